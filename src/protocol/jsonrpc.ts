@@ -1,0 +1,26 @@
+// The words of JSON-RPC 2.0 as MCP uses them. No parsing (message.ts), no policy.
+
+export type RpcId = string | number;
+
+export interface RpcError {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
+}
+
+export type JsonObject = { [key: string]: unknown };
+
+/** Codes of JSON-RPC and MCP. Codes of our own are in errors.ts. */
+export const ErrorCode = {
+  parse: -32700,
+  invalidRequest: -32600,
+  methodNotFound: -32601,
+  invalidParams: -32602,
+  internal: -32603,
+  /** 2025-11-25 and older: resources/read of a URI that nobody has. */
+  resourceNotFound: -32002,
+} as const;
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

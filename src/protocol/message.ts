@@ -1,0 +1,117 @@
+// One JSON-RPC message as it arrived: parsed once, with its text kept so that it can be passed on spliced.
+
+import { Fault } from "./errors.js";
+import { isObject, type JsonObject, type RpcError, type RpcId } from "./jsonrpc.js";
+import { type Edit, type Member, scanMembers, splice } from "./scan.js";
+
+interface Base {
+  /** The text as it came; what we do not understand travels in it unchanged. */
+  readonly text: string;
+  /** Its members at the top level, where they stand in `text`. */
+  readonly members: readonly Member[];
+}
+
+export interface RequestMessage extends Base {
+  readonly kind: "request";
+  readonly id: RpcId;
+  readonly method: string;
+  readonly params: JsonObject | undefined;
+}
+
+export interface NotificationMessage extends Base {
+  readonly kind: "notification";
+  readonly method: string;
+  readonly params: JsonObject | undefined;
+}
+
+export interface ResponseMessage extends Base {
+  readonly kind: "response";
+  /** null: the peer could not read the id of what it answers. */
+  readonly id: RpcId | null;
+  readonly result: unknown;
+  readonly error: RpcError | undefined;
+}
+
+export type Message = RequestMessage | NotificationMessage | ResponseMessage;
+
+/** A message or its params with more members than this is an attack, not a call: the SDKs send under ten. */
+const MAX_MEMBERS = 256;
+
+/** Throws a Fault `invalid` that says what is wrong; `value` is what JSON.parse made of `text`. */
+export function toMessage(text: string, value: unknown): Message {
+  if (!isObject(value)) throw new Fault("invalid", "A JSON-RPC message is an object.");
+  if (value["jsonrpc"] !== "2.0") throw new Fault("invalid", 'A JSON-RPC message has "jsonrpc": "2.0".');
+  const members = scanMembers(text, 0);
+  refuseDuplicates(members, "the message");
+  const { id, method, params } = value;
+  if (method === undefined) return toResponse(text, members, value);
+  if (typeof method !== "string") throw new Fault("invalid", '"method" is a string.');
+  if (params !== undefined && !isObject(params)) throw new Fault("invalid", '"params" is an object.');
+  if (!("id" in value)) return { kind: "notification", method, params, text, members };
+  if (!isRpcId(id)) throw new Fault("invalid", '"id" is a string or an integer.');
+  return { kind: "request", id, method, params, text, members };
+}
+
+export function parseMessage(text: string): Message {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new Fault("invalid", "Not JSON.", { cause });
+  }
+  return toMessage(text, value);
+}
+
+function toResponse(text: string, members: readonly Member[], value: JsonObject): ResponseMessage {
+  const { id, result, error } = value;
+  if (id !== null && !isRpcId(id)) throw new Fault("invalid", 'A message has a "method", or answers an "id".');
+  if (error !== undefined && !isRpcError(error)) throw new Fault("invalid", '"error" has a code and a message.');
+  if (error === undefined && !("result" in value)) {
+    throw new Fault("invalid", 'A response has a "result" or an "error".');
+  }
+  return { kind: "response", id, result, error, text, members };
+}
+
+/** Two members of one name are read differently by different parsers: what we judged is what must be sent. */
+function refuseDuplicates(members: readonly Member[], what: string): void {
+  if (members.length > MAX_MEMBERS) throw new Fault("invalid", `More than ${MAX_MEMBERS} members in ${what}.`);
+  for (let i = 1; i < members.length; i++) {
+    const key = members[i]?.key;
+    for (let j = 0; j < i; j++) {
+      if (members[j]?.key === key) throw new Fault("invalid", `Duplicate member ${JSON.stringify(key)} in ${what}.`);
+    }
+  }
+}
+
+function isRpcId(value: unknown): value is RpcId {
+  return typeof value === "string" || (typeof value === "number" && Number.isFinite(value));
+}
+
+function isRpcError(value: unknown): value is RpcError {
+  return isObject(value) && typeof value["code"] === "number" && typeof value["message"] === "string";
+}
+
+/** Where `path` (names of members, from the message down) stands in the message's text. */
+export function locate(message: Message, path: readonly string[]): Member | undefined {
+  let members: readonly Member[] = message.members;
+  let found: Member | undefined;
+  for (let depth = 0; depth < path.length; depth++) {
+    found = members.find((member) => member.key === path[depth]);
+    if (found === undefined) return undefined;
+    if (depth + 1 < path.length) {
+      members = scanMembers(message.text, found.start);
+      refuseDuplicates(members, JSON.stringify(path[depth]));
+    }
+  }
+  return found;
+}
+
+/** The message's text with the value at each path replaced by JSON text; paths that are absent stay absent. */
+export function rewrite(message: Message, changes: readonly { path: readonly string[]; json: string }[]): string {
+  const edits: Edit[] = [];
+  for (const { path, json } of changes) {
+    const at = locate(message, path);
+    if (at !== undefined) edits.push({ start: at.start, end: at.end, text: json });
+  }
+  return edits.length === 0 ? message.text : splice(message.text, edits);
+}

@@ -1,0 +1,56 @@
+// An answer on its way to whoever asked. It carries no id of its own: whoever writes it puts the asker's in.
+
+import type { Readable } from "node:stream";
+import type { RpcError } from "./jsonrpc.js";
+
+export type Reply =
+  | { readonly kind: "result"; readonly result: unknown }
+  | { readonly kind: "error"; readonly error: RpcError }
+  | BytesReply
+  | StreamReply;
+
+/** A whole response message as bytes; bytes[idStart, idEnd) is the id to replace. */
+export interface BytesReply {
+  readonly kind: "bytes";
+  readonly bytes: Buffer;
+  readonly idStart: number;
+  readonly idEnd: number;
+}
+
+/** A response too large to hold: a message of the asker's id, read with back-pressure. */
+export interface StreamReply {
+  readonly kind: "stream";
+  /** `idText` is the asker's id as JSON. To be called once; destroying the stream abandons the reply. */
+  open(idText: string): Readable;
+}
+
+const HEAD = '{"jsonrpc":"2.0","id":';
+
+/** A reply from JSON text or bytes of a result that is sent many times: built once, spliced each time. */
+export function resultBytes(json: string): BytesReply {
+  return {
+    kind: "bytes",
+    bytes: Buffer.from(`${HEAD}0,"result":${json}}`),
+    idStart: HEAD.length,
+    idEnd: HEAD.length + 1,
+  };
+}
+
+/** The reply as one buffer of its own. For `stream` use open(). */
+export function renderReply(reply: Exclude<Reply, StreamReply>, idText: string): Buffer {
+  switch (reply.kind) {
+    case "result":
+      return Buffer.from(`${HEAD}${idText},"result":${JSON.stringify(reply.result)}}`);
+    case "error":
+      return Buffer.from(`${HEAD}${idText},"error":${JSON.stringify(reply.error)}}`);
+    case "bytes": {
+      const idLength = Buffer.byteLength(idText);
+      const tail = reply.bytes.length - reply.idEnd;
+      const out = Buffer.allocUnsafe(reply.idStart + idLength + tail);
+      reply.bytes.copy(out, 0, 0, reply.idStart);
+      out.write(idText, reply.idStart);
+      reply.bytes.copy(out, reply.idStart + idLength, reply.idEnd);
+      return out;
+    }
+  }
+}

@@ -1,0 +1,138 @@
+// Finds where the values of a JSON text stand, without building them: the spans that splicing replaces.
+// Works on text that JSON.parse has accepted; it does not validate.
+
+export interface Member {
+  readonly key: string;
+  /** Of the value: [start, end). */
+  readonly start: number;
+  readonly end: number;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const COMMA = 0x2c;
+
+function skipSpace(text: string, at: number): number {
+  let i = at;
+  for (;;) {
+    const c = text.charCodeAt(i);
+    if (c !== 0x20 && c !== 0x0a && c !== 0x0d && c !== 0x09) return i;
+    i++;
+  }
+}
+
+/** `at` is the opening quote; the index behind the closing one. */
+function skipString(text: string, at: number): number {
+  let i = at + 1;
+  for (;;) {
+    const quote = text.indexOf('"', i);
+    if (quote < 0) return text.length;
+    let slashes = 0;
+    while (text.charCodeAt(quote - 1 - slashes) === BACKSLASH) slashes++;
+    if (slashes % 2 === 0) return quote + 1;
+    i = quote + 1;
+  }
+}
+
+/** `at` is the first character of a value; the index behind its last. */
+export function skipValue(text: string, at: number): number {
+  const first = text.charCodeAt(at);
+  if (first === QUOTE) return skipString(text, at);
+  if (first !== OPEN_BRACE && first !== OPEN_BRACKET) {
+    let i = at;
+    for (; i < text.length; i++) {
+      const c = text.charCodeAt(i);
+      if (c === COMMA || c === CLOSE_BRACE || c === CLOSE_BRACKET || c <= 0x20) break;
+    }
+    return i;
+  }
+  let depth = 0;
+  let i = at;
+  while (i < text.length) {
+    const c = text.charCodeAt(i);
+    if (c === QUOTE) {
+      i = skipString(text, i);
+      continue;
+    }
+    i++;
+    if (c === OPEN_BRACE || c === OPEN_BRACKET) depth++;
+    else if ((c === CLOSE_BRACE || c === CLOSE_BRACKET) && --depth === 0) return i;
+  }
+  return i;
+}
+
+/** The members of the object that starts at `at`, in the order in which they stand. */
+export function scanMembers(text: string, at: number): Member[] {
+  const members: Member[] = [];
+  let i = skipSpace(text, at);
+  if (text.charCodeAt(i) !== OPEN_BRACE) return members;
+  i = skipSpace(text, i + 1);
+  while (text.charCodeAt(i) === QUOTE) {
+    const keyEnd = skipString(text, i);
+    const rawKey = text.slice(i + 1, keyEnd - 1);
+    const key = rawKey.includes("\\") ? (JSON.parse(text.slice(i, keyEnd)) as string) : rawKey;
+    const start = skipSpace(text, skipSpace(text, keyEnd) + 1);
+    const end = skipValue(text, start);
+    members.push({ key, start, end });
+    i = skipSpace(text, end);
+    if (text.charCodeAt(i) !== COMMA) break;
+    i = skipSpace(text, i + 1);
+  }
+  return members;
+}
+
+/** The elements of the array that starts at `at`, as [start, end) pairs. */
+export function scanElements(text: string, at: number): { start: number; end: number }[] {
+  const elements: { start: number; end: number }[] = [];
+  let i = skipSpace(text, at);
+  if (text.charCodeAt(i) !== OPEN_BRACKET) return elements;
+  i = skipSpace(text, i + 1);
+  while (i < text.length && text.charCodeAt(i) !== CLOSE_BRACKET) {
+    const end = skipValue(text, i);
+    elements.push({ start: i, end });
+    i = skipSpace(text, end);
+    if (text.charCodeAt(i) !== COMMA) break;
+    i = skipSpace(text, i + 1);
+  }
+  return elements;
+}
+
+/** True where `text` nests deeper than `limit`. Strings are skipped, so brackets in them do not count. */
+export function deeperThan(text: string, limit: number): boolean {
+  let depth = 0;
+  let i = 0;
+  while (i < text.length) {
+    const c = text.charCodeAt(i);
+    if (c === QUOTE) {
+      i = skipString(text, i);
+      continue;
+    }
+    i++;
+    if (c === OPEN_BRACE || c === OPEN_BRACKET) {
+      if (++depth > limit) return true;
+    } else if (c === CLOSE_BRACE || c === CLOSE_BRACKET) depth--;
+  }
+  return false;
+}
+
+export interface Edit {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+/** `text` with each span replaced. Edits must not overlap; their order does not matter. */
+export function splice(text: string, edits: readonly Edit[]): string {
+  const sorted = edits.length > 1 ? [...edits].sort((a, b) => a.start - b.start) : edits;
+  let out = "";
+  let from = 0;
+  for (const edit of sorted) {
+    out += text.slice(from, edit.start) + edit.text;
+    from = edit.end;
+  }
+  return out + text.slice(from);
+}

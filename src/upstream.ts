@@ -1,0 +1,87 @@
+// A server as the pipeline sees it. Implementations are in upstream/; how calls get back is in caller.ts.
+
+import type { Caller } from "./caller.js";
+import type { JsonObject, RpcId } from "./protocol/jsonrpc.js";
+import type { NotificationMessage } from "./protocol/message.js";
+import type { Reply } from "./protocol/reply.js";
+
+export interface StdioTarget {
+  readonly kind: "stdio";
+  readonly command: string;
+  readonly args: readonly string[];
+  /** What the entry adds to the allowlisted environment. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string | undefined;
+}
+
+export interface HttpTarget {
+  /** `http`: streamable, with a fallback to the old HTTP+SSE; `sse`: the old one only. */
+  readonly kind: "http" | "sse";
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export type Target = StdioTarget | HttpTarget;
+
+/** `shared`: one connection for all; `session`: one for each agent session, for servers that keep state. */
+export type Isolation = "shared" | "session";
+
+/** One server of the config, resolved: variables expanded, paths absolute, defaults filled in. */
+export interface ServerSpec {
+  readonly name: string;
+  readonly target: Target;
+  readonly isolation: Isolation;
+  readonly connectTimeoutMs: number;
+  readonly callTimeoutMs: number;
+}
+
+/** A request on its way to a server. Made by the pipeline; answered exactly once, by `reply`. */
+export interface UpstreamCall {
+  /** None: the gateway itself asks (lists, levels, subscriptions). */
+  readonly caller: Caller | undefined;
+  readonly method: string;
+  /** The server's own name of the tool or prompt, or the URI: for headers, logs and errors. */
+  readonly subject: string | undefined;
+  /** The progress token that the agent chose, if it chose one. */
+  readonly progressToken: RpcId | undefined;
+  /** The message as it goes out, `id` as its id, and as its progress token where the agent chose one. */
+  render(id: number): string;
+  reply(reply: Reply): void;
+}
+
+export interface Upstream {
+  readonly server: string;
+  /** Never throws: what goes wrong is a reply. The answer to `cancel` is a reply too. */
+  send(call: UpstreamCall): void;
+  /** Takes a call back: the server is told, the caller gets `cancelled`. Unknown calls are ignored. */
+  cancel(call: UpstreamCall, reason: string | undefined): void;
+  /** Sends a notification (whole JSON-RPC text) if the server is connected; it is not kept for later. */
+  notify(text: string): void;
+}
+
+/** What a server said of itself at the handshake. */
+export interface ServerIntro {
+  readonly version: string;
+  readonly capabilities: JsonObject;
+  readonly serverInfo: JsonObject;
+  readonly instructions: string | undefined;
+}
+
+export type ListKind = "tools" | "prompts" | "resources" | "resourceTemplates";
+
+/** One entry of a server's list: its JSON text as the server wrote it, and that text parsed. */
+export interface Listed {
+  readonly json: string;
+  readonly value: JsonObject;
+}
+
+/** What servers tell without being asked. The pipeline implements it. */
+export interface UpstreamEvents {
+  /** The server is connected and has introduced itself. */
+  onIntro(server: string, intro: ServerIntro): void;
+  /** A list was read, after connecting or after list_changed; it may equal the one before. */
+  onList(server: string, kind: ListKind, items: readonly Listed[]): void;
+  /** A notification that belongs to no call in flight: resources/updated, message and what we do not know. */
+  onNotification(server: string, message: NotificationMessage, sessionKey: string | undefined): void;
+  onState(server: string): void;
+}
