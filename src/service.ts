@@ -1,0 +1,43 @@
+// What stands behind an endpoint: the endpoint speaks HTTP or stdio and knows sessions; a Service knows MCP's
+// methods. pipeline.ts implements it.
+
+import type { Caller } from "./caller.js";
+import type { JsonObject } from "./protocol/jsonrpc.js";
+import type { NotificationMessage, RequestMessage } from "./protocol/message.js";
+import type { Reply } from "./protocol/reply.js";
+
+/** One request of an agent. The endpoint makes it; the service answers it exactly once, by `reply`. */
+export interface AgentCall {
+  /** The way back for what belongs to this request: its own stream where the transport has one. */
+  readonly caller: Caller;
+  readonly message: RequestMessage;
+  /** The server of `/mcp/<server>`; undefined at `/mcp`, which has them all. */
+  readonly scope: string | undefined;
+  /** Later replies to the same call are ignored. */
+  reply(reply: Reply): void;
+  /** Set by the service while something can be taken back; the endpoint calls it when the agent cancels. */
+  onCancel: ((reason: string | undefined) => void) | undefined;
+}
+
+/** What an agent is told at initialize. */
+export interface Introduction {
+  readonly capabilities: JsonObject;
+  readonly serverInfo: JsonObject;
+  readonly instructions: string | undefined;
+}
+
+export interface Service {
+  /** True where `/mcp/<server>` exists. */
+  hasScope(server: string): boolean;
+  introduce(caller: Caller, scope: string | undefined): Introduction;
+  /**
+   * Never throws. `initialize` and `ping` never arrive here, nor do requests that the endpoint refused;
+   * everything else does, unknown methods included.
+   */
+  handle(call: AgentCall): void;
+  /** `session` is the session's own way back. `notifications/cancelled` and `initialized` stay in the endpoint. */
+  handleNotification(session: Caller, message: NotificationMessage, scope: string | undefined): void;
+  /** `session.notify` reaches the agent outside any request, for as long as the session is open. */
+  sessionOpened(session: Caller, scope: string | undefined): void;
+  sessionClosed(session: Caller): void;
+}
