@@ -1,11 +1,13 @@
 // An answer on its way to whoever asked. It carries no id of its own: whoever writes it puts the asker's in.
 
 import type { Readable } from "node:stream";
+import { type Fault, toRpcError } from "./errors.js";
 import type { RpcError } from "./jsonrpc.js";
 
 export type Reply =
   | { readonly kind: "result"; readonly result: unknown }
-  | { readonly kind: "error"; readonly error: RpcError }
+  /** `fault`: what went wrong on our side of the wire, where it was not the server that answered so. */
+  | { readonly kind: "error"; readonly error: RpcError; readonly fault?: Fault }
   | BytesReply
   | StreamReply;
 
@@ -22,6 +24,10 @@ export interface StreamReply {
   readonly kind: "stream";
   /** `idText` is the asker's id as JSON. To be called once; destroying the stream abandons the reply. */
   open(idText: string): Readable;
+}
+
+export function faultReply(fault: Fault): Reply {
+  return { kind: "error", error: toRpcError(fault), fault };
 }
 
 const HEAD = '{"jsonrpc":"2.0","id":';

@@ -1,0 +1,88 @@
+// Finds the id of a response without parsing it: by an anchored match on the head, or on head and tail.
+// Only ids of ours (decimal integers) are found; whatever does not match is for JSON.parse.
+
+import { Readable } from "node:stream";
+import { Fault } from "./errors.js";
+import type { StreamReply } from "./reply.js";
+
+export interface Anchor {
+  readonly id: number;
+  /** Of the id, in bytes: [idStart, idEnd). */
+  readonly idStart: number;
+  readonly idEnd: number;
+}
+
+/** The longest head or tail that we look at: the fixed words are 45 bytes, the id up to 15, the rest is white space. */
+const WINDOW = 128;
+
+const VERSION = String.raw`"jsonrpc"\s*:\s*"2\.0"\s*,\s*`;
+const ID = String.raw`"id"\s*:\s*(\d{1,15})\s*`;
+
+// `result` or `error` must follow at once: a request has `method` there, and an id of the peer's own.
+const HEAD = new RegExp(String.raw`^\s*\{\s*(?:${VERSION}${ID},\s*|${ID},\s*${VERSION})"(?:result|error)"\s*:`, "d");
+const BARE_HEAD = new RegExp(String.raw`^\s*\{\s*(?:${VERSION})?"(?:result|error)"\s*:`);
+// The last brace closes the message, so a member right before it is the message's own, at whatever depth the rest is.
+const TAIL = new RegExp(String.raw`,\s*${ID}(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`, "d");
+
+export function findAnchor(bytes: Buffer): Anchor | undefined {
+  const head = bytes.toString("latin1", 0, WINDOW);
+  return anchorAt(HEAD.exec(head), 0) ?? (BARE_HEAD.test(head) ? findTail(bytes) : undefined);
+}
+
+function findTail(bytes: Buffer): Anchor | undefined {
+  const from = Math.max(0, bytes.length - WINDOW);
+  return anchorAt(TAIL.exec(bytes.toString("latin1", from)), from);
+}
+
+function anchorAt(match: RegExpExecArray | null, offset: number): Anchor | undefined {
+  const span = match?.indices?.[1] ?? match?.indices?.[2];
+  if (match === null || span === undefined) return undefined;
+  return { id: Number(match[1] ?? match[2]), idStart: offset + span[0], idEnd: offset + span[1] };
+}
+
+/**
+ * A reply whose bytes are still arriving. `head` is its beginning, long enough to hold the anchor (WINDOW bytes);
+ * undefined where the id can stand neither at the head nor at the tail.
+ */
+export function largeReply(head: Buffer, rest: Readable): StreamReply | undefined {
+  const words = head.toString("latin1", 0, WINDOW);
+  const anchor = anchorAt(HEAD.exec(words), 0);
+  if (anchor === undefined && !BARE_HEAD.test(words)) return undefined;
+  return { kind: "stream", open: (idText) => openLarge(head, rest, anchor, idText) };
+}
+
+function openLarge(head: Buffer, rest: Readable, anchor: Anchor | undefined, idText: string): Readable {
+  const chunks = anchor === undefined ? spliceTail(head, rest, idText) : spliceHead(head, rest, anchor, idText);
+  const out = Readable.from(chunks, { objectMode: false });
+  // A reader that leaves before it has begun never runs the generator, so nothing else would let go of `rest`.
+  out.once("close", () => rest.destroy());
+  return out;
+}
+
+async function* spliceHead(head: Buffer, rest: Readable, anchor: Anchor, idText: string): AsyncGenerator<Buffer> {
+  yield head.subarray(0, anchor.idStart);
+  yield Buffer.from(idText);
+  yield head.subarray(anchor.idEnd);
+  yield* rest;
+}
+
+/** Holds back the last WINDOW bytes, since the id stands there. */
+async function* spliceTail(head: Buffer, rest: Readable, idText: string): AsyncGenerator<Buffer> {
+  let held = head;
+  for await (const chunk of rest as AsyncIterable<Buffer>) {
+    if (chunk.length >= WINDOW) {
+      yield held;
+      held = chunk;
+      continue;
+    }
+    const joined = Buffer.concat([held, chunk]);
+    const keep = Math.max(0, joined.length - WINDOW);
+    yield joined.subarray(0, keep);
+    held = joined.subarray(keep);
+  }
+  const anchor = findTail(held);
+  if (anchor === undefined) throw new Fault("protocol", "The server's answer ended without an id where one can be.");
+  yield held.subarray(0, anchor.idStart);
+  yield Buffer.from(idText);
+  yield held.subarray(anchor.idEnd);
+}

@@ -1,0 +1,219 @@
+import { createParser } from "eventsource-parser";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Fault } from "./errors.js";
+import { EventStreamParser, encodeEvent, Pieces, type StreamEvent, singleLine } from "./event-stream.js";
+
+interface Read {
+  events: { id: string | undefined; event: string | undefined; data: string }[];
+  retries: number[];
+  faults: Fault[];
+  parser: EventStreamParser;
+}
+
+function read(chunks: readonly (string | Buffer)[], maxEventBytes?: number): Read {
+  const events: Read["events"] = [];
+  const retries: number[] = [];
+  const faults: Fault[] = [];
+  const handler = {
+    onEvent(event: StreamEvent) {
+      events.push({ id: event.id, event: event.event, data: event.data.toString() });
+      if (event.retry !== undefined) retries.push(event.retry);
+    },
+    onError: (fault: Fault) => faults.push(fault),
+  };
+  const parser = new EventStreamParser(handler, maxEventBytes);
+  for (const chunk of chunks) parser.push(Buffer.from(chunk));
+  return { events, retries, faults, parser };
+}
+
+function split(bytes: Buffer, cuts: readonly number[]): Buffer[] {
+  const at = [...new Set(cuts.map((cut) => cut % (bytes.length + 1)))].sort((a, b) => a - b);
+  const chunks: Buffer[] = [];
+  let from = 0;
+  for (const to of [...at, bytes.length]) {
+    chunks.push(bytes.subarray(from, to));
+    from = to;
+  }
+  return chunks;
+}
+
+const data = (chunks: readonly (string | Buffer)[]) => read(chunks).events.map((event) => event.data);
+
+describe("the parser", () => {
+  it.each([
+    ["LF", "data: a\n\ndata: b\n\n"],
+    ["CRLF", "data: a\r\n\r\ndata: b\r\n\r\n"],
+    ["CR", "data: a\r\rdata: b\r\r"],
+    ["mixed", "data: a\r\n\ndata: b\n\r"],
+    ["no space", "data:a\n\ndata:b\n\n"],
+  ])("ends lines at %s, however the bytes are cut", (_name, text) => {
+    const bytes = Buffer.from(text);
+    expect(data([text])).toEqual(["a", "b"]);
+    expect(data([...bytes].map((byte) => Buffer.from([byte])))).toEqual(["a", "b"]);
+  });
+
+  it("does not wait for what follows a CR", () => {
+    expect(data(["data: a\r\r"])).toEqual(["a"]);
+    expect(data(["data: a\r\n\r", "\ndata: b\r\n\r\n"])).toEqual(["a", "b"]);
+  });
+
+  it.each([
+    ["several lines are joined", "data: a\ndata:\ndata: b\n\n", ["a\n\nb"]],
+    ["one space is taken off, not two", "data:  a\n\n", [" a"]],
+    ["a line without a colon is a name", "data\n\ndata\ndata\n\n", ["", "\n"]],
+    ["comments are passed over", ":\n: x\ndata: a\n:data: b\n\n", ["a"]],
+    ["unknown fields too", "dat: x\ndatas: y\nDATA: z\ndata : w\nfoobar: u\ndata: a\n\n", ["a"]],
+    ["an unfinished event is none", "data: a\n\ndata: b\n", ["a"]],
+    ["an event without data is none", "event: x\nid: 1\n\ndata: a\n\n", ["a"]],
+    ["a field may hold colons", "data: a:b: c\n\n", ["a:b: c"]],
+    ["a tab is no space", "data:\ta\n\n", ["\ta"]],
+    ["nothing but blank lines", "\n\n\r\n\r\r", []],
+    ["NUL in data stays", "data: a\0b\n\n", ["a\0b"]],
+  ])("%s", (_name, text, expected) => {
+    expect(data([text])).toEqual(expected);
+    expect(data(split(Buffer.from(text), [1, 2, 3, 5, 7, 8, 9, 11, 13]))).toEqual(expected);
+  });
+
+  it("takes a byte order mark off, whole or cut, and only a whole one", () => {
+    const bom = Buffer.from([0xef, 0xbb, 0xbf]);
+    const text = Buffer.from("data: a\n\n");
+    expect(data([Buffer.concat([bom, text])])).toEqual(["a"]);
+    expect(data([bom.subarray(0, 1), bom.subarray(1, 2), Buffer.concat([bom.subarray(2), text])])).toEqual(["a"]);
+    expect(data([bom.subarray(0, 2), text, text])).toEqual(["a"]);
+    expect(data([Buffer.concat([bom, bom, text]), text])).toEqual(["a"]);
+    expect(data([text, Buffer.concat([bom, text])])).toEqual(["a"]);
+  });
+
+  it("keeps ids apart from the id to resume from", () => {
+    const { events, parser } = read(["id: 1\ndata: a\n\ndata: b\n\nid: 2\n\nid: \0\ndata: c\n\n", "id: 9\ndata: cut"]);
+    expect(events.map((event) => event.id)).toEqual(["1", undefined, undefined]);
+    expect(parser.lastEventId).toBe("2");
+    expect(read(["id: 1\ndata: a\n\nid\ndata: b\n\n"]).parser.lastEventId).toBe("");
+  });
+
+  it("reads retry where it is digits alone", () => {
+    const { parser, retries } = read(["retry: 500\n\nretry: 1s\nretry:\nretry: -3\nretry: 99999999999\ndata: a\n\n"]);
+    expect(parser.retryMs).toBe(500);
+    expect(retries).toEqual([]);
+    expect(read(["retry:7\ndata: a\n\n"]).retries).toEqual([7]);
+  });
+
+  it("gives data of one chunk as a part of it, without a copy", () => {
+    const chunk = Buffer.from(`data: ${"x".repeat(1000)}\n\n`);
+    let got: Buffer | undefined;
+    new EventStreamParser({ onEvent: (event) => (got = event.data), onError: () => {} }).push(chunk);
+    expect(got?.buffer).toBe(chunk.buffer);
+    expect(got?.byteOffset).toBe(chunk.byteOffset + 6);
+  });
+
+  it.each([
+    ["one endless line", ["data: ", "x".repeat(600), "x".repeat(600)]],
+    ["many lines", Array.from({ length: 40 }, () => `data: ${"x".repeat(30)}\n`)],
+    ["lines of nothing", ["data:\n".repeat(1500)]],
+    ["a line that fits no field", ["x".repeat(1100)]],
+  ])("stops at the bound, once: %s [bounded]", (_name, chunks) => {
+    const { events, faults } = read([...chunks, "\n\ndata: a\n\n"], 1000);
+    expect(events).toEqual([]);
+    expect(faults.map((fault) => fault.code)).toEqual(["limit"]);
+  });
+
+  it("reads 16 MiB in chunks of one byte's difference as it was", () => {
+    const value = Buffer.alloc(16 * 1024 * 1024, "abcdefghij");
+    const bytes = Buffer.concat([Buffer.from("data: "), value, Buffer.from("\n\n")]);
+    let got: Buffer | undefined;
+    const parser = new EventStreamParser({ onEvent: (event) => (got = event.data), onError: () => {} });
+    for (let i = 0; i < bytes.length; i += 65_537) parser.push(bytes.subarray(i, i + 65_537));
+    expect(got?.equals(value)).toBe(true);
+  });
+
+  it("reads what eventsource-parser reads, however the bytes are cut", () => {
+    const line = fc.oneof(
+      fc.constantFrom("data: a", "data:", "data", "data:  b", "id: 7", "id", "id:\0", "event: e", "event:", ": c"),
+      fc.constantFrom("retry: 12", "retry: x", "foo: bar", "", "", "", "data: ü€😀", "\u{feff}data: x", "datax: 1"),
+      fc.string({ maxLength: 12 }).map((text) => `data: ${text}`),
+      fc.string({ unit: "binary", maxLength: 12 }),
+    );
+    const end = fc.constantFrom("\n", "\n", "\r\n", "\r");
+    const text = fc.array(fc.tuple(line, end), { maxLength: 40 }).map((lines) => lines.flat().join(""));
+    fc.assert(
+      fc.property(text, fc.array(fc.nat(), { maxLength: 30 }), (body, cuts) => {
+        // A line at the end that shows what a trailing CR was; the reference waits for it. No mark at the start:
+        // the reference leaves that to its caller.
+        const whole = `\n${body}:\n`;
+        const expected: Read["events"] = [];
+        const reference = createParser({
+          onEvent: ({ id, event, data: value }) => expected.push({ id, event, data: value }),
+        });
+        reference.feed(whole);
+        expect(read(split(Buffer.from(whole), cuts)).events).toEqual(expected);
+      }),
+      { numRuns: 3000 },
+    );
+  });
+});
+
+describe("Pieces", () => {
+  it("joins whatever came", () => {
+    const sizes = fc.array(fc.oneof(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 4000, max: 20_000 })));
+    fc.assert(
+      fc.property(sizes, (lengths) => {
+        const pieces = new Pieces();
+        const parts = lengths.map((length, i) => Buffer.alloc(length, i + 1));
+        for (const part of parts) pieces.push(part);
+        const whole = Buffer.concat(parts);
+        expect(pieces.length).toBe(whole.length);
+        expect(pieces.take().equals(whole)).toBe(true);
+        expect(pieces.length).toBe(0);
+        expect(pieces.take().length).toBe(0);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe("the encoder", () => {
+  it("writes what the parser reads back", () => {
+    const name = fc.string({ maxLength: 8 }).filter((text) => !/[\r\n\0]/.test(text));
+    const event = fc.record(
+      { id: name, event: name, data: fc.oneof(fc.string(), fc.string({ minLength: 20_000, maxLength: 20_100 })) },
+      { requiredKeys: ["data"] },
+    );
+    const spaced = event.chain((one) =>
+      fc.array(fc.constantFrom("\n", "\r", "\r\n", "x"), { maxLength: 6 }).map((more) => ({
+        ...one,
+        data: one.data + more.join(""),
+      })),
+    );
+    fc.assert(
+      fc.property(spaced, (one) => {
+        const { events } = read([Buffer.concat(encodeEvent(one))]);
+        const text = one.data.replace(/\r\n?/g, "\n");
+        expect(events).toEqual([{ id: one.id, event: one.event || undefined, data: text }]);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("refuses an id or a name of two lines", () => {
+    expect(() => encodeEvent({ id: "1\ndata: x", data: "" })).toThrow(/one line/);
+    expect(() => encodeEvent({ event: "a\rb", data: "" })).toThrow(/one line/);
+  });
+
+  it("passes large data through without a copy", () => {
+    const large = Buffer.alloc(100_000, "x");
+    expect(encodeEvent({ id: "1", data: large })).toContain(large);
+  });
+
+  it("puts JSON on one line, and leaves it alone where it is on one", () => {
+    const value = { a: "x\ny\r", b: [1, { c: null }], "ü\n": "😀" };
+    const flat = Buffer.from(JSON.stringify(value));
+    expect(singleLine(flat)).toBe(flat);
+    for (const breaks of ["\n", "\r\n", "\r"]) {
+      const pretty = Buffer.from(JSON.stringify(value, null, 2).replaceAll("\n", breaks));
+      const line = singleLine(pretty);
+      expect(line.includes("\n") || line.includes("\r")).toBe(false);
+      expect(JSON.parse(line.toString())).toEqual(value);
+    }
+  });
+});

@@ -1,0 +1,321 @@
+// text/event-stream at the level of bytes: a parser for what servers send, and an encoder for what we send.
+// It knows nothing of JSON-RPC; large data is never turned into a string.
+
+import { Fault } from "./errors.js";
+
+/** One event is held whole. 64 MiB is far above any tool result seen, and small enough to survive a few at once. */
+export const MAX_EVENT_BYTES = 64 * 1024 * 1024;
+
+/** Pieces smaller than this are copied together: a flood of one-byte chunks must not cost an object each. */
+const SMALL_PIECE_BYTES = 4 * 1024;
+/** Where small pieces are copied to: a few network reads of text. */
+const TAIL_BYTES = 16 * 1024;
+/** `retry` is read up to here; more digits are no delay that anyone waits for. */
+const MAX_RETRY_DIGITS = 9;
+
+const LF = 0x0a;
+const CR = 0x0d;
+const SPACE = 0x20;
+const COLON = 0x3a;
+const EMPTY = Buffer.alloc(0);
+const LF_BYTE = Buffer.from("\n");
+
+export interface StreamEvent {
+  /** As this event gave it; undefined where it gave none. What to resume from is the parser's `lastEventId`. */
+  readonly id: string | undefined;
+  readonly event: string | undefined;
+  /** May be kept by the receiver. Where the event came in one chunk this is a part of that chunk. */
+  readonly data: Buffer;
+  /** As this event gave it, in milliseconds. */
+  readonly retry: number | undefined;
+}
+
+export interface EventStreamHandler {
+  /** Events without a data line are not given, as in browsers; their id and retry count all the same. */
+  onEvent(event: StreamEvent): void;
+  /** The stream cannot be read on. Called at most once; what is pushed later is ignored. */
+  onError(fault: Fault): void;
+}
+
+/** Bytes that came in pieces, joined by one copy, or by none where there is one piece. */
+export class Pieces {
+  length = 0;
+  #list: Buffer[] = [];
+  #tail: Buffer | undefined;
+  /** Of the tail: [from, to) is filled and not yet in the list. */
+  #from = 0;
+  #to = 0;
+
+  push(piece: Buffer): void {
+    this.length += piece.length;
+    if (piece.length >= SMALL_PIECE_BYTES || (this.#list.length === 0 && this.#tail === undefined)) {
+      this.#flush();
+      this.#list.push(piece);
+      return;
+    }
+    if (this.#tail === undefined || this.#tail.length - this.#to < piece.length) {
+      this.#flush();
+      this.#tail = Buffer.allocUnsafeSlow(TAIL_BYTES);
+      this.#from = 0;
+      this.#to = 0;
+    }
+    piece.copy(this.#tail, this.#to);
+    this.#to += piece.length;
+  }
+
+  /** All of it; nothing is left. */
+  take(): Buffer {
+    this.#flush();
+    const list = this.#list;
+    const whole = list.length === 1 ? (list[0] as Buffer) : Buffer.concat(list, this.length);
+    this.clear();
+    return whole;
+  }
+
+  clear(): void {
+    if (this.#list.length > 0) this.#list = [];
+    this.#tail = undefined;
+    this.#from = 0;
+    this.#to = 0;
+    this.length = 0;
+  }
+
+  #flush(): void {
+    if (this.#tail === undefined || this.#to === this.#from) return;
+    this.#list.push(this.#tail.subarray(this.#from, this.#to));
+    this.#from = this.#to;
+  }
+}
+
+export class EventStreamParser {
+  /** The id to resume from: that of the last finished event which gave one. Empty: none. */
+  lastEventId = "";
+  /** The delay before reconnecting that the stream last asked for. */
+  retryMs: number | undefined;
+
+  readonly #handler: EventStreamHandler;
+  readonly #maxEventBytes: number;
+  /** The line that is not finished yet. */
+  readonly #line = new Pieces();
+  /** The event's data from its second line on; a single line stays where it is. */
+  readonly #joined = new Pieces();
+  #data: Buffer | undefined;
+  #dataLines = 0;
+  #id: string | undefined;
+  #event: string | undefined;
+  #retry: number | undefined;
+  /** The last chunk ended in CR: an LF at the start of the next one belongs to it. */
+  #skipLf: boolean = false;
+  /** How many bytes of a byte order mark have been seen; -1 once the start is behind us. */
+  #bom = 0;
+  #failed: boolean = false;
+
+  constructor(handler: EventStreamHandler, maxEventBytes = MAX_EVENT_BYTES) {
+    this.#handler = handler;
+    this.#maxEventBytes = maxEventBytes;
+  }
+
+  push(chunk: Buffer): void {
+    if (this.#failed || chunk.length === 0) return;
+    const from = this.#bom >= 0 ? this.#skipBom(chunk) : 0;
+    this.#lines(chunk, from);
+  }
+
+  #lines(chunk: Buffer, from: number): void {
+    let start = from;
+    if (this.#skipLf && start < chunk.length) {
+      this.#skipLf = false;
+      if (chunk[start] === LF) start++;
+    }
+    let lf = chunk.indexOf(LF, start);
+    let cr = chunk.indexOf(CR, start);
+    while (lf >= 0 || cr >= 0) {
+      const end = cr < 0 || (lf >= 0 && lf < cr) ? lf : cr;
+      let next = end + 1;
+      if (end === cr) {
+        if (next === chunk.length) this.#skipLf = true;
+        else if (chunk[next] === LF) next++;
+      }
+      if (!this.#finishLine(chunk, start, end)) return;
+      start = next;
+      if (lf >= 0 && lf < start) lf = chunk.indexOf(LF, start);
+      if (cr >= 0 && cr < start) cr = chunk.indexOf(CR, start);
+    }
+    if (start < chunk.length) {
+      this.#line.push(start === 0 ? chunk : chunk.subarray(start));
+      this.#withinBound(0);
+    }
+  }
+
+  /** False when the stream has failed. */
+  #finishLine(chunk: Buffer, start: number, end: number): boolean {
+    if (this.#line.length === 0) {
+      if (start === end) this.#dispatch();
+      else this.#field(chunk, start, end);
+    } else {
+      if (end > start) this.#line.push(chunk.subarray(start, end));
+      const line = this.#line.take();
+      this.#field(line, 0, line.length);
+    }
+    return this.#withinBound(0);
+  }
+
+  /** `line[start, end)` is one line, not empty. */
+  #field(line: Buffer, start: number, end: number): void {
+    if (line[start] === COLON) return;
+    // Field names have at most five letters: a colon further on belongs to an unknown field.
+    let colon = start;
+    const limit = Math.min(end, start + 6);
+    while (colon < limit && line[colon] !== COLON) colon++;
+    if (colon === limit && limit < end) return;
+    const name = line.toString("latin1", start, colon);
+    let value = Math.min(colon + 1, end);
+    if (value < end && line[value] === SPACE) value++;
+    switch (name) {
+      case "data":
+        this.#addData(line.subarray(value, end));
+        break;
+      case "event":
+        this.#event = value === end ? undefined : line.toString("utf8", value, end);
+        break;
+      case "id":
+        if (value === end) this.#id = "";
+        else if (!line.subarray(value, end).includes(0)) this.#id = line.toString("utf8", value, end);
+        break;
+      case "retry": {
+        const digits = line.toString("latin1", value, Math.min(end, value + MAX_RETRY_DIGITS + 1));
+        if (/^\d+$/.test(digits) && digits.length <= MAX_RETRY_DIGITS) {
+          this.#retry = Number(digits);
+          this.retryMs = this.#retry;
+        }
+        break;
+      }
+    }
+  }
+
+  #addData(value: Buffer): void {
+    this.#dataLines++;
+    if (this.#dataLines === 1) {
+      this.#data = value;
+      return;
+    }
+    if (!this.#withinBound(value.length)) return;
+    if (this.#data !== undefined) {
+      this.#joined.push(this.#data);
+      this.#data = undefined;
+    }
+    this.#joined.push(LF_BYTE);
+    if (value.length > 0) this.#joined.push(value);
+  }
+
+  #dispatch(): void {
+    const { onEvent } = this.#handler;
+    const id = this.#id;
+    if (id !== undefined) this.lastEventId = id;
+    if (this.#dataLines > 0) {
+      const data = this.#data ?? this.#joined.take();
+      const event: StreamEvent = { id, event: this.#event, data, retry: this.#retry };
+      this.#reset();
+      onEvent.call(this.#handler, event);
+      return;
+    }
+    this.#reset();
+  }
+
+  #reset(): void {
+    this.#data = undefined;
+    this.#dataLines = 0;
+    this.#id = undefined;
+    this.#event = undefined;
+    this.#retry = undefined;
+  }
+
+  #withinBound(more: number): boolean {
+    if (this.#failed) return false;
+    const held = this.#line.length + (this.#data?.length ?? 0) + this.#joined.length + more;
+    if (held <= this.#maxEventBytes) return true;
+    this.#failed = true;
+    this.#line.clear();
+    this.#joined.clear();
+    this.#reset();
+    this.#handler.onError(new Fault("limit", `One event of the stream is larger than ${this.#maxEventBytes} bytes.`));
+    return false;
+  }
+
+  /** The index behind a byte order mark; a mark that turns out to be none is given back to the line. */
+  #skipBom(chunk: Buffer): number {
+    let i = 0;
+    while (i < chunk.length && this.#bom < 3) {
+      if (chunk[i] !== BOM[this.#bom]) {
+        if (this.#bom > i) this.#line.push(BOM.subarray(0, this.#bom - i));
+        this.#bom = -1;
+        return 0;
+      }
+      i++;
+      this.#bom++;
+    }
+    if (this.#bom === 3) this.#bom = -1;
+    return i;
+  }
+}
+
+const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
+
+export interface OutgoingEvent {
+  readonly id?: string;
+  readonly event?: string;
+  readonly data: Buffer | string;
+}
+
+const DATA = Buffer.from("data: ");
+const END = Buffer.from("\n\n");
+/** Data up to this size is copied next to its frame: one buffer costs less than a write of three. */
+const COPY_BELOW_BYTES = 16 * 1024;
+
+/** The event as buffers to be written one after another; large data is passed through, not copied. */
+export function encodeEvent(event: OutgoingEvent): Buffer[] {
+  const head = fieldLine("event", event.event) + fieldLine("id", event.id);
+  const data = typeof event.data === "string" ? Buffer.from(event.data) : event.data;
+  if (hasLineBreak(data)) return [Buffer.from(head), ...dataLines(data), LF_BYTE];
+  if (data.length <= COPY_BELOW_BYTES) {
+    return [Buffer.concat([head === "" ? EMPTY : Buffer.from(head), DATA, data, END])];
+  }
+  return [Buffer.from(`${head}data: `), data, END];
+}
+
+function fieldLine(name: string, value: string | undefined): string {
+  if (value === undefined) return "";
+  if (/[\r\n\0]/.test(value)) throw new Fault("invalid", `The ${name} of an event is one line.`);
+  return `${name}: ${value}\n`;
+}
+
+/** One `data:` line for each line of `data`, so that the reader joins them again. */
+function dataLines(data: Buffer): Buffer[] {
+  const lines: Buffer[] = [];
+  let start = 0;
+  for (let i = 0; i <= data.length; i++) {
+    const c = i === data.length ? LF : data[i];
+    if (c !== LF && c !== CR) continue;
+    lines.push(DATA, data.subarray(start, i), LF_BYTE);
+    if (c === CR && data[i + 1] === LF) i++;
+    start = i + 1;
+  }
+  return lines;
+}
+
+/**
+ * JSON text without line breaks: the same buffer where there are none, else a copy with spaces in their place.
+ * In JSON a raw line break can only stand between tokens, so its meaning stays.
+ */
+export function singleLine(json: Buffer): Buffer {
+  if (!hasLineBreak(json)) return json;
+  const out = Buffer.from(json);
+  for (const c of [LF, CR]) {
+    for (let i = out.indexOf(c); i >= 0; i = out.indexOf(c, i + 1)) out[i] = SPACE;
+  }
+  return out;
+}
+
+function hasLineBreak(bytes: Buffer): boolean {
+  return bytes.includes(LF) || bytes.includes(CR);
+}

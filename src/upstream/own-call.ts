@@ -1,0 +1,84 @@
+// Requests of the gateway's own to a server: the handshake, lists, levels, subscriptions. Off the hot path.
+
+import { Fault } from "../protocol/errors.js";
+import { isObject, type JsonObject, type RpcId } from "../protocol/jsonrpc.js";
+import { parseMessage, type ResponseMessage } from "../protocol/message.js";
+import { type Reply, renderReply } from "../protocol/reply.js";
+import type { UpstreamCall } from "../upstream.js";
+
+interface Sender {
+  send(call: UpstreamCall): void;
+  cancel(call: UpstreamCall, reason: string | undefined): void;
+}
+
+class OwnCall implements UpstreamCall {
+  readonly caller = undefined;
+  readonly method: string;
+  readonly subject = undefined;
+  readonly progressToken: RpcId | undefined = undefined;
+  readonly #params: JsonObject | undefined;
+  readonly #reply: (reply: Reply) => void;
+
+  constructor(method: string, params: JsonObject | undefined, reply: (reply: Reply) => void) {
+    this.method = method;
+    this.#params = params;
+    this.#reply = reply;
+  }
+
+  render(id: number): string {
+    return JSON.stringify({ jsonrpc: "2.0", id, method: this.method, params: this.#params });
+  }
+
+  reply(reply: Reply): void {
+    this.#reply(reply);
+  }
+}
+
+/** An error that the server itself answered with, as opposed to no answer. */
+export class ServerError extends Error {
+  override readonly name = "ServerError";
+  readonly code: number;
+
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/**
+ * The response message: `result` parsed, and the text for those who need it as it was written.
+ * Rejects with a ServerError when the server refuses, with a Fault when there is no answer.
+ */
+export async function ask(
+  sender: Sender,
+  method: string,
+  params: JsonObject | undefined,
+  signal: AbortSignal,
+): Promise<ResponseMessage & { result: JsonObject }> {
+  signal.throwIfAborted();
+  const reply = await new Promise<Reply>((resolve, reject) => {
+    const call = new OwnCall(method, params, (answer) => {
+      signal.removeEventListener("abort", onAbort);
+      resolve(answer);
+    });
+    const onAbort = () => {
+      reject(signal.reason as Error);
+      sender.cancel(call, "timeout");
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    sender.send(call);
+  });
+  if (reply.kind === "error" && reply.fault !== undefined) throw reply.fault;
+  const message = parseMessage(await textOf(reply));
+  if (message.kind !== "response") throw new Fault("protocol", `The answer to ${method} is not a response.`);
+  if (message.error !== undefined) throw new ServerError(message.error.code, message.error.message);
+  if (!isObject(message.result)) throw new Fault("protocol", `The result of ${method} is not an object.`);
+  return message as ResponseMessage & { result: JsonObject };
+}
+
+async function textOf(reply: Reply): Promise<string> {
+  if (reply.kind !== "stream") return renderReply(reply, "0").toString();
+  const chunks: Buffer[] = [];
+  for await (const chunk of reply.open("0")) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString();
+}

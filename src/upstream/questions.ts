@@ -1,0 +1,82 @@
+// A server's requests to an agent (sampling, elicitation, roots) while they wait for their answer.
+// Which agent is asked is the connection's decision; how it is reached is the Caller's.
+
+import type { Caller } from "../caller.js";
+import { toRpcError } from "../protocol/errors.js";
+import { isObject, type RpcError, type RpcId } from "../protocol/jsonrpc.js";
+import { locate, type RequestMessage, type ResponseMessage, rewrite } from "../protocol/message.js";
+
+/** Questions of one server at a time: more is a server gone wild, not one that needs answers. */
+const MAX_OPEN_QUESTIONS = 100;
+
+interface Question {
+  readonly caller: Caller;
+  readonly abort: AbortController;
+  readonly progressToken: unknown;
+}
+
+export class Questions {
+  readonly #open = new Map<RpcId, Question>();
+  readonly #send: (text: string) => void;
+
+  constructor(send: (text: string) => void) {
+    this.#send = send;
+  }
+
+  /** Asks, and sends the answer (or why there is none) to the server under the server's own id. */
+  ask(request: RequestMessage, caller: Caller): void {
+    const { id } = request;
+    if (this.#open.size >= MAX_OPEN_QUESTIONS || this.#open.has(id)) {
+      const message = this.#open.has(id) ? `Request id ${id} is in use.` : "Too many open requests to agents.";
+      this.refuse(request, { code: -32600, message });
+      return;
+    }
+    const meta = request.params?.["_meta"];
+    const abort = new AbortController();
+    this.#open.set(id, { caller, abort, progressToken: isObject(meta) ? meta["progressToken"] : undefined });
+    caller.ask(request, abort.signal).then(
+      (response) => this.#answer(request, response),
+      (error: unknown) => {
+        // A request that the server took back has no answer.
+        if (this.#open.delete(id) && !abort.signal.aborted) this.refuse(request, toRpcError(error));
+      },
+    );
+  }
+
+  refuse(request: RequestMessage, error: RpcError): void {
+    this.#send(`{"jsonrpc":"2.0","id":${idText(request)},"error":${JSON.stringify(error)}}`);
+  }
+
+  /** The server no longer wants the answer. */
+  cancel(id: unknown): void {
+    const question = typeof id === "string" || typeof id === "number" ? this.#open.get(id) : undefined;
+    question?.abort.abort();
+  }
+
+  /** Progress that an agent reports on a question of ours is passed on; false where it is none of ours. */
+  progress(sessionKey: string, token: unknown, text: string): boolean {
+    for (const question of this.#open.values()) {
+      if (question.caller.sessionKey === sessionKey && question.progressToken === token && token !== undefined) {
+        this.#send(text);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  abortAll(): void {
+    for (const question of this.#open.values()) question.abort.abort();
+    this.#open.clear();
+  }
+
+  #answer(request: RequestMessage, response: ResponseMessage): void {
+    if (!this.#open.delete(request.id)) return;
+    this.#send(rewrite(response, [{ path: ["id"], json: idText(request) }]));
+  }
+}
+
+/** The id as the server wrote it: 1.0 stays 1.0. */
+function idText(request: RequestMessage): string {
+  const at = locate(request, ["id"]);
+  return at === undefined ? JSON.stringify(request.id) : request.text.slice(at.start, at.end);
+}
