@@ -1,0 +1,122 @@
+// The config as the rest of Toolway sees it: resolved, with every default filled in. How a file becomes one is
+// load.ts; this file holds types and defaults only, so that importing it costs nothing.
+
+import type { ServerSpec } from "../upstream.js";
+
+/** What the config changes about one tool or prompt of a server. */
+export interface Override {
+  readonly name: string | undefined;
+  readonly description: string | undefined;
+  readonly hide: boolean;
+}
+
+export type ToolOverride = Override;
+export type PromptOverride = Override;
+
+/** The records have no prototype: a tool may be called `constructor`. */
+export interface ServerConfig extends ServerSpec {
+  /** By the server's own name of the tool. */
+  readonly tools: Readonly<Record<string, ToolOverride>>;
+  readonly prompts: Readonly<Record<string, PromptOverride>>;
+}
+
+/** Patterns of the form `server/tool`, `*` stands for any run of characters. Deny wins over allow. */
+export interface RoleRules {
+  /** None: everything that `deny` leaves. */
+  readonly allow: readonly string[] | undefined;
+  readonly deny: readonly string[];
+}
+
+export interface ListenAddress {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+}
+
+export interface Limits {
+  readonly bodyBytes: number;
+  readonly batch: number;
+  readonly depth: number;
+  readonly headerMs: number;
+  readonly connections: number;
+  readonly outputBytes: number;
+}
+
+export interface SessionLimits {
+  readonly idleMs: number;
+  readonly max: number;
+}
+
+export type Names = "prefixed" | "plain";
+export type Menu = "full" | "search";
+export type UnlistedRoles = "allow" | "deny";
+
+export interface Config {
+  /** None for a config that was passed as an object. */
+  readonly path: string | undefined;
+  /** Where relative paths start: the file's folder, or the project of a `.vscode` or `.cursor` folder. */
+  readonly dir: string;
+  /** In the order of the file, which decides precedence. */
+  readonly servers: readonly ServerConfig[];
+  /** Names of the servers that the file switches off. */
+  readonly disabled: readonly string[];
+  readonly listen: ListenAddress;
+  readonly names: Names;
+  readonly menu: Menu;
+  readonly allowedHosts: readonly string[];
+  readonly allowedOrigins: readonly string[];
+  readonly tls: { readonly cert: string; readonly key: string } | undefined;
+  readonly roles: Readonly<Record<string, RoleRules>>;
+  /** What a role without an entry in `roles` gets. */
+  readonly unlistedRoles: UnlistedRoles;
+  readonly sessions: SessionLimits;
+  readonly limits: Limits;
+  readonly pageSize: number;
+  /** Ready to print: where, which key, what about it. */
+  readonly warnings: readonly string[];
+}
+
+/** Loopback by default: anything else is a decision. */
+export const DEFAULT_LISTEN = "127.0.0.1:7420";
+
+/** `npx` and `uvx` download on the first start; slower than half a minute is a server that does not come up. */
+export const DEFAULT_CONNECT_TIMEOUT_MS = 30_000;
+
+/** Tools that build or crawl take minutes; clients give up after about as long. Progress extends it. */
+export const DEFAULT_CALL_TIMEOUT_MS = 300_000;
+
+export const DEFAULT_SESSIONS: SessionLimits = {
+  // A working day with pauses: an agent left open over lunch finds its session again.
+  idleMs: 4 * 60 * 60 * 1000,
+  // A few kB each: tens of MB at most, whoever floods us with initialize.
+  max: 10_000,
+};
+
+export const DEFAULT_LIMITS: Limits = {
+  // Requests carry arguments, at times a file or a picture in base64.
+  bodyBytes: 16 * 1024 * 1024,
+  // Batches exist in 2025-03-26 only, and its clients send a handful.
+  batch: 100,
+  // JSON.parse of hostile nesting costs stack; real arguments stay below 20.
+  depth: 128,
+  // Headers arrive in one packet; ten seconds forgive a bad network, and starve a slow-header attack.
+  headerMs: 10_000,
+  // Ten thousand idle streams, and room for the requests beside them.
+  connections: 12_000,
+  // What may wait for one reader that does not keep up, before its connection is closed.
+  outputBytes: 64 * 1024 * 1024,
+};
+
+/** Most clients do not page for fewer; a page of this size stays around a megabyte. */
+export const DEFAULT_PAGE_SIZE = 500;
+
+/** Longest server name: it is part of URLs, tool names and log lines. */
+export const MAX_SERVER_NAME = 128;
+
+/** Reads `HOST:PORT`, with brackets around an IPv6 host. Undefined where it is something else. */
+export function parseListen(text: string): ListenAddress | undefined {
+  const match = /^(?:\[([0-9A-Fa-f:.%\w]+)\]|([^:[\]\s/]+)):(\d{1,5})$/.exec(text.trim());
+  const host = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3]);
+  return host === undefined || port > 65_535 ? undefined : { host, port };
+}

@@ -1,0 +1,84 @@
+// The doors to a config: from a file, from its text, from an object. Each gives a Config or throws a ConfigError
+// with every mistake found.
+
+import { readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { extname, resolve as resolvePath } from "node:path";
+import type { Config } from "./config.js";
+import { ConfigError } from "./mistakes.js";
+import { baseFolder } from "./paths.js";
+import { Report } from "./report.js";
+import { resolve } from "./resolve.js";
+import type { ConfigInput } from "./schema.js";
+import { Source } from "./source.js";
+
+export interface LoadOptions {
+  /** Where variables are looked up. Default: the environment of the process. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** What `~` and `${userHome}` mean. */
+  readonly home?: string;
+}
+
+export interface ResolveOptions extends LoadOptions {
+  /** Where relative paths start. Default: the folder that the process runs in. */
+  readonly dir?: string;
+}
+
+export type { ConfigInput } from "./schema.js";
+
+/** Reads and resolves a file. Relative paths in it are relative to it. */
+export function loadConfig(path: string, options: LoadOptions = {}): Config {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+  return parseConfig(text, { ...options, path });
+}
+
+/** Resolves the text of the file at `path`, which need not exist. */
+export function parseConfig(text: string, options: LoadOptions & { readonly path: string }): Config {
+  const { path } = options;
+  const source = new Source(text);
+  const report = new Report(path, source);
+  if (/^\.(toml|ya?ml)$/i.test(extname(path))) {
+    report.mistake([], "expected a JSON file", {
+      hint: "run `toolway import` to bring the servers of another client over",
+    });
+    report.throwIfFailed();
+  }
+  const value = source.read((at, offset, message, hint) => report.mistakeAt(at, offset, message, hint));
+  if (value === undefined) report.throwIfFailed();
+  return finish(value, resolvePath(path), baseFolder(path), report, options);
+}
+
+/** Resolves a config that was never a file. */
+export function resolveConfig(input: ConfigInput, options: ResolveOptions = {}): Config {
+  return finish(input, undefined, resolvePath(options.dir ?? "."), new Report(undefined), options);
+}
+
+function finish(value: unknown, file: string | undefined, dir: string, report: Report, options: LoadOptions): Config {
+  const home = options.home ?? homedir();
+  const variables = { env: options.env ?? process.env, home, workspaceFolder: dir };
+  const config = resolve(value, file, { dir, variables, report });
+  report.throwIfFailed();
+  if (config === undefined) throw new Error("a config that could not be resolved must have a mistake");
+  return config;
+}
+
+function unreadable(path: string, cause: unknown): ConfigError {
+  const code = (cause as NodeJS.ErrnoException).code ?? "unknown error";
+  const [message, hint] = READ_ERRORS[code] ?? [`cannot be read: ${code}`, undefined];
+  const mistake = { file: path, line: undefined, column: undefined, key: "", message, hint };
+  return new ConfigError([mistake], { cause });
+}
+
+const READ_ERRORS: Readonly<Record<string, readonly [message: string, hint: string]>> = {
+  ENOENT: ["there is no such file", "check the path, or run `toolway import` to make a config from your clients'"],
+  ENOTDIR: ["there is no such file: a part of the path is not a folder", "check the path"],
+  EISDIR: ["this is a folder: expected a file", "name the file in it, for instance mcp.json"],
+  EACCES: ["this file may not be read", "give the user that runs Toolway the right to read it: chmod u+r"],
+  EPERM: ["this file may not be read", "give the user that runs Toolway the right to read it"],
+  ELOOP: ["this link leads back to itself", "make it point to the file"],
+};

@@ -1,0 +1,174 @@
+// A config as an object → a Config: which keys count, the settings, the servers in their order. What is wrong goes
+// to the report; reading files and text is load.ts.
+
+import { type Config, MAX_SERVER_NAME, parseListen, type RoleRules, type ServerConfig } from "./config.js";
+import { mismatch, parsePart } from "./expected.js";
+import { FOREIGN_TOP_KEYS } from "./foreign-keys.js";
+import { keyText } from "./mistakes.js";
+import { nearest } from "./nearest.js";
+import { absolutePath } from "./paths.js";
+import { type SettingKey, type Settings, serverSchema, settingsShape, TOP_KEYS } from "./schema.js";
+import { checkEntryKeys, resolveServer, type Surroundings, text } from "./servers.js";
+
+/** Undefined where the report has mistakes. */
+export function resolve(value: unknown, file: string | undefined, around: Surroundings): Config | undefined {
+  const { dir, report, variables } = around;
+  if (!isObject(value)) {
+    report.mistake([], mismatch('an object with "mcpServers"', value));
+    return undefined;
+  }
+  checkTopKeys(value, around);
+  const settings = parseSettings(value, around);
+  const { servers, disabled } = resolveServers(value, around);
+
+  const listen = settings.listen === undefined ? undefined : parseListen(settings.listen);
+  if (settings.listen !== undefined && listen === undefined) {
+    report.mistake(["listen"], "expected HOST:PORT with a port from 0 to 65535", {
+      hint: 'for instance "127.0.0.1:7420" or "[::1]:7420"',
+    });
+  }
+  const roles = resolveRoles(settings.roles ?? {}, [...servers.map((server) => server.name), ...disabled], around);
+  const tls = settings.tls;
+  const tlsPaths = tls && {
+    cert: absolutePath(text(tls.cert, ["tls", "cert"], around), dir, variables.home),
+    key: absolutePath(text(tls.key, ["tls", "key"], around), dir, variables.home),
+  };
+  if (report.failed || listen === undefined) return undefined;
+  // No mistake was found, so every setting is there.
+  const { names, menu, allowedHosts, allowedOrigins, unlistedRoles, sessions, limits, pageSize } = settings as Settings;
+  return {
+    path: file,
+    dir,
+    servers,
+    disabled,
+    listen,
+    names,
+    menu,
+    allowedHosts,
+    allowedOrigins,
+    tls: tlsPaths,
+    roles,
+    unlistedRoles,
+    sessions,
+    limits,
+    pageSize,
+    warnings: report.warnings,
+  };
+}
+
+/** Other clients keep dozens of keys at the top level: only what looks like one of ours is worth a word. */
+function checkTopKeys(value: Readonly<Record<string, unknown>>, { report }: Surroundings): void {
+  for (const key of Object.keys(value)) {
+    if (TOP_KEYS.includes(key) || FOREIGN_TOP_KEYS.has(key)) continue;
+    const near = nearest(key, TOP_KEYS);
+    if (near !== undefined) report.mistake([key], "unknown key", { hint: `did you mean "${near}"?`, onKey: true });
+  }
+  if ("mcpServers" in value || "servers" in value || report.failed) return;
+  const foreign = ["mcp", "context_servers", "mcp_servers", "projects"].find((key) => isObject(value[key]));
+  if (foreign === undefined) {
+    report.warning([], 'there are no servers in this config: expected "mcpServers"');
+  } else {
+    report.mistake([foreign], `expected the servers under "mcpServers": this is the form of another client`, {
+      hint: "run `toolway import` to bring its servers over",
+      onKey: true,
+    });
+  }
+}
+
+function parseSettings(value: Readonly<Record<string, unknown>>, { report }: Surroundings): Partial<Settings> {
+  const settings: Record<string, unknown> = {};
+  for (const key of Object.keys(settingsShape) as SettingKey[]) {
+    settings[key] = parsePart(settingsShape[key], value[key], [key], report);
+  }
+  return settings as Partial<Settings>;
+}
+
+function resolveServers(
+  value: Readonly<Record<string, unknown>>,
+  around: Surroundings,
+): { servers: ServerConfig[]; disabled: string[] } {
+  const { report } = around;
+  const servers: ServerConfig[] = [];
+  const disabled: string[] = [];
+  const seen = new Map<string, string>();
+  for (const group of Object.keys(value).filter((key) => key === "mcpServers" || key === "servers")) {
+    const entries = value[group];
+    if (!isObject(entries)) {
+      report.mistake([group], mismatch("an object with a server under each name", entries));
+      continue;
+    }
+    for (const [rawName, entry] of Object.entries(entries)) {
+      const path = [group, rawName];
+      const name = rawName.trim();
+      const wrong = nameProblem(name);
+      if (wrong !== undefined) report.mistake(path, wrong, { hint: "rename the server", onKey: true });
+      const first = seen.get(name);
+      if (first !== undefined) {
+        report.mistake(path, `a server of this name is already there, as ${first}`, {
+          hint: "rename one",
+          onKey: true,
+        });
+      }
+      seen.set(name, keyText(path));
+      if (!isObject(entry)) {
+        report.mistake(path, mismatch('an object with "command" or "url"', entry));
+        continue;
+      }
+      checkEntryKeys(entry, path, report);
+      if (entry["disabled"] === true || entry["enabled"] === false) {
+        // Switched off, often because it does not work: it need not.
+        disabled.push(name);
+        continue;
+      }
+      const parsed = parsePart(serverSchema, entry, path, report);
+      const server = parsed && resolveServer(name, parsed, path, around);
+      if (server !== undefined) servers.push(server);
+    }
+  }
+  return { servers, disabled };
+}
+
+/** Names become part of a URL, percent-encoded, and of tool names, folded: nearly everything will do. */
+function nameProblem(name: string): string | undefined {
+  if (name === "") return "expected a name for the server, found none";
+  if (name.length > MAX_SERVER_NAME) return `expected a name of at most ${MAX_SERVER_NAME} characters`;
+  if (name === "." || name === "..") return `"${name}" cannot be part of an address`;
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  if (/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(name)) return "a name must not hold control characters";
+  return /\p{Surrogate}/u.test(name) ? "a name must not hold half of a character (a lone surrogate)" : undefined;
+}
+
+function resolveRoles(
+  roles: Settings["roles"],
+  serverNames: readonly string[],
+  { report }: Surroundings,
+): Record<string, RoleRules> {
+  const result: Record<string, RoleRules> = Object.create(null);
+  for (const [role, { allow, deny }] of Object.entries(roles)) {
+    result[role] = { allow, deny };
+    for (const [list, patterns] of Object.entries({ allow: allow ?? [], deny })) {
+      patterns.forEach((pattern, index) => {
+        const path = ["roles", role, list, index];
+        if (!/^(?:\*+|.+\/.+)$/.test(pattern)) {
+          report.mistake(path, 'expected a pattern of the form "server/tool"', {
+            hint: `for instance "${pattern.replaceAll("/", "") || "github"}/*"`,
+          });
+        } else if (!mentions(pattern, serverNames)) {
+          report.warning(path, `no server of this config matches ${JSON.stringify(pattern)}`);
+        }
+      });
+    }
+  }
+  return result;
+}
+
+function mentions(pattern: string, serverNames: readonly string[]): boolean {
+  const server = pattern.slice(0, pattern.lastIndexOf("/"));
+  return (
+    /[*?[\]{}()!]/.test(server) || pattern.startsWith("*") || serverNames.some((name) => pattern.startsWith(`${name}/`))
+  );
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

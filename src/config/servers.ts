@@ -1,0 +1,209 @@
+// One entry of `mcpServers` → a ServerConfig: which kind it is, its variables, its paths, and what is wrong with it.
+
+import { readFileSync } from "node:fs";
+import type { StdioTarget, Target } from "../upstream.js";
+import type { Override, ServerConfig } from "./config.js";
+import { parseEnvFile } from "./env-file.js";
+import { FOREIGN_ENTRY_KEYS, NARROWING_KEYS, SYNONYMS } from "./foreign-keys.js";
+import type { KeyPath } from "./mistakes.js";
+import { nearest } from "./nearest.js";
+import { absolutePath, commandPath } from "./paths.js";
+import type { Report } from "./report.js";
+import { ENTRY_KEYS, type OverrideEntry, type ServerEntry, TYPES } from "./schema.js";
+import { expand, type Variables } from "./variables.js";
+
+/** What an entry is resolved against. */
+export interface Surroundings {
+  readonly dir: string;
+  readonly variables: Variables;
+  readonly report: Report;
+}
+
+/** Undefined, and the reasons in the report, where the entry cannot be used. */
+export function resolveServer(
+  name: string,
+  entry: ServerEntry,
+  path: KeyPath,
+  around: Surroundings,
+): ServerConfig | undefined {
+  const target = resolveTarget(entry, path, around);
+  const tools = resolveOverrides(entry.tools, [...path, "tools"], around.report);
+  const prompts = resolveOverrides(entry.prompts, [...path, "prompts"], around.report);
+  if (target === undefined) return undefined;
+  const { isolation, connectTimeoutMs, callTimeoutMs } = entry;
+  return { name, target, isolation, connectTimeoutMs, callTimeoutMs, tools, prompts };
+}
+
+/** Tells of keys that we do not know, but for those that other clients are known to write. */
+export function checkEntryKeys(entry: object, path: KeyPath, report: Report): void {
+  for (const [key, value] of Object.entries(entry)) {
+    if (ENTRY_KEYS.includes(key) || FOREIGN_ENTRY_KEYS.has(key)) continue;
+    const at = [...path, key];
+    if (NARROWING_KEYS.has(key)) {
+      if (Array.isArray(value) && value.length === 0) continue;
+      const hint = 'hide tools by "tools": { "name": { "hide": true } }, or by "roles"';
+      report.warning(at, "this key of another client is not applied: all tools are shown", { hint, onKey: true });
+      continue;
+    }
+    const near = nearest(key, ENTRY_KEYS);
+    if (near !== undefined) {
+      report.mistake(at, "unknown key", { hint: `did you mean "${near}"?`, onKey: true });
+      continue;
+    }
+    const synonym = Object.hasOwn(SYNONYMS, key) ? SYNONYMS[key] : undefined;
+    const hint = synonym === undefined ? undefined : `did you mean "${synonym}"?`;
+    report.warning(at, "unknown key, ignored", { hint, onKey: true });
+  }
+}
+
+const URL_KEYS = ["url", "httpUrl", "serverUrl"] as const;
+
+function resolveTarget(entry: ServerEntry, path: KeyPath, around: Surroundings): Target | undefined {
+  const { report } = around;
+  const urlKeys = URL_KEYS.filter((key) => entry[key] !== undefined);
+  const [urlKey, secondUrlKey] = urlKeys;
+  const kind = entry.type === undefined ? undefined : TYPES[entry.type];
+
+  if (entry.command !== undefined && urlKey !== undefined) {
+    report.mistake([...path, urlKey], `expected either "command" or "${urlKey}", found both`, {
+      hint: "a server is a program to start or an address to connect to: remove one",
+      onKey: true,
+    });
+    return undefined;
+  }
+  if (secondUrlKey !== undefined) {
+    report.mistake([...path, secondUrlKey], `"${urlKey}" and "${secondUrlKey}" mean the same: expected one of them`, {
+      onKey: true,
+    });
+    return undefined;
+  }
+  if (entry.command !== undefined) {
+    if (kind !== undefined && kind !== "stdio") {
+      report.mistake([...path, "type"], `"${entry.type}" needs a "url", and the entry has a "command"`, {
+        hint: 'set "type" to "stdio" or remove it',
+      });
+      return undefined;
+    }
+    return resolveStdio(entry.command, entry, path, around);
+  }
+  if (urlKey !== undefined) {
+    if (kind === "stdio") {
+      report.mistake([...path, "type"], `"${entry.type}" needs a "command", and the entry has a "${urlKey}"`, {
+        hint: 'set "type" to "http" or remove it',
+      });
+      return undefined;
+    }
+    const headers = resolveHeaders(entry.headers ?? {}, [...path, "headers"], around);
+    const url = resolveUrl(entry[urlKey] ?? "", [...path, urlKey], around);
+    return url === undefined ? undefined : { kind: kind ?? "http", url, headers };
+  }
+  const missing = kind === undefined ? '"command" or "url"' : kind === "stdio" ? '"command"' : '"url"';
+  report.mistake(path, `missing: expected ${missing}`, {
+    hint: 'for instance "command": "npx" with "args", or "url": "https://example.com/mcp"',
+    onKey: true,
+  });
+  return undefined;
+}
+
+function resolveStdio(command: string, entry: ServerEntry, path: KeyPath, around: Surroundings): StdioTarget {
+  const { dir, variables } = around;
+  const { home } = variables;
+  const cwd = entry.cwd === undefined ? "." : text(entry.cwd, [...path, "cwd"], around);
+  const fromFile = entry.envFile === undefined ? {} : readEnvFile(entry.envFile, [...path, "envFile"], around);
+  return {
+    kind: "stdio",
+    command: commandPath(text(command, [...path, "command"], around), dir, home),
+    args: (entry.args ?? []).map((arg, index) => text(arg, [...path, "args", index], around)),
+    env: { ...fromFile, ...resolveEnv(entry.env ?? {}, [...path, "env"], around) },
+    cwd: absolutePath(cwd, dir, home),
+  };
+}
+
+function resolveEnv(env: NonNullable<ServerEntry["env"]>, path: KeyPath, around: Surroundings): Record<string, string> {
+  const result: Record<string, string> = {};
+  for (const [name, value] of Object.entries(env)) {
+    const at = [...path, name];
+    if (!/^[^=\0]+$/.test(name)) {
+      around.report.mistake(at, 'expected the name of a variable, without "="', { onKey: true });
+    } else if (value !== null) {
+      result[name] = text(String(value), at, around);
+    }
+  }
+  return result;
+}
+
+function readEnvFile(file: string, path: KeyPath, around: Surroundings): Record<string, string> {
+  const { dir, variables, report } = around;
+  const full = absolutePath(text(file, path, around), dir, variables.home);
+  try {
+    return parseEnvFile(readFileSync(full, "utf8"));
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? "unknown error";
+    report.mistake(path, `this file cannot be read: ${code === "ENOENT" ? "it does not exist" : code}`, {
+      hint: "the path is relative to the folder of the config; create the file or remove the key",
+    });
+    return {};
+  }
+}
+
+function resolveUrl(raw: string, path: KeyPath, around: Surroundings): string | undefined {
+  const { value, complete } = expandAt(raw, path, around);
+  if (!complete) return undefined;
+  const url = URL.canParse(value.trim()) ? new URL(value.trim()) : undefined;
+  if (url?.protocol === "http:" || url?.protocol === "https:") return url.href;
+  // The value may hold a secret by now, so it is not shown.
+  around.report.mistake(path, "expected an address that starts with http:// or https://");
+  return undefined;
+}
+
+function resolveHeaders(
+  headers: NonNullable<ServerEntry["headers"]>,
+  path: KeyPath,
+  around: Surroundings,
+): Record<string, string> {
+  const result: Record<string, string> = {};
+  for (const [name, raw] of Object.entries(headers)) {
+    const at = [...path, name];
+    const value = text(String(raw), at, around);
+    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) {
+      around.report.mistake(at, "expected the name of a header: letters, digits and dashes", { onKey: true });
+    } else if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) {
+      around.report.mistake(at, "a header must not hold line breaks, control characters or letters beyond Latin-1");
+    } else {
+      result[name] = value;
+    }
+  }
+  return result;
+}
+
+/** Expands one value; what is wrong goes to the report. */
+export function text(raw: string, path: KeyPath, around: Surroundings): string {
+  return expandAt(raw, path, around).value;
+}
+
+function expandAt(raw: string, path: KeyPath, around: Surroundings): { value: string; complete: boolean } {
+  const { value, problems, literal } = expand(raw, around.variables);
+  for (const { message, hint } of problems) around.report.mistake(path, message, { hint });
+  for (const form of literal) around.report.warning(path, `${form} is no variable of ours, and stays as it is`);
+  if (value.includes("\0")) around.report.mistake(path, "a text must not hold the character NUL");
+  return { value, complete: problems.length === 0 };
+}
+
+function resolveOverrides(
+  entries: Readonly<Record<string, OverrideEntry>> | undefined,
+  path: KeyPath,
+  report: Report,
+): Record<string, Override> {
+  const result: Record<string, Override> = Object.create(null);
+  const takenBy = new Map<string, string>();
+  for (const [own, { name, description, hide }] of Object.entries(entries ?? {})) {
+    const first = name === undefined ? undefined : takenBy.get(name);
+    if (name !== undefined && first !== undefined) {
+      report.mistake([...path, own, "name"], `"${name}" is already the name of "${first}"`, { hint: "choose another" });
+    } else if (name !== undefined) {
+      takenBy.set(name, own);
+    }
+    result[own] = { name, description, hide };
+  }
+  return result;
+}
