@@ -8,17 +8,23 @@ import { OWN_OBJECTS } from "./schema.js";
 
 type Issue = z.core.$ZodIssue;
 
-/** Parses one part of the config; undefined, and the reasons in the report, where it does not fit. */
-export function parsePart<S extends z.ZodType>(
-  schema: S,
-  value: unknown,
+/**
+ * Parses each key of an object on its own, so that one mistake does not hide the others. Keys that do not fit are
+ * absent from the result, and their reasons in the report.
+ */
+export function parseShape<S extends Readonly<Record<string, z.ZodType>>>(
+  shape: S,
+  value: Readonly<Record<string, unknown>>,
   path: KeyPath,
   report: Report,
-): z.output<S> | undefined {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  for (const issue of result.error.issues) reportIssue(issue, value, path, report);
-  return undefined;
+): { readonly [K in keyof S]?: z.output<S[K]> } {
+  const parsed: Record<string, unknown> = {};
+  for (const [key, schema] of Object.entries(shape)) {
+    const result = schema.safeParse(value[key]);
+    if (result.success) parsed[key] = result.data;
+    else for (const issue of result.error.issues) reportIssue(issue, value[key], [...path, key], report);
+  }
+  return parsed as { readonly [K in keyof S]?: z.output<S[K]> };
 }
 
 function reportIssue(issue: Issue, part: unknown, base: KeyPath, report: Report): void {
@@ -46,7 +52,9 @@ function reportIssue(issue: Issue, part: unknown, base: KeyPath, report: Report)
       return void report.mistake(path, mismatch(TYPE_WORDS[issue.expected] ?? issue.expected, found));
     case "invalid_union": {
       const words = issue.errors.flat().map((inner) => (inner.code === "invalid_type" ? inner.expected : ""));
-      const texts = [...new Set(words)].map((word) => TYPE_WORDS[word] ?? word).filter((text) => text !== "");
+      const texts = [...new Set(words)]
+        .map((word) => (word === "boolean" ? "a boolean" : (TYPE_WORDS[word] ?? word)))
+        .filter((text) => text !== "");
       return void report.mistake(path, mismatch(texts.join(", ").replace(/, ([^,]*)$/, " or $1"), found));
     }
     case "too_small":

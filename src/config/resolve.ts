@@ -2,12 +2,12 @@
 // to the report; reading files and text is load.ts.
 
 import { type Config, MAX_SERVER_NAME, parseListen, type RoleRules, type ServerConfig } from "./config.js";
-import { mismatch, parsePart } from "./expected.js";
+import { mismatch, parseShape } from "./expected.js";
 import { FOREIGN_TOP_KEYS } from "./foreign-keys.js";
 import { keyText } from "./mistakes.js";
 import { nearest } from "./nearest.js";
 import { absolutePath } from "./paths.js";
-import { type SettingKey, type Settings, serverSchema, settingsShape, TOP_KEYS } from "./schema.js";
+import { type Settings, serverSchema, settingsShape, TOP_KEYS } from "./schema.js";
 import { checkEntryKeys, resolveServer, type Surroundings, text } from "./servers.js";
 
 /** Undefined where the report has mistakes. */
@@ -18,7 +18,7 @@ export function resolve(value: unknown, file: string | undefined, around: Surrou
     return undefined;
   }
   checkTopKeys(value, around);
-  const settings = parseSettings(value, around);
+  const settings = parseShape(settingsShape, value, [], report);
   const { servers, disabled } = resolveServers(value, around);
 
   const listen = settings.listen === undefined ? undefined : parseListen(settings.listen);
@@ -75,14 +75,6 @@ function checkTopKeys(value: Readonly<Record<string, unknown>>, { report }: Surr
   }
 }
 
-function parseSettings(value: Readonly<Record<string, unknown>>, { report }: Surroundings): Partial<Settings> {
-  const settings: Record<string, unknown> = {};
-  for (const key of Object.keys(settingsShape) as SettingKey[]) {
-    settings[key] = parsePart(settingsShape[key], value[key], [key], report);
-  }
-  return settings as Partial<Settings>;
-}
-
 function resolveServers(
   value: Readonly<Record<string, unknown>>,
   around: Surroundings,
@@ -114,18 +106,23 @@ function resolveServers(
         report.mistake(path, mismatch('an object with "command" or "url"', entry));
         continue;
       }
-      checkEntryKeys(entry, path, report);
+      const meant = checkEntryKeys(entry, path, report);
       if (entry["disabled"] === true || entry["enabled"] === false) {
         // Switched off, often because it does not work: it need not.
         disabled.push(name);
         continue;
       }
-      const parsed = parsePart(serverSchema, entry, path, report);
-      const server = parsed && resolveServer(name, parsed, path, around);
+      const parsed = parseShape(serverSchema.shape, entry, path, report);
+      const server = resolveServer(name, { ...parsed, meant: [...meant, ...missing(entry, parsed)] }, path, around);
       if (server !== undefined) servers.push(server);
     }
   }
   return { servers, disabled };
+}
+
+/** The keys that are there, but could not be used. */
+function missing(entry: object, parsed: object): string[] {
+  return Object.keys(serverSchema.shape).filter((key) => Object.hasOwn(entry, key) && !Object.hasOwn(parsed, key));
 }
 
 /** Names become part of a URL, percent-encoded, and of tool names, folded: nearly everything will do. */

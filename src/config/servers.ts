@@ -9,7 +9,7 @@ import type { KeyPath } from "./mistakes.js";
 import { nearest } from "./nearest.js";
 import { absolutePath, commandPath } from "./paths.js";
 import type { Report } from "./report.js";
-import { ENTRY_KEYS, type OverrideEntry, type ServerEntry, TYPES } from "./schema.js";
+import { ENTRY_KEYS, type OverrideEntry, type ServerEntry, type serverSchema, TYPES } from "./schema.js";
 import { expand, type Variables } from "./variables.js";
 
 /** What an entry is resolved against. */
@@ -19,23 +19,33 @@ export interface Surroundings {
   readonly report: Report;
 }
 
+/** An entry as far as it could be read. `meant` has the keys that are there in a form that could not be. */
+export type ReadEntry = { readonly [K in keyof typeof serverSchema.shape]?: ServerEntry[K] | undefined } & {
+  readonly meant: readonly string[];
+};
+
 /** Undefined, and the reasons in the report, where the entry cannot be used. */
 export function resolveServer(
   name: string,
-  entry: ServerEntry,
+  entry: ReadEntry,
   path: KeyPath,
   around: Surroundings,
 ): ServerConfig | undefined {
   const target = resolveTarget(entry, path, around);
   const tools = resolveOverrides(entry.tools, [...path, "tools"], around.report);
   const prompts = resolveOverrides(entry.prompts, [...path, "prompts"], around.report);
-  if (target === undefined) return undefined;
   const { isolation, connectTimeoutMs, callTimeoutMs } = entry;
+  if (target === undefined || isolation === undefined) return undefined;
+  if (connectTimeoutMs === undefined || callTimeoutMs === undefined) return undefined;
   return { name, target, isolation, connectTimeoutMs, callTimeoutMs, tools, prompts };
 }
 
-/** Tells of keys that we do not know, but for those that other clients are known to write. */
-export function checkEntryKeys(entry: object, path: KeyPath, report: Report): void {
+/**
+ * Tells of keys that we do not know, but for those that other clients are known to write. Returns the keys that
+ * were probably meant.
+ */
+export function checkEntryKeys(entry: object, path: KeyPath, report: Report): string[] {
+  const meant: string[] = [];
   for (const [key, value] of Object.entries(entry)) {
     if (ENTRY_KEYS.includes(key) || FOREIGN_ENTRY_KEYS.has(key)) continue;
     const at = [...path, key];
@@ -48,17 +58,19 @@ export function checkEntryKeys(entry: object, path: KeyPath, report: Report): vo
     const near = nearest(key, ENTRY_KEYS);
     if (near !== undefined) {
       report.mistake(at, "unknown key", { hint: `did you mean "${near}"?`, onKey: true });
+      meant.push(near);
       continue;
     }
     const synonym = Object.hasOwn(SYNONYMS, key) ? SYNONYMS[key] : undefined;
     const hint = synonym === undefined ? undefined : `did you mean "${synonym}"?`;
     report.warning(at, "unknown key, ignored", { hint, onKey: true });
   }
+  return meant;
 }
 
 const URL_KEYS = ["url", "httpUrl", "serverUrl"] as const;
 
-function resolveTarget(entry: ServerEntry, path: KeyPath, around: Surroundings): Target | undefined {
+function resolveTarget(entry: ReadEntry, path: KeyPath, around: Surroundings): Target | undefined {
   const { report } = around;
   const urlKeys = URL_KEYS.filter((key) => entry[key] !== undefined);
   const [urlKey, secondUrlKey] = urlKeys;
@@ -97,6 +109,10 @@ function resolveTarget(entry: ServerEntry, path: KeyPath, around: Surroundings):
     const url = resolveUrl(entry[urlKey] ?? "", [...path, urlKey], around);
     return url === undefined ? undefined : { kind: kind ?? "http", url, headers };
   }
+  // Said already, where the key is there but wrong.
+  if (entry.meant.some((key) => key === "command" || key === "type" || URL_KEYS.some((word) => word === key))) {
+    return undefined;
+  }
   const missing = kind === undefined ? '"command" or "url"' : kind === "stdio" ? '"command"' : '"url"';
   report.mistake(path, `missing: expected ${missing}`, {
     hint: 'for instance "command": "npx" with "args", or "url": "https://example.com/mcp"',
@@ -105,7 +121,7 @@ function resolveTarget(entry: ServerEntry, path: KeyPath, around: Surroundings):
   return undefined;
 }
 
-function resolveStdio(command: string, entry: ServerEntry, path: KeyPath, around: Surroundings): StdioTarget {
+function resolveStdio(command: string, entry: ReadEntry, path: KeyPath, around: Surroundings): StdioTarget {
   const { dir, variables } = around;
   const { home } = variables;
   const cwd = entry.cwd === undefined ? "." : text(entry.cwd, [...path, "cwd"], around);
