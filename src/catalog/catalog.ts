@@ -1,0 +1,366 @@
+// The menu: what all servers offer, merged, under the names that agents see, and the way back from such a name to
+// its server. No I/O and no clock; policy comes in as a View, lists come in from the pipeline.
+
+import type { JsonObject } from "../protocol/jsonrpc.js";
+import type { BytesReply } from "../protocol/reply.js";
+import type { Listed, ListKind, ServerIntro } from "../upstream.js";
+import { type Intake, takeItems } from "./definition.js";
+import { mergeCapabilities, mergeInstructions } from "./introduction.js";
+import { fromSnapshot, type Known, LIST_KINDS, type NamedKind, toSnapshot } from "./known.js";
+import { isNamed, type Merged, mergeNamed, mergeUris, sameForAgents, sameTexts, visible } from "./merge.js";
+import { SEPARATOR } from "./name-shape.js";
+import { assignPrefixes, type KeptNames, type NameMode, type Override } from "./names.js";
+import { type CursorSeal, Pages } from "./pages.js";
+import { Routes } from "./routes.js";
+import { CALL_TOOL, FIND_TOOLS, type FoundTool, SEARCH_NAMES, searchMenu, ToolSearch } from "./search.js";
+import type { View } from "./view.js";
+
+export type MenuMode = "full" | "search";
+
+export interface CatalogOptions extends CursorSeal {
+  readonly names: NameMode;
+  readonly menu: MenuMode;
+  readonly pageSize?: number;
+}
+
+/** A server of the config. */
+export interface CatalogServer {
+  readonly name: string;
+  readonly tools?: Readonly<Record<string, Override>> | undefined;
+  readonly prompts?: Readonly<Record<string, Override>> | undefined;
+}
+
+export type Resolved =
+  | { readonly kind: "found"; readonly server: string; readonly own: string }
+  /** `server` is given where the name can only be one of a server whose list has not been read yet. */
+  | { readonly kind: "unknown"; readonly server: string | undefined };
+
+export type ResolvedTool =
+  | Resolved
+  /** The search menu's own two. */
+  | { readonly kind: "menu"; readonly tool: "find_tools" | "call_tool" };
+
+/** Lines of conflicts: whoever has more than these has one cause for them. */
+const MAX_CONFLICTS = 200;
+
+export class Catalog {
+  readonly #pages: Pages;
+  readonly #search = new ToolSearch();
+  #names: NameMode;
+  #menu: MenuMode;
+  /** In the order of the config. */
+  #servers = new Map<string, Known>();
+  #prefixes = new Map<string, string>();
+  readonly #prefixHints = new Map<string, string>();
+  readonly #kept: Record<NamedKind, KeptNames> = { tools: new Map(), prompts: new Map() };
+  readonly #versions: Record<ListKind, number> = { tools: 0, prompts: 0, resources: 0, resourceTemplates: 0 };
+  /** By scope; built when asked for, dropped when a list of that kind changes. */
+  readonly #merged: Record<ListKind, Map<string | undefined, Merged>> = {
+    tools: new Map(),
+    prompts: new Map(),
+    resources: new Map(),
+    resourceTemplates: new Map(),
+  };
+  readonly #routes = new Map<string | undefined, Routes>();
+
+  constructor(options: CatalogOptions) {
+    this.#pages = new Pages(options, options.pageSize);
+    this.#names = options.names;
+    this.#menu = options.menu;
+  }
+
+  // ── What comes in ────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The servers of the config, in its order; one that stays keeps what is known of it. Returns the lists that changed. */
+  setServers(servers: readonly CatalogServer[]): ListKind[] {
+    return this.#changes(() => {
+      const before = this.#servers;
+      this.#servers = new Map();
+      for (const { name, tools, prompts } of servers) {
+        const known = before.get(name);
+        this.#servers.set(name, {
+          name,
+          overrides: { tools: new Map(Object.entries(tools ?? {})), prompts: new Map(Object.entries(prompts ?? {})) },
+          intro: known?.intro,
+          lists: known?.lists ?? new Map<ListKind, Intake>(),
+        });
+      }
+      for (const name of before.keys()) if (!this.#servers.has(name)) this.#forgetNames(name);
+      this.#assignPrefixes();
+    });
+  }
+
+  /** Returns the lists that changed. */
+  setModes(names: NameMode, menu: MenuMode): ListKind[] {
+    if (names === this.#names && menu === this.#menu) return [];
+    return this.#changes(() => {
+      this.#names = names;
+      this.#menu = menu;
+    });
+  }
+
+  setIntro(server: string, intro: ServerIntro): void {
+    const known = this.#servers.get(server);
+    if (known !== undefined) known.intro = intro;
+  }
+
+  /** True where agents see a difference: another set, another order, another definition. Order of members is none. */
+  setList(server: string, kind: ListKind, listed: readonly Listed[]): boolean {
+    const known = this.#servers.get(server);
+    if (known === undefined) return false;
+    const before = known.lists.get(kind);
+    const after = takeItems(server, kind, listed);
+    if (before !== undefined && sameTexts(before, after)) return false;
+    known.lists.set(kind, after);
+    this.#bump(kind);
+    return !sameForAgents(known, kind, before, after);
+  }
+
+  /** Forgets all that is known of a server that stays in the config, e.g. since its command has changed. */
+  remove(server: string): ListKind[] {
+    const known = this.#servers.get(server);
+    if (known === undefined) return [];
+    return this.#changes(() => {
+      known.intro = undefined;
+      known.lists.clear();
+      this.#forgetNames(server);
+    });
+  }
+
+  /** The policy has changed: pages built for views of the same key are no longer good. */
+  dropPages(): void {
+    for (const kind of LIST_KINDS) this.#pages.clear(kind);
+  }
+
+  // ── Lists ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Raised by every change of that list. */
+  version(kind: ListKind): number {
+    return this.#versions[kind];
+  }
+
+  /** The reply to a list request. Throws a Fault `invalid` for a cursor that is not of this list and view. */
+  page(kind: ListKind, view: View, cursor?: string): BytesReply {
+    return this.#pages.get(kind, view, cursor, () => {
+      const { entries } = this.#mergedOf(kind, view.scope);
+      if (this.#isSearch(kind, view.scope)) return searchMenu(entries, view);
+      return entries.filter(({ server, item }) => view.allows(server, item.own, kind)).map(({ json }) => json);
+    });
+  }
+
+  // ── Search ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The tools of the view that fit best. */
+  find(query: string, limit: number, view: View): Promise<FoundTool[]> {
+    return this.#search.find(this.#mergedOf("tools", view.scope).entries, query, limit, view);
+  }
+
+  #isSearch(kind: ListKind, scope: string | undefined): boolean {
+    return kind === "tools" && scope === undefined && this.#menu === "search";
+  }
+
+  // ── From names to servers ────────────────────────────────────────────────────────────────────────────────────
+
+  resolveTool(exposed: string, scope: string | undefined): ResolvedTool {
+    if (this.#isSearch("tools", scope)) {
+      if (exposed === FIND_TOOLS) return { kind: "menu", tool: FIND_TOOLS };
+      if (exposed === CALL_TOOL) return { kind: "menu", tool: CALL_TOOL };
+    }
+    return this.#resolve("tools", exposed, scope);
+  }
+
+  resolvePrompt(exposed: string, scope: string | undefined): Resolved {
+    return this.#resolve("prompts", exposed, scope);
+  }
+
+  #resolve(kind: NamedKind, exposed: string, scope: string | undefined): Resolved {
+    const owner = this.#mergedOf(kind, scope).owners.get(exposed);
+    if (owner !== undefined) return { kind: "found", server: owner.server, own: owner.own };
+    return { kind: "unknown", server: this.#guess(kind, exposed, scope) };
+  }
+
+  /** The server whose list, once it is read, may have this name. */
+  #guess(kind: NamedKind, exposed: string, scope: string | undefined): string | undefined {
+    const unread = this.#inScope(scope).filter((known) => !known.lists.has(kind));
+    if (scope !== undefined || this.#servers.size === 1) return unread[0]?.name;
+    const renamed = unread.find((known) =>
+      [...known.overrides[kind].values()].some(({ name, hide }) => name === exposed && hide !== true),
+    );
+    if (renamed !== undefined || this.#names === "plain") return renamed?.name;
+    return unread.find(({ name }) => exposed.startsWith(`${this.#prefixes.get(name)}${SEPARATOR}`))?.name;
+  }
+
+  /** The server that a URI belongs to; the only one that has resources where no list tells. */
+  resolveResource(uri: string, scope: string | undefined): string | undefined {
+    return this.#routesOf(scope).ofUri(uri) ?? this.#onlyWithResources(scope);
+  }
+
+  /** For completion/complete: a template as listed, or a URI. */
+  resolveTemplate(uriTemplate: string, scope: string | undefined): string | undefined {
+    return this.#routesOf(scope).ofTemplate(uriTemplate) ?? this.resolveResource(uriTemplate, scope);
+  }
+
+  #onlyWithResources(scope: string | undefined): string | undefined {
+    const servers = this.#inScope(scope);
+    const having = servers.filter(({ intro }) => intro?.capabilities["resources"] !== undefined);
+    // A server that has never been reached does not stand in the way of the only one that is known to have some.
+    const candidates = having.length > 0 ? having : servers.filter(({ intro }) => intro === undefined);
+    return candidates.length === 1 ? candidates[0]?.name : undefined;
+  }
+
+  // ── What agents and operators are told ───────────────────────────────────────────────────────────────────────
+
+  /** `sees` leaves out servers of which the caller may know nothing. */
+  capabilities(scope: string | undefined, sees: (server: string) => boolean = () => true): JsonObject {
+    const servers = this.#inScope(scope).filter(({ name }) => sees(name));
+    const merged = mergeCapabilities(servers.map(({ intro }) => intro));
+    // Servers may be added while the agent is connected, and their tools come by list_changed.
+    return scope === undefined ? { tools: { listChanged: true }, ...merged } : merged;
+  }
+
+  instructions(scope: string | undefined, sees: (server: string) => boolean = () => true): string | undefined {
+    return mergeInstructions(
+      this.#inScope(scope).filter(({ name }) => sees(name)),
+      scope !== undefined,
+    );
+  }
+
+  /** What the server offers to agents: hidden ones are not counted. */
+  counts(server: string): Record<ListKind, number> {
+    const count = (kind: ListKind): number => {
+      const known = this.#servers.get(server);
+      return known === undefined ? 0 : visible(known, kind, known.lists.get(kind)).length;
+    };
+    return {
+      tools: count("tools"),
+      prompts: count("prompts"),
+      resources: count("resources"),
+      resourceTemplates: count("resourceTemplates"),
+    };
+  }
+
+  /** Names and URIs that two servers claim, entries left out, settings that fit nothing. */
+  conflicts(): string[] {
+    const all = LIST_KINDS.flatMap((kind) => this.#mergedOf(kind, undefined).conflicts);
+    if (all.length <= MAX_CONFLICTS) return all;
+    return [...all.slice(0, MAX_CONFLICTS), `… and ${all.length - MAX_CONFLICTS} more.`];
+  }
+
+  // ── On disk ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** What is known of a server, as a value for JSON; undefined where nothing is. */
+  snapshot(server: string): JsonObject | undefined {
+    const known = this.#servers.get(server);
+    if (known === undefined || (known.intro === undefined && known.lists.size === 0)) return undefined;
+    for (const kind of ["tools", "prompts"] as const) this.#mergedOf(kind, undefined);
+    return toSnapshot(known, this.#prefixes.get(server), {
+      tools: this.#kept.tools.get(server),
+      prompts: this.#kept.prompts.get(server),
+    });
+  }
+
+  /** Takes back a snapshot, before the server itself has spoken. False where there was nothing to take. */
+  restore(server: string, snapshot: unknown): boolean {
+    const known = this.#servers.get(server);
+    const restored = fromSnapshot(server, snapshot);
+    if (known === undefined || restored === undefined) return false;
+    known.intro ??= restored.intro;
+    if (restored.prefix !== undefined) this.#prefixHints.set(server, restored.prefix);
+    for (const kind of ["tools", "prompts"] as const) {
+      if (!this.#kept[kind].has(server)) {
+        this.#kept[kind] = new Map([...this.#kept[kind], [server, restored.names[kind]]]);
+      }
+    }
+    for (const [kind, list] of restored.lists) if (!known.lists.has(kind)) known.lists.set(kind, list);
+    this.#assignPrefixes();
+    for (const kind of LIST_KINDS) this.#bump(kind);
+    return true;
+  }
+
+  // ── Inside ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #inScope(scope: string | undefined): Known[] {
+    if (scope === undefined) return [...this.#servers.values()];
+    const known = this.#servers.get(scope);
+    return known === undefined ? [] : [known];
+  }
+
+  #mergedOf(kind: ListKind, scope: string | undefined): Merged {
+    const cache = this.#merged[kind];
+    let merged = cache.get(scope);
+    if (merged === undefined) {
+      merged = this.#merge(kind, scope);
+      if (scope === undefined || this.#servers.has(scope)) cache.set(scope, merged);
+    }
+    return merged;
+  }
+
+  #merge(kind: ListKind, scope: string | undefined): Merged {
+    const servers = this.#inScope(scope);
+    if (!isNamed(kind)) return mergeUris(servers, kind);
+    // One server alone has its own names.
+    if (scope !== undefined) return mergeNamed(servers, kind, { mode: "plain" });
+    const merged = mergeNamed(servers, kind, {
+      mode: this.#names,
+      reserved: this.#isSearch(kind, scope) ? SEARCH_NAMES : [],
+      prefixes: this.#prefixes,
+      previous: this.#kept[kind],
+    });
+    if (this.#names === "prefixed") this.#kept[kind] = merged.assignment.kept;
+    return merged;
+  }
+
+  #routesOf(scope: string | undefined): Routes {
+    let routes = this.#routes.get(scope);
+    if (routes === undefined) {
+      const sources = this.#inScope(scope).map(({ name, lists }) => ({
+        server: name,
+        resources: lists.get("resources")?.items ?? [],
+        templates: lists.get("resourceTemplates")?.items ?? [],
+      }));
+      routes = new Routes(sources);
+      if (scope === undefined || this.#servers.has(scope)) this.#routes.set(scope, routes);
+    }
+    return routes;
+  }
+
+  #bump(kind: ListKind): void {
+    this.#versions[kind]++;
+    this.#merged[kind].clear();
+    this.#pages.clear(kind);
+    if (!isNamed(kind)) this.#routes.clear();
+  }
+
+  #assignPrefixes(): void {
+    const before = new Map([...this.#prefixes, ...this.#prefixHints]);
+    this.#prefixes = assignPrefixes([...this.#servers.keys()], before);
+  }
+
+  #forgetNames(server: string): void {
+    this.#prefixHints.delete(server);
+    for (const kind of ["tools", "prompts"] as const) {
+      const kept = new Map(this.#kept[kind]);
+      if (kept.delete(server)) this.#kept[kind] = kept;
+    }
+  }
+
+  /** Which lists agents see changed by `act`, at `/mcp` or at any `/mcp/<server>`. */
+  #changes(act: () => void): ListKind[] {
+    const before = LIST_KINDS.map((kind) => this.#allTexts(kind));
+    act();
+    for (const kind of LIST_KINDS) this.#bump(kind);
+    return LIST_KINDS.filter((kind, i) => {
+      const after = this.#allTexts(kind);
+      return after.length !== before[i]?.length || after.some((text, at) => text !== before[i]?.[at]);
+    });
+  }
+
+  #allTexts(kind: ListKind): string[] {
+    const texts: string[] = [];
+    if (this.#isSearch(kind, undefined)) texts.push("search");
+    for (const scope of [undefined, ...this.#servers.keys()]) {
+      for (const { server, json } of this.#mergedOf(kind, scope).entries) texts.push(server, json);
+    }
+    return texts;
+  }
+}

@@ -1,0 +1,131 @@
+// The merged list of one kind over some servers: which entries, under which names, in which order, with which text.
+// Order: that of the config, then the server's own. Policy and pages come later (catalog.ts).
+
+import type { ListKind } from "../upstream.js";
+import { type Intake, type Item, renderItem, sameDefinition } from "./definition.js";
+import type { Known, NamedKind } from "./known.js";
+import { type Assignment, assignNames, type NamingOptions, type Owner } from "./names.js";
+
+/** One entry as agents see it. */
+export interface Entry {
+  readonly server: string;
+  readonly item: Item;
+  /** The exposed name; for resources and templates the URI, which nobody changes. */
+  readonly name: string;
+  readonly description: string | undefined;
+  readonly json: string;
+}
+
+export interface Merged {
+  readonly entries: readonly Entry[];
+  readonly owners: ReadonlyMap<string, Owner>;
+  readonly conflicts: readonly string[];
+  readonly assignment: Assignment | undefined;
+}
+
+export function isNamed(kind: ListKind): kind is NamedKind {
+  return kind === "tools" || kind === "prompts";
+}
+
+/** Tools and prompts: under the names that names.ts gives. */
+export function mergeNamed(
+  servers: readonly Known[],
+  kind: NamedKind,
+  options: Omit<NamingOptions, "noun">,
+): Merged & { readonly assignment: Assignment } {
+  const sources = servers.map((known) => ({
+    server: known.name,
+    own: known.lists.get(kind)?.items.map(({ own }) => own) ?? [],
+    overrides: known.overrides[kind],
+  }));
+  const noun = kind === "tools" ? "tool" : "prompt";
+  const assignment = assignNames(sources, { ...options, noun });
+  const entries: Entry[] = [];
+  const conflicts: string[] = [...assignment.conflicts];
+  for (const known of servers) {
+    const overrides = known.overrides[kind];
+    const list = known.lists.get(kind);
+    if (list === undefined) continue;
+    conflicts.push(...list.notes);
+    const unused = new Set(overrides.keys());
+    for (const item of list.items) {
+      unused.delete(item.own);
+      const name = assignment.exposed.get(known.name)?.get(item.own);
+      if (name === undefined) continue;
+      const override = overrides.get(item.own)?.description;
+      const own = item.value["description"];
+      entries.push({
+        server: known.name,
+        item,
+        name,
+        description: override ?? (typeof own === "string" ? own : undefined),
+        json: renderItem(item, name, override),
+      });
+    }
+    for (const own of unused) {
+      conflicts.push(
+        `The config has settings for ${noun} "${own}" of server "${known.name}", which has none of that name.`,
+      );
+    }
+  }
+  return { entries, owners: assignment.owners, conflicts, assignment };
+}
+
+/** Resources and templates: URIs stay as they are; one that two servers claim belongs to the first. */
+export function mergeUris(servers: readonly Known[], kind: "resources" | "resourceTemplates"): Merged {
+  const entries: Entry[] = [];
+  const owners = new Map<string, Owner>();
+  const conflicts: string[] = [];
+  const noun = kind === "resources" ? "Resource" : "Resource template";
+  for (const known of servers) {
+    const list = known.lists.get(kind);
+    if (list === undefined) continue;
+    conflicts.push(...list.notes);
+    for (const item of list.items) {
+      const owner = owners.get(item.own);
+      if (owner === undefined) {
+        owners.set(item.own, { server: known.name, own: item.own });
+        const description = item.value["description"];
+        entries.push({
+          server: known.name,
+          item,
+          name: item.own,
+          description: typeof description === "string" ? description : undefined,
+          json: item.json,
+        });
+      } else {
+        conflicts.push(
+          `${noun} ${JSON.stringify(item.own.slice(0, 200))} is claimed by servers "${owner.server}" and ` +
+            `"${known.name}": it goes to the first in the config, "${owner.server}".`,
+        );
+      }
+    }
+  }
+  return { entries, owners, conflicts, assignment: undefined };
+}
+
+/** The same list, byte for byte. */
+export function sameTexts(a: Intake, b: Intake): boolean {
+  const equal = a.items.length === b.items.length && a.items.every((item, i) => item.json === b.items[i]?.json);
+  return equal && a.notes.join() === b.notes.join();
+}
+
+/** What is not hidden. */
+export function visible(known: Known, kind: ListKind, list: Intake | undefined): Intake["items"] {
+  const items = list?.items ?? [];
+  return isNamed(kind) ? items.filter(({ own }) => known.overrides[kind].get(own)?.hide !== true) : items;
+}
+
+/** The same set, order and definitions, as far as agents see them. */
+export function sameForAgents(known: Known, kind: ListKind, before: Intake | undefined, after: Intake): boolean {
+  const a = visible(known, kind, before);
+  const b = visible(known, kind, after);
+  return (
+    a.length === b.length &&
+    a.every((item, i) => {
+      const other = b[i];
+      const described = isNamed(kind) && known.overrides[kind].get(item.own)?.description !== undefined;
+      return other !== undefined && sameDefinition(item, other, described ? "description" : undefined);
+    })
+  );
+}

@@ -1,0 +1,96 @@
+// The pages of a list as replies that are built once and sent many times, and the cursors that lead to them.
+
+import { Fault } from "../protocol/errors.js";
+import { type BytesReply, resultBytes } from "../protocol/reply.js";
+import type { ListKind } from "../upstream.js";
+import type { View } from "./view.js";
+
+export interface CursorSeal {
+  /** Cursors go out sealed, so that nobody can make one up. */
+  seal(text: string): string;
+  /** Undefined for what is not ours. */
+  unseal(token: string): string | undefined;
+}
+
+/** Many clients never ask for a second page: what does not fit on the first is lost on them. */
+const DEFAULT_PAGE_SIZE = 1000;
+/** Views (roles × scopes) whose pages are kept, a kind: with more, some are only built again. */
+const MAX_VIEWS = 64;
+
+export class Pages {
+  readonly #size: number;
+  readonly #cursors: CursorSeal;
+  readonly #built: Record<ListKind, Map<string, BytesReply[]>> = {
+    tools: new Map(),
+    prompts: new Map(),
+    resources: new Map(),
+    resourceTemplates: new Map(),
+  };
+
+  constructor(cursors: CursorSeal, size: number = DEFAULT_PAGE_SIZE) {
+    this.#cursors = cursors;
+    this.#size = Math.max(1, Math.trunc(size));
+  }
+
+  clear(kind: ListKind): void {
+    this.#built[kind].clear();
+  }
+
+  /** `texts` makes the JSON of the entries that the view has; it is called when nothing is kept for the view. */
+  get(kind: ListKind, view: View, cursor: string | undefined, texts: () => readonly string[]): BytesReply {
+    const page = cursor === undefined ? 0 : this.#open(kind, view, cursor);
+    // A list that has become shorter since the cursor was given ends here; list_changed has told so.
+    return this.#all(kind, view, texts)[page] ?? resultBytes(`{"${kind}":[]}`);
+  }
+
+  #all(kind: ListKind, view: View, texts: () => readonly string[]): BytesReply[] {
+    const kept = this.#built[kind];
+    const key = JSON.stringify([view.scope, view.key]);
+    let pages = kept.get(key);
+    if (pages === undefined) {
+      pages = this.#build(kind, view, texts());
+      const oldest = kept.size < MAX_VIEWS ? undefined : kept.keys().next();
+      if (oldest?.done === false) kept.delete(oldest.value);
+    } else {
+      kept.delete(key); // Put in again as the newest.
+    }
+    kept.set(key, pages);
+    return pages;
+  }
+
+  #build(kind: ListKind, view: View, texts: readonly string[]): BytesReply[] {
+    const pages: BytesReply[] = [];
+    for (let from = 0; from === 0 || from < texts.length; from += this.#size) {
+      const items = texts.slice(from, from + this.#size).join(",");
+      const more = from + this.#size < texts.length;
+      const next = more ? `,"nextCursor":${JSON.stringify(this.#seal(kind, view, pages.length + 1))}` : "";
+      pages.push(resultBytes(`{"${kind}":[${items}]${next}}`));
+    }
+    return pages;
+  }
+
+  #seal(kind: ListKind, view: View, page: number): string {
+    return this.#cursors.seal(JSON.stringify([kind, view.scope ?? null, view.key, page]));
+  }
+
+  #open(kind: ListKind, view: View, cursor: string): number {
+    const text = this.#cursors.unseal(cursor);
+    const page = text === undefined ? undefined : pageOf(text, kind, view);
+    if (page === undefined) throw new Fault("invalid", "Unknown cursor; list again from the start.");
+    return page;
+  }
+}
+
+/** Undefined for a cursor of another list or view. */
+function pageOf(text: string, kind: ListKind, view: View): number | undefined {
+  let parts: unknown;
+  try {
+    parts = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!Array.isArray(parts)) return undefined;
+  const [ofKind, scope, key, page] = parts as unknown[];
+  const fits = ofKind === kind && scope === (view.scope ?? null) && key === view.key;
+  return fits && typeof page === "number" ? page : undefined;
+}

@@ -1,0 +1,141 @@
+// The opt-in menu "search": two tools in place of a long list, and the index behind the first of them.
+// What may be found is decided by the view, as for lists; calling goes the way of any other call.
+
+import type MiniSearch from "minisearch";
+import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
+import type { Entry } from "./merge.js";
+import type { View } from "./view.js";
+
+export const FIND_TOOLS = "find_tools";
+export const CALL_TOOL = "call_tool";
+export const SEARCH_NAMES: readonly string[] = [FIND_TOOLS, CALL_TOOL];
+
+/** A definition costs some 200 tokens: five are a thousand, about what one wrong turn of an agent costs. */
+const DEFAULT_LIMIT = 5;
+/** More than this is a list, not a search. */
+const MAX_LIMIT = 20;
+/** A query is a phrase; the rest of a longer one is not looked at. */
+const MAX_QUERY = 400;
+const MAX_TERMS = 24;
+/** Names of servers that the description of find_tools lists, so that an agent knows what there is to find. */
+const MAX_SERVER_NAMES = 50;
+/** Depth of an input schema to which names of parameters are indexed. */
+const MAX_PARAMETERS = 50;
+
+export interface FoundTool {
+  readonly name: string;
+  readonly description?: string;
+  readonly inputSchema: unknown;
+}
+
+/** The definitions of the two tools. Only servers of which the view shows something are named. */
+export function searchMenu(entries: readonly Entry[], view: View): string[] {
+  const servers = new Map<string, number>();
+  for (const { server, item } of entries) {
+    if (view.allows(server, item.own, "tools")) servers.set(server, (servers.get(server) ?? 0) + 1);
+  }
+  const names = [...servers].slice(0, MAX_SERVER_NAMES).map(([server, count]) => `${server} (${count})`);
+  if (servers.size > names.length) names.push(`${servers.size - names.length} more`);
+  const there = names.length === 0 ? "" : ` Servers, with their number of tools: ${names.join(", ")}.`;
+  const find = {
+    name: FIND_TOOLS,
+    title: "Find tools",
+    description:
+      `Finds the tools for a task among all that are available: returns their names, descriptions and input ` +
+      `schemas, best first. Then run one of them with ${CALL_TOOL}.${there}`,
+    inputSchema: {
+      type: "object",
+      properties: {
+        query: { type: "string", description: "What the tool should do, in a few words." },
+        limit: { type: "integer", minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT },
+      },
+      required: ["query"],
+    },
+    annotations: { readOnlyHint: true, openWorldHint: false },
+  };
+  const call = {
+    name: CALL_TOOL,
+    title: "Call a tool",
+    description: `Runs a tool that ${FIND_TOOLS} has found, with arguments that fit its input schema.`,
+    inputSchema: {
+      type: "object",
+      properties: {
+        name: { type: "string", description: `The tool's name, as ${FIND_TOOLS} gave it.` },
+        arguments: { type: "object", description: "The tool's arguments." },
+      },
+      required: ["name"],
+    },
+  };
+  return [JSON.stringify(find), JSON.stringify(call)];
+}
+
+/** Words of a name or text: `create_pull-request` and `createPullRequest` are three each. */
+function tokenize(text: string): string[] {
+  return text
+    .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter((word) => word !== "");
+}
+
+export class ToolSearch {
+  #built: { entries: readonly Entry[]; index: Promise<MiniSearch> } | undefined;
+
+  /** `entries` is the same array for as long as the menu is the same; the index is built once for each. */
+  async find(entries: readonly Entry[], query: string, limit: number, view: View): Promise<FoundTool[]> {
+    const wanted = Math.min(Math.max(1, Math.trunc(limit)), MAX_LIMIT);
+    if (this.#built?.entries !== entries) this.#built = { entries, index: build(entries) };
+    const index = await this.#built.index;
+    const terms = tokenize(query.slice(0, MAX_QUERY)).slice(0, MAX_TERMS).join(" ");
+    const hits = index.search(terms, {
+      boost: { name: 3, title: 2, parameters: 0.5 },
+      prefix: (term) => term.length > 2,
+      fuzzy: (term) => (term.length > 4 ? 0.2 : false),
+      filter: (hit) => {
+        const entry = entries[hit.id as number];
+        return entry !== undefined && view.allows(entry.server, entry.item.own, "tools");
+      },
+    });
+    const found: FoundTool[] = [];
+    for (const hit of hits.slice(0, wanted)) {
+      const entry = entries[hit.id as number];
+      if (entry === undefined) continue;
+      const inputSchema = entry.item.value["inputSchema"] ?? { type: "object" };
+      const { name, description } = entry;
+      found.push(description === undefined ? { name, inputSchema } : { name, description, inputSchema });
+    }
+    return found;
+  }
+}
+
+async function build(entries: readonly Entry[]): Promise<MiniSearch> {
+  // Loaded when first needed: most gateways show the full menu.
+  const { default: Index } = await import("minisearch");
+  const index = new Index({ fields: ["name", "title", "description", "parameters"], tokenize });
+  index.addAll(
+    entries.map(({ name, description, item }, id) => {
+      const { title, inputSchema } = item.value;
+      const properties = isObject(inputSchema) ? inputSchema["properties"] : undefined;
+      const parameters = isObject(properties) ? Object.keys(properties).slice(0, MAX_PARAMETERS).join(" ") : "";
+      return { id, name, title: typeof title === "string" ? title : "", description: description ?? "", parameters };
+    }),
+  );
+  return index;
+}
+
+/** What an agent gave to find_tools; a text for it where that cannot be used. */
+export function parseFindArguments(args: unknown): { query: string; limit: number } | string {
+  const { query, limit } = isObject(args) ? args : {};
+  if (typeof query !== "string" || query.trim() === "") return `${FIND_TOOLS} needs "query": what the tool should do.`;
+  if (limit !== undefined && (typeof limit !== "number" || !Number.isFinite(limit))) return '"limit" is a number.';
+  return { query, limit: limit ?? DEFAULT_LIMIT };
+}
+
+/** What find_tools answers, as the result of a tools/call. */
+export function findResult(found: readonly FoundTool[] | string): JsonObject {
+  if (typeof found === "string") return { content: [{ type: "text", text: found }], isError: true };
+  const text =
+    found.length === 0
+      ? "No tool fits. Try other words, or fewer."
+      : found.map((tool) => JSON.stringify(tool)).join("\n");
+  return { content: [{ type: "text", text }] };
+}

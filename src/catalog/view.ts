@@ -1,0 +1,12 @@
+// What one role sees of the lists. The pipeline makes it from the policy; the catalog only asks it.
+
+import type { ListKind } from "../upstream.js";
+
+export interface View {
+  /** The server of `/mcp/<server>`, under its own names; undefined: all servers. */
+  readonly scope: string | undefined;
+  /** `own` is the server's own name of a tool or prompt, the URI of a resource, the text of a template. */
+  allows(server: string, own: string, kind: ListKind): boolean;
+  /** Equal for views that allow the same, such as the role: pages are kept under it. */
+  readonly key: string;
+}
