@@ -1,0 +1,52 @@
+// One pattern of a role: "server", "server/tool", with `*` for any run of characters. Linear, no regular expression.
+
+/** Names are shorter, and a longer pattern is a mistake worth telling. */
+const MAX_PATTERN = 512;
+
+export interface Pattern {
+  readonly text: string;
+  readonly server: Glob;
+  /** Undefined: the whole server with its prompts, its resources and all else. */
+  readonly tool: Glob | undefined;
+}
+
+/** The texts between the stars; a single one where there is no star. */
+type Glob = readonly string[];
+
+/** Undefined for what is no pattern. The tool is what stands behind the first "/". */
+export function parsePattern(text: unknown): Pattern | undefined {
+  if (typeof text !== "string" || text === "" || text.length > MAX_PATTERN) return undefined;
+  const slash = text.indexOf("/");
+  const server = slash < 0 ? text : text.slice(0, slash);
+  const tool = slash < 0 ? undefined : text.slice(slash + 1);
+  if (server === "" || tool === "") return undefined;
+  const whole = tool === undefined || /^\*+$/.test(tool);
+  return { text, server: server.split("*"), tool: whole ? undefined : tool.split("*") };
+}
+
+/** `tool` undefined asks for what is no tool: only a pattern for the whole server covers that. */
+export function covers(pattern: Pattern, server: string, tool: string | undefined): boolean {
+  if (!fits(pattern.server, server)) return false;
+  return pattern.tool === undefined || (tool !== undefined && fits(pattern.tool, tool));
+}
+
+export function coversServer(pattern: Pattern, server: string): boolean {
+  return fits(pattern.server, server);
+}
+
+/** Each text between two stars is taken where it first occurs: with stars alone, that never has to be taken back. */
+function fits(glob: Glob, name: string): boolean {
+  const first = glob[0] ?? "";
+  if (glob.length === 1) return name === first;
+  const last = glob[glob.length - 1] ?? "";
+  if (name.length < first.length + last.length || !name.startsWith(first) || !name.endsWith(last)) return false;
+  const end = name.length - last.length;
+  let at = first.length;
+  for (let i = 1; i < glob.length - 1; i++) {
+    const part = glob[i] ?? "";
+    const found = name.indexOf(part, at);
+    if (found < 0 || found + part.length > end) return false;
+    at = found + part.length;
+  }
+  return true;
+}

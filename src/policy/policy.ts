@@ -1,0 +1,116 @@
+// May this principal use this tool? Pure: no I/O and no clock. It sees servers and their own tool names, never
+// aliases; what it denies, the lists leave out and calls refuse.
+
+import type { Principal } from "../caller.js";
+import { covers, coversServer, type Pattern, parsePattern } from "./pattern.js";
+
+export interface RoleRules {
+  /** Absent: everything that is not denied. Empty: nothing. */
+  readonly allow?: readonly string[] | undefined;
+  /** Wins over allow. */
+  readonly deny?: readonly string[] | undefined;
+}
+
+export interface PolicyConfig {
+  readonly roles: Readonly<Record<string, RoleRules>>;
+  /** What a role without an entry may do. */
+  readonly unlistedRoles: "allow" | "deny";
+}
+
+export type Decision = { readonly kind: "allow" } | { readonly kind: "deny"; readonly rule: string };
+
+interface Role {
+  readonly allow: readonly Pattern[] | undefined;
+  readonly deny: readonly Pattern[];
+  /** Why the role's rules cannot be evaluated; then all is denied. */
+  readonly broken: string | undefined;
+  /** Decisions made before, by "server" or "server/tool". */
+  readonly decided: Map<string, Decision>;
+}
+
+export interface Policy {
+  readonly roles: ReadonlyMap<string, Role>;
+  readonly unlisted: Decision["kind"];
+  /** What is wrong in the rules, for the log and `status`. */
+  readonly problems: readonly string[];
+}
+
+/** Decisions kept a role; more than the tools of any real menu. Beyond, they are made again. */
+const MAX_DECIDED = 20_000;
+
+const ALLOW: Decision = { kind: "allow" };
+
+/** Never throws: a role whose rules make no sense is locked out, and `problems` says so. */
+export function compilePolicy(config: PolicyConfig): Policy {
+  const roles = new Map<string, Role>();
+  const problems: string[] = [];
+  for (const [name, rules] of Object.entries(config.roles)) {
+    const role = compileRole(name, rules);
+    if (role.broken !== undefined) problems.push(`${role.broken} All is denied to this role.`);
+    roles.set(name, role);
+  }
+  return { roles, unlisted: config.unlistedRoles === "allow" ? "allow" : "deny", problems };
+}
+
+function compileRole(name: string, rules: unknown): Role {
+  const lists: { allow: Pattern[] | undefined; deny: Pattern[] } = { allow: undefined, deny: [] };
+  let broken: string | undefined;
+  if (typeof rules !== "object" || rules === null) broken = `Role ${JSON.stringify(name)} has no rules.`;
+  for (const key of ["allow", "deny"] as const) {
+    const texts = broken === undefined ? (rules as Record<string, unknown>)[key] : undefined;
+    if (texts === undefined) continue;
+    if (!Array.isArray(texts)) {
+      broken = `Role ${JSON.stringify(name)}: "${key}" is no list.`;
+      continue;
+    }
+    lists[key] = [];
+    for (const text of texts as unknown[]) {
+      const pattern = parsePattern(text);
+      if (pattern === undefined) broken = `Role ${JSON.stringify(name)}: ${JSON.stringify(text)} is no pattern.`;
+      else lists[key].push(pattern);
+    }
+  }
+  return { ...lists, broken, decided: new Map() };
+}
+
+/** `tool` is the server's own name of it; undefined for prompts, resources and everything else of a server. */
+export function decide(policy: Policy, principal: Principal, server: string, tool: string | undefined): Decision {
+  const role = policy.roles.get(principal.role);
+  if (role === undefined) return unlisted(policy, principal);
+  const key = tool === undefined ? server : `${server}/${tool}`;
+  // With a "/" in its name, a server's key could be that of another server's tool; such names are never kept.
+  const keep = !server.includes("/");
+  const before = keep ? role.decided.get(key) : undefined;
+  if (before !== undefined) return before;
+  const decision = judge(role, principal.role, server, tool);
+  if (keep) {
+    if (role.decided.size >= MAX_DECIDED) role.decided.clear();
+    role.decided.set(key, decision);
+  }
+  return decision;
+}
+
+/** Whether the principal may know of the server at all: something of it could be allowed. */
+export function seesServer(policy: Policy, principal: Principal, server: string): boolean {
+  const role = policy.roles.get(principal.role);
+  if (role === undefined) return policy.unlisted === "allow";
+  if (role.broken !== undefined || server.includes("/")) return false;
+  if (role.deny.some((pattern) => pattern.tool === undefined && coversServer(pattern, server))) return false;
+  return role.allow === undefined || role.allow.some((pattern) => coversServer(pattern, server));
+}
+
+function unlisted(policy: Policy, principal: Principal): Decision {
+  if (policy.unlisted === "allow") return ALLOW;
+  return { kind: "deny", rule: `role ${JSON.stringify(principal.role)} has no entry, and unlistedRoles is "deny"` };
+}
+
+function judge(role: Role, name: string, server: string, tool: string | undefined): Decision {
+  const deny = (why: string): Decision => ({ kind: "deny", rule: `role ${JSON.stringify(name)}: ${why}` });
+  if (role.broken !== undefined) return { kind: "deny", rule: role.broken };
+  // Patterns split at the first "/": they cannot name such a server, so its rules cannot be evaluated.
+  if (server.includes("/")) return deny(`no pattern can name server ${JSON.stringify(server)}, its name has a "/"`);
+  const denied = role.deny.find((pattern) => covers(pattern, server, tool));
+  if (denied !== undefined) return deny(`deny ${JSON.stringify(denied.text)}`);
+  if (role.allow === undefined || role.allow.some((pattern) => covers(pattern, server, tool))) return ALLOW;
+  return deny(role.allow.length === 0 ? "its allow list is empty" : "nothing in its allow list covers this");
+}
