@@ -77,11 +77,11 @@ export interface Listed {
 
 /** What servers tell without being asked. The pipeline implements it. */
 export interface UpstreamEvents {
-  /** The server is connected and has introduced itself. */
-  onIntro(server: string, intro: ServerIntro): void;
+  /** A connection is up and the server has introduced itself. `owner`: whose it is, where it is not shared. */
+  onIntro(server: string, intro: ServerIntro, connection: Upstream, owner: Caller | undefined): void;
   /** A list was read, after connecting or after list_changed; it may equal the one before. */
   onList(server: string, kind: ListKind, items: readonly Listed[]): void;
-  /** A notification that belongs to no call in flight: resources/updated, message and what we do not know. */
-  onNotification(server: string, message: NotificationMessage, sessionKey: string | undefined): void;
+  /** A log message, resources/updated, or what we do not know. `caller`: for whom, where that can be told. */
+  onNotification(server: string, message: NotificationMessage, caller: Caller | undefined): void;
   onState(server: string): void;
 }

@@ -44,7 +44,14 @@ export interface ConnectionOptions {
   readonly owner: Caller | undefined;
   readonly offer: HandshakeOffer;
   readonly now: () => number;
+  /** Where what came and was of no use is counted: broken lines, replies nobody waits for. Outlives the connection. */
+  readonly noise: Noise;
   readonly makeLink: (events: LinkEvents) => Link;
+}
+
+export interface Noise {
+  count: number;
+  sample: string | undefined;
 }
 
 export class Connection implements LinkEvents {
@@ -59,14 +66,14 @@ export class Connection implements LinkEvents {
   readonly #questions = new Questions((text) => this.notify(text));
   #nextId = 1;
   #closed = false;
-  /** What came and was no message of use: broken lines, replies nobody waits for. */
-  readonly noise = { count: 0, sample: undefined as string | undefined };
+  readonly #noise: Noise;
 
   constructor(options: ConnectionOptions, events: ConnectionEvents) {
     this.#spec = options.spec;
     this.#owner = options.owner;
     this.#offer = options.offer;
     this.#now = options.now;
+    this.#noise = options.noise;
     this.#events = events;
     this.#link = options.makeLink(this);
   }
@@ -196,8 +203,8 @@ export class Connection implements LinkEvents {
   }
 
   onNoise(sample: string): void {
-    this.noise.count++;
-    this.noise.sample = sample;
+    this.#noise.count++;
+    this.#noise.sample = sample;
   }
 
   // ---- inside
@@ -318,7 +325,12 @@ export class Connection implements LinkEvents {
     this.#questions.abortAll();
     const name = this.#spec.name;
     for (const flight of [...this.#flights.values()]) {
-      const message = `Server "${name}" went away before it answered ${flight.subject ?? flight.method} (${fault.message}). Whether the call took effect is unknown.`;
+      if (flight.call.caller === undefined) {
+        this.#fail(flight, fault);
+        continue;
+      }
+      const what = flight.subject ?? flight.method;
+      const message = `Server "${name}" went away before it answered ${what} (${fault.message}). Whether the call took effect is unknown.`;
       this.#fail(flight, new Fault("outcome-unknown", message, { cause: fault }));
     }
   }

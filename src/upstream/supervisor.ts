@@ -155,6 +155,11 @@ export class Supervisor {
     return "none";
   }
 
+  /** A ready server's link was closed because nobody needs it now: no failure, and the next call starts it. */
+  rested(): void {
+    if (this.#phase.kind === "ready") this.#phase = IDLE;
+  }
+
   /** The time of nextWakeMs has come. */
   wake(nowMs: number): Action {
     const phase = this.#phase;
