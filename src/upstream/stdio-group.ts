@@ -1,0 +1,110 @@
+// One child's process group: signals to all of it, and the certain end of it. It knows nothing of messages.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Reaper } from "./reaper.js";
+import { groupIsAlive } from "./reaper-marker.js";
+
+/** How often to look whether the group is empty: no event tells of grandchildren. */
+const POLL_MS = 20;
+
+/** After SIGKILL a process ends as soon as it leaves the kernel; one that does not (a dead disk) is not waited for. */
+const KILLED_WAIT_MS = 2_000;
+
+export class ProcessGroup {
+  readonly #child: ChildProcess;
+  readonly #pgid: number;
+  readonly #marker: string;
+  readonly #reaper: Reaper;
+  /** The leader was collected: from now on the number is ours only while members are left. */
+  readonly #exited: Promise<void>;
+  #leaderGone = false;
+  #over: Promise<void> | undefined;
+
+  constructor(child: ChildProcess, pgid: number, marker: string, reaper: Reaper) {
+    this.#child = child;
+    this.#pgid = pgid;
+    this.#marker = marker;
+    this.#reaper = reaper;
+    reaper.adopt(pgid);
+    this.#exited = new Promise((resolve) => {
+      child.once("exit", () => {
+        this.#leaderGone = true;
+        resolve();
+      });
+    });
+  }
+
+  /** Whether the leader ends within `ms`. */
+  async exits(ms: number): Promise<boolean> {
+    if (this.#leaderGone) return true;
+    const late = new AbortController();
+    const timeout = sleep(ms, undefined, { signal: late.signal }).catch(() => {});
+    await Promise.race([this.#exited, timeout]);
+    late.abort();
+    return this.#leaderGone;
+  }
+
+  /**
+   * To all members. After the leader's end only in the turn of its exit event, or right after we saw live members:
+   * else the number may be another's.
+   */
+  signal(signal: "SIGTERM" | "SIGKILL"): void {
+    try {
+      if (process.platform === "win32") this.#signalTree();
+      else process.kill(-this.#pgid, signal);
+    } catch {
+      // ESRCH: nobody is left. EPERM: what is left changed its user, and cannot be signalled by us.
+    }
+  }
+
+  /** Windows has neither groups nor SIGTERM: the tree is ended by the system's own tool. */
+  #signalTree(): void {
+    if (this.#leaderGone) return;
+    const killer = spawn("taskkill", ["/pid", String(this.#pgid), "/T", "/F"], { stdio: "ignore", windowsHide: true });
+    killer.on("error", () => this.#child.kill());
+  }
+
+  /** From SIGTERM on: whoever is left after the grace is killed. Resolves when all are gone. */
+  async terminate(graceMs: number): Promise<void> {
+    if (!this.#leaderGone || (await this.#alive())) {
+      this.signal("SIGTERM");
+      if (!(await this.#empties(graceMs))) return this.kill();
+    }
+    this.#over ??= this.#sweep();
+    return this.#over;
+  }
+
+  /**
+   * Kills all that is left, in the group and outside of it. To be called while the number is certainly ours: see
+   * signal(). Resolves when nothing is left. Idempotent.
+   */
+  kill(): Promise<void> {
+    if (this.#over === undefined) {
+      this.signal("SIGKILL");
+      this.#over = this.#sweep();
+    }
+    return this.#over;
+  }
+
+  /** The group is empty or was killed: nothing is signalled by its number any more, only by the marker. */
+  async #sweep(): Promise<void> {
+    this.#reaper.release(this.#pgid);
+    await this.#empties(KILLED_WAIT_MS);
+    await this.#reaper.kill(this.#marker);
+  }
+
+  async #empties(ms: number): Promise<boolean> {
+    const end = performance.now() + ms;
+    if (!(await this.exits(ms))) return false;
+    while (await this.#alive()) {
+      if (performance.now() >= end) return false;
+      await sleep(POLL_MS);
+    }
+    return true;
+  }
+
+  async #alive(): Promise<boolean> {
+    return process.platform !== "win32" && (await groupIsAlive(this.#pgid));
+  }
+}
