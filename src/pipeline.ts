@@ -1,0 +1,450 @@
+// The way of a request, on one page: endpoint → catalog → policy → upstream. The only file that knows all stages.
+
+import type { LogLevel } from "./audience.js";
+import { Audience, isLogLevel } from "./audience.js";
+import type { Caller, Principal } from "./caller.js";
+import type { Catalog, Resolved, ResolvedTool } from "./catalog/catalog.js";
+import { findResult, parseFindArguments } from "./catalog/search.js";
+import type { View } from "./catalog/view.js";
+import { Forward, type Renamed } from "./forward.js";
+import { type Decision, decide, type Policy, seesServer } from "./policy/policy.js";
+import { Fault } from "./protocol/errors.js";
+import { ErrorCode, isObject } from "./protocol/jsonrpc.js";
+import { locate, type NotificationMessage, parseMessage, type RequestMessage } from "./protocol/message.js";
+import { faultReply } from "./protocol/reply.js";
+import type { AgentCall, Introduction, Service } from "./service.js";
+import type { Host } from "./upstream/host.js";
+import { ask } from "./upstream/own-call.js";
+import type { Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "./upstream.js";
+
+/** The operator at the control socket or in the program that embeds us: policy is about agents. Known by identity. */
+export const OPERATOR: Principal = { id: "operator", role: "operator" };
+
+const LISTS: Readonly<Record<string, ListKind>> = {
+  "tools/list": "tools",
+  "prompts/list": "prompts",
+  "resources/list": "resources",
+  "resources/templates/list": "resourceTemplates",
+};
+
+const ALLOW: Decision = { kind: "allow" };
+
+export interface PipelineDeps {
+  readonly catalog: Catalog;
+  readonly policy: Policy;
+  readonly version: string;
+  /** Called when what is known of a server has changed: keep its snapshot. */
+  readonly onKnown: (server: string) => void;
+  readonly log: (level: "info" | "warn" | "error", text: string, error?: unknown) => void;
+}
+
+export class Pipeline implements Service, UpstreamEvents {
+  readonly #catalog: Catalog;
+  readonly #deps: PipelineDeps;
+  readonly audience: Audience;
+  #policy: Policy;
+  #host: Host | undefined;
+
+  constructor(deps: PipelineDeps) {
+    this.#deps = deps;
+    this.#catalog = deps.catalog;
+    this.#policy = deps.policy;
+    this.audience = new Audience((session, server) => this.#sees(session.principal, server));
+  }
+
+  /** The host reports to us and we send to it: it is attached once it exists. */
+  attach(host: Host): void {
+    this.#host = host;
+  }
+
+  setPolicy(policy: Policy): void {
+    this.#policy = policy;
+    this.#catalog.dropPages();
+  }
+
+  // ── Service: what agents ask ─────────────────────────────────────────────────────────────────────────────────
+
+  hasScope(server: string): boolean {
+    return this.#hosted.get(server) !== undefined;
+  }
+
+  introduce(caller: Caller, scope: string | undefined): Introduction {
+    const sees = (server: string) => this.#sees(caller.principal, server);
+    return {
+      capabilities: this.#catalog.capabilities(scope, sees),
+      serverInfo: { name: "toolway", title: "Toolway", version: this.#deps.version },
+      instructions: this.#catalog.instructions(scope, sees),
+    };
+  }
+
+  handle(call: AgentCall): void {
+    try {
+      this.#route(call);
+    } catch (error) {
+      this.#refuse(call, error);
+    }
+  }
+
+  handleNotification(session: Caller, message: NotificationMessage, scope: string | undefined): void {
+    const { method, params, text } = message;
+    if (method === "notifications/progress") {
+      const token = params?.["progressToken"];
+      for (const server of this.#hosted.servers) {
+        if (server.sessionConnection(session.sessionKey)?.agentProgress(session.sessionKey, token, text)) return;
+      }
+    } else if (method === "notifications/roots/list_changed") {
+      // A shared server could not ask for the new roots: it would not be told whose.
+      for (const server of this.#hosted.servers) {
+        if (server.spec.isolation === "session") server.sessionConnection(session.sessionKey)?.notify(text);
+      }
+    } else {
+      const server = this.#soleServer(scope);
+      if (server !== undefined && this.#decide(session.principal, server, undefined).kind === "allow") {
+        this.#hosted.get(server)?.sessionConnection(session.sessionKey)?.notify(text);
+      }
+    }
+  }
+
+  sessionOpened(session: Caller, scope: string | undefined): void {
+    this.audience.open(session, scope);
+  }
+
+  sessionClosed(session: Caller): void {
+    const before = this.audience.lowestLevel();
+    for (const [server, uri] of this.audience.close(session.sessionKey)) {
+      this.#tell(this.#hosted.get(server)?.sessionConnection(session.sessionKey), "resources/unsubscribe", { uri });
+    }
+    this.#levelChanged(before);
+    this.#hosted.sessionClosed(session.sessionKey);
+  }
+
+  // ── UpstreamEvents: what servers say ─────────────────────────────────────────────────────────────────────────
+
+  onIntro(server: string, intro: ServerIntro, connection: Upstream, owner: Caller | undefined): void {
+    this.#catalog.setIntro(server, intro);
+    // A new connection knows nothing of what agents asked of the old one.
+    const level = owner === undefined ? this.audience.lowestLevel() : this.audience.levelOf(owner.sessionKey);
+    if (level !== undefined && isObject(intro.capabilities["logging"])) {
+      this.#tell(connection, "logging/setLevel", { level });
+    }
+    for (const uri of this.audience.subscriptions(server, owner?.sessionKey)) {
+      this.#tell(connection, "resources/subscribe", { uri });
+    }
+    this.#deps.onKnown(server);
+  }
+
+  onList(server: string, kind: ListKind, items: readonly Listed[]): void {
+    if (!this.#catalog.setList(server, kind, items)) return;
+    this.#deps.onKnown(server);
+    this.audience.listChanged(kind, [server]);
+  }
+
+  onNotification(server: string, message: NotificationMessage, caller: Caller | undefined): void {
+    this.audience.notify(server, message, caller);
+  }
+
+  onState(): void {}
+
+  // ── The line ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #route(call: AgentCall): void {
+    const { message, scope } = call;
+    const kind = LISTS[message.method];
+    if (kind !== undefined) {
+      const cursor = message.params?.["cursor"];
+      call.reply(this.#catalog.page(kind, this.view(call.caller.principal, scope), cursor as string | undefined));
+      return;
+    }
+    switch (message.method) {
+      case "tools/call":
+        this.#named(call, "tool", ["params", "name"], (name) => this.#catalog.resolveTool(name, scope));
+        return;
+      case "prompts/get":
+        this.#named(call, "prompt", ["params", "name"], (name) => this.#catalog.resolvePrompt(name, scope));
+        return;
+      case "resources/read":
+      case "resources/subscribe":
+      case "resources/unsubscribe":
+        this.#resource(call);
+        return;
+      case "completion/complete":
+        this.#complete(call);
+        return;
+      case "logging/setLevel":
+        this.#setLevel(call);
+        return;
+      default:
+        this.#unknown(call);
+    }
+  }
+
+  #named(
+    call: AgentCall,
+    noun: "tool" | "prompt",
+    path: readonly string[],
+    resolve: (name: string) => ResolvedTool,
+    waited = false,
+  ): void {
+    const name = valueAt(call.message, path);
+    if (typeof name !== "string")
+      throw new Fault("invalid", `${call.message.method} needs "${path.slice(1).join(".")}".`);
+    const found = resolve(name);
+    if (found.kind === "found") {
+      this.#send(call, found.server, noun === "tool" ? found.own : undefined, found.own, { path, own: found.own });
+    } else if (found.kind === "menu") {
+      if (found.tool === "find_tools") this.#findTools(call);
+      else this.#callFound(call);
+    } else {
+      const unread = waited ? [] : this.#unread(found);
+      if (unread.length === 0) throw new Fault("not-found", `Unknown ${noun}: ${name}`);
+      this.#afterFirstTry(call, unread, () => this.#named(call, noun, path, resolve, true));
+    }
+  }
+
+  #resource(call: AgentCall, waited = false): void {
+    const { method, params } = call.message;
+    const uri = params?.["uri"];
+    if (typeof uri !== "string") throw new Fault("invalid", `${method} needs "uri".`);
+    const server = this.#catalog.resolveResource(uri, call.scope);
+    if (server === undefined) {
+      const unread = waited ? [] : this.#unread({ kind: "unknown", server: undefined });
+      if (unread.length > 0) this.#afterFirstTry(call, unread, () => this.#resource(call, true));
+      else
+        call.reply({
+          kind: "error",
+          error: { code: ErrorCode.resourceNotFound, message: `Resource not found: ${uri}`, data: { uri } },
+        });
+      return;
+    }
+    const { sessionKey } = call.caller;
+    if (method === "resources/subscribe" && !this.audience.subscribe(sessionKey, server, uri)) {
+      throw new Fault("limit", "This session has too many subscriptions; unsubscribe from some.");
+    }
+    if (method === "resources/unsubscribe") {
+      this.audience.unsubscribe(sessionKey, server, uri);
+      // Somebody else still listens on the same connection.
+      if (this.#hosted.get(server)?.spec.isolation === "shared" && this.audience.hasSubscriber(server, uri)) {
+        call.reply({ kind: "result", result: {} });
+        return;
+      }
+    }
+    this.#send(call, server, undefined, uri, undefined);
+  }
+
+  #complete(call: AgentCall): void {
+    const ref = call.message.params?.["ref"];
+    if (isObject(ref) && ref["type"] === "ref/prompt") {
+      this.#named(call, "prompt", ["params", "ref", "name"], (name) => this.#catalog.resolvePrompt(name, call.scope));
+      return;
+    }
+    const uri = isObject(ref) ? ref["uri"] : undefined;
+    if (typeof uri !== "string") throw new Fault("invalid", 'completion/complete needs "ref": a prompt or a resource.');
+    const server = this.#catalog.resolveTemplate(uri, call.scope);
+    if (server === undefined) throw new Fault("not-found", `Unknown resource template: ${uri}`);
+    this.#send(call, server, undefined, uri, undefined);
+  }
+
+  #setLevel(call: AgentCall): void {
+    const level = call.message.params?.["level"];
+    if (!isLogLevel(level)) throw new Fault("invalid", "logging/setLevel needs a level from debug to emergency.");
+    const before = this.audience.lowestLevel();
+    const { sessionKey } = call.caller;
+    this.audience.setLevel(sessionKey, level);
+    this.#levelChanged(before);
+    for (const server of this.#hosted.servers) {
+      if (server.spec.isolation === "session" && isObject(server.intro?.capabilities["logging"])) {
+        this.#tell(server.sessionConnection(sessionKey), "logging/setLevel", { level });
+      }
+    }
+    call.reply({ kind: "result", result: {} });
+  }
+
+  /** A method we do not know goes to the server that alone can be meant. */
+  #unknown(call: AgentCall): void {
+    const server = this.#soleServer(call.scope);
+    if (server !== undefined) {
+      this.#send(call, server, undefined, undefined, undefined);
+      return;
+    }
+    const message = `Method not found: ${call.message.method}. At /mcp/<server> it reaches that server.`;
+    call.reply({ kind: "error", error: { code: ErrorCode.methodNotFound, message } });
+  }
+
+  /** Policy, then upstream. `tool` is what policy knows it as; `subject` is for logs and headers. */
+  #send(
+    call: AgentCall,
+    server: string,
+    tool: string | undefined,
+    subject: string | undefined,
+    renamed: Renamed | undefined,
+  ): void {
+    const decision = this.#decide(call.caller.principal, server, tool);
+    if (decision.kind === "deny") {
+      const what = tool === undefined ? `server "${server}"` : `tool "${tool}" of server "${server}"`;
+      throw new Fault("denied", `You may not use ${what}: ${decision.rule}.`);
+    }
+    // In plain mode most names are the server's own already.
+    const same = renamed !== undefined && valueAt(call.message, renamed.path) === renamed.own;
+    new Forward(call, subject, same ? undefined : renamed).sendTo(this.#hosted.upstream(server, call.caller));
+  }
+
+  // ── The search menu ──────────────────────────────────────────────────────────────────────────────────────────
+
+  #findTools(call: AgentCall): void {
+    const wanted = parseFindArguments(call.message.params?.["arguments"]);
+    if (typeof wanted === "string") {
+      call.reply({ kind: "result", result: findResult(wanted) });
+      return;
+    }
+    this.#catalog.find(wanted.query, wanted.limit, this.view(call.caller.principal, call.scope)).then(
+      (found) => call.reply({ kind: "result", result: findResult(found) }),
+      (error: unknown) => this.#refuse(call, error),
+    );
+  }
+
+  /** call_tool{name, arguments} becomes the call that it stands for; policy sees that one. */
+  #callFound(call: AgentCall): void {
+    const { message, scope } = call;
+    const args = locate(message, ["params", "arguments"]);
+    const name = locate(message, ["params", "arguments", "name"]);
+    if (args === undefined || name === undefined)
+      throw new Fault("invalid", 'call_tool needs "name": a tool that find_tools gave.');
+    const inner = locate(message, ["params", "arguments", "arguments"]);
+    const meta = locate(message, ["params", "_meta"]);
+    const text = (at: { start: number; end: number }) => message.text.slice(at.start, at.end);
+    const members = [`"name":${text(name)}`];
+    if (inner !== undefined) members.push(`"arguments":${text(inner)}`);
+    if (meta !== undefined) members.push(`"_meta":${text(meta)}`);
+    const id = JSON.stringify(message.id);
+    const real = parseMessage(`{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{${members.join(",")}}}`);
+    const menu = new MenuCall(call, real as RequestMessage);
+    this.#named(menu, "tool", ["params", "name"], (own) => {
+      const found = this.#catalog.resolveTool(own, scope);
+      return found.kind === "menu" ? { kind: "unknown", server: undefined } : found;
+    });
+  }
+
+  // ── Inside ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  view(principal: Principal, scope: string | undefined): View {
+    return {
+      scope,
+      key: principal === OPERATOR ? "" : `role ${principal.role}`,
+      allows: (server, own, kind) =>
+        this.#decide(principal, server, kind === "tools" ? own : undefined).kind === "allow",
+    };
+  }
+
+  get #hosted(): Host {
+    if (this.#host === undefined) throw new Error("pipeline used before attach()");
+    return this.#host;
+  }
+
+  #decide(principal: Principal, server: string, tool: string | undefined): Decision {
+    return principal === OPERATOR ? ALLOW : decide(this.#policy, principal, server, tool);
+  }
+
+  #sees(principal: Principal, server: string): boolean {
+    return principal === OPERATOR || seesServer(this.#policy, principal, server);
+  }
+
+  #soleServer(scope: string | undefined): string | undefined {
+    const { names } = this.#hosted;
+    return scope ?? (names.length === 1 ? names[0] : undefined);
+  }
+
+  /** Servers whose lists may yet bring what is asked for. */
+  #unread(unknown: Extract<Resolved, { kind: "unknown" }>): Promise<void>[] {
+    const servers = [...this.#hosted.servers].filter((server) => !server.listed);
+    const meant = unknown.server === undefined ? servers : servers.filter(({ spec }) => spec.name === unknown.server);
+    return meant.map((server) => server.firstTry);
+  }
+
+  /** Bounded by the servers' own deadlines to connect. */
+  #afterFirstTry(call: AgentCall, tries: Promise<void>[], act: () => void): void {
+    let cancelled = false;
+    call.onCancel = (reason) => {
+      cancelled = true;
+      this.#refuse(call, new Fault("cancelled", reason ?? "Cancelled."));
+    };
+    void Promise.all(tries).then(() => {
+      if (cancelled) return;
+      call.onCancel = undefined;
+      try {
+        act();
+      } catch (error) {
+        this.#refuse(call, error);
+      }
+    });
+  }
+
+  #levelChanged(before: LogLevel | undefined): void {
+    const level = this.audience.lowestLevel();
+    if (level === undefined || level === before) return;
+    for (const server of this.#hosted.servers) {
+      if (server.spec.isolation === "shared" && isObject(server.intro?.capabilities["logging"])) {
+        for (const connection of server.connections) this.#tell(connection, "logging/setLevel", { level });
+      }
+    }
+  }
+
+  /** A request of ours whose answer changes nothing: a server that refuses has been told all the same. */
+  #tell(connection: Upstream | undefined, method: string, params: { [key: string]: unknown }): void {
+    if (connection === undefined) return;
+    ask(connection, method, params, NEVER).catch((error: unknown) => {
+      this.#deps.log("info", `server "${connection.server}" did not take ${method}: ${(error as Error).message}`);
+    });
+  }
+
+  #refuse(call: AgentCall, error: unknown): void {
+    if (error instanceof Fault) {
+      call.reply(faultReply(error));
+      return;
+    }
+    this.#deps.log("error", `${call.message.method} failed inside the gateway`, error);
+    call.reply({
+      kind: "error",
+      error: { code: ErrorCode.internal, message: "Internal error of the gateway; its log has the details." },
+    });
+  }
+}
+
+/** The call inside call_tool: another message, the same way back. */
+class MenuCall implements AgentCall {
+  readonly message: RequestMessage;
+  readonly #outer: AgentCall;
+
+  constructor(outer: AgentCall, message: RequestMessage) {
+    this.#outer = outer;
+    this.message = message;
+  }
+
+  get caller(): Caller {
+    return this.#outer.caller;
+  }
+
+  get scope(): string | undefined {
+    return this.#outer.scope;
+  }
+
+  get onCancel(): AgentCall["onCancel"] {
+    return this.#outer.onCancel;
+  }
+
+  set onCancel(cancel: AgentCall["onCancel"]) {
+    this.#outer.onCancel = cancel;
+  }
+
+  reply(reply: Parameters<AgentCall["reply"]>[0]): void {
+    this.#outer.reply(reply);
+  }
+}
+
+/** For requests that the connection's own deadline ends. */
+const NEVER = new AbortController().signal;
+
+function valueAt(message: RequestMessage, path: readonly string[]): unknown {
+  let value: unknown = message;
+  for (const key of path) value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+  return value;
+}

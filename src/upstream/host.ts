@@ -1,0 +1,116 @@
+// All servers of the config: starts them side by side, applies changes of the config, and keeps their time.
+
+import type { Caller } from "../caller.js";
+import type { ServerStatus } from "../control/status.js";
+import { Fault } from "../protocol/errors.js";
+import type { ServerSpec, Upstream } from "../upstream.js";
+import { Server, type ServerDeps } from "./server.js";
+
+/** Starts under way at once: a config of hundreds must not fork them all in one breath. Calls do not wait for it. */
+const MAX_STARTS = 16;
+
+/** How finely deadlines are kept. Theirs are seconds and minutes. */
+const TICK_MS = 250;
+
+export class Host {
+  readonly #deps: ServerDeps;
+  #servers = new Map<string, Server>();
+  readonly #stopping = new Set<Promise<void>>();
+  readonly #toStart: Server[] = [];
+  #starting = 0;
+  #ticker: NodeJS.Timeout | undefined;
+
+  constructor(deps: ServerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Takes on a config: what is new is started, what is gone is stopped, what changed is restarted, the rest goes on. */
+  apply(specs: readonly ServerSpec[]): { added: string[]; changed: string[]; removed: string[] } {
+    const before = this.#servers;
+    const added: string[] = [];
+    const changed: string[] = [];
+    this.#servers = new Map();
+    for (const spec of specs) {
+      const old = before.get(spec.name);
+      if (old !== undefined && identity(old.spec) === identity(spec)) {
+        this.#servers.set(spec.name, old);
+        continue;
+      }
+      (old === undefined ? added : changed).push(spec.name);
+      if (old !== undefined) this.#stop(old);
+      const server = new Server(spec, this.#deps);
+      this.#servers.set(spec.name, server);
+      this.#toStart.push(server);
+    }
+    const removed = [...before.keys()].filter((name) => !this.#servers.has(name));
+    for (const name of removed) this.#stop(before.get(name) as Server);
+    this.#ticker ??= setInterval(() => this.#tick(), TICK_MS).unref();
+    this.#startNext();
+    return { added, changed, removed };
+  }
+
+  get names(): string[] {
+    return [...this.#servers.keys()];
+  }
+
+  get servers(): Iterable<Server> {
+    return this.#servers.values();
+  }
+
+  get(name: string): Server | undefined {
+    return this.#servers.get(name);
+  }
+
+  /** Throws a Fault where there is no such server, or no connection to be had. */
+  upstream(name: string, caller: Caller): Upstream {
+    const server = this.#servers.get(name);
+    if (server === undefined) throw new Fault("unavailable", `Server "${name}" is no longer in the config.`);
+    return server.upstream(caller);
+  }
+
+  sessionClosed(sessionKey: string): void {
+    for (const server of this.#servers.values()) server.sessionClosed(sessionKey);
+  }
+
+  status(counts: (server: string) => ServerStatus["counts"]): ServerStatus[] {
+    return [...this.#servers.values()].map((server) => server.status(counts(server.spec.name)));
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#ticker);
+    this.#toStart.length = 0;
+    for (const server of this.#servers.values()) this.#stop(server);
+    this.#servers.clear();
+    await Promise.all(this.#stopping);
+  }
+
+  #stop(server: Server): void {
+    const stopping = server.stop().finally(() => this.#stopping.delete(stopping));
+    this.#stopping.add(stopping);
+  }
+
+  #startNext(): void {
+    while (this.#starting < MAX_STARTS) {
+      const server = this.#toStart.shift();
+      if (server === undefined) return;
+      if (this.#servers.get(server.spec.name) !== server) continue;
+      this.#starting++;
+      server.start();
+      void server.firstTry.then(() => {
+        this.#starting--;
+        this.#startNext();
+      });
+    }
+  }
+
+  #tick(): void {
+    const nowMs = this.#deps.context.now();
+    for (const server of this.#servers.values()) server.tick(nowMs);
+  }
+}
+
+/** What of an entry means another process or another connection. */
+function identity(spec: ServerSpec): string {
+  const { target, isolation, connectTimeoutMs, callTimeoutMs } = spec;
+  return JSON.stringify([target, isolation, connectTimeoutMs, callTimeoutMs]);
+}
