@@ -1,6 +1,6 @@
 // Does a URI belong to a template (RFC 6570, levels 1 to 3, and what of level 4 only modifies)? Enough to route,
-// and lenient: the server itself judges the values. Linear in each of URI and template, and counted: no regular
-// expression, no backtracking.
+// and lenient: the server itself judges the values. All states are followed at once and the steps are counted: no
+// regular expression, no backtracking.
 
 /** Steps that may still be spent. One step looks at one character in one state. */
 export interface Budget {
@@ -12,124 +12,136 @@ const MAX_TEMPLATE = 2048;
 /** Longer URIs are found in the lists or not at all. Browsers and servers stop at about this length too. */
 const MAX_URI = 8192;
 
-/** Which characters a variable may stand for. */
-const ANY = 0;
-const NO_SLASH = 1;
-const NO_HASH = 2;
-type CharClass = typeof ANY | typeof NO_SLASH | typeof NO_HASH;
-
-type Atom =
-  | { readonly kind: "char"; readonly code: number }
-  | { readonly kind: "one"; readonly of: CharClass }
-  | { readonly kind: "many"; readonly of: CharClass }
-  /** Goes on behind itself or at `to`. */
-  | { readonly kind: "either"; readonly to: number };
+// The steps of a template: a character code, or one of these.
+const ONE = -1;
+const ONE_NO_SLASH = -2;
+const MANY = -3;
+const MANY_NO_SLASH = -4;
+const MANY_NO_HASH = -5;
+/** Goes on with the character and the run behind it, or behind both of them. */
+const OPTIONAL = -6;
+const OPTIONAL_LENGTH = 3;
 
 export interface UriTemplate {
-  /** The text before the first expression: most templates are ruled out by it. */
+  /** The texts before the first expression and behind the last: most templates are ruled out by them. */
   readonly head: string;
-  readonly atoms: readonly Atom[];
+  readonly tail: string;
+  /** What stands between. */
+  readonly ops: Int32Array;
 }
 
 /** Undefined for what is no template: an open brace without its end, nested braces. */
 export function compileTemplate(template: string): UriTemplate | undefined {
   if (template.length > MAX_TEMPLATE) return undefined;
-  const atoms: Atom[] = [];
+  const ops: number[] = [];
   let head: string | undefined;
   let at = 0;
-  while (at < template.length) {
+  for (;;) {
     const open = template.indexOf("{", at);
     const literal = template.slice(at, open < 0 ? template.length : open);
     if (literal.includes("}")) return undefined;
+    // Without any expression the whole text is the head.
+    if (open < 0) return { head: head ?? literal, tail: head === undefined ? "" : literal, ops: Int32Array.from(ops) };
     if (head === undefined) head = literal;
-    else for (let i = 0; i < literal.length; i++) atoms.push({ kind: "char", code: literal.charCodeAt(i) });
-    if (open < 0) break;
+    else for (let i = 0; i < literal.length; i++) ops.push(literal.charCodeAt(i));
     const close = template.indexOf("}", open);
     const expression = close < 0 ? "" : template.slice(open + 1, close);
     if (expression === "" || expression.includes("{")) return undefined;
-    pushExpression(atoms, expression);
+    ops.push(...opsOf(expression));
     at = close + 1;
   }
-  return { head: head ?? "", atoms };
 }
 
-function pushExpression(atoms: Atom[], expression: string): void {
-  const operator = expression[0] ?? "";
+function opsOf(expression: string): number[] {
+  const operator = expression.charAt(0);
+  const code = expression.charCodeAt(0);
   const several = expression.includes(",") || expression.endsWith("*");
   switch (operator) {
     case "+":
-      atoms.push({ kind: "one", of: ANY }, { kind: "many", of: ANY });
-      return;
+      return [ONE, MANY];
     case "#":
-      pushOptional(atoms, "#", ANY);
-      return;
+      return [OPTIONAL, code, MANY];
     case "/":
-      pushOptional(atoms, "/", several ? ANY : NO_SLASH);
-      return;
+      return [OPTIONAL, code, several ? MANY : MANY_NO_SLASH];
     case ".":
     case ";":
-      pushOptional(atoms, operator, NO_SLASH);
-      return;
+      return [OPTIONAL, code, MANY_NO_SLASH];
     case "?":
     case "&":
       // The order of the parameters and their names are the server's business.
-      pushOptional(atoms, operator, NO_HASH);
-      return;
+      return [OPTIONAL, code, MANY_NO_HASH];
     default:
-      atoms.push({ kind: "one", of: NO_SLASH }, { kind: "many", of: NO_SLASH });
+      return [ONE_NO_SLASH, MANY_NO_SLASH];
   }
-}
-
-/** Nothing, or `first` and a run: what an expression with undefined or defined variables becomes. */
-function pushOptional(atoms: Atom[], first: string, of: CharClass): void {
-  atoms.push({ kind: "either", to: atoms.length + 3 });
-  atoms.push({ kind: "char", code: first.charCodeAt(0) }, { kind: "many", of });
 }
 
 const SLASH = 0x2f;
 const HASH = 0x23;
 
-function fits(of: CharClass, code: number): boolean {
-  return of === ANY || (of === NO_SLASH ? code !== SLASH : code !== HASH);
+/** The states that the text so far allows, each once. Kept between calls: matching is never interrupted. */
+class States {
+  readonly list = new Int32Array(MAX_TEMPLATE + 1);
+  size = 0;
+  readonly #stamps = new Int32Array(MAX_TEMPLATE + 1);
+  #stamp = 0;
+
+  clear(): void {
+    this.size = 0;
+    this.#stamp = (this.#stamp + 1) | 0;
+  }
+
+  has(state: number): boolean {
+    return this.#stamps[state] === this.#stamp;
+  }
+
+  /** With all states that follow without a character. */
+  add(ops: Int32Array, from: number): void {
+    let state = from;
+    for (;;) {
+      if (this.has(state)) return;
+      this.#put(state);
+      const op = ops[state];
+      if (op === undefined || op > MANY) return;
+      if (op === OPTIONAL) {
+        if (!this.has(state + 1)) this.#put(state + 1);
+        state += OPTIONAL_LENGTH;
+      } else {
+        state++;
+      }
+    }
+  }
+
+  #put(state: number): void {
+    this.#stamps[state] = this.#stamp;
+    this.list[this.size++] = state;
+  }
 }
 
+let current = new States();
+let next = new States();
+
 /** False too where the budget ends before the answer is known. */
-export function matchesTemplate(template: UriTemplate, uri: string, budget: Budget): boolean {
+export function matchesTemplate({ head, tail, ops }: UriTemplate, uri: string, budget: Budget): boolean {
   budget.left--;
-  if (uri.length > MAX_URI || !uri.startsWith(template.head)) return false;
-  const { atoms } = template;
-  // All states that the text so far allows, each once.
-  let current: number[] = [];
-  let next: number[] = [];
-  const seenAt = new Int32Array(atoms.length + 1).fill(-1);
-  const add = (states: number[], from: number, position: number): void => {
-    for (let state = from; ; ) {
-      if (seenAt[state] === position) return;
-      seenAt[state] = position;
-      states.push(state);
-      const atom = atoms[state];
-      if (atom?.kind === "either") add(states, atom.to, position);
-      if (atom?.kind !== "either" && atom?.kind !== "many") return;
-      state++;
-    }
-  };
-  budget.left -= atoms.length;
-  add(current, 0, template.head.length);
-  for (let position = template.head.length; position < uri.length; position++) {
-    const code = uri.charCodeAt(position);
-    budget.left -= current.length;
-    if (budget.left < 0 || current.length === 0) return false;
-    next.length = 0;
-    for (const state of current) {
-      const atom = atoms[state];
-      if (atom === undefined || atom.kind === "either") continue;
-      if (atom.kind === "char") {
-        if (atom.code === code) add(next, state + 1, position + 1);
-      } else if (fits(atom.of, code)) {
-        add(next, atom.kind === "many" ? state : state + 1, position + 1);
-      }
+  if (ops.length === 0) return uri === head;
+  const end = uri.length - tail.length;
+  if (uri.length > MAX_URI || end < head.length || !uri.startsWith(head) || !uri.endsWith(tail)) return false;
+  current.clear();
+  current.add(ops, 0);
+  for (let at = head.length; at < end; at++) {
+    budget.left -= current.size;
+    if (budget.left < 0 || current.size === 0) return false;
+    const code = uri.charCodeAt(at);
+    next.clear();
+    for (let i = 0; i < current.size; i++) {
+      const state = current.list[i] as number;
+      const op = ops[state];
+      if (op === code || op === ONE || (op === ONE_NO_SLASH && code !== SLASH)) next.add(ops, state + 1);
+      else if (op === MANY) next.add(ops, state);
+      else if (op === MANY_NO_SLASH && code !== SLASH) next.add(ops, state);
+      else if (op === MANY_NO_HASH && code !== HASH) next.add(ops, state);
     }
     [current, next] = [next, current];
   }
-  return seenAt[atoms.length] === uri.length;
+  return current.has(ops.length);
 }

@@ -5,6 +5,8 @@ const MAX_PATTERN = 512;
 
 export interface Pattern {
   readonly text: string;
+  /** The whole text, for servers whose name has a "/". */
+  readonly whole: Glob;
   readonly server: Glob;
   /** Undefined: the whole server with its prompts, its resources and all else. */
   readonly tool: Glob | undefined;
@@ -20,18 +22,35 @@ export function parsePattern(text: unknown): Pattern | undefined {
   const server = slash < 0 ? text : text.slice(0, slash);
   const tool = slash < 0 ? undefined : text.slice(slash + 1);
   if (server === "" || tool === "") return undefined;
-  const whole = tool === undefined || /^\*+$/.test(tool);
-  return { text, server: server.split("*"), tool: whole ? undefined : tool.split("*") };
+  return { text, whole: text.split("*"), server: server.split("*"), tool: toolGlob(tool) };
+}
+
+function toolGlob(tool: string | undefined): Glob | undefined {
+  return tool === undefined || /^\*+$/.test(tool) ? undefined : tool.split("*");
 }
 
 /** `tool` undefined asks for what is no tool: only a pattern for the whole server covers that. */
 export function covers(pattern: Pattern, server: string, tool: string | undefined): boolean {
-  if (!fits(pattern.server, server)) return false;
-  return pattern.tool === undefined || (tool !== undefined && fits(pattern.tool, tool));
+  if (fits(pattern.server, server)) return coversTool(pattern.tool, tool);
+  // A server with a "/" in its name is named in full, followed by "/": "a/b" stays tool b of server a.
+  if (!server.includes("/") || !pattern.text.startsWith(`${server}/`)) return false;
+  return coversTool(toolGlob(pattern.text.slice(server.length + 1)), tool);
 }
 
-export function coversServer(pattern: Pattern, server: string): boolean {
-  return fits(pattern.server, server);
+/** As covers; but where a "/" in the server's name makes a pattern ambiguous, every reading of it denies. */
+export function denies(pattern: Pattern, server: string, tool: string | undefined): boolean {
+  if (covers(pattern, server, tool)) return true;
+  if (!server.includes("/")) return false;
+  return fits(pattern.whole, server) || fits(pattern.whole, `${server}/${tool ?? ""}`);
+}
+
+/** Whether it covers something of the server. */
+export function touches(pattern: Pattern, server: string): boolean {
+  return fits(pattern.server, server) || (server.includes("/") && pattern.text.startsWith(`${server}/`));
+}
+
+function coversTool(glob: Glob | undefined, tool: string | undefined): boolean {
+  return glob === undefined || (tool !== undefined && fits(glob, tool));
 }
 
 /** Each text between two stars is taken where it first occurs: with stars alone, that never has to be taken back. */

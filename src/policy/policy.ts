@@ -2,7 +2,7 @@
 // aliases; what it denies, the lists leave out and calls refuse.
 
 import type { Principal } from "../caller.js";
-import { covers, coversServer, type Pattern, parsePattern } from "./pattern.js";
+import { covers, denies, type Pattern, parsePattern, touches } from "./pattern.js";
 
 export interface RoleRules {
   /** Absent: everything that is not denied. Empty: nothing. */
@@ -94,9 +94,9 @@ export function decide(policy: Policy, principal: Principal, server: string, too
 export function seesServer(policy: Policy, principal: Principal, server: string): boolean {
   const role = policy.roles.get(principal.role);
   if (role === undefined) return policy.unlisted === "allow";
-  if (role.broken !== undefined || server.includes("/")) return false;
-  if (role.deny.some((pattern) => pattern.tool === undefined && coversServer(pattern, server))) return false;
-  return role.allow === undefined || role.allow.some((pattern) => coversServer(pattern, server));
+  if (role.broken !== undefined) return false;
+  if (role.deny.some((pattern) => denies(pattern, server, undefined))) return false;
+  return role.allow === undefined || role.allow.some((pattern) => touches(pattern, server));
 }
 
 function unlisted(policy: Policy, principal: Principal): Decision {
@@ -107,9 +107,7 @@ function unlisted(policy: Policy, principal: Principal): Decision {
 function judge(role: Role, name: string, server: string, tool: string | undefined): Decision {
   const deny = (why: string): Decision => ({ kind: "deny", rule: `role ${JSON.stringify(name)}: ${why}` });
   if (role.broken !== undefined) return { kind: "deny", rule: role.broken };
-  // Patterns split at the first "/": they cannot name such a server, so its rules cannot be evaluated.
-  if (server.includes("/")) return deny(`no pattern can name server ${JSON.stringify(server)}, its name has a "/"`);
-  const denied = role.deny.find((pattern) => covers(pattern, server, tool));
+  const denied = role.deny.find((pattern) => denies(pattern, server, tool));
   if (denied !== undefined) return deny(`deny ${JSON.stringify(denied.text)}`);
   if (role.allow === undefined || role.allow.some((pattern) => covers(pattern, server, tool))) return ALLOW;
   return deny(role.allow.length === 0 ? "its allow list is empty" : "nothing in its allow list covers this");
