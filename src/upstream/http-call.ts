@@ -1,0 +1,359 @@
+// One message on its way to a streamable HTTP server: the POST, what its answer is, and the GETs that go on
+// with a stream which ended before the reply. Sessions and the link's life are in http.ts.
+
+import { Fault } from "../protocol/errors.js";
+import { EventStreamParser, Pieces, type StreamEvent } from "../protocol/event-stream.js";
+import { backoffCeiling } from "../runtime/backoff.js";
+import { LARGE_REPLY_BYTES, LargeBody } from "./http-body.js";
+import { judge, networkFault, parseRpc, type Refusal } from "./http-faults.js";
+import { type Destination, isResumable } from "./http-headers.js";
+import type { Exchange, ExchangeHandler, ResponseHeaders, Wire } from "./http-wire.js";
+import type { Ticket } from "./link.js";
+
+/** Of an answer that is an error: what is read before it is judged. JSON-RPC errors are far smaller. */
+const MAX_REFUSAL_BYTES = 64 * 1024;
+/** A notification or response is taken at once by a working server; one that hangs must not keep its connection. */
+const ASIDE_DEADLINE_MS = 30_000;
+/** A stream whose ticket is settled ends by itself in good servers, which keeps the socket; others are cut then. */
+const SETTLED_STREAM_MS = 1_000;
+/** Before a stream is resumed, where the server names no `retry`. */
+const RESUME_DELAY_MS = 1_000;
+/** A longer `retry` is not waited for: calls seldom have deadlines beyond it. */
+const MAX_RESUME_DELAY_MS = 5 * 60_000;
+/** Attempts in a row that bring no stream: with their growing delays about half a minute, a quick restart. */
+const MAX_RESUME_FAILURES = 5;
+/** Servers may close a stream on purpose and have us poll: this often, and for this long, at most. */
+const MAX_RESUMES = 1_000;
+const MAX_RESUME_TIME_MS = 60 * 60_000;
+
+/** What a call needs of its link. */
+export interface CallHost {
+  readonly wire: Wire;
+  readonly destination: Destination;
+  /** Headers of the session as it is now. */
+  postHeaders(initialize: boolean): string[];
+  getHeaders(lastEventId: string): string[];
+  readonly inSession: boolean;
+  onInitialized(headers: ResponseHeaders): void;
+  onMessage(bytes: Buffer, ticket: Ticket | undefined): void;
+  onLargeReply(ticket: Ticket, head: Buffer, body: LargeBody): void;
+  /** It failed; `refusal` where the server refused it. The call is finished. */
+  onFailed(call: Call, fault: Fault, sent: boolean, refusal?: Refusal): void;
+  onSessionGone(call: Call, fault: Fault, sent: boolean): void;
+  /** Nothing more will come of it. */
+  onFinished(call: Call): void;
+}
+
+type Mode = "waiting" | "empty" | "json" | "refused" | "events" | "large" | "resuming" | "finished";
+
+export class Call implements ExchangeHandler {
+  readonly ticket: Ticket | undefined;
+  readonly text: string;
+  readonly #host: CallHost;
+  #mode: Mode = "waiting";
+  #exchange: Exchange | undefined;
+  #status = 0;
+  #headers: ResponseHeaders = {};
+  readonly #body = new Pieces();
+  /** Of a body that nobody wants. */
+  #ignoredBytes = 0;
+  #large: LargeBody | undefined;
+  #parser: EventStreamParser | undefined;
+  /** Carried from stream to stream. */
+  #lastEventId = "";
+  #retryMs: number | undefined;
+  #settled: boolean = false;
+  #timer: NodeJS.Timeout | undefined;
+  #resumes = 0;
+  #resumeFailures = 0;
+  #brokeAtMs = 0;
+  readonly #inSession: boolean;
+
+  constructor(host: CallHost, text: string, ticket: Ticket | undefined) {
+    this.#host = host;
+    this.text = text;
+    this.ticket = ticket;
+    const initialize = ticket?.method === "initialize";
+    this.#inSession = host.inSession && !initialize;
+    this.#exchange = host.wire.dispatch(
+      {
+        method: "POST",
+        lane: ticket === undefined ? "asides" : "calls",
+        path: host.destination.path,
+        headers: host.postHeaders(initialize),
+        body: text,
+      },
+      this,
+    );
+    if (ticket === undefined) this.#timer = setTimeout(() => this.#late(), ASIDE_DEADLINE_MS);
+  }
+
+  get isLarge(): boolean {
+    return this.#mode === "large";
+  }
+
+  /** The ticket is settled: what is held for it goes. */
+  settle(): void {
+    if (this.#settled || this.#mode === "finished") return;
+    this.#settled = true;
+    if (this.#mode === "large") return;
+    if (this.#mode !== "events") {
+      this.abort();
+      return;
+    }
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.abort(), SETTLED_STREAM_MS);
+  }
+
+  abort(): void {
+    if (this.#mode === "finished") return;
+    this.#exchange?.abort();
+    this.#large?.destroy(new Fault("closing", "The link was closed while the reply was being read."));
+    this.#finish();
+  }
+
+  // ---- what the exchange says
+
+  onHead(status: number, headers: ResponseHeaders): void {
+    this.#status = status;
+    this.#headers = headers;
+    const type = mediaType(headers);
+    if (this.#mode === "resuming") {
+      this.#mode = status === 200 && type === "text/event-stream" ? "events" : "refused";
+      if (this.#mode === "events") this.#readEvents();
+      return;
+    }
+    if (status < 200 || status > 299) {
+      this.#mode = "refused";
+      return;
+    }
+    if (this.ticket?.method === "initialize") this.#host.onInitialized(headers);
+    if (type === "text/event-stream") {
+      this.#mode = "events";
+      this.#readEvents();
+      if (this.ticket === undefined) this.settle();
+    } else if (type === "application/json" && status !== 202) {
+      this.#mode = "json";
+    } else {
+      this.#mode = this.ticket === undefined ? "empty" : "refused";
+    }
+  }
+
+  onData(chunk: Buffer): void {
+    switch (this.#mode) {
+      case "events":
+        this.#parser?.push(chunk);
+        break;
+      case "large":
+        this.#large?.feed(chunk);
+        break;
+      case "json":
+        this.#body.push(chunk);
+        if (this.#body.length > LARGE_REPLY_BYTES) this.#turnLarge();
+        break;
+      case "refused":
+        this.#body.push(chunk);
+        if (this.#body.length > MAX_REFUSAL_BYTES) {
+          this.#exchange?.abort();
+          this.#refused();
+        }
+        break;
+      default:
+        this.#ignoredBytes += chunk.length;
+        if (this.#ignoredBytes > MAX_REFUSAL_BYTES) this.abort();
+    }
+  }
+
+  onEnd(): void {
+    switch (this.#mode) {
+      case "events":
+        this.#streamEnded(undefined);
+        break;
+      case "large":
+        this.#large?.finish();
+        this.#finish();
+        break;
+      case "json":
+        this.#replied();
+        break;
+      case "refused":
+        this.#refused();
+        break;
+      default:
+        this.#finish();
+    }
+  }
+
+  onError(error: Error, written: boolean): void {
+    const { fault, sent } = networkFault(error, written, this.#host.destination.shown);
+    if (this.#mode === "large") {
+      this.#large?.destroy(fault);
+      this.#finish();
+    } else if (this.#mode === "events") {
+      this.#streamEnded(fault);
+    } else if (this.#resumes > 0) {
+      this.#resumeFailed(fault);
+    } else {
+      this.#fail(fault, sent);
+    }
+  }
+
+  // ---- answers that are whole
+
+  #replied(): void {
+    const bytes = this.#body.take();
+    const { ticket } = this;
+    if (ticket !== undefined) {
+      // First it is finished, then it is told: settle() must find nothing left to abort.
+      this.#finish();
+      this.#host.onMessage(bytes, ticket);
+      return;
+    }
+    // Some servers answer a notification with `{}` or `null`; what is a message may be of interest.
+    const isMessage = parseRpc(bytes) !== undefined;
+    this.#finish();
+    if (isMessage) this.#host.onMessage(bytes, undefined);
+  }
+
+  #turnLarge(): void {
+    const { ticket } = this;
+    const exchange = this.#exchange;
+    if (ticket === undefined || exchange === undefined) {
+      this.abort();
+      return;
+    }
+    const head = this.#body.take();
+    this.#mode = "large";
+    this.#large = new LargeBody(exchange, head.length);
+    this.#host.onLargeReply(ticket, head, this.#large);
+  }
+
+  #refused(): void {
+    const refusal: Refusal = {
+      status: this.#status,
+      headers: this.#headers,
+      body: this.#body.take(),
+      id: this.ticket?.id,
+      inSession: this.#inSession,
+      url: this.#host.destination.shown,
+      secrets: this.#host.destination.secrets,
+    };
+    const verdict = judge(refusal);
+    if (this.#resumes > 0) {
+      if (verdict.kind === "session-gone") this.#endSession(verdict.fault, true);
+      else if (verdict.kind === "failed" && (this.#status >= 500 || this.#status === 429))
+        this.#resumeFailed(verdict.fault);
+      else this.#fail(this.#lost(`It cannot be resumed (HTTP ${this.#status}).`), true);
+      return;
+    }
+    switch (verdict.kind) {
+      case "message":
+        this.#finish();
+        this.#host.onMessage(refusal.body, this.ticket);
+        break;
+      case "session-gone":
+        this.#endSession(verdict.fault, false);
+        break;
+      case "failed":
+        this.#fail(verdict.fault, verdict.sent, refusal);
+        break;
+    }
+  }
+
+  // ---- streams
+
+  #readEvents(): void {
+    this.#parser = new EventStreamParser({
+      onEvent: (event) => this.#gotEvent(event),
+      onError: (fault) => {
+        this.#exchange?.abort();
+        this.#fail(fault, true);
+      },
+    });
+  }
+
+  #gotEvent({ event, data }: StreamEvent): void {
+    this.#resumeFailures = 0;
+    if (data.length === 0 || (event !== undefined && event !== "message")) return;
+    this.#host.onMessage(data, this.ticket);
+  }
+
+  #streamEnded(cause: Fault | undefined): void {
+    const parser = this.#parser;
+    this.#parser = undefined;
+    if (parser !== undefined) {
+      if (parser.lastEventId !== "") this.#lastEventId = parser.lastEventId;
+      this.#retryMs = parser.retryMs ?? this.#retryMs;
+    }
+    if (this.#settled || this.ticket === undefined) {
+      this.#finish();
+    } else if (!isResumable(this.#lastEventId)) {
+      this.#fail(this.#lost(cause?.message ?? "The stream ended."), true);
+    } else {
+      this.#resume(cause);
+    }
+  }
+
+  #resumeFailed(fault: Fault): void {
+    this.#resumeFailures++;
+    this.#resume(fault);
+  }
+
+  #resume(cause: Fault | undefined): void {
+    const nowMs = performance.now();
+    if (this.#resumes === 0) this.#brokeAtMs = nowMs;
+    const spent = this.#resumes >= MAX_RESUMES || nowMs - this.#brokeAtMs > MAX_RESUME_TIME_MS;
+    if (spent || this.#resumeFailures >= MAX_RESUME_FAILURES) {
+      this.#fail(this.#lost(cause?.message ?? `It was resumed ${this.#resumes} times.`), true);
+      return;
+    }
+    this.#resumes++;
+    this.#mode = "resuming";
+    this.#exchange = undefined;
+    const baseMs = this.#retryMs ?? RESUME_DELAY_MS;
+    const delayMs = backoffCeiling(this.#resumeFailures, { baseMs, maxMs: MAX_RESUME_DELAY_MS });
+    this.#timer = setTimeout(() => {
+      const headers = this.#host.getHeaders(this.#lastEventId);
+      const { wire, destination } = this.#host;
+      this.#exchange = wire.dispatch({ method: "GET", lane: "calls", path: destination.path, headers }, this);
+    }, delayMs);
+  }
+
+  #lost(why: string): Fault {
+    const { shown } = this.#host.destination;
+    const message = `The stream of ${shown} ended before the reply; whether the call took effect is unknown. ${why}`;
+    return new Fault("outcome-unknown", message);
+  }
+
+  // ---- ends
+
+  #late(): void {
+    this.#exchange?.abort();
+    const message = `${this.#host.destination.shown} did not take a message within ${ASIDE_DEADLINE_MS} ms.`;
+    this.#fail(new Fault("timeout", message), true);
+  }
+
+  #fail(fault: Fault, sent: boolean, refusal?: Refusal): void {
+    this.#finish();
+    this.#host.onFailed(this, fault, sent, refusal);
+  }
+
+  #endSession(fault: Fault, sent: boolean): void {
+    this.#finish();
+    this.#host.onSessionGone(this, fault, sent);
+  }
+
+  #finish(): void {
+    clearTimeout(this.#timer);
+    this.#mode = "finished";
+    this.#host.onFinished(this);
+  }
+}
+
+/** The media type without its parameters, in lower case. */
+export function mediaType(headers: ResponseHeaders): string {
+  const value = headers["content-type"];
+  if (typeof value !== "string") return "";
+  const end = value.indexOf(";");
+  return (end < 0 ? value : value.slice(0, end)).trim().toLowerCase();
+}

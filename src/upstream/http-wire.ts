@@ -1,0 +1,234 @@
+// HTTP itself, on undici: the pools of one origin, one exchange with its redirect and its back-pressure.
+// It knows nothing of MCP: what a status or a body means is for its users to say.
+
+import type { Dispatcher, Pool } from "undici";
+import { Fault } from "../protocol/errors.js";
+
+/** Requests in flight to one server. Each holds a connection (a stream may last for minutes), so this is generous. */
+const MAX_CALL_CONNECTIONS = 256;
+/**
+ * Connections for what must get through while all calls wait: answers to a server's questions, cancellations,
+ * the stream of what is unasked. Without them of their own, 256 calls that wait for an answer would wait for ever.
+ */
+const MAX_ASIDE_CONNECTIONS = 16;
+/** A connect that takes longer is given up; the deadline of the connection as a whole is the supervisor's. */
+const CONNECT_TIMEOUT_MS = 10_000;
+/** Idle sockets: below the 5 s after which common servers close theirs, so that we seldom write to a closed one. */
+const IDLE_SOCKET_MS = 4_000;
+/** TCP keep-alive, so that a peer that vanished under a silent stream is noticed in minutes. */
+const TCP_KEEPALIVE_MS = 15_000;
+/** Response headers beyond this are no MCP server's. */
+const MAX_HEADER_BYTES = 64 * 1024;
+
+export type HttpMethod = "GET" | "POST" | "DELETE";
+export type ResponseHeaders = Record<string, string | string[] | undefined>;
+
+/** `calls` holds a connection until the answer is there, `asides` is for what is answered at once. */
+export type Lane = "calls" | "asides";
+
+export interface ExchangeHandler {
+  onHead(status: number, headers: ResponseHeaders): void;
+  onData(chunk: Buffer): void;
+  onEnd(): void;
+  /** `written` is false where it is certain that nothing of the request reached the server. */
+  onError(error: Error, written: boolean): void;
+}
+
+export interface RequestOptions {
+  readonly method: HttpMethod;
+  readonly lane: Lane;
+  readonly path: string;
+  /** Names and values in turn. */
+  readonly headers: string[];
+  readonly body?: string;
+}
+
+/** A redirect that is not followed; `location` is without userinfo and query. */
+export class RedirectError extends Error {
+  readonly status: number;
+  readonly location: string;
+
+  constructor(status: number, location: string) {
+    super(`HTTP ${status} to ${location}`);
+    this.status = status;
+    this.location = location;
+  }
+}
+
+/** One request and its answer. After abort() the handler hears nothing more. */
+export class Exchange implements Dispatcher.DispatchHandler {
+  readonly #wire: Wire;
+  readonly #options: RequestOptions;
+  #handler: ExchangeHandler | undefined;
+  #controller: Dispatcher.DispatchController | undefined;
+  /** The path that a redirect of this origin names, once it has been seen. */
+  #redirect: { status: number; path: string } | undefined;
+  readonly #redirected: boolean;
+  /** The exchange that follows the redirect; from then on it is the one to steer. */
+  #next: Exchange | undefined;
+
+  constructor(wire: Wire, options: RequestOptions, handler: ExchangeHandler, redirected: boolean) {
+    this.#wire = wire;
+    this.#options = options;
+    this.#handler = handler;
+    this.#redirected = redirected;
+  }
+
+  /** Takes effect after the data at hand. */
+  pause(): void {
+    if (this.#next !== undefined) this.#next.pause();
+    else this.#controller?.pause();
+  }
+
+  resume(): void {
+    if (this.#next !== undefined) {
+      this.#next.resume();
+      return;
+    }
+    // undici's parser is one for the process and must not be entered from inside itself; a reader that wakes
+    // up in the callback of another exchange would do that.
+    queueMicrotask(() => {
+      if (this.#handler !== undefined) this.#controller?.resume();
+    });
+  }
+
+  /** Ends it where it stands; the socket is lost, other exchanges are not touched. */
+  abort(): void {
+    this.#handler = undefined;
+    this.#next?.abort();
+    // Within the parser's callbacks the socket must not vanish under it.
+    queueMicrotask(() => this.#controller?.abort(new Error("abandoned")));
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.#handler === undefined) {
+      controller.abort(new Error("abandoned"));
+      return;
+    }
+    if (this.#controller !== undefined && this.#options.method === "POST") {
+      // It would be written a second time, after it may have been acted on.
+      controller.abort(new Error("the connection was lost"));
+      return;
+    }
+    this.#controller = controller;
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: ResponseHeaders): void {
+    if (this.#handler === undefined || status < 200) return;
+    const location = headers["location"];
+    if (status < 300 || status > 399 || typeof location !== "string") {
+      this.#handler.onHead(status, headers);
+      return;
+    }
+    const followed = this.#redirected ? undefined : this.#wire.sameOriginPath(status, location, this.#options.path);
+    if (followed !== undefined) {
+      this.#redirect = { status, path: followed };
+      return;
+    }
+    const handler = this.#handler;
+    this.abort();
+    handler.onError(new RedirectError(status, this.#wire.nameTarget(location, this.#options.path)), true);
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#redirect === undefined) this.#handler?.onData(chunk);
+  }
+
+  onResponseEnd(): void {
+    const handler = this.#handler;
+    if (handler === undefined) return;
+    if (this.#redirect === undefined) {
+      this.#handler = undefined;
+      handler.onEnd();
+      return;
+    }
+    const { status, path } = this.#redirect;
+    if (status === 308) this.#wire.movedTo(this.#options.path, path);
+    this.#next = this.#wire.dispatch({ ...this.#options, path }, handler, true);
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
+    const handler = this.#handler;
+    this.#handler = undefined;
+    handler?.onError(error, this.#controller !== undefined);
+  }
+}
+
+export class Wire {
+  readonly #base: URL;
+  readonly #pools: Record<Lane, Pool>;
+  readonly #moved = new Map<string, string>();
+  #destroyed: boolean = false;
+
+  private constructor(base: URL, pools: Record<Lane, Pool>) {
+    this.#base = base;
+    this.#pools = pools;
+  }
+
+  static async open(base: URL): Promise<Wire> {
+    // Loaded when the first HTTP server is: it costs tens of milliseconds that a start without one should not pay.
+    const undici = await import("undici");
+    const pool = (connections: number) =>
+      new undici.Pool(base.origin, {
+        connections,
+        pipelining: 1,
+        keepAliveTimeout: IDLE_SOCKET_MS,
+        keepAliveMaxTimeout: IDLE_SOCKET_MS,
+        // How long an answer may take is known to whoever asked, who forgets the ticket.
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        maxHeaderSize: MAX_HEADER_BYTES,
+        connect: { timeout: CONNECT_TIMEOUT_MS, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS },
+      });
+    return new Wire(base, { calls: pool(MAX_CALL_CONNECTIONS), asides: pool(MAX_ASIDE_CONNECTIONS) });
+  }
+
+  dispatch(options: RequestOptions, handler: ExchangeHandler, redirected = false): Exchange {
+    const exchange = new Exchange(this, options, handler, redirected);
+    const { method, headers, body } = options;
+    const path = this.#moved.get(options.path) ?? options.path;
+    try {
+      if (this.#destroyed) throw new Error("The link is closed.");
+      this.#pools[options.lane].dispatch({ path, method, headers, body: body ?? null, idempotent: false }, exchange);
+    } catch (error) {
+      // Never from within: callers register the exchange after this returns.
+      queueMicrotask(() => exchange.onResponseError(undefined, error as Error));
+    }
+    return exchange;
+  }
+
+  /** Where a redirect leads that keeps method, body and origin; undefined for all others. */
+  sameOriginPath(status: number, location: string, from: string): string | undefined {
+    if (status !== 307 && status !== 308) return undefined;
+    const target = this.#resolve(location, from);
+    return target?.origin === this.#base.origin ? target.pathname + target.search : undefined;
+  }
+
+  nameTarget(location: string, from: string): string {
+    const target = this.#resolve(location, from);
+    return target === undefined ? "an address that is no URL" : safeUrl(target);
+  }
+
+  movedTo(from: string, to: string): void {
+    this.#moved.set(from, to);
+  }
+
+  async destroy(): Promise<void> {
+    this.#destroyed = true;
+    const closed = new Fault("closing", "The link is closed.");
+    await Promise.allSettled([this.#pools.calls.destroy(closed), this.#pools.asides.destroy(closed)]);
+  }
+
+  #resolve(location: string, from: string): URL | undefined {
+    try {
+      return new URL(location, new URL(from, this.#base));
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** A URL as it may be shown: userinfo and query may hold secrets. */
+export function safeUrl(url: URL): string {
+  return url.origin + url.pathname;
+}
