@@ -1,5 +1,5 @@
 // One message on its way to a streamable HTTP server: the POST, what its answer is, and the GETs that go on
-// with a stream which ended before the reply. Sessions and the link's life are in http.ts.
+// with a stream which ended before the reply. Sessions and the link's life are in http-streamable.ts.
 
 import { Fault } from "../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../protocol/event-stream.js";

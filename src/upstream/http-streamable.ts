@@ -1,0 +1,239 @@
+// A link to a streamable HTTP server (2025-03-26 … 2025-11-25): its session, its calls in flight, its GET stream.
+// One exchange is in http-call.ts, HTTP itself in http-wire.ts. The old HTTP+SSE is sse.ts.
+
+import { Fault } from "../protocol/errors.js";
+import type { HttpTarget } from "../upstream.js";
+import type { LargeBody } from "./http-body.js";
+import { Call, type CallHost } from "./http-call.js";
+import type { Refusal } from "./http-faults.js";
+import { Destination, isSessionId } from "./http-headers.js";
+import { type ListenHost, ListenStream } from "./http-listen.js";
+import { type ResponseHeaders, Wire } from "./http-wire.js";
+import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
+
+/**
+ * The session is gone, other calls are in flight: so long they may still be answered, or refused for the same
+ * reason (and then be sent again) before they are lost with the link. A round trip or two.
+ */
+const SESSION_GONE_GRACE_MS = 1_000;
+/** Messages in flight on one link, notifications included: above the connection's own bound for calls. */
+const MAX_OPEN_CALLS = 20_000;
+/** Ending the session is a courtesy; nobody waits longer for it. */
+const DELETE_DEADLINE_MS = 1_000;
+
+/** An initialize that was refused, before it is reported; true: somebody else takes it over. */
+export type RefusedInitialize = (text: string, ticket: Ticket, fault: Fault, refusal: Refusal) => boolean;
+
+export class HttpLink implements Link, CallHost, ListenHost {
+  readonly destination: Destination;
+  readonly #events: LinkEvents;
+  readonly #refusedInitialize: RefusedInitialize | undefined;
+  #wire: Wire | undefined;
+  #session: string | undefined;
+  #version: string | undefined;
+  #listen: ListenStream | undefined;
+  readonly #calls = new Set<Call>();
+  readonly #byTicket = new Map<number, Call>();
+  /** Set once the session is gone: what was refused or came later waits here, to be sent on another link. */
+  #doom: { fault: Fault; unsent: Map<number, { ticket: Ticket; fault: Fault }>; timer: NodeJS.Timeout } | undefined;
+  #closed: boolean = false;
+  /** Closed by itself: large replies that are being read may still end. */
+  #perished: boolean = false;
+
+  /** Throws a Fault `invalid` where the target cannot be used at all. */
+  constructor(target: HttpTarget, events: LinkEvents, refusedInitialize?: RefusedInitialize) {
+    this.destination = new Destination(target);
+    this.#events = events;
+    this.#refusedInitialize = refusedInitialize;
+  }
+
+  async open(signal: AbortSignal): Promise<void> {
+    const wire = await Wire.open(this.destination.url);
+    this.#wire = wire;
+    if (!this.#closed && !signal.aborted) return;
+    await wire.destroy();
+    throw new Fault("closing", "The link was closed while it was being opened.");
+  }
+
+  send(text: string, ticket: Ticket | undefined): void {
+    if (this.#closed) return;
+    if (this.#doom !== undefined) {
+      if (ticket !== undefined) this.#doom.unsent.set(ticket.id, { ticket, fault: this.#doom.fault });
+      return;
+    }
+    if (ticket?.method === "initialize") {
+      this.#session = undefined;
+      this.#version = undefined;
+    }
+    if (this.#calls.size >= MAX_OPEN_CALLS) {
+      const fault = new Fault("limit", `${this.destination.shown} has ${MAX_OPEN_CALLS} messages in flight.`);
+      if (ticket === undefined) this.#events.onNoise(fault.message);
+      else this.#events.onFailed(ticket, fault, false);
+      return;
+    }
+    const call = new Call(this, text, ticket);
+    this.#calls.add(call);
+    if (ticket !== undefined) this.#byTicket.set(ticket.id, call);
+  }
+
+  established(version: string): void {
+    this.#version = version;
+    this.#listen?.stop();
+    this.#listen = this.#closed || this.#doom !== undefined ? undefined : new ListenStream(this);
+  }
+
+  forget(ticket: Ticket): void {
+    this.#byTicket.get(ticket.id)?.settle();
+    this.#doom?.unsent.delete(ticket.id);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearTimeout(this.#doom?.timer);
+    this.#listen?.stop();
+    for (const call of [...this.#calls]) call.abort();
+    const wire = this.#wire;
+    if (wire === undefined) return;
+    if (this.#doom === undefined && this.#session !== undefined) await this.#endSession(wire, this.#session);
+    await wire.destroy();
+  }
+
+  describe(): LinkDescription {
+    return { kind: "http", url: this.destination.shown };
+  }
+
+  // ---- what calls and the GET stream need
+
+  get wire(): Wire {
+    if (this.#wire === undefined) throw new Error("send() before open()");
+    return this.#wire;
+  }
+
+  get inSession(): boolean {
+    return this.#session !== undefined;
+  }
+
+  postHeaders(initialize: boolean): string[] {
+    return initialize
+      ? this.destination.posting(undefined, undefined)
+      : this.destination.posting(this.#session, this.#version);
+  }
+
+  getHeaders(lastEventId: string): string[] {
+    return this.destination.listening(this.#session, this.#version, lastEventId);
+  }
+
+  onInitialized(headers: ResponseHeaders): void {
+    const session = headers["mcp-session-id"];
+    if (isSessionId(session)) this.#session = session;
+    else if (session !== undefined) this.onNoise("The server's session id is not one line of ASCII; it is not used.");
+  }
+
+  onMessage(bytes: Buffer, ticket: Ticket | undefined): void {
+    if (!this.#closed) this.#events.onMessage(bytes, ticket);
+  }
+
+  onLargeReply(ticket: Ticket, head: Buffer, body: LargeBody): void {
+    // From now on it belongs to its reader, who destroys it to abandon it; the ticket is answered.
+    this.#byTicket.delete(ticket.id);
+    if (this.#closed) body.destroy();
+    else this.#events.onLargeReply(ticket, head, body);
+    this.#meetDoom();
+  }
+
+  onNoise(sample: string): void {
+    if (!this.#closed) this.#events.onNoise(sample);
+  }
+
+  onFailed(call: Call, fault: Fault, sent: boolean, refusal?: Refusal): void {
+    if (this.#closed) return;
+    const { ticket, text } = call;
+    if (ticket === undefined) {
+      this.#events.onNoise(fault.message);
+    } else if (this.#doom !== undefined && !sent) {
+      this.#doom.unsent.set(ticket.id, { ticket, fault });
+    } else if (
+      ticket.method !== "initialize" ||
+      refusal === undefined ||
+      !this.#takenOver(text, ticket, fault, refusal)
+    ) {
+      this.#events.onFailed(ticket, fault, sent);
+    }
+    this.#meetDoom();
+  }
+
+  onFinished(call: Call): void {
+    this.#calls.delete(call);
+    if (call.ticket !== undefined && this.#byTicket.get(call.ticket.id) === call) this.#byTicket.delete(call.ticket.id);
+    if (this.#doom === undefined) return;
+    if (this.#perished && this.#calls.size === 0) void this.#wire?.destroy();
+    // Told a little later, after the call has said how it ended.
+    else queueMicrotask(() => this.#meetDoom());
+  }
+
+  onSessionGone(call: Call, fault: Fault, sent: boolean): void {
+    if (this.#closed) return;
+    this.#doomed(fault);
+    const { ticket } = call;
+    if (ticket !== undefined && sent) {
+      const message = `${fault.message} Whether the call took effect is unknown.`;
+      this.#events.onFailed(ticket, new Fault("outcome-unknown", message), true);
+    } else if (ticket !== undefined) {
+      this.#doom?.unsent.set(ticket.id, { ticket, fault });
+    }
+    this.#meetDoom();
+  }
+
+  onListenSessionGone(status: number): void {
+    if (this.#closed) return;
+    const message = `${this.destination.shown} has forgotten our session (HTTP ${status}); it was probably restarted.`;
+    this.#doomed(new Fault("unavailable", message));
+    this.#meetDoom();
+  }
+
+  // ---- ends
+
+  #takenOver(text: string, ticket: Ticket, fault: Fault, refusal: Refusal): boolean {
+    return this.#refusedInitialize?.(text, ticket, fault, refusal) === true;
+  }
+
+  #doomed(fault: Fault): void {
+    if (this.#doom !== undefined) return;
+    const timer = setTimeout(() => this.#perish(), SESSION_GONE_GRACE_MS);
+    this.#doom = { fault, unsent: new Map(), timer };
+    this.#listen?.stop();
+  }
+
+  /** The link is gone when nothing is in flight that may yet be answered. */
+  #meetDoom(): void {
+    if (this.#doom !== undefined && this.#byTicket.size === 0) this.#perish();
+  }
+
+  #perish(): void {
+    const doom = this.#doom;
+    if (doom === undefined || this.#closed) return;
+    clearTimeout(doom.timer);
+    for (const { ticket, fault } of [...doom.unsent.values()]) this.#events.onFailed(ticket, fault, false);
+    this.#closed = true;
+    this.#perished = true;
+    for (const call of [...this.#calls]) if (!call.isLarge) call.abort();
+    if (this.#calls.size === 0) void this.#wire?.destroy();
+    this.#events.onClosed(doom.fault);
+  }
+
+  async #endSession(wire: Wire, session: string): Promise<void> {
+    const headers = this.destination.ending(session, this.#version);
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, DELETE_DEADLINE_MS);
+      const done = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      wire.dispatch(
+        { method: "DELETE", lane: "asides", path: this.destination.path, headers },
+        { onHead: done, onData: () => {}, onEnd: done, onError: done },
+      );
+    });
+  }
+}
