@@ -1,20 +1,20 @@
 // The way of a request, on one page: endpoint → catalog → policy → upstream. The only file that knows all stages.
 
-import type { LogLevel } from "./audience.js";
 import { Audience, isLogLevel } from "./audience.js";
 import type { Caller, Principal } from "./caller.js";
 import type { Catalog, Resolved, ResolvedTool } from "./catalog/catalog.js";
 import { findResult, parseFindArguments } from "./catalog/search.js";
 import type { View } from "./catalog/view.js";
 import { Forward, type Renamed } from "./forward.js";
+import { MenuCall } from "./menu-call.js";
 import { type Decision, decide, type Policy, seesServer } from "./policy/policy.js";
 import { Fault } from "./protocol/errors.js";
 import { ErrorCode, isObject } from "./protocol/jsonrpc.js";
-import { locate, type NotificationMessage, parseMessage, type RequestMessage } from "./protocol/message.js";
+import type { NotificationMessage, RequestMessage } from "./protocol/message.js";
 import { faultReply } from "./protocol/reply.js";
 import type { AgentCall, Introduction, Service } from "./service.js";
+import { Standing } from "./standing.js";
 import type { Host } from "./upstream/host.js";
-import { ask } from "./upstream/own-call.js";
 import type { Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "./upstream.js";
 
 /** The operator at the control socket or in the program that embeds us: policy is about agents. Known by identity. */
@@ -43,7 +43,7 @@ export class Pipeline implements Service, UpstreamEvents {
   readonly #deps: PipelineDeps;
   readonly audience: Audience;
   #policy: Policy;
-  #host: Host | undefined;
+  #attached: { host: Host; standing: Standing } | undefined;
 
   constructor(deps: PipelineDeps) {
     this.#deps = deps;
@@ -54,7 +54,8 @@ export class Pipeline implements Service, UpstreamEvents {
 
   /** The host reports to us and we send to it: it is attached once it exists. */
   attach(host: Host): void {
-    this.#host = host;
+    const standing = new Standing(this.audience, host, (text) => this.#deps.log("info", text));
+    this.#attached = { host, standing };
   }
 
   setPolicy(policy: Policy): void {
@@ -110,11 +111,7 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   sessionClosed(session: Caller): void {
-    const before = this.audience.lowestLevel();
-    for (const [server, uri] of this.audience.close(session.sessionKey)) {
-      this.#tell(this.#hosted.get(server)?.sessionConnection(session.sessionKey), "resources/unsubscribe", { uri });
-    }
-    this.#levelChanged(before);
+    this.#inUse.standing.sessionClosed(session.sessionKey);
     this.#hosted.sessionClosed(session.sessionKey);
   }
 
@@ -122,14 +119,7 @@ export class Pipeline implements Service, UpstreamEvents {
 
   onIntro(server: string, intro: ServerIntro, connection: Upstream, owner: Caller | undefined): void {
     this.#catalog.setIntro(server, intro);
-    // A new connection knows nothing of what agents asked of the old one.
-    const level = owner === undefined ? this.audience.lowestLevel() : this.audience.levelOf(owner.sessionKey);
-    if (level !== undefined && isObject(intro.capabilities["logging"])) {
-      this.#tell(connection, "logging/setLevel", { level });
-    }
-    for (const uri of this.audience.subscriptions(server, owner?.sessionKey)) {
-      this.#tell(connection, "resources/subscribe", { uri });
-    }
+    this.#inUse.standing.repeat(server, intro, connection, owner);
     this.#deps.onKnown(server);
   }
 
@@ -247,15 +237,7 @@ export class Pipeline implements Service, UpstreamEvents {
   #setLevel(call: AgentCall): void {
     const level = call.message.params?.["level"];
     if (!isLogLevel(level)) throw new Fault("invalid", "logging/setLevel needs a level from debug to emergency.");
-    const before = this.audience.lowestLevel();
-    const { sessionKey } = call.caller;
-    this.audience.setLevel(sessionKey, level);
-    this.#levelChanged(before);
-    for (const server of this.#hosted.servers) {
-      if (server.spec.isolation === "session" && isObject(server.intro?.capabilities["logging"])) {
-        this.#tell(server.sessionConnection(sessionKey), "logging/setLevel", { level });
-      }
-    }
+    this.#inUse.standing.setLevel(call.caller.sessionKey, level);
     call.reply({ kind: "result", result: {} });
   }
 
@@ -304,22 +286,8 @@ export class Pipeline implements Service, UpstreamEvents {
 
   /** call_tool{name, arguments} becomes the call that it stands for; policy sees that one. */
   #callFound(call: AgentCall): void {
-    const { message, scope } = call;
-    const args = locate(message, ["params", "arguments"]);
-    const name = locate(message, ["params", "arguments", "name"]);
-    if (args === undefined || name === undefined)
-      throw new Fault("invalid", 'call_tool needs "name": a tool that find_tools gave.');
-    const inner = locate(message, ["params", "arguments", "arguments"]);
-    const meta = locate(message, ["params", "_meta"]);
-    const text = (at: { start: number; end: number }) => message.text.slice(at.start, at.end);
-    const members = [`"name":${text(name)}`];
-    if (inner !== undefined) members.push(`"arguments":${text(inner)}`);
-    if (meta !== undefined) members.push(`"_meta":${text(meta)}`);
-    const id = JSON.stringify(message.id);
-    const real = parseMessage(`{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{${members.join(",")}}}`);
-    const menu = new MenuCall(call, real as RequestMessage);
-    this.#named(menu, "tool", ["params", "name"], (own) => {
-      const found = this.#catalog.resolveTool(own, scope);
+    this.#named(new MenuCall(call), "tool", ["params", "name"], (own) => {
+      const found = this.#catalog.resolveTool(own, call.scope);
       return found.kind === "menu" ? { kind: "unknown", server: undefined } : found;
     });
   }
@@ -335,9 +303,13 @@ export class Pipeline implements Service, UpstreamEvents {
     };
   }
 
+  get #inUse(): { host: Host; standing: Standing } {
+    if (this.#attached === undefined) throw new Error("pipeline used before attach()");
+    return this.#attached;
+  }
+
   get #hosted(): Host {
-    if (this.#host === undefined) throw new Error("pipeline used before attach()");
-    return this.#host;
+    return this.#inUse.host;
   }
 
   #decide(principal: Principal, server: string, tool: string | undefined): Decision {
@@ -378,24 +350,6 @@ export class Pipeline implements Service, UpstreamEvents {
     });
   }
 
-  #levelChanged(before: LogLevel | undefined): void {
-    const level = this.audience.lowestLevel();
-    if (level === undefined || level === before) return;
-    for (const server of this.#hosted.servers) {
-      if (server.spec.isolation === "shared" && isObject(server.intro?.capabilities["logging"])) {
-        for (const connection of server.connections) this.#tell(connection, "logging/setLevel", { level });
-      }
-    }
-  }
-
-  /** A request of ours whose answer changes nothing: a server that refuses has been told all the same. */
-  #tell(connection: Upstream | undefined, method: string, params: { [key: string]: unknown }): void {
-    if (connection === undefined) return;
-    ask(connection, method, params, NEVER).catch((error: unknown) => {
-      this.#deps.log("info", `server "${connection.server}" did not take ${method}: ${(error as Error).message}`);
-    });
-  }
-
   #refuse(call: AgentCall, error: unknown): void {
     if (error instanceof Fault) {
       call.reply(faultReply(error));
@@ -408,40 +362,6 @@ export class Pipeline implements Service, UpstreamEvents {
     });
   }
 }
-
-/** The call inside call_tool: another message, the same way back. */
-class MenuCall implements AgentCall {
-  readonly message: RequestMessage;
-  readonly #outer: AgentCall;
-
-  constructor(outer: AgentCall, message: RequestMessage) {
-    this.#outer = outer;
-    this.message = message;
-  }
-
-  get caller(): Caller {
-    return this.#outer.caller;
-  }
-
-  get scope(): string | undefined {
-    return this.#outer.scope;
-  }
-
-  get onCancel(): AgentCall["onCancel"] {
-    return this.#outer.onCancel;
-  }
-
-  set onCancel(cancel: AgentCall["onCancel"]) {
-    this.#outer.onCancel = cancel;
-  }
-
-  reply(reply: Parameters<AgentCall["reply"]>[0]): void {
-    this.#outer.reply(reply);
-  }
-}
-
-/** For requests that the connection's own deadline ends. */
-const NEVER = new AbortController().signal;
 
 function valueAt(message: RequestMessage, path: readonly string[]): unknown {
   let value: unknown = message;

@@ -60,3 +60,11 @@ export function renderReply(reply: Exclude<Reply, StreamReply>, idText: string):
     }
   }
 }
+
+/** Any reply as text, under `idText`. Holds it all: for those who read an answer rather than pass it on. */
+export async function replyText(reply: Reply, idText: string): Promise<string> {
+  if (reply.kind !== "stream") return renderReply(reply, idText).toString();
+  const chunks: Buffer[] = [];
+  for await (const chunk of reply.open(idText)) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString();
+}

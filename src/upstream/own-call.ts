@@ -3,7 +3,7 @@
 import { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject, type RpcId } from "../protocol/jsonrpc.js";
 import { parseMessage, type ResponseMessage } from "../protocol/message.js";
-import { type Reply, renderReply } from "../protocol/reply.js";
+import { type Reply, replyText } from "../protocol/reply.js";
 import type { UpstreamCall } from "../upstream.js";
 
 interface Sender {
@@ -69,16 +69,9 @@ export async function ask(
     sender.send(call);
   });
   if (reply.kind === "error" && reply.fault !== undefined) throw reply.fault;
-  const message = parseMessage(await textOf(reply));
+  const message = parseMessage(await replyText(reply, "0"));
   if (message.kind !== "response") throw new Fault("protocol", `The answer to ${method} is not a response.`);
   if (message.error !== undefined) throw new ServerError(message.error.code, message.error.message);
   if (!isObject(message.result)) throw new Fault("protocol", `The result of ${method} is not an object.`);
   return message as ResponseMessage & { result: JsonObject };
-}
-
-async function textOf(reply: Reply): Promise<string> {
-  if (reply.kind !== "stream") return renderReply(reply, "0").toString();
-  const chunks: Buffer[] = [];
-  for await (const chunk of reply.open("0")) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString();
 }

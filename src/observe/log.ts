@@ -1,0 +1,65 @@
+// The gateway's log: one line an event, to stderr, as text for people or JSON for machines. Holds no state.
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+export interface Log {
+  debug(text: string, fields?: Fields): void;
+  info(text: string, fields?: Fields): void;
+  warn(text: string, fields?: Fields): void;
+  error(text: string, fields?: Fields): void;
+}
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+export interface LogOptions {
+  readonly write: (line: string) => void;
+  readonly level?: LogLevel;
+  readonly format?: "text" | "json";
+  /** The time of day, in ms. */
+  readonly now?: () => number;
+}
+
+const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
+
+/** A line longer than this is somebody's output, not an event. */
+const MAX_LINE = 4_000;
+
+export function createLog(options: LogOptions): Log {
+  const { write, level = "info", format = "text", now = Date.now } = options;
+  const lowest = LEVELS.indexOf(level);
+  const logger = (at: LogLevel) => (text: string, fields?: Fields) => {
+    if (LEVELS.indexOf(at) < lowest) return;
+    const time = new Date(now()).toISOString();
+    const line = format === "json" ? jsonLine(time, at, text, fields) : textLine(time, at, text, fields);
+    write(`${line}\n`);
+  };
+  return { debug: logger("debug"), info: logger("info"), warn: logger("warn"), error: logger("error") };
+}
+
+/** For those who embed the gateway and want to hear nothing. */
+export const SILENT: Log = createLog({ write: () => {} });
+
+function jsonLine(time: string, level: LogLevel, text: string, fields: Fields | undefined): string {
+  return cut(JSON.stringify({ time, level, text, ...plain(fields) }));
+}
+
+function textLine(time: string, level: LogLevel, text: string, fields: Fields | undefined): string {
+  const shown = Object.entries(plain(fields)).map(([key, value]) => ` ${key}=${JSON.stringify(value)}`);
+  return cut(`${time.slice(11, 23)} ${level.padEnd(5)} ${text}${shown.join("")}`);
+}
+
+/** Errors have no members of their own to show; their stack says where. */
+function plain(fields: Fields | undefined): Record<string, unknown> {
+  const out: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(fields ?? {})) {
+    out[key] = value instanceof Error ? (value.stack ?? value.message) : value;
+  }
+  return out;
+}
+
+/** What servers and agents say gets into the log: it must not forge lines or move a terminal's cursor. */
+function cut(line: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out.
+  const clean = line.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, " ");
+  return clean.length > MAX_LINE ? `${clean.slice(0, MAX_LINE)}…` : clean;
+}

@@ -1,0 +1,77 @@
+// What agents asked of servers that outlives a request: log levels and subscriptions. Kept in the audience; sent on
+// as the lowest level that anyone asked for, and told again to every new connection.
+
+import type { Audience, LogLevel } from "./audience.js";
+import type { Caller } from "./caller.js";
+import { isObject, type JsonObject } from "./protocol/jsonrpc.js";
+import type { Host } from "./upstream/host.js";
+import { ask } from "./upstream/own-call.js";
+import type { ServerIntro, Upstream } from "./upstream.js";
+
+/** For requests that the connection's own deadline ends. */
+const NEVER = new AbortController().signal;
+
+export class Standing {
+  readonly #audience: Audience;
+  readonly #host: Host;
+  readonly #log: (text: string) => void;
+
+  constructor(audience: Audience, host: Host, log: (text: string) => void) {
+    this.#audience = audience;
+    this.#host = host;
+    this.#log = log;
+  }
+
+  setLevel(sessionKey: string, level: LogLevel): void {
+    const before = this.#audience.lowestLevel();
+    this.#audience.setLevel(sessionKey, level);
+    this.#lowestChanged(before);
+    for (const server of this.#host.servers) {
+      if (server.spec.isolation === "session" && hasLogging(server.intro)) {
+        this.#tellIfUp(server.sessionConnection(sessionKey), "logging/setLevel", { level });
+      }
+    }
+  }
+
+  /** A new connection knows nothing of what agents asked of the one before. */
+  repeat(server: string, intro: ServerIntro, connection: Upstream, owner: Caller | undefined): void {
+    const level = owner === undefined ? this.#audience.lowestLevel() : this.#audience.levelOf(owner.sessionKey);
+    if (level !== undefined && hasLogging(intro)) this.#tell(connection, "logging/setLevel", { level });
+    for (const uri of this.#audience.subscriptions(server, owner?.sessionKey)) {
+      this.#tell(connection, "resources/subscribe", { uri });
+    }
+  }
+
+  sessionClosed(sessionKey: string): void {
+    const before = this.#audience.lowestLevel();
+    for (const [server, uri] of this.#audience.close(sessionKey)) {
+      this.#tellIfUp(this.#host.get(server)?.sessionConnection(sessionKey), "resources/unsubscribe", { uri });
+    }
+    this.#lowestChanged(before);
+  }
+
+  #lowestChanged(before: LogLevel | undefined): void {
+    const level = this.#audience.lowestLevel();
+    if (level === undefined || level === before) return;
+    for (const server of this.#host.servers) {
+      if (server.spec.isolation !== "shared" || !hasLogging(server.intro)) continue;
+      for (const connection of server.connections) this.#tellIfUp(connection, "logging/setLevel", { level });
+    }
+  }
+
+  /** A server that is down is not started for this: repeat() tells it when it is up. */
+  #tellIfUp(connection: (Upstream & { readonly state: string }) | undefined, method: string, params: JsonObject): void {
+    if (connection?.state === "ready") this.#tell(connection, method, params);
+  }
+
+  /** A request whose answer changes nothing: a server that refuses has been told all the same. */
+  #tell(connection: Upstream, method: string, params: JsonObject): void {
+    ask(connection, method, params, NEVER).catch((error: unknown) => {
+      this.#log(`server "${connection.server}" did not take ${method}: ${(error as Error).message}`);
+    });
+  }
+}
+
+function hasLogging(intro: ServerIntro | undefined): boolean {
+  return isObject(intro?.capabilities["logging"]);
+}

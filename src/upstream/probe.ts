@@ -1,0 +1,88 @@
+// Starts one server by itself, asks what it has, and stops it again: what `toolway doctor` does.
+
+import { Fault } from "../protocol/errors.js";
+import type { NotificationMessage } from "../protocol/message.js";
+import type { ServerIntro, ServerSpec } from "../upstream.js";
+import { Connection } from "./connection.js";
+import { EVERY_CAPABILITY } from "./handshake.js";
+import type { Link, LinkEvents } from "./link.js";
+import { listKinds, readList } from "./lists.js";
+
+export interface ProbeResult {
+  readonly ok: boolean;
+  readonly era: "legacy" | undefined;
+  readonly version: string | undefined;
+  readonly serverInfo: { readonly name?: string; readonly version?: string } | undefined;
+  /** The server's own names of its tools. */
+  readonly tools: readonly string[];
+  readonly readyMs: number | undefined;
+  readonly error: { readonly code: string; readonly message: string } | undefined;
+  readonly stderr: readonly string[];
+  readonly noise: { readonly count: number; readonly sample: string | undefined };
+}
+
+export interface ProbeContext {
+  readonly makeLink: (spec: ServerSpec, events: LinkEvents) => Link;
+  readonly clientInfo: { readonly name: string; readonly version: string };
+  readonly now: () => number;
+}
+
+export async function probeServer(spec: ServerSpec, context: ProbeContext, signal: AbortSignal): Promise<ProbeResult> {
+  const { makeLink, clientInfo, now } = context;
+  const noise = { count: 0, sample: undefined as string | undefined };
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(spec.connectTimeoutMs)]);
+  const startedMs = now();
+  const connection = new Connection(
+    {
+      spec,
+      owner: undefined,
+      offer: { clientInfo, capabilities: EVERY_CAPABILITY },
+      now,
+      noise,
+      makeLink: (events) => makeLink(spec, events),
+    },
+    {
+      onNotification: (_: NotificationMessage) => {},
+      onUnsent: (call, fault) => call.reply(failed(fault)),
+      onClosed: () => {},
+    },
+  );
+  let intro: ServerIntro | undefined;
+  let readyMs: number | undefined;
+  let tools: string[] = [];
+  let error: ProbeResult["error"];
+  try {
+    intro = await connection.open(deadline);
+    readyMs = Math.round(now() - startedMs);
+    if (listKinds(intro.capabilities).includes("tools")) {
+      tools = (await readList(connection, "tools", deadline)).map(({ value }) => String(value["name"]));
+    }
+  } catch (cause) {
+    error = explain(cause, spec, signal);
+  }
+  const stderr = connection.describe().stderr ?? [];
+  await connection.close();
+  return {
+    ok: error === undefined,
+    era: intro === undefined ? undefined : "legacy",
+    version: intro?.version,
+    serverInfo: intro?.serverInfo,
+    tools,
+    readyMs,
+    error,
+    stderr,
+    noise,
+  };
+}
+
+function failed(fault: Fault) {
+  return { kind: "error", error: { code: 0, message: fault.message }, fault } as const;
+}
+
+function explain(cause: unknown, spec: ServerSpec, signal: AbortSignal): { code: string; message: string } {
+  if (cause instanceof Fault) return { code: cause.code, message: cause.message };
+  if (cause instanceof Error && cause.name === "TimeoutError" && !signal.aborted) {
+    return { code: "timeout", message: `It was not ready within ${spec.connectTimeoutMs} ms.` };
+  }
+  return { code: "unavailable", message: cause instanceof Error ? cause.message : String(cause) };
+}
