@@ -4,7 +4,7 @@ import { z } from "zod";
 import { fileSchema, OWN_OBJECTS, serverSchema } from "./schema.js";
 
 export function configJsonSchema(): object {
-  const { $schema, ...rest } = z.toJSONSchema(fileSchema, { io: "input", reused: "ref" });
+  const { $schema, ...rest } = z.toJSONSchema(fileSchema, { io: "input" });
   return {
     $schema,
     title: "Toolway config",

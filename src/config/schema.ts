@@ -19,11 +19,13 @@ const count = z.int().min(1);
 const strings = z.array(z.string());
 const scalar = z.union([z.string(), z.number(), z.boolean()]);
 
-const overrideSchema = z.strictObject({
-  name: z.string().min(1).max(128).optional().describe("The name that agents see instead of the server's own."),
-  description: z.string().optional().describe("The description that agents see instead of the server's own."),
-  hide: z.boolean().default(false).describe("Leaves it out of the menu; a call of it is refused."),
-});
+const overrideSchema = z
+  .strictObject({
+    name: z.string().min(1).max(128).optional().describe("The name that agents see instead of the server's own."),
+    description: z.string().optional().describe("The description that agents see instead of the server's own."),
+    hide: z.boolean().default(false).describe("Leaves it out of the menu; a call of it is refused."),
+  })
+  .meta({ id: "override" });
 
 /** `type` as the clients write it → the kind of target. */
 export const TYPES = {
@@ -40,47 +42,51 @@ export const TYPES = {
 
 export type TypeWord = keyof typeof TYPES;
 
-export const serverSchema = z.looseObject({
-  type: z
-    .enum(Object.keys(TYPES) as [TypeWord, ...TypeWord[]])
-    .optional()
-    .describe(
-      "How the server is reached: `stdio`, `http` (streamable, with a fallback to the old HTTP+SSE) or `sse`. " +
-        "Without it, a `command` means `stdio` and a `url` means `http`.",
-    ),
-  command: z.string().min(1).optional().describe("The program to start. `./` and `../` are relative to the file."),
-  args: strings.optional().describe("Its arguments. They go to the program as they are; no shell reads them."),
-  env: z
-    .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
-    .optional()
-    .describe("Environment variables for the program, besides a few such as `PATH` and `HOME`. `null` sets none."),
-  envFile: z.string().min(1).optional().describe("A file of `NAME=value` lines, read before `env`."),
-  cwd: z.string().min(1).optional().describe("The folder that the program runs in. Default: the folder of the file."),
-  url: z.string().min(1).optional().describe("The address of an HTTP server."),
-  httpUrl: z.string().min(1).optional().describe("Gemini CLI's word for `url`."),
-  serverUrl: z.string().min(1).optional().describe("Windsurf's word for `url`."),
-  headers: z.record(z.string(), scalar).optional().describe("HTTP headers that go with every request to the server."),
-  disabled: z.boolean().optional().describe("`true` leaves the server out."),
-  enabled: z.boolean().optional().describe("`false` leaves the server out."),
-  isolation: z
-    .enum(["shared", "session"])
-    .default("shared")
-    .describe("`shared`: one connection for all agents. `session`: one for each session, for servers that keep state."),
-  connectTimeoutMs: millis
-    .default(DEFAULT_CONNECT_TIMEOUT_MS)
-    .describe("How long a start and its handshake may take, in milliseconds."),
-  callTimeoutMs: millis
-    .default(DEFAULT_CALL_TIMEOUT_MS)
-    .describe("How long a call may take, in milliseconds. Each progress message starts it anew."),
-  tools: z
-    .record(z.string(), overrideSchema)
-    .optional()
-    .describe("Changes to the server's tools, by the server's own name of the tool."),
-  prompts: z
-    .record(z.string(), overrideSchema)
-    .optional()
-    .describe("Changes to the server's prompts, by the server's own name of the prompt."),
-});
+export const serverSchema = z
+  .looseObject({
+    type: z
+      .enum(Object.keys(TYPES) as [TypeWord, ...TypeWord[]])
+      .optional()
+      .describe(
+        "How the server is reached: `stdio`, `http` (streamable, with a fallback to the old HTTP+SSE) or `sse`. " +
+          "Without it, a `command` means `stdio` and a `url` means `http`.",
+      ),
+    command: z.string().min(1).optional().describe("The program to start. `./` and `../` are relative to the file."),
+    args: strings.optional().describe("Its arguments. They go to the program as they are; no shell reads them."),
+    env: z
+      .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
+      .optional()
+      .describe("Environment variables for the program, besides a few such as `PATH` and `HOME`. `null` sets none."),
+    envFile: z.string().min(1).optional().describe("A file of `NAME=value` lines, read before `env`."),
+    cwd: z.string().min(1).optional().describe("The folder that the program runs in. Default: the folder of the file."),
+    url: z.string().min(1).optional().describe("The address of an HTTP server."),
+    httpUrl: z.string().min(1).optional().describe("Gemini CLI's word for `url`."),
+    serverUrl: z.string().min(1).optional().describe("Windsurf's word for `url`."),
+    headers: z.record(z.string(), scalar).optional().describe("HTTP headers that go with every request to the server."),
+    disabled: z.boolean().optional().describe("`true` leaves the server out."),
+    enabled: z.boolean().optional().describe("`false` leaves the server out."),
+    isolation: z
+      .enum(["shared", "session"])
+      .default("shared")
+      .describe(
+        "`shared`: one connection for all agents. `session`: one for each session, for servers that keep state.",
+      ),
+    connectTimeoutMs: millis
+      .default(DEFAULT_CONNECT_TIMEOUT_MS)
+      .describe("How long a start and its handshake may take, in milliseconds."),
+    callTimeoutMs: millis
+      .default(DEFAULT_CALL_TIMEOUT_MS)
+      .describe("How long a call may take, in milliseconds. Each progress message starts it anew."),
+    tools: z
+      .record(z.string(), overrideSchema)
+      .optional()
+      .describe("Changes to the server's tools, by the server's own name of the tool."),
+    prompts: z
+      .record(z.string(), overrideSchema)
+      .optional()
+      .describe("Changes to the server's prompts, by the server's own name of the prompt."),
+  })
+  .meta({ id: "server" });
 
 const roleSchema = z.strictObject({
   allow: strings.optional().describe("What the role may use, as `server/tool`, `*` for any. Default: everything."),

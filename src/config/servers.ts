@@ -71,54 +71,52 @@ export function checkEntryKeys(entry: object, path: KeyPath, report: Report): st
 const URL_KEYS = ["url", "httpUrl", "serverUrl"] as const;
 
 function resolveTarget(entry: ReadEntry, path: KeyPath, around: Surroundings): Target | undefined {
-  const { report } = around;
-  const urlKeys = URL_KEYS.filter((key) => entry[key] !== undefined);
-  const [urlKey, secondUrlKey] = urlKeys;
   const kind = entry.type === undefined ? undefined : TYPES[entry.type];
-
-  if (entry.command !== undefined && urlKey !== undefined) {
-    report.mistake([...path, urlKey], `expected either "command" or "${urlKey}", found both`, {
-      hint: "a server is a program to start or an address to connect to: remove one",
-      onKey: true,
-    });
+  const urlKey = URL_KEYS.find((key) => entry[key] !== undefined);
+  if (!isDecided(entry, path, around.report)) {
+    // What else is wrong in it is told all the same.
+    resolveStdio("", entry, path, around);
+    resolveHeaders(entry.headers ?? {}, [...path, "headers"], around);
     return undefined;
+  }
+  if (urlKey === undefined) return resolveStdio(entry.command ?? "", entry, path, around);
+  const headers = resolveHeaders(entry.headers ?? {}, [...path, "headers"], around);
+  const url = resolveUrl(entry[urlKey] ?? "", [...path, urlKey], around);
+  return url === undefined ? undefined : { kind: kind === "sse" ? "sse" : "http", url, headers };
+}
+
+/** True where the entry is either a program or an address; the report says why it is not. */
+function isDecided(entry: ReadEntry, path: KeyPath, report: Report): boolean {
+  const [urlKey, secondUrlKey] = URL_KEYS.filter((key) => entry[key] !== undefined);
+  const kind = entry.type === undefined ? undefined : TYPES[entry.type];
+  const wrong = (key: string, message: string, hint?: string, onKey = true): false => {
+    report.mistake([...path, key], message, { hint, onKey });
+    return false;
+  };
+  if (entry.command !== undefined && urlKey !== undefined) {
+    const hint = "a server is a program to start or an address to connect to: remove one";
+    return wrong(urlKey, `expected either "command" or "${urlKey}", found both`, hint);
   }
   if (secondUrlKey !== undefined) {
-    report.mistake([...path, secondUrlKey], `"${urlKey}" and "${secondUrlKey}" mean the same: expected one of them`, {
-      onKey: true,
-    });
-    return undefined;
+    return wrong(secondUrlKey, `"${urlKey}" and "${secondUrlKey}" mean the same: expected one of them`);
   }
-  if (entry.command !== undefined) {
-    if (kind !== undefined && kind !== "stdio") {
-      report.mistake([...path, "type"], `"${entry.type}" needs a "url", and the entry has a "command"`, {
-        hint: 'set "type" to "stdio" or remove it',
-      });
-      return undefined;
-    }
-    return resolveStdio(entry.command, entry, path, around);
+  if (entry.command !== undefined && kind !== undefined && kind !== "stdio") {
+    const message = `"${entry.type}" needs a "url", and the entry has a "command"`;
+    return wrong("type", message, 'set "type" to "stdio" or remove it', false);
   }
-  if (urlKey !== undefined) {
-    if (kind === "stdio") {
-      report.mistake([...path, "type"], `"${entry.type}" needs a "command", and the entry has a "${urlKey}"`, {
-        hint: 'set "type" to "http" or remove it',
-      });
-      return undefined;
-    }
-    const headers = resolveHeaders(entry.headers ?? {}, [...path, "headers"], around);
-    const url = resolveUrl(entry[urlKey] ?? "", [...path, urlKey], around);
-    return url === undefined ? undefined : { kind: kind ?? "http", url, headers };
+  if (urlKey !== undefined && kind === "stdio") {
+    const message = `"${entry.type}" needs a "command", and the entry has a "${urlKey}"`;
+    return wrong("type", message, 'set "type" to "http" or remove it', false);
   }
+  if (entry.command !== undefined || urlKey !== undefined) return true;
   // Said already, where the key is there but wrong.
   if (entry.meant.some((key) => key === "command" || key === "type" || URL_KEYS.some((word) => word === key))) {
-    return undefined;
+    return false;
   }
   const missing = kind === undefined ? '"command" or "url"' : kind === "stdio" ? '"command"' : '"url"';
-  report.mistake(path, `missing: expected ${missing}`, {
-    hint: 'for instance "command": "npx" with "args", or "url": "https://example.com/mcp"',
-    onKey: true,
-  });
-  return undefined;
+  const hint = 'for instance "command": "npx" with "args", or "url": "https://example.com/mcp"';
+  report.mistake(path, `missing: expected ${missing}`, { hint, onKey: true });
+  return false;
 }
 
 function resolveStdio(command: string, entry: ReadEntry, path: KeyPath, around: Surroundings): StdioTarget {

@@ -1,0 +1,172 @@
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { diffServers } from "./diff.js";
+import { resolveConfig } from "./load.js";
+import { type WatchOptions, watchConfig } from "./watch.js";
+
+let folder: string;
+let file: string;
+const stop = new Set<() => void>();
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "toolway-watch-"));
+  file = join(folder, "mcp.json");
+  writeFileSync(file, "1");
+});
+
+afterEach(() => {
+  for (const close of stop) close();
+  stop.clear();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A watcher that has had the time for its first look, with a poll that plays no part unless asked for. */
+async function start(path = file, options: WatchOptions = {}) {
+  const onChange = vi.fn();
+  const watcher = watchConfig(path, onChange, { debounceMs: 20, pollMs: 60_000, ...options });
+  stop.add(() => watcher.close());
+  await sleep(150);
+  return { onChange, watcher };
+}
+
+const seen = (onChange: ReturnType<typeof vi.fn>, times = 1) =>
+  vi.waitFor(() => expect(onChange.mock.calls.length).toBeGreaterThanOrEqual(times), { timeout: 10_000 });
+
+describe("watchConfig", () => {
+  it("notices a write in place, again and again", async () => {
+    const { onChange } = await start();
+    writeFileSync(file, "22");
+    await seen(onChange, 1);
+    appendFileSync(file, "3");
+    await seen(onChange, 2);
+  });
+
+  it("notices a file renamed over it, and goes on", async () => {
+    const { onChange } = await start();
+    for (const times of [1, 2]) {
+      writeFileSync(join(folder, "tmp"), `new ${times}`);
+      renameSync(join(folder, "tmp"), file);
+      await seen(onChange, times);
+    }
+  });
+
+  it("notices a swapped link on the way, as container volumes do it", async () => {
+    for (const version of ["v1", "v2"]) {
+      mkdirSync(join(folder, version));
+      writeFileSync(join(folder, version, "c.json"), "{}");
+    }
+    symlinkSync("v1", join(folder, "data"));
+    mkdirSync(join(folder, "conf"));
+    // The link to the file stays as it is; the folder that it leads through is swapped.
+    symlinkSync("../data/c.json", join(folder, "conf", "c.json"));
+    const { onChange } = await start(join(folder, "conf", "c.json"), { pollMs: 100 });
+    symlinkSync("v2", join(folder, "data.new"));
+    renameSync(join(folder, "data.new"), join(folder, "data"));
+    await seen(onChange);
+  });
+
+  it("notices a change of the file that a link leads to, without the poll", async () => {
+    mkdirSync(join(folder, "real"));
+    writeFileSync(join(folder, "real", "c.json"), "{}");
+    symlinkSync("real/c.json", join(folder, "link.json"));
+    const { onChange } = await start(join(folder, "link.json"));
+    writeFileSync(join(folder, "real", "c.json"), "{ }");
+    await seen(onChange);
+  });
+
+  it("notices removal and return", async () => {
+    const { onChange } = await start();
+    unlinkSync(file);
+    await seen(onChange, 1);
+    writeFileSync(file, "back");
+    await seen(onChange, 2);
+  });
+
+  it("finds by its poll a file whose folder came later", async () => {
+    const { onChange } = await start(join(folder, "later", "mcp.json"), { pollMs: 50 });
+    mkdirSync(join(folder, "later"));
+    writeFileSync(join(folder, "later", "mcp.json"), "{}");
+    await seen(onChange);
+  });
+
+  it("says nothing of other files, nor of a burst more than it must", async () => {
+    const { onChange } = await start(file, { debounceMs: 200 });
+    writeFileSync(join(folder, "other"), "x");
+    await sleep(600);
+    expect(onChange).not.toHaveBeenCalled();
+    for (let i = 0; i < 20; i++) writeFileSync(file, "x".repeat(i + 2));
+    await seen(onChange);
+    expect(onChange.mock.calls.length).toBeLessThan(20);
+  });
+
+  it("is silent after close and after abort", async () => {
+    const stopped = new AbortController();
+    const { onChange, watcher } = await start();
+    const second = await start(file, { signal: stopped.signal, pollMs: 50 });
+    watcher.close();
+    stopped.abort();
+    writeFileSync(file, "22");
+    await sleep(400);
+    expect(onChange).not.toHaveBeenCalled();
+    expect(second.onChange).not.toHaveBeenCalled();
+  });
+
+  it("outlives a callback that fails, and runs one at a time", async () => {
+    const errors: unknown[] = [];
+    let running = 0;
+    let most = 0;
+    let calls = 0;
+    const watcher = watchConfig(
+      file,
+      async () => {
+        calls++;
+        most = Math.max(most, ++running);
+        await sleep(100);
+        running--;
+        throw new Error("no");
+      },
+      { debounceMs: 10, pollMs: 50, onError: (error) => errors.push(error) },
+    );
+    stop.add(() => watcher.close());
+    await sleep(150);
+    writeFileSync(file, "22");
+    await vi.waitFor(() => expect(calls).toBe(1), { timeout: 10_000 });
+    writeFileSync(file, "333");
+    await vi.waitFor(() => expect(errors.length).toBe(2), { timeout: 10_000 });
+    expect(most).toBe(1);
+  });
+});
+
+describe("diffServers", () => {
+  const servers = (entries: Record<string, { command: string; tools?: Record<string, { hide: boolean }> }>) =>
+    resolveConfig({ mcpServers: entries }, { dir: "/d", env: {} }).servers;
+  const names = (list: readonly { name: string }[]) => list.map((server) => server.name);
+
+  it("tells what is new, gone, changed and the same, whatever the order", () => {
+    const before = servers({ a: { command: "a" }, b: { command: "b" }, c: { command: "c" }, d: { command: "d" } });
+    const after = servers({
+      d: { command: "d", tools: { t: { hide: true } } },
+      c: { command: "c2" },
+      a: { command: "a" },
+      e: { command: "e" },
+    });
+    const diff = diffServers(before, after);
+    expect(names(diff.added)).toEqual(["e"]);
+    expect(names(diff.removed)).toEqual(["b"]);
+    expect(names(diff.changed)).toEqual(["d", "c"]);
+    expect(names(diff.same)).toEqual(["a"]);
+    expect(diff.changed[1]?.target).toMatchObject({ command: "c2" });
+  });
+});
