@@ -280,7 +280,10 @@ export class StdioLink implements Link {
 function firstOfText(line: Buffer): number {
   let at = 0;
   if (line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf) at = 3;
-  while (at < line.length && (line[at] as number) <= 0x20) at++;
+  for (; at < line.length; at++) {
+    const c = line[at];
+    if (c !== 0x20 && c !== 0x09 && c !== 0x0d) break;
+  }
   return at;
 }
 
