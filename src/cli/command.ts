@@ -1,0 +1,111 @@
+// A command as data: its words, its arguments and options, examples, and the function that does it. program.ts makes a
+// parser of it, completion.ts the shells' scripts, reference.ts the page in docs/. This file knows none of them.
+
+import type { ExitCode } from "./errors.js";
+import type { Io } from "./io.js";
+
+/** What a shell can offer for a value: files, names that a running gateway knows, or fixed words. */
+export type Completes = "file" | "folder" | "tool" | "server" | readonly string[];
+
+export interface ArgSpec {
+  readonly description: string;
+  readonly required?: true;
+  readonly completes?: Completes;
+}
+
+/** The flag is the option's key in kebab case: `tlsCert` is `--tls-cert`. */
+export interface OptionSpec {
+  readonly description: string;
+  /** The word for the value in the help; none: the option is a switch. */
+  readonly value?: string;
+  /** The value may be left out, and is then this. */
+  readonly preset?: string;
+  /** May be given more than once. */
+  readonly repeat?: true;
+  readonly required?: true;
+  /** Its value is one of these. */
+  readonly choices?: readonly string[];
+  readonly completes?: Completes;
+}
+
+export type Args = Readonly<Record<string, ArgSpec>>;
+export type Options = Readonly<Record<string, OptionSpec>>;
+
+type ArgValue<A extends ArgSpec> = A extends { required: true } ? string : string | undefined;
+
+type OptionValue<O extends OptionSpec> = O extends { value: string }
+  ? O extends { repeat: true }
+    ? readonly string[]
+    : O extends { choices: readonly (infer C)[] }
+      ? C | undefined
+      : O extends { required: true }
+        ? string
+        : string | undefined
+  : boolean;
+
+export type Input<A extends Args, O extends Options> = { readonly [K in keyof A]: ArgValue<A[K]> } & {
+  readonly [K in keyof O]: OptionValue<O[K]>;
+};
+
+export interface Metadata {
+  /** `serve`, or `token create` for a verb in a group. */
+  readonly name: string;
+  /** One line, for lists of commands. */
+  readonly summary: string;
+  /** More, for its own help. */
+  readonly description?: string;
+  /** For our own scripts; not listed. */
+  readonly hidden?: true;
+}
+
+export interface Example {
+  readonly line: string;
+  readonly note: string;
+}
+
+export interface Command {
+  readonly metadata: Metadata;
+  readonly args: Args;
+  readonly options: Options;
+  readonly examples: readonly Example[];
+  run(input: Readonly<Record<string, unknown>>, io: Io): Promise<ExitCode>;
+}
+
+interface CommandSpec<A extends Args, O extends Options> {
+  readonly metadata: Metadata;
+  readonly args: A;
+  readonly options: O;
+  readonly examples: readonly Example[];
+  /** Imports what is heavy itself, so that `toolway --help` loads none of it. */
+  handler(input: Input<A, O>, io: Io): Promise<ExitCode>;
+}
+
+export function defineCommand<const A extends Args, const O extends Options>(spec: CommandSpec<A, O>): Command {
+  const { metadata, args, options, examples } = spec;
+  // The one place where the types are taken on trust: program.ts fills `input` from these very specs.
+  const run: Command["run"] = (input, io) => spec.handler(input as Input<A, O>, io);
+  return { metadata, args, options, examples, run };
+}
+
+export function flagOf(key: string): string {
+  return `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+/** `--listen HOST:PORT`, as help and docs show it. */
+export function optionTerm(key: string, option: OptionSpec): string {
+  if (option.value === undefined) return flagOf(key);
+  return `${flagOf(key)} ${option.preset === undefined ? option.value : `[${option.value}]`}`;
+}
+
+/** `<tool>` or `[json]`. */
+export function argTerm(name: string, arg: ArgSpec): string {
+  return arg.required === true ? `<${name}>` : `[${name}]`;
+}
+
+/** The options that every verb about a running gateway has. */
+export const gatewayOptions = {
+  config: { value: "FILE", description: "The config whose gateway is meant.", completes: "file" },
+  state: { value: "DIR", description: "Its state directory, if it is not the usual one.", completes: "folder" },
+} as const satisfies Options;
+
+export const jsonOption = { json: { description: "Prints JSON, for scripts." } } as const satisfies Options;

@@ -1,0 +1,61 @@
+// `toolway call`: one tool, one result.
+
+import { isObject } from "../../protocol/jsonrpc.js";
+import { readJsonText, toArguments } from "../call-arguments.js";
+import { resultText } from "../call-result.js";
+import { defineCommand, gatewayOptions } from "../command.js";
+import { Exit, UserError } from "../errors.js";
+import { note, print, printJson } from "../io.js";
+import { sourceFor } from "../source.js";
+import { findTool, listTools, unknownTool } from "../tool-list.js";
+import { sayIfSlow, withGateway } from "../with-gateway.js";
+
+export const call = defineCommand({
+  metadata: {
+    name: "call",
+    summary: "Calls a tool and prints its result.",
+    description:
+      "Calls a tool and prints its result: through the running gateway, else through one started for this. " +
+      "Text is printed plainly. A tool that answers with an error makes it exit 1.",
+  },
+  args: {
+    tool: { required: true, description: "Its name, as `toolway tools` lists it.", completes: "tool" },
+    arguments: { description: "A JSON object, `-` for stdin, or `@file`.", completes: "file" },
+  },
+  options: {
+    arg: { value: "KEY=VALUE", repeat: true, description: "One argument; its type follows the tool's schema." },
+    ...gatewayOptions,
+    json: { description: "Prints the whole result as JSON." },
+  },
+  examples: [
+    { line: "toolway call demo__add --arg a=2 --arg b=3", note: "arguments one by one" },
+    { line: `toolway call demo__echo '{"text": "hello"}'`, note: "arguments as JSON" },
+    { line: "jq -n '{text: \"hi\"}' | toolway call demo__echo -", note: "arguments from stdin" },
+  ],
+  async handler(input, io) {
+    const json = await readJsonText(input.arguments, io);
+    const source = sourceFor(input, io);
+    const isThere = async (client: Parameters<typeof listTools>[0]): Promise<boolean> =>
+      findTool(input.tool, await listTools(client, io.signal)) !== undefined;
+    return withGateway(source, io, { servers: true, until: isThere }, async ({ client }) => {
+      const tools = await listTools(client, io.signal);
+      const tool = findTool(input.tool, tools);
+      if (tool === undefined) throw unknownTool(input.tool, tools);
+      const body = { tool: tool.name, arguments: toArguments(json, input.arg, tool.inputSchema) };
+      const work = client.post("/call", body, io.signal);
+      const answer = await sayIfSlow(io, `Waiting for ${tool.name} …`, work);
+      if (!isObject(answer)) throw new UserError("The gateway's answer cannot be read.");
+      if (input.json) printJson(io, answer["result"] ?? answer);
+      const { error, result } = answer;
+      if (isObject(error)) {
+        if (!input.json)
+          note(io, `toolway: ${String(error["message"] ?? "the call failed")} (${String(error["code"])})`);
+        return Exit.failure;
+      }
+      const failed = isObject(result) && result["isError"] === true;
+      if (!input.json && failed) note(io, resultText(result, io.isErrTTY));
+      else if (!input.json) print(io, resultText(result, io.isTTY));
+      return failed ? Exit.failure : Exit.ok;
+    });
+  },
+});

@@ -1,0 +1,51 @@
+// `toolway __complete tool|server [words of the line]`: the names that a running gateway knows, one a line. For the
+// completion scripts; a shell waits for it, so it gives up early and never says what went wrong.
+
+import { defineCommand } from "../command.js";
+import { Exit } from "../errors.js";
+import { type GatewayClient, gatewayPort } from "../gateway-port.js";
+import { type Io, print } from "../io.js";
+import { sourceFor } from "../source.js";
+import { listTools } from "../tool-list.js";
+
+/** Longer than this after a key press feels broken. */
+const DEADLINE_MS = 300;
+
+export const complete = defineCommand({
+  metadata: { name: "__complete", summary: "Names for the completion scripts.", hidden: true },
+  args: { kind: { required: true, description: "tool or server" } },
+  options: {},
+  examples: [],
+  async handler(input, io) {
+    const rest = (input as { rest?: unknown }).rest;
+    const words = Array.isArray(rest) ? rest.map(String) : [];
+    const signal = AbortSignal.any([io.signal, AbortSignal.timeout(DEADLINE_MS)]);
+    try {
+      for (const name of await within(signal, names(input.kind, words, io, signal))) print(io, name);
+    } catch {
+      // No gateway, or too slow: then there is nothing to offer.
+    }
+    return Exit.ok;
+  },
+});
+
+async function names(kind: string, words: readonly string[], io: Io, signal: AbortSignal): Promise<string[]> {
+  const after = (flag: string): string | undefined => {
+    const at = words.lastIndexOf(flag);
+    return at < 0 ? undefined : words[at + 1];
+  };
+  const port = await gatewayPort();
+  const client: GatewayClient | undefined = await port.find(
+    sourceFor({ config: after("--config"), state: after("--state") }, io),
+  );
+  if (client === undefined) return [];
+  const tools = await listTools(client, signal);
+  return kind === "server" ? [...new Set(tools.map(({ server }) => server))] : tools.map(({ name }) => name);
+}
+
+function within<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const late = new Promise<never>((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+  });
+  return Promise.race([work, late]);
+}

@@ -1,0 +1,48 @@
+// `toolway config check`: reads a config and starts nothing.
+
+import { defineCommand, jsonOption } from "../command.js";
+import { Exit, UserError } from "../errors.js";
+import { note, print, printJson, shortPath } from "../io.js";
+import { count } from "../print.js";
+import { configPathFor } from "../source.js";
+
+export const configCheck = defineCommand({
+  metadata: {
+    name: "config check",
+    summary: "Checks a config without starting anything.",
+    description:
+      "Checks a config without starting anything. Each mistake is one line: file:line:column, the key, what was " +
+      "expected. Exits 2 when there are any.",
+  },
+  args: { file: { description: "The config. Default: the one that serve takes.", completes: "file" } },
+  options: { ...jsonOption },
+  examples: [{ line: "toolway config check toolway.json", note: "in a hook, before a commit" }],
+  async handler(input, io) {
+    const path = configPathFor(input.file, io);
+    if (path === undefined) {
+      throw new UserError("There is no config here to check.", {
+        exitCode: Exit.usage,
+        hint: "Name one, or run `toolway import --write` to make one.",
+      });
+    }
+    const [{ loadConfig }, { ConfigError }] = await Promise.all([
+      import("../../config/load.js"),
+      import("../../config/mistakes.js"),
+    ]);
+    try {
+      const config = loadConfig(path, { env: io.env, home: io.home });
+      if (input.json) {
+        const servers = config.servers.map(({ name, target }) => ({ name, kind: target.kind }));
+        printJson(io, { ok: true, path, servers, disabled: config.disabled, warnings: config.warnings });
+        return Exit.ok;
+      }
+      for (const warning of config.warnings) note(io, `warning: ${warning}`);
+      print(io, `${shortPath(io, path)} is fine: ${count(config.servers.length, "server")}.`);
+      return Exit.ok;
+    } catch (error) {
+      if (!input.json || !(error instanceof ConfigError)) throw error;
+      printJson(io, { ok: false, path, mistakes: error.mistakes });
+      return Exit.usage;
+    }
+  },
+});

@@ -1,0 +1,166 @@
+// `toolway doctor`: starts each server by itself, and says what to fix.
+
+import { accessSync, constants } from "node:fs";
+import { delimiter, isAbsolute, join } from "node:path";
+import type { Config } from "../../config/config.js";
+import type { ServerSpec } from "../../upstream.js";
+import { adviceFor } from "../advice.js";
+import { defineCommand, jsonOption } from "../command.js";
+import { Exit, UserError } from "../errors.js";
+import { gatewayPort, type Probe } from "../gateway-port.js";
+import { type Io, note, print, printJson, shortPath } from "../io.js";
+import { count, duration, heading, oneLine, type Style, styleOf, table } from "../print.js";
+import { configPathFor } from "../source.js";
+
+/** Beyond the server's own deadline, for stopping it again. */
+const STOP_MS = 15_000;
+
+/** Servers are heavy to start: more at once would make each of them look slow. */
+const AT_ONCE = 6;
+
+/** The reason stands in the last lines. */
+const STDERR_LINES = 8;
+
+const LINE_WIDTH = 200;
+
+interface Finding {
+  readonly spec: ServerSpec;
+  readonly probe: Probe;
+  readonly advice: readonly string[];
+}
+
+export const doctor = defineCommand({
+  metadata: {
+    name: "doctor",
+    summary: "Starts each server by itself, and says what to fix.",
+    description:
+      "Starts each server by itself, apart from a gateway that may run, and shows its protocol, its tools, how long it " +
+      "took, and on failure what it wrote and what to fix. Exits 1 when any server failed.",
+  },
+  args: { config: { description: "The config, as for serve.", completes: "file" } },
+  options: { server: { value: "NAME", description: "That server only.", completes: "server" }, ...jsonOption },
+  examples: [
+    { line: "toolway doctor", note: "all servers of the config" },
+    { line: "toolway doctor ~/.cursor/mcp.json --server github", note: "one server of another client's file" },
+  ],
+  async handler(input, io) {
+    const config = await load(configPathFor(input.config, io), io);
+    const specs = config.servers.filter(({ name }) => input.server === undefined || name === input.server);
+    if (specs.length === 0) throw nothingToDo(config, input.server);
+    const style = styleOf(io);
+    if (!input.json && io.isErrTTY) note(io, style.dim(`Starting ${count(specs.length, "server")} …`));
+    const findings = await examineAll(specs, io);
+    if (input.json) printJson(io, findings.map(toJson));
+    else {
+      for (const warning of config.warnings) note(io, `warning: ${warning}`);
+      print(io, report(findings, style));
+      for (const name of config.disabled) print(io, style.dim(`${name} is switched off in ${where(config, io)}.`));
+    }
+    return findings.every(({ probe }) => probe.ok) ? Exit.ok : Exit.failure;
+  },
+});
+
+async function load(path: string | undefined, io: Io): Promise<Config> {
+  const { loadConfig, resolveConfig } = await import("../../config/load.js");
+  if (path !== undefined) return loadConfig(path, { env: io.env, home: io.home });
+  const { demoConfig } = await import("../default-config.js");
+  return resolveConfig(demoConfig(), { env: io.env, home: io.home, dir: io.cwd });
+}
+
+function nothingToDo(config: Config, server: string | undefined): UserError {
+  if (server === undefined) {
+    return new UserError("The config has no servers.", {
+      hint: "`toolway import --write` takes those of your clients.",
+    });
+  }
+  const off = config.disabled.includes(server);
+  return new UserError(off ? `${server} is switched off in the config.` : `The config has no server ${server}.`, {
+    hint: `It has: ${config.servers.map(({ name }) => name).join(", ") || "none"}.`,
+    exitCode: Exit.usage,
+  });
+}
+
+async function examineAll(specs: readonly ServerSpec[], io: Io): Promise<Finding[]> {
+  const port = await gatewayPort();
+  const findings: Finding[] = [];
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    for (let i = next++; i < specs.length; i = next++) {
+      const spec = specs[i];
+      if (spec === undefined) return;
+      io.signal.throwIfAborted();
+      const signal = AbortSignal.any([io.signal, AbortSignal.timeout(spec.connectTimeoutMs + STOP_MS)]);
+      const probe = await port.probe(spec, { signal }).catch((error: unknown) => failedProbe(error, io));
+      findings[i] = { spec, probe, advice: adviceFor(spec, probe, (program) => isOnPath(program, io)) };
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, specs.length) }, worker));
+  return findings;
+}
+
+function failedProbe(error: unknown, io: Io): Probe {
+  io.signal.throwIfAborted();
+  const message = error instanceof Error ? error.message : String(error);
+  const code = error instanceof Error && "code" in error ? String(error.code) : "unavailable";
+  return {
+    ok: false,
+    era: undefined,
+    version: undefined,
+    serverInfo: undefined,
+    tools: [],
+    readyMs: undefined,
+    error: { code, message },
+    stderr: [],
+    noise: { count: 0, sample: undefined },
+  };
+}
+
+function report(findings: readonly Finding[], style: Style): string {
+  const head = heading(style, ["", "SERVER", "KIND", "ERA", "PROTOCOL", "TOOLS", "READY IN", "CALLS ITSELF"]);
+  const rows = findings.map(({ spec, probe }) => [
+    probe.ok ? style.green("ok") : style.red("FAILED"),
+    style.bold(spec.name),
+    spec.target.kind,
+    probe.era ?? "-",
+    probe.version ?? "-",
+    probe.ok ? String(probe.tools.length) : "-",
+    probe.readyMs === undefined ? "-" : duration(probe.readyMs),
+    oneLine([probe.serverInfo?.name, probe.serverInfo?.version].filter((part) => part !== undefined).join(" "), 40),
+  ]);
+  const details = findings
+    .filter(({ probe, advice }) => !probe.ok || advice.length > 0)
+    .map((found) => detail(found, style));
+  return [table([head, ...rows]), ...details].join("\n\n");
+}
+
+function detail({ spec, probe, advice }: Finding, style: Style): string {
+  const lines = [style.bold(spec.name)];
+  if (!probe.ok) lines.push(`  ${style.red(oneLine(probe.error?.message ?? "It failed.", LINE_WIDTH * 2))}`);
+  if (!probe.ok) {
+    for (const line of probe.stderr.slice(-STDERR_LINES))
+      lines.push(style.dim(`  stderr: ${oneLine(line, LINE_WIDTH)}`));
+  }
+  if (probe.noise.sample !== undefined) lines.push(style.dim(`  stdout: ${oneLine(probe.noise.sample, LINE_WIDTH)}`));
+  for (const text of advice) lines.push(`  ${style.yellow("fix:")} ${text}`);
+  return lines.join("\n");
+}
+
+function toJson({ spec, probe, advice }: Finding): Record<string, unknown> {
+  return { name: spec.name, kind: spec.target.kind, ...probe, advice };
+}
+
+function where(config: Config, io: Io): string {
+  return config.path === undefined ? "the config" : shortPath(io, config.path);
+}
+
+function isOnPath(program: string, io: Io): boolean {
+  const folders = isAbsolute(program) ? [""] : (io.env["PATH"] ?? "").split(delimiter);
+  return folders.some((folder) => {
+    try {
+      accessSync(folder === "" ? program : join(folder, program), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}

@@ -1,0 +1,139 @@
+// `toolway serve`: the gateway, until it is told to stop. Owns what is refused before the start, and the end; what is
+// printed at the start is in ../banner.ts.
+
+import { resolve } from "node:path";
+import { DEFAULT_LISTEN, type ListenAddress, parseListen } from "../../config/config.js";
+import { banner, bannerJson } from "../banner.js";
+import { defineCommand } from "../command.js";
+import { Exit, UserError, usageError } from "../errors.js";
+import { gatewayPort, type StartedGateway, type StartOptions } from "../gateway-port.js";
+import { type Io, note, print, printJson } from "../io.js";
+import { isLoopback } from "../loopback.js";
+import { sourceFor } from "../source.js";
+
+/** Calls that end within this are not cut off by a stop. Orchestrators kill after 30 s as a rule. */
+const DRAIN_MS = 30_000;
+
+export const serve = defineCommand({
+  metadata: {
+    name: "serve",
+    summary: "Starts the gateway: one endpoint over all servers of a config.",
+    description:
+      "Starts the gateway: one endpoint over all servers of a config. Without a config it takes ./toolway.json, else " +
+      "~/.config/toolway/toolway.json, else a built-in demo server. An edit of the config is applied while it runs. " +
+      "The default token is taken from TOOLWAY_TOKEN if that is set, else made at the first start. " +
+      "Ctrl-C and SIGTERM let calls in flight end, for at most 30 seconds; a second Ctrl-C does not wait.",
+  },
+  args: { config: { description: "The config: an mcpServers file, as your clients have it.", completes: "file" } },
+  options: {
+    listen: { value: "HOST:PORT", description: `Where agents connect. Default: ${DEFAULT_LISTEN}.` },
+    state: { value: "DIR", description: "Where tokens and lists are kept.", completes: "folder" },
+    noAuth: { description: "Asks for no token. On a loopback address only." },
+    names: {
+      value: "MODE",
+      choices: ["prefixed", "plain"],
+      description: "How tools are called: server__tool, or by their own names.",
+    },
+    tlsCert: { value: "FILE", description: "Serves HTTPS with this certificate (PEM).", completes: "file" },
+    tlsKey: { value: "FILE", description: "The certificate's private key (PEM).", completes: "file" },
+    json: { description: "Prints where it listens as one line of JSON, for scripts." },
+  },
+  examples: [
+    { line: "toolway serve", note: "./toolway.json, or the demo, on 127.0.0.1:7420" },
+    { line: "toolway serve ~/.cursor/mcp.json", note: "a file of another client, unchanged" },
+    { line: "toolway serve --listen 127.0.0.1:0 --json", note: "any free port, printed as JSON" },
+  ],
+  async handler(input, io) {
+    const source = sourceFor({ config: input.config, state: input.state }, io);
+    const options: StartOptions = {
+      ...source,
+      listen: listenOption(input.listen),
+      noAuth: input.noAuth,
+      names: input.names,
+      tls: tlsOption(input.tlsCert, input.tlsKey, io),
+    };
+    if (input.noAuth) await refuseOpenDoor(options);
+    const port = await gatewayPort();
+    let started: StartedGateway;
+    try {
+      started = await port.start(options);
+    } catch (error) {
+      throw startError(error, options);
+    }
+    if (input.json) printJson(io, bannerJson(started));
+    else print(io, banner(started, { noAuth: input.noAuth, source, named: input.config !== undefined }, io));
+    return untilStopped(started, io);
+  },
+});
+
+async function untilStopped(started: StartedGateway, io: Io): Promise<0 | 1> {
+  const stopped = new Promise<undefined>((done) => {
+    if (io.signal.aborted) done(undefined);
+    io.signal.addEventListener("abort", () => done(undefined), { once: true });
+  });
+  const failure = await Promise.race([stopped, started.ended]);
+  if (failure !== undefined) {
+    note(io, `toolway: the gateway ended: ${failure.message}`);
+    await started.close({ drainMs: 0 });
+    return Exit.failure;
+  }
+  if (io.isErrTTY) note(io, "\nStopping: calls in flight may end; Ctrl-C again stops at once.");
+  await started.close({ drainMs: DRAIN_MS });
+  return Exit.ok;
+}
+
+function listenOption(text: string | undefined): ListenAddress | undefined {
+  if (text === undefined) return undefined;
+  // A port alone is what many type; it means this machine only.
+  const address = parseListen(/^:?\d+$/.test(text) ? `127.0.0.1:${text.replace(":", "")}` : text);
+  if (address === undefined) {
+    throw usageError(`--listen ${text}: expected HOST:PORT.`, "For instance 127.0.0.1:7420, or [::1]:7420.");
+  }
+  return address;
+}
+
+function tlsOption(cert: string | undefined, key: string | undefined, io: Io): StartOptions["tls"] {
+  if (cert === undefined && key === undefined) return undefined;
+  if (cert === undefined || key === undefined) {
+    throw usageError(
+      `--tls-${cert === undefined ? "cert" : "key"} is missing: HTTPS needs the certificate and its key.`,
+    );
+  }
+  return { cert: resolve(io.cwd, cert), key: resolve(io.cwd, key) };
+}
+
+/** Without a token, whoever reaches the port has the tools: never beyond this machine. */
+async function refuseOpenDoor(options: StartOptions): Promise<void> {
+  let { listen } = options;
+  if (listen === undefined && options.configPath !== undefined) {
+    const { loadConfig } = await import("../../config/load.js");
+    listen = loadConfig(options.configPath, { env: options.env, home: options.home }).listen;
+  }
+  if (listen !== undefined && !isLoopback(listen.host)) {
+    throw usageError(
+      `--no-auth is refused on ${listen.host}: anybody who reaches it could use the tools.`,
+      "Listen on 127.0.0.1, or leave --no-auth out.",
+    );
+  }
+}
+
+function startError(error: unknown, options: StartOptions): unknown {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  const where = options.listen === undefined ? "the address" : `${options.listen.host}:${options.listen.port}`;
+  switch (code) {
+    case "EADDRINUSE":
+      return new UserError(`Something listens on ${where} already.`, {
+        hint: "If it is Toolway, `toolway status` shows it. Else take another port: --listen 127.0.0.1:0",
+        cause: error,
+      });
+    case "EADDRNOTAVAIL":
+      return new UserError(`This machine has no such address: ${where}.`, { exitCode: Exit.usage, cause: error });
+    case "EACCES":
+      return new UserError(`Not allowed to listen on ${where}.`, {
+        hint: "Ports below 1024 need a privilege; take a higher one.",
+        cause: error,
+      });
+    default:
+      return error;
+  }
+}

@@ -1,0 +1,34 @@
+// `toolway status`: the gateway and its servers at a glance.
+
+import type { GatewayStatus } from "../../control/status.js";
+import { defineCommand, gatewayOptions, jsonOption } from "../command.js";
+import { Exit } from "../errors.js";
+import { print, printJson } from "../io.js";
+import { sourceFor } from "../source.js";
+import { statusText } from "../status-text.js";
+import { withGateway } from "../with-gateway.js";
+
+export const status = defineCommand({
+  metadata: {
+    name: "status",
+    summary: "Shows the gateway and the state of its servers.",
+    description:
+      "Shows the gateway and the state of its servers. Where none runs, it starts the servers once and says how that " +
+      "went; `toolway doctor` says more.",
+  },
+  args: {},
+  options: { ...gatewayOptions, ...jsonOption },
+  examples: [
+    { line: "toolway status", note: "servers, tools, errors" },
+    { line: "toolway status --json | jq '.servers[] | select(.state != \"ready\")'", note: "what is not well" },
+  ],
+  async handler(input, io) {
+    const source = sourceFor(input, io);
+    return withGateway(source, io, { servers: true }, async ({ client, running }) => {
+      const found = (await client.get("/status", io.signal)) as GatewayStatus;
+      if (input.json) printJson(io, { running, ...found });
+      else print(io, statusText(found, running, io, Date.now()));
+      return Exit.ok;
+    });
+  },
+});

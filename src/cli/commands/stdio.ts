@@ -1,0 +1,28 @@
+// `toolway stdio`: the gateway as a program that a client starts. Nothing but protocol goes to stdout.
+
+import { defineCommand } from "../command.js";
+import { Exit } from "../errors.js";
+import { gatewayPort } from "../gateway-port.js";
+import { sourceFor } from "../source.js";
+
+export const stdio = defineCommand({
+  metadata: {
+    name: "stdio",
+    summary: "Speaks MCP on stdin and stdout, for clients that start their servers.",
+    description:
+      "Speaks MCP on stdin and stdout, for clients that start their servers. It joins the gateway that runs for the " +
+      "same config; where none runs, it is one, until its input ends. Logs go to stderr.",
+  },
+  args: { config: { description: "The config, as for serve.", completes: "file" } },
+  options: { state: { value: "DIR", description: "The state directory, as for serve.", completes: "folder" } },
+  examples: [
+    { line: "toolway stdio ~/toolway.json", note: "the line for a client's config" },
+    { line: "claude mcp add toolway -- npx toolway stdio", note: "Claude Code starts it by itself" },
+  ],
+  async handler(input, io) {
+    const port = await gatewayPort();
+    const source = sourceFor({ config: input.config, state: input.state }, io);
+    await port.stdio(source, { input: io.stdin, output: io.stdout, signal: io.signal });
+    return Exit.ok;
+  },
+});

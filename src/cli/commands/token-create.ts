@@ -1,0 +1,45 @@
+// `toolway token create`: a token for somebody, with a role.
+
+import { isObject } from "../../protocol/jsonrpc.js";
+import { defineCommand, gatewayOptions, jsonOption } from "../command.js";
+import { Exit, usageError } from "../errors.js";
+import { note, print, printJson } from "../io.js";
+import { sourceFor } from "../source.js";
+import { withGateway } from "../with-gateway.js";
+
+export const tokenCreate = defineCommand({
+  metadata: {
+    name: "token create",
+    summary: "Makes a token for an agent or a person, with a role.",
+    description:
+      "Makes a token and prints it, this once: only its hash is kept. What a role may use is in the config, under `roles`.",
+  },
+  args: {},
+  options: {
+    id: { value: "ID", required: true, description: "Who it is for; shown in lists and logs." },
+    role: { value: "ROLE", required: true, description: "The role that the token carries." },
+    expires: { value: "TIME", description: "When it ends: 30d, 12h, or a date such as 2030-01-31. Default: never." },
+    ...gatewayOptions,
+    ...jsonOption,
+  },
+  examples: [
+    { line: "toolway token create --id ci --role reader --expires 30d", note: "for a month" },
+    {
+      line: "export TOOLWAY_TOKEN=$(toolway token create --id me --role admin)",
+      note: "straight into the environment",
+    },
+  ],
+  async handler(input, io) {
+    const expires = input.expires === undefined ? {} : { expires: input.expires };
+    if (input.id.trim() === "") throw usageError("--id is empty.");
+    if (input.role.trim() === "") throw usageError("--role is empty.");
+    return withGateway(sourceFor(input, io), io, { servers: false }, async ({ client }) => {
+      const answer = await client.post("/tokens", { id: input.id, role: input.role, ...expires }, io.signal);
+      const token = isObject(answer) ? String(answer["token"]) : "";
+      if (input.json) printJson(io, isObject(answer) ? { id: input.id, role: input.role, ...answer } : answer);
+      else print(io, token);
+      if (!input.json && io.isErrTTY) note(io, "Keep it: it cannot be shown again.");
+      return Exit.ok;
+    });
+  },
+});

@@ -1,0 +1,58 @@
+// `toolway tools`: what agents can call.
+
+import { defineCommand, gatewayOptions, jsonOption } from "../command.js";
+import { Exit, UserError } from "../errors.js";
+import { note, print, printJson } from "../io.js";
+import { count, heading, oneLine, styleOf, table } from "../print.js";
+import { sourceFor } from "../source.js";
+import { listTools } from "../tool-list.js";
+import { withGateway } from "../with-gateway.js";
+
+/** A description tells what a tool is for in its first sentence; the rest is for agents. */
+const DESCRIPTION_WIDTH = 80;
+
+export const tools = defineCommand({
+  metadata: {
+    name: "tools",
+    summary: "Lists the tools of all servers.",
+    description: "Lists the tools of all servers: those of the running gateway, else of one started for this.",
+  },
+  args: {},
+  options: {
+    server: { value: "NAME", description: "Those of one server only.", completes: "server" },
+    ...gatewayOptions,
+    ...jsonOption,
+  },
+  examples: [
+    { line: "toolway tools", note: "all of them, with their first words" },
+    { line: "toolway tools --server demo --json", note: "with descriptions and schemas" },
+  ],
+  async handler(input, io) {
+    const source = sourceFor(input, io);
+    const all = await withGateway(source, io, { servers: true }, ({ client }) => listTools(client, io.signal));
+    const found = input.server === undefined ? all : all.filter(({ server }) => server === input.server);
+    if (input.server !== undefined && found.length === 0) {
+      const servers = [...new Set(all.map(({ server }) => server))].join(", ");
+      throw new UserError(`No tools of a server ${input.server}.`, {
+        hint: servers === "" ? "No server has any; `toolway doctor` says why." : `Servers with tools: ${servers}.`,
+      });
+    }
+    if (input.json) {
+      printJson(io, found);
+      return Exit.ok;
+    }
+    const style = styleOf(io);
+    if (found.length === 0) {
+      note(io, "No tools. `toolway status` shows the servers, `toolway doctor` what is wrong with them.");
+      return Exit.ok;
+    }
+    const rows = found.map(({ name, server, description }) => [
+      style.bold(name),
+      server,
+      oneLine(description ?? "", DESCRIPTION_WIDTH),
+    ]);
+    print(io, table([heading(style, ["TOOL", "SERVER", "DESCRIPTION"]), ...rows]));
+    if (io.isTTY) print(io, style.dim(`\n${count(found.length, "tool")}`));
+    return Exit.ok;
+  },
+});

@@ -1,0 +1,18 @@
+// `toolway version`.
+
+import { defineCommand, jsonOption } from "../command.js";
+import { Exit } from "../errors.js";
+import { print, printJson } from "../io.js";
+import { packageVersion } from "../version.js";
+
+export const version = defineCommand({
+  metadata: { name: "version", summary: "Prints the version, as --version does." },
+  args: {},
+  options: { ...jsonOption },
+  examples: [{ line: "toolway version --json", note: "with the version of Node" }],
+  async handler(input, io) {
+    if (input.json) printJson(io, { toolway: packageVersion(), node: process.versions.node });
+    else print(io, packageVersion());
+    return Exit.ok;
+  },
+});

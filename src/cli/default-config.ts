@@ -1,0 +1,11 @@
+// The config where there is none: a small server of our own, so that there is something to call at once.
+
+import { fileURLToPath } from "node:url";
+import type { ConfigInput } from "../config/load.js";
+
+export const DEMO_NAME = "demo";
+
+export function demoConfig(): ConfigInput {
+  const script = fileURLToPath(new URL("./demo-server.js", import.meta.url));
+  return { mcpServers: { [DEMO_NAME]: { command: process.execPath, args: [script] } } };
+}

@@ -1,0 +1,39 @@
+#!/usr/bin/env node
+// The process: its streams and signals, and its end. The only file that exits.
+
+import { homedir } from "node:os";
+import { Exit } from "./errors.js";
+import { type Io, Stopped } from "./io.js";
+import { runCli } from "./program.js";
+
+const stop = new AbortController();
+
+function onSignal(by: "SIGINT" | "SIGTERM"): void {
+  // The second Ctrl-C: whoever presses it does not want to wait for the drain.
+  if (stop.signal.aborted && by === "SIGINT") process.exit(Exit.interrupted);
+  stop.abort(new Stopped(by));
+}
+
+process.on("SIGINT", () => onSignal("SIGINT"));
+process.on("SIGTERM", () => onSignal("SIGTERM"));
+
+// `toolway tools | head -1`: the reader has what it wanted.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  process.exit(error.code === "EPIPE" ? Exit.ok : Exit.failure);
+});
+
+const io: Io = {
+  stdin: process.stdin,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  env: process.env,
+  cwd: process.cwd(),
+  home: homedir(),
+  isTTY: process.stdout.isTTY === true,
+  isErrTTY: process.stderr.isTTY === true,
+  signal: stop.signal,
+};
+
+const code = await runCli(process.argv.slice(2), io);
+// Whatever a library left open must not keep a finished command alive; what was written gets out first.
+process.stdout.write("", () => process.stderr.write("", () => process.exit(code)));

@@ -1,0 +1,60 @@
+// docs/cli.md, made from the commands' data. A test keeps the file and this in step.
+
+import { argTerm, type Command, optionTerm } from "./command.js";
+
+const OPENING = `# The command line
+
+<!-- Made from the commands themselves: npx vitest run src/cli/reference.test.ts -u -->
+
+\`npx toolway <command>\`, or \`toolway <command>\` where it is installed globally. Every command has \`--help\`.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | it was tried and failed: a server, a call, the gateway |
+| 2 | a wrong command line or config; nothing was started |
+| 130 | interrupted by Ctrl-C |
+
+What a script reads goes to stdout; notes, warnings, errors and logs go to stderr. Colours appear on a terminal only,
+and not when \`NO_COLOR\` is set. \`TOOLWAY_DEBUG=1\` shows the stack of a fault.
+
+**Which config.** The one that is named; else \`./toolway.json\`; else \`~/.config/toolway/toolway.json\`; else a
+built-in demo. **Which gateway.** \`tools\`, \`call\`, \`status\`, \`token\` and \`state\` talk to the gateway that runs for
+that config, through its control socket, and start one for themselves where none runs.
+`;
+
+export function cliReference(commands: readonly Command[]): string {
+  const shown = commands.filter(({ metadata }) => metadata.hidden !== true);
+  const list = shown.map(
+    ({ metadata }) => `| [\`${metadata.name}\`](#${anchor(metadata.name)}) | ${metadata.summary} |`,
+  );
+  return [OPENING, ["| command | |", "|---|---|", ...list, ""].join("\n"), ...shown.map(section)].join("\n");
+}
+
+function section({ metadata, args, options, examples }: Command): string {
+  const argTerms = Object.entries(args).map(([name, arg]) => argTerm(name, arg));
+  const required = Object.entries(options).flatMap(([key, option]) =>
+    option.required ? [optionTerm(key, option)] : [],
+  );
+  const optional = Object.keys(options).length > required.length ? ["[options]"] : [];
+  const usage = ["toolway", metadata.name, ...argTerms, ...required, ...optional].join(" ");
+  const lines = [`## ${metadata.name}`, "", metadata.description ?? metadata.summary, "", "```", usage, "```", ""];
+  const rows = [
+    ...Object.entries(args).map(([name, arg]) => `| \`${argTerm(name, arg)}\` | ${arg.description} |`),
+    ...Object.entries(options).map(([key, option]) => {
+      const choices =
+        option.choices === undefined ? "" : ` One of ${option.choices.map((word) => `\`${word}\``).join(", ")}.`;
+      const repeat = option.repeat === true ? " May be repeated." : "";
+      return `| \`${optionTerm(key, option)}\` | ${option.description}${choices}${repeat} |`;
+    }),
+  ];
+  if (rows.length > 0) lines.push("| | |", "|---|---|", ...rows, "");
+  if (examples.length > 0) {
+    lines.push("```sh", ...examples.flatMap(({ line, note }) => [`# ${note}`, line]), "```", "");
+  }
+  return lines.join("\n");
+}
+
+function anchor(name: string): string {
+  return name.replaceAll(" ", "-");
+}

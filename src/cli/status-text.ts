@@ -1,0 +1,93 @@
+// A gateway's status as a person reads it: the state of things in a table, and below it only what needs attention.
+
+import type { GatewayStatus, ServerState, ServerStatus } from "../control/status.js";
+import { type Io, shortPath } from "./io.js";
+import { count, duration, heading, oneLine, type Style, styleOf, table } from "./print.js";
+
+/** An error in one line; `--json` has the whole. */
+const ERROR_WIDTH = 160;
+
+/** The last lines of stderr are where the reason stands. */
+const STDERR_LINES = 3;
+
+export function statusText(status: GatewayStatus, running: boolean, io: Io, nowMs: number): string {
+  const style = styleOf(io);
+  const facts: string[][] = [];
+  if (running) {
+    const since = duration(Math.max(0, nowMs - Date.parse(status.startedAt)));
+    const state = status.draining ? style.yellow("draining") : style.green("running");
+    facts.push(["gateway", `${state}, Toolway ${status.toolway}, pid ${status.pid}, for ${since}`]);
+    facts.push(["endpoint", status.endpoint ?? "none"]);
+    facts.push(["sessions", String(status.sessions)]);
+  } else {
+    facts.push(["gateway", "not running; the servers were started for this command only"]);
+  }
+  facts.push(["config", status.config.path === undefined ? "built-in demo" : shortPath(io, status.config.path)]);
+  facts.push(["names", status.menu === "search" ? `${status.names}, behind find_tools and call_tool` : status.names]);
+
+  const parts = [table(facts)];
+  if (status.servers.length > 0) {
+    const head = heading(style, ["SERVER", "STATE", "KIND", "TOOLS", "READY IN", "RESTARTS", "IN FLIGHT", "VERSION"]);
+    parts.push(table([head, ...status.servers.map((server) => serverRow(server, style))]));
+  } else {
+    parts.push("No servers. Add some to the config; it is read again when it changes.");
+  }
+  const remarks = remarksOf(status, style);
+  if (remarks.length > 0) parts.push(remarks.join("\n"));
+  return parts.join("\n\n");
+}
+
+function serverRow(server: ServerStatus, style: Style): string[] {
+  const tools = `${server.counts.tools}${server.listsFromBefore ? " (from before)" : ""}`;
+  const version = [server.serverInfo?.version, server.version === undefined ? undefined : `MCP ${server.version}`];
+  return [
+    style.bold(server.name),
+    paintState(server.state, style),
+    server.isolation === "session" ? `${server.kind}, ${count(server.connections, "session")}` : server.kind,
+    tools,
+    server.readyAfterMs === undefined ? "-" : duration(server.readyAfterMs),
+    String(server.restarts),
+    String(server.inFlight),
+    version.filter((part) => part !== undefined).join(", "),
+  ];
+}
+
+function paintState(state: ServerState, style: Style): string {
+  switch (state) {
+    case "ready":
+      return style.green(state);
+    case "backoff":
+      return style.red(state);
+    case "starting":
+      return style.yellow(state);
+    case "idle":
+    case "stopped":
+      return style.dim(state);
+  }
+}
+
+function remarksOf(status: GatewayStatus, style: Style): string[] {
+  const lines: string[] = [];
+  if (status.config.error !== undefined) {
+    lines.push(style.red("The last edit of the config was not applied; the one before it goes on:"));
+    lines.push(...status.config.error.split("\n").map((line) => `  ${line}`));
+  }
+  for (const warning of status.config.warnings) lines.push(style.yellow(`warning: ${warning}`));
+  for (const conflict of status.conflicts) lines.push(style.yellow(`conflict: ${conflict}`));
+  for (const server of status.servers) {
+    if (server.lastError !== undefined && server.state !== "ready") {
+      const again = server.nextTryInMs === undefined ? "" : `; next try in ${duration(server.nextTryInMs)}`;
+      lines.push(style.red(`${server.name}: ${oneLine(server.lastError, ERROR_WIDTH)}${again}`));
+      lines.push(
+        ...server.stderr.slice(-STDERR_LINES).map((line) => style.dim(`  stderr: ${oneLine(line, ERROR_WIDTH)}`)),
+      );
+    }
+    if (server.noise.count > 0) {
+      const sample = server.noise.sample === undefined ? "" : `, for instance: ${oneLine(server.noise.sample, 60)}`;
+      lines.push(
+        style.yellow(`${server.name}: ${count(server.noise.count, "line")} on stdout that were no messages${sample}`),
+      );
+    }
+  }
+  return lines;
+}
