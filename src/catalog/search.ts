@@ -19,7 +19,7 @@ const MAX_QUERY = 400;
 const MAX_TERMS = 24;
 /** Names of servers that the description of find_tools lists, so that an agent knows what there is to find. */
 const MAX_SERVER_NAMES = 50;
-/** Depth of an input schema to which names of parameters are indexed. */
+/** Names of parameters that are indexed, a tool; the first ones tell what it is about. */
 const MAX_PARAMETERS = 50;
 
 export interface FoundTool {
@@ -77,6 +77,21 @@ function tokenize(text: string): string[] {
     .filter((word) => word !== "");
 }
 
+/** Endings of English words, longest first, and how much of the word must be left: `sending`, `sends` → `send`. */
+const ENDINGS: readonly [string, number][] = [
+  ["ing", 4],
+  ["ed", 4],
+  ["es", 4],
+  ["s", 3],
+  ["e", 4],
+];
+
+function stem(word: string): string {
+  const lower = word.toLowerCase();
+  const ending = ENDINGS.find(([end, left]) => lower.endsWith(end) && lower.length - end.length >= left);
+  return ending === undefined ? lower : lower.slice(0, -ending[0].length);
+}
+
 export class ToolSearch {
   #built: { entries: readonly Entry[]; index: Promise<MiniSearch> } | undefined;
 
@@ -110,7 +125,7 @@ export class ToolSearch {
 async function build(entries: readonly Entry[]): Promise<MiniSearch> {
   // Loaded when first needed: most gateways show the full menu.
   const { default: Index } = await import("minisearch");
-  const index = new Index({ fields: ["name", "title", "description", "parameters"], tokenize });
+  const index = new Index({ fields: ["name", "title", "description", "parameters"], tokenize, processTerm: stem });
   index.addAll(
     entries.map(({ name, description, item }, id) => {
       const { title, inputSchema } = item.value;

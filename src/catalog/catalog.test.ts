@@ -1,0 +1,360 @@
+import { describe, expect, it } from "vitest";
+import { Fault } from "../protocol/errors.js";
+import type { JsonObject } from "../protocol/jsonrpc.js";
+import { renderReply } from "../protocol/reply.js";
+import type { Listed, ListKind } from "../upstream.js";
+import { Catalog, type CatalogOptions } from "./catalog.js";
+import type { View } from "./view.js";
+
+const listed = (...texts: string[]): Listed[] => texts.map((json) => ({ json, value: JSON.parse(json) as JsonObject }));
+const tools = (...names: string[]): Listed[] =>
+  listed(
+    ...names.map((name) => JSON.stringify({ name, description: `does ${name}`, inputSchema: { type: "object" } })),
+  );
+const uris = (...all: string[]): Listed[] => listed(...all.map((uri) => JSON.stringify({ uri, name: uri })));
+const templates = (...all: string[]): Listed[] =>
+  listed(...all.map((uriTemplate) => JSON.stringify({ uriTemplate, name: uriTemplate })));
+
+function catalogOf(options: Partial<CatalogOptions> = {}, ...servers: Parameters<Catalog["setServers"]>[0]): Catalog {
+  const catalog = new Catalog({
+    names: "prefixed",
+    menu: "full",
+    seal: (text) => Buffer.from(text).toString("base64url"),
+    unseal: (token) => Buffer.from(token, "base64url").toString(),
+    ...options,
+  });
+  catalog.setServers(servers);
+  return catalog;
+}
+
+const everything: View = { scope: undefined, key: "all", allows: () => true };
+const intro = (capabilities: JsonObject, instructions?: string) => ({
+  version: "2025-11-25",
+  capabilities,
+  serverInfo: { name: "x", version: "1" },
+  instructions,
+});
+
+function textOf(catalog: Catalog, kind: ListKind, view: View = everything, cursor?: string): string {
+  return renderReply(catalog.page(kind, view, cursor), "1").toString();
+}
+
+function pageOf(catalog: Catalog, kind: ListKind, view: View = everything, cursor?: string) {
+  const { result } = JSON.parse(textOf(catalog, kind, view, cursor)) as { result: JsonObject };
+  return { items: result[kind] as JsonObject[], next: result["nextCursor"] as string | undefined };
+}
+
+const namesOf = (catalog: Catalog, kind: ListKind = "tools", view: View = everything) =>
+  pageOf(catalog, kind, view).items.map((item) => item["name"]);
+
+describe("lists", () => {
+  it("are merged in the order of the config, then the server's, whatever came first", () => {
+    const catalog = catalogOf({}, { name: "b" }, { name: "a" });
+    catalog.setList("a", "tools", tools("z", "y"));
+    catalog.setList("b", "tools", tools("2", "1"));
+    expect(namesOf(catalog)).toEqual(["b__2", "b__1", "a__z", "a__y"]);
+    expect(namesOf(catalog, "tools", { ...everything, scope: "a" })).toEqual(["z", "y"]);
+    expect(namesOf(catalog, "tools", { ...everything, scope: "nobody" })).toEqual([]);
+    expect(namesOf(catalog, "prompts")).toEqual([]);
+  });
+
+  it("keep the server's bytes: odd orders, unknown fields, numbers that JSON.parse would change", () => {
+    const catalog = catalogOf({}, { name: "s" });
+    const odd =
+      '{ "x-new" : [1.0, 1e400, 12345678901234567890], "na\\u006de":"t", "inputSchema":{"name":"inner"},"__proto__":{"a":1}}';
+    catalog.setList("s", "tools", listed(odd));
+    expect(textOf(catalog, "tools")).toBe(
+      '{"jsonrpc":"2.0","id":1,"result":{"tools":[{ "x-new" : [1.0, 1e400, 12345678901234567890], "na\\u006de":"s__t", ' +
+        '"inputSchema":{"name":"inner"},"__proto__":{"a":1}}]}}',
+    );
+    expect(textOf(catalog, "tools", { ...everything, scope: "s" })).toContain(odd);
+  });
+
+  it("have no line breaks, which would end a message on stdio", () => {
+    const catalog = catalogOf({}, { name: "s" });
+    catalog.setList("s", "tools", listed('{\r\n  "name": "t",\n  "description": "a\\nb"\n}'));
+    expect(textOf(catalog, "tools")).not.toMatch(/[\r\n]/);
+    expect(pageOf(catalog, "tools").items).toEqual([{ name: "s__t", description: "a\nb" }]);
+  });
+
+  it("replace a name that stands twice in both places", () => {
+    const catalog = catalogOf({}, { name: "s" });
+    catalog.setList("s", "tools", listed('{"name":"evil","name":"t"}'));
+    expect(textOf(catalog, "tools")).toContain('[{"name":"s__t","name":"s__t"}]');
+  });
+
+  it("leave out what has no name, take the first of two, and say so", () => {
+    const catalog = catalogOf({}, { name: "s" });
+    catalog.setList("s", "tools", [
+      ...tools("a", "b"),
+      ...listed('{"name":7}', "{}", '{"name":""}', '{"name":"a","x":2}'),
+    ]);
+    expect(namesOf(catalog)).toEqual(["s__a", "s__b"]);
+    expect(catalog.conflicts().join("\n")).toMatch(/3 of the tools of server "s" left out.*\n.*"a" stands twice/);
+  });
+
+  it("follow the overrides of the config, in scopes too", () => {
+    const overrides = {
+      a: { name: "alpha" },
+      b: { description: 'say "hi"' },
+      c: { hide: true },
+      d: { description: "new" },
+    };
+    const catalog = catalogOf({}, { name: "s", tools: overrides, prompts: { p: { hide: true } } });
+    catalog.setList("s", "tools", [...tools("a", "b", "c"), ...listed('{"inputSchema":{},"name":"d"}')]);
+    catalog.setList("s", "prompts", tools("p", "c"));
+    for (const scope of [undefined, "s"]) {
+      const items = pageOf(catalog, "tools", { ...everything, scope }).items;
+      const own = (name: string) => (scope === undefined ? `s__${name}` : name);
+      expect(items.map((item) => [item["name"], item["description"]])).toEqual([
+        ["alpha", "does a"],
+        [own("b"), 'say "hi"'],
+        [own("d"), "new"],
+      ]);
+      expect(catalog.resolveTool("alpha", scope)).toEqual({ kind: "found", server: "s", own: "a" });
+      expect(catalog.resolveTool(own("a"), scope)).toEqual({ kind: "unknown", server: undefined });
+      expect(catalog.resolveTool(own("c"), scope)).toEqual({ kind: "unknown", server: undefined });
+      expect(catalog.resolvePrompt(own("c"), scope)).toEqual({ kind: "found", server: "s", own: "c" });
+    }
+    expect(catalog.counts("s")).toEqual({ tools: 3, prompts: 1, resources: 0, resourceTemplates: 0 });
+  });
+
+  it("are built once for each view and list", () => {
+    const catalog = catalogOf({}, { name: "s" });
+    catalog.setList("s", "tools", tools("a", "b"));
+    const first = catalog.page("tools", everything);
+    expect(catalog.page("tools", { ...everything })).toBe(first);
+    catalog.setList("s", "prompts", tools("p"));
+    catalog.setList("s", "tools", tools("a", "b"));
+    expect(catalog.page("tools", everything)).toBe(first);
+    const some = { scope: undefined, key: "some", allows: (_: string, own: string) => own !== "a" };
+    expect(namesOf(catalog, "tools", some)).toEqual(["s__b"]);
+    catalog.dropPages();
+    expect(catalog.page("tools", everything)).not.toBe(first);
+  });
+
+  it("keep pages for a bounded number of views [bounded]", () => {
+    const catalog = catalogOf({}, { name: "s" });
+    catalog.setList("s", "tools", tools("a"));
+    const first = catalog.page("tools", everything);
+    for (let i = 0; i < 200; i++) catalog.page("tools", { ...everything, key: `role ${i}` });
+    expect(catalog.page("tools", everything)).not.toBe(first);
+  });
+});
+
+describe("pages", () => {
+  const catalog = catalogOf({ pageSize: 4 }, { name: "s" });
+  catalog.setList("s", "tools", tools(..."abcdefghij"));
+
+  it("follow one another without a gap", () => {
+    const names: unknown[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = pageOf(catalog, "tools", everything, cursor);
+      names.push(...page.items.map((item) => item["name"]));
+      cursor = page.next;
+    } while (cursor !== undefined);
+    expect(names).toEqual([..."abcdefghij"].map((name) => `s__${name}`));
+  });
+
+  it("refuse cursors of other lists and views, and made up ones", () => {
+    const { next } = pageOf(catalog, "tools");
+    const refused: [ListKind, View, string][] = [
+      ["prompts", everything, next ?? ""],
+      ["tools", { ...everything, scope: "s" }, next ?? ""],
+      ["tools", { ...everything, key: "other" }, next ?? ""],
+      ["tools", everything, "nonsense"],
+      ["tools", everything, ""],
+    ];
+    for (const [kind, view, cursor] of refused) {
+      expect(() => catalog.page(kind, view, cursor)).toThrow(
+        new Fault("invalid", "Unknown cursor; list again from the start."),
+      );
+    }
+  });
+
+  it("end where the list has become shorter", () => {
+    const shrinking = catalogOf({ pageSize: 2 }, { name: "s" });
+    shrinking.setList("s", "tools", tools("a", "b", "c"));
+    const { next } = pageOf(shrinking, "tools");
+    shrinking.setList("s", "tools", tools("a"));
+    expect(pageOf(shrinking, "tools", everything, next)).toEqual({ items: [], next: undefined });
+  });
+});
+
+describe("changes", () => {
+  it("are those that agents see", () => {
+    const catalog = catalogOf({}, { name: "s", tools: { hidden: { hide: true }, told: { description: "mine" } } });
+    const set = (...texts: string[]) => catalog.setList("s", "tools", listed(...texts));
+    expect(catalog.setList("s", "tools", [])).toBe(false);
+    expect(set('{"name":"a","x":{"p":1,"q":[1,2]}}')).toBe(true);
+    expect(set('{"name":"a","x":{"p":1,"q":[1,2]}}')).toBe(false);
+    expect(set('{ "x":{"q":[1,2],"p":1},"name":"a"}')).toBe(false);
+    expect(set('{"name":"a","x":{"p":1,"q":[2,1]}}')).toBe(true);
+    expect(set('{"name":"a","x":{"p":1,"q":[2,1]}}', '{"name":"hidden"}')).toBe(false);
+    expect(set('{"name":"a","x":{"p":1,"q":[2,1]}}', '{"name":"told","description":"1"}')).toBe(true);
+    expect(set('{"name":"a","x":{"p":1,"q":[2,1]}}', '{"name":"told","description":"2"}')).toBe(false);
+    expect(set('{"name":"told","description":"2"}', '{"name":"a","x":{"p":1,"q":[2,1]}}')).toBe(true);
+    expect(set('{"name":"told"}')).toBe(true);
+    expect(catalog.setList("stranger", "tools", tools("a"))).toBe(false);
+  });
+
+  it("of the config tell the lists that differ", () => {
+    const catalog = catalogOf({}, { name: "a" }, { name: "b" });
+    catalog.setList("a", "tools", tools("x"));
+    catalog.setList("b", "tools", tools("y"));
+    catalog.setList("b", "resources", uris("u:1"));
+    expect(catalog.setServers([{ name: "a" }, { name: "b" }])).toEqual([]);
+    expect(catalog.setServers([{ name: "b" }, { name: "a" }])).toEqual(["tools"]);
+    expect(catalog.setServers([{ name: "b" }, { name: "a", tools: { x: { description: "d" } } }])).toEqual(["tools"]);
+    expect(catalog.setModes("plain", "full")).toEqual(["tools"]);
+    expect(catalog.setModes("plain", "full")).toEqual([]);
+    expect(catalog.setServers([{ name: "a" }])).toEqual(["tools", "resources"]);
+    expect(catalog.remove("a")).toEqual(["tools"]);
+    expect(catalog.remove("b")).toEqual([]);
+  });
+
+  it("do not rename what stays", () => {
+    const catalog = catalogOf({}, { name: "my_server" });
+    catalog.setList("my_server", "tools", tools("a-b"));
+    expect(namesOf(catalog)).toEqual(["my_server__a_b"]);
+    catalog.setServers([{ name: "my-server" }, { name: "my_server" }]);
+    catalog.setList("my-server", "tools", tools("a_b"));
+    catalog.setList("my_server", "tools", tools("a_b", "a-b"));
+    expect(catalog.resolveTool("my_server__a_b", undefined)).toEqual({
+      kind: "found",
+      server: "my_server",
+      own: "a-b",
+    });
+  });
+});
+
+describe("names lead back", () => {
+  it("to the server that will have them, while its list is not known", () => {
+    const catalog = catalogOf({}, { name: "git" }, { name: "git_hub", tools: { x: { name: "ex" } } }, { name: "c" });
+    catalog.setList("c", "tools", tools("a"));
+    const guess = (name: string, scope?: string) => catalog.resolveTool(name, scope);
+    expect(guess("git__a")).toEqual({ kind: "unknown", server: "git" });
+    expect(guess("git_hub__a")).toEqual({ kind: "unknown", server: "git_hub" });
+    expect(guess("ex")).toEqual({ kind: "unknown", server: "git_hub" });
+    expect(guess("c__b")).toEqual({ kind: "unknown", server: undefined });
+    expect(guess("git_x__a")).toEqual({ kind: "unknown", server: undefined });
+    expect(guess("anything", "git")).toEqual({ kind: "unknown", server: "git" });
+    expect(guess("constructor")).toEqual({ kind: "unknown", server: undefined });
+    expect(guess("a", "c")).toEqual({ kind: "found", server: "c", own: "a" });
+    catalog.setModes("plain", "full");
+    expect(guess("a")).toEqual({ kind: "found", server: "c", own: "a" });
+    expect(guess("b")).toEqual({ kind: "unknown", server: undefined });
+    expect(catalogOf({ names: "plain" }, { name: "s" }).resolveTool("x", undefined)).toEqual({
+      kind: "unknown",
+      server: "s",
+    });
+  });
+
+  it("from URIs: listed, then by template, then to the only one", () => {
+    const catalog = catalogOf({}, { name: "a" }, { name: "b" }, { name: "c" });
+    catalog.setList("a", "resourceTemplates", templates("f:///{+path}"));
+    catalog.setList("b", "resources", uris("f:///one", "g:1"));
+    catalog.setList("c", "resources", uris("g:1"));
+    expect(catalog.resolveResource("f:///one", undefined)).toBe("b");
+    expect(catalog.resolveResource("f:///two", undefined)).toBe("a");
+    expect(catalog.resolveResource("g:1", undefined)).toBe("b");
+    expect(catalog.resolveResource("g:1", "c")).toBe("c");
+    expect(catalog.resolveResource("h:1", undefined)).toBeUndefined();
+    catalog.setIntro("c", intro({ resources: {} }));
+    expect(catalog.resolveResource("h:1", undefined)).toBe("c");
+    catalog.setIntro("b", intro({ resources: {} }));
+    expect(catalog.resolveResource("h:1", undefined)).toBeUndefined();
+    expect(catalog.resolveTemplate("f:///{+path}", undefined)).toBe("a");
+    expect(catalog.resolveTemplate("f:///one", undefined)).toBe("b");
+    expect(pageOf(catalog, "resources").items.map((item) => item["uri"])).toEqual(["f:///one", "g:1"]);
+    expect(catalog.conflicts()).toEqual([
+      'Resource "g:1" is claimed by servers "b" and "c": it goes to the first in the config, "b".',
+    ]);
+  });
+});
+
+describe("introductions", () => {
+  it("are the union, with list_changed always", () => {
+    const catalog = catalogOf({}, { name: "a" }, { name: "b" });
+    const all = { listChanged: true };
+    expect(catalog.capabilities(undefined)).toEqual({
+      tools: all,
+      prompts: all,
+      resources: { ...all, subscribe: true },
+      logging: {},
+      completions: {},
+    });
+    catalog.setIntro("a", intro({ tools: {}, experimental: { x: { v: 1 } }, future: {} }));
+    catalog.setIntro(
+      "b",
+      intro({ resources: { subscribe: false }, experimental: { x: { v: 2 }, y: {} }, extensions: { e: {} } }),
+    );
+    expect(catalog.capabilities(undefined)).toEqual({
+      tools: all,
+      resources: all,
+      experimental: { x: { v: 1 }, y: {} },
+      extensions: { e: {} },
+    });
+    expect(catalog.capabilities("a")).toEqual({ tools: all, experimental: { x: { v: 1 } }, future: {} });
+    expect(catalog.capabilities(undefined, (server) => server !== "b")).not.toHaveProperty("resources");
+  });
+
+  it("have each server's instructions under its name, bounded [bounded]", () => {
+    const catalog = catalogOf({}, ...Array.from({ length: 30 }, (_, i) => ({ name: `s${i}` })));
+    expect(catalog.instructions(undefined)).toBeUndefined();
+    catalog.setIntro("s0", intro({}, "  Be quick.\n"));
+    catalog.setIntro("s1", intro({}, "Be kind."));
+    expect(catalog.instructions(undefined)).toBe("## s0\n\nBe quick.\n\n## s1\n\nBe kind.");
+    expect(catalog.instructions("s0")).toBe("Be quick.");
+    expect(catalog.instructions(undefined, (server) => server !== "s0")).toBe("## s1\n\nBe kind.");
+    for (let i = 2; i < 30; i++) catalog.setIntro(`s${i}`, intro({}, "🛠".repeat(50_000)));
+    const text = catalog.instructions(undefined) ?? "";
+    expect(text.length).toBeLessThanOrEqual(16_000);
+    expect(Buffer.from(text).toString()).toBe(text);
+  });
+});
+
+describe("snapshots", () => {
+  const servers = [{ name: "a" }, { name: "a_" }];
+
+  it("bring lists, names and introductions back [menu-survives]", () => {
+    const before = catalogOf({}, ...servers);
+    before.setIntro("a_", intro({ tools: {} }, "Hello."));
+    // The second server was faster: it has the names that the first would have taken.
+    before.setList("a_", "tools", tools("x-y", "z"));
+    before.setList("a_", "resources", uris("u:1"));
+    const menu = namesOf(before);
+    before.setList("a", "tools", tools("x"));
+    const saved = JSON.parse(JSON.stringify(before.snapshot("a_"))) as unknown;
+
+    const after = catalogOf({}, { name: "a__" }, ...servers);
+    expect(after.snapshot("a")).toBeUndefined();
+    expect(after.restore("a_", saved)).toBe(true);
+    expect(namesOf(after)).toEqual(menu);
+    expect(after.resolveResource("u:1", undefined)).toBe("a_");
+    expect(after.instructions("a_")).toBe("Hello.");
+    expect(after.setList("a_", "tools", tools("x-y", "z"))).toBe(false);
+    expect(after.restore("stranger", saved)).toBe(false);
+  });
+
+  it("do not replace what the server itself has said", () => {
+    const catalog = catalogOf({}, ...servers);
+    catalog.setList("a", "tools", tools("old"));
+    const saved = catalog.snapshot("a");
+    catalog.setList("a", "tools", tools("new"));
+    catalog.restore("a", saved);
+    expect(namesOf(catalog)).toEqual(["a__new"]);
+  });
+
+  it("are ignored where they make no sense", () => {
+    const lists = { tools: ["{", 7, "[]", '{"name":"ok"}'], prompts: "x", resources: null, more: [] };
+    const names = { tools: [["ok", "other__ok"], 7, [1, 2]], prompts: {} };
+    for (const nonsense of [undefined, null, 7, "x", [], {}, { format: 99, lists }]) {
+      expect(catalogOf({}, ...servers).restore("a", nonsense)).toBe(false);
+    }
+    const catalog = catalogOf({}, ...servers);
+    catalog.restore("a", { format: 1, prefix: "no good", intro: { version: 1 }, lists, names });
+    expect(namesOf(catalog)).toEqual(["a__ok"]);
+  });
+});
