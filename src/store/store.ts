@@ -2,11 +2,12 @@
 // disk: one fdatasync a commit, before any promise resolves. Values are stored as JSON text: what a dump prints is
 // what lies there, and nothing beside the store itself is needed to read it.
 
-import { chmodSync, existsSync, mkdirSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Committer, type Env, envStats, fileEnd, usedBytes, type Write } from "./committer.js";
 import { type Backing, type DurableMap, decode, type OrderedLog, StoredLog, StoredMap, walk } from "./entries.js";
+import { checkHeader, prepareLockFile } from "./files.js";
 import { parseKey } from "./keys.js";
 import { MIGRATIONS, type Migration, migrate } from "./migrations.js";
 import { Space } from "./space.js";
@@ -18,8 +19,6 @@ export { StoreError, type StoreErrorCode } from "./store-error.js";
 
 /** Far above what the state of a gateway comes to, and small enough to be noticed before it fills a disk. */
 const DEFAULT_MAX_BYTES = 1024 * 1024 * 1024;
-/** LMDB wants 8,272 bytes for its table of readers. */
-const LOCK_FILE_BYTES = 16 * 1024;
 /** Entries of a dump between two turns of the event loop, so that a dump does not hold up the gateway. */
 const DUMP_TURN = 256;
 
@@ -94,7 +93,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   try {
     // Loaded only here: the engine is a native module, and many commands never open a store.
     const { open } = await import("lmdb");
-    if (!readOnly) prepareFiles(path);
+    checkHeader(path);
+    if (!readOnly) prepareLockFile(path);
     env = open<string, Uint8Array>({
       path,
       noSubdir: false,
@@ -120,23 +120,6 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     await env?.close();
     openPaths.delete(path);
     throw toStoreError(error, path);
-  }
-}
-
-/**
- * LMDB makes its lock file as a hole and writes to it through memory: on a full disk that is a SIGBUS. So we make it
- * first, with real zeros. A new data file gets its room the same way. Never touched again while LMDB has it open.
- */
-function prepareFiles(path: string): void {
-  const lock = join(path, "lock.mdb");
-  if (existsSync(lock)) return;
-  const made = `${lock}.${process.pid}`;
-  try {
-    writeFileSync(made, Buffer.alloc(LOCK_FILE_BYTES), { mode: 0o600 });
-    renameSync(made, lock);
-  } catch (error) {
-    rmSync(made, { force: true });
-    throw error;
   }
 }
 
