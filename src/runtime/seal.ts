@@ -1,0 +1,109 @@
+// Sealed values: small JSON that we hand out (session ids, cursors, task ids) and take back only if it is ours and
+// unchanged. Owns the key file and the format; what is sealed, and under which purpose, is the caller's.
+//
+//   base64url( nonce 12 | ciphertext | tag 16 )    AES-256-GCM, the purpose as associated data
+//
+// AES-GCM and not ChaCha20: opening is what happens on every request, and is faster here where the processor has AES.
+// Nonces are random: one key is good for 2^32 seals (NIST SP 800-38D), 1,000 a second for 49 days without a break;
+// sessions and cursors are far below that.
+
+import { createCipheriv, createDecipheriv, randomBytes, randomFillSync } from "node:crypto";
+import { chmodSync, closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+/** Fits a header line of any client and proxy (8 KiB), and keeps garbage from costing anything. */
+const MAX_SEALED_CHARS = 6 * 1024;
+const ALGORITHM = "aes-256-gcm";
+
+export interface Sealer {
+  /** URL- and header-safe text. Throws when the value is not JSON, or too large to be handed out (about 4.5 KiB). */
+  seal(purpose: string, value: unknown): string;
+  /** The value; undefined for anything that this key did not seal for this purpose. Never throws. */
+  unseal(purpose: string, text: string): unknown;
+}
+
+export function createSealer(key: Uint8Array): Sealer {
+  if (key.length !== KEY_BYTES) throw new Error(`A sealing key has ${KEY_BYTES} bytes, not ${key.length}.`);
+  return {
+    seal(purpose, value) {
+      const json = JSON.stringify(value) as string | undefined;
+      if (json === undefined) throw new TypeError("Only what JSON can express can be sealed.");
+      const size = Buffer.byteLength(json);
+      const out = Buffer.allocUnsafe(NONCE_BYTES + size + TAG_BYTES);
+      const nonce = randomFillSync(out.subarray(0, NONCE_BYTES));
+      const cipher = createCipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES });
+      cipher.setAAD(Buffer.from(purpose));
+      // GCM is a stream: all of the ciphertext comes from update().
+      cipher.update(json, "utf8").copy(out, NONCE_BYTES);
+      cipher.final();
+      cipher.getAuthTag().copy(out, NONCE_BYTES + size);
+      const text = out.toString("base64url");
+      if (text.length > MAX_SEALED_CHARS) throw new RangeError(`Too large to seal: ${text.length} characters.`);
+      return text;
+    },
+    unseal(purpose, text) {
+      if (text.length > MAX_SEALED_CHARS) return undefined;
+      const bytes = Buffer.from(text, "base64url");
+      // The decoder skips what it does not know; one value must have one text only.
+      if (bytes.length < NONCE_BYTES + TAG_BYTES || bytes.toString("base64url") !== text) return undefined;
+      const end = bytes.length - TAG_BYTES;
+      try {
+        const nonce = bytes.subarray(0, NONCE_BYTES);
+        const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES });
+        decipher.setAAD(Buffer.from(purpose));
+        decipher.setAuthTag(bytes.subarray(end));
+        const plain = decipher.update(bytes.subarray(NONCE_BYTES, end));
+        decipher.final();
+        return JSON.parse(plain.toString("utf8"));
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}
+
+/** A sealer with the key of a file, which is made (0600) when it is missing. Two starters get the same key. */
+export function openSealer(keyPath: string): Sealer {
+  return createSealer(readKey(keyPath) ?? makeKey(keyPath));
+}
+
+function readKey(path: string): Buffer | undefined {
+  let key: Buffer;
+  try {
+    key = readFileSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+  if (key.length !== KEY_BYTES) {
+    throw new Error(
+      `The key file ${path} has ${key.length} bytes instead of ${KEY_BYTES}. Restore it from a backup, or remove it: ` +
+        "a new one is made, and open sessions start anew.",
+    );
+  }
+  // A restore or a copy may have widened it.
+  chmodSync(path, 0o600);
+  return key;
+}
+
+function makeKey(path: string): Buffer {
+  const key = randomBytes(KEY_BYTES);
+  const made = `${path}.${process.pid}.${randomBytes(4).toString("hex")}`;
+  const fd = openSync(made, "wx", 0o600);
+  try {
+    writeSync(fd, key);
+    fsyncSync(fd);
+    // link, not rename: it fails when another starter was faster, and then the key is theirs.
+    linkSync(made, path);
+    return key;
+  } catch (error) {
+    const other = (error as NodeJS.ErrnoException).code === "EEXIST" ? readKey(path) : undefined;
+    if (other === undefined) throw error;
+    return other;
+  } finally {
+    closeSync(fd);
+    rmSync(made, { force: true });
+  }
+}
