@@ -7,7 +7,7 @@ import type { Listed, ListKind, ServerIntro } from "../upstream.js";
 import { type Intake, takeItems } from "./definition.js";
 import { mergeCapabilities, mergeInstructions } from "./introduction.js";
 import { fromSnapshot, type Known, LIST_KINDS, type NamedKind, toSnapshot } from "./known.js";
-import { isNamed, type Merged, mergeNamed, mergeUris, sameForAgents, sameTexts, visible } from "./merge.js";
+import { type Entry, isNamed, type Merged, mergeNamed, mergeUris, sameForAgents, sameTexts, visible } from "./merge.js";
 import { SEPARATOR } from "./name-shape.js";
 import { assignPrefixes, type KeptNames, type NameMode, type Override } from "./names.js";
 import { type CursorSeal, Pages } from "./pages.js";
@@ -146,6 +146,11 @@ export class Catalog {
       if (this.#isSearch(kind, view.scope)) return searchMenu(entries, view);
       return entries.filter(({ server, item }) => view.allows(server, item.own, kind)).map(({ json }) => json);
     });
+  }
+
+  /** Every tool under its exposed name, whatever the menu shows and whoever looks. */
+  tools(): readonly Entry[] {
+    return this.#mergedOf("tools", undefined).entries;
   }
 
   // ── Search ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,6 +3,9 @@ import { describe, expect, it } from "vitest";
 import { fold, MAX_NAME } from "./name-shape.js";
 import { type Assignment, assignNames, assignPrefixes, type NameSource, type Override } from "./names.js";
 
+/** Thousands of runs on a busy machine. */
+const TIMEOUT = 60_000;
+
 type Servers = Record<string, readonly string[]>;
 
 function sourcesOf(servers: Servers, overrides: Record<string, Record<string, Override>> = {}): NameSource[] {
@@ -50,7 +53,7 @@ const serversOf = (maxServers: number, maxTools: number) =>
 
 /** What every client needs of a set of names. */
 function expectUsable(names: readonly string[]): void {
-  for (const name of names) expect(name).toMatch(/^[A-Za-z0-9_]{1,48}$/);
+  expect(names.filter((name) => !/^[A-Za-z0-9_]{1,48}$/.test(name))).toEqual([]);
   expect(new Set(names.map(fold)).size).toBe(names.length);
   for (const client of ["", "mcp__toolway__", "x".repeat(15)]) {
     const ends = names.map((name) => [(client + name).slice(0, 30), (client + name).slice(-30)].join(" "));
@@ -81,56 +84,68 @@ describe("prefixed names", () => {
     }
   });
 
-  it("hold what every client needs, whatever servers call themselves and their tools", () => {
-    fc.assert(
-      fc.property(serversOf(6, 12), (sources) => {
-        const { exposed, owners } = prefixed(sources);
-        const names = sources.flatMap(({ server, own }) =>
-          own.map((tool) => {
-            const name = exposed.get(server)?.get(tool) ?? "";
-            expect(owners.get(name)).toEqual({ server, own: tool });
-            return name;
-          }),
-        );
-        expectUsable(names);
-      }),
-      { numRuns: 3000 },
-    );
-  });
+  it(
+    "hold what every client needs, whatever servers call themselves and their tools",
+    () => {
+      fc.assert(
+        fc.property(serversOf(6, 12), (sources) => {
+          const { exposed, owners } = prefixed(sources);
+          const names = sources.flatMap(({ server, own }) =>
+            own.map((tool) => {
+              const name = exposed.get(server)?.get(tool) ?? "";
+              expect(owners.get(name)).toEqual({ server, own: tool });
+              return name;
+            }),
+          );
+          expectUsable(names);
+        }),
+        { numRuns: 3000 },
+      );
+    },
+    TIMEOUT,
+  );
 
-  it("stay while the tool stays, whatever else comes and goes", () => {
-    fc.assert(
-      fc.property(serversOf(4, 8), serversOf(4, 8), fc.infiniteStream(fc.boolean()), (first, second, coin) => {
-        const before = prefixed(first);
-        const keep = () => coin.next().value === true;
-        const survivors = first.filter(keep).map((source) => ({ ...source, own: source.own.filter(keep).reverse() }));
-        const fresh = second.filter(({ server }) => !survivors.some((source) => source.server === server));
-        // New servers come first in the config, and new tools first in the lists: the worst place for old ones.
-        const mixed = survivors.map((source) => {
-          const more = (second[0]?.own ?? []).filter((tool) => !source.own.includes(tool));
-          return { ...source, own: [...more, ...source.own] };
-        });
-        const after = prefixed([...fresh, ...mixed], before);
-        for (const { server, own } of survivors) {
-          for (const tool of own)
-            expect(after.exposed.get(server)?.get(tool)).toBe(before.exposed.get(server)?.get(tool));
-        }
-        expectUsable([...after.owners.keys()]);
-      }),
-      { numRuns: 2000 },
-    );
-  });
+  it(
+    "stay while the tool stays, whatever else comes and goes",
+    () => {
+      fc.assert(
+        fc.property(serversOf(4, 8), serversOf(4, 8), fc.infiniteStream(fc.boolean()), (first, second, coin) => {
+          const before = prefixed(first);
+          const keep = () => coin.next().value === true;
+          const survivors = first.filter(keep).map((source) => ({ ...source, own: source.own.filter(keep).reverse() }));
+          const fresh = second.filter(({ server }) => !survivors.some((source) => source.server === server));
+          // New servers come first in the config, and new tools first in the lists: the worst place for old ones.
+          const mixed = survivors.map((source) => {
+            const more = (second[0]?.own ?? []).filter((tool) => !source.own.includes(tool));
+            return { ...source, own: [...more, ...source.own] };
+          });
+          const after = prefixed([...fresh, ...mixed], before);
+          for (const { server, own } of survivors) {
+            for (const tool of own)
+              expect(after.exposed.get(server)?.get(tool)).toBe(before.exposed.get(server)?.get(tool));
+          }
+          expectUsable([...after.owners.keys()]);
+        }),
+        { numRuns: 2000 },
+      );
+    },
+    TIMEOUT,
+  );
 
-  it("do not depend on the order of a server's list", () => {
-    fc.assert(
-      fc.property(listOf(15), (own) => {
-        const forth = prefixed([{ server: "s", own, overrides: new Map() }]).exposed.get("s");
-        const back = prefixed([{ server: "s", own: [...own].reverse(), overrides: new Map() }]).exposed.get("s");
-        for (const tool of own) expect(back?.get(tool)).toBe(forth?.get(tool));
-      }),
-      { numRuns: 1000 },
-    );
-  });
+  it(
+    "do not depend on the order of a server's list",
+    () => {
+      fc.assert(
+        fc.property(listOf(15), (own) => {
+          const forth = prefixed([{ server: "s", own, overrides: new Map() }]).exposed.get("s");
+          const back = prefixed([{ server: "s", own: [...own].reverse(), overrides: new Map() }]).exposed.get("s");
+          for (const tool of own) expect(back?.get(tool)).toBe(forth?.get(tool));
+        }),
+        { numRuns: 1000 },
+      );
+    },
+    TIMEOUT,
+  );
 
   it("give the plain name to the tool that is spelled so", () => {
     const { exposed } = prefixed(sourcesOf({ s: ["a-b", "a.b", "a_b"] }));
@@ -202,15 +217,19 @@ describe("plain names", () => {
   const plain = (sources: NameSource[], reserved: string[] = []) =>
     assignNames(sources, { mode: "plain", noun: "tool", reserved });
 
-  it("are the servers' own, unchanged", () => {
-    fc.assert(
-      fc.property(listOf(20), (own) => {
-        const { exposed } = plain([{ server: "s", own, overrides: new Map() }]);
-        for (const tool of own) expect(exposed.get("s")?.get(tool)).toBe(tool === "" ? undefined : tool);
-      }),
-      { numRuns: 1000 },
-    );
-  });
+  it(
+    "are the servers' own, unchanged",
+    () => {
+      fc.assert(
+        fc.property(listOf(20), (own) => {
+          const { exposed } = plain([{ server: "s", own, overrides: new Map() }]);
+          for (const tool of own) expect(exposed.get("s")?.get(tool)).toBe(tool === "" ? undefined : tool);
+        }),
+        { numRuns: 1000 },
+      );
+    },
+    TIMEOUT,
+  );
 
   it("refuse what an earlier server has, naming both and the way out", () => {
     const { exposed, owners, conflicts } = plain(sourcesOf({ a: ["search"], b: ["search", "read"] }));

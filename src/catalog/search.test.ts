@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
+import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { renderReply } from "../protocol/reply.js";
 import { Catalog } from "./catalog.js";
-import { findResult, parseFindArguments } from "./search.js";
+import { findResult, parseFindArguments, unwrapCall } from "./search.js";
 import type { View } from "./view.js";
 
 const everything: View = { scope: undefined, key: "all", allows: () => true };
@@ -104,5 +106,33 @@ describe("the search menu", () => {
     }
     expect(findResult("no")).toMatchObject({ isError: true });
     expect(findResult([])).not.toHaveProperty("isError");
+  });
+
+  it("turns call_tool into the call that it stands for, its arguments untouched", () => {
+    const call = (params: string): RequestMessage => {
+      const message = parseMessage(`{"jsonrpc":"2.0","id":"x","method":"tools/call","params":${params}}`);
+      if (message.kind !== "request") throw new Error("no request");
+      return message;
+    };
+    const wrapped = call(
+      '{"_meta":{"progressToken":1},"arguments":{"arguments":{"n":1.0,"b":"é"},"name":"mail__send"},"name":"call_tool"}',
+    );
+    expect(unwrapCall(wrapped).text).toBe(
+      '{"jsonrpc":"2.0","id":"x","method":"tools/call","params":' +
+        '{"_meta":{"progressToken":1},"arguments":{"n":1.0,"b":"é"},"name":"mail__send"}}',
+    );
+    expect(unwrapCall(call('{"name":"call_tool","arguments":{"name":"a"}}')).params).toEqual({
+      name: "a",
+      arguments: {},
+    });
+    for (const bad of [
+      '{"name":"call_tool"}',
+      '{"name":"call_tool","arguments":{"name":7}}',
+      '{"name":"call_tool","arguments":{"name":"a","arguments":[]}}',
+      '{"name":"call_tool","arguments":{"name":"a","name":"b"}}',
+      '{"name":"call_tool","arguments":{"name":"call_tool","arguments":{}}}',
+    ]) {
+      expect(() => unwrapCall(call(bad))).toThrow(Fault);
+    }
   });
 });

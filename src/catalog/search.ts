@@ -2,7 +2,9 @@
 // What may be found is decided by the view, as for lists; calling goes the way of any other call.
 
 import type MiniSearch from "minisearch";
+import { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
+import { locate, parseMessage, type RequestMessage, rewrite } from "../protocol/message.js";
 import type { Entry } from "./merge.js";
 import type { View } from "./view.js";
 
@@ -153,4 +155,26 @@ export function findResult(found: readonly FoundTool[] | string): JsonObject {
       ? "No tool fits. Try other words, or fewer."
       : found.map((tool) => JSON.stringify(tool)).join("\n");
   return { content: [{ type: "text", text }] };
+}
+
+/**
+ * The tools/call that a call of call_tool stands for, to be treated like any other. Throws a Fault `invalid` that
+ * says what is wrong.
+ */
+export function unwrapCall(message: RequestMessage): RequestMessage {
+  const args = message.params?.["arguments"];
+  const { name, arguments: inner } = isObject(args) ? args : {};
+  if (typeof name !== "string")
+    throw new Fault("invalid", `${CALL_TOOL} needs "name": a tool that ${FIND_TOOLS} gave.`);
+  if (SEARCH_NAMES.includes(name)) throw new Fault("invalid", `Call ${name} itself, without ${CALL_TOOL}.`);
+  if (inner !== undefined && !isObject(inner)) throw new Fault("invalid", '"arguments" of the tool is an object.');
+  const at = locate(message, ["params", "arguments", "arguments"]);
+  const json = at === undefined ? "{}" : message.text.slice(at.start, at.end);
+  const text = rewrite(message, [
+    { path: ["params", "name"], json: JSON.stringify(name) },
+    { path: ["params", "arguments"], json },
+  ]);
+  const call = parseMessage(text);
+  if (call.kind !== "request") throw new Fault("invalid", "Not a request.");
+  return call;
 }

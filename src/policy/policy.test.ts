@@ -97,7 +97,7 @@ describe("patterns", () => {
       }),
       { numRuns: 5000 },
     );
-  });
+  }, 60_000);
 
   it("answers hostile patterns and names at once", () => {
     const pattern = parsePattern(`s/${"*a".repeat(240)}*b`);
