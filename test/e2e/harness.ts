@@ -1,0 +1,235 @@
+// Starts a real gateway from dist/ for the e2e tests, with a config, a port and a state directory of its own, and
+// fixtures behind it. Everything started here is killed when the test file ends; logs are shown for a failed test.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, beforeAll } from "vitest";
+
+export const root = fileURLToPath(new URL("../..", import.meta.url));
+export const cli = join(root, "dist/cli/main.js");
+
+/** A gateway is there in under a second; two busy cores may take several. */
+const READY_MS = 20_000;
+/** What is not dead by then, after SIGTERM, is killed: a test must not wait out a drain. */
+const STOP_MS = 3_000;
+
+export interface ServerEntry {
+  readonly command?: string;
+  readonly args?: readonly string[];
+  readonly url?: string;
+  readonly [key: string]: unknown;
+}
+
+export interface GatewayConfig {
+  readonly mcpServers: Readonly<Record<string, ServerEntry>>;
+  readonly [key: string]: unknown;
+}
+
+/** The entry of a fixture that the gateway starts itself. */
+export function stdioFixture(name: string, args: readonly string[] = [], more: object = {}): ServerEntry {
+  return { command: process.execPath, args: [join(root, "test/fixtures/servers", `${name}.mjs`), ...args], ...more };
+}
+
+/** The entry of one of the reference servers from npm. */
+export function npmServer(name: "everything" | "filesystem" | "memory", args: readonly string[] = []): ServerEntry {
+  const file = join(root, "node_modules/@modelcontextprotocol", `server-${name}`, "dist/index.js");
+  return { command: process.execPath, args: [file, ...args] };
+}
+
+interface Started {
+  readonly what: string;
+  readonly child: ChildProcess;
+  readonly exited: Promise<void>;
+  log(): string;
+}
+
+const started = new Set<Started>();
+const directories: string[] = [];
+
+beforeAll(() => {
+  if (!existsSync(cli)) throw new Error("The e2e tests run what is in dist/: run `npm run build` first.");
+});
+
+afterEach(({ task }) => {
+  if (task.result?.state !== "fail") return;
+  for (const { what, log } of started) {
+    process.stderr.write(`--- ${what}: end of its log, for "${task.name}"\n${log().slice(-4000)}\n`);
+  }
+});
+
+afterAll(async () => {
+  await Promise.all([...started].map((one) => end(one, "SIGTERM")));
+  for (const dir of directories) await rm(dir, { recursive: true, force: true, maxRetries: 5 });
+});
+
+export async function temporaryDirectory(): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "toolway-e2e-"));
+  directories.push(dir);
+  return dir;
+}
+
+export async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
+  const address = probe.address();
+  await new Promise((resolve) => probe.close(resolve));
+  if (address === null || typeof address === "string") throw new Error("No port.");
+  return address.port;
+}
+
+function launch(what: string, command: string, args: readonly string[], env: Record<string, string> = {}): Started {
+  const child = spawn(command, args, { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, ...env } });
+  const output: string[] = [];
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8");
+    stream.on("data", (chunk: string) => output.push(chunk));
+  }
+  child.stdin.on("error", () => {});
+  const exited = new Promise<void>((resolve) => {
+    child.on("error", (error) => {
+      output.push(String(error));
+      resolve();
+    });
+    child.on("exit", (code, signal) => {
+      output.push(`[ended: ${signal ?? code}]\n`);
+      resolve();
+    });
+  });
+  const one: Started = { what, child, exited, log: () => output.join("") };
+  started.add(one);
+  return one;
+}
+
+async function end(one: Started, signal: NodeJS.Signals): Promise<void> {
+  one.child.kill(signal);
+  one.child.stdin?.end();
+  const timer = setTimeout(() => one.child.kill("SIGKILL"), STOP_MS);
+  await one.exited;
+  clearTimeout(timer);
+  started.delete(one);
+}
+
+/** A fixture that runs by itself and is reached over HTTP. */
+export async function startHttpFixture(
+  name: string,
+  args: readonly string[] = [],
+  samePort?: number,
+): Promise<{ entry: ServerEntry; url: string; port: number; kill(): Promise<void> }> {
+  const port = samePort ?? (await freePort());
+  const file = join(root, "test/fixtures/servers", `${name}.mjs`);
+  const one = launch(`fixture ${name}`, process.execPath, [file, "--http", String(port), "--with-parent", ...args]);
+  await until(`fixture ${name}`, () => one.log().includes("http://"));
+  const url = `http://127.0.0.1:${port}/mcp`;
+  return { entry: { type: "http", url }, url, port, kill: () => end(one, "SIGKILL") };
+}
+
+export interface Gateway {
+  readonly url: string;
+  readonly origin: string;
+  readonly port: number;
+  readonly pid: number;
+  readonly configPath: string;
+  readonly stateDir: string;
+  readonly exited: Promise<void>;
+  log(): string;
+  writeConfig(config: GatewayConfig | string): Promise<void>;
+  signal(signal: NodeJS.Signals): void;
+  /** Ends it, SIGTERM unless told otherwise, and waits until it is gone. */
+  stop(signal?: NodeJS.Signals): Promise<void>;
+  /** Starts it again: same port, same state, same config. */
+  again(): Promise<Gateway>;
+}
+
+export interface GatewayOptions {
+  readonly port?: number;
+  readonly stateDir?: string;
+  readonly configPath?: string;
+  readonly env?: Record<string, string>;
+  readonly args?: readonly string[];
+}
+
+/** With plain names and without tokens: what the tests are about is neither. `names` in the config overrides it. */
+export async function startGateway(config: GatewayConfig, options: GatewayOptions = {}): Promise<Gateway> {
+  const port = options.port ?? (await freePort());
+  const stateDir = options.stateDir ?? join(await temporaryDirectory(), "state");
+  const configPath = options.configPath ?? join(await temporaryDirectory(), "toolway.json");
+  const writeConfig = async (next: GatewayConfig | string) => {
+    const text = typeof next === "string" ? next : JSON.stringify({ names: "plain", ...next }, null, 2);
+    await writeFile(configPath, text);
+  };
+  await writeConfig(config);
+  const listen = `127.0.0.1:${port}`;
+  const args = [
+    cli,
+    "serve",
+    configPath,
+    "--listen",
+    listen,
+    "--state",
+    stateDir,
+    "--no-auth",
+    ...(options.args ?? []),
+  ];
+  const one = launch("gateway", process.execPath, args, options.env);
+  const origin = `http://${listen}`;
+  await until("the gateway's /readyz", async () => {
+    if (one.child.exitCode !== null) throw new Gone(`The gateway ended:\n${one.log()}`);
+    return (await fetch(`${origin}/readyz`)).status === 200;
+  });
+  return {
+    url: `${origin}/mcp`,
+    origin,
+    port,
+    pid: one.child.pid ?? 0,
+    configPath,
+    stateDir,
+    exited: one.exited,
+    log: one.log,
+    writeConfig,
+    signal: (signal) => void one.child.kill(signal),
+    stop: (signal = "SIGTERM") => end(one, signal),
+    again: () => startGateway(config, { ...options, port, stateDir, configPath }),
+  };
+}
+
+class Gone extends Error {}
+
+/** Waits for something that comes about by itself; throws with `what` when it does not. */
+export async function until<T>(
+  what: string,
+  attempt: () => Promise<T> | T,
+  timeoutMs = READY_MS,
+): Promise<Exclude<T, false | undefined | null>> {
+  const deadline = Date.now() + timeoutMs;
+  let last: unknown;
+  while (Date.now() < deadline) {
+    try {
+      const found = await attempt();
+      if (found !== false && found !== undefined && found !== null)
+        return found as Exclude<T, false | undefined | null>;
+    } catch (error) {
+      if (error instanceof Gone) throw error;
+      last = error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`Waited ${timeoutMs} ms in vain for ${what}.`, { cause: last });
+}
+
+export function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

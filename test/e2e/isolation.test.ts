@@ -1,0 +1,49 @@
+// `isolation: "shared"` and `"session"`: who shares a server's connection with whom.
+
+import { expect, it } from "vitest";
+import { callJson, connectV1, connectV2, waitForTools } from "./clients.js";
+import { isAlive, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
+
+interface Count {
+  readonly count: number;
+  readonly connection: string;
+  readonly pid: number;
+}
+
+it("shared: all sessions talk over one connection", async () => {
+  const gateway = await startGateway({ mcpServers: { stateful: stdioFixture("stateful") } });
+  const [a, b] = [await connectV1(gateway.url), await connectV2(gateway.url)];
+  await waitForTools(a, "count");
+  const first = await callJson<Count>(a, "count");
+  const second = await callJson<Count>(b, "count");
+  expect(second.connection).toBe(first.connection);
+  expect(second.count).toBe(first.count + 1);
+});
+
+it("session: each session has a process of its own, which ends with the session", async () => {
+  const entry = stdioFixture("stateful", [], { isolation: "session" });
+  const gateway = await startGateway({ mcpServers: { stateful: entry } });
+  const [a, b] = [await connectV1(gateway.url), await connectV1(gateway.url)];
+  await waitForTools(a, "count");
+  const first = await callJson<Count>(a, "count");
+  const second = await callJson<Count>(b, "count");
+  expect(second.pid).not.toBe(first.pid);
+  expect([first.count, second.count]).toEqual([1, 1]);
+  expect(await callJson(a, "count")).toMatchObject({ count: 2, connection: first.connection });
+  expect(await callJson(b, "count")).toMatchObject({ count: 2, connection: second.connection });
+  const transport = a.transport as unknown as { terminateSession(): Promise<void> };
+  await transport.terminateSession();
+  await until("the end of its process", () => !isAlive(first.pid));
+  expect(await callJson(b, "count")).toMatchObject({ count: 3, connection: second.connection });
+});
+
+it("session over HTTP: each has a session of its own with the server", async () => {
+  const fixture = await startHttpFixture("stateful");
+  const gateway = await startGateway({ mcpServers: { stateful: { ...fixture.entry, isolation: "session" } } });
+  const [a, b] = [await connectV1(gateway.url), await connectV2(gateway.url)];
+  await waitForTools(a, "count");
+  const first = await callJson<Count>(a, "count");
+  const second = await callJson<Count>(b, "count");
+  expect(second.connection).not.toBe(first.connection);
+  expect([first.count, second.count]).toEqual([1, 1]);
+});

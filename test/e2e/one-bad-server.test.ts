@@ -1,0 +1,79 @@
+// Servers that hang, die or talk nonsense beside healthy ones: the healthy ones must not notice.
+
+import { beforeAll, describe, expect, it } from "vitest";
+import { callJson, callText, connectV1, toolNames, waitForTools } from "./clients.js";
+import { type Gateway, isAlive, startGateway, stdioFixture } from "./harness.js";
+
+/** Far below the connect timeout of the bad ones, far above what two busy cores need. */
+const SOON_MS = 5_000;
+
+let gateway: Gateway;
+
+beforeAll(async () => {
+  gateway = await startGateway({
+    mcpServers: {
+      deaf: stdioFixture("hang", ["--at", "initialize"]),
+      listless: stdioFixture("hang", ["--at", "list"]),
+      stuck: stdioFixture("hang", ["--at", "call"], { callTimeoutMs: 1_500 }),
+      broken: stdioFixture("crash", ["--at", "start"]),
+      missing: { command: "/no/such/program", args: [] },
+      refused: { url: "http://127.0.0.1:9/mcp" },
+      noisy: stdioFixture("crash", ["--noise"]),
+      good: stdioFixture("stateful"),
+    },
+  });
+});
+
+describe("a hung server beside healthy ones [one-bad-server]", () => {
+  it("does not delay the endpoint, the lists or the calls of others", async () => {
+    const before = Date.now();
+    const client = await connectV1(gateway.url);
+    await waitForTools(client, "count", "quick", "pid");
+    const listed = Date.now();
+    await toolNames(client);
+    expect(Date.now() - listed).toBeLessThan(SOON_MS);
+    expect(await callJson(client, "count")).toMatchObject({ count: expect.any(Number) });
+    expect(Date.now() - before).toBeLessThan(2 * SOON_MS);
+  });
+
+  it("keeps 50 stuck calls from slowing others, on the same server too", async () => {
+    const client = await connectV1(gateway.url);
+    await waitForTools(client, "count", "quick");
+    const stuck = Array.from({ length: 50 }, () =>
+      client.callTool({ name: "hang", arguments: {} }).then(
+        () => "answered",
+        (error: { code: number }) => error.code,
+      ),
+    );
+    const before = Date.now();
+    for (let i = 0; i < 20; i++) await callJson(client, "count");
+    expect(await callText(client, "quick")).toBe("quick");
+    expect(Date.now() - before).toBeLessThan(1_400);
+    // Each stuck call ends by its own deadline; the server goes on.
+    expect(new Set(await Promise.all(stuck))).toEqual(new Set([-31004]));
+    expect(await callText(client, "quick")).toBe("quick");
+  });
+
+  it("skips noise on a server's stdout", async () => {
+    const client = await connectV1(gateway.url);
+    await waitForTools(client, "pid");
+    const { pid } = await callJson<{ pid: number }>(client, "pid");
+    expect(isAlive(pid)).toBe(true);
+  });
+
+  it("says what is wrong in the log, once it is known", () => {
+    expect(gateway.log()).toContain("MISSING_KEY");
+  });
+});
+
+it("a call to a server that cannot be started fails soon, and says why [one-bad-server]", async () => {
+  const scoped = await startGateway({
+    mcpServers: { broken: stdioFixture("crash", ["--at", "start"]), good: stdioFixture("stateful") },
+  });
+  const client = await connectV1(scoped.url);
+  await waitForTools(client, "count");
+  const before = Date.now();
+  // No list of it was ever seen: the menu has no such tool, and says so without waiting.
+  await expect(client.callTool({ name: "pid", arguments: {} })).rejects.toMatchObject({ code: expect.any(Number) });
+  expect(Date.now() - before).toBeLessThan(SOON_MS);
+});
