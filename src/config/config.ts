@@ -86,8 +86,8 @@ export const DEFAULT_CONNECT_TIMEOUT_MS = 30_000;
 export const DEFAULT_CALL_TIMEOUT_MS = 300_000;
 
 export const DEFAULT_SESSIONS: SessionLimits = {
-  // A working day with pauses: an agent left open over lunch finds its session again.
-  idleMs: 4 * 60 * 60 * 1000,
+  // Most clients never say goodbye; an agent left open over night finds its session again.
+  idleMs: 24 * 60 * 60 * 1000,
   // A few kB each: tens of MB at most, whoever floods us with initialize.
   max: 10_000,
 };

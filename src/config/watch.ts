@@ -1,7 +1,7 @@
 // Notices edits of a file: in place, by rename over it, and by a swapped link on the way to it. It only says that
 // something changed; reading is the caller's.
 
-import { type FSWatcher, watch } from "node:fs";
+import { type BigIntStats, type FSWatcher, realpathSync, statSync, watch } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 
@@ -36,7 +36,8 @@ export function watchConfig(
   const file = resolve(path);
   const folders = new Map<string, FSWatcher>();
   let closed = false;
-  let known: string | undefined;
+  // Taken before this function returns, so that no later edit is missed.
+  let known = lookNow(file);
   let debounce: NodeJS.Timeout | undefined;
   let checking = false;
   let again = false;
@@ -81,7 +82,7 @@ export function watchConfig(
       const { print, real } = await look(file);
       if (closed) break;
       watchFolders(new Set([dirname(file), dirname(real)]));
-      if (known !== undefined && print !== known) {
+      if (print !== known) {
         known = print;
         try {
           await onChange();
@@ -89,7 +90,6 @@ export function watchConfig(
           onError?.(error);
         }
       }
-      known = print;
     } while (again && !closed);
     checking = false;
   };
@@ -111,13 +111,29 @@ export function watchConfig(
   return { close, [Symbol.dispose]: close };
 }
 
-/** What tells one state of the file from another, without reading it. */
 async function look(file: string): Promise<{ print: string; real: string }> {
   try {
     const real = await realpath(file);
-    const { ino, dev, size, mtimeNs, ctimeNs } = await stat(real, { bigint: true });
-    return { print: [real, dev, ino, size, mtimeNs, ctimeNs].join(":"), real };
+    return { print: printOf(real, await stat(real, { bigint: true })), real };
   } catch (error) {
-    return { print: `no file: ${(error as NodeJS.ErrnoException).code}`, real: file };
+    return { print: printOfNone(error), real: file };
   }
+}
+
+function lookNow(file: string): string {
+  try {
+    const real = realpathSync(file);
+    return printOf(real, statSync(real, { bigint: true }));
+  } catch (error) {
+    return printOfNone(error);
+  }
+}
+
+/** What tells one state of the file from another, without reading it. */
+function printOf(real: string, { dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return [real, dev, ino, size, mtimeNs, ctimeNs].join(":");
+}
+
+function printOfNone(error: unknown): string {
+  return `no file: ${(error as NodeJS.ErrnoException).code}`;
 }
