@@ -1,13 +1,13 @@
 // What `serve` says at the start: where it is, who may come in, and how to connect. The token itself appears at the
 // first start only.
 
+import { packageVersion } from "../runtime/version.js";
 import { flagOf } from "./command.js";
 import type { GatewaySource, StartedGateway } from "./gateway-port.js";
 import { type Io, shortPath } from "./io.js";
 import { isLoopback } from "./loopback.js";
 import { pasteLines, TOKEN_VARIABLE } from "./paste-lines.js";
 import { oneLine, styleOf, table } from "./print.js";
-import { packageVersion } from "./version.js";
 
 interface Circumstances {
   readonly noAuth: boolean;

@@ -84,16 +84,18 @@ function steps(nodes: readonly Node[], set: (path: string) => string): string {
 }
 
 function bash(nodes: readonly Node[]): string {
+  // No mapfile: macOS comes with bash 3.2.
+  const files = (kind: "-f" | "-d"): string =>
+    `compopt -o filenames 2>/dev/null; local IFS=$'\\n'; COMPREPLY=($(compgen ${kind} -- "$cur"))`;
   const offer = (completes: Completes | undefined): string => {
-    if (completes === "file") return `compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur")`;
-    if (completes === "folder")
-      return `compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$cur")`;
     if (completes === undefined) return "COMPREPLY=()";
+    if (completes === "file") return files("-f");
+    if (completes === "folder") return files("-d");
     const words =
       typeof completes === "string"
         ? `$("\${COMP_WORDS[0]}" __complete ${completes} -- "\${COMP_WORDS[@]:1}" 2>/dev/null)`
         : completes.join(" ");
-    return `mapfile -t COMPREPLY < <(compgen -W "${words}" -- "$cur")`;
+    return `COMPREPLY=($(compgen -W "${words}" -- "$cur"))`;
   };
   const values = nodes.flatMap((node) =>
     node.options

@@ -2,11 +2,11 @@
 // of it into an exit code and a message. The only file that knows commander; it never ends the process.
 
 import { CommanderError, Option, Command as Parser } from "commander";
+import { packageVersion } from "../runtime/version.js";
 import { argTerm, type Command, flagOf, type OptionSpec } from "./command.js";
 import { commands, groups } from "./commands/index.js";
 import { Exit, type ExitCode, UserError } from "./errors.js";
 import { type Io, note, Stopped } from "./io.js";
-import { packageVersion } from "./version.js";
 
 export async function runCli(argv: readonly string[], io: Io): Promise<ExitCode> {
   let code: ExitCode = Exit.ok;
@@ -27,15 +27,18 @@ function buildParser(io: Io, onCommand: (command: Command, input: Record<string,
     .version(packageVersion(), "-V, --version", "Prints the version.")
     .addHelpText("after", ROOT_HELP);
   const parents = new Map<string, Parser>();
-  for (const [name, summary] of Object.entries(groups)) {
-    parents.set(name, prepare(root.command(name), io).summary(summary).description(summary));
-  }
-  for (const command of commands) {
-    const words = command.metadata.name.split(" ");
-    const parent = words.length === 1 ? root : parents.get(words[0] ?? "");
-    if (parent === undefined) throw new Error(`The command ${command.metadata.name} belongs to no group.`);
-    addCommand(parent, command, io, onCommand);
-  }
+  // A group stands in the help where its first verb does.
+  const parentOf = (name: string): Parser => {
+    const [group, verb] = name.split(" ");
+    if (group === undefined || verb === undefined) return root;
+    const known = parents.get(group);
+    if (known !== undefined) return known;
+    const summary = groups[group] ?? "";
+    const made = prepare(root.command(group), io).summary(summary).description(summary);
+    parents.set(group, made);
+    return made;
+  };
+  for (const command of commands) addCommand(parentOf(command.metadata.name), command, io, onCommand);
   return root;
 }
 

@@ -7,7 +7,7 @@ import { banner, bannerJson } from "../banner.js";
 import { defineCommand } from "../command.js";
 import { Exit, UserError, usageError } from "../errors.js";
 import { gatewayPort, type StartedGateway, type StartOptions } from "../gateway-port.js";
-import { type Io, note, print, printJson } from "../io.js";
+import { type Io, note, print } from "../io.js";
 import { isLoopback } from "../loopback.js";
 import { sourceFor } from "../source.js";
 
@@ -60,7 +60,7 @@ export const serve = defineCommand({
     } catch (error) {
       throw startError(error, options);
     }
-    if (input.json) printJson(io, bannerJson(started));
+    if (input.json) print(io, JSON.stringify(bannerJson(started)));
     else print(io, banner(started, { noAuth: input.noAuth, source, named: input.config !== undefined }, io));
     return untilStopped(started, io);
   },

@@ -1,0 +1,42 @@
+import { describe, expect, it } from "vitest";
+import { count, duration, oneLine, printable, styleOf, table } from "./print.js";
+
+describe("tables", () => {
+  it("line up, whatever the colours and letters", () => {
+    const style = styleOf({ env: {}, isTTY: true });
+    const lines = table([
+      ["A", "B"],
+      [style.green("größer"), "x"],
+    ]).split("\n");
+    expect(lines[0]).toBe("A       B");
+    expect(lines[1]).toBe("\u001b[32mgrößer\u001b[0m  x");
+  });
+});
+
+describe("colours", () => {
+  const painted = (env: Record<string, string>, isTTY: boolean): boolean => styleOf({ env, isTTY }).red("x") !== "x";
+
+  it("appear on a terminal only, and not with NO_COLOR", () => {
+    expect(painted({}, true)).toBe(true);
+    expect(painted({ NO_COLOR: "" }, true)).toBe(true);
+    expect(painted({}, false)).toBe(false);
+    expect(painted({ NO_COLOR: "1" }, true)).toBe(false);
+    expect(painted({ TERM: "dumb" }, true)).toBe(false);
+  });
+});
+
+describe("text of servers", () => {
+  it("cannot steer the terminal", () => {
+    expect(printable("a\u001b[2Jb\u0007\tc\nd\u009b31m")).toBe("a[2Jb\tc\nd31m");
+  });
+
+  it("is cut to one line", () => {
+    expect(oneLine("a  b\nc", 10)).toBe("a b c");
+    expect(oneLine("abcdef", 4)).toBe("abc…");
+  });
+});
+
+it("counts and durations read as people write them", () => {
+  expect([count(1, "tool"), count(2, "tool"), count(0, "tool")]).toEqual(["1 tool", "2 tools", "0 tools"]);
+  expect([duration(12.4), duration(2400), duration(180_000)]).toEqual(["12 ms", "2.4 s", "3 min"]);
+});

@@ -1,0 +1,24 @@
+import { describe, expect, it } from "vitest";
+import { findTool, suggestions, type ToolEntry, unknownTool } from "./tool-list.js";
+
+const tool = (server: string, ownName: string): ToolEntry => ({ name: `${server}__${ownName}`, server, ownName });
+const tools = [tool("demo", "add"), tool("demo", "echo"), tool("git", "commit"), tool("hg", "commit")];
+
+describe("a typed name", () => {
+  it("finds its tool by the menu's name, the own name where unique, and server/tool", () => {
+    expect(findTool("demo__add", tools)?.name).toBe("demo__add");
+    expect(findTool("add", tools)?.name).toBe("demo__add");
+    expect(findTool("hg/commit", tools)?.name).toBe("hg__commit");
+    expect(findTool("commit", tools)).toBeUndefined();
+  });
+
+  it("that is wrong leads to the near ones", () => {
+    expect(suggestions("commit", tools)).toEqual(["git__commit", "hg__commit"]);
+    expect(suggestions("demo__ech", tools)).toEqual(["demo__echo"]);
+    expect(suggestions("demo_ehco", tools)).toEqual(["demo__echo"]);
+    expect(suggestions("zzzzzz", tools)).toEqual([]);
+    expect(unknownTool("ad", tools).hint).toBe("Did you mean demo__add?");
+    expect(unknownTool("zzzzzz", tools).hint).toContain("toolway tools");
+    expect(unknownTool("x", []).hint).toContain("doctor");
+  });
+});

@@ -1,8 +1,0 @@
-// The version of the package, read from its package.json: written down in one place only.
-
-import { readFileSync } from "node:fs";
-
-export function packageVersion(): string {
-  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(text) as { version: string }).version;
-}
