@@ -1,0 +1,143 @@
+// What a request must bring before its body is read: a Host and an Origin that are ours, the right media types.
+// Pure: says what it thinks of header values; who is calling is not its concern.
+
+const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "::1"]);
+
+/** Verdicts are remembered by header value: clients repeat themselves. Bounded, as the values are theirs. */
+const MAX_REMEMBERED = 64;
+
+interface HostPort {
+  /** Lower case, without brackets and without a trailing dot. */
+  readonly name: string;
+  readonly port: string;
+}
+
+function splitHost(value: string): HostPort | undefined {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]/@\s?#]+))(?::(\d{1,5}))?$/.exec(value);
+  if (match === null) return undefined;
+  const name = (match[1] ?? match[2] ?? "").toLowerCase().replace(/\.$/, "");
+  return name === "" ? undefined : { name, port: match[3] ?? "" };
+}
+
+function isLoopback(name: string): boolean {
+  return LOOPBACK_NAMES.has(name) || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(name) || name.endsWith(".localhost");
+}
+
+export interface Bound {
+  /** The address or name that listen() was given. */
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Decides by the names in Host and Origin, so that a page whose name was made to point here gets nothing. */
+export class HostCheck {
+  readonly #hosts: ReadonlySet<string>;
+  readonly #origins: ReadonlySet<string>;
+  #bound: Bound = { host: "127.0.0.1", port: 0 };
+  readonly #goodHosts = new Set<string>();
+
+  /** `hosts`: names, with a port or for any port; `origins`: as browsers write them. */
+  constructor(hosts: readonly string[], origins: readonly string[]) {
+    this.#hosts = new Set(hosts.map((host) => host.toLowerCase()));
+    this.#origins = new Set(origins.map((origin) => origin.toLowerCase().replace(/\/$/, "")));
+  }
+
+  bind(bound: Bound): void {
+    this.#bound = bound;
+    this.#goodHosts.clear();
+  }
+
+  /** Undefined when all is well, else why not. `localAddress` is where the connection arrived. */
+  refusal(host: string | undefined, origin: string | undefined, localAddress: string | undefined): string | undefined {
+    if (host === undefined || !this.#goodHosts.has(host)) {
+      if (!this.#hostAllowed(host, localAddress)) {
+        return `Host ${JSON.stringify(host?.slice(0, 128) ?? "")} is not a name of this endpoint. Use a loopback address, or add the name to the allowed hosts.`;
+      }
+    }
+    if (origin === undefined || this.#originAllowed(origin, localAddress)) return undefined;
+    return `Origin ${JSON.stringify(origin.slice(0, 128))} may not call this endpoint. Add it to the allowed origins if it should.`;
+  }
+
+  #hostAllowed(host: string | undefined, localAddress: string | undefined): boolean {
+    const at = host === undefined ? undefined : splitHost(host);
+    if (host === undefined || at === undefined) return false;
+    const known = this.#nameAllowed(at);
+    if (known && this.#goodHosts.size < MAX_REMEMBERED) this.#goodHosts.add(host);
+    // Nobody can make a browser believe that an address is another one: only names are rebound.
+    return known || at.name === plainAddress(localAddress);
+  }
+
+  #nameAllowed(at: HostPort): boolean {
+    if (this.#hosts.has(at.name) || this.#hosts.has(at.port === "" ? at.name : `${at.name}:${at.port}`)) return true;
+    const ours = at.port === String(this.#bound.port);
+    const boundName = this.#bound.host.toLowerCase();
+    if (isLoopback(at.name)) return ours || isLoopback(boundName);
+    return ours && at.name === boundName;
+  }
+
+  #originAllowed(origin: string, localAddress: string | undefined): boolean {
+    const lower = origin.toLowerCase();
+    if (this.#origins.has(lower)) return true;
+    const match = /^https?:\/\/([^/]+)$/.exec(lower);
+    const at = match?.[1] === undefined ? undefined : splitHost(match[1]);
+    if (at === undefined) return false;
+    const scheme = lower.startsWith("https:") ? "443" : "80";
+    const full = at.port === "" ? { name: at.name, port: scheme } : at;
+    return (
+      this.#nameAllowed(full) || (full.name === plainAddress(localAddress) && full.port === String(this.#bound.port))
+    );
+  }
+}
+
+/** IPv4 addresses arrive as ::ffff:… on a socket that serves both families. */
+function plainAddress(address: string | undefined): string | undefined {
+  return address?.startsWith("::ffff:") ? address.slice(7) : address;
+}
+
+export interface Accepts {
+  readonly json: boolean;
+  readonly events: boolean;
+}
+
+const BOTH: Accepts = { json: true, events: true };
+const acceptSeen = new Map<string, Accepts>();
+
+/** What the client can read. Absent means anything. */
+export function accepts(header: string | undefined): Accepts {
+  if (header === undefined || header === "") return BOTH;
+  const seen = acceptSeen.get(header);
+  if (seen !== undefined) return seen;
+  let json = false;
+  let events = false;
+  for (const part of header.toLowerCase().split(",")) {
+    const [type, ...parameters] = part.split(";").map((piece) => piece.trim());
+    if (parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))) continue;
+    if (type === "*/*" || type === "application/*" || type === "application/json") json = true;
+    if (type === "*/*" || type === "text/*" || type === "text/event-stream") events = true;
+  }
+  const verdict = json && events ? BOTH : { json, events };
+  if (acceptSeen.size < MAX_REMEMBERED) acceptSeen.set(header, verdict);
+  return verdict;
+}
+
+export function isJsonType(header: string | undefined): boolean {
+  if (header === "application/json") return true;
+  if (header === undefined) return false;
+  const end = header.indexOf(";");
+  return (end < 0 ? header : header.slice(0, end)).trim().toLowerCase() === "application/json";
+}
+
+/** The token of `Authorization: Bearer …`. */
+export function bearer(header: string | undefined): string | undefined {
+  if (header === undefined || header.length < 8) return undefined;
+  if (header.slice(0, 7).toLowerCase() !== "bearer ") return undefined;
+  const token = header.slice(7).trim();
+  return token === "" ? undefined : token;
+}
+
+const TOKEN_PARAMETER = /(?:^|&)(?:access_token|token|api_?key|key|bearer|authorization)=/i;
+
+/** URLs end up in logs and histories: a token there is refused even if it is right. */
+export function hasTokenInQuery(query: string): boolean {
+  return TOKEN_PARAMETER.test(query);
+}

@@ -1,0 +1,69 @@
+// How an HTTP endpoint ends: what is in flight is waited for, streams get their end, connections go last.
+
+import type { Server } from "node:http";
+import { Server as NetServer } from "node:net";
+import type { Clock } from "../runtime/clock.js";
+import type { Flight, PostAnswer } from "./post-answer.js";
+
+export class Flights implements Flight {
+  readonly posts = new Set<PostAnswer>();
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  now(): number {
+    return this.#clock.now();
+  }
+
+  keepAlive(nowMs: number, quietMs: number): void {
+    for (const post of this.posts) post.keepAlive(nowMs, quietMs);
+  }
+}
+
+/** A client that is about to send its next request on a kept connection gets so long to do it, and to hear "close". */
+const LINGER_MS = 250;
+/** How often the drain looks: its precision. */
+const LOOK_MS = 20;
+/** Answers that were given at the end of the drain have so long to leave. */
+const FLUSH_MS = 1000;
+
+export interface Draining {
+  readonly server: Server;
+  readonly drainMs: number;
+  inFlight(): number;
+  /** Answers what is left with an error, and ends all streams. */
+  endAll(): void;
+}
+
+/** Requests on connections that are already there are still served meanwhile, each with "Connection: close". */
+export async function drain({ server, drainMs, inFlight, endAll }: Draining): Promise<void> {
+  const started = performance.now();
+  // http's own close() would cut kept connections at once, under a request that is on its way.
+  NetServer.prototype.close.call(server);
+  const linger = Math.min(LINGER_MS, drainMs);
+  for (;;) {
+    const elapsed = performance.now() - started;
+    if (elapsed >= drainMs || (inFlight() === 0 && elapsed >= linger)) break;
+    await pause();
+  }
+  endAll();
+  // Large replies may still be on their way to slow readers.
+  const deadline = Math.max(started + drainMs, performance.now() + FLUSH_MS);
+  while (performance.now() < deadline) {
+    server.closeIdleConnections();
+    if ((await connections(server)) === 0) break;
+    await pause();
+  }
+  server.closeAllConnections();
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+}
+
+function connections(server: Server): Promise<number> {
+  return new Promise((resolve) => server.getConnections((_error, count) => resolve(count ?? 0)));
+}
