@@ -20,7 +20,7 @@ export interface ServerConfig extends ServerSpec {
   readonly prompts: Readonly<Record<string, PromptOverride>>;
 }
 
-/** Patterns of the form `server/tool`, `*` stands for any run of characters. Deny wins over allow. */
+/** Patterns of the form `server/tool` or `server`; `*` is any run of characters. Deny wins over allow. */
 export interface RoleRules {
   /** None: everything that `deny` leaves. */
   readonly allow: readonly string[] | undefined;
@@ -103,7 +103,7 @@ export const DEFAULT_LIMITS: Limits = {
   headerMs: 10_000,
   // Ten thousand idle streams, and room for the requests beside them.
   connections: 12_000,
-  // What may wait for one reader that does not keep up, before its connection is closed.
+  // Eight times the largest results that tools were seen to send.
   outputBytes: 64 * 1024 * 1024,
 };
 

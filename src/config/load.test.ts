@@ -149,7 +149,7 @@ describe("warnings", () => {
 
   it("tell of a role's pattern that matches no server, and of a config without servers", () => {
     const mcpServers = { gh: { command: "x" }, "@s/x": { command: "x" } };
-    const roles = { r: { allow: ["gh/*", "*/read", "@s/x/y"], deny: ["git/push"] } };
+    const roles = { r: { allow: ["gh", "gh/*", "*", "*/read", "@s/x/y"], deny: ["git/push"] } };
     expect(parse({ mcpServers, roles }).warnings).toHaveLength(1);
     expect(parse({}).warnings[0]).toContain('expected "mcpServers"');
   });

@@ -115,8 +115,8 @@ const TABLE: readonly [what: string, text: string, printed: string][] = [
   ],
   [
     "a role's pattern without a tool",
-    '{ "mcpServers": {}, "roles": { "r": { "allow": ["gh"] } } }',
-    'mcp.json:1:49: roles.r.allow[0]: expected a pattern of the form "server/tool" (for instance "gh/*")',
+    '{ "mcpServers": {}, "roles": { "r": { "allow": ["gh/"] } } }',
+    'mcp.json:1:49: roles.r.allow[0]: expected a pattern of the form "server/tool" or "server" (for instance "github/*")',
   ],
 ];
 

@@ -10,6 +10,9 @@ import { absolutePath } from "./paths.js";
 import { type Settings, serverSchema, settingsShape, TOP_KEYS } from "./schema.js";
 import { checkEntryKeys, resolveServer, type Surroundings, text } from "./servers.js";
 
+/** A server's name and a tool's fit in twice. */
+const MAX_PATTERN = 512;
+
 /** Undefined where the report has mistakes. */
 export function resolve(value: unknown, file: string | undefined, around: Surroundings): Config | undefined {
   const { dir, report, variables } = around;
@@ -146,9 +149,9 @@ function resolveRoles(
     for (const [list, patterns] of Object.entries({ allow: allow ?? [], deny })) {
       patterns.forEach((pattern, index) => {
         const path = ["roles", role, list, index];
-        if (!/^(?:\*+|.+\/.+)$/.test(pattern)) {
-          report.mistake(path, 'expected a pattern of the form "server/tool"', {
-            hint: `for instance "${pattern.replaceAll("/", "") || "github"}/*"`,
+        if (pattern.length > MAX_PATTERN || !/^[^/]+(?:\/.+)?$/s.test(pattern)) {
+          report.mistake(path, 'expected a pattern of the form "server/tool" or "server"', {
+            hint: 'for instance "github/*"',
           });
         } else if (!mentions(pattern, serverNames)) {
           report.warning(path, `no server of this config matches ${JSON.stringify(pattern)}`);
@@ -160,10 +163,8 @@ function resolveRoles(
 }
 
 function mentions(pattern: string, serverNames: readonly string[]): boolean {
-  const server = pattern.slice(0, pattern.lastIndexOf("/"));
-  return (
-    /[*?[\]{}()!]/.test(server) || pattern.startsWith("*") || serverNames.some((name) => pattern.startsWith(`${name}/`))
-  );
+  const [server = ""] = pattern.split("/");
+  return server.includes("*") || serverNames.some((name) => name === server || pattern.startsWith(`${name}/`));
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

@@ -89,7 +89,7 @@ export const serverSchema = z
   .meta({ id: "server" });
 
 const roleSchema = z.strictObject({
-  allow: strings.optional().describe("What the role may use, as `server/tool`, `*` for any. Default: everything."),
+  allow: strings.optional().describe("What the role may use, as `server/tool` or `server`. Default: everything."),
   deny: strings.default([]).describe("What it may not use, in the same form. Deny wins over allow."),
 });
 
@@ -111,7 +111,7 @@ const limitsSchema = z.strictObject({
   connections: count.default(DEFAULT_LIMITS.connections).describe("Connections open at the same time."),
   outputBytes: count
     .default(DEFAULT_LIMITS.outputBytes)
-    .describe("Bytes that may wait for one slow reader before its connection is closed."),
+    .describe("Largest reply that is held in memory as a whole, in bytes."),
 });
 
 const servers = z.record(z.string(), serverSchema);
