@@ -193,7 +193,7 @@ function plainNames(sources: readonly NameSource[], { noun, reserved }: NamingOp
         if (twin !== undefined && fold(name) !== "") {
           book.conflicts.push(
             `The ${noun}s ${quote(twin)} and ${quote(name)} differ in case or punctuation only: ` +
-              `some clients drop one of them. Rename one under "tools" in the config, or use prefixed names.`,
+              `some clients drop one of them. Rename one under "${noun}s" in the config, or use prefixed names.`,
           );
         }
         folded.set(fold(name), name);
@@ -208,7 +208,7 @@ function plainNames(sources: readonly NameSource[], { noun, reserved }: NamingOp
             ? `its ${noun} ${quote(owner.own)} has that name`
             : `server ${quote(owner.server)}, earlier in the config, has a ${noun} of that name`;
       book.conflicts.push(
-        `${what} is left out: ${why}. Rename one of them under "tools" in the config, or use prefixed names.`,
+        `${what} is left out: ${why}. Rename one of them under "${noun}s" in the config, or use prefixed names.`,
       );
     }
   }
