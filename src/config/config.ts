@@ -82,7 +82,7 @@ export const DEFAULT_LISTEN = "127.0.0.1:7420";
 /** `npx` and `uvx` download on the first start; slower than half a minute is a server that does not come up. */
 export const DEFAULT_CONNECT_TIMEOUT_MS = 30_000;
 
-/** Tools that build or crawl take minutes; clients give up after about as long. Progress extends it. */
+/** Tools that build or crawl take minutes. Progress extends it. */
 export const DEFAULT_CALL_TIMEOUT_MS = 300_000;
 
 export const DEFAULT_SESSIONS: SessionLimits = {
@@ -97,17 +97,17 @@ export const DEFAULT_LIMITS: Limits = {
   bodyBytes: 16 * 1024 * 1024,
   // Batches exist in 2025-03-26 only, and its clients send a handful.
   batch: 100,
-  // JSON.parse of hostile nesting costs stack; real arguments stay below 20.
+  // JSON.parse of hostile nesting costs stack; real arguments are far shallower.
   depth: 128,
   // Headers arrive in one packet; ten seconds forgive a bad network, and starve a slow-header attack.
   headerMs: 10_000,
   // Ten thousand idle streams, and room for the requests beside them.
   connections: 12_000,
-  // Eight times the largest results that tools were seen to send.
+  // Room for a large file in base64; each reply in flight may hold this much memory.
   outputBytes: 64 * 1024 * 1024,
 };
 
-/** Most clients do not page for fewer; a page of this size stays around a megabyte. */
+/** With 2 kB an entry, a page is a megabyte. */
 export const DEFAULT_PAGE_SIZE = 500;
 
 /** Longest server name: it is part of URLs, tool names and log lines. */
