@@ -43,10 +43,10 @@ describe("seal", () => {
         flipped[bit >> 3] = (flipped[bit >> 3] ?? 0) ^ (1 << (bit & 7));
         expect(sealer.unseal("p", flipped.toString("latin1"))).toBeUndefined();
       }
+      for (let at = 0; at < text.length; at++) {
+        expect(sealer.unseal("p", text.slice(0, at) + text.slice(at + 1))).toBeUndefined();
+      }
       for (let at = 0; at <= text.length; at++) {
-        expect(sealer.unseal("p", text.slice(0, at) + text.slice(at + 1))).toBe(
-          at === text.length ? sealer.unseal("p", text) : undefined,
-        );
         for (const extra of ["A", "=", "\n", " ", "+"]) {
           expect(sealer.unseal("p", text.slice(0, at) + extra + text.slice(at))).toBeUndefined();
         }

@@ -181,7 +181,7 @@ async function lockBySocket(dir: string): Promise<StateLock> {
         rmSync(join(dir, `lock.${mine}`), { force: true });
         continue;
       }
-      for (const { name, number } of numbered(dir)) if (number < mine) rmSync(join(dir, name), { force: true });
+      await sweep(dir, places.path, mine, own);
       writePid(dir);
       const release = () => new Promise<void>((done) => server.close(() => done()));
       return { dir, release, [Symbol.asyncDispose]: release };
@@ -221,8 +221,19 @@ function tryLink(from: string, to: string): boolean {
     linkSync(from, to);
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    const { code } = error as NodeJS.ErrnoException;
+    // ENOENT: a winner took our own name, in the moment before we listened, for that of a dead starter.
+    if (code === "EEXIST" || code === "ENOENT") return false;
     throw error;
+  }
+}
+
+/** Removes what earlier holders, and starters that died on the way, left behind. */
+async function sweep(dir: string, path: (name: string) => string, mine: number, own: string): Promise<void> {
+  for (const { name, number } of numbered(dir)) if (number < mine) rmSync(join(dir, name), { force: true });
+  for (const name of readdirSync(dir)) {
+    if (!/^lock-[0-9a-f]{12}$/.test(name) || name === own) continue;
+    if (!(await lives(path(name)))) rmSync(join(dir, name), { force: true });
   }
 }
 
