@@ -14,9 +14,9 @@ const cited = new Set(
   files.flatMap((file) => {
     const text = readFileSync(new URL(file, root), "utf8");
     // In the name of a test: it("…", it(`…`, it.each(…)("…", describe("…".
-    return [...text.matchAll(/(?:it|test|describe)[^\n]*?["'`][^\n]*?\[([a-z]+(?:-[a-z]+)+)\][^\n]*?["'`]/g)].map(
-      (match) => match[1] as string,
-    );
+    return [
+      ...text.matchAll(/(?:it|test|describe)[^\n]*?["'`][^\n]*?\[([a-z]+(?:-[a-z]+)*)\](?: \[[a-z-]+\])*["'`]/g),
+    ].map((match) => match[1] as string);
   }),
 );
 

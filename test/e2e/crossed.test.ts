@@ -43,7 +43,7 @@ it("progress of one client is seen by that client alone [crossed-never]", async 
   const wires = await Promise.all(Array.from({ length: 20 }, () => openHttpWire(gateway.url)));
   await Promise.all(
     wires.map(async (wire, client) => {
-      const params = `{"name":"sleep","arguments":{"ms":60,"everyMs":20,"label":"c${client}."},"_meta":{"progressToken":1}}`;
+      const params = `{"name":"sleep","arguments":{"ms":80,"everyMs":20,"label":"c${client}."},"_meta":{"progressToken":1}}`;
       const answer = await wire.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`);
       const progress = answer.messages.slice(0, -1).map((text) => JSON.parse(text) as Progress);
       expect(progress).toHaveLength(3);

@@ -35,7 +35,10 @@ describe.each(["stdio", "http"])("of a server over %s", (kind) => {
     expect((await client.readResource({ uri: "fixture://colour/red" })).contents).toEqual([
       { uri: "fixture://colour/red", text: "red" },
     ]);
-    await expect(client.readResource({ uri: "fixture://nowhere" })).rejects.toMatchObject({ code: -32002 });
+    await expect(client.readResource({ uri: "fixture://nowhere" })).rejects.toMatchObject({
+      code: -32602,
+      data: { uri: "fixture://nowhere" },
+    });
   });
 
   it("updates reach those who subscribed, until the last has unsubscribed", async () => {
