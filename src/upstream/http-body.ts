@@ -14,6 +14,7 @@ const HELD_BYTES = 128 * 1024;
 export class LargeBody extends Readable {
   readonly #exchange: Exchange;
   #left: number;
+  #last: Buffer | undefined;
 
   /** `seen` bytes have come already, and are not part of this stream. */
   constructor(exchange: Exchange, seen: number) {
@@ -26,6 +27,7 @@ export class LargeBody extends Readable {
 
   feed(chunk: Buffer): void {
     this.#left -= chunk.length;
+    this.#last = chunk;
     if (this.#left < 0) {
       this.destroy(new Fault("limit", `The reply is larger than ${MAX_REPLY_BYTES} bytes.`));
     } else if (!this.push(chunk)) {
@@ -33,8 +35,10 @@ export class LargeBody extends Readable {
     }
   }
 
-  finish(): void {
-    this.push(null);
+  /** The body has ended; one that was cut off by the end of the connection is not passed for whole. */
+  finish(cut: () => Fault): void {
+    if (this.#last !== undefined && !endsAsJson(this.#last)) this.destroy(cut());
+    else this.push(null);
   }
 
   override _read(): void {
@@ -46,3 +50,17 @@ export class LargeBody extends Readable {
     callback(error);
   }
 }
+
+/**
+ * Whether a JSON message can end so. A body without a length ends with its connection, however that ended: its
+ * last byte is the only witness.
+ */
+export function endsAsJson(bytes: Buffer): boolean {
+  let i = bytes.length - 1;
+  while (i >= 0 && SPACES.has(bytes[i] as number)) i--;
+  return i < 0 || bytes[i] === CLOSE_BRACE || bytes[i] === CLOSE_BRACKET;
+}
+
+const SPACES = new Set([0x20, 0x09, 0x0a, 0x0d]);
+const CLOSE_BRACE = 0x7d;
+const CLOSE_BRACKET = 0x5d;

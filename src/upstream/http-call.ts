@@ -4,7 +4,7 @@
 import { Fault } from "../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../protocol/event-stream.js";
 import { backoffCeiling } from "../runtime/backoff.js";
-import { LARGE_REPLY_BYTES, LargeBody } from "./http-body.js";
+import { endsAsJson, LARGE_REPLY_BYTES, LargeBody } from "./http-body.js";
 import { judge, networkFault, parseRpc, type Refusal } from "./http-faults.js";
 import { type Destination, isResumable } from "./http-headers.js";
 import type { Exchange, ExchangeHandler, ResponseHeaders, Wire } from "./http-wire.js";
@@ -170,7 +170,7 @@ export class Call implements ExchangeHandler {
         this.#streamEnded(undefined);
         break;
       case "large":
-        this.#large?.finish();
+        this.#large?.finish(() => this.#cutOff());
         this.#finish();
         break;
       case "json":
@@ -203,6 +203,10 @@ export class Call implements ExchangeHandler {
   #replied(): void {
     const bytes = this.#body.take();
     const { ticket } = this;
+    if (ticket !== undefined && !endsAsJson(bytes)) {
+      this.#fail(this.#cutOff(), true);
+      return;
+    }
     if (ticket !== undefined) {
       // First it is finished, then it is told: settle() must find nothing left to abort.
       this.#finish();
@@ -326,6 +330,11 @@ export class Call implements ExchangeHandler {
   }
 
   // ---- ends
+
+  #cutOff(): Fault {
+    const message = `${this.#host.destination.shown} answered with a body that breaks off. Whether the call took effect is unknown.`;
+    return new Fault("outcome-unknown", message);
+  }
 
   #late(): void {
     this.#exchange?.abort();

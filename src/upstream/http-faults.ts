@@ -124,8 +124,8 @@ export function networkFault(error: Error, written: boolean, url: string): { fau
     const message = `${url} cannot be reached: ${connectHint(code, error)}`;
     return { fault: new Fault("unavailable", message, { cause: error }), sent: false };
   }
-  if (code.startsWith("HPE_") || code === "UND_ERR_HEADERS_OVERFLOW") {
-    const message = `${url} answered with something that is not HTTP (${code}).`;
+  if (error.name === "HTTPParserError" || code === "UND_ERR_HEADERS_OVERFLOW") {
+    const message = `${url} answered with something that is not HTTP (${code || "it cannot be parsed"}).`;
     return { fault: new Fault("protocol", message, { cause: error }), sent: true };
   }
   const message = `The connection to ${url} broke before the answer was complete (${code || error.message}). Whether the call took effect is unknown.`;
@@ -146,7 +146,7 @@ function connectHint(code: string, error: Error): string {
   return code === "" ? error.message : code;
 }
 
-export function codeOf(error: Error): string {
+function codeOf(error: Error): string {
   const { code } = error as { code?: unknown };
   return typeof code === "string" ? code : "";
 }

@@ -64,6 +64,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** The path that a redirect of this origin names, once it has been seen. */
   #redirect: { status: number; path: string } | undefined;
   readonly #redirected: boolean;
+  #answered: boolean = false;
   /** The exchange that follows the redirect; from then on it is the one to steer. */
   #next: Exchange | undefined;
 
@@ -115,6 +116,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: ResponseHeaders): void {
     if (this.#handler === undefined || status < 200) return;
+    this.#answered = true;
     const location = headers["location"];
     if (status < 300 || status > 399 || typeof location !== "string") {
       this.#handler.onHead(status, headers);
@@ -150,7 +152,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
     const handler = this.#handler;
     this.#handler = undefined;
-    handler?.onError(error, this.#controller !== undefined);
+    // A body that stops in the middle is for the parser an error of grammar; what was HTTP so far was cut.
+    const cut = this.#answered && error.name === "HTTPParserError";
+    handler?.onError(cut ? new Error("the body broke off", { cause: error }) : error, this.#controller !== undefined);
   }
 }
 
