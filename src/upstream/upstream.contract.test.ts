@@ -1,0 +1,282 @@
+// What the pipeline relies on of every Upstream, whatever carries it: the same tests over stdio and over HTTP, with
+// real servers in processes of their own.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { Caller } from "../caller.js";
+import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
+import { parseMessage, type RequestMessage, type ResponseMessage } from "../protocol/message.js";
+import { type Reply, replyText } from "../protocol/reply.js";
+import type { ServerSpec, Target, UpstreamCall } from "../upstream.js";
+import { EVERY_CAPABILITY } from "./handshake.js";
+import { linkMaker } from "./links.js";
+import { Reaper } from "./reaper.js";
+import { hashStateDir } from "./reaper-marker.js";
+import { Supervised } from "./supervised.js";
+
+const fixture = (name: string) => fileURLToPath(new URL(`../../test/fixtures/servers/${name}.mjs`, import.meta.url));
+
+class TestCaller implements Caller {
+  readonly principal = { id: "tester", role: "default" };
+  readonly sessionKey: string;
+  readonly version = "2025-11-25";
+  readonly capabilities: JsonObject = { sampling: {}, elicitation: {}, roots: {} };
+  readonly clientInfo: JsonObject = { name: "test" };
+  readonly heard: JsonObject[] = [];
+  readonly asked: RequestMessage[] = [];
+  answer: JsonObject = {};
+
+  constructor(sessionKey: string) {
+    this.sessionKey = sessionKey;
+  }
+
+  notify(text: string): void {
+    this.heard.push(JSON.parse(text) as JsonObject);
+  }
+
+  async ask(request: RequestMessage): Promise<ResponseMessage> {
+    this.asked.push(request);
+    return parseMessage(JSON.stringify({ jsonrpc: "2.0", id: "agent", result: this.answer })) as ResponseMessage;
+  }
+}
+
+class TestCall implements UpstreamCall {
+  readonly caller: Caller;
+  readonly method = "tools/call";
+  readonly subject: string;
+  readonly progressToken: RpcId | undefined;
+  readonly #args: JsonObject;
+  reply: (reply: Reply) => void = () => {};
+  readonly answered: Promise<JsonObject>;
+
+  constructor(caller: Caller, tool: string, args: JsonObject = {}, progressToken?: RpcId) {
+    this.caller = caller;
+    this.subject = tool;
+    this.#args = args;
+    this.progressToken = progressToken;
+    this.answered = new Promise((resolve) => {
+      this.reply = (reply) => void replyText(reply, '"mine"').then((text) => resolve(JSON.parse(text) as JsonObject));
+    });
+  }
+
+  render(id: number): string {
+    const _meta = this.progressToken === undefined ? undefined : { progressToken: id };
+    const params = { name: this.subject, arguments: this.#args, _meta };
+    return JSON.stringify({ jsonrpc: "2.0", id, method: this.method, params });
+  }
+}
+
+const cleanUp: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const act of cleanUp.splice(0).reverse()) await act();
+});
+
+async function startHttp(name: string, port = 0): Promise<{ url: string; child: ChildProcess }> {
+  const child = spawn(process.execPath, [fixture(name), "--http", String(port), "--with-parent"], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  cleanUp.push(async () => {
+    child.kill("SIGKILL");
+    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+  });
+  const [url] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
+  return { url, child };
+}
+
+/** `again` brings a server back that has died: an HTTP server is not ours to start. */
+interface Kind {
+  readonly name: string;
+  target(fixtureName: string): Promise<{ target: Target; again(): Promise<void> }>;
+}
+
+const KINDS: readonly Kind[] = [
+  {
+    name: "stdio",
+    async target(name) {
+      const target: Target = {
+        kind: "stdio",
+        command: process.execPath,
+        args: [fixture(name)],
+        env: {},
+        cwd: undefined,
+      };
+      return { target, again: async () => {} };
+    },
+  },
+  {
+    name: "http",
+    async target(name) {
+      const { url } = await startHttp(name);
+      const again = async () => void (await startHttp(name, Number(new URL(url).port)));
+      return { target: { kind: "http", url, headers: {} }, again };
+    },
+  },
+];
+
+async function start(kind: Kind, name: string, options: Partial<ServerSpec> = {}) {
+  const { target, again } = await kind.target(name);
+  const reaper = new Reaper({ stateHash: hashStateDir(`contract ${process.pid}`), env: process.env });
+  const spec: ServerSpec = {
+    name,
+    target,
+    isolation: "shared",
+    connectTimeoutMs: 15_000,
+    callTimeoutMs: 15_000,
+    ...options,
+  };
+  const notifications: { method: string; caller: Caller | undefined }[] = [];
+  const upstream = new Supervised(
+    spec,
+    undefined,
+    { clientInfo: { name: "test", version: "1" }, capabilities: EVERY_CAPABILITY },
+    { now: () => performance.now(), random: Math.random, makeLink: linkMaker({ reaper, env: process.env }) },
+    {
+      onReady: () => {},
+      onNotification: ({ method }, caller) => notifications.push({ method, caller }),
+      onState: () => {},
+    },
+  );
+  const ticker = setInterval(() => upstream.tick(performance.now()), 50);
+  cleanUp.push(async () => {
+    clearInterval(ticker);
+    await upstream.stop();
+    await reaper.close();
+  });
+  return { upstream, notifications, again };
+}
+
+const call = (upstream: Supervised, caller: Caller, tool: string, args?: JsonObject, token?: RpcId) => {
+  const one = new TestCall(caller, tool, args, token);
+  upstream.send(one);
+  return one;
+};
+
+const textOf = (answer: JsonObject) =>
+  ((answer["result"] as JsonObject)["content"] as { text: string }[])[0]?.text as string;
+
+describe.each(KINDS)("an upstream over $name", (kind) => {
+  it("starts with the first call, and answers it under the asker's id", async () => {
+    const { upstream } = await start(kind, "slow");
+    expect(upstream.state).toBe("idle");
+    const answer = await call(upstream, new TestCaller("a"), "sleep", { ms: 1, label: "x" }).answered;
+    expect(answer["id"]).toBe("mine");
+    expect(JSON.parse(textOf(answer))).toEqual({ slept: 1, label: "x" });
+    expect(upstream.state).toBe("ready");
+  });
+
+  it("answers many calls at once, each with its own [crossed-never]", async () => {
+    const { upstream } = await start(kind, "slow");
+    const caller = new TestCaller("a");
+    const calls = Array.from({ length: 60 }, (_, i) =>
+      call(upstream, caller, "sleep", { ms: (i * 7) % 40, label: `c${i}` }),
+    );
+    const answers = await Promise.all(calls.map(({ answered }) => answered));
+    expect(answers.map((answer) => JSON.parse(textOf(answer)).label)).toEqual(calls.map((_, i) => `c${i}`));
+    expect(upstream.inFlight).toBe(0);
+  });
+
+  it("gives progress to the caller under the caller's token, and lets it extend the deadline", async () => {
+    const { upstream } = await start(kind, "slow", { callTimeoutMs: 700 });
+    const caller = new TestCaller("a");
+    await call(upstream, caller, "started").answered;
+    const answer = await call(upstream, caller, "sleep", { ms: 1_600, everyMs: 200 }, "my token").answered;
+    expect(answer).toHaveProperty("result");
+    expect(caller.heard.length).toBeGreaterThan(3);
+    for (const { method, params } of caller.heard) {
+      expect(method).toBe("notifications/progress");
+      expect(params).toHaveProperty("progressToken", "my token");
+    }
+  });
+
+  it("fails a call that takes too long, and that call alone", async () => {
+    const { upstream } = await start(kind, "slow", { callTimeoutMs: 400 });
+    const caller = new TestCaller("a");
+    const late = call(upstream, caller, "sleep", { ms: 20_000, label: "late" });
+    const good = call(upstream, caller, "sleep", { ms: 5, label: "good" });
+    expect(await good.answered).toHaveProperty("result");
+    expect(await late.answered).toMatchObject({ error: { code: -31004, message: expect.stringContaining("400 ms") } });
+    expect(upstream.state).toBe("ready");
+    await vi.waitFor(async () => {
+      const cancelled = JSON.parse(textOf(await call(upstream, caller, "cancelled").answered)) as { label: string }[];
+      expect(cancelled.map(({ label }) => label)).toEqual(["late"]);
+    });
+  });
+
+  it("tells the server when a call is taken back", async () => {
+    const { upstream } = await start(kind, "slow");
+    const caller = new TestCaller("a");
+    await call(upstream, caller, "started").answered;
+    const gone = call(upstream, caller, "sleep", { ms: 20_000, label: "gone" });
+    await vi.waitFor(async () => expect(textOf(await call(upstream, caller, "started").answered)).toContain("gone"));
+    upstream.cancel(gone, "changed my mind");
+    expect(await gone.answered).toMatchObject({ error: { code: -31008 } });
+    await vi.waitFor(async () => {
+      expect(textOf(await call(upstream, caller, "cancelled").answered)).toContain("gone");
+    });
+  });
+
+  it("says that the outcome is unknown when the server dies in a call, and the next call works [unknown-is-said]", async () => {
+    const { upstream, again } = await start(kind, "crash");
+    const caller = new TestCaller("a");
+    const before = JSON.parse(textOf(await call(upstream, caller, "pid").answered)) as { pid: number };
+    const answer = await call(upstream, caller, "crash").answered;
+    expect(answer).toMatchObject({ error: { code: -31003, message: expect.stringMatching(/unknown/i) } });
+    await again();
+    const after = JSON.parse(textOf(await call(upstream, caller, "pid").answered)) as { pid: number };
+    expect(after.pid).not.toBe(before.pid);
+  });
+
+  it("carries a server's question to the caller whose call caused it, and the answer back", async () => {
+    const { upstream } = await start(kind, "asker");
+    const caller = new TestCaller("a");
+    caller.answer = { roots: [{ uri: "file:///tmp", name: "tmp" }] };
+    const answer = await call(upstream, caller, "roots").answered;
+    expect(caller.asked.map(({ method }) => method)).toEqual(["roots/list"]);
+    expect(textOf(answer)).toContain("file:///tmp");
+  });
+
+  it("passes on a server's own error as it is", async () => {
+    const { upstream } = await start(kind, "slow");
+    const odd = new TestCall(new TestCaller("a"), "x");
+    odd.render = (id) => JSON.stringify({ jsonrpc: "2.0", id, method: "no/such/method", params: {} });
+    upstream.send(odd);
+    expect(await odd.answered).toMatchObject({ id: "mine", error: { code: -32601 } });
+  });
+
+  it("stops: what waits is answered, and nothing starts again", async () => {
+    const { upstream } = await start(kind, "slow");
+    const caller = new TestCaller("a");
+    await call(upstream, caller, "started").answered;
+    const open = call(upstream, caller, "sleep", { ms: 20_000 });
+    await upstream.stop();
+    expect(await open.answered).toHaveProperty("error");
+    expect(await call(upstream, caller, "started").answered).toMatchObject({ error: { code: -31001 } });
+  });
+});
+
+describe("a server that cannot be started", () => {
+  it("is an error that says why and when it is tried again", async () => {
+    const kind: Kind = {
+      name: "stdio",
+      target: async () => ({
+        target: {
+          kind: "stdio",
+          command: process.execPath,
+          args: [fixture("crash"), "--at", "start"],
+          env: {},
+          cwd: undefined,
+        },
+        again: async () => {},
+      }),
+    };
+    const { upstream } = await start(kind, "broken");
+    const answer = await call(upstream, new TestCaller("a"), "pid").answered;
+    expect(answer).toMatchObject({
+      error: { code: -31001, message: expect.stringContaining("MISSING_KEY is not set") },
+    });
+    expect((answer["error"] as { message: string }).message).toContain("tried again");
+  });
+});
