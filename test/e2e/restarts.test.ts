@@ -35,7 +35,7 @@ describe("a server that dies", () => {
     expect((await callJson<Pid>(client, "pid")).pid).not.toBe(pid);
   });
 
-  it("in the middle of a call: the outcome is said to be unknown, and the call is not repeated", async () => {
+  it("in the middle of a call: the outcome is said to be unknown, and the call is not repeated [unknown-is-said]", async () => {
     const gateway = await startGateway({ mcpServers: { crash: stdioFixture("crash") } });
     const client = await connectV1(gateway.url);
     await waitForTools(client, "crash");
