@@ -116,6 +116,9 @@ function optionValue(key: string, option: OptionSpec, values: Record<string, unk
   return option.repeat === true ? (value ?? []) : value;
 }
 
+/** Errors of the gateway whose message is made for people. */
+const EXPECTED: ReadonlySet<string> = new Set(["Fault", "CallError", "ControlError", "StateDirError", "StoreError"]);
+
 /** One message for each kind of end; a stack only for faults of ours, and only when asked for. */
 function explain(error: unknown, io: Io): ExitCode {
   if (error instanceof CommanderError) {
@@ -137,7 +140,7 @@ function explain(error: unknown, io: Io): ExitCode {
     note(io, error instanceof Error ? error.message : "");
     return Exit.usage;
   }
-  if (name === "Fault") {
+  if (EXPECTED.has(name)) {
     note(io, `toolway: ${error instanceof Error ? error.message : ""}`);
     if (debug) note(io, stackOf(error));
     return Exit.failure;

@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import { DEFAULT_LISTEN, type ListenAddress, parseListen } from "../../config/config.js";
 import { banner, bannerJson } from "../banner.js";
 import { defineCommand } from "../command.js";
-import { Exit, UserError, usageError } from "../errors.js";
+import { Exit, usageError } from "../errors.js";
 import { gatewayPort, type StartedGateway, type StartOptions } from "../gateway-port.js";
 import { type Io, note, print } from "../io.js";
 import { isLoopback } from "../loopback.js";
@@ -54,12 +54,7 @@ export const serve = defineCommand({
     };
     if (input.noAuth) await refuseOpenDoor(options);
     const port = await gatewayPort();
-    let started: StartedGateway;
-    try {
-      started = await port.start(options);
-    } catch (error) {
-      throw startError(error, options);
-    }
+    const started = await port.start(options);
     if (input.json) print(io, JSON.stringify(bannerJson(started)));
     else print(io, banner(started, { noAuth: input.noAuth, source, named: input.config !== undefined }, io));
     return untilStopped(started, io);
@@ -114,26 +109,5 @@ async function refuseOpenDoor(options: StartOptions): Promise<void> {
       `--no-auth is refused on ${listen.host}: anybody who reaches it could use the tools.`,
       "Listen on 127.0.0.1, or leave --no-auth out.",
     );
-  }
-}
-
-function startError(error: unknown, options: StartOptions): unknown {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  const where = options.listen === undefined ? "the address" : `${options.listen.host}:${options.listen.port}`;
-  switch (code) {
-    case "EADDRINUSE":
-      return new UserError(`Something listens on ${where} already.`, {
-        hint: "If it is Toolway, `toolway status` shows it. Else take another port: --listen 127.0.0.1:0",
-        cause: error,
-      });
-    case "EADDRNOTAVAIL":
-      return new UserError(`This machine has no such address: ${where}.`, { exitCode: Exit.usage, cause: error });
-    case "EACCES":
-      return new UserError(`Not allowed to listen on ${where}.`, {
-        hint: "Ports below 1024 need a privilege; take a higher one.",
-        cause: error,
-      });
-    default:
-      return error;
   }
 }
