@@ -3,7 +3,7 @@
 import { Audience, isLogLevel } from "./audience.js";
 import type { Caller, Principal } from "./caller.js";
 import type { Catalog, Resolved, ResolvedTool } from "./catalog/catalog.js";
-import { findResult, parseFindArguments } from "./catalog/search.js";
+import { findResult, parseFindArguments, unwrapCall } from "./catalog/search.js";
 import type { View } from "./catalog/view.js";
 import { Forward, type Renamed } from "./forward.js";
 import { MenuCall } from "./menu-call.js";
@@ -286,10 +286,8 @@ export class Pipeline implements Service, UpstreamEvents {
 
   /** call_tool{name, arguments} becomes the call that it stands for; policy sees that one. */
   #callFound(call: AgentCall): void {
-    this.#named(new MenuCall(call), "tool", ["params", "name"], (own) => {
-      const found = this.#catalog.resolveTool(own, call.scope);
-      return found.kind === "menu" ? { kind: "unknown", server: undefined } : found;
-    });
+    const inner = new MenuCall(call, unwrapCall(call.message));
+    this.#named(inner, "tool", ["params", "name"], (name) => this.#catalog.resolveTool(name, call.scope));
   }
 
   // ── Inside ───────────────────────────────────────────────────────────────────────────────────────────────────

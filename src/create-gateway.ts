@@ -1,0 +1,67 @@
+// `createGateway`: from what a program or the CLI has to a running gateway, with its config watched.
+
+import type { Config, Names } from "./config/config.js";
+import type { ConfigInput } from "./config/load.js";
+import { Gateway } from "./gateway.js";
+import { memoryState, openState } from "./gateway-state.js";
+import { type Log, SILENT } from "./observe/log.js";
+import { sweepOrphans } from "./upstream/reaper.js";
+import { hashStateDir } from "./upstream/reaper-marker.js";
+
+/** The path of a config file, or what would be in one. */
+export type GatewayInput = string | ConfigInput;
+
+export interface GatewayOptions {
+  /** Where tokens, sessions' key and last-known lists are kept. None: in memory, and gone with the gateway. */
+  readonly stateDir?: string;
+  /** Asks for no token; on a loopback address only. */
+  readonly noAuth?: boolean;
+  /** Goes before the config's own. */
+  readonly names?: Names;
+  /** Paths of PEM files; go before the config's own. */
+  readonly tls?: { readonly cert: string; readonly key: string };
+  /** Apply edits of the config file while the gateway runs. Default: true for a file. */
+  readonly watch?: boolean;
+  /** Start the servers at once. Default: true. */
+  readonly startServers?: boolean;
+  /** Where variables of the config are looked up, and what children see of it. Default: process.env. */
+  readonly env?: NodeJS.ProcessEnv;
+  readonly home?: string;
+  /** Default: silent. */
+  readonly log?: Log;
+}
+
+/** Starts the servers of a config. Rejects with a ConfigError, or with what is wrong with the state directory. */
+export async function createGateway(input: GatewayInput, options: GatewayOptions = {}): Promise<Gateway> {
+  const { env = process.env, log = SILENT, stateDir } = options;
+  const read = await configReader(input, options);
+  const config = read();
+  const state = stateDir === undefined ? memoryState(env) : await openState(stateDir, env);
+  // What an earlier gateway of this directory left behind, if it was killed together with its reaper.
+  if (stateDir !== undefined) await sweepOrphans(hashStateDir(stateDir), undefined);
+  const gateway = new Gateway({
+    config,
+    state,
+    log,
+    env,
+    noAuth: options.noAuth ?? false,
+    startServers: options.startServers ?? true,
+    reload: read,
+  });
+  if (typeof input === "string" && options.watch !== false) {
+    const { watchConfig } = await import("./config/watch.js");
+    const watcher = watchConfig(input, () => void gateway.reload().catch(() => {}));
+    gateway.onClose(() => watcher.close());
+  }
+  return gateway;
+}
+
+async function configReader(input: GatewayInput, options: GatewayOptions): Promise<() => Config> {
+  const { loadConfig, resolveConfig } = await import("./config/load.js");
+  const { env = process.env, home, names, tls } = options;
+  const around = { env, ...(home === undefined ? {} : { home }) };
+  return () => {
+    const config = typeof input === "string" ? loadConfig(input, around) : resolveConfig(input, around);
+    return { ...config, names: names ?? config.names, tls: tls ?? config.tls };
+  };
+}

@@ -1,0 +1,277 @@
+// Wires the stages into one gateway, and applies changes of the config to it while it runs.
+
+import { Catalog } from "./catalog/catalog.js";
+import type { Config, ListenAddress } from "./config/config.js";
+import type { GatewayStatus } from "./control/status.js";
+import type { HttpEndpoint } from "./endpoint/http-server.js";
+import type { GatewayState } from "./gateway-state.js";
+import { callLocally, LocalCaller } from "./local-call.js";
+import type { Log } from "./observe/log.js";
+import { OPERATOR, Pipeline } from "./pipeline.js";
+import { compilePolicy } from "./policy/policy.js";
+import type { JsonObject } from "./protocol/jsonrpc.js";
+import { systemClock } from "./runtime/clock.js";
+import { packageVersion } from "./runtime/version.js";
+import { Host } from "./upstream/host.js";
+import { linkMaker } from "./upstream/links.js";
+import { Reaper } from "./upstream/reaper.js";
+import { hashStateDir } from "./upstream/reaper-marker.js";
+
+/** A burst of list changes is one write. */
+const SAVE_AFTER_MS = 200;
+
+/** How long calls in flight may take once the gateway is asked to stop. */
+export const DRAIN_MS = 30_000;
+
+export interface GatewayParts {
+  readonly config: Config;
+  readonly state: GatewayState;
+  readonly log: Log;
+  readonly env: NodeJS.ProcessEnv;
+  /** Everybody is let in. For loopback only; checked at listen(). */
+  readonly noAuth: boolean;
+  /** False: for verbs that need tokens or state only. */
+  readonly startServers: boolean;
+  /** Reads the config again. Throws what is wrong with it. */
+  readonly reload: () => Config;
+}
+
+export interface ToolListing {
+  readonly name: string;
+  readonly server: string;
+  readonly ownName: string;
+  readonly description: string | undefined;
+  readonly inputSchema: unknown;
+}
+
+export class Gateway {
+  readonly #state: GatewayState;
+  readonly #log: Log;
+  readonly #noAuth: boolean;
+  readonly #startServers: boolean;
+  readonly #readConfig: () => Config;
+  readonly #onClose: (() => void)[] = [];
+  readonly #catalog: Catalog;
+  readonly #reaper: Reaper;
+  readonly #operator = new LocalCaller(OPERATOR);
+  readonly #startedAt = new Date(systemClock.wall()).toISOString();
+  readonly #unsaved = new Set<string>();
+  #saveTimer: NodeJS.Timeout | undefined;
+  #config: Config;
+  #configError: string | undefined;
+  #endpoint: { readonly http: HttpEndpoint; readonly url: string } | undefined;
+  #closing: Promise<void> | undefined;
+  readonly pipeline: Pipeline;
+  readonly host: Host;
+
+  constructor(parts: GatewayParts) {
+    const { config, state, log, env } = parts;
+    this.#config = config;
+    this.#state = state;
+    this.#log = log;
+    this.#noAuth = parts.noAuth;
+    this.#startServers = parts.startServers;
+    this.#readConfig = parts.reload;
+    const version = packageVersion();
+    this.#catalog = new Catalog({
+      names: config.names,
+      menu: config.menu,
+      pageSize: config.pageSize,
+      seal: (value) => state.sealer.seal("cursor", value),
+      unseal: (text) => {
+        const value = state.sealer.unseal("cursor", text);
+        return typeof value === "string" ? value : undefined;
+      },
+    });
+    this.pipeline = new Pipeline({
+      catalog: this.#catalog,
+      policy: this.#policyOf(config),
+      version,
+      onKnown: (server) => this.#saveSoon(server),
+      log: (level, text, error) => log[level](text, error === undefined ? undefined : { error }),
+    });
+    this.#reaper = new Reaper({
+      stateHash: hashStateDir(state.dir ?? `memory ${process.pid} ${this.#startedAt}`),
+      env,
+      onProblem: (text) => log.warn(text),
+    });
+    this.host = new Host({
+      context: {
+        now: systemClock.now,
+        random: Math.random,
+        makeLink: linkMaker({ reaper: this.#reaper, env }),
+      },
+      events: this.pipeline,
+      clientInfo: { name: "toolway", version },
+      log: (level, text) => log[level](text),
+    });
+    this.pipeline.attach(this.host);
+    this.pipeline.sessionOpened(this.#operator, undefined);
+    this.#catalog.setServers(config.servers);
+    for (const { name } of config.servers) this.#catalog.restore(name, state.known.get(name));
+    // A revoked token closes what it holds open, at once.
+    state.tokens.onRevoked((id) => this.#endpoint?.http.closePrincipal(id));
+    if (parts.startServers) this.host.apply(config.servers);
+  }
+
+  get config(): Config {
+    return this.#config;
+  }
+
+  get state(): GatewayState {
+    return this.#state;
+  }
+
+  /** Opens the endpoint for agents. Resolves with its address once it accepts connections. */
+  async listen(address: Partial<ListenAddress> = {}): Promise<{ url: string }> {
+    if (this.#endpoint !== undefined) throw new Error(`The gateway already listens at ${this.#endpoint.url}.`);
+    const { openEndpoint } = await import("./gateway-endpoint.js");
+    const wanted = { ...this.#config.listen, ...address };
+    const endpoint = await openEndpoint({
+      config: this.#config,
+      address: wanted,
+      service: this.pipeline,
+      state: this.#state,
+      noAuth: this.#noAuth,
+      log: this.#log,
+    });
+    this.#endpoint = endpoint;
+    return { url: endpoint.url };
+  }
+
+  /** Calls a tool by the name that agents see. Rejects with a CallError where there is no result. */
+  call(tool: string, args: JsonObject = {}, options: { signal?: AbortSignal } = {}): Promise<JsonObject> {
+    return callLocally(this.pipeline, this.#operator, "tools/call", { name: tool, arguments: args }, options.signal);
+  }
+
+  /** Every tool there is, whatever the menu shows. */
+  tools(): ToolListing[] {
+    return this.#catalog.tools().map(({ name, server, item, description }) => ({
+      name,
+      server,
+      ownName: item.own,
+      description,
+      inputSchema: item.value["inputSchema"],
+    }));
+  }
+
+  status(): GatewayStatus {
+    const { path, warnings, names, menu } = this.#config;
+    return {
+      toolway: packageVersion(),
+      pid: process.pid,
+      startedAt: this.#startedAt,
+      endpoint: this.#endpoint?.url,
+      stateDir: this.#state.dir,
+      config: { path, error: this.#configError, warnings },
+      names,
+      menu,
+      sessions: this.pipeline.audience.size - 1,
+      draining: this.#closing !== undefined,
+      servers: this.host.status((server) => this.#catalog.counts(server)),
+      conflicts: this.#catalog.conflicts(),
+    };
+  }
+
+  /**
+   * Reads the config again and takes it on: only servers whose entry changed are restarted. A config that cannot be
+   * used changes nothing; `status` and the log say why, and the promise rejects with it.
+   */
+  async reload(): Promise<void> {
+    let config: Config;
+    try {
+      config = this.#readConfig();
+    } catch (error) {
+      this.#configError = (error as Error).message;
+      this.#log.error(`the config was not applied, the one before goes on: ${this.#configError}`);
+      throw error;
+    }
+    this.#apply(config);
+  }
+
+  /** Something to be let go of with the gateway. */
+  onClose(act: () => void): void {
+    this.#onClose.push(act);
+  }
+
+  /** Lets calls in flight end, at most `drainMs`, then stops every server. */
+  close(options: { drainMs?: number } = {}): Promise<void> {
+    this.#closing ??= this.#close(options.drainMs ?? DRAIN_MS);
+    return this.#closing;
+  }
+
+  async #close(drainMs: number): Promise<void> {
+    for (const act of this.#onClose) act();
+    await this.#endpoint?.http.close({ drainMs });
+    await this.host.close();
+    await this.#reaper.close();
+    await this.#save();
+    await this.#state.close();
+  }
+
+  #apply(config: Config): void {
+    const before = this.#config;
+    this.#config = config;
+    this.#configError = undefined;
+    this.pipeline.setPolicy(this.#policyOf(config));
+    const lists = new Set([
+      ...this.#catalog.setServers(config.servers),
+      ...this.#catalog.setModes(config.names, config.menu),
+    ]);
+    const { added, changed, removed } = this.#startServers
+      ? this.host.apply(config.servers)
+      : { added: [], changed: [], removed: [] };
+    for (const server of removed) this.#forget(server);
+    for (const kind of lists) this.pipeline.audience.listChanged(kind, [...this.host.names, ...removed]);
+    const parts = Object.entries({ added, changed, removed }).flatMap(([verb, names]) =>
+      names.length === 0 ? [] : [`${verb} ${names.join(", ")}`],
+    );
+    this.#log.info(`config applied: ${parts.join("; ") || "no server changed"}`);
+    for (const warning of config.warnings) this.#log.warn(warning);
+    for (const key of NEEDS_RESTART) {
+      if (JSON.stringify(before[key]) !== JSON.stringify(config[key])) {
+        this.#log.warn(`"${key}" in the config changed; it takes effect at the next start`);
+      }
+    }
+  }
+
+  #policyOf(config: Config): ReturnType<typeof compilePolicy> {
+    const policy = compilePolicy({ roles: config.roles, unlistedRoles: config.unlistedRoles });
+    for (const problem of policy.problems) this.#log.warn(problem);
+    return policy;
+  }
+
+  #saveSoon(server: string): void {
+    this.#unsaved.add(server);
+    this.#saveTimer ??= setTimeout(() => void this.#save(), SAVE_AFTER_MS);
+  }
+
+  /** Lists are kept for the next start. A disk that is full costs that, and nothing else. */
+  async #save(): Promise<void> {
+    clearTimeout(this.#saveTimer);
+    this.#saveTimer = undefined;
+    const servers = [...this.#unsaved];
+    this.#unsaved.clear();
+    for (const server of servers) {
+      const snapshot = this.#catalog.snapshot(server);
+      if (snapshot === undefined) continue;
+      try {
+        await this.#state.known.put(server, snapshot);
+      } catch (error) {
+        this.#log.warn(
+          `the lists of server "${server}" could not be kept for the next start: ${(error as Error).message}`,
+        );
+      }
+    }
+  }
+
+  #forget(server: string): void {
+    this.#unsaved.delete(server);
+    this.#state.known.delete(server).catch((error: unknown) => {
+      this.#log.warn(`the lists of server "${server}" could not be deleted: ${(error as Error).message}`);
+    });
+  }
+}
+
+/** What is bound when the endpoint opens. */
+const NEEDS_RESTART = ["listen", "tls", "allowedHosts", "allowedOrigins", "sessions", "limits", "pageSize"] as const;

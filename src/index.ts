@@ -1,0 +1,10 @@
+// The public API of the package `toolway`.
+
+export type { ConfigInput } from "./config/load.js";
+export { ConfigError } from "./config/mistakes.js";
+export type { GatewayStatus, ServerState, ServerStatus } from "./control/status.js";
+export { createGateway, type GatewayInput, type GatewayOptions } from "./create-gateway.js";
+export { Gateway, type ToolListing } from "./gateway.js";
+export { CallError } from "./local-call.js";
+export { createLog, type Log } from "./observe/log.js";
+export { Fault, type FaultCode } from "./protocol/errors.js";
