@@ -23,7 +23,8 @@ const SUITE_MS = 300_000;
 const STOP_MS = 5_000;
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const gatewayCli = join(root, "dist/cli/main.js");
+/** `TOOLWAY_CLI`: another build than the one in dist/. */
+const gatewayCli = process.env.TOOLWAY_CLI ?? join(root, "dist/cli/main.js");
 const fixture = (name) => join(root, "test/fixtures/servers", name);
 
 /**

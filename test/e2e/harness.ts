@@ -11,7 +11,8 @@ import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll } from "vitest";
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
-export const cli = join(root, "dist/cli/main.js");
+/** `TOOLWAY_CLI`: another build than the one in dist/. */
+export const cli = process.env["TOOLWAY_CLI"] ?? join(root, "dist/cli/main.js");
 
 /** A gateway is there in under a second; two busy cores may take several. */
 const READY_MS = 20_000;
