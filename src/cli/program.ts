@@ -117,7 +117,14 @@ function optionValue(key: string, option: OptionSpec, values: Record<string, unk
 }
 
 /** Errors of the gateway whose message is made for people. */
-const EXPECTED: ReadonlySet<string> = new Set(["Fault", "CallError", "ControlError", "StateDirError", "StoreError"]);
+const EXPECTED: ReadonlySet<string> = new Set([
+  "Fault",
+  "CallError",
+  "ControlError",
+  "StateDirError",
+  "StoreError",
+  "TokenError",
+]);
 
 /** One message for each kind of end; a stack only for faults of ours, and only when asked for. */
 function explain(error: unknown, io: Io): ExitCode {
