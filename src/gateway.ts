@@ -1,9 +1,13 @@
 // Wires the stages into one gateway, and applies changes of the config to it while it runs.
 
+import type { Readable, Writable } from "node:stream";
 import { Catalog } from "./catalog/catalog.js";
 import type { Config, ListenAddress } from "./config/config.js";
+import type { ControlServer } from "./control/server.js";
 import type { GatewayStatus } from "./control/status.js";
 import type { HttpEndpoint } from "./endpoint/http-server.js";
+import type { StdioEndpoint } from "./endpoint/stdio.js";
+import { DEFAULT_PRINCIPAL } from "./endpoint/tokens.js";
 import type { GatewayState } from "./gateway-state.js";
 import { callLocally, LocalCaller } from "./local-call.js";
 import type { Log } from "./observe/log.js";
@@ -47,6 +51,7 @@ export interface ToolListing {
 export class Gateway {
   readonly #state: GatewayState;
   readonly #log: Log;
+  readonly #env: NodeJS.ProcessEnv;
   readonly #noAuth: boolean;
   readonly #startServers: boolean;
   readonly #readConfig: () => Config;
@@ -60,6 +65,8 @@ export class Gateway {
   #config: Config;
   #configError: string | undefined;
   #endpoint: { readonly http: HttpEndpoint; readonly url: string } | undefined;
+  #control: ControlServer | undefined;
+  readonly #stdio = new Set<StdioEndpoint>();
   #closing: Promise<void> | undefined;
   readonly pipeline: Pipeline;
   readonly host: Host;
@@ -69,6 +76,7 @@ export class Gateway {
     this.#config = config;
     this.#state = state;
     this.#log = log;
+    this.#env = env;
     this.#noAuth = parts.noAuth;
     this.#startServers = parts.startServers;
     this.#readConfig = parts.reload;
@@ -139,6 +147,30 @@ export class Gateway {
     return { url: endpoint.url };
   }
 
+  /** The operator's door: a Unix socket in the state directory. */
+  async openControl(): Promise<void> {
+    const { dir } = this.#state;
+    if (dir === undefined) throw new Error("Without a state directory there is no place for a control socket.");
+    const { openControl } = await import("./gateway-control.js");
+    this.#control = await openControl(this, dir, this.#env);
+  }
+
+  /** An agent that speaks over a pair of streams, as the default principal. Resolves when it is gone. */
+  async serveStdio(input: Readable, output: Writable): Promise<void> {
+    const { createStdioEndpoint } = await import("./endpoint/stdio.js");
+    const { service, log } = { service: this.pipeline, log: this.#log };
+    const stdio = createStdioEndpoint({
+      service,
+      input,
+      output,
+      principal: DEFAULT_PRINCIPAL,
+      log: (event) => log.warn(`stdio: ${event.kind === "failed" ? String(event.error) : event.why}`),
+    });
+    this.#stdio.add(stdio);
+    await stdio.closed;
+    this.#stdio.delete(stdio);
+  }
+
   /** Calls a tool by the name that agents see. Rejects with a CallError where there is no result. */
   call(tool: string, args: JsonObject = {}, options: { signal?: AbortSignal } = {}): Promise<JsonObject> {
     return callLocally(this.pipeline, this.#operator, "tools/call", { name: tool, arguments: args }, options.signal);
@@ -202,8 +234,12 @@ export class Gateway {
 
   async #close(drainMs: number): Promise<void> {
     for (const act of this.#onClose) act();
-    await this.#endpoint?.http.close({ drainMs });
+    await Promise.all([
+      this.#endpoint?.http.close({ drainMs }),
+      ...[...this.#stdio].map((stdio) => stdio.close({ drainMs })),
+    ]);
     await this.host.close();
+    await this.#control?.close();
     await this.#reaper.close();
     await this.#save();
     await this.#state.close();

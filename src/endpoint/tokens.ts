@@ -16,7 +16,7 @@ const MIN_TOKEN_CHARS = 16;
 const MAX_TOKEN_CHARS = 512;
 /** In memory and looked up on every request; far above the agents of one gateway. */
 const MAX_TOKENS = 10_000;
-const DEFAULT_PRINCIPAL: Principal = { id: "default", role: "default" };
+export const DEFAULT_PRINCIPAL: Principal = { id: "default", role: "default" };
 
 export type TokenErrorCode = "exists" | "not-found" | "invalid" | "weak" | "limit";
 
