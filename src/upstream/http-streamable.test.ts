@@ -105,6 +105,38 @@ describe("a streamable server", () => {
   });
 });
 
+describe("right after the handshake", () => {
+  it("nothing overtakes its last word, and all else follows at once", async () => {
+    const order: (string | undefined)[] = [];
+    const posts = plain(({ message }, response) => json(response, { jsonrpc: "2.0", id: message.id, result: {} }));
+    const { peer, recorder } = await start((seen, response) => {
+      if (seen.message.method !== "notifications/initialized") posts(seen, response);
+      else setTimeout(() => response.writeHead(202).end(() => order.push("taken")), 150);
+    });
+    await recorder.handshake();
+    const ids = [recorder.request("a"), recorder.request("b")];
+    const dropped = recorder.request("dropped");
+    recorder.forget(dropped);
+    for (const id of ids) await recorder.reply(id);
+    expect(order).toEqual(["taken"]);
+    const asked = peer.seen.map(({ method, message }) => message.method ?? method);
+    expect(asked.slice(0, 2)).toEqual(["initialize", "notifications/initialized"]);
+    expect(new Set(asked.slice(2))).toEqual(new Set(["GET", "a", "b"]));
+  });
+
+  it("what waits for it may be sent again where the session is gone by then", async () => {
+    const posts = plain(() => {});
+    const { recorder } = await start((seen, response) => {
+      if (seen.message.method === "initialize") posts(seen, response);
+      else response.writeHead(404).end();
+    });
+    await recorder.handshake();
+    const { fault, sent } = await recorder.failure(recorder.request("a"));
+    expect({ code: fault.code, sent }).toEqual({ code: "unavailable", sent: false });
+    expect(recorder.order.at(-1)).toBe("closed unavailable");
+  });
+});
+
 describe("an answer that is no reply", () => {
   const html = "<html>\n<body>Something is wrong</body></html>";
   it.each<[string, Answer, string, boolean, RegExp]>([

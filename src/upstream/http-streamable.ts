@@ -6,6 +6,7 @@ import type { HttpTarget } from "../upstream.js";
 import type { LargeBody } from "./http-body.js";
 import { Call, type CallHost } from "./http-call.js";
 import type { Refusal } from "./http-faults.js";
+import { Gate, type HeldMessage } from "./http-gate.js";
 import { Destination, isSessionId } from "./http-headers.js";
 import { type ListenHost, ListenStream } from "./http-listen.js";
 import { type ResponseHeaders, Wire } from "./http-wire.js";
@@ -36,6 +37,7 @@ export class HttpLink implements Link, CallHost, ListenHost {
   readonly #byTicket = new Map<number, Call>();
   /** Set once the session is gone: what was refused or came later waits here, to be sent on another link. */
   #doom: { fault: Fault; unsent: Map<number, { ticket: Ticket; fault: Fault }>; timer: NodeJS.Timeout } | undefined;
+  readonly #gate = new Gate((held) => this.#afterHandshake(held));
   #closed: boolean = false;
   /** Closed by itself: large replies that are being read may still end. */
   #perished: boolean = false;
@@ -61,29 +63,33 @@ export class HttpLink implements Link, CallHost, ListenHost {
       if (ticket !== undefined) this.#doom.unsent.set(ticket.id, { ticket, fault: this.#doom.fault });
       return;
     }
-    if (ticket?.method === "initialize") {
-      this.#session = undefined;
-      this.#version = undefined;
-    }
-    if (this.#calls.size >= MAX_OPEN_CALLS) {
+    if (this.#calls.size + this.#gate.heldCount >= MAX_OPEN_CALLS) {
       const fault = new Fault("limit", `${this.destination.shown} has ${MAX_OPEN_CALLS} messages in flight.`);
       if (ticket === undefined) this.#events.onNoise(fault.message);
       else this.#events.onFailed(ticket, fault, false);
       return;
     }
+    if (this.#gate.holds(text, ticket)) return;
+    if (ticket?.method === "initialize") {
+      this.#session = undefined;
+      this.#version = undefined;
+    }
     const call = new Call(this, text, ticket);
     this.#calls.add(call);
     if (ticket !== undefined) this.#byTicket.set(ticket.id, call);
+    this.#gate.sent(call, ticket);
   }
 
   established(version: string): void {
+    if (this.#closed || this.#doom !== undefined) return;
     this.#version = version;
     this.#listen?.stop();
-    this.#listen = this.#closed || this.#doom !== undefined ? undefined : new ListenStream(this);
+    this.#gate.arm();
   }
 
   forget(ticket: Ticket): void {
     this.#byTicket.get(ticket.id)?.settle();
+    this.#gate.forget(ticket);
     this.#doom?.unsent.delete(ticket.id);
   }
 
@@ -91,6 +97,7 @@ export class HttpLink implements Link, CallHost, ListenHost {
     if (this.#closed) return;
     this.#closed = true;
     clearTimeout(this.#doom?.timer);
+    this.#gate.clear();
     this.#listen?.stop();
     for (const call of [...this.#calls]) call.abort();
     const wire = this.#wire;
@@ -165,6 +172,7 @@ export class HttpLink implements Link, CallHost, ListenHost {
 
   onFinished(call: Call): void {
     this.#calls.delete(call);
+    this.#gate.finished(call);
     if (call.ticket !== undefined && this.#byTicket.get(call.ticket.id) === call) this.#byTicket.delete(call.ticket.id);
     if (this.#doom === undefined) return;
     if (this.#perished && this.#calls.size === 0) void this.#wire?.destroy();
@@ -192,6 +200,12 @@ export class HttpLink implements Link, CallHost, ListenHost {
     this.#meetDoom();
   }
 
+  #afterHandshake(held: readonly HeldMessage[]): void {
+    if (this.#closed) return;
+    if (this.#doom === undefined) this.#listen = new ListenStream(this);
+    for (const { text, ticket } of held) this.send(text, ticket);
+  }
+
   // ---- ends
 
   #takenOver(text: string, ticket: Ticket, fault: Fault, refusal: Refusal): boolean {
@@ -214,6 +228,9 @@ export class HttpLink implements Link, CallHost, ListenHost {
     const doom = this.#doom;
     if (doom === undefined || this.#closed) return;
     clearTimeout(doom.timer);
+    for (const { ticket } of this.#gate.clear()) {
+      if (ticket !== undefined) this.#events.onFailed(ticket, doom.fault, false);
+    }
     for (const { ticket, fault } of [...doom.unsent.values()]) this.#events.onFailed(ticket, fault, false);
     this.#closed = true;
     this.#perished = true;

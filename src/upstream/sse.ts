@@ -6,6 +6,7 @@ import { EventStreamParser, type StreamEvent } from "../protocol/event-stream.js
 import type { HttpTarget } from "../upstream.js";
 import { mediaType } from "./http-call.js";
 import { judge, networkFault } from "./http-faults.js";
+import { Gate } from "./http-gate.js";
 import { Destination } from "./http-headers.js";
 import { type Exchange, type ExchangeHandler, type ResponseHeaders, safeUrl, Wire } from "./http-wire.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
@@ -37,6 +38,9 @@ export class SseLink implements Link, ExchangeHandler, SsePostHost {
   #body = Buffer.alloc(0);
   readonly #posts = new Set<SsePost>();
   readonly #byTicket = new Map<number, SsePost>();
+  readonly #gate = new Gate((held) => {
+    for (const { text, ticket } of held) this.send(text, ticket);
+  });
   #closed: boolean = false;
 
   /** Throws a Fault `invalid` where the target cannot be used at all. */
@@ -77,22 +81,26 @@ export class SseLink implements Link, ExchangeHandler, SsePostHost {
   send(text: string, ticket: Ticket | undefined): void {
     const wire = this.#wire;
     if (this.#closed || wire === undefined || this.#endpoint === undefined) return;
-    if (this.#posts.size >= MAX_OPEN_POSTS) {
+    if (this.#posts.size + this.#gate.heldCount >= MAX_OPEN_POSTS) {
       const fault = new Fault("limit", `${this.destination.shown} has ${MAX_OPEN_POSTS} messages in flight.`);
       this.onPostFailed(ticket, fault, false);
       return;
     }
+    if (this.#gate.holds(text, ticket)) return;
     const post = new SsePost(this, wire, this.#endpoint, text, ticket);
     this.#posts.add(post);
     if (ticket !== undefined) this.#byTicket.set(ticket.id, post);
+    this.#gate.sent(post, ticket);
   }
 
   established(): void {
     // The stream is there already, and this version has no header to send.
+    if (!this.#closed) this.#gate.arm();
   }
 
   forget(ticket: Ticket): void {
     this.#byTicket.get(ticket.id)?.settle();
+    this.#gate.forget(ticket);
   }
 
   async close(): Promise<void> {
@@ -191,6 +199,7 @@ export class SseLink implements Link, ExchangeHandler, SsePostHost {
 
   onPostFinished(post: SsePost): void {
     this.#posts.delete(post);
+    this.#gate.finished(post);
     const { ticket } = post;
     if (ticket !== undefined && this.#byTicket.get(ticket.id) === post) this.#byTicket.delete(ticket.id);
   }
@@ -203,6 +212,9 @@ export class SseLink implements Link, ExchangeHandler, SsePostHost {
       this.#opening.reject(fault);
       return;
     }
+    for (const { ticket } of this.#gate.clear()) {
+      if (ticket !== undefined) this.#events.onFailed(ticket, fault, false);
+    }
     this.#closed = true;
     this.#release();
     void this.#wire?.destroy();
@@ -210,6 +222,7 @@ export class SseLink implements Link, ExchangeHandler, SsePostHost {
   }
 
   #release(): void {
+    this.#gate.clear();
     this.#stream?.abort();
     for (const post of [...this.#posts]) post.abort();
   }
