@@ -2,10 +2,11 @@
 // How its messages leave is decided by the kinds of call (exchange.ts, batch.ts, pipe-peer.ts).
 
 import type { Caller, Principal } from "../caller.js";
+import { toRpcError } from "../protocol/errors.js";
 import type { JsonObject, RpcError } from "../protocol/jsonrpc.js";
 import type { RequestMessage, ResponseMessage } from "../protocol/message.js";
 import type { Reply } from "../protocol/reply.js";
-import type { AgentCall } from "../service.js";
+import type { AgentCall, Service } from "../service.js";
 import type { Session } from "./session.js";
 
 export abstract class Call implements AgentCall, Caller {
@@ -89,6 +90,16 @@ export abstract class Call implements AgentCall, Caller {
   protected abstract sendRequest(text: string): void;
   protected abstract write(reply: Reply): void;
   protected abstract abandon(): void;
+}
+
+/** A service never throws; should one do so, it costs that call and not the gateway. */
+export function handOver(service: Service, call: Call, failed: (error: unknown) => void): void {
+  try {
+    service.handle(call);
+  } catch (error) {
+    failed(error);
+    call.reply({ kind: "error", error: toRpcError(error) });
+  }
 }
 
 /** The id as the agent wrote it: numbers that JavaScript cannot hold come back unharmed. */

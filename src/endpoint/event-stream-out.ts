@@ -43,6 +43,8 @@ export class EventStream {
   #finished = false;
   #abandoned = false;
   #finishedAt = 0;
+  /** While a client that came back has not yet got all it missed: the last event that it was sent. */
+  #behind: number | undefined;
   #lastWrite = 0;
   /** Told when the connection is gone, whoever ended it. */
   onDetached: (() => void) | undefined;
@@ -81,13 +83,27 @@ export class EventStream {
   resume(res: ServerResponse, seq: number): Resumption {
     if (this.#abandoned || (this.#finished && seq === this.#seq)) return "exhausted";
     if (seq > this.#seq || (this.#finished && !this.#replay.endsWith(this.#seq))) return "gone";
-    const events = this.#replay.after(seq);
     this.#res?.destroy();
     this.#detached();
     this.#attach(res);
-    for (const event of events) this.#write(event);
-    if (this.#finished) this.#end();
+    this.#catchUp(res, seq);
     return "resumed";
+  }
+
+  /** Writes what was missed, as fast as it is read; what comes meanwhile queues up behind it in the replay buffer. */
+  #catchUp(res: ServerResponse, seq: number): void {
+    this.#behind = seq;
+    for (let next = this.#replay.next(seq); next !== undefined; next = this.#replay.next(this.#behind)) {
+      this.#behind = next.seq;
+      if (res.write(next.event)) continue;
+      const { seq: reached } = next;
+      res.once("drain", () => {
+        if (this.#res === res && this.#behind === reached) this.#catchUp(res, reached);
+      });
+      return;
+    }
+    this.#behind = undefined;
+    if (this.#finished) this.#end();
   }
 
   #attach(res: ServerResponse): void {
@@ -104,6 +120,7 @@ export class EventStream {
   #detached(): void {
     if (this.#res === undefined) return;
     this.#res = undefined;
+    this.#behind = undefined;
     this.#context.open.delete(this);
     this.onDetached?.();
   }
@@ -123,12 +140,15 @@ export class EventStream {
     const seq = ++this.#seq;
     const head = eventHead(`${this.key}-${seq}`);
     const body = oneLineBytes(bytes);
-    if (body.length < ONE_BUFFER_BYTES || (!this.attached && body.length < this.#context.limits.replayBytes)) {
+    const kept = body.length + head.length + EVENT_END.length <= this.#context.limits.replayBytes;
+    if (body.length < ONE_BUFFER_BYTES || (kept && (!this.attached || this.#behind !== undefined))) {
       const event = Buffer.concat([Buffer.from(head), body, Buffer.from(EVENT_END)]);
       this.#replay.add(seq, event);
       this.#write(event);
     } else {
-      this.#keepLarge(seq, head, body);
+      if (kept) this.#replay.add(seq, Buffer.concat([Buffer.from(head), body, Buffer.from(EVENT_END)]));
+      else this.#replay.release();
+      this.#behind = undefined;
       const res = this.#res;
       if (res !== undefined) {
         res.cork();
@@ -139,12 +159,7 @@ export class EventStream {
         res.setTimeout(this.#context.limits.stallMs);
       }
     }
-    this.#end();
-  }
-
-  #keepLarge(seq: number, head: string, body: Buffer): void {
-    if (body.length + head.length + EVENT_END.length > this.#context.limits.replayBytes) this.#replay.release();
-    else this.#replay.add(seq, Buffer.concat([Buffer.from(head), body, Buffer.from(EVENT_END)]));
+    if (this.#behind === undefined) this.#end();
   }
 
   /** The last message as a stream, which is not kept. A reader must be attached. */
@@ -157,6 +172,7 @@ export class EventStream {
     this.#last();
     const seq = ++this.#seq;
     this.#replay.release();
+    this.#behind = undefined;
     res.write(eventHead(`${this.key}-${seq}`));
     // From here on nothing else may be written into the event.
     this.#context.open.delete(this);
@@ -170,7 +186,7 @@ export class EventStream {
 
   #write(event: string | Buffer): void {
     const res = this.#res;
-    if (res === undefined) return;
+    if (res === undefined || this.#behind !== undefined) return;
     this.#lastWrite = this.#context.now();
     res.write(event);
     if (res.writableLength > this.#context.limits.slowReaderBytes && !this.#finished) this.cut();
@@ -196,7 +212,7 @@ export class EventStream {
   /** What was sent was all; it stays for a client that did not get it. */
   complete(): void {
     this.#last();
-    this.#end();
+    if (this.#behind === undefined) this.#end();
   }
 
   /** Nothing will come any more, not even a reply: the call was cancelled, or the session is over. */

@@ -7,9 +7,11 @@ import type { AddressInfo } from "node:net";
 import type { Principal } from "../caller.js";
 import { ErrorCode } from "../protocol/jsonrpc.js";
 import { type Clock, systemClock } from "../runtime/clock.js";
+import type { Sealer } from "../runtime/seal.js";
 import type { Service } from "../service.js";
 import { DENIED, refuse, refuseMethod, sendJson, UNAUTHORIZED } from "./answers.js";
 import { accepts, bearer, HostCheck, hasTokenInQuery, isJsonType } from "./checks.js";
+import type { EndpointEvent } from "./event.js";
 import type { EventStream, StreamContext } from "./event-stream-out.js";
 import { drain, Flights } from "./http-life.js";
 import { endSession, listen } from "./legacy-get.js";
@@ -17,7 +19,6 @@ import { LegacyPost, type PostContext } from "./legacy-post.js";
 import { LegacySse } from "./legacy-sse.js";
 import { DEFAULT_LIMITS, type EndpointLimits } from "./limits.js";
 import { Retained } from "./retained.js";
-import type { Sealer } from "./session-id.js";
 import { Sessions } from "./sessions.js";
 
 export interface HttpEndpointOptions {
@@ -38,11 +39,6 @@ export interface HttpEndpointOptions {
   readonly clock?: Clock;
   readonly log?: (event: EndpointEvent) => void;
 }
-
-/** What an operator may want to see. Never a token, a session id or a body. */
-export type EndpointEvent =
-  | { readonly kind: "refused"; readonly status: 401 | 403; readonly path: string; readonly why: string }
-  | { readonly kind: "failed"; readonly error: unknown };
 
 export interface EndpointStats {
   readonly connections: number;
@@ -106,8 +102,9 @@ class Endpoint implements HttpEndpoint {
     const { service, sealer } = options;
     this.#sessions = new Sessions({ service, sealer, context: streams, wall: () => clock.wall() });
     const wall = () => clock.wall();
-    this.#context = { service, sessions: this.#sessions, flight: this.#flights, limits, wall };
-    this.#sse = new LegacySse(service, limits, clock);
+    const failed = (error: unknown) => options.log?.({ kind: "failed", error });
+    this.#context = { service, sessions: this.#sessions, flight: this.#flights, limits, wall, failed };
+    this.#sse = new LegacySse(service, limits, clock, failed);
     this.#sweptAt = clock.now();
     this.#server = this.#createServer();
   }

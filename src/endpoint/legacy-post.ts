@@ -7,7 +7,7 @@ import type { Message, RequestMessage } from "../protocol/message.js";
 import type { Service } from "../service.js";
 import { accepted, LIMIT, SESSION_NOT_FOUND, sendJson } from "./answers.js";
 import { Batch, BatchCall } from "./batch.js";
-import { idText } from "./call.js";
+import { handOver, idText } from "./call.js";
 import type { Accepts } from "./checks.js";
 import { Exchange } from "./exchange.js";
 import type { HttpSession } from "./http-session.js";
@@ -25,6 +25,8 @@ export interface PostContext {
   readonly flight: Flight;
   readonly limits: EndpointLimits;
   wall(): number;
+  /** For the operator: something inside went wrong. */
+  readonly failed: (error: unknown) => void;
 }
 
 export class LegacyPost extends Post {
@@ -41,7 +43,7 @@ export class LegacyPost extends Post {
     scope: string | undefined,
     accepts: Accepts,
   ) {
-    super(req, res, context.limits);
+    super(req, res, context.limits, context.failed);
     this.#context = context;
     this.#principal = principal;
     this.#scope = scope;
@@ -109,7 +111,7 @@ export class LegacyPost extends Post {
       exchange.dismiss();
       this.refuse(ErrorCode.invalidRequest, refusal, 400, idText(message));
     } else if (message.method === "ping") exchange.reply({ kind: "result", result: {} });
-    else this.#context.service.handle(exchange);
+    else handOver(this.#context.service, exchange, this.#context.failed);
   }
 
   #take(session: HttpSession, message: Exclude<Message, RequestMessage>): void {
@@ -147,7 +149,7 @@ export class LegacyPost extends Post {
     if (refusal !== undefined) {
       call.reply({ kind: "error", error: { code: ErrorCode.invalidRequest, message: refusal } });
     } else if (message.method === "ping") call.reply({ kind: "result", result: {} });
-    else this.#context.service.handle(call);
+    else handOver(this.#context.service, call, this.#context.failed);
   }
 }
 

@@ -27,7 +27,10 @@ export class LegacySse {
   readonly #clock: Clock;
   readonly #lines = new Map<string, Line>();
 
-  constructor(service: Service, limits: EndpointLimits, clock: Clock) {
+  readonly #failed: (error: unknown) => void;
+
+  constructor(service: Service, limits: EndpointLimits, clock: Clock, failed: (error: unknown) => void) {
+    this.#failed = failed;
     this.#service = service;
     this.#limits = limits;
     this.#clock = clock;
@@ -51,7 +54,15 @@ export class LegacySse {
     }
     const key = randomBytes(24).toString("base64url");
     const out = new PipeOut(res, EVENTS, limits);
-    const peer = new PipePeer({ service: this.#service, principal, scope, limits, clock: this.#clock, out });
+    const peer = new PipePeer({
+      service: this.#service,
+      principal,
+      scope,
+      limits,
+      clock: this.#clock,
+      out,
+      failed: this.#failed,
+    });
     this.#lines.set(key, { peer, out, res });
     res.writeHead(200, EVENT_STREAM_HEADERS as string[]);
     res.write(`event: endpoint\ndata: /messages?session=${key}\n\n`);
@@ -69,7 +80,7 @@ export class LegacySse {
       refuse(res, 404, SESSION_NOT_FOUND, "No such session, or its stream has ended. Open /sse again.");
     } else if (line.out.full) {
       refuse(res, 429, LIMIT, "The stream of this session is not read fast enough. Try again later.");
-    } else new SsePost(req, res, this.#limits, line.peer).read();
+    } else new SsePost(req, res, this.#limits, this.#failed, line.peer).read();
   }
 
   /** Without a clock: a comment at each tick, which comes every few seconds. */
@@ -99,8 +110,8 @@ export class LegacySse {
 class SsePost extends Post {
   readonly #peer: PipePeer;
 
-  constructor(req: IncomingMessage, res: ServerResponse, limits: EndpointLimits, peer: PipePeer) {
-    super(req, res, limits);
+  constructor(...[req, res, limits, failed, peer]: [...ConstructorParameters<typeof Post>, PipePeer]) {
+    super(req, res, limits, failed);
     this.#peer = peer;
   }
 

@@ -9,7 +9,7 @@ import { type Reply, renderReply } from "../protocol/reply.js";
 import { deeperThan } from "../protocol/scan.js";
 import type { Clock } from "../runtime/clock.js";
 import type { Service } from "../service.js";
-import { Call, idText } from "./call.js";
+import { Call, handOver, idText } from "./call.js";
 import { initializeFacts, introduction } from "./initialize.js";
 import type { EndpointLimits } from "./limits.js";
 import { collect } from "./pipe-body.js";
@@ -105,6 +105,7 @@ export interface PipePeerOptions {
   readonly limits: EndpointLimits;
   readonly clock: Clock;
   readonly out: PipeOut;
+  readonly failed: (error: unknown) => void;
 }
 
 export class PipePeer {
@@ -143,8 +144,11 @@ export class PipePeer {
         this.takeBatch(splitBatch(text, value));
       } else this.take(toMessage(text, value));
     } catch (error) {
-      const message = error instanceof Fault ? error.message : "Internal error of the gateway.";
-      this.refuse(error instanceof Fault ? ErrorCode.invalidRequest : ErrorCode.internal, message);
+      if (error instanceof Fault) this.refuse(ErrorCode.invalidRequest, error.message);
+      else {
+        this.#options.failed(error);
+        this.refuse(ErrorCode.internal, toRpcError(error).message);
+      }
     }
   }
 
@@ -221,7 +225,7 @@ export class PipePeer {
     } else if (message.method === "ping") call.reply({ kind: "result", result: {} });
     else {
       this.#open(session);
-      this.#options.service.handle(call);
+      handOver(this.#options.service, call, this.#options.failed);
     }
   }
 

@@ -2,7 +2,7 @@
 // share the reading; what the messages mean on the first of them is legacy-post.ts.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { Fault } from "../protocol/errors.js";
+import { Fault, toRpcError } from "../protocol/errors.js";
 import { ErrorCode } from "../protocol/jsonrpc.js";
 import { type Message, toMessage } from "../protocol/message.js";
 import { deeperThan, scanElements } from "../protocol/scan.js";
@@ -23,7 +23,10 @@ export abstract class Post {
   #rest: Buffer[] | undefined;
   #size = 0;
 
-  constructor(req: IncomingMessage, res: ServerResponse, limits: EndpointLimits) {
+  readonly #failed: (error: unknown) => void;
+
+  constructor(req: IncomingMessage, res: ServerResponse, limits: EndpointLimits, failed: (error: unknown) => void) {
+    this.#failed = failed;
     this.req = req;
     this.res = res;
     this.#limits = limits;
@@ -90,8 +93,11 @@ export abstract class Post {
       } else if (value.length === 0) this.refuse(ErrorCode.invalidRequest, "The batch is empty.");
       else this.onBatch(splitBatch(text, value));
     } catch (error) {
-      if (!(error instanceof Fault)) throw error;
-      this.refuse(ErrorCode.invalidRequest, error.message);
+      if (error instanceof Fault) this.refuse(ErrorCode.invalidRequest, error.message);
+      else {
+        this.#failed(error);
+        this.refuse(ErrorCode.internal, toRpcError(error).message, 500);
+      }
     }
   }
 

@@ -2,7 +2,7 @@
 
 import type { Retained, Retainer } from "./retained.js";
 
-interface Kept {
+export interface Kept {
   readonly seq: number;
   readonly event: string | Buffer;
   readonly bytes: number;
@@ -41,9 +41,9 @@ export class Replay implements Retainer {
     this.#retained.remove(oldest.bytes);
   }
 
-  /** Those after `seq` that are still kept. */
-  after(seq: number): readonly (string | Buffer)[] {
-    return this.#events.filter((kept) => kept.seq > seq).map((kept) => kept.event);
+  /** The first after `seq` that is still kept. */
+  next(seq: number): Kept | undefined {
+    return this.#events.find((kept) => kept.seq > seq);
   }
 
   /** True where the newest event is kept, if `seq` is its number. */

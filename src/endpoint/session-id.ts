@@ -2,13 +2,8 @@
 
 import { randomBytes } from "node:crypto";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
+import type { Sealer } from "../runtime/seal.js";
 import { isLegacyVersion } from "./versions.js";
-
-/** Authenticated encryption with a key of the state directory; runtime/seal.ts implements it. */
-export interface Sealer {
-  seal(purpose: string, value: unknown): string;
-  unseal(purpose: string, text: string): unknown;
-}
 
 /** What a session is, apart from what has happened in it. */
 export interface SessionFacts {

@@ -3,10 +3,11 @@
 
 import type { Principal } from "../caller.js";
 import { Fault } from "../protocol/errors.js";
+import type { Sealer } from "../runtime/seal.js";
 import type { Service } from "../service.js";
 import type { StreamContext } from "./event-stream-out.js";
 import { HttpSession } from "./http-session.js";
-import { type Sealer, type SessionFacts, sealSession, unsealSession } from "./session-id.js";
+import { type SessionFacts, sealSession, unsealSession } from "./session-id.js";
 
 export type Found =
   | { readonly kind: "session"; readonly session: HttpSession }

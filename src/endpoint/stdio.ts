@@ -6,6 +6,7 @@ import { Fault } from "../protocol/errors.js";
 import { type Clock, systemClock } from "../runtime/clock.js";
 import type { Service } from "../service.js";
 import { LIMIT } from "./answers.js";
+import type { EndpointEvent } from "./event.js";
 import { DEFAULT_LIMITS, type EndpointLimits } from "./limits.js";
 import { LINES, PipeOut } from "./pipe-out.js";
 import { PipePeer } from "./pipe-peer.js";
@@ -19,6 +20,7 @@ export interface StdioEndpointOptions {
   readonly scope?: string;
   readonly limits?: Partial<EndpointLimits>;
   readonly clock?: Clock;
+  readonly log?: (event: EndpointEvent) => void;
 }
 
 export interface StdioEndpoint {
@@ -51,12 +53,13 @@ class Stdio implements StdioEndpoint {
   #skipping = false;
   #over = false;
 
-  constructor({ service, input, output, principal, scope, limits, clock = systemClock }: StdioEndpointOptions) {
+  constructor({ service, input, output, principal, scope, limits, clock = systemClock, log }: StdioEndpointOptions) {
     this.#input = input;
     this.#output = output;
     this.#limits = { ...DEFAULT_LIMITS, ...limits };
     this.#out = new PipeOut(output, LINES, this.#limits);
-    this.#peer = new PipePeer({ service, principal, scope, limits: this.#limits, clock, out: this.#out });
+    const failed = (error: unknown) => log?.({ kind: "failed", error });
+    this.#peer = new PipePeer({ service, principal, scope, limits: this.#limits, clock, out: this.#out, failed });
     this.closed = new Promise((resolve) => {
       this.#settle = resolve;
     });
