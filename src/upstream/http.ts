@@ -3,8 +3,8 @@
 
 import { Fault } from "../protocol/errors.js";
 import type { HttpTarget } from "../upstream.js";
-import { HttpLink } from "./http-streamable.js";
 import { parseRpc, type Refusal } from "./http-faults.js";
+import { HttpLink } from "./http-streamable.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
 import { SseLink } from "./sse.js";
 
