@@ -1,0 +1,239 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { begin, rpc, send, startRig, stopRigs, stream, until } from "../../test/fixtures/endpoint/http.js";
+import { note, question } from "../../test/fixtures/endpoint/service.js";
+
+afterEach(stopRigs);
+
+const SAMPLING = { capabilities: { sampling: {}, elicitation: {}, roots: {} } };
+
+function cancelled(requestId: unknown): object {
+  return { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId, reason: "enough" } };
+}
+
+describe("calls", () => {
+  it("of 200 clients with the same ids find their own way back [crossed-never]", async () => {
+    const { url, endpoint } = await startRig();
+    const clients = await Promise.all(Array.from({ length: 200 }, () => begin(url)));
+    for (let round = 0; round < 3; round++) {
+      await Promise.all(
+        clients.map(async (headers, client) => {
+          const ms = Math.floor(Math.random() * 30);
+          const method = client % 2 === 0 ? "test/later" : "test/echo";
+          const answer = await send(url, { body: rpc(round, method, { client, round, ms }), headers });
+          expect(answer.json.id).toBe(round);
+          expect(JSON.parse(answer.json.result.text)).toEqual({ client, round, ms });
+        }),
+      );
+    }
+    expect(endpoint.stats()).toMatchObject({ inFlight: 0, sessions: 200 });
+  });
+
+  it("have an id of their own within a session while they are in flight", async () => {
+    const { url, service } = await startRig();
+    const headers = await begin(url);
+    const other = await begin(url);
+    const first = send(url, { body: rpc(1, "test/hold"), headers });
+    await until(() => service.held.length === 1);
+    const second = await send(url, { body: rpc(1, "test/echo"), headers });
+    expect(second.status).toBe(400);
+    expect(second.json).toMatchObject({
+      id: 1,
+      error: { code: -32600, message: expect.stringContaining("in flight") },
+    });
+    expect((await send(url, { body: rpc("1", "test/echo"), headers })).status).toBe(200);
+    expect((await send(url, { body: rpc(1, "test/echo"), headers: other })).status).toBe(200);
+    service.held[0]?.reply({ kind: "result", result: { first: true } });
+    expect((await first).json.result).toEqual({ first: true });
+    expect((await send(url, { body: rpc(1, "test/echo"), headers })).status).toBe(200);
+  });
+
+  it("are bounded in number for each session [bounded]", async () => {
+    const { url, service } = await startRig({ limits: { callsPerSession: 3 } });
+    const headers = await begin(url);
+    const held = [1, 2, 3].map((id) => send(url, { body: rpc(id, "test/hold"), headers }));
+    await until(() => service.held.length === 3);
+    const over = await send(url, { body: rpc(4, "test/echo"), headers });
+    expect(over.json.error.message).toContain("limit");
+    for (const call of service.held) call.reply({ kind: "result", result: {} });
+    await Promise.all(held);
+  });
+
+  it("end without a response when the agent cancels, whatever was sent before", async () => {
+    const { url, service, endpoint } = await startRig();
+    const headers = await begin(url);
+    const silent = stream(url, { body: rpc(1, "test/hold"), headers });
+    const speaking = stream(url, { body: rpc("two", "test/hold"), headers });
+    await until(() => service.held.length === 2);
+    service.held
+      .find((call) => call.message.id === "two")
+      ?.caller.notify(note("notifications/progress", { progress: 1 }));
+    await speaking;
+    for (const id of [1, "two"]) {
+      expect((await send(url, { body: cancelled(id), headers })).status).toBe(202);
+    }
+    const ended = [await silent, await speaking];
+    await until(() => ended.every((answer) => answer.ended));
+    for (const answer of ended) {
+      expect(answer.status).toBe(200);
+      expect(answer.headers["content-type"]).toBe("text/event-stream");
+      expect(answer.messages.filter((message) => message.id !== undefined)).toEqual([]);
+    }
+    expect(ended[0]?.events).toHaveLength(0);
+    expect(service.cancelled).toEqual(["enough", "enough"]);
+    expect(endpoint.stats().inFlight).toBe(0);
+    const again = await send(url, { method: "GET", headers: { ...headers, "last-event-id": ended[1]?.lastId } });
+    expect(again.status).toBe(204);
+    for (const call of service.held) call.reply({ kind: "result", result: {} });
+  });
+
+  it("are not touched by cancellations of others, of finished ones or of nonsense [crossed-never]", async () => {
+    const { url, service } = await startRig();
+    const headers = await begin(url);
+    const other = await begin(url);
+    const held = send(url, { body: rpc(1, "test/hold"), headers });
+    await until(() => service.held.length === 1);
+    await send(url, { body: cancelled(1), headers: other });
+    for (const id of ["1", 2, null, {}]) await send(url, { body: cancelled(id), headers });
+    expect(service.cancelled).toEqual([]);
+    service.held[0]?.reply({ kind: "result", result: { fine: true } });
+    expect((await held).json.result).toEqual({ fine: true });
+    expect((await send(url, { body: cancelled(1), headers })).status).toBe(202);
+    expect(service.cancelled).toEqual([]);
+  });
+});
+
+describe("questions of servers", () => {
+  it("go out on the call's stream, and the answer is taken from that session alone [crossed-never]", async () => {
+    const { url } = await startRig();
+    const headers = await begin(url, SAMPLING);
+    const stranger = await begin(url, SAMPLING);
+    const call = await stream(url, { body: rpc(1, "test/sampling"), headers });
+    await until(() => call.messages.length === 1);
+    const asked = call.messages[0];
+    expect(asked).toMatchObject({ method: "sampling/createMessage", params: { maxTokens: 10 } });
+    expect(typeof asked.id).toBe("string");
+    const wrong = { jsonrpc: "2.0", id: asked.id, result: { model: "stranger" } };
+    expect((await send(url, { body: wrong, headers: stranger })).status).toBe(202);
+    const right = { jsonrpc: "2.0", id: asked.id, result: { model: "right" } };
+    expect((await send(url, { body: right, headers })).status).toBe(202);
+    await until(() => call.ended);
+    expect(call.messages[1]).toMatchObject({ id: 1, result: { text: '{"model":"right"}' } });
+    expect((await send(url, { body: right, headers })).status).toBe(202);
+  });
+
+  it("are only put to agents that declared they can answer", async () => {
+    const { url } = await startRig();
+    const headers = await begin(url);
+    for (const [method, capability] of [
+      ["sampling/createMessage", "sampling"],
+      ["elicitation/create", "elicitation"],
+      ["roots/list", "roots"],
+    ]) {
+      const answer = await send(url, { body: rpc(1, "test/sampling", { method }), headers });
+      expect(answer.json.error).toMatchObject({ code: -31010, data: { fault: "no-caller" } });
+      expect(answer.json.error.message).toContain(`"${capability}"`);
+    }
+  });
+
+  it("take the session's stream where the call's own is gone", async () => {
+    const { url, service } = await startRig();
+    const headers = await begin(url, SAMPLING);
+    const listening = await stream(url, { method: "GET", headers });
+    const opening = stream(url, { body: rpc(1, "test/hold"), headers });
+    await until(() => service.held.length === 1);
+    const { caller } = service.held[0] ?? {};
+    caller?.notify(note("notifications/progress", { progress: 1 }));
+    const cut = await opening;
+    cut.cut();
+    const json = { ...headers, accept: "application/json" };
+    const asking = send(url, { body: rpc(2, "test/sampling"), headers: json });
+    await until(() => listening.messages.length === 1);
+    const body = { jsonrpc: "2.0", id: listening.messages[0].id, result: {} };
+    await send(url, { body, headers });
+    expect((await asking).json).toMatchObject({ id: 2, result: { text: "{}" } });
+    const answered = caller?.ask(question("roots/list"), new AbortController().signal);
+    await until(() => listening.messages.length === 2);
+    await send(url, { body: { ...body, id: listening.messages[1].id }, headers });
+    expect((await answered)?.result).toEqual({});
+  });
+
+  it("are taken back with their call's signal, at their deadline, and with the session", async () => {
+    const { url, service } = await startRig({ limits: { askMs: 300, asksPerSession: 2 } });
+    const headers = await begin(url, SAMPLING);
+    const call = await stream(url, { body: rpc(1, "test/sampling"), headers });
+    await until(() => call.messages.length === 1);
+    service.aborts[0]?.abort();
+    await until(() => call.ended);
+    expect(call.messages[1]).toMatchObject({
+      method: "notifications/cancelled",
+      params: { requestId: call.messages[0].id },
+    });
+    expect(call.messages[2].error.data.fault).toBe("cancelled");
+    const late = await stream(url, { body: rpc(2, "test/sampling"), headers });
+    await until(() => late.ended);
+    expect(late.messages.at(-1).error.data.fault).toBe("timeout");
+    const asking = [3, 4].map((id) => stream(url, { body: rpc(id, "test/sampling"), headers }));
+    const asked = await Promise.all(asking);
+    const over = await send(url, { body: rpc(5, "test/sampling"), headers });
+    expect(over.json.error.data.fault).toBe("limit");
+    await send(url, { method: "DELETE", headers });
+    await until(() => asked.every((answer) => answer.ended));
+    for (const answer of asked) expect(answer.messages.at(-1).error.data.fault).toBe("closing");
+  });
+});
+
+describe("closing", () => {
+  it("waits for what is in flight, serves what still arrives, and ends the rest [drain]", async () => {
+    const { url, service, endpoint, port } = await startRig();
+    const headers = await begin(url);
+    const listening = await stream(url, { method: "GET", headers });
+    const soon = send(url, { body: rpc(1, "test/later", { ms: 300 }), headers });
+    const held = send(url, { body: rpc(2, "test/hold"), headers });
+    const events = stream(url, { body: rpc(3, "test/hold"), headers });
+    await until(() => service.held.length === 2);
+    service.held[1]?.caller.notify(note("notifications/progress", { progress: 1 }));
+    const speaking = await events;
+    const closing = endpoint.close({ drainMs: 1000 });
+    await expect(send(`http://127.0.0.1:${port}/readyz`, { method: "GET" })).rejects.toThrow();
+    expect(endpoint.stats().draining).toBe(true);
+    expect((await soon).json.result).toBeDefined();
+    await closing;
+    expect((await held).json.error.data.fault).toBe("closing");
+    await until(() => listening.ended && speaking.ended);
+    expect(speaking.messages.at(-1)).toMatchObject({ id: 3, error: { data: { fault: "closing" } } });
+    expect(service.closed).toHaveLength(1);
+    expect(endpoint.stats()).toMatchObject({ connections: 0, inFlight: 0, sessions: 0, streams: 0 });
+  });
+
+  it("fails no call of clients that keep their connections [drain]", async () => {
+    const { url, endpoint } = await startRig();
+    const headers = { ...(await begin(url)), authorization: "Bearer token-a" };
+    let stopped = false;
+    let answered = 0;
+    const failures: unknown[] = [];
+    const clients = Array.from({ length: 20 }, async (_, client) => {
+      for (let id = 0; !stopped; id++) {
+        try {
+          const res = await fetch(url, {
+            method: "POST",
+            headers: { ...(headers as Record<string, string>), "content-type": "application/json", accept: "*/*" },
+            body: JSON.stringify(rpc(`${client}-${id}`, "test/later", { ms: 5 })),
+          });
+          if (res.status !== 200) failures.push(res.status);
+          await res.json();
+          answered++;
+        } catch (error) {
+          // Nobody listens any more: that is no call of ours.
+          const { code } = (error as { cause?: { code?: string } }).cause ?? {};
+          if (code !== "ECONNREFUSED") failures.push(code ?? error);
+          return;
+        }
+      }
+    });
+    await until(() => answered > 100);
+    await endpoint.close({ drainMs: 5000 });
+    stopped = true;
+    await Promise.all(clients);
+    expect(failures).toEqual([]);
+  });
+});
