@@ -138,7 +138,10 @@ function play(answers: Record<string, unknown> = {}, over: Partial<GatewayPort> 
   };
   played.port = {
     find: async () => (running ? client : undefined),
-    local: async () => ({ ...client, close: async () => void played.closed.push("local") }),
+    connect: async () => {
+      const own = { ...client, close: async () => void played.closed.push("local") };
+      return running ? { client, own: undefined } : { client: own, own };
+    },
     start: async (options) => {
       played.started = options;
       return {
@@ -148,7 +151,6 @@ function play(answers: Record<string, unknown> = {}, over: Partial<GatewayPort> 
         token: { isNew: true, fromEnv: false, value: "tw_secret" },
         status: () => STATUS as never,
         close: async ({ drainMs }) => void played.closed.push(`drained ${drainMs}`),
-        ended: new Promise(() => undefined),
       };
     },
     stdio: async () => undefined,

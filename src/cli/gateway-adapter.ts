@@ -1,15 +1,17 @@
 // Fits the gateway to the port that the CLI's verbs are written against. Loaded by gateway-port.ts when first needed.
 
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
-import { type ControlClient, findGateway } from "../control/client.js";
+import { type ControlClient, connectControl, findGateway } from "../control/client.js";
 import { createGateway } from "../create-gateway.js";
 import { DRAIN_MS, type Gateway } from "../gateway.js";
-import { STDIO_UPGRADE } from "../gateway-control.js";
+import { openControl, STDIO_UPGRADE } from "../gateway-control.js";
 import { createLog, type Log, type LogLevel } from "../observe/log.js";
+import { Fault } from "../protocol/errors.js";
 import { systemClock } from "../runtime/clock.js";
-import { stateDirFor } from "../runtime/state-dir.js";
+import { StateDirError, stateDirFor } from "../runtime/state-dir.js";
 import { packageVersion } from "../runtime/version.js";
 import { linkMaker } from "../upstream/links.js";
 import { probeServer } from "../upstream/probe.js";
@@ -61,7 +63,7 @@ async function start(options: StartOptions): Promise<StartedGateway> {
     const { url } = await gateway.listen(options.listen);
     await gateway.openControl();
     const { tokens } = gateway.state;
-    const fromEnv = options.env["TOOLWAY_TOKEN"] !== undefined;
+    const fromEnv = (options.env["TOOLWAY_TOKEN"] ?? "") !== "";
     return {
       url,
       stateDir: stateDirOf(options),
@@ -69,7 +71,6 @@ async function start(options: StartOptions): Promise<StartedGateway> {
       token: { isNew: tokens.isNew, fromEnv, value: fromEnv ? undefined : tokens.defaultToken() },
       status: () => gateway.status(),
       close: ({ drainMs }) => gateway.close({ drainMs }),
-      ended: new Promise(() => {}),
     };
   } catch (error) {
     await gateway.close({ drainMs: 0 });
@@ -94,37 +95,114 @@ async function find(source: GatewaySource): Promise<GatewayClient | undefined> {
   return control === undefined ? undefined : clientOf(control);
 }
 
-/** Talks to it by its own control socket: one way for every verb, and a second verb at the same time finds it too. */
+/**
+ * Talks to it by a control socket that nobody else finds: it ends with this verb, and another verb must not lose its
+ * call by that.
+ */
 async function local(source: GatewaySource, { servers }: { servers: boolean }): Promise<LocalGateway> {
   const gateway = await open(source, {}, { startServers: servers, quiet: true });
-  try {
-    await gateway.openControl();
-    const client = await find(source);
-    if (client === undefined) throw new Error("the gateway's own control socket cannot be reached");
-    return { ...client, close: () => gateway.close({ drainMs: 0 }) };
-  } catch (error) {
+  const folder = await mkdtemp(join(tmpdir(), "toolway-"));
+  const closeAll = async (): Promise<void> => {
     await gateway.close({ drainMs: 0 });
+    await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    const control = await openControl(gateway, folder, { ...source.env });
+    gateway.onClose(() => void control.close());
+    return { ...clientOf(connectControl(control.path)), close: closeAll };
+  } catch (error) {
+    await closeAll();
     throw error;
   }
 }
 
-async function stdio(source: GatewaySource, { input, output, signal }: StdioStreams): Promise<void> {
-  const running = await findGateway(stateDirOf(source));
-  if (running !== undefined) {
-    const socket = await running.upgrade(STDIO_UPGRADE);
-    signal.addEventListener("abort", () => socket.destroy(), { once: true });
-    input.pipe(socket);
-    socket.pipe(output);
-    await new Promise<void>((done) => {
-      socket.once("close", done).once("error", () => done());
-    });
-    return;
+/** Two clients that start `toolway stdio` at once: the second finds the first when that is up. */
+const HELD_RETRY_MS = 100;
+
+/** As long as a verb may hold the directory for itself: its servers' start and a call. */
+const HELD_LIMIT_MS = 60_000;
+
+/** The gateway that runs, else one that `make` makes; waits where another process is just about either. */
+async function findOr<T>(
+  source: GatewaySource,
+  make: () => Promise<T>,
+  signal: AbortSignal,
+): Promise<ControlClient | T> {
+  const deadline = performance.now() + HELD_LIMIT_MS;
+  for (;;) {
+    signal.throwIfAborted();
+    const running = await findGateway(stateDirOf(source));
+    if (running !== undefined) return running;
+    try {
+      return await make();
+    } catch (error) {
+      const held = error instanceof StateDirError && error.code === "held";
+      if (!held || performance.now() > deadline) throw error;
+    }
+    await new Promise((done) => setTimeout(done, HELD_RETRY_MS));
   }
-  const gateway = await open(source, {}, { startServers: true, quiet: false });
+}
+
+async function connect(
+  source: GatewaySource,
+  options: { readonly servers: boolean; readonly signal: AbortSignal },
+): Promise<{ readonly client: GatewayClient; readonly own: LocalGateway | undefined }> {
+  const found = await findOr(source, () => local(source, options), options.signal);
+  if ("close" in found) return { client: found, own: found };
+  return { client: clientOf(found), own: undefined };
+}
+
+async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void> {
+  const make = async (): Promise<Gateway> => {
+    const gateway = await open(source, {}, { startServers: true, quiet: false });
+    try {
+      await gateway.openControl();
+      return gateway;
+    } catch (error) {
+      await gateway.close({ drainMs: 0 });
+      throw error;
+    }
+  };
+  const found = await findOr(source, make, streams.signal);
+  if ("upgrade" in found) await joinRunning(found, streams);
+  else await serveOwn(found, streams);
+}
+
+/** Carries the agent's lines to the gateway that runs, until one of them ends it. */
+async function joinRunning(running: ControlClient, { input, output, signal }: StdioStreams): Promise<void> {
+  const socket = await running.upgrade(STDIO_UPGRADE);
+  let ended = false;
+  const stop = (): void => {
+    ended = true;
+    socket.destroy();
+  };
+  signal.addEventListener("abort", stop, { once: true });
+  input.once("end", () => {
+    ended = true;
+  });
+  input.pipe(socket);
+  // Our stdout is not ours to close.
+  socket.pipe(output, { end: false });
+  await new Promise<void>((done) => {
+    socket.once("close", done).on("error", () => undefined);
+  });
+  if (!ended) throw new Fault("unavailable", "The gateway that this joined has stopped. Start it again, or this.");
+}
+
+/** How often it is looked whether somebody is still there. */
+const LOOK_MS = 200;
+
+/** Is the gateway, until the agent has gone, and with it all that joined meanwhile. */
+async function serveOwn(gateway: Gateway, { input, output, signal }: StdioStreams): Promise<void> {
+  const stopped = new Promise<void>((done) => {
+    if (signal.aborted) done();
+    signal.addEventListener("abort", () => done(), { once: true });
+  });
   try {
-    await gateway.openControl();
-    const gone = gateway.serveStdio(input as Readable, output as Writable);
-    await Promise.race([gone, new Promise((done) => signal.addEventListener("abort", done, { once: true }))]);
+    await Promise.race([gateway.serveStdio(input as Readable, output as Writable), stopped]);
+    while (!signal.aborted && gateway.status().sessions > 0) {
+      await Promise.race([stopped, new Promise((done) => setTimeout(done, LOOK_MS))]);
+    }
   } finally {
     await gateway.close({ drainMs: DRAIN_MS });
   }
@@ -149,4 +227,4 @@ async function defaultToken(source: GatewaySource): Promise<string | undefined> 
   }
 }
 
-export const adapter: GatewayPort = { find, start, local, stdio, probe, defaultToken };
+export const adapter: GatewayPort = { find, start, connect, stdio, probe, defaultToken };

@@ -45,8 +45,6 @@ export interface StartedGateway {
   status(): GatewayStatus;
   /** Lets calls in flight end, at most `drainMs`, then stops everything. */
   close(options: { readonly drainMs: number }): Promise<void>;
-  /** Resolves, with the reason, if the gateway ends by itself. */
-  readonly ended: Promise<Error>;
 }
 
 /** A gateway for one verb: its servers run, and it listens nowhere. */
@@ -72,8 +70,14 @@ export interface GatewayPort {
   find(source: GatewaySource): Promise<GatewayClient | undefined>;
   /** `serve`. Throws a Fault or a ConfigError; nothing is left running then. */
   start(options: StartOptions): Promise<StartedGateway>;
-  /** For a verb when no gateway runs. `servers: false` leaves them alone, for verbs about tokens and state. */
-  local(source: GatewaySource, options: { readonly servers: boolean }): Promise<LocalGateway>;
+  /**
+   * For a verb: the gateway that runs, else one of its own (`own`, to be closed). `servers: false` leaves the servers
+   * alone, for verbs about tokens and state.
+   */
+  connect(
+    source: GatewaySource,
+    options: { readonly servers: boolean; readonly signal: AbortSignal },
+  ): Promise<{ readonly client: GatewayClient; readonly own: LocalGateway | undefined }>;
   /** `stdio`: speaks MCP on the streams until the input ends; joins a running gateway, else is one. */
   stdio(source: GatewaySource, streams: StdioStreams): Promise<void>;
   /** Starts one server by itself, asks what it has, and stops it again. */

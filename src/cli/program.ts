@@ -158,7 +158,8 @@ function explain(error: unknown, io: Io): ExitCode {
 }
 
 function isAbort(error: unknown): boolean {
-  return error instanceof Error && (error.name === "AbortError" || error.name === "Stopped");
+  if (!(error instanceof Error)) return false;
+  return error.name === "AbortError" || error.name === "Stopped" || ("code" in error && error.code === "cancelled");
 }
 
 function stackOf(error: unknown): string {

@@ -35,14 +35,13 @@ export async function withGateway<T>(
   use: (session: Session) => Promise<T>,
 ): Promise<T> {
   const port = await gatewayPort();
-  const running = await port.find(source);
-  if (running !== undefined) return use({ client: running, running: true });
-  const local = await port.local(source, { servers: wishes.servers });
+  const { client, own } = await port.connect(source, { servers: wishes.servers, signal: io.signal });
+  if (own === undefined) return use({ client, running: true });
   try {
-    if (wishes.servers) await settle(local, io, wishes.until);
-    return await use({ client: local, running: false });
+    if (wishes.servers) await settle(client, io, wishes.until);
+    return await use({ client, running: false });
   } finally {
-    await local.close();
+    await own.close();
   }
 }
 

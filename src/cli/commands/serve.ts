@@ -61,17 +61,11 @@ export const serve = defineCommand({
   },
 });
 
-async function untilStopped(started: StartedGateway, io: Io): Promise<0 | 1> {
-  const stopped = new Promise<undefined>((done) => {
-    if (io.signal.aborted) done(undefined);
-    io.signal.addEventListener("abort", () => done(undefined), { once: true });
+async function untilStopped(started: StartedGateway, io: Io): Promise<0> {
+  await new Promise<void>((done) => {
+    if (io.signal.aborted) done();
+    io.signal.addEventListener("abort", () => done(), { once: true });
   });
-  const failure = await Promise.race([stopped, started.ended]);
-  if (failure !== undefined) {
-    note(io, `toolway: the gateway ended: ${failure.message}`);
-    await started.close({ drainMs: 0 });
-    return Exit.failure;
-  }
   if (io.isErrTTY) note(io, "\nStopping: calls in flight may end; Ctrl-C again stops at once.");
   await started.close({ drainMs: DRAIN_MS });
   return Exit.ok;

@@ -3,7 +3,7 @@
 import { isObject } from "../../protocol/jsonrpc.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../command.js";
 import { Exit } from "../errors.js";
-import { note, print, printJson } from "../io.js";
+import { print, printJson } from "../io.js";
 import { heading, oneLine, styleOf, table } from "../print.js";
 import { sourceFor } from "../source.js";
 import { withGateway } from "../with-gateway.js";
@@ -11,7 +11,8 @@ import { withGateway } from "../with-gateway.js";
 interface TokenEntry {
   readonly id: string;
   readonly role: string;
-  readonly createdAt: string;
+  /** None for the default token. */
+  readonly createdAt?: string;
   readonly expiresAt?: string;
 }
 
@@ -31,15 +32,11 @@ export const tokenList = defineCommand({
         printJson(io, tokens);
         return Exit.ok;
       }
-      if (tokens.length === 0) {
-        note(io, "No tokens besides the default one (`toolway token show`).");
-        return Exit.ok;
-      }
       const style = styleOf(io);
       const rows = tokens.map(({ id, role, createdAt, expiresAt }) => [
         style.bold(oneLine(id, ID_WIDTH)),
         oneLine(role, ID_WIDTH),
-        createdAt,
+        createdAt ?? "-",
         expiresAt === undefined ? "never" : expiryText(expiresAt, style.red),
       ]);
       print(io, table([heading(style, ["ID", "ROLE", "CREATED", "EXPIRES"]), ...rows]));
