@@ -272,6 +272,7 @@ describe("close()", () => {
     const id = recorder.request("initialize");
     await recorder.reply(id);
     recorder.link.established("2025-11-25");
+    await Promise.resolve();
     recorder.request("hangs");
     recorder.notify("hangs too");
     await recorder.until(() => peer.seen.length === 4);
