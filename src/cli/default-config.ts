@@ -3,9 +3,7 @@
 import { fileURLToPath } from "node:url";
 import type { ConfigInput } from "../config/load.js";
 
-export const DEMO_NAME = "demo";
-
 export function demoConfig(): ConfigInput {
   const script = fileURLToPath(new URL("./demo-server.js", import.meta.url));
-  return { mcpServers: { [DEMO_NAME]: { command: process.execPath, args: [script] } } };
+  return { mcpServers: { demo: { command: process.execPath, args: [script] } } };
 }

@@ -8,8 +8,6 @@ export interface PasteLine {
 
 export const TOKEN_VARIABLE = "TOOLWAY_TOKEN";
 
-export const EXPORT_LINE = `export ${TOKEN_VARIABLE}=$(npx toolway token show)`;
-
 /** `auth: false` for a gateway that asks for no token. */
 export function pasteLines(url: string, auth: boolean): PasteLine[] {
   const header = (text: string): string => (auth ? ` --header '${text}'` : "");

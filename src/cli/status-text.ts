@@ -38,7 +38,7 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
 }
 
 function serverRow(server: ServerStatus, style: Style): string[] {
-  const tools = `${server.counts.tools}${server.listsFromBefore ? " (from before)" : ""}`;
+  const tools = `${server.counts.tools}${server.listsFromBefore && server.counts.tools > 0 ? " (from before)" : ""}`;
   const version = [server.serverInfo?.version, server.version === undefined ? undefined : `MCP ${server.version}`];
   return [
     style.bold(server.name),
@@ -85,7 +85,7 @@ function remarksOf(status: GatewayStatus, style: Style): string[] {
     if (server.noise.count > 0) {
       const sample = server.noise.sample === undefined ? "" : `, for instance: ${oneLine(server.noise.sample, 60)}`;
       lines.push(
-        style.yellow(`${server.name}: ${count(server.noise.count, "line")} on stdout that were no messages${sample}`),
+        style.yellow(`${server.name}: not a message on stdout, ${count(server.noise.count, "time")}${sample}`),
       );
     }
   }
