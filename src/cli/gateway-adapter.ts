@@ -19,6 +19,7 @@ import { Reaper } from "../upstream/reaper.js";
 import { hashStateDir } from "../upstream/reaper-marker.js";
 import type { ServerSpec } from "../upstream.js";
 import { demoConfig } from "./default-config.js";
+import { UserError } from "./errors.js";
 import type {
   GatewayClient,
   GatewayPort,
@@ -29,6 +30,10 @@ import type {
   StartOptions,
   StdioStreams,
 } from "./gateway-port.js";
+
+/** A restart of the gateway takes a second or two; an upgrade by hand may take a minute. */
+const REJOIN_MS = 60_000;
+const REJOIN_POLL_MS = 100;
 
 function logFor(env: GatewaySource["env"], quiet: boolean): Log {
   const level = (env["TOOLWAY_LOG_LEVEL"] ?? (quiet ? "error" : "info")) as LogLevel;
@@ -79,13 +84,13 @@ async function start(options: StartOptions): Promise<StartedGateway> {
 }
 
 function clientOf(control: ControlClient): GatewayClient {
-  const with_ = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal });
+  const given = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal });
   return {
-    get: (path, signal) => control.get(path, with_(signal)),
-    post: (path, body, signal) => control.post(path, body, with_(signal)),
-    delete: (path, signal) => control.delete(path, with_(signal)),
+    get: (path, signal) => control.get(path, given(signal)),
+    post: (path, body, signal) => control.post(path, body, given(signal)),
+    delete: (path, signal) => control.delete(path, given(signal)),
     async *lines(path, signal) {
-      for await (const value of control.lines(path, with_(signal))) yield JSON.stringify(value);
+      for await (const value of control.lines(path, given(signal))) yield JSON.stringify(value);
     },
   };
 }
@@ -152,57 +157,42 @@ async function connect(
   return { client: clientOf(found), own: undefined };
 }
 
-async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void> {
-  const make = async (): Promise<Gateway> => {
-    const gateway = await open(source, {}, { startServers: true, quiet: false });
-    try {
-      await gateway.openControl();
-      return gateway;
-    } catch (error) {
-      await gateway.close({ drainMs: 0 });
-      throw error;
-    }
-  };
-  const found = await findOr(source, make, streams.signal);
-  if ("upgrade" in found) await joinRunning(found, streams);
-  else await serveOwn(found, streams);
+/** Joins the gateway that runs; where none runs it is one. One that it joined and that goes away is waited for. */
+async function stdio(source: GatewaySource, { input, output, signal }: StdioStreams): Promise<void> {
+  const running = await findGateway(stateDirOf(source));
+  if (running === undefined) {
+    await standAlone(source, (gateway) => gateway.serveStdio(input as Readable, output as Writable), signal);
+    return;
+  }
+  const { joinGateway } = await import("./stdio-join.js");
+  await joinGateway({
+    input: input as Readable,
+    output: output as Writable,
+    signal,
+    connect: async () => {
+      for (let waited = 0; ; waited += REJOIN_POLL_MS) {
+        const found = await findGateway(stateDirOf(source));
+        if (found !== undefined) return found.upgrade(STDIO_UPGRADE);
+        if (signal.aborted || waited >= REJOIN_MS) {
+          throw new UserError("The gateway went away and did not come back.", {
+            hint: "Start it again with `toolway serve`, then reconnect the agent.",
+          });
+        }
+        await new Promise((done) => setTimeout(done, REJOIN_POLL_MS));
+      }
+    },
+  });
 }
 
-/** Carries the agent's lines to the gateway that runs, until one of them ends it. */
-async function joinRunning(running: ControlClient, { input, output, signal }: StdioStreams): Promise<void> {
-  const socket = await running.upgrade(STDIO_UPGRADE);
-  let ended = false;
-  const stop = (): void => {
-    ended = true;
-    socket.destroy();
-  };
-  signal.addEventListener("abort", stop, { once: true });
-  input.once("end", () => {
-    ended = true;
-  });
-  input.pipe(socket);
-  // Our stdout is not ours to close.
-  socket.pipe(output, { end: false });
-  await new Promise<void>((done) => {
-    socket.once("close", done).on("error", () => undefined);
-  });
-  if (!ended) throw new Fault("unavailable", "The gateway that this joined has stopped. Start it again, or this.");
-}
-
-/** How often it is looked whether somebody is still there. */
-const LOOK_MS = 200;
-
-/** Is the gateway, until the agent has gone, and with it all that joined meanwhile. */
-async function serveOwn(gateway: Gateway, { input, output, signal }: StdioStreams): Promise<void> {
-  const stopped = new Promise<void>((done) => {
-    if (signal.aborted) done();
-    signal.addEventListener("abort", () => done(), { once: true });
-  });
+async function standAlone(
+  source: GatewaySource,
+  use: (gateway: Gateway) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const gateway = await open(source, {}, { startServers: true, quiet: false });
   try {
-    await Promise.race([gateway.serveStdio(input as Readable, output as Writable), stopped]);
-    while (!signal.aborted && gateway.status().sessions > 0) {
-      await Promise.race([stopped, new Promise((done) => setTimeout(done, LOOK_MS))]);
-    }
+    await gateway.openControl();
+    await Promise.race([use(gateway), new Promise((done) => signal.addEventListener("abort", done, { once: true }))]);
   } finally {
     await gateway.close({ drainMs: DRAIN_MS });
   }

@@ -91,6 +91,23 @@ describe("with a gateway that runs", () => {
     }
   });
 
+  it("waits at the first Ctrl-C for what is in flight, and not at the second", async () => {
+    const { child, url, exited } = await serve("ctrl-c");
+    const agent = new Client({ name: "agent", version: "1" });
+    const token = (await cli("ctrl-c", "token", "show")).out.trim();
+    const headers = { Authorization: `Bearer ${token}` };
+    await agent.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
+    const call = agent.callTool({ name: "demo__wait", arguments: { seconds: 25 } }).catch(() => "cut");
+    await new Promise((done) => setTimeout(done, 500));
+    child.kill("SIGINT");
+    const early = await Promise.race([exited, new Promise((done) => setTimeout(() => done("still there"), 1000))]);
+    expect(early).toBe("still there");
+    child.kill("SIGINT");
+    expect(await exited).toBe(130);
+    await agent.close().catch(() => undefined);
+    expect(await call).toBe("cut");
+  });
+
   it("a second one of the same config is refused, and says what to do", async () => {
     const { child, exited } = await serve("twice");
     try {
