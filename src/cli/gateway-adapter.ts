@@ -3,7 +3,7 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Readable, Writable } from "node:stream";
+import type { Duplex, Readable, Writable } from "node:stream";
 import { type ControlClient, connectControl, findGateway } from "../control/client.js";
 import { createGateway } from "../create-gateway.js";
 import { DRAIN_MS, type Gateway } from "../gateway.js";
@@ -19,7 +19,6 @@ import { Reaper } from "../upstream/reaper.js";
 import { hashStateDir } from "../upstream/reaper-marker.js";
 import type { ServerSpec } from "../upstream.js";
 import { demoConfig } from "./default-config.js";
-import { UserError } from "./errors.js";
 import type {
   GatewayClient,
   GatewayPort,
@@ -30,10 +29,6 @@ import type {
   StartOptions,
   StdioStreams,
 } from "./gateway-port.js";
-
-/** A restart of the gateway takes a second or two; an upgrade by hand may take a minute. */
-const REJOIN_MS = 60_000;
-const REJOIN_POLL_MS = 100;
 
 function logFor(env: GatewaySource["env"], quiet: boolean): Log {
   const level = (env["TOOLWAY_LOG_LEVEL"] ?? (quiet ? "error" : "info")) as LogLevel;
@@ -157,42 +152,78 @@ async function connect(
   return { client: clientOf(found), own: undefined };
 }
 
-/** Joins the gateway that runs; where none runs it is one. One that it joined and that goes away is waited for. */
-async function stdio(source: GatewaySource, { input, output, signal }: StdioStreams): Promise<void> {
-  const running = await findGateway(stateDirOf(source));
-  if (running === undefined) {
-    await standAlone(source, (gateway) => gateway.serveStdio(input as Readable, output as Writable), signal);
+/** Joins the gateway that runs; where none runs it is one. One that it joined may be restarted meanwhile. */
+async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void> {
+  const { signal } = streams;
+  const make = async (): Promise<Gateway> => {
+    const gateway = await open(source, {}, { startServers: true, quiet: false });
+    try {
+      await gateway.openControl();
+      return gateway;
+    } catch (error) {
+      await gateway.close({ drainMs: 0 });
+      throw error;
+    }
+  };
+  const found = await findOr(source, make, signal);
+  if (!("upgrade" in found)) {
+    await serveOwn(found, signal, found.serveStdio(streams.input as Readable, streams.output as Writable));
     return;
   }
   const { joinGateway } = await import("./stdio-join.js");
-  await joinGateway({
-    input: input as Readable,
-    output: output as Writable,
+  let own: Gateway | undefined;
+  const joined = joinGateway({
+    input: streams.input as Readable,
+    output: streams.output as Writable,
     signal,
     connect: async () => {
-      for (let waited = 0; ; waited += REJOIN_POLL_MS) {
-        const found = await findGateway(stateDirOf(source));
-        if (found !== undefined) return found.upgrade(STDIO_UPGRADE);
-        if (signal.aborted || waited >= REJOIN_MS) {
-          throw new UserError("The gateway went away and did not come back.", {
-            hint: "Start it again with `toolway serve`, then reconnect the agent.",
-          });
-        }
-        await new Promise((done) => setTimeout(done, REJOIN_POLL_MS));
-      }
+      const socket = await reach(source, signal);
+      if (socket !== undefined) return socket;
+      // It does not come back: this is the gateway now, for itself and for others that were joined to the old one.
+      const made = await findOr(source, make, signal);
+      if (!("upgrade" in made)) own = made;
+      const control = "upgrade" in made ? made : await findGateway(stateDirOf(source));
+      if (control === undefined) throw new Fault("unavailable", "The gateway's own control socket cannot be reached.");
+      return control.upgrade(STDIO_UPGRADE);
     },
   });
+  try {
+    await joined;
+  } finally {
+    if (own !== undefined) await serveOwn(own, signal, Promise.resolve());
+  }
 }
 
-async function standAlone(
-  source: GatewaySource,
-  use: (gateway: Gateway) => Promise<void>,
-  signal: AbortSignal,
-): Promise<void> {
-  const gateway = await open(source, {}, { startServers: true, quiet: false });
+/** A gateway that is restarted is back within this; an agent's call waits so long. */
+const REJOIN_MS = 5_000;
+
+/** A connection to the gateway that runs, or to the next one, if one comes in time. */
+async function reach(source: GatewaySource, signal: AbortSignal): Promise<Duplex | undefined> {
+  const deadline = performance.now() + REJOIN_MS;
+  while (!signal.aborted && performance.now() < deadline) {
+    const running = await findGateway(stateDirOf(source));
+    // One that is just dying still takes connections, and does not answer.
+    const socket = await running?.upgrade(STDIO_UPGRADE, {}, { signal }).catch(() => undefined);
+    if (socket !== undefined) return socket;
+    await new Promise((done) => setTimeout(done, HELD_RETRY_MS));
+  }
+  return undefined;
+}
+
+/** How often it is looked whether somebody is still there. */
+const LOOK_MS = 200;
+
+/** Is the gateway, until its own agent has gone, and with it all that joined meanwhile. */
+async function serveOwn(gateway: Gateway, signal: AbortSignal, agent: Promise<void>): Promise<void> {
+  const stopped = new Promise<void>((done) => {
+    if (signal.aborted) done();
+    signal.addEventListener("abort", () => done(), { once: true });
+  });
   try {
-    await gateway.openControl();
-    await Promise.race([use(gateway), new Promise((done) => signal.addEventListener("abort", done, { once: true }))]);
+    await Promise.race([agent, stopped]);
+    while (!signal.aborted && gateway.status().sessions > 0) {
+      await Promise.race([stopped, new Promise((done) => setTimeout(done, LOOK_MS))]);
+    }
   } finally {
     await gateway.close({ drainMs: DRAIN_MS });
   }

@@ -49,12 +49,12 @@ class Join {
 
   async run(): Promise<void> {
     const { input, signal } = this.#options;
-    const lines = new LineSplitter(
-      { onLine: (line) => this.#fromAgent(line), onOversize: () => {} },
-      MAX_LINE_BYTES,
-    );
+    const lines = new LineSplitter({ onLine: (line) => this.#fromAgent(line), onOversize: () => {} }, MAX_LINE_BYTES);
     const ended = new Promise<void>((done) => {
-      input.on("data", (chunk: Buffer) => lines.push(chunk)).once("end", done).once("error", () => done());
+      input
+        .on("data", (chunk: Buffer) => lines.push(chunk))
+        .once("end", done)
+        .once("error", () => done());
       signal.addEventListener("abort", () => done(), { once: true });
     });
     void ended.then(() => {
@@ -75,10 +75,7 @@ class Join {
 
   #attach(socket: Duplex): void {
     this.#socket = socket;
-    const lines = new LineSplitter(
-      { onLine: (line) => this.#fromGateway(line), onOversize: () => {} },
-      MAX_LINE_BYTES,
-    );
+    const lines = new LineSplitter({ onLine: (line) => this.#fromGateway(line), onOversize: () => {} }, MAX_LINE_BYTES);
     socket.on("data", (chunk: Buffer) => lines.push(chunk));
     for (const line of this.#waiting) this.#send(line);
     this.#waiting = [];
