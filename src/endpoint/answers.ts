@@ -9,7 +9,6 @@ export const SESSION_NOT_FOUND = -32001;
 export const UNAUTHORIZED = -31002;
 export const LIMIT = -31006;
 export const DENIED = -31007;
-export const CLOSING = -31009;
 
 export function sendJson(res: ServerResponse, status: number, body: string, headers: readonly string[] = []): void {
   if (res.headersSent || res.destroyed) return;

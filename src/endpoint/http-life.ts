@@ -22,10 +22,14 @@ export class Flights implements Flight {
   }
 }
 
-/** A client that is about to send its next request on a kept connection gets so long to do it, and to hear "close". */
-const LINGER_MS = 250;
 /** How often the drain looks: its precision. */
 const LOOK_MS = 20;
+/**
+ * So many looks without anything in flight mean that nothing more comes: a client that is about to send its next
+ * request on a kept connection gets a quarter of a second to do it, and to hear "close". Looks and not time, because
+ * a busy machine may let the time pass without reading what has arrived.
+ */
+const QUIET_LOOKS = 12;
 /** Answers that were given at the end of the drain have so long to leave. */
 const FLUSH_MS = 1000;
 
@@ -42,11 +46,10 @@ export async function drain({ server, drainMs, inFlight, endAll }: Draining): Pr
   const started = performance.now();
   // http's own close() would cut kept connections at once, under a request that is on its way.
   NetServer.prototype.close.call(server);
-  const linger = Math.min(LINGER_MS, drainMs);
-  for (;;) {
-    const elapsed = performance.now() - started;
-    if (elapsed >= drainMs || (inFlight() === 0 && elapsed >= linger)) break;
+  let quiet = 0;
+  while (quiet < QUIET_LOOKS && performance.now() - started < drainMs && (await connections(server)) > 0) {
     await pause();
+    quiet = inFlight() === 0 ? quiet + 1 : 0;
   }
   endAll();
   // Large replies may still be on their way to slow readers.

@@ -177,6 +177,29 @@ describe("the door", () => {
     expect((await send(url, { body: hello(), headers })).status).toBe(200);
   });
 
+  it("bears with the habits of real clients", async () => {
+    const { url, service } = await startRig();
+    // mcp-remote: GET first, then two initializes, and Mcp-Method on everything.
+    expect((await send(url, { method: "GET", headers: { accept: "text/event-stream" } })).status).toBe(400);
+    const remote = { "mcp-method": "initialize" };
+    const sessions = [await begin(url, { headers: remote }), await begin(url, { headers: remote })];
+    // Gemini CLI: never a version header. Codex: a large _meta. opencode: a cancellation after each success.
+    for (const headers of sessions) {
+      const _meta = { "x-codex-turn-metadata": "m".repeat(100_000), progressToken: 1 };
+      const call = await send(url, { body: rpc(1, "test/echo", { _meta }), headers });
+      expect(call.status).toBe(200);
+      const method = "notifications/cancelled";
+      const body = { jsonrpc: "2.0", method, params: { requestId: 1, reason: "done" } };
+      expect((await send(url, { body, headers })).status).toBe(202);
+      expect((await send(url, { body: rpc(1, "test/echo"), headers })).status).toBe(200);
+    }
+    expect(service.cancelled).toEqual([]);
+    // A second initialize in a running session begins another one.
+    const again = await send(url, { body: hello(), headers: sessions[0] ?? {} });
+    expect(again.headers["mcp-session-id"]).not.toBe(sessions[0]?.["mcp-session-id"]);
+    expect((await send(url, { body: rpc(2, "ping"), headers: sessions[0] ?? {} })).status).toBe(200);
+  });
+
   it("keeps the details of a fault inside", async () => {
     const events: unknown[] = [];
     const { url } = await startRig({ log: (event) => events.push(event) });

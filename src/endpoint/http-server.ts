@@ -122,7 +122,9 @@ class Endpoint implements HttpEndpoint {
     const handler = (req: IncomingMessage, res: ServerResponse) => this.#handle(req, res);
     const { tls } = this.#options;
     const server =
-      tls === undefined ? createServer(settings, handler) : createTlsServer({ ...settings, ...tls }, handler);
+      tls === undefined
+        ? createServer(settings, handler)
+        : createTlsServer({ ...settings, ...tls, handshakeTimeout: limits.headerMs }, handler);
     server.maxConnections = limits.connections;
     server.on("connection", (socket) => {
       this.#connections++;

@@ -86,6 +86,23 @@ describe("answers", () => {
     expect((await send(url, { body: precise, headers })).text).toContain('"id":12345678901234567890,');
   });
 
+  it("are read from their server no faster than the agent reads them [bounded]", async () => {
+    const { url, service } = await startRig();
+    const headers = await begin(url);
+    const size = 256 * 1024 * 1024;
+    for (const accept of ["application/json", "text/event-stream"]) {
+      service.streamed = 0;
+      const slow = await stream(url, { body: rpc(1, "test/stream", { size }), headers: { ...headers, accept } });
+      slow.pause();
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      // What the kernel's buffers and ours take.
+      expect(service.streamed).toBeLessThan(32 * 1024 * 1024);
+      slow.cut();
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      expect(service.streamed).toBeLessThan(32 * 1024 * 1024);
+    }
+  });
+
   it("never let a reply that broke off look whole", async () => {
     const { url } = await startRig();
     const headers = await begin(url);
