@@ -1,95 +1,158 @@
-// Kills a gateway at random moments, also while it spawns, and looks for processes that it left.
+// Kills gateways at random moments, also while they spawn, and looks for processes that they left.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
 import { sweepOrphans } from "../../src/upstream/reaper.js";
-import { findMarked, hashStateDir } from "../../src/upstream/reaper-marker.js";
+import { hashStateDir, MARKER_VARIABLE } from "../../src/upstream/reaper-marker.js";
+import { cli, freePort, root, sleep, temporaryDirectory, until } from "../e2e/harness.js";
+import { figure } from "./length.js";
+import { linux, processesNaming, report } from "./measure.js";
 
 const KILLS = 40;
-const LATEST_KILL_MS = 150;
-const SERVERS = 6;
+/** The last of them come when all servers are up. */
+const KILLS_AFTERWARDS = 8;
 /** The reaper needs some 50 ms; the machine may be busy. */
 const GONE_WITHIN_MS = 15_000;
+/** Also in the gateway's environment: a process between fork and exec still has that one. */
+const CANARY = "TOOLWAY_FAULT_RUN";
 
-const guardian = fileURLToPath(new URL("../fixtures/children/guardian.mjs", import.meta.url));
-const stateHash = hashStateDir(randomBytes(8).toString("hex"));
-const left = () => findMarked((marker) => marker.startsWith(`${stateHash}.`));
+const runs: Run[] = [];
 
-/** Pids of reapers of ours: they carry the marker as an argument, not in their environment. */
-function reapers(): number[] {
-  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
-  return pids.map(Number).filter((pid) => {
-    try {
-      const argv = readFileSync(`/proc/${pid}/cmdline`, "latin1");
-      return argv.includes("toolway-reaper") && argv.includes(stateHash);
-    } catch {
-      return false;
-    }
-  });
-}
+/** One gateway's family: by the marker in the environment of servers and the reaper's arguments, or by the canary. */
+class Run {
+  readonly canary = randomBytes(8).toString("hex");
+  readonly hash: string;
+  readonly env = { ...process.env, [CANARY]: this.canary };
 
-/** A gateway that has begun to spawn, and the count of its servers so far. */
-async function start(): Promise<{ gateway: ChildProcess; servers: () => number }> {
-  const gateway = spawn(process.execPath, [guardian, stateHash, String(SERVERS)], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  let said = "";
-  gateway.stdout?.on("data", (chunk: Buffer) => {
-    said += chunk;
-  });
-  while (!said.includes("\n")) await sleep(1);
-  return { gateway, servers: () => said.length - said.indexOf("\n") - 1 };
-}
-
-async function gone(): Promise<boolean> {
-  const end = Date.now() + GONE_WITHIN_MS;
-  while (reapers().length > 0 || (await left()).length > 0) {
-    if (Date.now() > end) return false;
-    await sleep(20);
+  constructor(stateDir: string) {
+    this.hash = hashStateDir(stateDir);
+    runs.push(this);
   }
-  return true;
+
+  all(): number[] {
+    return processesNaming([this.canary, this.hash], ["environ", "cmdline"]);
+  }
+
+  servers(): number[] {
+    return processesNaming([`${MARKER_VARIABLE}=${this.hash}.`], ["environ"]);
+  }
+
+  reapers(): number[] {
+    return processesNaming([`${MARKER_VARIABLE}=${this.hash}.`], ["cmdline"]);
+  }
+
+  /** How long it took until nothing was left, in ms. */
+  async kill(gateway: ChildProcess): Promise<number> {
+    const exit = once(gateway, "close");
+    gateway.kill("SIGKILL");
+    const killed = performance.now();
+    await exit;
+    await until("the end of all processes", () => this.all().length === 0, GONE_WITHIN_MS);
+    return performance.now() - killed;
+  }
 }
 
-afterAll(async () => {
-  await sweepOrphans(stateHash, undefined);
+/** What is left of a run that failed dies with the test. */
+afterAll(() => {
+  for (const pid of runs.flatMap((run) => run.all())) process.kill(pid, "SIGKILL");
 });
 
-describe.skipIf(process.platform !== "linux")("orphans", () => {
-  it("[no-orphans] no process left after SIGKILL of the gateway, also during spawn (40 times)", async () => {
-    let whileSpawning = 0;
-    let afterwards = 0;
-    for (let kill = 0; kill < KILLS; kill++) {
-      const { gateway, servers } = await start();
-      // Squared: more of the kills come early, while servers are being spawned.
-      const afterMs = Math.random() ** 2 * LATEST_KILL_MS;
-      await sleep(afterMs);
-      const exit = once(gateway, "close");
-      gateway.kill("SIGKILL");
-      await exit;
-      if (servers() === SERVERS) afterwards++;
-      else whileSpawning++;
-      expect(await gone(), `kill ${kill}, ${afterMs.toFixed(1)} ms after the start, left ${await left()}`).toBe(true);
+describe.skipIf(!linux)("SIGKILL of the gateway", () => {
+  const child = (name: string) => [join(root, "test/fixtures/children", `${name}.mjs`)];
+
+  const entry = (name: string) => ({ command: process.execPath, args: child(name) });
+  /** One that answers, one that ignores SIGTERM and its input, one whose grandchildren leave its group and session. */
+  const servers = { echo: entry("echo"), scattered: entry("scattered"), stubborn: entry("stubborn") };
+  /** echo; stubborn with one grandchild; scattered with three. */
+  const SERVER_PROCESSES = 7;
+
+  it("leaves no process, also during spawn: 40 kills of `toolway serve` [no-orphans]", async () => {
+    const dir = await temporaryDirectory();
+    const stateDir = join(dir, "state");
+    const run = new Run(stateDir);
+    const config = join(dir, "toolway.json");
+    await writeFile(config, JSON.stringify({ mcpServers: servers }));
+    const listen = `127.0.0.1:${await freePort()}`;
+    const args = [cli, "serve", config, "--listen", listen, "--state", stateDir, "--no-auth"];
+    const start = () => spawn(process.execPath, args, { stdio: "ignore", env: run.env });
+
+    const started = performance.now();
+    const first = start();
+    const allUp = () => run.servers().length >= SERVER_PROCESSES;
+    await until("all processes of the servers", allUp);
+    const allUpMs = performance.now() - started;
+    let slowestMs = await run.kill(first);
+    const seen = { none: 0, some: 0, all: 0 };
+    for (let n = 0; n < KILLS; n++) {
+      const gateway = start();
+      // One kill in each slice of the start, so that every stage is hit, at a random moment of it.
+      if (n < KILLS - KILLS_AFTERWARDS) await sleep(((n + Math.random()) / (KILLS - KILLS_AFTERWARDS)) * allUpMs);
+      else await until("all processes of the servers", allUp);
+      const count = run.servers().length;
+      seen[count === 0 ? "none" : count < SERVER_PROCESSES ? "some" : "all"]++;
+      slowestMs = Math.max(slowestMs, await run.kill(gateway));
     }
-    // Else it was not shown for both: by far most kills would have come before, or after, the spawns.
-    expect(whileSpawning).toBeGreaterThan(0);
-    expect(afterwards).toBeGreaterThan(0);
+    report(
+      "SIGKILL of the gateway",
+      `${KILLS} kills, from 0 ms after the start on (${seen.none} before, ${seen.some} during, ` +
+        `${seen.all} after the spawns): 0 processes left, all gone within ${Math.round(slowestMs)} ms [no-orphans]`,
+    );
+    // Else it was shown for one stage only.
+    expect(seen.none + seen.some).toBeGreaterThan(0);
+    expect(seen.all).toBeGreaterThan(0);
+  }, 300_000);
+});
+
+/** The same with servers spawned one in each turn of the event loop: more kills hit the middle of a spawn. */
+describe.skipIf(!linux)("SIGKILL amid spawns", () => {
+  const SERVERS = 6;
+  const LATEST_KILL_MS = 150;
+  const guardian = fileURLToPath(new URL("../fixtures/children/guardian.mjs", import.meta.url));
+
+  /** A gateway that has begun to spawn, and the count of its servers so far. */
+  async function start(run: Run): Promise<{ gateway: ChildProcess; servers: () => number }> {
+    const gateway = spawn(process.execPath, [guardian, run.hash, String(SERVERS)], {
+      stdio: ["ignore", "pipe", "inherit"],
+      env: run.env,
+    });
+    let said = "";
+    gateway.stdout?.on("data", (chunk: Buffer) => {
+      said += chunk;
+    });
+    while (!said.includes("\n")) await sleep(1);
+    return { gateway, servers: () => said.length - said.indexOf("\n") - 1 };
+  }
+
+  it("leaves no process [no-orphans]", async () => {
+    const kills = figure(10, 40);
+    const run = new Run(randomBytes(8).toString("hex"));
+    let amid = 0;
+    for (let n = 0; n < kills; n++) {
+      const { gateway, servers } = await start(run);
+      // Squared: more of the kills come early, while servers are being spawned.
+      await sleep(Math.random() ** 2 * LATEST_KILL_MS);
+      await run.kill(gateway);
+      if (servers() < SERVERS) amid++;
+    }
+    report("SIGKILL amid spawns", `${kills} kills, ${amid} amid the spawns: 0 processes left [no-orphans]`);
   }, 180_000);
 
-  it("[no-orphans] what is left when the reaper was killed too is gone at the next start", async () => {
-    const { gateway } = await start();
-    while ((await left()).length < SERVERS) await sleep(20);
+  it("what is left when the reaper was killed too is gone at the next start [no-orphans]", async () => {
+    const run = new Run(randomBytes(8).toString("hex"));
+    const { gateway } = await start(run);
+    await until("the servers", () => run.servers().length >= SERVERS);
     const exit = once(gateway, "exit");
     gateway.kill("SIGSTOP");
-    for (const pid of reapers()) process.kill(pid, "SIGKILL");
+    for (const pid of run.reapers()) process.kill(pid, "SIGKILL");
     gateway.kill("SIGKILL");
     await exit;
-    expect((await left()).length).toBeGreaterThan(0);
-    expect(await sweepOrphans(stateHash, undefined)).toBeGreaterThan(0);
-    expect(await left()).toEqual([]);
+    expect(run.servers().length).toBeGreaterThan(0);
+    expect(await sweepOrphans(run.hash, undefined)).toBeGreaterThan(0);
+    expect(run.servers()).toEqual([]);
   });
 });
