@@ -3,6 +3,7 @@
 
 import type { JsonObject } from "./protocol/jsonrpc.js";
 import type { RequestMessage, ResponseMessage } from "./protocol/message.js";
+import type { Era } from "./protocol/modern.js";
 
 /** Who is calling: proved by a token, never by what the caller says of itself. */
 export interface Principal {
@@ -14,6 +15,10 @@ export interface Caller {
   readonly principal: Principal;
   /** Names the session; equal for all calls of one session and for no other. */
   readonly sessionKey: string;
+  /** A modern agent is never sent a request: `ask` becomes an `input_required` result, and its retry the answer. */
+  readonly era: Era;
+  /** The log level that a modern request asks for; a legacy session's is set by logging/setLevel. */
+  readonly logLevel: string | undefined;
   /** The protocol version that the agent speaks. */
   readonly version: string;
   /** What the agent can be asked for: sampling, elicitation, roots. */

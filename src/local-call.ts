@@ -24,6 +24,8 @@ export class CallError extends Error {
 export class LocalCaller implements Caller {
   readonly principal: Principal;
   readonly sessionKey: string;
+  readonly era = "legacy";
+  readonly logLevel = undefined;
   readonly version = "2025-11-25";
   readonly capabilities: JsonObject = {};
   readonly clientInfo: JsonObject = { name: "toolway" };

@@ -61,6 +61,8 @@ export interface Upstream {
 
 /** What a server said of itself at the handshake. */
 export interface ServerIntro {
+  /** Absent: legacy. */
+  readonly era?: "modern";
   readonly version: string;
   readonly capabilities: JsonObject;
   readonly serverInfo: JsonObject;
@@ -75,12 +77,18 @@ export interface Listed {
   readonly value: JsonObject;
 }
 
+/** How long a list may be kept, and by whom, as a modern server says of it. */
+export interface Freshness {
+  readonly ttlMs: number;
+  readonly cacheScope: "private" | "public";
+}
+
 /** What servers tell without being asked. The pipeline implements it. */
 export interface UpstreamEvents {
   /** A connection is up and the server has introduced itself. `owner`: whose it is, where it is not shared. */
   onIntro(server: string, intro: ServerIntro, connection: Upstream, owner: Caller | undefined): void;
   /** A list was read, after connecting or after list_changed; it may equal the one before. */
-  onList(server: string, kind: ListKind, items: readonly Listed[]): void;
+  onList(server: string, kind: ListKind, items: readonly Listed[], freshness?: Freshness): void;
   /** A log message, resources/updated, or what we do not know. `caller`: for whom, where that can be told. */
   onNotification(server: string, message: NotificationMessage, caller: Caller | undefined): void;
   onState(server: string): void;

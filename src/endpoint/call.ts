@@ -5,6 +5,7 @@ import type { Caller, Principal } from "../caller.js";
 import { toRpcError } from "../protocol/errors.js";
 import type { JsonObject, RpcError } from "../protocol/jsonrpc.js";
 import type { RequestMessage, ResponseMessage } from "../protocol/message.js";
+import type { Era } from "../protocol/modern.js";
 import type { Reply } from "../protocol/reply.js";
 import type { AgentCall, Service } from "../service.js";
 import type { Session } from "./session.js";
@@ -34,6 +35,14 @@ export abstract class Call implements AgentCall, Caller {
 
   get sessionKey(): string {
     return this.session.sessionKey;
+  }
+
+  get era(): Era {
+    return this.session.era;
+  }
+
+  get logLevel(): string | undefined {
+    return this.session.logLevel;
   }
 
   get version(): string {

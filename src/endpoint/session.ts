@@ -12,6 +12,9 @@ import type { EndpointLimits } from "./limits.js";
 import type { SessionFacts } from "./session-id.js";
 
 export abstract class Session implements Caller {
+  readonly era = "legacy";
+  /** Set by logging/setLevel, which the service keeps. */
+  readonly logLevel = undefined;
   /** As authenticated last: a role may change while a session lives. */
   principal: Principal;
   readonly sessionKey: string;

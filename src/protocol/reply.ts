@@ -14,6 +14,8 @@ export type Reply =
 /** A whole response message as bytes; bytes[idStart, idEnd) is the id to replace. */
 export interface BytesReply {
   readonly kind: "bytes";
+  /** Of a modern server: the result has `resultType` and the rest already. Absent: as a legacy server wrote it. */
+  readonly era?: "modern";
   readonly bytes: Buffer;
   readonly idStart: number;
   readonly idEnd: number;
@@ -67,4 +69,33 @@ export async function replyText(reply: Reply, idText: string): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of reply.open(idText)) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks).toString();
+}
+
+// Where a result's members begin: behind the id, or at the head with the id at the tail.
+const RESULT_AFTER_ID = /^\s*,\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"result"\s*:\s*\{\s*(\})?/;
+const RESULT_AT_HEAD = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"result"\s*:\s*\{\s*(\})?/;
+/** The fixed words and some white space. */
+const RESULT_WINDOW = 96;
+
+/**
+ * The reply with members put in front of its result's own, given as JSON text without braces. Undefined where it is
+ * an error, or where the result cannot be found without parsing.
+ */
+export function withResultMembers(reply: BytesReply, members: string): BytesReply | undefined {
+  const { bytes, idStart, idEnd } = reply;
+  const behind = RESULT_AFTER_ID.exec(bytes.toString("latin1", idEnd, idEnd + RESULT_WINDOW));
+  const head = behind === null ? RESULT_AT_HEAD.exec(bytes.toString("latin1", 0, RESULT_WINDOW)) : null;
+  const match = behind ?? head;
+  if (match === null) return undefined;
+  const empty = match[1] !== undefined;
+  const at = (behind === null ? 0 : idEnd) + match[0].length - (empty ? 1 : 0);
+  const added = Buffer.from(empty ? members : `${members},`);
+  const shift = behind === null ? added.length : 0;
+  return {
+    kind: "bytes",
+    bytes: Buffer.concat([bytes.subarray(0, at), added, bytes.subarray(at)]),
+    idStart: idStart + shift,
+    idEnd: idEnd + shift,
+    era: "modern",
+  };
 }

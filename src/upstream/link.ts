@@ -9,6 +9,8 @@ export interface Ticket {
   readonly id: number;
   readonly method: string;
   readonly subject: string | undefined;
+  /** Headers of the modern era that go with it on HTTP; undefined in the legacy era. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface LinkEvents {
@@ -35,9 +37,12 @@ export interface Link {
   open(signal: AbortSignal): Promise<void>;
   /** Sends one message. `ticket` is given for requests. Failures come by onFailed or onClosed. */
   send(text: string, ticket: Ticket | undefined): void;
-  /** The handshake is done at this protocol version (HTTP sends it, and opens the stream for what is unasked). */
+  /** The legacy handshake is done at this version (HTTP sends it, and opens the stream for what is unasked). */
   established(version: string): void;
-  /** The ticket's answer is no longer wanted: frees what the link holds for it. */
+  /**
+   * The ticket's answer has come, or is no longer wanted: frees what the link holds for it. On HTTP an exchange that
+   * is still open is closed, which takes the request back in the modern era.
+   */
   forget(ticket: Ticket): void;
   /** Stops it for certain: for a child, stdin closed → SIGTERM → SIGKILL of its group. Never rejects. */
   close(): Promise<void>;

@@ -22,6 +22,8 @@ const fixture = (name: string) => fileURLToPath(new URL(`../../test/fixtures/ser
 class TestCaller implements Caller {
   readonly principal = { id: "tester", role: "default" };
   readonly sessionKey: string;
+  readonly era = "legacy";
+  readonly logLevel = undefined;
   readonly version = "2025-11-25";
   readonly capabilities: JsonObject = { sampling: {}, elicitation: {}, roots: {} };
   readonly clientInfo: JsonObject = { name: "test" };

@@ -1,0 +1,117 @@
+// The words of the modern era (2026-07-28): what every request carries in `_meta`, header values, error codes.
+
+import { ErrorCode, isObject, type JsonObject, type RpcError } from "./jsonrpc.js";
+import { locate, type Message, parseMessage } from "./message.js";
+import { type Edit, scanMembers, splice } from "./scan.js";
+
+export const MODERN_VERSION = "2026-07-28";
+
+/** `legacy`: initialize and sessions; `modern`: each request stands for itself. */
+export type Era = "legacy" | "modern";
+
+export const Meta = {
+  version: "io.modelcontextprotocol/protocolVersion",
+  capabilities: "io.modelcontextprotocol/clientCapabilities",
+  clientInfo: "io.modelcontextprotocol/clientInfo",
+  logLevel: "io.modelcontextprotocol/logLevel",
+  serverInfo: "io.modelcontextprotocol/serverInfo",
+  subscriptionId: "io.modelcontextprotocol/subscriptionId",
+} as const;
+
+export const ModernError = {
+  headerMismatch: -32020,
+  missingCapability: -32021,
+  unsupportedVersion: -32022,
+} as const;
+
+export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
+
+/** What a modern request says of its sender. */
+export interface RequestMeta {
+  readonly version: string;
+  readonly capabilities: JsonObject;
+  readonly clientInfo: JsonObject;
+  readonly logLevel: string | undefined;
+}
+
+/** True where a message claims to be of the modern era, rightly made or not. */
+export function claimsModern(params: JsonObject | undefined): boolean {
+  const meta = params?.["_meta"];
+  return isObject(meta) && (Meta.version in meta || Meta.capabilities in meta);
+}
+
+/** The request's own account of its sender, or the error that it gets. */
+export function readRequestMeta(params: JsonObject | undefined): RequestMeta | RpcError {
+  const meta = params?.["_meta"];
+  const { [Meta.version]: version, [Meta.capabilities]: capabilities } = isObject(meta) ? meta : {};
+  if (typeof version !== "string") return missing(Meta.version);
+  if (!isObject(capabilities)) return missing(Meta.capabilities);
+  const { [Meta.clientInfo]: clientInfo, [Meta.logLevel]: logLevel } = meta as JsonObject;
+  return {
+    version,
+    capabilities,
+    clientInfo: isObject(clientInfo) ? clientInfo : {},
+    logLevel: typeof logLevel === "string" ? logLevel : undefined,
+  };
+}
+
+function missing(key: string): RpcError {
+  return { code: ErrorCode.invalidParams, message: `params._meta needs "${key}" in every request.` };
+}
+
+/** The message's text with these keys in `params._meta`; `undefined` takes one out. All else stays as it was. */
+export function withMeta(text: string, values: Readonly<Record<string, unknown>>): string {
+  const message: Message = parseMessage(text);
+  const params = locate(message, ["params"]);
+  const entries = Object.entries(values);
+  const added = entries.flatMap(([key, value]) =>
+    value === undefined ? [] : [`${JSON.stringify(key)}:${JSON.stringify(value)}`],
+  );
+  if (params === undefined) {
+    const end = text.lastIndexOf("}");
+    return `${text.slice(0, end)},"params":{"_meta":{${added.join(",")}}}${text.slice(end)}`;
+  }
+  const meta = locate(message, ["params", "_meta"]);
+  if (meta === undefined || text.charCodeAt(meta.start) !== 0x7b) {
+    if (meta !== undefined) return splice(text, [{ start: meta.start, end: meta.end, text: `{${added.join(",")}}` }]);
+    return splice(text, [insertFirst(text, params.start, `"_meta":{${added.join(",")}}`)]);
+  }
+  const edits: Edit[] = [];
+  const present = scanMembers(text, meta.start);
+  const fresh: string[] = [];
+  for (const [key, value] of entries) {
+    const at = present.find((member) => member.key === key);
+    // Null stands for "not there": taking a member out would need its comma as well.
+    if (at !== undefined) edits.push({ start: at.start, end: at.end, text: JSON.stringify(value ?? null) });
+    else if (value !== undefined) fresh.push(`${JSON.stringify(key)}:${JSON.stringify(value)}`);
+  }
+  if (fresh.length > 0) edits.push(insertFirst(text, meta.start, fresh.join(",")));
+  return edits.length === 0 ? text : splice(text, edits);
+}
+
+/** Puts members in front of those of the object at `at`. */
+function insertFirst(text: string, at: number, members: string): Edit {
+  const empty = /^\{\s*\}/.test(text.slice(at, at + 64)) || scanMembers(text, at).length === 0;
+  return { start: at + 1, end: at + 1, text: empty ? members : `${members},` };
+}
+
+const SENTINEL_START = "=?base64?";
+const SENTINEL_END = "?=";
+
+/** A value as it goes into Mcp-Name or Mcp-Param-*: plain where that is safe, else in the base64 form. */
+export function encodeHeaderValue(value: string): string {
+  const plain = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/.test(value);
+  const looksEncoded = value.startsWith(SENTINEL_START) && value.endsWith(SENTINEL_END);
+  if ((plain && !looksEncoded) || value === "") return value;
+  return `${SENTINEL_START}${Buffer.from(value).toString("base64")}${SENTINEL_END}`;
+}
+
+/** Undefined where the header cannot have been made by encodeHeaderValue. */
+export function decodeHeaderValue(header: string): string | undefined {
+  if (!header.startsWith(SENTINEL_START) || !header.endsWith(SENTINEL_END)) {
+    return /^[\x20-\x7e\t]*$/.test(header) ? header : undefined;
+  }
+  const base64 = header.slice(SENTINEL_START.length, -SENTINEL_END.length);
+  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(base64) || base64.length % 4 !== 0) return undefined;
+  return Buffer.from(base64, "base64").toString();
+}
