@@ -16,7 +16,6 @@ const MAX_SUBSCRIPTIONS = 5_000;
 interface Member {
   readonly session: Caller;
   readonly scope: string | undefined;
-  level: LogLevel | undefined;
   /** server → URIs. */
   readonly subscriptions: Map<string, Set<string>>;
   subscribed: number;
@@ -43,7 +42,7 @@ export class Audience {
   }
 
   open(session: Caller, scope: string | undefined): void {
-    const member = { session, scope, level: undefined, subscriptions: new Map(), subscribed: 0 };
+    const member = { session, scope, subscriptions: new Map(), subscribed: 0 };
     this.#members.set(session.sessionKey, member);
   }
 
@@ -59,20 +58,16 @@ export class Audience {
     return left;
   }
 
-  setLevel(sessionKey: string, level: LogLevel): void {
-    const member = this.#members.get(sessionKey);
-    if (member !== undefined) member.level = level;
-  }
-
   levelOf(sessionKey: string): LogLevel | undefined {
-    return this.#members.get(sessionKey)?.level;
+    const level = this.#members.get(sessionKey)?.session.logLevel;
+    return isLogLevel(level) ? level : undefined;
   }
 
   /** The lowest that anyone asked for; undefined where nobody did. */
   lowestLevel(): LogLevel | undefined {
     let lowest: number = LEVELS.length;
-    for (const { level } of this.#members.values()) {
-      if (level !== undefined) lowest = Math.min(lowest, LEVELS.indexOf(level));
+    for (const { session } of this.#members.values()) {
+      if (isLogLevel(session.logLevel)) lowest = Math.min(lowest, LEVELS.indexOf(session.logLevel));
     }
     return LEVELS.find((_, i) => i === lowest);
   }
@@ -142,12 +137,13 @@ export class Audience {
   #log(server: string, message: NotificationMessage, caller: Caller | undefined): void {
     const level = message.params?.["level"];
     if (caller !== undefined) {
-      if (passes(level, this.levelOf(caller.sessionKey))) caller.notify(message.text);
+      if (passes(level, isLogLevel(caller.logLevel) ? caller.logLevel : undefined)) caller.notify(message.text);
       return;
     }
     // Nobody's call: those who asked for logs by setting a level get it.
     this.#all(server, (member) => {
-      if (member.level !== undefined && passes(level, member.level)) member.session.notify(message.text);
+      const wanted = member.session.logLevel;
+      if (isLogLevel(wanted) && passes(level, wanted)) member.session.notify(message.text);
     });
   }
 

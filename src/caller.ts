@@ -17,13 +17,15 @@ export interface Caller {
   readonly sessionKey: string;
   /** A modern agent is never sent a request: `ask` becomes an `input_required` result, and its retry the answer. */
   readonly era: Era;
-  /** The log level that a modern request asks for; a legacy session's is set by logging/setLevel. */
+  /** The log level that a modern request asks for, or that a legacy session set. */
   readonly logLevel: string | undefined;
   /** The protocol version that the agent speaks. */
   readonly version: string;
   /** What the agent can be asked for: sampling, elicitation, roots. */
   readonly capabilities: JsonObject;
   readonly clientInfo: JsonObject;
+  /** logging/setLevel: kept for the legacy session. */
+  setLogLevel(level: string): void;
   /** Sends a notification (whole JSON-RPC text), on the stream of the request that it belongs to. */
   notify(text: string): void;
   /**

@@ -85,6 +85,7 @@ export class Gateway {
       names: config.names,
       menu: config.menu,
       pageSize: config.pageSize,
+      serverInfo: { name: "toolway", title: "Toolway", version },
       seal: (value) => state.sealer.seal("cursor", value),
       unseal: (text) => {
         const value = state.sealer.unseal("cursor", text);

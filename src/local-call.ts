@@ -35,6 +35,8 @@ export class LocalCaller implements Caller {
     this.sessionKey = `local ${principal.id}`;
   }
 
+  setLogLevel(): void {}
+
   notify(): void {}
 
   ask(request: RequestMessage): Promise<never> {

@@ -15,7 +15,7 @@ import { faultReply } from "./protocol/reply.js";
 import type { AgentCall, Introduction, Service } from "./service.js";
 import { Standing } from "./standing.js";
 import type { Host } from "./upstream/host.js";
-import type { Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "./upstream.js";
+import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "./upstream.js";
 
 /** The operator at the control socket or in the program that embeds us: policy is about agents. Known by identity. */
 export const OPERATOR: Principal = { id: "operator", role: "operator" };
@@ -123,8 +123,8 @@ export class Pipeline implements Service, UpstreamEvents {
     this.#deps.onKnown(server);
   }
 
-  onList(server: string, kind: ListKind, items: readonly Listed[]): void {
-    if (!this.#catalog.setList(server, kind, items)) return;
+  onList(server: string, kind: ListKind, items: readonly Listed[], freshness?: Freshness): void {
+    if (!this.#catalog.setList(server, kind, items, freshness)) return;
     this.#deps.onKnown(server);
     this.audience.listChanged(kind, [server]);
   }
@@ -142,7 +142,7 @@ export class Pipeline implements Service, UpstreamEvents {
     const kind = LISTS[message.method];
     if (kind !== undefined) {
       const cursor = message.params?.["cursor"];
-      call.reply(this.#catalog.page(kind, this.view(call.caller.principal, scope), cursor as string | undefined));
+      call.reply(this.#catalog.page(kind, this.view(call.caller, scope), cursor as string | undefined));
       return;
     }
     switch (message.method) {
@@ -237,7 +237,7 @@ export class Pipeline implements Service, UpstreamEvents {
   #setLevel(call: AgentCall): void {
     const level = call.message.params?.["level"];
     if (!isLogLevel(level)) throw new Fault("invalid", "logging/setLevel needs a level from debug to emergency.");
-    this.#inUse.standing.setLevel(call.caller.sessionKey, level);
+    this.#inUse.standing.setLevel(call.caller, level);
     call.reply({ kind: "result", result: {} });
   }
 
@@ -278,7 +278,7 @@ export class Pipeline implements Service, UpstreamEvents {
       call.reply({ kind: "result", result: findResult(wanted) });
       return;
     }
-    this.#catalog.find(wanted.query, wanted.limit, this.view(call.caller.principal, call.scope)).then(
+    this.#catalog.find(wanted.query, wanted.limit, this.view(call.caller, call.scope)).then(
       (found) => call.reply({ kind: "result", result: findResult(found) }),
       (error: unknown) => this.#refuse(call, error),
     );
@@ -292,9 +292,11 @@ export class Pipeline implements Service, UpstreamEvents {
 
   // ── Inside ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  view(principal: Principal, scope: string | undefined): View {
+  view({ principal, era }: Caller, scope: string | undefined): View {
     return {
       scope,
+      era,
+      common: this.#policy.roles.size === 0,
       key: principal === OPERATOR ? "" : `role ${principal.role}`,
       allows: (server, own, kind) =>
         this.#decide(principal, server, kind === "tools" ? own : undefined).kind === "allow",

@@ -22,9 +22,10 @@ export class Standing {
     this.#log = log;
   }
 
-  setLevel(sessionKey: string, level: LogLevel): void {
+  setLevel(caller: Caller, level: LogLevel): void {
+    const { sessionKey } = caller;
     const before = this.#audience.lowestLevel();
-    this.#audience.setLevel(sessionKey, level);
+    caller.setLogLevel(level);
     this.#lowestChanged(before);
     for (const server of this.#host.servers) {
       if (server.spec.isolation === "session" && hasLogging(server.intro)) {

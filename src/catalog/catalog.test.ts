@@ -27,7 +27,7 @@ function catalogOf(options: Partial<CatalogOptions> = {}, ...servers: Parameters
   return catalog;
 }
 
-const everything: View = { scope: undefined, key: "all", allows: () => true };
+const everything: View = { scope: undefined, era: "legacy", common: true, key: "all", allows: () => true };
 const intro = (capabilities: JsonObject, instructions?: string) => ({
   version: "2025-11-25",
   capabilities,
@@ -127,7 +127,13 @@ describe("lists", () => {
     catalog.setList("s", "prompts", tools("p"));
     catalog.setList("s", "tools", tools("a", "b"));
     expect(catalog.page("tools", everything)).toBe(first);
-    const some = { scope: undefined, key: "some", allows: (_: string, own: string) => own !== "a" };
+    const some = {
+      scope: undefined,
+      era: "legacy",
+      common: true,
+      key: "some",
+      allows: (_: string, own: string) => own !== "a",
+    };
     expect(namesOf(catalog, "tools", some)).toEqual(["s__b"]);
     catalog.dropPages();
     expect(catalog.page("tools", everything)).not.toBe(first);

@@ -2,9 +2,11 @@
 // its server. No I/O and no clock; policy comes in as a View, lists come in from the pipeline.
 
 import type { JsonObject } from "../protocol/jsonrpc.js";
+import { Meta } from "../protocol/modern.js";
 import type { BytesReply } from "../protocol/reply.js";
-import type { Listed, ListKind, ServerIntro } from "../upstream.js";
+import type { Freshness, Listed, ListKind, ServerIntro } from "../upstream.js";
 import { type Intake, takeItems } from "./definition.js";
+import { mergeFreshness } from "./freshness.js";
 import { mergeCapabilities, mergeInstructions } from "./introduction.js";
 import { fromSnapshot, type Known, LIST_KINDS, type NamedKind, toSnapshot } from "./known.js";
 import { type Entry, isNamed, type Merged, mergeNamed, mergeUris, sameForAgents, sameTexts, visible } from "./merge.js";
@@ -21,6 +23,8 @@ export interface CatalogOptions extends CursorSeal {
   readonly names: NameMode;
   readonly menu: MenuMode;
   readonly pageSize?: number;
+  /** What we call ourselves in results that are ours. */
+  readonly serverInfo?: JsonObject;
 }
 
 /** A server of the config. */
@@ -46,6 +50,7 @@ const MAX_CONFLICTS = 200;
 export class Catalog {
   readonly #pages: Pages;
   readonly #search = new ToolSearch();
+  readonly #serverInfo: JsonObject;
   #names: NameMode;
   #menu: MenuMode;
   /** In the order of the config. */
@@ -65,6 +70,7 @@ export class Catalog {
 
   constructor(options: CatalogOptions) {
     this.#pages = new Pages(options, options.pageSize);
+    this.#serverInfo = options.serverInfo ?? {};
     this.#names = options.names;
     this.#menu = options.menu;
   }
@@ -83,6 +89,7 @@ export class Catalog {
           overrides: { tools: new Map(Object.entries(tools ?? {})), prompts: new Map(Object.entries(prompts ?? {})) },
           intro: known?.intro,
           lists: known?.lists ?? new Map<ListKind, Intake>(),
+          freshness: known?.freshness ?? new Map<ListKind, Freshness>(),
         });
       }
       for (const name of before.keys()) if (!this.#servers.has(name)) this.#forgetNames(name);
@@ -105,9 +112,13 @@ export class Catalog {
   }
 
   /** True where agents see a difference: another set, another order, another definition. Order of members is none. */
-  setList(server: string, kind: ListKind, listed: readonly Listed[]): boolean {
+  setList(server: string, kind: ListKind, listed: readonly Listed[], freshness?: Freshness): boolean {
     const known = this.#servers.get(server);
     if (known === undefined) return false;
+    const same = JSON.stringify(known.freshness.get(kind)) === JSON.stringify(freshness);
+    if (freshness === undefined) known.freshness.delete(kind);
+    else known.freshness.set(kind, freshness);
+    if (!same) this.#pages.clear(kind);
     const before = known.lists.get(kind);
     const after = takeItems(server, kind, listed);
     if (before !== undefined && sameTexts(before, after)) return false;
@@ -123,6 +134,7 @@ export class Catalog {
     return this.#changes(() => {
       known.intro = undefined;
       known.lists.clear();
+      known.freshness.clear();
       this.#forgetNames(server);
     });
   }
@@ -143,9 +155,17 @@ export class Catalog {
   page(kind: ListKind, view: View, cursor?: string): BytesReply {
     return this.#pages.get(kind, view, cursor, () => {
       const { entries } = this.#mergedOf(kind, view.scope);
-      if (this.#isSearch(kind, view.scope)) return searchMenu(entries, view);
-      return entries.filter(({ server, item }) => view.allows(server, item.own, kind)).map(({ json }) => json);
+      const texts = this.#isSearch(kind, view.scope)
+        ? searchMenu(entries, view)
+        : entries.filter(({ server, item }) => view.allows(server, item.own, kind)).map(({ json }) => json);
+      return { texts, members: view.era === "modern" ? this.#modernMembers(kind, view) : "" };
     });
+  }
+
+  #modernMembers(kind: ListKind, view: View): string {
+    const { ttlMs, cacheScope } = mergeFreshness(this.#inScope(view.scope), kind, view.common);
+    const meta = JSON.stringify({ [Meta.serverInfo]: this.#serverInfo });
+    return `,"resultType":"complete","ttlMs":${ttlMs},"cacheScope":"${cacheScope}","_meta":${meta}`;
   }
 
   /** Every tool under its exposed name, whatever the menu shows and whoever looks. */

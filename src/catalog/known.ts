@@ -1,7 +1,7 @@
 // What is known of one server, and how that goes to disk and back. Who keeps it on disk is not decided here.
 
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import type { Listed, ListKind, ServerIntro } from "../upstream.js";
+import type { Freshness, Listed, ListKind, ServerIntro } from "../upstream.js";
 import { type Intake, takeItems } from "./definition.js";
 import type { Overrides } from "./names.js";
 
@@ -16,6 +16,8 @@ export interface Known {
   intro: ServerIntro | undefined;
   /** A list that is absent has never been read; an empty one has. */
   readonly lists: Map<ListKind, Intake>;
+  /** What a modern server said of a list; a legacy server's has none. */
+  readonly freshness: Map<ListKind, Freshness>;
 }
 
 /** Raised when the format changes; another version is ignored, and the lists are read from the servers again. */
@@ -78,9 +80,10 @@ function toListed(text: unknown): Listed | undefined {
 
 function toIntro(value: unknown): ServerIntro | undefined {
   if (!isObject(value)) return undefined;
-  const { version, capabilities, serverInfo, instructions } = value;
+  const { era, version, capabilities, serverInfo, instructions } = value;
   if (typeof version !== "string" || !isObject(capabilities) || !isObject(serverInfo)) return undefined;
   return {
+    ...(era === "modern" ? { era } : {}),
     version,
     capabilities,
     serverInfo,

@@ -12,6 +12,13 @@ export interface CursorSeal {
   unseal(token: string): string | undefined;
 }
 
+export interface Contents {
+  /** The JSON of the entries that the view has. */
+  readonly texts: readonly string[];
+  /** Further members of the result, each with a comma before it. */
+  readonly members: string;
+}
+
 /** Many clients never ask for a second page: what does not fit on the first is lost on them. */
 const DEFAULT_PAGE_SIZE = 1000;
 /** Views (roles × scopes) whose pages are kept, a kind: with more, some are only built again. */
@@ -36,19 +43,19 @@ export class Pages {
     this.#built[kind].clear();
   }
 
-  /** `texts` makes the JSON of the entries that the view has; it is called when nothing is kept for the view. */
-  get(kind: ListKind, view: View, cursor: string | undefined, texts: () => readonly string[]): BytesReply {
+  /** `contents` is called when nothing is kept for the view. */
+  get(kind: ListKind, view: View, cursor: string | undefined, contents: () => Contents): BytesReply {
     const page = cursor === undefined ? 0 : this.#open(kind, view, cursor);
     // A list that has become shorter since the cursor was given ends here; list_changed has told so.
-    return this.#all(kind, view, texts)[page] ?? resultBytes(`{"${kind}":[]}`);
+    return this.#all(kind, view, contents)[page] ?? pageReply(view, `{"${kind}":[]${contents().members}}`);
   }
 
-  #all(kind: ListKind, view: View, texts: () => readonly string[]): BytesReply[] {
+  #all(kind: ListKind, view: View, contents: () => Contents): BytesReply[] {
     const kept = this.#built[kind];
-    const key = JSON.stringify([view.scope, view.key]);
+    const key = JSON.stringify([view.scope, view.key, view.era]);
     let pages = kept.get(key);
     if (pages === undefined) {
-      pages = this.#build(kind, view, texts());
+      pages = this.#build(kind, view, contents());
       const oldest = kept.size < MAX_VIEWS ? undefined : kept.keys().next();
       if (oldest?.done === false) kept.delete(oldest.value);
     } else {
@@ -58,13 +65,13 @@ export class Pages {
     return pages;
   }
 
-  #build(kind: ListKind, view: View, texts: readonly string[]): BytesReply[] {
+  #build(kind: ListKind, view: View, { texts, members }: Contents): BytesReply[] {
     const pages: BytesReply[] = [];
     for (let from = 0; from === 0 || from < texts.length; from += this.#size) {
       const items = texts.slice(from, from + this.#size).join(",");
       const more = from + this.#size < texts.length;
       const next = more ? `,"nextCursor":${JSON.stringify(this.#seal(kind, view, pages.length + 1))}` : "";
-      pages.push(resultBytes(`{"${kind}":[${items}]${next}}`));
+      pages.push(pageReply(view, `{"${kind}":[${items}]${next}${members}}`));
     }
     return pages;
   }
@@ -79,6 +86,11 @@ export class Pages {
     if (page === undefined) throw new Fault("invalid", "Unknown cursor; list again from the start.");
     return page;
   }
+}
+
+function pageReply(view: View, json: string): BytesReply {
+  const reply = resultBytes(json);
+  return view.era === "modern" ? { ...reply, era: "modern" } : reply;
 }
 
 /** Undefined for a cursor of another list or view. */

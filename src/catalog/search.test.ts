@@ -7,7 +7,7 @@ import { Catalog } from "./catalog.js";
 import { findResult, parseFindArguments, unwrapCall } from "./search.js";
 import type { View } from "./view.js";
 
-const everything: View = { scope: undefined, key: "all", allows: () => true };
+const everything: View = { scope: undefined, era: "legacy", common: true, key: "all", allows: () => true };
 
 function catalogOf(servers: Record<string, Record<string, string>>): Catalog {
   const catalog = new Catalog({ names: "prefixed", menu: "search", seal: (text) => text, unseal: (text) => text });

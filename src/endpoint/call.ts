@@ -45,6 +45,10 @@ export abstract class Call implements AgentCall, Caller {
     return this.session.logLevel;
   }
 
+  setLogLevel(level: string): void {
+    this.session.setLogLevel(level);
+  }
+
   get version(): string {
     return this.session.version;
   }

@@ -13,8 +13,7 @@ import type { SessionFacts } from "./session-id.js";
 
 export abstract class Session implements Caller {
   readonly era = "legacy";
-  /** Set by logging/setLevel, which the service keeps. */
-  readonly logLevel = undefined;
+  logLevel: string | undefined = undefined;
   /** As authenticated last: a role may change while a session lives. */
   principal: Principal;
   readonly sessionKey: string;
@@ -47,6 +46,10 @@ export abstract class Session implements Caller {
   /** Nothing is under way: the session can be dropped from memory. */
   get idle(): boolean {
     return this.calls.size === 0 && (this.#asks === undefined || this.#asks.size === 0);
+  }
+
+  setLogLevel(level: string): void {
+    this.logLevel = level;
   }
 
   abstract notify(text: string): void;

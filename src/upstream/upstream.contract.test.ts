@@ -35,6 +35,8 @@ class TestCaller implements Caller {
     this.sessionKey = sessionKey;
   }
 
+  setLogLevel(): void {}
+
   notify(text: string): void {
     this.heard.push(JSON.parse(text) as JsonObject);
   }
