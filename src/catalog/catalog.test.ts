@@ -127,7 +127,7 @@ describe("lists", () => {
     catalog.setList("s", "prompts", tools("p"));
     catalog.setList("s", "tools", tools("a", "b"));
     expect(catalog.page("tools", everything)).toBe(first);
-    const some = {
+    const some: View = {
       scope: undefined,
       era: "legacy",
       common: true,
