@@ -1,0 +1,140 @@
+// The official suite: where npm put it, which scenarios a revision scores, running it, and reading what it wrote.
+
+import { existsSync } from "node:fs";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { start, tail } from "./processes.mjs";
+
+/** Pinned: a result is only comparable with another of the same suite. It needs Node 22, the gateway does not. */
+export const SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12";
+const SUITE_NODE = "node@24";
+const SUITE_NODE_MAJOR = 22;
+
+/** The suite's own limit for a scenario is 30 s; this one is for a suite that hangs as a whole. */
+const SUITE_MS = 300_000;
+/** Where scenarios run one by one, so many at once: each is a process that mostly waits. */
+const AT_ONCE = 2;
+
+/** Where npm put the suite, and the Node that runs it. */
+export async function findSuite(verbose) {
+  const probe = `
+    const { delimiter, join } = require("node:path"), { existsSync, realpathSync } = require("node:fs");
+    const bin = process.env.PATH.split(delimiter).map((dir) => join(dir, "conformance")).find(existsSync);
+    console.log("SUITE " + JSON.stringify({ version: process.version, node: process.execPath, bin: realpathSync(bin) }));`;
+  // npm itself runs on the Node of here, which the suite's packages would refuse; what runs them is SUITE_NODE.
+  const packages = ["--engine-strict=false", `--package=${SUITE_NODE}`, `--package=${SUITE}`];
+  const npm = start("npm", ["exec", "--yes", ...packages, "--", "node", "-e", probe], { log: "npm", verbose });
+  await npm.exited;
+  const line = /^SUITE (.*)$/m.exec(npm.text());
+  if (line === null) throw new Error(`npm could not fetch ${SUITE}:\n${tail(npm.text())}`);
+  const suite = JSON.parse(line[1]);
+  if (Number(suite.version.slice(1).split(".")[0]) < SUITE_NODE_MAJOR) {
+    throw new Error(`The suite needs Node ${SUITE_NODE_MAJOR}, npm gave it ${suite.version}`);
+  }
+  return suite;
+}
+
+const lists = new Map();
+
+/** What a revision asks for, in the suite's order: the scored server and client scenarios, and the `tasks-*` ones. */
+export async function scenariosOf(suite, revision) {
+  if (!lists.has(revision)) {
+    const list = start(suite.node, [suite.bin, "list", "--requirements", revision], { log: "list" });
+    await list.exited;
+    const text = list.text();
+    const section = (title) => {
+      const found = new RegExp(`${title} scenarios[^\\n]*\\n((?: {2}- [^\\n]+\\n)+)`).exec(text);
+      if (found === null) throw new Error(`The suite has no requirements ${revision}:\n${tail(text)}`);
+      return [...found[1].matchAll(/- (\S+)/g)].map((match) => match[1]);
+    };
+    lists.set(revision, {
+      server: section("Server"),
+      // OAuth is the business of `toolway auth`, and is shown by tests of its own.
+      client: section("Client").filter((name) => !name.startsWith("auth/")),
+      tasks: [...text.matchAll(/- (tasks-\S+)/g)].map((match) => match[1]),
+    });
+  }
+  return lists.get(revision);
+}
+
+/** Runs the server side against `url`: all scenarios of the revision, or those that are named. */
+export async function runServerSide(suite, { url, revision, scenarios, dir, verbose }) {
+  const base = [suite.bin, "server", "--url", url, "--output-dir", dir];
+  if (scenarios === undefined) await invoke(suite, [...base, "--requirements", revision], verbose);
+  else {
+    await atOnce(scenarios, async (scenario) => {
+      await invoke(suite, [...base, "--scenario", scenario, "--spec-version", revision, "--force"], verbose);
+    });
+  }
+  return readResults(dir, /^server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/, false);
+}
+
+/** Runs the client side: each scenario starts `command` with the address of the suite's server. */
+export async function runClientSide(suite, { command, revision, scenarios, dir, verbose }) {
+  const exits = new Map();
+  await atOnce(scenarios, async (scenario) => {
+    const what = ["--scenario", scenario, "--spec-version", revision, "--force"];
+    const handle = await invoke(
+      suite,
+      [suite.bin, "client", "--command", command, ...what, "--output-dir", dir],
+      verbose,
+    );
+    exits.set(scenario, { code: await handle.exited, text: handle.text() });
+  });
+  const results = await readResults(dir, /^(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/, true);
+  for (const [scenario, { code, text }] of exits) {
+    const result = results.get(scenario);
+    // The command's own failure counts too, although no check says so.
+    if (result?.passed && code !== 0) {
+      results.set(scenario, { ...result, passed: false, failures: [{ id: "exit code", error: tail(text, 12) }] });
+    }
+  }
+  return results;
+}
+
+async function invoke(suite, args, verbose) {
+  const handle = start(suite.node, args, { log: "suite", verbose });
+  const timer = setTimeout(() => handle.child.kill("SIGKILL"), SUITE_MS);
+  await handle.exited;
+  clearTimeout(timer);
+  return handle;
+}
+
+async function atOnce(items, work) {
+  const rest = [...items];
+  const lane = async () => {
+    for (let item = rest.shift(); item !== undefined; item = rest.shift()) await work(item);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, lane));
+}
+
+async function readResults(dir, pattern, warningsFail) {
+  const results = new Map();
+  for (const entry of existsSync(dir) ? await readdir(dir) : []) {
+    const name = pattern.exec(entry)?.[1];
+    const file = join(dir, entry, "checks.json");
+    if (name === undefined) continue;
+    // A scenario that threw has a directory and no file: it counts as failed, as it does for the suite.
+    const checks = existsSync(file) ? JSON.parse(await readFile(file, "utf8")) : [thrown(name)];
+    results.set(name, judge(checks, warningsFail));
+  }
+  return results;
+}
+
+const thrown = (id) => ({ id, status: "FAILURE", errorMessage: "The scenario threw; --verbose shows why." });
+
+/** The suite's own rule: a scenario fails when a check failed; a warning counts on the client side only. */
+function judge(checks, warningsFail) {
+  const those = (status) =>
+    checks
+      .filter((check) => check.status === status)
+      .map(({ id, errorMessage, description }) => ({ id, error: errorMessage ?? description }));
+  const failures = those("FAILURE");
+  const warnings = those("WARNING");
+  return {
+    passed: failures.length === 0 && !(warningsFail && warnings.length > 0),
+    checks: those("SUCCESS").length,
+    failures,
+    warnings,
+  };
+}
