@@ -1,7 +1,7 @@
 // What stands behind an endpoint: the endpoint speaks HTTP or stdio and knows sessions; a Service knows MCP's
 // methods. pipeline.ts implements it.
 
-import type { Caller } from "./caller.js";
+import type { Caller, Principal } from "./caller.js";
 import type { JsonObject } from "./protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage } from "./protocol/message.js";
 import type { Reply } from "./protocol/reply.js";
@@ -26,6 +26,13 @@ export interface Introduction {
   readonly instructions: string | undefined;
 }
 
+/** An argument of a tool that a modern client repeats in the header `Mcp-Param-<header>`. */
+export interface ParamHeader {
+  readonly header: string;
+  /** Names of members, from the arguments down. */
+  readonly path: readonly string[];
+}
+
 export interface Service {
   /** True where `/mcp/<server>` exists. */
   hasScope(server: string): boolean;
@@ -40,4 +47,6 @@ export interface Service {
   /** `session.notify` reaches the agent outside any request, for as long as the session is open. */
   sessionOpened(session: Caller, scope: string | undefined): void;
   sessionClosed(session: Caller): void;
+  /** What the schema of a tool, by the name that this principal sees, wants in headers; undefined: no such tool. */
+  paramHeaders?(principal: Principal, scope: string | undefined, tool: string): readonly ParamHeader[] | undefined;
 }

@@ -19,6 +19,13 @@ export interface EndpointLimits {
   readonly callsPerSession: number;
   readonly asksPerSession: number;
   readonly askMs: number;
+  readonly parked: number;
+  readonly parkedPerPrincipal: number;
+  readonly parkedMs: number;
+  readonly gatherMs: number;
+  readonly listensPerPrincipal: number;
+  readonly listenUris: number;
+  readonly listenAckMs: number;
   readonly listenersPerSession: number;
   readonly streamsPerSession: number;
   readonly slowReaderBytes: number;
@@ -74,6 +81,20 @@ export const DEFAULT_LIMITS: EndpointLimits = {
   asksPerSession: 64,
   /** A person needs minutes to answer an elicitation, and some never do. */
   askMs: 10 * MINUTE,
+  /** Calls of modern agents that wait for their retry, each with a call in flight at a server. */
+  parked: 1000,
+  /** One principal may be many agents; what it parks must leave room for the others. */
+  parkedPerPrincipal: 100,
+  /** As askMs: a person has to answer. An agent that never comes back costs a server no more than this. */
+  parkedMs: 10 * MINUTE,
+  /** Questions that a server asks together arrive within a few milliseconds, and then go out as one round. */
+  gatherMs: 20,
+  /** Open subscriptions/listen of one principal at one path: an agent holds one or two, and many may share a token. */
+  listensPerPrincipal: 256,
+  /** Resources that one subscriptions/listen may name; an editor with a project open stays below. */
+  listenUris: 1000,
+  /** How long servers may take to answer a subscription before it is acknowledged without them. */
+  listenAckMs: 5 * SECOND,
   /** Open GET streams of one session: clients hold one, mcp-remote two, reconnecting ones briefly a few more. */
   listenersPerSession: 8,
   /** Event streams of one session that can be resumed, open ones included. */

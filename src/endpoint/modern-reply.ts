@@ -1,0 +1,184 @@
+// Replies as a modern agent reads them: `resultType`, caching hints and error codes that a legacy server does not
+// have. What a modern server wrote passes as it is. Pure.
+
+import { Transform, type TransformCallback } from "node:stream";
+import { ErrorCode, isObject, type JsonObject, type RpcError } from "../protocol/jsonrpc.js";
+import { Meta, ModernError } from "../protocol/modern.js";
+import { type BytesReply, type Reply, withResultMembers } from "../protocol/reply.js";
+
+/** 2025-11-25 only: the server wants the user to open a page first. */
+export const URL_ELICITATION_REQUIRED = -32042;
+
+/** Up to here a reply is parsed where splicing cannot help; larger ones pass as they are, and mean `complete` too. */
+const PARSED_BYTES = 1024 * 1024;
+
+/** What replies to a request need to become modern. */
+export interface ReplyShape {
+  readonly method: string;
+  readonly uri: unknown;
+  readonly serverInfo: JsonObject;
+}
+
+/** Of a legacy server nobody knows how long it is good, nor for whom. */
+const UNKNOWN_FRESHNESS = { ttlMs: 0, cacheScope: "private" } as const;
+
+function addedMembers(method: string): JsonObject {
+  return { resultType: "complete", ...(method === "resources/read" ? UNKNOWN_FRESHNESS : {}) };
+}
+
+export function toModern(reply: Reply, shape: ReplyShape): Reply {
+  switch (reply.kind) {
+    case "error":
+      return { ...reply, error: modernError(reply.error, shape) };
+    case "result":
+      return { kind: "result", result: ownResult(reply.result, shape) };
+    case "stream": {
+      const { open } = reply;
+      const members = membersText(shape.method);
+      return { kind: "stream", open: (id) => open.call(reply, id).pipe(new HeadSplice(members, id.length)) };
+    }
+    case "bytes":
+      return modernBytes(reply, shape);
+  }
+}
+
+function membersText(method: string): string {
+  return JSON.stringify(addedMembers(method)).slice(1, -1);
+}
+
+/** A result that the gateway made itself. */
+function ownResult(result: unknown, shape: ReplyShape): unknown {
+  if (!isObject(result)) return result;
+  const meta = isObject(result["_meta"]) ? result["_meta"] : {};
+  return { ...addedMembers(shape.method), ...result, _meta: { [Meta.serverInfo]: shape.serverInfo, ...meta } };
+}
+
+function modernBytes(reply: BytesReply, shape: ReplyShape): Reply {
+  const small = reply.bytes.length <= PARSED_BYTES;
+  if (small && isError(reply)) return parsed(reply, shape) ?? reply;
+  if (reply.era === "modern") return reply;
+  const added = addedMembers(shape.method);
+  // A legacy server may have such members by chance; two of one name would be read differently by different parsers.
+  const doubled = small && Object.keys(added).some((key) => reply.bytes.includes(`"${key}"`));
+  const spliced = doubled ? undefined : withResultMembers(reply, membersText(shape.method));
+  return spliced ?? (small ? parsed(reply, shape) : undefined) ?? reply;
+}
+
+/** Undefined where it is not what it should be: it then passes as it came. */
+function parsed(reply: BytesReply, shape: ReplyShape): Reply | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(reply.bytes.toString());
+  } catch {
+    return undefined;
+  }
+  if (!isObject(value)) return undefined;
+  const { error, result } = value;
+  if (isRpcError(error)) return { kind: "error", error: modernError(error, shape) };
+  if (!isObject(result)) return undefined;
+  return { kind: "result", result: reply.era === "modern" ? result : { ...addedMembers(shape.method), ...result } };
+}
+
+export function isRpcError(value: unknown): value is RpcError {
+  return isObject(value) && typeof value["code"] === "number" && typeof value["message"] === "string";
+}
+
+const ERROR_AFTER_ID = /^\s*,\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"error"\s*:/;
+const ERROR_AT_HEAD = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"error"\s*:/;
+/** The fixed words and some white space. */
+const WINDOW = 96;
+
+export function isError(reply: BytesReply): boolean {
+  const { bytes, idEnd } = reply;
+  return (
+    ERROR_AFTER_ID.test(bytes.toString("latin1", idEnd, idEnd + WINDOW)) ||
+    ERROR_AT_HEAD.test(bytes.toString("latin1", 0, WINDOW))
+  );
+}
+
+/** What went wrong, where it did and can be told without holding much. */
+export function errorOf(reply: Reply): RpcError | undefined {
+  if (reply.kind === "error") return reply.error;
+  if (reply.kind !== "bytes" || reply.bytes.length > PARSED_BYTES || !isError(reply)) return undefined;
+  try {
+    const { error } = JSON.parse(reply.bytes.toString()) as JsonObject;
+    return isRpcError(error) ? error : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The texts of a tool's result that says of itself that it failed; undefined for any other. */
+export function failureTexts(reply: Reply): string[] | undefined {
+  if (reply.kind !== "bytes" || reply.bytes.length > PARSED_BYTES || !reply.bytes.includes('"isError"')) return undefined;
+  try {
+    const { result } = JSON.parse(reply.bytes.toString()) as { result?: unknown };
+    if (!isObject(result) || result["isError"] !== true || !Array.isArray(result["content"])) return undefined;
+    return result["content"].map((item: unknown) => (isObject(item) ? String(item["text"] ?? "") : ""));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Codes of the legacy era that a modern server must not send. */
+function modernError(error: RpcError, { method, uri }: ReplyShape): RpcError {
+  const notFound = error.code === ErrorCode.resourceNotFound;
+  if (!notFound && (method !== "resources/read" || error.code !== ErrorCode.invalidParams)) return error;
+  const code = ErrorCode.invalidParams;
+  const { data } = error;
+  if (typeof uri !== "string" || (data !== undefined && !isObject(data))) return { ...error, code };
+  return { ...error, code, data: { uri, ...data } };
+}
+
+export function missingCapability(message: string, requiredCapabilities: JsonObject): RpcError {
+  return { code: ModernError.missingCapability, message, data: { requiredCapabilities } };
+}
+
+// As in protocol/reply.ts, with an id that is the agent's own.
+const RESULT_IN_STREAM =
+  /^\s*\{\s*(?:"(?:jsonrpc|id)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?[\d.eE+-]+)\s*,\s*){0,2}"result"\s*:\s*\{\s*(\})?/;
+
+/** Puts members in front of the result's own, in the head of a reply that is passed on as it comes. */
+class HeadSplice extends Transform {
+  readonly #members: string;
+  readonly #window: number;
+  #head: Buffer | undefined = Buffer.alloc(0);
+
+  constructor(members: string, idLength: number) {
+    super();
+    this.#members = members;
+    this.#window = WINDOW + idLength;
+    // pipe() passes no errors on: a body that breaks off must not look like one that ended.
+    this.once("pipe", (source) => {
+      source.once("error", (error: Error) => this.destroy(error));
+      source.once("close", () => {
+        if (!source.readableEnded) this.destroy();
+      });
+      this.once("close", () => source.destroy());
+    });
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    if (this.#head === undefined) {
+      done(null, chunk);
+      return;
+    }
+    this.#head = this.#head.length === 0 ? chunk : Buffer.concat([this.#head, chunk]);
+    if (this.#head.length < this.#window) done();
+    else done(null, this.#spliced(this.#head));
+  }
+
+  override _flush(done: TransformCallback): void {
+    if (this.#head === undefined) done();
+    else done(null, this.#spliced(this.#head));
+  }
+
+  #spliced(head: Buffer): Buffer {
+    this.#head = undefined;
+    const match = RESULT_IN_STREAM.exec(head.toString("latin1", 0, this.#window));
+    if (match === null) return head;
+    const empty = match[1] !== undefined;
+    const at = match[0].length - (empty ? 1 : 0);
+    return Buffer.concat([head.subarray(0, at), Buffer.from(empty ? this.#members : `${this.#members},`), head.subarray(at)]);
+  }
+}
