@@ -38,10 +38,12 @@ class OwnCall implements UpstreamCall {
 export class ServerError extends Error {
   override readonly name = "ServerError";
   readonly code: number;
+  readonly data: unknown;
 
-  constructor(code: number, message: string) {
+  constructor(code: number, message: string, data?: unknown) {
     super(message);
     this.code = code;
+    this.data = data;
   }
 }
 
@@ -71,7 +73,8 @@ export async function ask(
   if (reply.kind === "error" && reply.fault !== undefined) throw reply.fault;
   const message = parseMessage(await replyText(reply, "0"));
   if (message.kind !== "response") throw new Fault("protocol", `The answer to ${method} is not a response.`);
-  if (message.error !== undefined) throw new ServerError(message.error.code, message.error.message);
+  const { error } = message;
+  if (error !== undefined) throw new ServerError(error.code, error.message, error.data);
   if (!isObject(message.result)) throw new Fault("protocol", `The result of ${method} is not an object.`);
   return message as ResponseMessage & { result: JsonObject };
 }

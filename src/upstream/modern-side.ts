@@ -1,0 +1,252 @@
+// What a connection does differently with a modern server: `_meta` and headers on every request, answers that such a
+// server does not give, rounds for legacy agents, and listening. Ids, deadlines and replies stay the connection's.
+
+import { Fault } from "../protocol/errors.js";
+import { ErrorCode, isObject, type JsonObject } from "../protocol/jsonrpc.js";
+import { type NotificationMessage, parseMessage } from "../protocol/message.js";
+import { encodeHeaderValue, Meta, MODERN_VERSION, ModernError, withMeta } from "../protocol/modern.js";
+import { faultReply, type Reply, renderReply } from "../protocol/reply.js";
+import type { ListKind, ServerIntro, UpstreamCall } from "../upstream.js";
+import { Listen } from "./listen.js";
+import { readList } from "./lists.js";
+import { paramHeaders, type ToolHeaders } from "./param-headers.js";
+import { Round, Rounds } from "./rounds.js";
+
+/** An error is a few hundred bytes; what is larger is not looked into. */
+const MAX_ERROR_BYTES = 4 * 1024;
+
+/** Where Mcp-Name comes from. */
+const NAMED: Readonly<Record<string, string>> = {
+  "tools/call": "name",
+  "prompts/get": "name",
+  "resources/read": "uri",
+  "tasks/get": "taskId",
+  "tasks/update": "taskId",
+  "tasks/cancel": "taskId",
+};
+
+export interface ModernHost {
+  /** Gives it an id and sends it, dressed. */
+  launch(call: UpstreamCall): void;
+  /** Takes back what is in flight: it is answered with a fault `cancelled`. */
+  recall(call: UpstreamCall, reason: string | undefined): void;
+  onNotification(message: NotificationMessage): void;
+  onProblem(text: string): void;
+}
+
+export interface ModernOptions {
+  readonly overHttp: boolean;
+  readonly clientInfo: JsonObject;
+  readonly toolHeaders: ToolHeaders;
+  readonly now: () => number;
+  readonly random: () => number;
+  readonly host: ModernHost;
+}
+
+export class ModernSide {
+  readonly #options: ModernOptions;
+  readonly #host: ModernHost;
+  readonly #rounds: Rounds;
+  #listen: Listen | undefined;
+  /** Calls that were refused for their headers, while the tools are read anew; and those that had that chance. */
+  readonly #relisting = new Set<UpstreamCall>();
+  readonly #retried = new WeakSet<UpstreamCall>();
+  readonly #ended = new AbortController();
+
+  constructor(options: ModernOptions) {
+    this.#options = options;
+    this.#host = options.host;
+    this.#rounds = new Rounds(options.host);
+  }
+
+  /** The server has introduced itself: calls may come. */
+  start(intro: ServerIntro): void {
+    const { now, random } = this.#options;
+    this.#listen = new Listen(intro.capabilities, {
+      launch: (call) => this.#host.launch(call),
+      recall: (call, reason) => this.#host.recall(call, reason),
+      now,
+      random,
+      onMissed: (kinds) => this.#missed(kinds),
+      onProblem: (text) => this.#host.onProblem(text),
+    });
+    this.#listen.start();
+  }
+
+  /** The connection is gone; its flights have been answered. */
+  end(fault: Fault): void {
+    this.#listen?.stop();
+    this.#ended.abort(fault);
+    for (const call of this.#relisting) call.reply(faultReply(fault));
+    this.#relisting.clear();
+    this.#rounds.end(fault);
+  }
+
+  /** Calls that are under way with nothing in flight, less what is in flight for us alone. */
+  get extraInFlight(): number {
+    return this.#rounds.waiting + this.#relisting.size - (this.#listen?.inFlight ?? 0);
+  }
+
+  hears(kind: ListKind): boolean {
+    return this.#listen?.hears(kind) ?? false;
+  }
+
+  /** True: it is seen to here. */
+  send(call: UpstreamCall): boolean {
+    switch (call.method) {
+      case "ping":
+      case "logging/setLevel":
+        // Every request carries the level that its caller wants.
+        call.reply({ kind: "result", result: {} });
+        return true;
+      case "resources/subscribe":
+      case "resources/unsubscribe":
+        this.#subscribe(call);
+        return true;
+      default:
+        return this.#rounds.send(call);
+    }
+  }
+
+  cancel(call: UpstreamCall, reason: string | undefined): boolean {
+    if (this.#relisting.delete(call)) {
+      call.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
+      return true;
+    }
+    return this.#rounds.cancel(call, reason);
+  }
+
+  /** The request as a modern server wants it. Throws a Fault where its text cannot be used. */
+  dress(call: UpstreamCall, text: string): { text: string; headers: Record<string, string> | undefined } {
+    const { caller } = call;
+    const dressed = withMeta(text, {
+      [Meta.version]: MODERN_VERSION,
+      [Meta.clientInfo]: this.#options.clientInfo,
+      [Meta.capabilities]: caller?.capabilities ?? {},
+      [Meta.logLevel]: caller?.logLevel,
+    });
+    return { text: dressed, headers: this.#options.overHttp ? this.#headers(call, text) : undefined };
+  }
+
+  /** What became of a call that never reached the server: whom to give back, if anybody. */
+  released(call: UpstreamCall, fault: Fault): UpstreamCall | undefined {
+    if (!(call instanceof Round)) return call;
+    const own = call.release();
+    if (own === undefined) call.reply(faultReply(fault));
+    return own;
+  }
+
+  /** True: the reply is not for the caller yet. */
+  intercepts(call: UpstreamCall, reply: Reply): boolean {
+    if (!this.#options.overHttp || call.method !== "tools/call" || reply.kind !== "bytes") return false;
+    if (reply.bytes.length > MAX_ERROR_BYTES || !reply.bytes.includes(String(ModernError.headerMismatch))) return false;
+    if (this.#retried.has(call) || !isHeaderMismatch(reply)) return false;
+    this.#retried.add(call);
+    this.#relisting.add(call);
+    void this.#relist(call, reply);
+    return true;
+  }
+
+  /** True: the notification is ours. Else it is passed on, as the message that is returned. */
+  notified(message: NotificationMessage): NotificationMessage | undefined {
+    const { method, params } = message;
+    const meta = params?.["_meta"];
+    const id = isObject(meta) ? meta[Meta.subscriptionId] : undefined;
+    if (method === "notifications/subscriptions/acknowledged") {
+      this.#listen?.acknowledged(id, params?.["notifications"]);
+      return undefined;
+    }
+    if (method === "notifications/cancelled") {
+      this.#listen?.endedByServer(params?.["requestId"]);
+      return undefined;
+    }
+    return id === undefined ? message : withoutSubscription(message);
+  }
+
+  #headers(call: UpstreamCall, text: string): Record<string, string> {
+    const { method, subject } = call;
+    const headers: Record<string, string> = { "mcp-protocol-version": MODERN_VERSION, "mcp-method": method };
+    const field = NAMED[method];
+    if (field === undefined) return headers;
+    const annotated = method === "tools/call" && subject !== undefined ? this.#options.toolHeaders.of(subject) : undefined;
+    const known = field === "taskId" ? undefined : subject;
+    if (known !== undefined && annotated === undefined) {
+      headers["mcp-name"] = encodeHeaderValue(known);
+      return headers;
+    }
+    const params = paramsOf(text);
+    const name = known ?? params[field];
+    if (typeof name === "string") headers["mcp-name"] = encodeHeaderValue(name);
+    return annotated === undefined ? headers : Object.assign(headers, paramHeaders(annotated, params["arguments"]));
+  }
+
+  #subscribe(call: UpstreamCall): void {
+    const uri = call.subject ?? paramsOf(call.render(0))["uri"];
+    if (this.#listen?.canSubscribe !== true) {
+      const message = `The server has no subscriptions: ${call.method}`;
+      call.reply({ kind: "error", error: { code: ErrorCode.methodNotFound, message } });
+    } else if (typeof uri !== "string") {
+      call.reply(faultReply(new Fault("invalid", `${call.method} needs "uri".`)));
+    } else if (call.method === "resources/subscribe" && !this.#listen.subscribe(uri)) {
+      call.reply(faultReply(new Fault("limit", "Too many resources of this server are subscribed to.")));
+    } else {
+      if (call.method === "resources/unsubscribe") this.#listen.unsubscribe(uri);
+      call.reply({ kind: "result", result: {} });
+    }
+  }
+
+  /** The headers did not fit the body: the tool's schema may have changed. It was refused unread, so it may be repeated. */
+  async #relist(call: UpstreamCall, reply: Reply): Promise<void> {
+    try {
+      const sender = {
+        send: (one: UpstreamCall) => this.#host.launch(one),
+        cancel: (one: UpstreamCall) => this.#host.recall(one, undefined),
+      };
+      this.#options.toolHeaders.learn(await readList(sender, "tools", this.#ended.signal));
+    } catch {
+      if (this.#relisting.delete(call)) call.reply(reply);
+      return;
+    }
+    if (!this.#relisting.delete(call)) return;
+    this.#host.launch(call);
+    // Whoever keeps the list has an old one.
+    this.#missed(["tools"]);
+  }
+
+  #missed(kinds: readonly ListKind[]): void {
+    for (const kind of kinds) {
+      if (kind === "resourceTemplates") continue;
+      this.#host.onNotification(notification(`notifications/${kind}/list_changed`));
+    }
+  }
+}
+
+function isHeaderMismatch(reply: Reply): boolean {
+  if (reply.kind !== "bytes") return false;
+  try {
+    const message = parseMessage(renderReply(reply, "0").toString());
+    return message.kind === "response" && message.error?.code === ModernError.headerMismatch;
+  } catch {
+    return false;
+  }
+}
+
+function paramsOf(text: string): JsonObject {
+  const value: unknown = JSON.parse(text);
+  const params = isObject(value) ? value["params"] : undefined;
+  return isObject(params) ? params : {};
+}
+
+/** Its subscription is of our hop: the next one has its own. */
+function withoutSubscription(message: NotificationMessage): NotificationMessage {
+  const { [Meta.subscriptionId]: _, ...meta } = (message.params?.["_meta"] ?? {}) as JsonObject;
+  const { _meta, ...params } = message.params ?? {};
+  const kept = Object.keys(meta).length === 0 ? params : { ...params, _meta: meta };
+  return parseMessage(
+    JSON.stringify({ jsonrpc: "2.0", method: message.method, params: kept }),
+  ) as NotificationMessage;
+}
+
+function notification(method: string): NotificationMessage {
+  return parseMessage(JSON.stringify({ jsonrpc: "2.0", method })) as NotificationMessage;
+}
