@@ -12,7 +12,8 @@ const LINES = figure(5_000, 100_000);
 const LINES_PER_CALL = 50;
 /** Agents that call the babbler at once: whose message a line is cannot always be told then. */
 const AGENTS = 4;
-const WARM_UP_CALLS = 20;
+/** So that the heap has its working size before the base line. */
+const WARM_UP_CALLS = figure(20, 100);
 const RSS_GROWTH = 50 * MB;
 
 describe.skipIf(!linux)("fuzzed lines on a server's stdout", () => {
