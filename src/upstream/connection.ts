@@ -5,7 +5,7 @@ import type { Readable } from "node:stream";
 import type { Caller } from "../caller.js";
 import { type Anchor, findAnchor, largeReply } from "../protocol/anchor.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
-import type { JsonObject } from "../protocol/jsonrpc.js";
+import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
 import {
   locate,
   type Message,
@@ -26,8 +26,22 @@ import { Questions } from "./questions.js";
 /** Calls in flight on one connection. Far above what agents do; a bound so that a hung server cannot eat memory. */
 const MAX_IN_FLIGHT = 10_000;
 
+/** Messages that a server sends as one. Only 2025-03-26 has batches, and there they hold a handful. */
+const MAX_BATCH = 1_000;
+
+/** What is shown of a message that cannot be read. */
+const NOISE_SAMPLE_CHARS = 200;
+
 /** Up to here a reply is parsed before it is passed on: it costs next to nothing, and broken JSON is noticed. */
 const CHECKED_REPLY_BYTES = 4096;
+
+/**
+ * A call that was taken back or timed out may still make the server ask something, and on a pipe nothing tells that
+ * it is about that call. For so long, nobody else is asked in its place.
+ */
+const ABANDONED_MS = 30_000;
+/** Such calls that are remembered; the oldest are forgotten first. */
+const MAX_ABANDONED = 1_000;
 
 export interface ConnectionEvents {
   /** A notification that is not progress: `flight` is the call it belongs to, where that can be told. */
@@ -63,6 +77,8 @@ export class Connection implements LinkEvents {
   readonly #link: Link;
   readonly #flights = new Map<number, Flight>();
   readonly #byCall = new Map<UpstreamCall, Flight>();
+  /** By id, oldest first. */
+  readonly #abandoned = new Map<number, { readonly sessionKey: string; readonly untilMs: number }>();
   readonly #questions = new Questions((text) => this.notify(text));
   #nextId = 1;
   #closed = false;
@@ -76,6 +92,10 @@ export class Connection implements LinkEvents {
     this.#noise = options.noise;
     this.#events = events;
     this.#link = options.makeLink(this);
+  }
+
+  get closed(): boolean {
+    return this.#closed;
   }
 
   get inFlight(): number {
@@ -114,16 +134,16 @@ export class Connection implements LinkEvents {
     }
     const timeoutMs = call.caller === undefined ? this.#spec.connectTimeoutMs : this.#spec.callTimeoutMs;
     const flight = new Flight(this.#nextId++, call, timeoutMs, this.#now());
+    const text = call.render(flight.id);
     this.#flights.set(flight.id, flight);
     this.#byCall.set(call, flight);
-    this.#link.send(call.render(flight.id), flight);
+    this.#link.send(text, flight);
   }
 
   cancel(call: UpstreamCall, reason: string | undefined): void {
     const flight = this.#byCall.get(call);
     if (flight === undefined) return;
-    this.#tellCancelled(flight, reason);
-    this.#fail(flight, new Fault("cancelled", reason ?? "Cancelled."));
+    this.#abandon(flight, reason, new Fault("cancelled", reason ?? "Cancelled."));
   }
 
   notify(text: string): void {
@@ -132,19 +152,27 @@ export class Connection implements LinkEvents {
 
   /** Fails the calls whose time is over. The connection stays: a timeout is that call's alone. */
   expire(nowMs: number): void {
+    for (const [id, { untilMs }] of this.#abandoned) {
+      if (untilMs > nowMs) break;
+      this.#abandoned.delete(id);
+    }
     for (const flight of this.#flights.values()) {
+      const { caller } = flight.call;
+      // The server waits for the agent, and a person may think for minutes; the question has a deadline of its own.
+      if (caller !== undefined && this.#questions.isAsking(caller.sessionKey)) {
+        flight.deadlineMs = nowMs + flight.timeoutMs;
+      }
       if (flight.deadlineMs > nowMs) continue;
       const { method, subject, timeoutMs } = flight;
       const what = subject === undefined ? method : `${method} ${subject}`;
       const message = `Server "${this.#spec.name}" did not answer ${what} within ${timeoutMs} ms. It may still be working on it.`;
-      this.#tellCancelled(flight, "timeout");
-      this.#fail(flight, new Fault("timeout", message));
+      this.#abandon(flight, "timeout", new Fault("timeout", message));
     }
   }
 
   /** Progress of an agent on a question that this server asked. */
-  agentProgress(sessionKey: string, token: unknown, text: string): boolean {
-    return this.#questions.progress(sessionKey, token, text);
+  agentProgress(sessionKey: string, message: NotificationMessage): boolean {
+    return this.#questions.progress(sessionKey, message);
   }
 
   async close(): Promise<void> {
@@ -161,15 +189,11 @@ export class Connection implements LinkEvents {
       return;
     }
     const text = bytes.toString();
-    try {
-      if (/^\s*\[/.test(text)) {
-        for (const { start, end } of scanElements(text, 0)) this.#receive(text.slice(start, end), ticket);
-      } else {
-        this.#receive(text, ticket);
-      }
-    } catch {
-      this.#unreadable(bytes, ticket);
+    if (!/^\s*\[/.test(text)) {
+      this.#receive(text, ticket);
+      return;
     }
+    for (const { start, end } of scanElements(text, 0, MAX_BATCH)) this.#receive(text.slice(start, end), ticket);
   }
 
   onLargeReply(ticket: Ticket, head: Buffer, rest: Readable): void {
@@ -212,7 +236,7 @@ export class Connection implements LinkEvents {
   #reply(bytes: Buffer, anchor: Anchor): void {
     const flight = this.#flights.get(anchor.id);
     if (flight === undefined) {
-      this.onNoise(`reply to unknown id ${anchor.id}`);
+      this.#unawaited(anchor.id);
       return;
     }
     if (bytes.length <= CHECKED_REPLY_BYTES && !isJson(bytes)) {
@@ -224,23 +248,26 @@ export class Connection implements LinkEvents {
   }
 
   #receive(text: string, ticket: Ticket | undefined): void {
-    const message: Message = parseMessage(text);
-    if (message.kind === "response") this.#oddReply(message, ticket);
-    else if (message.kind === "notification") this.#notified(message, ticket);
-    else this.#asked(message, ticket);
+    try {
+      const message: Message = parseMessage(text);
+      if (message.kind === "response") this.#oddReply(message, ticket);
+      else if (message.kind === "notification") this.#notified(message, ticket);
+      else this.#asked(message, ticket);
+    } catch {
+      this.#unreadable(text, ticket);
+    }
   }
 
   /** A reply whose id stands where the anchors do not look, or is written as a string. */
   #oddReply(message: ResponseMessage, ticket: Ticket | undefined): void {
     const id = message.id === null ? ticket?.id : Number(message.id);
     const flight = id === undefined ? undefined : this.#flights.get(id);
-    if (flight === undefined) {
-      this.onNoise(`reply to unknown id ${JSON.stringify(message.id)}`);
+    const at = locate(message, ["id"]);
+    if (flight === undefined || at === undefined) {
+      this.#unawaited(message.id);
       return;
     }
-    const at = locate(message, ["id"]);
     this.#settle(flight);
-    if (at === undefined) return;
     const idStart = Buffer.byteLength(message.text.slice(0, at.start));
     const idEnd = idStart + Buffer.byteLength(message.text.slice(at.start, at.end));
     flight.call.reply({ kind: "bytes", bytes: Buffer.from(message.text), idStart, idEnd });
@@ -249,11 +276,12 @@ export class Connection implements LinkEvents {
   #notified(message: NotificationMessage, ticket: Ticket | undefined): void {
     const { method, params } = message;
     if (method === "notifications/progress") {
-      const flight = this.#flights.get(Number(params?.["progressToken"]));
+      const token = params?.["progressToken"];
+      const flight = this.#flights.get(typeof token === "string" ? Number(token) : (token as number));
       if (flight === undefined) return;
-      flight.deadlineMs = this.#now() + flight.timeoutMs;
       const { progressToken, caller } = flight.call;
       if (progressToken === undefined || caller === undefined) return;
+      flight.deadlineMs = this.#now() + flight.timeoutMs;
       caller.notify(rewrite(message, [{ path: ["params", "progressToken"], json: JSON.stringify(progressToken) }]));
     } else if (method === "notifications/cancelled") {
       this.#questions.cancel(params?.["requestId"]);
@@ -279,27 +307,47 @@ export class Connection implements LinkEvents {
     this.#questions.refuse(request, toRpcError(new Fault("no-caller", `${why} ${hint}`)));
   }
 
-  /** Whose call caused a message: the exchange tells, or the owner, or that one session alone is calling. */
+  /**
+   * Whose call caused a message: its exchange tells, and then nobody else's will do, even if that call has ended; else
+   * that one session alone is calling.
+   */
   #callerOf(ticket: Ticket | undefined): Caller | undefined {
-    const flight = ticket === undefined ? undefined : this.#flights.get(ticket.id);
-    if (flight?.call.caller !== undefined) return flight.call.caller;
+    if (ticket !== undefined) return this.#flights.get(ticket.id)?.call.caller ?? this.#owner;
     let found: Caller | undefined;
     for (const { call } of this.#flights.values()) {
       if (call.caller === undefined) continue;
       if (found !== undefined && found.sessionKey !== call.caller.sessionKey) return this.#owner;
       found = call.caller;
     }
+    for (const { sessionKey } of this.#abandoned.values()) if (found?.sessionKey !== sessionKey) return this.#owner;
     return found ?? this.#owner;
   }
 
-  #unreadable(bytes: Buffer, ticket: Ticket | undefined): void {
-    this.onNoise(bytes.toString("utf8", 0, 200));
+  /** A late reply, or one to nothing that we asked. */
+  #unawaited(id: RpcId | null): void {
+    this.#abandoned.delete(Number(id));
+    this.onNoise(`reply to unknown id ${JSON.stringify(id)}`);
+  }
+
+  #unreadable(text: string, ticket: Ticket | undefined): void {
+    this.onNoise(text.slice(0, NOISE_SAMPLE_CHARS));
     const flight = ticket === undefined ? undefined : this.#flights.get(ticket.id);
     if (flight !== undefined) this.#fail(flight, this.#brokenAnswer());
   }
 
   #brokenAnswer(): Fault {
     return new Fault("protocol", `Server "${this.#spec.name}" answered with something that is not a JSON-RPC message.`);
+  }
+
+  #abandon(flight: Flight, reason: string | undefined, fault: Fault): void {
+    this.#tellCancelled(flight, reason);
+    const { caller } = flight.call;
+    if (caller !== undefined && this.#owner === undefined) {
+      this.#abandoned.set(flight.id, { sessionKey: caller.sessionKey, untilMs: this.#now() + ABANDONED_MS });
+      const oldest = this.#abandoned.size > MAX_ABANDONED ? this.#abandoned.keys().next().value : undefined;
+      if (oldest !== undefined) this.#abandoned.delete(oldest);
+    }
+    this.#fail(flight, fault);
   }
 
   #tellCancelled(flight: Flight, reason: string | undefined): void {
