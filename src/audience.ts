@@ -72,21 +72,29 @@ export class Audience {
     return LEVELS.find((_, i) => i === lowest);
   }
 
-  /** False where the session has too many. */
-  subscribe(sessionKey: string, server: string, uri: string): boolean {
+  /** The session's own way back, which outlives its calls. */
+  sessionOf(caller: Caller): Caller {
+    return this.#members.get(caller.sessionKey)?.session ?? caller;
+  }
+
+  /** `full`: the session has too many, and this one is not kept. */
+  subscribe(sessionKey: string, server: string, uri: string): "new" | "known" | "full" {
     const member = this.#members.get(sessionKey);
-    if (member === undefined) return true;
+    if (member === undefined) return "known";
     const uris = member.subscriptions.get(server) ?? new Set();
-    if (uris.has(uri)) return true;
-    if (member.subscribed >= MAX_SUBSCRIPTIONS) return false;
+    if (uris.has(uri)) return "known";
+    if (member.subscribed >= MAX_SUBSCRIPTIONS) return "full";
     member.subscribed++;
     member.subscriptions.set(server, uris.add(uri));
-    return true;
+    return "new";
   }
 
   unsubscribe(sessionKey: string, server: string, uri: string): void {
     const member = this.#members.get(sessionKey);
-    if (member?.subscriptions.get(server)?.delete(uri) === true) member.subscribed--;
+    const uris = member?.subscriptions.get(server);
+    if (member === undefined || uris?.delete(uri) !== true) return;
+    member.subscribed--;
+    if (uris.size === 0) member.subscriptions.delete(server);
   }
 
   hasSubscriber(server: string, uri: string): boolean {
@@ -106,22 +114,23 @@ export class Audience {
     return all;
   }
 
-  /** `servers`: whose part of the list changed. */
-  listChanged(kind: ListKind, servers: readonly string[]): void {
+  /** `servers`: whose part of the list changed; undefined: for all we know, it is another list for everybody. */
+  listChanged(kind: ListKind, servers: readonly string[] | undefined): void {
     for (const { session, scope } of this.#members.values()) {
-      const concerned = servers.some((server) => (scope ?? server) === server && this.#sees(session, server));
+      const concerned =
+        servers === undefined || servers.some((server) => (scope ?? server) === server && this.#sees(session, server));
       if (concerned) session.notify(LIST_CHANGED[kind]);
     }
   }
 
-  /** `caller` is for whom, where that can be told. */
-  notify(server: string, message: NotificationMessage, caller: Caller | undefined): void {
+  /** `caller` is for whom, where that can be told; `isOwn`: it came on a connection that is that caller's alone. */
+  notify(server: string, message: NotificationMessage, caller: Caller | undefined, isOwn = false): void {
     switch (message.method) {
       case "notifications/message":
         this.#log(server, message, caller);
         return;
       case "notifications/resources/updated":
-        this.#updated(server, message, caller);
+        this.#updated(server, message, caller, isOwn);
         return;
       case "notifications/elicitation/complete":
         // It comes after the call that caused it; its id says nothing to whom it does not concern.
@@ -147,18 +156,17 @@ export class Audience {
     });
   }
 
-  #updated(server: string, message: NotificationMessage, caller: Caller | undefined): void {
+  #updated(server: string, message: NotificationMessage, caller: Caller | undefined, isOwn: boolean): void {
     const uri = message.params?.["uri"];
     if (typeof uri !== "string") {
       caller?.notify(message.text);
       return;
     }
     this.#all(server, ({ session, subscriptions }) => {
+      // What another session's own process has is none of this one's.
+      if (isOwn && session.sessionKey !== caller?.sessionKey) return;
       const uris = subscriptions.get(server);
-      // The update may be of a part of what was subscribed to.
-      if (uris?.has(uri) || (uris !== undefined && [...uris].some((one) => uri.startsWith(one)))) {
-        session.notify(message.text);
-      }
+      if (uris !== undefined && covers(uris, uri)) session.notify(message.text);
     });
   }
 
@@ -171,6 +179,15 @@ export class Audience {
 
 export function isLogLevel(value: unknown): value is LogLevel {
   return (LEVELS as readonly unknown[]).includes(value);
+}
+
+/** An update may be of a part of what was subscribed to: of `file:///a/b` for `file:///a`, but not of `file:///ab`. */
+function covers(subscribed: ReadonlySet<string>, uri: string): boolean {
+  if (subscribed.has(uri)) return true;
+  for (const one of subscribed) {
+    if (uri.startsWith(one) && (one.endsWith("/") || "/?#".includes(uri.charAt(one.length)))) return true;
+  }
+  return false;
 }
 
 function passes(level: unknown, wanted: LogLevel | undefined): boolean {

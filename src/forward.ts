@@ -3,28 +3,56 @@
 
 import type { Caller } from "./caller.js";
 import { isObject, type RpcId } from "./protocol/jsonrpc.js";
-import { rewrite } from "./protocol/message.js";
+import { locate, type Scans } from "./protocol/message.js";
 import type { Reply } from "./protocol/reply.js";
+import type { Member } from "./protocol/scan.js";
 import type { AgentCall } from "./service.js";
 import type { Upstream, UpstreamCall } from "./upstream.js";
 
-/** The one value of a request that the catalog changes, e.g. `params.name`. */
-export interface Renamed {
+/** The value of a request that policy judged, e.g. `params.name`, and what the server itself calls it. */
+export interface Named {
   readonly path: readonly string[];
-  readonly own: string;
+  /** Undefined: as the agent wrote it. */
+  readonly own: string | undefined;
+}
+
+const ID = ["id"];
+const PROGRESS_TOKEN = ["params", "_meta", "progressToken"];
+
+/** A place in the agent's text, and what goes there; undefined: our id. */
+interface Hole {
+  readonly start: number;
+  readonly end: number;
+  readonly json: string | undefined;
 }
 
 export class Forward implements UpstreamCall {
   readonly subject: string | undefined;
   readonly progressToken: RpcId | undefined;
   readonly #call: AgentCall;
-  readonly #renamed: Renamed | undefined;
+  /** In the order in which they stand. */
+  readonly #holes: Hole[] = [];
 
-  constructor(call: AgentCall, subject: string | undefined, renamed: Renamed | undefined) {
+  /**
+   * Throws a Fault `invalid` where a value that matters stands in the text twice: a server might read the one that was
+   * not judged. So all is found here, and nothing can go wrong any more when the text is rendered.
+   */
+  constructor(call: AgentCall, subject: string | undefined, named: Named | undefined) {
     this.#call = call;
     this.subject = subject;
-    this.#renamed = renamed;
     this.progressToken = progressTokenOf(call);
+    const scans: Scans = [];
+    this.#add(locate(call.message, ID), undefined);
+    if (named !== undefined) {
+      const at = locate(call.message, named.path, scans);
+      if (named.own !== undefined) this.#add(at, JSON.stringify(named.own));
+    }
+    if (this.progressToken !== undefined) this.#add(locate(call.message, PROGRESS_TOKEN, scans), undefined);
+    this.#holes.sort((a, b) => a.start - b.start);
+  }
+
+  #add(at: Member | undefined, json: string | undefined): void {
+    if (at !== undefined) this.#holes.push({ start: at.start, end: at.end, json });
   }
 
   get caller(): Caller {
@@ -41,13 +69,14 @@ export class Forward implements UpstreamCall {
   }
 
   render(id: number): string {
-    const json = String(id);
-    const changes: { path: readonly string[]; json: string }[] = [{ path: ["id"], json }];
-    if (this.#renamed !== undefined) {
-      changes.push({ path: this.#renamed.path, json: JSON.stringify(this.#renamed.own) });
+    const { text } = this.#call.message;
+    let out = "";
+    let from = 0;
+    for (const { start, end, json } of this.#holes) {
+      out += text.slice(from, start) + (json ?? id);
+      from = end;
     }
-    if (this.progressToken !== undefined) changes.push({ path: ["params", "_meta", "progressToken"], json });
-    return rewrite(this.#call.message, changes);
+    return out + text.slice(from);
   }
 
   reply(reply: Reply): void {

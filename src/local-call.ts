@@ -56,19 +56,19 @@ export async function callLocally(
 ): Promise<JsonObject> {
   signal?.throwIfAborted();
   const message = parseMessage(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })) as RequestMessage;
-  const reply = await new Promise<Reply>((resolve, reject) => {
+  let onAbort = () => {};
+  const answered = new Promise<Reply>((resolve, reject) => {
     const call: AgentCall = { caller, message, scope: undefined, reply: resolve, onCancel: undefined };
-    signal?.addEventListener(
-      "abort",
-      () => {
-        call.onCancel?.("cancelled");
-        reject(signal.reason as Error);
-      },
-      { once: true },
-    );
+    onAbort = () => {
+      call.onCancel?.("cancelled");
+      reject(signal?.reason as Error);
+    };
+    signal?.addEventListener("abort", onAbort, { once: true });
     service.handle(call);
   });
-  const answer = parseMessage(await replyText(reply, "1"));
+  // A signal may outlive many calls.
+  const reply = await answered.finally(() => signal?.removeEventListener("abort", onAbort));
+  const answer = parseMessage(await replyText(reply, "1", { signal }));
   if (answer.kind !== "response") throw new Fault("protocol", `The answer to ${method} is not a response.`);
   if (answer.error !== undefined) throw new CallError(answer.error);
   return answer.result as JsonObject;

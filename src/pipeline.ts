@@ -2,16 +2,16 @@
 
 import { Audience, isLogLevel } from "./audience.js";
 import type { Caller, Principal } from "./caller.js";
-import type { Catalog, Resolved, ResolvedTool } from "./catalog/catalog.js";
+import type { Catalog, ResolvedTool } from "./catalog/catalog.js";
 import { findResult, parseFindArguments, unwrapCall } from "./catalog/search.js";
 import type { View } from "./catalog/view.js";
-import { Forward, type Renamed } from "./forward.js";
-import { MenuCall } from "./menu-call.js";
+import { Forward, type Named } from "./forward.js";
+import { InnerCall } from "./inner-call.js";
 import { type Decision, decide, type Policy, seesServer } from "./policy/policy.js";
 import { Fault } from "./protocol/errors.js";
 import { ErrorCode, isObject } from "./protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage } from "./protocol/message.js";
-import { faultReply } from "./protocol/reply.js";
+import { faultReply, isRefusal } from "./protocol/reply.js";
 import type { AgentCall, Introduction, Service } from "./service.js";
 import { Standing } from "./standing.js";
 import type { Host } from "./upstream/host.js";
@@ -20,12 +20,18 @@ import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents
 /** The operator at the control socket or in the program that embeds us: policy is about agents. Known by identity. */
 export const OPERATOR: Principal = { id: "operator", role: "operator" };
 
-const LISTS: Readonly<Record<string, ListKind>> = {
-  "tools/list": "tools",
-  "prompts/list": "prompts",
-  "resources/list": "resources",
-  "resources/templates/list": "resourceTemplates",
-};
+/** A Map: a method may be called `constructor`. */
+const LISTS: ReadonlyMap<string, ListKind> = new Map([
+  ["tools/list", "tools"],
+  ["prompts/list", "prompts"],
+  ["resources/list", "resources"],
+  ["resources/templates/list", "resourceTemplates"],
+]);
+
+const NAME = ["params", "name"];
+const REF_NAME = ["params", "ref", "name"];
+const REF_URI = ["params", "ref", "uri"];
+const URI = ["params", "uri"];
 
 const ALLOW: Decision = { kind: "allow" };
 
@@ -58,9 +64,11 @@ export class Pipeline implements Service, UpstreamEvents {
     this.#attached = { host, standing };
   }
 
+  /** Whoever is connected is told to look again. */
   setPolicy(policy: Policy): void {
     this.#policy = policy;
     this.#catalog.dropPages();
+    for (const kind of LISTS.values()) this.audience.listChanged(kind, undefined);
   }
 
   // ── Service: what agents ask ─────────────────────────────────────────────────────────────────────────────────
@@ -87,11 +95,10 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   handleNotification(session: Caller, message: NotificationMessage, scope: string | undefined): void {
-    const { method, params, text } = message;
+    const { method, text } = message;
     if (method === "notifications/progress") {
-      const token = params?.["progressToken"];
       for (const server of this.#hosted.servers) {
-        if (server.sessionConnection(session.sessionKey)?.agentProgress(session.sessionKey, token, text)) return;
+        if (server.sessionConnection(session.sessionKey)?.agentProgress(session.sessionKey, message)) return;
       }
     } else if (method === "notifications/roots/list_changed") {
       // A shared server could not ask for the new roots: it would not be told whose.
@@ -130,7 +137,8 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   onNotification(server: string, message: NotificationMessage, caller: Caller | undefined): void {
-    this.audience.notify(server, message, caller);
+    const isOwn = this.#hosted.get(server)?.spec.isolation === "session";
+    this.audience.notify(server, message, caller, isOwn);
   }
 
   onState(): void {}
@@ -139,18 +147,19 @@ export class Pipeline implements Service, UpstreamEvents {
 
   #route(call: AgentCall): void {
     const { message, scope } = call;
-    const kind = LISTS[message.method];
+    const kind = LISTS.get(message.method);
     if (kind !== undefined) {
       const cursor = message.params?.["cursor"];
-      call.reply(this.#catalog.page(kind, this.view(call.caller, scope), cursor as string | undefined));
+      if (cursor !== undefined && typeof cursor !== "string") throw new Fault("invalid", '"cursor" is a string.');
+      call.reply(this.#catalog.page(kind, this.view(call.caller, scope), cursor));
       return;
     }
     switch (message.method) {
       case "tools/call":
-        this.#named(call, "tool", ["params", "name"], (name) => this.#catalog.resolveTool(name, scope));
+        this.#named(call, "tool", NAME, (name) => this.#catalog.resolveTool(name, scope));
         return;
       case "prompts/get":
-        this.#named(call, "prompt", ["params", "name"], (name) => this.#catalog.resolvePrompt(name, scope));
+        this.#named(call, "prompt", NAME, (name) => this.#catalog.resolvePrompt(name, scope));
         return;
       case "resources/read":
       case "resources/subscribe":
@@ -180,12 +189,15 @@ export class Pipeline implements Service, UpstreamEvents {
       throw new Fault("invalid", `${call.message.method} needs "${path.slice(1).join(".")}".`);
     const found = resolve(name);
     if (found.kind === "found") {
-      this.#send(call, found.server, noun === "tool" ? found.own : undefined, found.own, { path, own: found.own });
+      const { server, own } = found;
+      // In plain mode most names are the server's own already.
+      const named = { path, own: own === name ? undefined : own };
+      this.#send(call, server, noun === "tool" ? own : undefined, own, named);
     } else if (found.kind === "menu") {
       if (found.tool === "find_tools") this.#findTools(call);
       else this.#callFound(call);
     } else {
-      const unread = waited ? [] : this.#unread(found);
+      const unread = waited ? [] : this.#unread(call.scope ?? found.server);
       if (unread.length === 0) throw new Fault("not-found", `Unknown ${noun}: ${name}`);
       this.#afterFirstTry(call, unread, () => this.#named(call, noun, path, resolve, true));
     }
@@ -197,7 +209,7 @@ export class Pipeline implements Service, UpstreamEvents {
     if (typeof uri !== "string") throw new Fault("invalid", `${method} needs "uri".`);
     const server = this.#catalog.resolveResource(uri, call.scope);
     if (server === undefined) {
-      const unread = waited ? [] : this.#unread({ kind: "unknown", server: undefined });
+      const unread = waited ? [] : this.#unread(call.scope);
       if (unread.length > 0) this.#afterFirstTry(call, unread, () => this.#resource(call, true));
       else
         call.reply({
@@ -206,32 +218,49 @@ export class Pipeline implements Service, UpstreamEvents {
         });
       return;
     }
+    if (method === "resources/subscribe") this.#subscribe(call, server, uri);
+    else if (method === "resources/unsubscribe") this.#unsubscribe(call, server, uri);
+    else this.#send(call, server, undefined, uri, { path: URI, own: undefined });
+  }
+
+  /** Kept before the server answers, so that no update is missed, and let go of if it refuses. */
+  #subscribe(call: AgentCall, server: string, uri: string): void {
     const { sessionKey } = call.caller;
-    if (method === "resources/subscribe" && !this.audience.subscribe(sessionKey, server, uri)) {
-      throw new Fault("limit", "This session has too many subscriptions; unsubscribe from some.");
+    const kept = this.audience.subscribe(sessionKey, server, uri);
+    if (kept === "full") throw new Fault("limit", "This session has too many subscriptions; unsubscribe from some.");
+    const drop = () => {
+      if (kept === "new") this.audience.unsubscribe(sessionKey, server, uri);
+    };
+    const watched = new InnerCall(call, call.message, (reply) => {
+      if (isRefusal(reply)) drop();
+    });
+    try {
+      this.#send(watched, server, undefined, uri, { path: URI, own: undefined });
+    } catch (error) {
+      drop();
+      throw error;
     }
-    if (method === "resources/unsubscribe") {
-      this.audience.unsubscribe(sessionKey, server, uri);
-      // Somebody else still listens on the same connection.
-      if (this.#hosted.get(server)?.spec.isolation === "shared" && this.audience.hasSubscriber(server, uri)) {
-        call.reply({ kind: "result", result: {} });
-        return;
-      }
-    }
-    this.#send(call, server, undefined, uri, undefined);
+  }
+
+  #unsubscribe(call: AgentCall, server: string, uri: string): void {
+    this.audience.unsubscribe(call.caller.sessionKey, server, uri);
+    // Somebody else still listens on the same connection.
+    const stays = this.#hosted.get(server)?.spec.isolation === "shared" && this.audience.hasSubscriber(server, uri);
+    if (stays) call.reply({ kind: "result", result: {} });
+    else this.#send(call, server, undefined, uri, { path: URI, own: undefined });
   }
 
   #complete(call: AgentCall): void {
     const ref = call.message.params?.["ref"];
     if (isObject(ref) && ref["type"] === "ref/prompt") {
-      this.#named(call, "prompt", ["params", "ref", "name"], (name) => this.#catalog.resolvePrompt(name, call.scope));
+      this.#named(call, "prompt", REF_NAME, (name) => this.#catalog.resolvePrompt(name, call.scope));
       return;
     }
     const uri = isObject(ref) ? ref["uri"] : undefined;
     if (typeof uri !== "string") throw new Fault("invalid", 'completion/complete needs "ref": a prompt or a resource.');
     const server = this.#catalog.resolveTemplate(uri, call.scope);
     if (server === undefined) throw new Fault("not-found", `Unknown resource template: ${uri}`);
-    this.#send(call, server, undefined, uri, undefined);
+    this.#send(call, server, undefined, uri, { path: REF_URI, own: undefined });
   }
 
   #setLevel(call: AgentCall): void {
@@ -258,16 +287,14 @@ export class Pipeline implements Service, UpstreamEvents {
     server: string,
     tool: string | undefined,
     subject: string | undefined,
-    renamed: Renamed | undefined,
+    named: Named | undefined,
   ): void {
     const decision = this.#decide(call.caller.principal, server, tool);
     if (decision.kind === "deny") {
       const what = tool === undefined ? `server "${server}"` : `tool "${tool}" of server "${server}"`;
       throw new Fault("denied", `You may not use ${what}: ${decision.rule}.`);
     }
-    // In plain mode most names are the server's own already.
-    const same = renamed !== undefined && valueAt(call.message, renamed.path) === renamed.own;
-    new Forward(call, subject, same ? undefined : renamed).sendTo(this.#hosted.upstream(server, call.caller));
+    new Forward(call, subject, named).sendTo(this.#upstream(server, call.caller));
   }
 
   // ── The search menu ──────────────────────────────────────────────────────────────────────────────────────────
@@ -286,8 +313,8 @@ export class Pipeline implements Service, UpstreamEvents {
 
   /** call_tool{name, arguments} becomes the call that it stands for; policy sees that one. */
   #callFound(call: AgentCall): void {
-    const inner = new MenuCall(call, unwrapCall(call.message));
-    this.#named(inner, "tool", ["params", "name"], (name) => this.#catalog.resolveTool(name, call.scope));
+    const inner = new InnerCall(call, unwrapCall(call.message));
+    this.#named(inner, "tool", NAME, (name) => this.#catalog.resolveTool(name, call.scope));
   }
 
   // ── Inside ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -325,11 +352,17 @@ export class Pipeline implements Service, UpstreamEvents {
     return scope ?? (names.length === 1 ? names[0] : undefined);
   }
 
-  /** Servers whose lists may yet bring what is asked for. */
-  #unread(unknown: Extract<Resolved, { kind: "unknown" }>): Promise<void>[] {
-    const servers = [...this.#hosted.servers].filter((server) => !server.listed);
-    const meant = unknown.server === undefined ? servers : servers.filter(({ spec }) => spec.name === unknown.server);
-    return meant.map((server) => server.firstTry);
+  /** A connection of an agent's own belongs to its session, and outlives the call that opens it. */
+  #upstream(server: string, caller: Caller): Upstream {
+    const hosted = this.#hosted.get(server);
+    if (hosted === undefined) throw new Fault("unavailable", `Server "${server}" is no longer in the config.`);
+    return hosted.upstream(hosted.spec.isolation === "shared" ? caller : this.audience.sessionOf(caller));
+  }
+
+  /** Servers whose lists may yet bring what is asked for; `server`: the only one that can. */
+  #unread(server: string | undefined): Promise<void>[] {
+    const meant = server === undefined ? [...this.#hosted.servers] : [this.#hosted.get(server)];
+    return meant.flatMap((one) => (one === undefined || one.listed ? [] : [one.firstTry]));
   }
 
   /** Bounded by the servers' own deadlines to connect. */

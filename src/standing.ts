@@ -36,6 +36,8 @@ export class Standing {
 
   /** A new connection knows nothing of what agents asked of the one before. */
   repeat(server: string, intro: ServerIntro, connection: Upstream, owner: Caller | undefined): void {
+    // Where each session has a connection of its own, the one that is nobody's only reads the lists.
+    if (owner === undefined && this.#host.get(server)?.spec.isolation === "session") return;
     const level = owner === undefined ? this.#audience.lowestLevel() : this.#audience.levelOf(owner.sessionKey);
     if (level !== undefined && hasLogging(intro)) this.#tell(connection, "logging/setLevel", { level });
     for (const uri of this.#audience.subscriptions(server, owner?.sessionKey)) {
@@ -44,11 +46,17 @@ export class Standing {
   }
 
   sessionClosed(sessionKey: string): void {
-    const before = this.#audience.lowestLevel();
-    for (const [server, uri] of this.#audience.close(sessionKey)) {
-      this.#tellIfUp(this.#host.get(server)?.sessionConnection(sessionKey), "resources/unsubscribe", { uri });
+    // Most sessions never set a level, and many may end at once.
+    const hadLevel = this.#audience.levelOf(sessionKey) !== undefined;
+    const before = hadLevel ? this.#audience.lowestLevel() : undefined;
+    for (const [name, uri] of this.#audience.close(sessionKey)) {
+      const server = this.#host.get(name);
+      // A connection of the session's own ends with it.
+      if (server?.spec.isolation === "shared") {
+        this.#tellIfUp(server.sessionConnection(sessionKey), "resources/unsubscribe", { uri });
+      }
     }
-    this.#lowestChanged(before);
+    if (hadLevel) this.#lowestChanged(before);
   }
 
   #lowestChanged(before: LogLevel | undefined): void {

@@ -91,26 +91,41 @@ function isRpcError(value: unknown): value is RpcError {
   return isObject(value) && typeof value["code"] === "number" && typeof value["message"] === "string";
 }
 
-/** Where `path` (names of members, from the message down) stands in the message's text. */
-export function locate(message: Message, path: readonly string[]): Member | undefined {
-  let members: readonly Member[] = message.members;
-  let found: Member | undefined;
-  for (let depth = 0; depth < path.length; depth++) {
-    found = members.find((member) => member.key === path[depth]);
-    if (found === undefined) return undefined;
-    if (depth + 1 < path.length) {
-      members = scanMembers(message.text, found.start);
-      refuseDuplicates(members, JSON.stringify(path[depth]));
-    }
+/** Objects that were scanned already: several paths of one message lead through its `params`. */
+export type Scans = { readonly start: number; readonly members: readonly Member[] }[];
+
+/**
+ * Where `path` (names of members, from the message down) stands in the message's text. Throws a Fault `invalid` where
+ * an object on the way has two members of one name. Pass the same `scans` for more than one path.
+ */
+export function locate(message: Message, path: readonly string[], scans: Scans = []): Member | undefined {
+  let members = message.members;
+  for (let depth = 0; ; depth++) {
+    const found = memberOf(members, path[depth]);
+    if (found === undefined || depth + 1 >= path.length) return found;
+    members = membersAt(message.text, found, scans);
   }
-  return found;
+}
+
+function memberOf(members: readonly Member[], key: string | undefined): Member | undefined {
+  for (const member of members) if (member.key === key) return member;
+  return undefined;
+}
+
+function membersAt(text: string, { key, start }: Member, scans: Scans): readonly Member[] {
+  for (const scan of scans) if (scan.start === start) return scan.members;
+  const members = scanMembers(text, start);
+  refuseDuplicates(members, JSON.stringify(key));
+  scans.push({ start, members });
+  return members;
 }
 
 /** The message's text with the value at each path replaced by JSON text; paths that are absent stay absent. */
 export function rewrite(message: Message, changes: readonly { path: readonly string[]; json: string }[]): string {
   const edits: Edit[] = [];
+  const scans: Scans = [];
   for (const { path, json } of changes) {
-    const at = locate(message, path);
+    const at = locate(message, path, scans);
     if (at !== undefined) edits.push({ start: at.start, end: at.end, text: json });
   }
   return edits.length === 0 ? message.text : splice(message.text, edits);

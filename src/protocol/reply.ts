@@ -1,7 +1,7 @@
 // An answer on its way to whoever asked. It carries no id of its own: whoever writes it puts the asker's in.
 
 import type { Readable } from "node:stream";
-import { type Fault, toRpcError } from "./errors.js";
+import { Fault, toRpcError } from "./errors.js";
 import type { RpcError } from "./jsonrpc.js";
 
 export type Reply =
@@ -24,6 +24,8 @@ export interface BytesReply {
 /** A response too large to hold: a message of the asker's id, read with back-pressure. */
 export interface StreamReply {
   readonly kind: "stream";
+  /** As in BytesReply. */
+  readonly era?: "modern";
   /** `idText` is the asker's id as JSON. To be called once; destroying the stream abandons the reply. */
   open(idText: string): Readable;
 }
@@ -63,12 +65,44 @@ export function renderReply(reply: Exclude<Reply, StreamReply>, idText: string):
   }
 }
 
-/** Any reply as text, under `idText`. Holds it all: for those who read an answer rather than pass it on. */
-export async function replyText(reply: Reply, idText: string): Promise<string> {
-  if (reply.kind !== "stream") return renderReply(reply, idText).toString();
-  const chunks: Buffer[] = [];
-  for await (const chunk of reply.open(idText)) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString();
+/** What is held of an answer that somebody reads rather than passes on: as much as one line of stdio may have. */
+const MAX_HELD_BYTES = 64 * 1024 * 1024;
+
+/** Any reply as text, under `idText`: for those who read an answer. Rejects with a Fault `limit` for a larger one. */
+export async function replyText(
+  reply: Reply,
+  idText: string,
+  options: { readonly maxBytes?: number; readonly signal?: AbortSignal | undefined } = {},
+): Promise<string> {
+  const { maxBytes = MAX_HELD_BYTES, signal } = options;
+  const tooLarge = () => new Fault("limit", `The answer has more than ${maxBytes} bytes.`);
+  if (reply.kind !== "stream") {
+    if (reply.kind === "bytes" && reply.bytes.length > maxBytes) throw tooLarge();
+    return renderReply(reply, idText).toString();
+  }
+  const body = reply.open(idText);
+  const stop = () => void body.destroy(signal?.reason as Error);
+  signal?.addEventListener("abort", stop, { once: true });
+  if (signal?.aborted) stop();
+  try {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes > maxBytes) throw tooLarge();
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks).toString();
+  } finally {
+    signal?.removeEventListener("abort", stop);
+  }
+}
+
+/** Whether the answer is an error. Parses it: for small answers, off the hot path. A stream is large, so a result. */
+export function isRefusal(reply: Reply): boolean {
+  if (reply.kind !== "bytes") return reply.kind === "error";
+  const message: unknown = JSON.parse(reply.bytes.toString());
+  return typeof message === "object" && message !== null && "error" in message;
 }
 
 // Where a result's members begin: behind the id, or at the head with the id at the tail.

@@ -85,13 +85,17 @@ export function scanMembers(text: string, at: number): Member[] {
   return members;
 }
 
-/** The elements of the array that starts at `at`, as [start, end) pairs. */
-export function scanElements(text: string, at: number): { start: number; end: number }[] {
+/** The elements of the array that starts at `at`, as [start, end) pairs; the first `max` of them. */
+export function scanElements(
+  text: string,
+  at: number,
+  max = Number.POSITIVE_INFINITY,
+): { start: number; end: number }[] {
   const elements: { start: number; end: number }[] = [];
   let i = skipSpace(text, at);
   if (text.charCodeAt(i) !== OPEN_BRACKET) return elements;
   i = skipSpace(text, i + 1);
-  while (i < text.length && text.charCodeAt(i) !== CLOSE_BRACKET) {
+  while (elements.length < max && i < text.length && text.charCodeAt(i) !== CLOSE_BRACKET) {
     const end = skipValue(text, i);
     elements.push({ start: i, end });
     i = skipSpace(text, end);

@@ -5,7 +5,7 @@ import type { Readable } from "node:stream";
 import type { Caller } from "../caller.js";
 import { type Anchor, findAnchor, largeReply } from "../protocol/anchor.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
-import type { JsonObject } from "../protocol/jsonrpc.js";
+import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
 import {
   locate,
   type Message,
@@ -15,19 +15,38 @@ import {
   type ResponseMessage,
   rewrite,
 } from "../protocol/message.js";
-import { faultReply } from "../protocol/reply.js";
+import type { Era } from "../protocol/modern.js";
+import { faultReply, type Reply } from "../protocol/reply.js";
 import { scanElements } from "../protocol/scan.js";
-import type { ServerIntro, ServerSpec, UpstreamCall } from "../upstream.js";
+import type { ListKind, ServerIntro, ServerSpec, UpstreamCall } from "../upstream.js";
+import { type EraMemory, FORGETFUL, identityOf } from "./era.js";
+import { meet } from "./era-meeting.js";
 import { Flight } from "./flight.js";
-import { type HandshakeOffer, shakeHands } from "./handshake.js";
+import type { HandshakeOffer } from "./handshake.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
+import { ModernSide } from "./modern-side.js";
+import { ToolHeaders } from "./param-headers.js";
 import { Questions } from "./questions.js";
 
 /** Calls in flight on one connection. Far above what agents do; a bound so that a hung server cannot eat memory. */
 const MAX_IN_FLIGHT = 10_000;
 
+/** Messages that a server sends as one. Only 2025-03-26 has batches, and there they hold a handful. */
+const MAX_BATCH = 1_000;
+
+/** What is shown of a message that cannot be read. */
+const NOISE_SAMPLE_CHARS = 200;
+
 /** Up to here a reply is parsed before it is passed on: it costs next to nothing, and broken JSON is noticed. */
 const CHECKED_REPLY_BYTES = 4096;
+
+/**
+ * A call that was taken back or timed out may still make the server ask something, and on a pipe nothing tells that
+ * it is about that call. For so long, nobody else is asked in its place.
+ */
+const ABANDONED_MS = 30_000;
+/** Such calls that are remembered; the oldest are forgotten first. */
+const MAX_ABANDONED = 1_000;
 
 export interface ConnectionEvents {
   /** A notification that is not progress: `flight` is the call it belongs to, where that can be told. */
@@ -47,7 +66,23 @@ export interface ConnectionOptions {
   /** Where what came and was of no use is counted: broken lines, replies nobody waits for. Outlives the connection. */
   readonly noise: Noise;
   readonly makeLink: (events: LinkEvents) => Link;
+  readonly modern?: ModernParts | undefined;
 }
+
+/** What a server's connections share for the modern era. */
+export interface ModernParts {
+  readonly eras: EraMemory;
+  readonly toolHeaders: ToolHeaders;
+  readonly random: () => number;
+  onProblem(text: string): void;
+}
+
+const NO_PARTS = (): ModernParts => ({
+  eras: FORGETFUL,
+  toolHeaders: new ToolHeaders(),
+  random: Math.random,
+  onProblem: () => {},
+});
 
 export interface Noise {
   count: number;
@@ -60,9 +95,18 @@ export class Connection implements LinkEvents {
   readonly #offer: HandshakeOffer;
   readonly #now: () => number;
   readonly #events: ConnectionEvents;
-  readonly #link: Link;
+  readonly #makeLink: (events: LinkEvents) => Link;
+  readonly #parts: ModernParts;
+  #link: Link;
+  /** Set while the server may be a modern one, and for good once it is. */
+  #modern: ModernSide | undefined;
+  /** Until the server is known, the end of a link is not the end of the connection: it may be of the probe's doing. */
+  #meeting: boolean = false;
+  #gone: Fault | undefined;
   readonly #flights = new Map<number, Flight>();
   readonly #byCall = new Map<UpstreamCall, Flight>();
+  /** By id, oldest first. */
+  readonly #abandoned = new Map<number, { readonly sessionKey: string; readonly untilMs: number }>();
   readonly #questions = new Questions((text) => this.notify(text));
   #nextId = 1;
   #closed = false;
@@ -78,6 +122,10 @@ export class Connection implements LinkEvents {
     this.#link = options.makeLink(this);
   }
 
+  get closed(): boolean {
+    return this.#closed;
+  }
+
   get inFlight(): number {
     return this.#flights.size;
   }
@@ -89,8 +137,16 @@ export class Connection implements LinkEvents {
   /** Connects and introduces itself. Rejects with a Fault; the connection is closed then. */
   async open(signal: AbortSignal): Promise<ServerIntro> {
     try {
+      this.#meeting = true;
       await this.#link.open(signal);
-      const intro = await shakeHands(this, this.#offer, signal);
+      const intro = await this.#meet(signal);
+      this.#meeting = false;
+      if (this.#gone !== undefined) throw this.#gone;
+      if (intro.era === "modern") {
+        this.#modern?.start(intro);
+        return intro;
+      }
+      this.#modern = undefined;
       this.#link.established(intro.version);
       this.notify('{"jsonrpc":"2.0","method":"notifications/initialized"}');
       return intro;
@@ -114,37 +170,46 @@ export class Connection implements LinkEvents {
     }
     const timeoutMs = call.caller === undefined ? this.#spec.connectTimeoutMs : this.#spec.callTimeoutMs;
     const flight = new Flight(this.#nextId++, call, timeoutMs, this.#now());
+    const text = call.render(flight.id);
     this.#flights.set(flight.id, flight);
     this.#byCall.set(call, flight);
-    this.#link.send(call.render(flight.id), flight);
+    this.#link.send(text, flight);
   }
 
   cancel(call: UpstreamCall, reason: string | undefined): void {
     const flight = this.#byCall.get(call);
     if (flight === undefined) return;
-    this.#tellCancelled(flight, reason);
-    this.#fail(flight, new Fault("cancelled", reason ?? "Cancelled."));
+    this.#abandon(flight, reason, new Fault("cancelled", reason ?? "Cancelled."));
   }
 
+  /** A modern server is told nothing that it did not ask for. */
   notify(text: string): void {
-    if (!this.#closed) this.#link.send(text, undefined);
+    if (!this.#closed && this.#modern === undefined) this.#link.send(text, undefined);
   }
 
   /** Fails the calls whose time is over. The connection stays: a timeout is that call's alone. */
   expire(nowMs: number): void {
+    for (const [id, { untilMs }] of this.#abandoned) {
+      if (untilMs > nowMs) break;
+      this.#abandoned.delete(id);
+    }
     for (const flight of this.#flights.values()) {
+      const { caller } = flight.call;
+      // The server waits for the agent, and a person may think for minutes; the question has a deadline of its own.
+      if (caller !== undefined && this.#questions.isAsking(caller.sessionKey)) {
+        flight.deadlineMs = nowMs + flight.timeoutMs;
+      }
       if (flight.deadlineMs > nowMs) continue;
       const { method, subject, timeoutMs } = flight;
       const what = subject === undefined ? method : `${method} ${subject}`;
       const message = `Server "${this.#spec.name}" did not answer ${what} within ${timeoutMs} ms. It may still be working on it.`;
-      this.#tellCancelled(flight, "timeout");
-      this.#fail(flight, new Fault("timeout", message));
+      this.#abandon(flight, "timeout", new Fault("timeout", message));
     }
   }
 
   /** Progress of an agent on a question that this server asked. */
-  agentProgress(sessionKey: string, token: unknown, text: string): boolean {
-    return this.#questions.progress(sessionKey, token, text);
+  agentProgress(sessionKey: string, message: NotificationMessage): boolean {
+    return this.#questions.progress(sessionKey, message);
   }
 
   async close(): Promise<void> {
@@ -161,15 +226,11 @@ export class Connection implements LinkEvents {
       return;
     }
     const text = bytes.toString();
-    try {
-      if (/^\s*\[/.test(text)) {
-        for (const { start, end } of scanElements(text, 0)) this.#receive(text.slice(start, end), ticket);
-      } else {
-        this.#receive(text, ticket);
-      }
-    } catch {
-      this.#unreadable(bytes, ticket);
+    if (!/^\s*\[/.test(text)) {
+      this.#receive(text, ticket);
+      return;
     }
+    for (const { start, end } of scanElements(text, 0, MAX_BATCH)) this.#receive(text.slice(start, end), ticket);
   }
 
   onLargeReply(ticket: Ticket, head: Buffer, rest: Readable): void {
@@ -181,7 +242,7 @@ export class Connection implements LinkEvents {
       return;
     }
     this.#settle(flight);
-    flight.call.reply(reply);
+    flight.call.reply(this.#modern === undefined ? reply : { ...reply, era: "modern" });
   }
 
   onFailed(ticket: Ticket, fault: Fault, sent: boolean): void {
@@ -193,11 +254,17 @@ export class Connection implements LinkEvents {
       return;
     }
     this.#settle(flight);
-    this.#events.onUnsent(flight.call, fault);
+    const call = this.#modern === undefined ? flight.call : this.#modern.released(flight.call, fault);
+    if (call !== undefined) this.#events.onUnsent(call, fault);
   }
 
   onClosed(fault: Fault): void {
     if (this.#closed) return;
+    if (this.#meeting) {
+      this.#gone = fault;
+      for (const flight of [...this.#flights.values()]) this.#fail(flight, fault);
+      return;
+    }
     this.#end(fault);
     this.#events.onClosed(fault);
   }
@@ -212,7 +279,7 @@ export class Connection implements LinkEvents {
   #reply(bytes: Buffer, anchor: Anchor): void {
     const flight = this.#flights.get(anchor.id);
     if (flight === undefined) {
-      this.onNoise(`reply to unknown id ${anchor.id}`);
+      this.#unawaited(anchor.id);
       return;
     }
     if (bytes.length <= CHECKED_REPLY_BYTES && !isJson(bytes)) {
@@ -220,41 +287,106 @@ export class Connection implements LinkEvents {
       return;
     }
     this.#settle(flight);
-    flight.call.reply({ kind: "bytes", bytes, idStart: anchor.idStart, idEnd: anchor.idEnd });
+    this.#deliver(flight, bytes, anchor);
+  }
+
+  #deliver(flight: Flight, bytes: Buffer, { idStart, idEnd }: { idStart: number; idEnd: number }): void {
+    if (this.#modern === undefined) {
+      flight.call.reply({ kind: "bytes", bytes, idStart, idEnd });
+      return;
+    }
+    const reply: Reply = { kind: "bytes", era: "modern", bytes, idStart, idEnd };
+    if (!this.#modern.intercepts(flight.call, reply)) flight.call.reply(reply);
+  }
+
+  #meet(signal: AbortSignal): Promise<ServerIntro> {
+    const { kind } = this.#link.describe();
+    const { name, target, connectTimeoutMs } = this.#spec;
+    const { eras, toolHeaders, random, onProblem } = this.#parts;
+    const identity = identityOf(target);
+    if (kind !== "sse") {
+      this.#modern = new ModernSide({
+        overHttp: kind === "http",
+        clientInfo: this.#offer.clientInfo,
+        toolHeaders,
+        now: this.#now,
+        random,
+        host: {
+          launch: (call) => this.#launch(call),
+          recall: (call, reason) => this.#recall(call, reason),
+          onNotification: (message) => this.#events.onNotification(message, undefined),
+          onProblem,
+        },
+      });
+    }
+    const place = {
+      kind,
+      connectTimeoutMs,
+      offer: this.#offer,
+      get remembered() {
+        return eras.get(name, identity);
+      },
+      remember: (era: Era | undefined) => eras.put(name, identity, era),
+      send: (call: UpstreamCall) => this.#launch(call),
+      cancel: (call: UpstreamCall, reason: string | undefined) => this.#recall(call, reason),
+      gone: () => this.#gone,
+      relink: (again: AbortSignal) => this.#relink(again),
+    };
+    return meet(place, signal);
+  }
+
+  /** Another link, before the server is known. */
+  async #relink(signal: AbortSignal): Promise<void> {
+    const old = this.#link;
+    this.#gone ??= new Fault("unavailable", "It is started again.");
+    for (const flight of [...this.#flights.values()]) this.#fail(flight, this.#gone);
+    await old.close();
+    signal.throwIfAborted();
+    this.#link = this.#makeLink(this);
+    this.#gone = undefined;
+    await this.#link.open(signal);
   }
 
   #receive(text: string, ticket: Ticket | undefined): void {
-    const message: Message = parseMessage(text);
-    if (message.kind === "response") this.#oddReply(message, ticket);
-    else if (message.kind === "notification") this.#notified(message, ticket);
-    else this.#asked(message, ticket);
+    try {
+      const message: Message = parseMessage(text);
+      if (message.kind === "response") this.#oddReply(message, ticket);
+      else if (message.kind === "notification") this.#notified(message, ticket);
+      else this.#asked(message, ticket);
+    } catch {
+      this.#unreadable(text, ticket);
+    }
   }
 
   /** A reply whose id stands where the anchors do not look, or is written as a string. */
   #oddReply(message: ResponseMessage, ticket: Ticket | undefined): void {
     const id = message.id === null ? ticket?.id : Number(message.id);
     const flight = id === undefined ? undefined : this.#flights.get(id);
-    if (flight === undefined) {
-      this.onNoise(`reply to unknown id ${JSON.stringify(message.id)}`);
+    const at = locate(message, ["id"]);
+    if (flight === undefined || at === undefined) {
+      this.#unawaited(message.id);
       return;
     }
-    const at = locate(message, ["id"]);
     this.#settle(flight);
-    if (at === undefined) return;
     const idStart = Buffer.byteLength(message.text.slice(0, at.start));
     const idEnd = idStart + Buffer.byteLength(message.text.slice(at.start, at.end));
-    flight.call.reply({ kind: "bytes", bytes: Buffer.from(message.text), idStart, idEnd });
+    this.#deliver(flight, Buffer.from(message.text), { idStart, idEnd });
   }
 
   #notified(message: NotificationMessage, ticket: Ticket | undefined): void {
     const { method, params } = message;
     if (method === "notifications/progress") {
-      const flight = this.#flights.get(Number(params?.["progressToken"]));
+      const token = params?.["progressToken"];
+      const flight = this.#flights.get(typeof token === "string" ? Number(token) : (token as number));
       if (flight === undefined) return;
-      flight.deadlineMs = this.#now() + flight.timeoutMs;
       const { progressToken, caller } = flight.call;
       if (progressToken === undefined || caller === undefined) return;
+      flight.deadlineMs = this.#now() + flight.timeoutMs;
       caller.notify(rewrite(message, [{ path: ["params", "progressToken"], json: JSON.stringify(progressToken) }]));
+    } else if (this.#modern !== undefined) {
+      const passed = this.#modern.notified(message);
+      // What came by listening is nobody's call.
+      if (passed !== undefined) this.#events.onNotification(passed, passed === message ? this.#callerOf(ticket) : undefined);
     } else if (method === "notifications/cancelled") {
       this.#questions.cancel(params?.["requestId"]);
     } else {
@@ -263,6 +395,11 @@ export class Connection implements LinkEvents {
   }
 
   #asked(request: RequestMessage, ticket: Ticket | undefined): void {
+    if (this.#modern !== undefined) {
+      // In the modern era servers send no requests, and there is no way to answer one.
+      this.onNoise(`request ${request.method} of a modern server`);
+      return;
+    }
     if (request.method === "ping") {
       const at = locate(request, ["id"]);
       const id = at === undefined ? "null" : request.text.slice(at.start, at.end);
@@ -279,21 +416,30 @@ export class Connection implements LinkEvents {
     this.#questions.refuse(request, toRpcError(new Fault("no-caller", `${why} ${hint}`)));
   }
 
-  /** Whose call caused a message: the exchange tells, or the owner, or that one session alone is calling. */
+  /**
+   * Whose call caused a message: its exchange tells, and then nobody else's will do, even if that call has ended; else
+   * that one session alone is calling.
+   */
   #callerOf(ticket: Ticket | undefined): Caller | undefined {
-    const flight = ticket === undefined ? undefined : this.#flights.get(ticket.id);
-    if (flight?.call.caller !== undefined) return flight.call.caller;
+    if (ticket !== undefined) return this.#flights.get(ticket.id)?.call.caller ?? this.#owner;
     let found: Caller | undefined;
     for (const { call } of this.#flights.values()) {
       if (call.caller === undefined) continue;
       if (found !== undefined && found.sessionKey !== call.caller.sessionKey) return this.#owner;
       found = call.caller;
     }
+    for (const { sessionKey } of this.#abandoned.values()) if (found?.sessionKey !== sessionKey) return this.#owner;
     return found ?? this.#owner;
   }
 
-  #unreadable(bytes: Buffer, ticket: Ticket | undefined): void {
-    this.onNoise(bytes.toString("utf8", 0, 200));
+  /** A late reply, or one to nothing that we asked. */
+  #unawaited(id: RpcId | null): void {
+    this.#abandoned.delete(Number(id));
+    this.onNoise(`reply to unknown id ${JSON.stringify(id)}`);
+  }
+
+  #unreadable(text: string, ticket: Ticket | undefined): void {
+    this.onNoise(text.slice(0, NOISE_SAMPLE_CHARS));
     const flight = ticket === undefined ? undefined : this.#flights.get(ticket.id);
     if (flight !== undefined) this.#fail(flight, this.#brokenAnswer());
   }
@@ -302,11 +448,24 @@ export class Connection implements LinkEvents {
     return new Fault("protocol", `Server "${this.#spec.name}" answered with something that is not a JSON-RPC message.`);
   }
 
+  #abandon(flight: Flight, reason: string | undefined, fault: Fault): void {
+    this.#tellCancelled(flight, reason);
+    const { caller } = flight.call;
+    if (caller !== undefined && this.#owner === undefined) {
+      this.#abandoned.set(flight.id, { sessionKey: caller.sessionKey, untilMs: this.#now() + ABANDONED_MS });
+      const oldest = this.#abandoned.size > MAX_ABANDONED ? this.#abandoned.keys().next().value : undefined;
+      if (oldest !== undefined) this.#abandoned.delete(oldest);
+    }
+    this.#fail(flight, fault);
+  }
+
   #tellCancelled(flight: Flight, reason: string | undefined): void {
     const params: JsonObject = { requestId: flight.id, ...(reason === undefined ? {} : { reason }) };
-    // The handshake cannot be taken back, says the protocol.
-    if (flight.method === "initialize") return;
-    this.notify(JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params }));
+    // The handshake cannot be taken back, says the protocol. Over HTTP a modern request is, by closing its exchange.
+    if (flight.method === "initialize" || flight.method === "server/discover" || flight.headers !== undefined) return;
+    if (this.#closed) return;
+    const text = JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params });
+    this.#link.send(text, undefined);
   }
 
   #fail(flight: Flight, fault: Fault): void {
@@ -322,6 +481,7 @@ export class Connection implements LinkEvents {
 
   #end(fault: Fault): void {
     this.#closed = true;
+    this.#modern?.stop();
     this.#questions.abortAll();
     const name = this.#spec.name;
     for (const flight of [...this.#flights.values()]) {
@@ -333,6 +493,8 @@ export class Connection implements LinkEvents {
       const message = `Server "${name}" went away before it answered ${what} (${fault.message}). Whether the call took effect is unknown.`;
       this.#fail(flight, new Fault("outcome-unknown", message, { cause: fault }));
     }
+    const message = `Server "${name}" went away in the middle of the call (${fault.message}). Whether it took effect is unknown.`;
+    this.#modern?.end(new Fault("outcome-unknown", message, { cause: fault }));
   }
 }
 

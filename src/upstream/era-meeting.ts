@@ -25,7 +25,7 @@ export interface MeetingPlace {
   send(call: UpstreamCall): void;
   cancel(call: UpstreamCall, reason: string | undefined): void;
   /** Why there is no link any more; undefined while there is. */
-  readonly gone: Fault | undefined;
+  gone(): Fault | undefined;
   /** Closes what is left of the link and opens another: a child is started again. */
   relink(signal: AbortSignal): Promise<void>;
 }
@@ -37,9 +37,9 @@ export async function meet(place: MeetingPlace, signal: AbortSignal): Promise<Se
     try {
       return await shakeHands(place, place.offer, signal);
     } catch (error) {
-      if (place.gone !== undefined || refutesLegacy(error)) place.remember(undefined);
+      if (place.gone() !== undefined || refutesLegacy(error)) place.remember(undefined);
       // A crash says little of the era: the next start probes.
-      if (place.gone !== undefined || !refutesLegacy(error)) throw error;
+      if (place.gone() !== undefined || !refutesLegacy(error)) throw error;
     }
     await place.relink(signal);
   }
@@ -83,7 +83,7 @@ class Meeting {
         return this.#modern(verdict);
       case "legacy":
         if (outcome.kind === "silent") return await this.#overlap(probing);
-        if (this.#place.gone !== undefined) await this.#place.relink(this.#signal);
+        if (this.#place.gone() !== undefined) await this.#place.relink(this.#signal);
         return await this.#legacy();
       case "none":
         // On HTTP a probe that is given up is closed, so that nothing is left of it.
@@ -133,7 +133,7 @@ class Meeting {
       return answer.value;
     }
     if (late?.kind === "modern") return this.#modern(late);
-    if (answer !== undefined && this.#place.gone === undefined) throw answer.error;
+    if (answer !== undefined && this.#place.gone() === undefined) throw answer.error;
     await this.#place.relink(this.#signal);
     return await this.#legacy();
   }

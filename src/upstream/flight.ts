@@ -9,6 +9,8 @@ export class Flight implements Ticket {
   readonly timeoutMs: number;
   /** Moved on by progress. */
   deadlineMs: number;
+  /** What a modern server wants beside the body, over HTTP. */
+  headers: Readonly<Record<string, string>> | undefined;
 
   constructor(id: number, call: UpstreamCall, timeoutMs: number, nowMs: number) {
     this.id = id;

@@ -56,7 +56,12 @@ export class ModernSide {
   constructor(options: ModernOptions) {
     this.#options = options;
     this.#host = options.host;
-    this.#rounds = new Rounds(options.host);
+    this.#rounds = new Rounds({
+      launch: (call) => this.#host.launch(call),
+      recall: (call, reason) => {
+        if (!this.#recallRelisting(call, reason)) this.#host.recall(call, reason);
+      },
+    });
   }
 
   /** The server has introduced itself: calls may come. */
@@ -73,9 +78,13 @@ export class ModernSide {
     this.#listen.start();
   }
 
-  /** The connection is gone; its flights have been answered. */
-  end(fault: Fault): void {
+  /** The connection is gone: nothing is opened again. */
+  stop(): void {
     this.#listen?.stop();
+  }
+
+  /** Its flights have been answered; what is under way without one is answered here. */
+  end(fault: Fault): void {
     this.#ended.abort(fault);
     for (const call of this.#relisting) call.reply(faultReply(fault));
     this.#relisting.clear();
@@ -109,11 +118,7 @@ export class ModernSide {
   }
 
   cancel(call: UpstreamCall, reason: string | undefined): boolean {
-    if (this.#relisting.delete(call)) {
-      call.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
-      return true;
-    }
-    return this.#rounds.cancel(call, reason);
+    return this.#recallRelisting(call, reason) || this.#rounds.cancel(call, reason);
   }
 
   /** The request as a modern server wants it. Throws a Fault where its text cannot be used. */
@@ -211,6 +216,12 @@ export class ModernSide {
     this.#host.launch(call);
     // Whoever keeps the list has an old one.
     this.#missed(["tools"]);
+  }
+
+  #recallRelisting(call: UpstreamCall, reason: string | undefined): boolean {
+    if (!this.#relisting.delete(call)) return false;
+    call.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
+    return true;
   }
 
   #missed(kinds: readonly ListKind[]): void {

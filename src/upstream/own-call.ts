@@ -11,6 +11,12 @@ interface Sender {
   cancel(call: UpstreamCall, reason: string | undefined): void;
 }
 
+/** A list or a handshake that is larger is an attack; parsed, it would take many times as much. */
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+
+/** For an answer so large that it comes as a stream: once it has begun, the call's own deadline is over. */
+const READ_MS = 30_000;
+
 class OwnCall implements UpstreamCall {
   readonly caller = undefined;
   readonly method: string;
@@ -71,7 +77,8 @@ export async function ask(
     sender.send(call);
   });
   if (reply.kind === "error" && reply.fault !== undefined) throw reply.fault;
-  const message = parseMessage(await replyText(reply, "0"));
+  const reading = reply.kind === "stream" ? AbortSignal.any([signal, AbortSignal.timeout(READ_MS)]) : signal;
+  const message = parseMessage(await replyText(reply, "0", { maxBytes: MAX_ANSWER_BYTES, signal: reading }));
   if (message.kind !== "response") throw new Fault("protocol", `The answer to ${method} is not a response.`);
   const { error } = message;
   if (error !== undefined) throw new ServerError(error.code, error.message, error.data);

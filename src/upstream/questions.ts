@@ -3,8 +3,15 @@
 
 import type { Caller } from "../caller.js";
 import { toRpcError } from "../protocol/errors.js";
-import { isObject, type RpcError, type RpcId } from "../protocol/jsonrpc.js";
-import { locate, type RequestMessage, type ResponseMessage, rewrite } from "../protocol/message.js";
+import type { RpcError, RpcId } from "../protocol/jsonrpc.js";
+import {
+  locate,
+  type NotificationMessage,
+  parseMessage,
+  type RequestMessage,
+  type ResponseMessage,
+  rewrite,
+} from "../protocol/message.js";
 
 /** Questions of one server at a time: more is a server gone wild, not one that needs answers. */
 const MAX_OPEN_QUESTIONS = 100;
@@ -12,8 +19,14 @@ const MAX_OPEN_QUESTIONS = 100;
 interface Question {
   readonly caller: Caller;
   readonly abort: AbortController;
-  readonly progressToken: unknown;
+  /** The progress token that the agent sees, and the server's own, as JSON. */
+  readonly token: { readonly ours: string; readonly json: string } | undefined;
 }
+
+const PROGRESS_TOKEN = ["params", "_meta", "progressToken"];
+
+/** Servers choose their tokens without knowing of each other; an agent must see different ones. */
+let tokens = 0;
 
 export class Questions {
   readonly #open = new Map<RpcId, Question>();
@@ -31,10 +44,12 @@ export class Questions {
       this.refuse(request, { code: -32600, message });
       return;
     }
-    const meta = request.params?.["_meta"];
     const abort = new AbortController();
-    this.#open.set(id, { caller, abort, progressToken: isObject(meta) ? meta["progressToken"] : undefined });
-    caller.ask(request, abort.signal).then(
+    const at = locate(request, PROGRESS_TOKEN);
+    const json = at === undefined ? undefined : request.text.slice(at.start, at.end);
+    const token = json === undefined ? undefined : { ours: `question-${++tokens}`, json };
+    this.#open.set(id, { caller, abort, token });
+    caller.ask(token === undefined ? request : withToken(request, token.ours), abort.signal).then(
       (response) => this.#answer(request, response),
       (error: unknown) => {
         // A request that the server took back has no answer.
@@ -54,13 +69,19 @@ export class Questions {
   }
 
   /** Progress that an agent reports on a question of ours is passed on; false where it is none of ours. */
-  progress(sessionKey: string, token: unknown, text: string): boolean {
-    for (const question of this.#open.values()) {
-      if (question.caller.sessionKey === sessionKey && question.progressToken === token && token !== undefined) {
-        this.#send(text);
-        return true;
-      }
+  progress(sessionKey: string, message: NotificationMessage): boolean {
+    const reported = message.params?.["progressToken"];
+    for (const { caller, token } of this.#open.values()) {
+      if (token === undefined || token.ours !== reported || caller.sessionKey !== sessionKey) continue;
+      this.#send(rewrite(message, [{ path: ["params", "progressToken"], json: token.json }]));
+      return true;
     }
+    return false;
+  }
+
+  /** Whether an agent is being asked: the call that it is about cannot go on meanwhile. */
+  isAsking(sessionKey: string): boolean {
+    for (const { caller } of this.#open.values()) if (caller.sessionKey === sessionKey) return true;
     return false;
   }
 
@@ -73,6 +94,11 @@ export class Questions {
     if (!this.#open.delete(request.id)) return;
     this.#send(rewrite(response, [{ path: ["id"], json: idText(request) }]));
   }
+}
+
+function withToken(request: RequestMessage, token: string): RequestMessage {
+  const text = rewrite(request, [{ path: PROGRESS_TOKEN, json: JSON.stringify(token) }]);
+  return parseMessage(text) as RequestMessage;
 }
 
 /** The id as the server wrote it: 1.0 stays 1.0. */

@@ -40,6 +40,7 @@ export class Server {
   #retries = 0;
   #retryTimer: NodeJS.Timeout | undefined;
   #listFault: string | undefined;
+  #told: string | undefined;
   /** The lists were read from the server since the gateway started. */
   #listed = false;
   #firstTry: { promise: Promise<void>; resolve: () => void };
@@ -153,10 +154,20 @@ export class Server {
       onNotification: (message, caller) => this.#notified(supervised, message, caller ?? owner),
       onState: () => {
         events.onState(this.spec.name);
+        this.#tell(supervised);
         if (supervised === this.#shared) this.#scheduleRetry();
       },
     });
     return supervised;
+  }
+
+  /** What an operator wants to know without asking: that a server is up, that it is down, and why. Once each. */
+  #tell(supervised: Supervised): void {
+    const { state, lastFault, readyAfterMs } = supervised;
+    const what = state === "ready" ? `ready after ${readyAfterMs} ms` : (lastFault?.message ?? "");
+    if (what === "" || what === this.#told || (state !== "ready" && state !== "backoff" && state !== "idle")) return;
+    this.#told = what;
+    this.#deps.log(state === "ready" ? "info" : "warn", `server "${this.spec.name}": ${what}`);
   }
 
   #ready(supervised: Supervised, intro: ServerIntro, owner: Caller | undefined): void {

@@ -36,6 +36,8 @@ export class Supervised implements Upstream {
   readonly #events: SupervisedEvents;
   readonly #supervisor: Supervisor;
   readonly #waiting = new Set<UpstreamCall>();
+  /** Calls that a dying child did not take: they wait for its end, and then for the next. */
+  readonly #stranded = new Set<UpstreamCall>();
   /** Calls that were given back unsent once: not a second time. */
   readonly #returned = new WeakSet<UpstreamCall>();
   #connection: Connection | undefined;
@@ -73,7 +75,7 @@ export class Supervised implements Upstream {
   }
 
   get inFlight(): number {
-    return (this.#connection?.inFlight ?? 0) + this.#waiting.size;
+    return (this.#connection?.inFlight ?? 0) + this.#waiting.size + this.#stranded.size;
   }
 
   get nextTryInMs(): number | undefined {
@@ -102,7 +104,8 @@ export class Supervised implements Upstream {
   }
 
   cancel(call: UpstreamCall, reason: string | undefined): void {
-    if (this.#waiting.delete(call)) call.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
+    if (this.#waiting.delete(call) || this.#stranded.delete(call))
+      call.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
     else this.#connection?.cancel(call, reason);
   }
 
@@ -110,8 +113,8 @@ export class Supervised implements Upstream {
     if (this.#supervisor.state === "ready") this.#connection?.notify(text);
   }
 
-  agentProgress(sessionKey: string, token: unknown, text: string): boolean {
-    return this.#connection?.agentProgress(sessionKey, token, text) ?? false;
+  agentProgress(sessionKey: string, message: NotificationMessage): boolean {
+    return this.#connection?.agentProgress(sessionKey, message) ?? false;
   }
 
   tick(nowMs: number): void {
@@ -225,6 +228,8 @@ export class Supervised implements Upstream {
     if (this.#connection !== connection || this.#supervisor.state === "starting") return;
     this.#drop(connection, fault);
     this.#perform(this.#supervisor.closed(this.#context.now()));
+    for (const call of this.#stranded) this.#queue(call);
+    this.#stranded.clear();
     this.#events.onState();
   }
 
@@ -236,17 +241,23 @@ export class Supervised implements Upstream {
   }
 
   /**
-   * The call never reached the server. Where the connection is gone with it (a session that the server forgot), it
-   * waits for the next one; once only. Links report the call first and the end of the connection right after it.
+   * The call never reached the server. Where the connection goes with it (a session that the server forgot, a child
+   * that is dying), it waits for the next one; once only. Links report the call first; the end of the connection
+   * follows in the same turn, but for a child, whose last output is read before.
    */
   #unsent(call: UpstreamCall, fault: Fault): void {
+    if (this.#returned.has(call)) {
+      call.reply(faultReply(fault));
+      return;
+    }
+    this.#returned.add(call);
+    if (this.#spec.target.kind === "stdio" && fault.code === "unavailable" && this.#connection !== undefined) {
+      this.#stranded.add(call);
+      return;
+    }
     queueMicrotask(() => {
-      if (this.#supervisor.state === "ready" || this.#supervisor.state === "stopped" || this.#returned.has(call)) {
-        call.reply(faultReply(fault));
-        return;
-      }
-      this.#returned.add(call);
-      this.#queue(call);
+      if (this.#supervisor.state === "ready" || this.#supervisor.state === "stopped") call.reply(faultReply(fault));
+      else this.#queue(call);
     });
   }
 
@@ -264,8 +275,9 @@ export class Supervised implements Upstream {
   }
 
   #failWaiting(fault: Fault): void {
-    for (const call of this.#waiting) call.reply(faultReply(fault));
+    for (const call of [...this.#waiting, ...this.#stranded]) call.reply(faultReply(fault));
     this.#waiting.clear();
+    this.#stranded.clear();
   }
 
   #perform(action: Action): void {

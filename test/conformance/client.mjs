@@ -2,6 +2,7 @@
 // that server offers. What the suite sees, and judges, is the gateway's upstream side.
 // `node client.mjs --agent legacy|modern URL`; the suite names the scenario in MCP_CONFORMANCE_*.
 
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { Client as ModernClient, StreamableHTTPClientTransport as ModernHttp } from "@modelcontextprotocol/client";
 import { Client as LegacyClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as LegacyHttp } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
@@ -10,7 +11,10 @@ import {
   ElicitRequestSchema,
   ListRootsRequestSchema,
 } from "@modelcontextprotocol/sdk/types.js";
-import { createGateway } from "../../dist/index.js";
+
+/** `TOOLWAY_CLI`: another build than the one in dist/. */
+const built = process.env.TOOLWAY_CLI ?? fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+const { createGateway } = await import(new URL("../index.js", pathToFileURL(built)).href);
 
 /** The suite's servers answer at once; one that refuses everything must not use up the scenario's 30 s. */
 const READY_MS = 10_000;

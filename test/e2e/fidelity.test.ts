@@ -1,8 +1,8 @@
 // What arrives is what was sent, byte for byte, but for the ids and progress tokens that each hop owns.
 
-import { beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connectV1, waitForTools } from "./clients.js";
-import { type Gateway, type ServerEntry, startGateway, startHttpFixture, stdioFixture } from "./harness.js";
+import { type Gateway, type ServerEntry, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
 import { lastOf, openHttpWire, openStdioWire, type Wire } from "./wire.js";
 
 /** Answers as a server may write them; @ID@ is the id of the request. */
@@ -33,6 +33,8 @@ const ANSWERS: Record<string, string> = {
 const call = (id: string, tool: string, args: string, more = "") =>
   `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"${tool}","arguments":${args}${more}}}`;
 
+const LIST = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
+
 const IDS = ["7", '"seven"', '"é\\u0041\\""', "9007199254740991"];
 
 describe.each(["stdio", "http"])("from a server over %s", (kind) => {
@@ -53,8 +55,16 @@ describe.each(["stdio", "http"])("from a server over %s", (kind) => {
   };
 
   describe.each(Object.entries(agents))("to an agent over %s", (_agent, connect) => {
+    let wire: Wire;
+
+    beforeAll(async () => {
+      wire = await connect();
+      await until("the tools", async () => lastOf(await wire.send(LIST)).includes("echo_raw"));
+    });
+
+    afterAll(() => wire.close());
+
     it.each(Object.entries(ANSWERS))("%s", async (_name, template) => {
-      const wire = await connect();
       for (const id of IDS) {
         const answer = await wire.send(call(id, "answer", JSON.stringify({ template })));
         expect(lastOf(answer)).toBe(template.replace("@ID@", () => id));
@@ -62,7 +72,6 @@ describe.each(["stdio", "http"])("from a server over %s", (kind) => {
     });
 
     it("deep results", async () => {
-      const wire = await connect();
       const levels = 100;
       const deep = `${"[".repeat(levels)}${"]".repeat(levels)}`;
       expect(lastOf(await wire.send(call("1", "deep", `{"levels":${levels}}`)))).toBe(
@@ -71,7 +80,6 @@ describe.each(["stdio", "http"])("from a server over %s", (kind) => {
     });
 
     it.each([3_000, 70_000, 8 * 1024 * 1024])("a result of %i bytes", async (bytes) => {
-      const wire = await connect();
       const answer = lastOf(await wire.send(call('"big"', "big", `{"bytes":${bytes}}`)));
       const unit = 'a"\\\u2028é😀';
       const filler = JSON.stringify(unit.repeat(Math.ceil(bytes / Buffer.byteLength(unit))));
@@ -82,7 +90,6 @@ describe.each(["stdio", "http"])("from a server over %s", (kind) => {
     });
 
     it("requests arrive as they were sent", async () => {
-      const wire = await connect();
       const request = (id: string) =>
         `{"x-top":[1.0],"params":{"x-p":{"n":12345678901234567890},"_meta":{"a/b":1.50,"traceparent":"00-1-2-03"},` +
         `"arguments":{"z":"\\ud800 \u2028 é","a":-0,"id":3,"id2":[[]]},"name":"echo_raw"},"id":${id},` +
@@ -96,7 +103,6 @@ describe.each(["stdio", "http"])("from a server over %s", (kind) => {
     });
 
     it("progress keeps everything but its token, which is the agent's again", async () => {
-      const wire = await connect();
       const notification =
         '{"x-n":1.0,"method":"notifications/progress","params":{"x-p":{"a":[]},"progress":0.50,"progressToken":@TOKEN@,' +
         '"_meta":{"a/b":1}},"jsonrpc":"2.0"}';
@@ -109,7 +115,6 @@ describe.each(["stdio", "http"])("from a server over %s", (kind) => {
     });
 
     it("log messages of a call keep everything", async () => {
-      const wire = await connect();
       const notification =
         '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":{"n":1.0},"x-m":[1]},"x":0}';
       const args = JSON.stringify({ notification, template: ANSWERS["plain"] });
@@ -118,8 +123,7 @@ describe.each(["stdio", "http"])("from a server over %s", (kind) => {
     });
 
     it("tools are listed as their server wrote them", async () => {
-      const wire = await connect();
-      const list = lastOf(await wire.send('{"jsonrpc":"2.0","id":1,"method":"tools/list"}'));
+      const list = lastOf(await wire.send(LIST));
       expect(list).toContain(
         '{"x-unknown":{"a":[1.0,-0,1E2,12345678901234567890]},"inputSchema":{"type":"object","x-schema":1.50,',
       );
@@ -129,7 +133,6 @@ describe.each(["stdio", "http"])("from a server over %s", (kind) => {
     });
 
     it("an unknown method reaches the only server, and its error comes back", async () => {
-      const wire = await connect();
       const answer = lastOf(await wire.send('{"jsonrpc":"2.0","id":"u","method":"x/unknown","params":{"a":1}}'));
       expect(answer).toBe('{"jsonrpc":"2.0","id":"u","error":{"code":-32601,"message":"No x/unknown","x-error":1}}');
     });

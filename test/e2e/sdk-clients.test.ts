@@ -66,11 +66,11 @@ describe.each(Object.entries(clients))("%s", (_name, connect) => {
   it("passes structured content, pictures and tool errors", async () => {
     const client = await connected();
     const weather = await client.callTool({
-      name: "everything__get-structured-content",
+      name: "everything__get_structured_content",
       arguments: { location: "Chicago" },
     });
     expect(weather.structuredContent).toMatchObject({ temperature: expect.any(Number) });
-    const image = await client.callTool({ name: "everything__get-tiny-image", arguments: {} });
+    const image = await client.callTool({ name: "everything__get_tiny_image", arguments: {} });
     expect(JSON.stringify(image.content)).toContain("image/png");
     const missing = await client.callTool({
       name: "filesystem__read_text_file",
@@ -81,7 +81,7 @@ describe.each(Object.entries(clients))("%s", (_name, connect) => {
 
   it("refuses a tool that is not in the menu", async () => {
     const client = await connected();
-    await expect(client.callTool({ name: "everything__no-such-tool", arguments: {} })).rejects.toMatchObject({
+    await expect(client.callTool({ name: "everything__no_such_tool", arguments: {} })).rejects.toMatchObject({
       code: -32602,
     });
   });

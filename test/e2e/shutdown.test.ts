@@ -1,13 +1,13 @@
 // SIGTERM lets calls end; a full disk leaves the gateway serving.
 
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { callJson, connectV1, toolNames, waitForTools } from "./clients.js";
-import { isAlive, sleep, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
-import { lastOf, openHttpWire } from "./wire.js";
+import { cli, isAlive, sleep, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
+import { initialize, lastOf, openHttpWire } from "./wire.js";
 
 describe("SIGTERM", () => {
   it("under load: calls in flight are answered, new ones are refused, then it is gone [drain]", async () => {
@@ -45,6 +45,30 @@ describe("SIGTERM", () => {
     expect(await ended).toBe("ended");
     await gateway.exited;
     await until("the server's end", () => !isAlive(pid), 5_000);
+  });
+});
+
+describe("toolway stdio", () => {
+  it.each(["the end of its input", "SIGTERM"])("ends by %s, joined to a gateway or being one", async (how) => {
+    const gateway = await startGateway({ mcpServers: { crash: stdioFixture("crash") } });
+    await waitForTools(await connectV1(gateway.url), "pid");
+    const alone = { configPath: gateway.configPath, stateDir: join(await temporaryDirectory(), "state") };
+    for (const { configPath, stateDir } of [gateway, alone]) {
+      const child = spawn(process.execPath, [cli, "stdio", configPath, "--state", stateDir], {
+        stdio: ["pipe", "pipe", "ignore"],
+      });
+      onTestFinished(() => void child.kill("SIGKILL"));
+      const exited = new Promise<string>((resolve) => child.once("exit", () => resolve("ended")));
+      child.stdin.write(`${initialize("1")}\n`);
+      await new Promise((resolve) => child.stdout.once("data", resolve));
+      if (how === "SIGTERM") child.kill("SIGTERM");
+      else child.stdin.end();
+      expect(await Promise.race([exited, sleep(8_000)]), stateDir === gateway.stateDir ? "joined" : "alone").toBe(
+        "ended",
+      );
+    }
+    // The gateway that it was joined to goes on.
+    expect(isAlive(gateway.pid)).toBe(true);
   });
 });
 

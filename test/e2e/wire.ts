@@ -1,9 +1,12 @@
 // A client that shows the wire: what it sends and what it gets is text, over HTTP and over stdio.
 
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { createParser } from "eventsource-parser";
-import { track } from "./clients.js";
+import { afterAll } from "vitest";
 import { cli } from "./harness.js";
+
+/** From the end of its input to SIGKILL; that it ends by itself has a test of its own. */
+const CLOSE_MS = 3_000;
 
 export interface WireAnswer {
   readonly status: number;
@@ -72,7 +75,7 @@ export async function openHttpWire(url: string, version = "2025-11-25", capabili
   const headers = { "mcp-session-id": sessionId, "mcp-protocol-version": version };
   await post(url, INITIALIZED, headers);
   const send = (text: string, more: Record<string, string> = {}) => post(url, text, { ...headers, ...more });
-  return track({
+  const wire = {
     sessionId,
     initialized: lastOf(opened),
     send,
@@ -80,8 +83,15 @@ export async function openHttpWire(url: string, version = "2025-11-25", capabili
     async close() {
       await fetch(url, { method: "DELETE", headers });
     },
-  });
+  };
+  return wire;
 }
+
+const children = new Set<ChildProcess>();
+
+afterAll(() => {
+  for (const child of children) child.kill("SIGKILL");
+});
 
 /** `toolway stdio`, line by line; requests are told apart by their id, given as it stands in the text. */
 export async function openStdioWire(target: {
@@ -90,6 +100,8 @@ export async function openStdioWire(target: {
 }): Promise<Wire & { readonly lines: readonly string[] }> {
   const args = [cli, "stdio", target.configPath, "--state", target.stateDir];
   const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "ignore"] });
+  children.add(child);
+  child.once("exit", () => children.delete(child));
   const lines: string[] = [];
   const waiting = new Map<string, (from: number) => void>();
   let rest = "";
@@ -120,16 +132,16 @@ export async function openStdioWire(target: {
     const to = await answered;
     return { status: 200, headers: new Headers(), type: "json", messages: lines.slice(from, to) };
   };
-  const wire = track({
+  const wire = {
     lines,
     send,
     async close() {
       child.stdin.end();
-      const timer = setTimeout(() => child.kill("SIGKILL"), 3000);
+      const timer = setTimeout(() => child.kill("SIGKILL"), CLOSE_MS);
       await exited;
       clearTimeout(timer);
     },
-  });
+  };
   await send(initialize("0"));
   await send(INITIALIZED);
   return wire;

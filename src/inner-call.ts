@@ -1,17 +1,20 @@
-// The call inside the search menu's call_tool: another message, the same way back.
+// A call in place of an agent's own: another message, or an eye on its reply, and the same way back.
 
 import type { Caller } from "./caller.js";
 import type { RequestMessage } from "./protocol/message.js";
 import type { Reply } from "./protocol/reply.js";
 import type { AgentCall } from "./service.js";
 
-export class MenuCall implements AgentCall {
+export class InnerCall implements AgentCall {
   readonly message: RequestMessage;
   readonly #outer: AgentCall;
+  readonly #onReply: ((reply: Reply) => void) | undefined;
 
-  constructor(outer: AgentCall, message: RequestMessage) {
+  /** `onReply` sees the reply before the agent does. */
+  constructor(outer: AgentCall, message: RequestMessage, onReply?: (reply: Reply) => void) {
     this.#outer = outer;
     this.message = message;
+    this.#onReply = onReply;
   }
 
   get caller(): Caller {
@@ -31,6 +34,7 @@ export class MenuCall implements AgentCall {
   }
 
   reply(reply: Reply): void {
+    this.#onReply?.(reply);
     this.#outer.reply(reply);
   }
 }
