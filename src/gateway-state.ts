@@ -4,11 +4,13 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { TokenBook, type TokenRecord } from "./endpoint/tokens.js";
+import type { EraRecord } from "./era-book.js";
 import type { JsonObject } from "./protocol/jsonrpc.js";
-import { createSealer, openSealer, type Sealer } from "./runtime/seal.js";
+import { createSealer, openKey, openSealer, type Sealer } from "./runtime/seal.js";
 import { lockStateDir } from "./runtime/state-dir.js";
 import { MemoryMap } from "./store/memory-map.js";
 import type { DumpEntry, DurableMap } from "./store/store.js";
+import { TaskIds } from "./task-ids.js";
 
 export interface GatewayState {
   /** None: nothing outlives the process. */
@@ -17,6 +19,9 @@ export interface GatewayState {
   readonly tokens: TokenBook;
   /** What is known of each server, by its name: snapshots of the catalog. */
   readonly known: DurableMap<JsonObject>;
+  /** Which era each server speaks, by its name. */
+  readonly eras: DurableMap<EraRecord>;
+  readonly taskIds: TaskIds;
   dump(): AsyncIterable<DumpEntry>;
   close(): Promise<void>;
 }
@@ -39,6 +44,8 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
       sealer: openSealer(join(dir, "sealing-key")),
       tokens,
       known: store.map<JsonObject>("known"),
+      eras: store.map<EraRecord>("eras"),
+      taskIds: new TaskIds(openKey(join(dir, "sealing-key"))),
       dump: () => store.dump(),
       async close() {
         await store.close();
@@ -63,6 +70,8 @@ export function memoryState(env: NodeJS.ProcessEnv): GatewayState {
     sealer: createSealer(randomBytes(SEALING_KEY_BYTES)),
     tokens,
     known,
+    eras: new MemoryMap<EraRecord>("eras"),
+    taskIds: new TaskIds(randomBytes(SEALING_KEY_BYTES)),
     async *dump() {
       for (const [key, value] of known.entries()) yield { map: known.name, key, value };
     },

@@ -96,6 +96,7 @@ export class Gateway {
       catalog: this.#catalog,
       policy: this.#policyOf(config),
       version,
+      taskIds: state.taskIds,
       onKnown: (server) => this.#saveSoon(server),
       log: (level, text, error) => log[level](text, error === undefined ? undefined : { error }),
     });

@@ -8,10 +8,10 @@ import type { AgentCall } from "./service.js";
 export class InnerCall implements AgentCall {
   readonly message: RequestMessage;
   readonly #outer: AgentCall;
-  readonly #onReply: ((reply: Reply) => void) | undefined;
+  readonly #onReply: ((reply: Reply) => Reply) | undefined;
 
-  /** `onReply` sees the reply before the agent does. */
-  constructor(outer: AgentCall, message: RequestMessage, onReply?: (reply: Reply) => void) {
+  /** `onReply` sees the reply before the agent does, and may put another in its place. */
+  constructor(outer: AgentCall, message: RequestMessage, onReply?: (reply: Reply) => Reply) {
     this.#outer = outer;
     this.message = message;
     this.#onReply = onReply;
@@ -34,7 +34,6 @@ export class InnerCall implements AgentCall {
   }
 
   reply(reply: Reply): void {
-    this.#onReply?.(reply);
-    this.#outer.reply(reply);
+    this.#outer.reply(this.#onReply === undefined ? reply : this.#onReply(reply));
   }
 }

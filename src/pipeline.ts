@@ -12,9 +12,12 @@ import { Fault } from "./protocol/errors.js";
 import { ErrorCode, isObject } from "./protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage } from "./protocol/message.js";
 import { faultReply, isRefusal } from "./protocol/reply.js";
-import type { AgentCall, Introduction, Service } from "./service.js";
+import type { AgentCall, Introduction, ParamHeader, Service } from "./service.js";
 import { Standing } from "./standing.js";
+import type { TaskIds } from "./task-ids.js";
+import { exposeTasks, hasTasks, TASK_ID, TASK_METHODS } from "./tasks.js";
 import type { Host } from "./upstream/host.js";
+import { readParamHeaders } from "./upstream/param-headers.js";
 import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "./upstream.js";
 
 /** The operator at the control socket or in the program that embeds us: policy is about agents. Known by identity. */
@@ -39,6 +42,7 @@ export interface PipelineDeps {
   readonly catalog: Catalog;
   readonly policy: Policy;
   readonly version: string;
+  readonly taskIds: TaskIds;
   /** Called when what is known of a server has changed: keep its snapshot. */
   readonly onKnown: (server: string) => void;
   readonly log: (level: "info" | "warn" | "error", text: string, error?: unknown) => void;
@@ -120,6 +124,13 @@ export class Pipeline implements Service, UpstreamEvents {
   sessionClosed(session: Caller): void {
     this.#inUse.standing.sessionClosed(session.sessionKey);
     this.#hosted.sessionClosed(session.sessionKey);
+  }
+
+  paramHeaders(principal: Principal, scope: string | undefined, tool: string): readonly ParamHeader[] | undefined {
+    const found = this.#catalog.resolveTool(tool, scope);
+    if (found.kind !== "found" || this.#decide(principal, found.server, found.own).kind === "deny") return undefined;
+    const headers = readParamHeaders(this.#catalog.inputSchema(found.server, found.own));
+    return typeof headers === "string" ? [] : headers.map(({ name, path }) => ({ header: name, path }));
   }
 
   // ── UpstreamEvents: what servers say ─────────────────────────────────────────────────────────────────────────
@@ -233,6 +244,7 @@ export class Pipeline implements Service, UpstreamEvents {
     };
     const watched = new InnerCall(call, call.message, (reply) => {
       if (isRefusal(reply)) drop();
+      return reply;
     });
     try {
       this.#send(watched, server, undefined, uri, { path: URI, own: undefined });
@@ -270,8 +282,26 @@ export class Pipeline implements Service, UpstreamEvents {
     call.reply({ kind: "result", result: {} });
   }
 
+  /** About one task: its id names the server. */
+  #task(call: AgentCall): void {
+    const { message, caller } = call;
+    const id = message.params?.["taskId"];
+    if (typeof id !== "string") throw new Fault("invalid", `${message.method} needs "taskId".`);
+    if (call.scope !== undefined) {
+      this.#send(call, call.scope, undefined, id, { path: TASK_ID, own: undefined });
+      return;
+    }
+    const found = this.#deps.taskIds.resolve(id, caller.principal.id);
+    if (found === undefined) throw new Fault("not-found", `Unknown task: ${id}`);
+    this.#send(call, found.server, undefined, found.own, { path: TASK_ID, own: found.own });
+  }
+
   /** A method we do not know goes to the server that alone can be meant. */
   #unknown(call: AgentCall): void {
+    if (TASK_METHODS.has(call.message.method)) {
+      this.#task(call);
+      return;
+    }
     const server = this.#soleServer(call.scope);
     if (server !== undefined) {
       this.#send(call, server, undefined, undefined, undefined);
@@ -294,7 +324,14 @@ export class Pipeline implements Service, UpstreamEvents {
       const what = tool === undefined ? `server "${server}"` : `tool "${tool}" of server "${server}"`;
       throw new Fault("denied", `You may not use ${what}: ${decision.rule}.`);
     }
-    new Forward(call, subject, named).sendTo(this.#upstream(server, call.caller));
+    new Forward(this.#watched(call, server), subject, named).sendTo(this.#upstream(server, call.caller));
+  }
+
+  /** Over many servers, the ids of tasks in a reply must say whose they are. */
+  #watched(call: AgentCall, server: string): AgentCall {
+    if (call.scope !== undefined || !hasTasks(this.#hosted.get(server)?.intro)) return call;
+    const { taskIds } = this.#deps;
+    return new InnerCall(call, call.message, (reply) => exposeTasks(reply, taskIds, server, call.caller));
   }
 
   // ── The search menu ──────────────────────────────────────────────────────────────────────────────────────────

@@ -173,6 +173,12 @@ export class Catalog {
     return this.#mergedOf("tools", undefined).entries;
   }
 
+  /** Of a tool, by the server's own name of it; undefined where there is none. */
+  inputSchema(server: string, own: string): unknown {
+    const items = this.#servers.get(server)?.lists.get("tools")?.items;
+    return items?.find((item) => item.own === own)?.value["inputSchema"];
+  }
+
   // ── Search ───────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** The tools of the view that fit best. */

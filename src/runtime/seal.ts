@@ -66,7 +66,12 @@ export function createSealer(key: Uint8Array): Sealer {
 
 /** A sealer with the key of a file, which is made (0600) when it is missing. Two starters get the same key. */
 export function openSealer(keyPath: string): Sealer {
-  return createSealer(readKey(keyPath) ?? makeKey(keyPath));
+  return createSealer(openKey(keyPath));
+}
+
+/** The key of a file, made if there is none yet. */
+export function openKey(keyPath: string): Uint8Array {
+  return readKey(keyPath) ?? makeKey(keyPath);
 }
 
 function readKey(path: string): Buffer | undefined {

@@ -1,0 +1,49 @@
+// Tasks over many servers: ids that name their server go out with results, and lead the agent's next request back.
+// At /mcp/<server> the server's own ids pass as they are.
+
+import type { Caller } from "./caller.js";
+import { isObject } from "./protocol/jsonrpc.js";
+import { locate, parseMessage, rewrite } from "./protocol/message.js";
+import { TASKS_EXTENSION } from "./protocol/modern.js";
+import { type BytesReply, type Reply, renderReply } from "./protocol/reply.js";
+import type { TaskIds } from "./task-ids.js";
+import type { ServerIntro } from "./upstream.js";
+
+export const TASK_ID = ["params", "taskId"];
+
+/** Methods that are about one task. tasks/list of many servers would need their cursors merged: it is not offered. */
+export const TASK_METHODS: ReadonlySet<string> = new Set(["tasks/get", "tasks/update", "tasks/cancel", "tasks/result"]);
+
+/** A reply longer than this is a result, not a task: nothing is looked for in it. */
+const MAX_TASK_REPLY = 256 * 1024;
+
+const MARK = Buffer.from('"taskId"');
+
+export function hasTasks(intro: ServerIntro | undefined): boolean {
+  const { extensions, tasks } = intro?.capabilities ?? {};
+  return isObject(tasks) || (isObject(extensions) && TASKS_EXTENSION in extensions);
+}
+
+/** The reply with the ids of its tasks as the agent is to see them; most replies have none and stay as they are. */
+export function exposeTasks(reply: Reply, ids: TaskIds, server: string, caller: Caller): Reply {
+  if (reply.kind !== "bytes" || reply.bytes.length > MAX_TASK_REPLY || !reply.bytes.includes(MARK)) return reply;
+  const message = parseMessage(renderReply(reply, "0").toString());
+  const changes = [
+    ["result", "taskId"],
+    ["result", "task", "taskId"],
+  ].flatMap((path) => {
+    const at = locate(message, path);
+    const own: unknown = at === undefined ? undefined : JSON.parse(message.text.slice(at.start, at.end));
+    if (typeof own !== "string") return [];
+    return [{ path, json: JSON.stringify(ids.expose(server, caller.principal.id, own)) }];
+  });
+  return changes.length === 0 ? reply : toBytes(rewrite(message, changes), reply);
+}
+
+function toBytes(text: string, before: BytesReply): BytesReply {
+  const at = locate(parseMessage(text), ["id"]);
+  if (at === undefined) return before;
+  const idStart = Buffer.byteLength(text.slice(0, at.start));
+  const idEnd = idStart + Buffer.byteLength(text.slice(at.start, at.end));
+  return { ...before, bytes: Buffer.from(text), idStart, idEnd };
+}
