@@ -25,6 +25,8 @@ export interface ServerStatus {
   /** What came on stdout that was no message. */
   readonly noise: { readonly count: number; readonly sample: string | undefined };
   readonly stderr: readonly string[];
+  /** What is wrong and does not keep it from working: tools that are left out, changes that it does not tell of. */
+  readonly problems: readonly string[];
 }
 
 export interface GatewayStatus {

@@ -119,6 +119,8 @@ export class Connection implements LinkEvents {
     this.#now = options.now;
     this.#noise = options.noise;
     this.#events = events;
+    this.#parts = options.modern ?? NO_PARTS();
+    this.#makeLink = options.makeLink;
     this.#link = options.makeLink(this);
   }
 
@@ -127,7 +129,12 @@ export class Connection implements LinkEvents {
   }
 
   get inFlight(): number {
-    return this.#flights.size;
+    return this.#flights.size + (this.#modern?.extraInFlight ?? 0);
+  }
+
+  /** Whether the server tells of changes of its lists by itself. Legacy servers are taken at their word. */
+  hears(kind: ListKind): boolean {
+    return this.#modern?.hears(kind) ?? true;
   }
 
   describe(): LinkDescription {
@@ -168,18 +175,11 @@ export class Connection implements LinkEvents {
       call.reply(faultReply(new Fault("limit", message)));
       return;
     }
-    const timeoutMs = call.caller === undefined ? this.#spec.connectTimeoutMs : this.#spec.callTimeoutMs;
-    const flight = new Flight(this.#nextId++, call, timeoutMs, this.#now());
-    const text = call.render(flight.id);
-    this.#flights.set(flight.id, flight);
-    this.#byCall.set(call, flight);
-    this.#link.send(text, flight);
+    if (this.#modern === undefined || !this.#modern.send(call)) this.#launch(call);
   }
 
   cancel(call: UpstreamCall, reason: string | undefined): void {
-    const flight = this.#byCall.get(call);
-    if (flight === undefined) return;
-    this.#abandon(flight, reason, new Fault("cancelled", reason ?? "Cancelled."));
+    if (this.#modern === undefined || !this.#modern.cancel(call, reason)) this.#recall(call, reason);
   }
 
   /** A modern server is told nothing that it did not ask for. */
@@ -275,6 +275,34 @@ export class Connection implements LinkEvents {
   }
 
   // ---- inside
+
+  #launch(call: UpstreamCall): void {
+    if (this.#closed || this.#gone !== undefined) {
+      call.reply(faultReply(this.#gone ?? new Fault("unavailable", `Server "${this.#spec.name}" is not connected.`)));
+      return;
+    }
+    const flight = new Flight(this.#nextId++, call, this.#timeoutOf(call), this.#now());
+    let text = call.render(flight.id);
+    if (this.#modern !== undefined && call.method !== "initialize") {
+      const dressed = this.#modern.dress(call, text);
+      flight.headers = dressed.headers;
+      text = dressed.text;
+    }
+    this.#flights.set(flight.id, flight);
+    this.#byCall.set(call, flight);
+    this.#link.send(text, flight);
+  }
+
+  #timeoutOf(call: UpstreamCall): number {
+    if (call.method === "subscriptions/listen") return Number.POSITIVE_INFINITY;
+    return call.caller === undefined ? this.#spec.connectTimeoutMs : this.#spec.callTimeoutMs;
+  }
+
+  #recall(call: UpstreamCall, reason: string | undefined): void {
+    const flight = this.#byCall.get(call);
+    if (flight === undefined) return;
+    this.#abandon(flight, reason, new Fault("cancelled", reason ?? "Cancelled."));
+  }
 
   #reply(bytes: Buffer, anchor: Anchor): void {
     const flight = this.#flights.get(anchor.id);
@@ -386,7 +414,8 @@ export class Connection implements LinkEvents {
     } else if (this.#modern !== undefined) {
       const passed = this.#modern.notified(message);
       // What came by listening is nobody's call.
-      if (passed !== undefined) this.#events.onNotification(passed, passed === message ? this.#callerOf(ticket) : undefined);
+      if (passed !== undefined)
+        this.#events.onNotification(passed, passed === message ? this.#callerOf(ticket) : undefined);
     } else if (method === "notifications/cancelled") {
       this.#questions.cancel(params?.["requestId"]);
     } else {

@@ -31,7 +31,7 @@ export interface CallHost {
   readonly wire: Wire;
   readonly destination: Destination;
   /** Headers of the session as it is now. */
-  postHeaders(initialize: boolean): string[];
+  postHeaders(ticket: Ticket | undefined): string[];
   getHeaders(lastEventId: string): string[];
   readonly inSession: boolean;
   onInitialized(headers: ResponseHeaders): void;
@@ -68,6 +68,10 @@ export class Call implements ExchangeHandler {
   #resumeFailures = 0;
   #brokeAtMs = 0;
   readonly #inSession: boolean;
+  /** Of the modern era: closing the exchange takes the request back, and a stream that breaks is lost. */
+  readonly #modern: boolean;
+  /** The server's message is being handed on: what is settled now is settled by it. */
+  #delivering: boolean = false;
 
   constructor(host: CallHost, text: string, ticket: Ticket | undefined) {
     this.#host = host;
@@ -75,12 +79,14 @@ export class Call implements ExchangeHandler {
     this.ticket = ticket;
     const initialize = ticket?.method === "initialize";
     this.#inSession = host.inSession && !initialize;
+    this.#modern = ticket?.headers !== undefined;
     this.#exchange = host.wire.dispatch(
       {
         method: "POST",
-        lane: ticket === undefined ? "asides" : "calls",
+        // A listening request holds its connection for good.
+        lane: ticket === undefined || ticket.method === "subscriptions/listen" ? "asides" : "calls",
         path: host.destination.path,
-        headers: host.postHeaders(initialize),
+        headers: host.postHeaders(ticket),
         body: text,
       },
       this,
@@ -97,7 +103,7 @@ export class Call implements ExchangeHandler {
     if (this.#settled || this.#mode === "finished") return;
     this.#settled = true;
     if (this.#mode === "large") return;
-    if (this.#mode !== "events") {
+    if (this.#mode !== "events" || (this.#modern && !this.#delivering)) {
       this.abort();
       return;
     }
@@ -239,6 +245,8 @@ export class Call implements ExchangeHandler {
       body: this.#body.take(),
       id: this.ticket?.id,
       inSession: this.#inSession,
+      modern: this.#modern,
+      probe: this.ticket?.method === "server/discover",
       url: this.#host.destination.shown,
       secrets: this.#host.destination.secrets,
     };
@@ -279,7 +287,9 @@ export class Call implements ExchangeHandler {
   #gotEvent({ event, data }: StreamEvent): void {
     this.#resumeFailures = 0;
     if (data.length === 0 || (event !== undefined && event !== "message")) return;
+    this.#delivering = true;
     this.#host.onMessage(data, this.ticket);
+    this.#delivering = false;
   }
 
   #streamEnded(cause: Fault | undefined): void {
@@ -291,7 +301,7 @@ export class Call implements ExchangeHandler {
     }
     if (this.#settled || this.ticket === undefined) {
       this.#finish();
-    } else if (!isResumable(this.#lastEventId)) {
+    } else if (this.#modern || !isResumable(this.#lastEventId)) {
       this.#fail(this.#lost(cause?.message ?? "The stream ended."), true);
     } else {
       this.#resume(cause);

@@ -2,6 +2,7 @@
 
 import { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
+import { tellsNothing } from "./era.js";
 import { RedirectError, type ResponseHeaders } from "./http-wire.js";
 
 /** How much of a body that we do not understand is shown: enough to recognise a proxy's page. */
@@ -28,6 +29,10 @@ export interface Refusal {
   readonly id: number | undefined;
   /** True where the request carried a session id. */
   readonly inSession: boolean;
+  /** True for a request of the modern era, whose errors come with statuses of their own. */
+  readonly modern?: boolean;
+  /** True where the era is being asked for: statuses that say nothing of it are no answer, whatever their body. */
+  readonly probe?: boolean;
   /** The server, as it may be shown. */
   readonly url: string;
   readonly secrets: Secrets;
@@ -66,11 +71,17 @@ const SESSION_PHRASE =
 export function judge(refusal: Refusal): Verdict {
   const { status, id, inSession } = refusal;
   const rpc = parseRpc(refusal.body);
-  const answersUs = rpc !== undefined && id !== undefined && rpc["id"] === id;
+  if (refusal.probe === true && tellsNothing(status)) return { kind: "failed", ...describe(refusal, rpc) };
+  const answersUs = rpc !== undefined && id !== undefined && (rpc["id"] === id || isNamelessError(refusal, rpc));
   if (status === 404 && inSession && !(answersUs && ANSWERS_OF_404.has(errorCode(rpc)))) return sessionGone(refusal);
   if (answersUs) return { kind: "message" };
   if (status === 400 && inSession && SESSION_PHRASE.test(complaint(refusal, rpc))) return sessionGone(refusal);
   return { kind: "failed", ...describe(refusal, rpc) };
+}
+
+/** A modern server may refuse by the headers alone, before it has read the id. */
+function isNamelessError({ modern }: Refusal, rpc: JsonObject): boolean {
+  return modern === true && rpc["id"] === null && isObject(rpc["error"]);
 }
 
 function sessionGone(refusal: Refusal): Verdict {

@@ -1,5 +1,5 @@
 // The headers of requests to one HTTP server: the config's, and the protocol's own, which the config cannot change.
-// The legacy era's are here; a modern server gets others (Mcp-Method, Mcp-Name), and no session.
+// The legacy era's are here; what a modern server gets in their stead comes with each request (modern-side.ts).
 
 import { Fault } from "../protocol/errors.js";
 import type { HttpTarget } from "../upstream.js";
@@ -62,7 +62,7 @@ export class Destination {
         throw new Fault("invalid", `The header ${JSON.stringify(name)} for ${this.shown} cannot be sent as HTTP.`);
       }
       this.secrets.add(value);
-      if (OURS.has(lower)) continue;
+      if (OURS.has(lower) || lower.startsWith("mcp-param-")) continue;
       authorized ||= lower === "authorization";
       this.#configured.push(lower, value);
     }

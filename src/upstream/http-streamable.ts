@@ -1,4 +1,4 @@
-// A link to a streamable HTTP server (2025-03-26 … 2025-11-25): its session, its calls in flight, its GET stream.
+// A link to a streamable HTTP server: its calls in flight, and in the legacy era its session and its GET stream.
 // One exchange is in http-call.ts, HTTP itself in http-wire.ts. The old HTTP+SSE is sse.ts.
 
 import { Fault } from "../protocol/errors.js";
@@ -121,8 +121,11 @@ export class HttpLink implements Link, CallHost, ListenHost {
     return this.#session !== undefined;
   }
 
-  postHeaders(initialize: boolean): string[] {
-    return initialize
+  postHeaders(ticket: Ticket | undefined): string[] {
+    if (ticket?.headers !== undefined) {
+      return [...this.destination.posting(undefined, undefined), ...Object.entries(ticket.headers).flat()];
+    }
+    return ticket?.method === "initialize"
       ? this.destination.posting(undefined, undefined)
       : this.destination.posting(this.#session, this.#version);
   }

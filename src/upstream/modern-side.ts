@@ -173,7 +173,8 @@ export class ModernSide {
     const headers: Record<string, string> = { "mcp-protocol-version": MODERN_VERSION, "mcp-method": method };
     const field = NAMED[method];
     if (field === undefined) return headers;
-    const annotated = method === "tools/call" && subject !== undefined ? this.#options.toolHeaders.of(subject) : undefined;
+    const annotated =
+      method === "tools/call" && subject !== undefined ? this.#options.toolHeaders.of(subject) : undefined;
     const known = field === "taskId" ? undefined : subject;
     if (known !== undefined && annotated === undefined) {
       headers["mcp-name"] = encodeHeaderValue(known);
@@ -253,9 +254,7 @@ function withoutSubscription(message: NotificationMessage): NotificationMessage 
   const { [Meta.subscriptionId]: _, ...meta } = (message.params?.["_meta"] ?? {}) as JsonObject;
   const { _meta, ...params } = message.params ?? {};
   const kept = Object.keys(meta).length === 0 ? params : { ...params, _meta: meta };
-  return parseMessage(
-    JSON.stringify({ jsonrpc: "2.0", method: message.method, params: kept }),
-  ) as NotificationMessage;
+  return parseMessage(JSON.stringify({ jsonrpc: "2.0", method: message.method, params: kept })) as NotificationMessage;
 }
 
 function notification(method: string): NotificationMessage {

@@ -10,7 +10,10 @@ describe("annotations of a tool's schema", () => {
     const schema = of({
       region,
       retries: { type: "integer", "x-mcp-header": "Retries" },
-      auth: of({ tenant: { type: "string", "x-mcp-header": "X-Tenant" }, dry: { type: "boolean", "x-mcp-header": "dry" } }),
+      auth: of({
+        tenant: { type: "string", "x-mcp-header": "X-Tenant" },
+        dry: { type: "boolean", "x-mcp-header": "dry" },
+      }),
       plain: { type: "number" },
     });
     expect(readParamHeaders(schema)).toEqual([
@@ -55,7 +58,7 @@ describe("annotations of a tool's schema", () => {
     ["allOf", of({}, { allOf: [of({ a: region })] })],
     ["not", of({ a: { not: region } })],
     ["if", of({}, { if: of({ a: region }) })],
-    ["then", of({}, { then: of({ a: region }) })],
+    ["then", of({}, Object.fromEntries([["then", of({ a: region })]]))],
     ["else", of({}, { else: of({ a: region }) })],
     ["$defs", of({ a: { $ref: "#/$defs/r" } }, { $defs: { r: region } })],
     ["additionalProperties", of({}, { additionalProperties: region })],
@@ -120,7 +123,11 @@ describe("a list of tools", () => {
     const known = new ToolHeaders();
     const good = tool("good", of({ region }));
     const plain = tool("plain", { type: "object" });
-    const { kept, problems } = known.learn([good, tool("bad", of({ n: { type: "number", "x-mcp-header": "N" } })), plain]);
+    const { kept, problems } = known.learn([
+      good,
+      tool("bad", of({ n: { type: "number", "x-mcp-header": "N" } })),
+      plain,
+    ]);
     expect(kept).toEqual([good, plain]);
     expect(problems).toEqual([expect.stringMatching(/"bad".*integer, string or boolean/)]);
     expect(known.of("good")).toHaveLength(1);

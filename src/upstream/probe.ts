@@ -2,6 +2,7 @@
 
 import { Fault } from "../protocol/errors.js";
 import type { NotificationMessage } from "../protocol/message.js";
+import type { Era } from "../protocol/modern.js";
 import type { ServerIntro, ServerSpec } from "../upstream.js";
 import { Connection } from "./connection.js";
 import { EVERY_CAPABILITY } from "./handshake.js";
@@ -10,7 +11,7 @@ import { listKinds, readList } from "./lists.js";
 
 export interface ProbeResult {
   readonly ok: boolean;
-  readonly era: "legacy" | undefined;
+  readonly era: Era | undefined;
   readonly version: string | undefined;
   readonly serverInfo: { readonly name?: string; readonly version?: string } | undefined;
   /** The server's own names of its tools. */
@@ -64,7 +65,7 @@ export async function probeServer(spec: ServerSpec, context: ProbeContext, signa
   await connection.close();
   return {
     ok: error === undefined,
-    era: intro === undefined ? undefined : "legacy",
+    era: intro === undefined ? undefined : (intro.era ?? "legacy"),
     version: intro?.version,
     serverInfo: intro?.serverInfo,
     tools,

@@ -49,7 +49,12 @@ export class Rounds {
     if (caller === undefined || caller.era !== "legacy" || !METHODS.has(call.method)) return false;
     const round = new Round(call, caller, this.#host, () => this.#open.delete(call));
     this.#open.set(call, round);
-    round.launch();
+    try {
+      round.launch();
+    } catch (error) {
+      this.#open.delete(call);
+      throw error;
+    }
     return true;
   }
 

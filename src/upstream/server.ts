@@ -4,10 +4,13 @@ import type { Caller } from "../caller.js";
 import type { ServerStatus } from "../control/status.js";
 import { Fault } from "../protocol/errors.js";
 import type { NotificationMessage } from "../protocol/message.js";
-import type { ListKind, ServerIntro, ServerSpec, Upstream, UpstreamEvents } from "../upstream.js";
+import type { Listed, ListKind, ServerIntro, ServerSpec, Upstream, UpstreamEvents } from "../upstream.js";
+import { type EraMemory, ProcessEras } from "./era.js";
 import { EVERY_CAPABILITY } from "./handshake.js";
 import { changedKinds, listKinds, readList } from "./lists.js";
 import { ServerError } from "./own-call.js";
+import { ToolHeaders } from "./param-headers.js";
+import { FreshnessReader, Rereads } from "./rereads.js";
 import { Supervised, type UpstreamContext } from "./supervised.js";
 
 /** Sessions that may each have a process of their own. Past it, a new session is refused rather than the machine filled. */
@@ -19,12 +22,17 @@ const LAST_RETRY_MS = 60_000;
 /** Credentials do not mend themselves: others were seen to ask 8,600 times a day. */
 const UNAUTHORIZED_RETRY_MS = 15 * 60_000;
 
+/** Different problems kept for `status`; more would not be read. */
+const MAX_PROBLEMS = 20;
+
 const EVERY_LIST: readonly ListKind[] = ["tools", "prompts", "resources", "resourceTemplates"];
 
 export interface ServerDeps {
   readonly context: UpstreamContext;
   readonly events: UpstreamEvents;
   readonly clientInfo: { readonly name: string; readonly version: string };
+  /** Where the eras of servers are remembered; absent: for as long as each is in the config. */
+  readonly eras?: EraMemory | undefined;
   readonly log: (level: "info" | "warn", text: string) => void;
 }
 
@@ -36,6 +44,12 @@ export class Server {
   readonly #bySession = new Map<string, Supervised>();
   readonly #stopped = new AbortController();
   readonly #refreshing = new Map<ListKind, { again: boolean }>();
+  readonly #eras: EraMemory;
+  readonly #toolHeaders = new ToolHeaders();
+  readonly #rereads: Rereads;
+  /** What is wrong with the server and does not keep it from working: of its tools, and of its connection. */
+  #toolProblems: readonly string[] = [];
+  readonly #problems = new Set<string>();
   #intro: ServerIntro | undefined;
   #retries = 0;
   #retryTimer: NodeJS.Timeout | undefined;
@@ -48,6 +62,8 @@ export class Server {
   constructor(spec: ServerSpec, deps: ServerDeps) {
     this.spec = spec;
     this.#deps = deps;
+    this.#eras = deps.eras ?? new ProcessEras();
+    this.#rereads = new Rereads(deps.context.random, (kind) => this.#reread(kind));
     this.#shared = this.#supervise(undefined);
     let resolve = () => {};
     const promise = new Promise<void>((done) => {
@@ -111,6 +127,7 @@ export class Server {
   async stop(): Promise<void> {
     this.#stopped.abort(new Fault("closing", `Server "${this.spec.name}" was stopped.`));
     clearTimeout(this.#retryTimer);
+    this.#rereads.stop();
     this.#firstTry.resolve();
     await Promise.all([this.#shared.stop(), ...[...this.#bySession.values()].map((own) => own.stop())]);
     this.#bySession.clear();
@@ -140,6 +157,7 @@ export class Server {
       url: link?.url,
       noise: { count: sum(all, (one) => one.noise.count), sample: all.find((one) => one.noise.sample)?.noise.sample },
       stderr: link?.stderr ?? [],
+      problems: [...this.#toolProblems, ...this.#problems],
     };
   }
 
@@ -149,15 +167,27 @@ export class Server {
       owner === undefined
         ? { clientInfo, capabilities: EVERY_CAPABILITY }
         : { clientInfo, capabilities: owner.capabilities };
-    const supervised: Supervised = new Supervised(this.spec, owner, offer, context, {
-      onReady: (intro) => this.#ready(supervised, intro, owner),
-      onNotification: (message, caller) => this.#notified(supervised, message, caller ?? owner),
-      onState: () => {
-        events.onState(this.spec.name);
-        this.#tell(supervised);
-        if (supervised === this.#shared) this.#scheduleRetry();
+    const supervised: Supervised = new Supervised(
+      this.spec,
+      owner,
+      offer,
+      context,
+      {
+        onReady: (intro) => this.#ready(supervised, intro, owner),
+        onNotification: (message, caller) => this.#notified(supervised, message, caller ?? owner),
+        onState: () => {
+          events.onState(this.spec.name);
+          this.#tell(supervised);
+          if (supervised === this.#shared) this.#scheduleRetry();
+        },
       },
-    });
+      {
+        eras: this.#eras,
+        toolHeaders: this.#toolHeaders,
+        random: context.random,
+        onProblem: (text) => this.#problem(text),
+      },
+    );
     return supervised;
   }
 
@@ -173,6 +203,7 @@ export class Server {
   #ready(supervised: Supervised, intro: ServerIntro, owner: Caller | undefined): void {
     this.#intro = intro;
     this.#retries = 0;
+    this.#problems.clear();
     this.#deps.events.onIntro(this.spec.name, intro, supervised, owner);
     if (owner === undefined || !this.#listed) void this.#readAll(supervised, intro);
   }
@@ -199,8 +230,11 @@ export class Server {
     try {
       do {
         mark.again = false;
-        const items = has ? await readList(supervised, kind, this.#stopped.signal) : [];
-        if (!this.#stopped.signal.aborted) this.#deps.events.onList(this.spec.name, kind, items);
+        const reader = new FreshnessReader();
+        const items = has
+          ? await readList(supervised, kind, this.#stopped.signal, (result) => reader.page(result))
+          : [];
+        if (!this.#stopped.signal.aborted) this.#wasRead(kind, items, reader, has);
       } while (mark.again);
       this.#listFault = undefined;
     } catch (error) {
@@ -208,6 +242,38 @@ export class Server {
     } finally {
       this.#refreshing.delete(kind);
     }
+  }
+
+  #wasRead(kind: ListKind, items: readonly Listed[], reader: FreshnessReader, has: boolean): void {
+    const { name, target } = this.spec;
+    if (this.#intro?.era !== "modern") {
+      this.#toolProblems = [];
+      this.#deps.events.onList(name, kind, items);
+      return;
+    }
+    let kept = items;
+    if (kind === "tools" && target.kind === "http") {
+      const checked = this.#toolHeaders.learn(items);
+      kept = checked.kept;
+      for (const problem of checked.problems) {
+        if (!this.#toolProblems.includes(problem)) this.#deps.log("warn", `server "${name}": ${problem}`);
+      }
+      this.#toolProblems = checked.problems;
+    }
+    if (has) this.#rereads.wasRead(kind, items, reader.freshness.ttlMs);
+    this.#deps.events.onList(name, kind, kept, reader.freshness);
+  }
+
+  /** A list's time is over; it is read again where nothing else would tell of a change. */
+  #reread(kind: ListKind): void {
+    if (this.#intro?.era !== "modern" || this.#shared.state !== "ready" || this.#shared.hears(kind)) return;
+    void this.#refresh(this.#shared, kind);
+  }
+
+  #problem(text: string): void {
+    if (this.#problems.has(text) || this.#problems.size >= MAX_PROBLEMS) return;
+    this.#problems.add(text);
+    this.#deps.log("warn", `server "${this.spec.name}": ${text}`);
   }
 
   #listFailed(kind: ListKind, error: unknown): void {

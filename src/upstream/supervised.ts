@@ -4,8 +4,8 @@ import type { Caller } from "../caller.js";
 import { Fault } from "../protocol/errors.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import { faultReply } from "../protocol/reply.js";
-import type { ServerIntro, ServerSpec, Upstream, UpstreamCall } from "../upstream.js";
-import { Connection } from "./connection.js";
+import type { ListKind, ServerIntro, ServerSpec, Upstream, UpstreamCall } from "../upstream.js";
+import { Connection, type ModernParts } from "./connection.js";
 import type { HandshakeOffer } from "./handshake.js";
 import type { Link, LinkDescription, LinkEvents } from "./link.js";
 import { type Action, Supervisor, type SupervisorState } from "./supervisor.js";
@@ -34,6 +34,7 @@ export class Supervised implements Upstream {
   readonly #offer: HandshakeOffer;
   readonly #context: UpstreamContext;
   readonly #events: SupervisedEvents;
+  readonly #modern: ModernParts | undefined;
   readonly #supervisor: Supervisor;
   readonly #waiting = new Set<UpstreamCall>();
   /** Calls that a dying child did not take: they wait for its end, and then for the next. */
@@ -56,7 +57,9 @@ export class Supervised implements Upstream {
     offer: HandshakeOffer,
     context: UpstreamContext,
     events: SupervisedEvents,
+    modern?: ModernParts,
   ) {
+    this.#modern = modern;
     this.server = spec.name;
     this.#spec = spec;
     this.#owner = owner;
@@ -76,6 +79,11 @@ export class Supervised implements Upstream {
 
   get inFlight(): number {
     return (this.#connection?.inFlight ?? 0) + this.#waiting.size + this.#stranded.size;
+  }
+
+  /** Whether the server, as it is connected now, tells of changes of this list. */
+  hears(kind: ListKind): boolean {
+    return this.#connection?.hears(kind) ?? true;
   }
 
   get nextTryInMs(): number | undefined {
@@ -189,6 +197,7 @@ export class Supervised implements Upstream {
         now: this.#context.now,
         noise: this.noise,
         makeLink: (events) => this.#context.makeLink(this.#spec, events),
+        modern: this.#modern,
       },
       {
         onNotification: (message, caller) => this.#events.onNotification(message, caller),

@@ -9,6 +9,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Caller } from "../caller.js";
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage, type ResponseMessage } from "../protocol/message.js";
+import type { Era } from "../protocol/modern.js";
 import { type Reply, replyText } from "../protocol/reply.js";
 import type { ServerSpec, Target, UpstreamCall } from "../upstream.js";
 import { EVERY_CAPABILITY } from "./handshake.js";
@@ -49,7 +50,7 @@ class TestCaller implements Caller {
 
 class TestCall implements UpstreamCall {
   readonly caller: Caller;
-  readonly method = "tools/call";
+  method = "tools/call";
   readonly subject: string;
   readonly progressToken: RpcId | undefined;
   readonly #args: JsonObject;
@@ -78,8 +79,8 @@ afterEach(async () => {
   for (const act of cleanUp.splice(0).reverse()) await act();
 });
 
-async function startHttp(name: string, port = 0): Promise<{ url: string; child: ChildProcess }> {
-  const child = spawn(process.execPath, [fixture(name), "--http", String(port), "--with-parent"], {
+async function startHttp(name: string, era: Era, port = 0): Promise<{ url: string; child: ChildProcess }> {
+  const child = spawn(process.execPath, [fixture(name), "--http", String(port), "--with-parent", "--era", era], {
     stdio: ["pipe", "pipe", "inherit"],
   });
   cleanUp.push(async () => {
@@ -93,17 +94,19 @@ async function startHttp(name: string, port = 0): Promise<{ url: string; child: 
 /** `again` brings a server back that has died: an HTTP server is not ours to start. */
 interface Kind {
   readonly name: string;
+  readonly era: Era;
   target(fixtureName: string): Promise<{ target: Target; again(): Promise<void> }>;
 }
 
-const KINDS: readonly Kind[] = [
+const kindsOf = (era: Era): readonly Kind[] => [
   {
-    name: "stdio",
+    name: `stdio, ${era}`,
+    era,
     async target(name) {
       const target: Target = {
         kind: "stdio",
         command: process.execPath,
-        args: [fixture(name)],
+        args: [fixture(name), "--era", era],
         env: {},
         cwd: undefined,
       };
@@ -111,10 +114,11 @@ const KINDS: readonly Kind[] = [
     },
   },
   {
-    name: "http",
+    name: `http, ${era}`,
+    era,
     async target(name) {
-      const { url } = await startHttp(name);
-      const again = async () => void (await startHttp(name, Number(new URL(url).port)));
+      const { url } = await startHttp(name, era);
+      const again = async () => void (await startHttp(name, era, Number(new URL(url).port)));
       return { target: { kind: "http", url, headers: {} }, again };
     },
   },
@@ -161,7 +165,7 @@ const call = (upstream: Supervised, caller: Caller, tool: string, args?: JsonObj
 const textOf = (answer: JsonObject) =>
   ((answer["result"] as JsonObject)["content"] as { text: string }[])[0]?.text as string;
 
-describe.each(KINDS)("an upstream over $name", (kind) => {
+describe.each([...kindsOf("legacy"), ...kindsOf("modern")])("an upstream over $name", (kind) => {
   it("starts with the first call, and answers it under the asker's id", async () => {
     const { upstream } = await start(kind, "slow");
     expect(upstream.state).toBe("idle");
@@ -245,6 +249,7 @@ describe.each(KINDS)("an upstream over $name", (kind) => {
   it("passes on a server's own error as it is", async () => {
     const { upstream } = await start(kind, "slow");
     const odd = new TestCall(new TestCaller("a"), "x");
+    odd.method = "no/such/method";
     odd.render = (id) => JSON.stringify({ jsonrpc: "2.0", id, method: "no/such/method", params: {} });
     upstream.send(odd);
     expect(await odd.answered).toMatchObject({ id: "mine", error: { code: -32601 } });
@@ -265,6 +270,7 @@ describe("a server that cannot be started", () => {
   it("is an error that says why and when it is tried again", async () => {
     const kind: Kind = {
       name: "stdio",
+      era: "legacy",
       target: async () => ({
         target: {
           kind: "stdio",
