@@ -3,10 +3,10 @@
 import type { Server } from "node:http";
 import { Server as NetServer } from "node:net";
 import type { Clock } from "../runtime/clock.js";
-import type { Flight, PostAnswer } from "./post-answer.js";
+import type { Flight, Posted } from "./post-answer.js";
 
 export class Flights implements Flight {
-  readonly posts = new Set<PostAnswer>();
+  readonly posts = new Set<Posted>();
   readonly #clock: Clock;
 
   constructor(clock: Clock) {

@@ -1,10 +1,11 @@
 // The agents' door over HTTP: listens, checks who comes, and hands each request to what serves its path.
-// What the messages mean is in legacy-*.ts; a server's life (drain, keep-alive) is in http-life.ts.
+// What the messages mean is in legacy-*.ts and modern-*.ts; a server's life (drain, keep-alive) is in http-life.ts.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Principal } from "../caller.js";
+import { Fault } from "../protocol/errors.js";
 import { ErrorCode } from "../protocol/jsonrpc.js";
 import { type Clock, systemClock } from "../runtime/clock.js";
 import type { Sealer } from "../runtime/seal.js";
@@ -15,9 +16,12 @@ import type { EndpointEvent } from "./event.js";
 import type { EventStream, StreamContext } from "./event-stream-out.js";
 import { drain, Flights } from "./http-life.js";
 import { endSession, listen } from "./legacy-get.js";
-import { LegacyPost, type PostContext } from "./legacy-post.js";
 import { LegacySse } from "./legacy-sse.js";
 import { DEFAULT_LIMITS, type EndpointLimits } from "./limits.js";
+import { isModernVersion } from "./modern-checks.js";
+import { ModernEra } from "./modern-era.js";
+import type { HttpOutlet } from "./modern-http.js";
+import { McpPost, type McpPostContext } from "./modern-post.js";
 import { Retained } from "./retained.js";
 import { Sessions } from "./sessions.js";
 
@@ -79,9 +83,11 @@ class Endpoint implements HttpEndpoint {
   readonly #server: Server;
   readonly #hosts: HostCheck;
   readonly #sessions: Sessions;
-  readonly #context: PostContext;
+  readonly #context: McpPostContext;
+  readonly #modern: ModernEra;
   readonly #flights: Flights;
   readonly #streams = new Set<EventStream>();
+  readonly #modernStreams = new Set<HttpOutlet>();
   readonly #retained: Retained;
   readonly #sse: LegacySse;
   #timer: NodeJS.Timeout | undefined;
@@ -103,7 +109,10 @@ class Endpoint implements HttpEndpoint {
     this.#sessions = new Sessions({ service, sealer, context: streams, wall: () => clock.wall() });
     const wall = () => clock.wall();
     const failed = (error: unknown) => options.log?.({ kind: "failed", error });
-    this.#context = { service, sessions: this.#sessions, flight: this.#flights, limits, wall, failed };
+    const flight = this.#flights;
+    this.#modern = new ModernEra({ service, sealer, limits, clock, failed });
+    const http = { limits, flight, open: this.#modernStreams };
+    this.#context = { service, sessions: this.#sessions, flight, limits, wall, failed, modern: this.#modern, http };
     this.#sse = new LegacySse(service, limits, clock, failed);
     this.#sweptAt = clock.now();
     this.#server = this.#createServer();
@@ -153,10 +162,12 @@ class Endpoint implements HttpEndpoint {
     const now = this.#clock.now();
     this.#flights.keepAlive(now, this.#limits.quietMs);
     for (const stream of this.#streams) stream.keepAlive(now);
+    for (const stream of this.#modernStreams) stream.keepAlive(now, this.#limits.quietMs);
     this.#sse.keepAlive();
     if (now - this.#sweptAt < Math.min(SWEEP_MS, this.#limits.sessionIdleMs)) return;
     this.#sweptAt = now;
     this.#sessions.sweep();
+    this.#modern.sweep();
   }
 
   #handle(req: IncomingMessage, res: ServerResponse): void {
@@ -243,8 +254,9 @@ class Endpoint implements HttpEndpoint {
       const accepted = accepts(req.headers.accept);
       if (!isJsonType(req.headers["content-type"])) refuseType(res);
       else if (!accepted.json && !accepted.events) refuseAccept(res, "application/json and text/event-stream");
-      else new LegacyPost(this.#context, req, res, principal, scope, accepted).read();
-    } else if (req.method === "GET") {
+      else new McpPost(this.#context, req, res, principal, scope, accepted).read();
+    } else if (isModernVersion(req.headers["mcp-protocol-version"])) refuseMethod(res, "POST");
+    else if (req.method === "GET") {
       if (!accepts(req.headers.accept).events) refuseAccept(res, "text/event-stream");
       else listen(this.#sessions, req, res, principal, scope);
     } else if (req.method === "DELETE") endSession(this.#sessions, req, res, principal, scope);
@@ -267,13 +279,14 @@ class Endpoint implements HttpEndpoint {
   closePrincipal(id: string): void {
     this.#sessions.dropPrincipal(id);
     this.#sse.closePrincipal(id);
+    this.#modern.closePrincipal(id);
   }
 
   stats(): EndpointStats {
     return {
       connections: this.#connections,
-      sessions: this.#sessions.size + this.#sse.size,
-      streams: this.#streams.size + this.#sse.size,
+      sessions: this.#sessions.size + this.#sse.size + this.#modern.presences,
+      streams: this.#streams.size + this.#sse.size + this.#modernStreams.size,
       inFlight: this.#flights.posts.size + this.#sse.inFlight,
       retainedBytes: this.#retained.bytes,
       draining: this.#closing !== undefined,
@@ -288,6 +301,7 @@ class Endpoint implements HttpEndpoint {
       endAll: () => {
         this.#sessions.closeAll();
         this.#sse.closeAll();
+        this.#modern.close(new Fault("closing", "The gateway is closing."));
       },
     }).finally(() => clearInterval(this.#timer));
     return this.#closing;

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Principal } from "../caller.js";
-import { ErrorCode, isObject } from "../protocol/jsonrpc.js";
+import { ErrorCode } from "../protocol/jsonrpc.js";
 import type { Message, RequestMessage } from "../protocol/message.js";
 import type { Service } from "../service.js";
 import { accepted, LIMIT, SESSION_NOT_FOUND, sendJson } from "./answers.js";
@@ -16,7 +16,7 @@ import type { EndpointLimits } from "./limits.js";
 import { Post } from "./post.js";
 import type { Flight } from "./post-answer.js";
 import type { Sessions } from "./sessions.js";
-import { hasBatches, isLegacyVersion, LEGACY_VERSIONS, VERSION_META } from "./versions.js";
+import { hasBatches, isLegacyVersion, LEGACY_VERSIONS } from "./versions.js";
 
 /** What the POSTs of one endpoint share. */
 export interface PostContext {
@@ -70,7 +70,7 @@ export class LegacyPost extends Post {
     const id = headers["mcp-session-id"];
     const rpcId = message?.kind === "request" ? idText(message) : undefined;
     if (typeof id !== "string" || id === "") {
-      this.refuse(ErrorCode.invalidRequest, noSession(message), 400, rpcId);
+      this.refuse(ErrorCode.invalidRequest, NO_SESSION, 400, rpcId);
       return undefined;
     }
     const refusal = versionRefusal(headers["mcp-protocol-version"]);
@@ -162,12 +162,5 @@ export function versionRefusal(header: string | string[] | undefined): string | 
   return `MCP-Protocol-Version ${shown} is not spoken here. Supported: ${LEGACY_VERSIONS.join(", ")}.`;
 }
 
-/** Also what a client of the modern era gets to its first request, which makes it fall back to initialize. */
-function noSession(message: Message | undefined): string {
-  const meta = message?.kind === "request" ? message.params?.["_meta"] : undefined;
-  const modern = isObject(meta) && typeof meta[VERSION_META] === "string";
-  if (modern || (message?.kind === "request" && message.method === "server/discover")) {
-    return `This endpoint speaks ${LEGACY_VERSIONS.join(", ")}. Send initialize first.`;
-  }
-  return "Mcp-Session-Id is missing. Send initialize first, and repeat the id from its answer.";
-}
+const NO_SESSION =
+  "Mcp-Session-Id is missing. Send initialize first, and repeat the id from its answer; or send a request of 2026-07-28, which needs none.";

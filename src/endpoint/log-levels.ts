@@ -1,16 +1,7 @@
 // The levels of log messages, and whether a message is grave enough for who asked.
 
 /** From chatty to grave, as MCP has them. */
-const LEVELS: readonly unknown[] = [
-  "debug",
-  "info",
-  "notice",
-  "warning",
-  "error",
-  "critical",
-  "alert",
-  "emergency",
-];
+const LEVELS: readonly unknown[] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 export function isLogLevel(value: unknown): value is string {
   return LEVELS.includes(value);

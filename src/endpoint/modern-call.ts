@@ -3,7 +3,7 @@
 
 import type { Caller, Principal } from "../caller.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
-import { isObject, type JsonObject, type RpcError, type RpcId } from "../protocol/jsonrpc.js";
+import { ErrorCode, isObject, type JsonObject, type RpcError, type RpcId } from "../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage, type ResponseMessage, rewrite } from "../protocol/message.js";
 import { Meta } from "../protocol/modern.js";
 import { type Reply, resultBytes } from "../protocol/reply.js";
@@ -127,9 +127,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     else {
       const token = progressTokenOf(outlet.message);
       if (token === undefined) return;
-      outlet.notify(
-        rewrite(parseMessage(text), [{ path: ["params", "progressToken"], json: JSON.stringify(token) }]),
-      );
+      outlet.notify(rewrite(parseMessage(text), [{ path: ["params", "progressToken"], json: JSON.stringify(token) }]));
     }
   }
 
@@ -214,7 +212,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
   /** Takes a retry for the parked call; the error where it brings what cannot be used. */
   resume(outlet: Outlet): RpcError | undefined {
     const problem = this.#rounds?.problem(outlet.message.params?.["inputResponses"]);
-    if (problem !== undefined) return { code: -32602, message: problem };
+    if (problem !== undefined) return { code: ErrorCode.invalidParams, message: problem };
     if (this.#parkedId !== undefined) this.#context.parked.resume(this.#parkedId);
     this.#attach(outlet);
     if (this.#held !== undefined) this.#deliver(outlet, this.#held);
@@ -248,7 +246,10 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     const bytes = await collect(reply.open("0"), this.#context.limits.replayBytes);
     const value: unknown = bytes === undefined ? undefined : parseMessage(bytes.toString());
     if (isObject(value) && value["result"] !== undefined) return { kind: "result", result: value["result"] };
-    const fault = new Fault("limit", "The reply came while the call waited for its retry, and is too large to be kept.");
+    const fault = new Fault(
+      "limit",
+      "The reply came while the call waited for its retry, and is too large to be kept.",
+    );
     return { kind: "error", error: toRpcError(fault), fault };
   }
 
@@ -279,7 +280,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
       return { kind: "error", error: missingCapability(error.message, { elicitation: { url: {} } }) };
     }
     if (wanted.length === 0 || !IN_ROUNDS.has(this.message.method)) {
-      return { kind: "error", error: { code: -32603, message: error.message } };
+      return { kind: "error", error: { code: ErrorCode.internal, message: error.message } };
     }
     const requests: JsonObject = {};
     for (const [index, { elicitationId: _, ...params }] of wanted.entries()) {

@@ -1,7 +1,7 @@
 // What makes a message a modern one, and what a modern request must bring. Pure: says which error a request gets.
 
 import type { IncomingHttpHeaders } from "node:http";
-import { isObject, type JsonObject, type RpcError } from "../protocol/jsonrpc.js";
+import { ErrorCode, isObject, type JsonObject, type RpcError } from "../protocol/jsonrpc.js";
 import type { Message, RequestMessage } from "../protocol/message.js";
 import {
   claimsModern,
@@ -40,8 +40,13 @@ export function isModernVersion(version: unknown): boolean {
 /** True where the message itself says that it is modern. Who names a legacy version there is taken at its word. */
 export function saysModern(message: Message): boolean {
   if (message.kind === "response" || !claimsModern(message.params)) return false;
-  const version = (message.params?.["_meta"] as JsonObject)[Meta.version];
+  const version = metaOf(message.params)[Meta.version];
   return typeof version !== "string" || !isLegacyVersion(version);
+}
+
+function metaOf(params: JsonObject | undefined): JsonObject {
+  const meta = params?.["_meta"];
+  return isObject(meta) ? meta : {};
 }
 
 /** Which era a POST is of: the body decides; headers only where it does not say. */
@@ -53,7 +58,10 @@ export function isModernPost(message: Message, headers: IncomingHttpHeaders): bo
 }
 
 /** The request's account of its sender, or the error that it gets. `headers`: where the transport has them. */
-export function checkRequest(message: RequestMessage, headers: IncomingHttpHeaders | undefined): RequestMeta | RpcError {
+export function checkRequest(
+  message: RequestMessage,
+  headers: IncomingHttpHeaders | undefined,
+): RequestMeta | RpcError {
   const meta = readRequestMeta(message.params);
   if ("code" in meta) return meta;
   return (
@@ -84,9 +92,9 @@ function unsupported(version: string): RpcError | undefined {
 }
 
 function badLogLevel(params: JsonObject | undefined): RpcError | undefined {
-  const level = (params?.["_meta"] as JsonObject)[Meta.logLevel];
+  const level = metaOf(params)[Meta.logLevel];
   if (level === undefined || isLogLevel(level)) return undefined;
-  return { code: -32602, message: `"${Meta.logLevel}" is a level from debug to emergency.` };
+  return { code: ErrorCode.invalidParams, message: `"${Meta.logLevel}" is a level from debug to emergency.` };
 }
 
 function headerMismatch(message: RequestMessage, headers: IncomingHttpHeaders): RpcError | undefined {
@@ -97,7 +105,9 @@ function headerMismatch(message: RequestMessage, headers: IncomingHttpHeaders): 
   const field = Object.hasOwn(NAMED, method) ? NAMED[method] : undefined;
   const value = field === undefined ? undefined : params?.[field];
   // Without a value in the body there is nothing to agree with: what is wrong is the body's.
-  return typeof value === "string" ? valueMismatch("Mcp-Name", headers["mcp-name"], value, `params.${field}`) : undefined;
+  return typeof value === "string"
+    ? valueMismatch("Mcp-Name", headers["mcp-name"], value, `params.${field}`)
+    : undefined;
 }
 
 /** Arguments that the tool's schema wants in headers too. */

@@ -110,7 +110,8 @@ export function errorOf(reply: Reply): RpcError | undefined {
 
 /** The texts of a tool's result that says of itself that it failed; undefined for any other. */
 export function failureTexts(reply: Reply): string[] | undefined {
-  if (reply.kind !== "bytes" || reply.bytes.length > PARSED_BYTES || !reply.bytes.includes('"isError"')) return undefined;
+  if (reply.kind !== "bytes" || reply.bytes.length > PARSED_BYTES || !reply.bytes.includes('"isError"'))
+    return undefined;
   try {
     const { result } = JSON.parse(reply.bytes.toString()) as { result?: unknown };
     if (!isObject(result) || result["isError"] !== true || !Array.isArray(result["content"])) return undefined;
@@ -179,6 +180,10 @@ class HeadSplice extends Transform {
     if (match === null) return head;
     const empty = match[1] !== undefined;
     const at = match[0].length - (empty ? 1 : 0);
-    return Buffer.concat([head.subarray(0, at), Buffer.from(empty ? this.#members : `${this.#members},`), head.subarray(at)]);
+    return Buffer.concat([
+      head.subarray(0, at),
+      Buffer.from(empty ? this.#members : `${this.#members},`),
+      head.subarray(at),
+    ]);
   }
 }

@@ -1,5 +1,6 @@
-// A legacy agent at the other end of one pipe (stdio, or the old HTTP+SSE): one session at a time, from initialize
-// on. Where the texts come from and how they are framed is not its concern.
+// An agent at the other end of one pipe (stdio, or the old HTTP+SSE): legacy, one session at a time, from initialize
+// on; and on stdio modern as well, message by message (modern-pipe.ts). Where the texts come from and how they are
+// framed is not its concern.
 
 import type { Principal } from "../caller.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
@@ -12,6 +13,8 @@ import type { Service } from "../service.js";
 import { Call, handOver, idText } from "./call.js";
 import { initializeFacts, introduction } from "./initialize.js";
 import type { EndpointLimits } from "./limits.js";
+import { saysModern } from "./modern-checks.js";
+import type { PipeModern } from "./modern-pipe.js";
 import { collect } from "./pipe-body.js";
 import type { PipeOut } from "./pipe-out.js";
 import { splitBatch } from "./post.js";
@@ -106,6 +109,8 @@ export interface PipePeerOptions {
   readonly clock: Clock;
   readonly out: PipeOut;
   readonly failed: (error: unknown) => void;
+  /** None: this pipe is of a transport that only legacy agents use. */
+  readonly modern?: PipeModern;
 }
 
 export class PipePeer {
@@ -121,7 +126,7 @@ export class PipePeer {
   }
 
   get inFlight(): number {
-    return this.#session?.calls.size ?? 0;
+    return (this.#session?.calls.size ?? 0) + (this.#options.modern?.inFlight ?? 0);
   }
 
   /** One message or batch as text. Never throws: what is wrong with it is answered. */
@@ -172,7 +177,8 @@ export class PipePeer {
   }
 
   #onMessage(message: Message, batch: Gathering | undefined): void {
-    const { service } = this.#options;
+    const { service, modern } = this.#options;
+    if (modern !== undefined && batch === undefined && this.#isModern(modern, message)) return;
     if (message.kind === "request" && message.method === "initialize" && batch === undefined) {
       this.#initialize(message);
       return;
@@ -189,6 +195,20 @@ export class PipePeer {
       this.#open(session);
       session.notified(message, service);
     }
+  }
+
+  /** True where the message is of the modern era, and was taken. */
+  #isModern(modern: PipeModern, message: Message): boolean {
+    if (message.kind === "response") return false;
+    if (message.kind === "notification") {
+      if (message.method === "notifications/cancelled" && modern.cancelled(message)) return true;
+      if (!saysModern(message)) return false;
+      modern.notified(message);
+      return true;
+    }
+    if (!saysModern(message) && message.method !== "server/discover") return false;
+    modern.request(message);
+    return true;
   }
 
   #beforeInitialize(message: RequestMessage): void {
@@ -240,6 +260,7 @@ export class PipePeer {
   /** What is in flight is answered with `fault`, if anybody still reads. */
   close(fault: Fault): void {
     this.#endSession(fault);
+    this.#options.modern?.close(fault);
     this.#options.out.end();
   }
 }

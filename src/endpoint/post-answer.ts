@@ -6,16 +6,21 @@ import type { EventStream } from "./event-stream-out.js";
 import type { HttpSession } from "./http-session.js";
 import { EVENT_STREAM_HEADERS } from "./sse.js";
 
+/** A POST that waits for its answer. */
+export interface Posted {
+  keepAlive(nowMs: number, quietMs: number): void;
+}
+
 /** What is in flight at an endpoint, for keep-alive and for the drain. */
 export interface Flight {
-  readonly posts: Set<PostAnswer>;
+  readonly posts: Set<Posted>;
   now(): number;
 }
 
 /** Replies under this are copied into one buffer, so that they leave in one write. */
 const SMALL_BYTES = 64 * 1024;
 
-export class PostAnswer {
+export class PostAnswer implements Posted {
   readonly #flight: Flight;
   readonly #session: HttpSession;
   readonly #res: ServerResponse;

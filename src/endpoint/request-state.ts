@@ -52,7 +52,9 @@ const RETRY_MEMBERS: ReadonlySet<string> = new Set(["_meta", "inputResponses", "
 export function requestDigest(message: RequestMessage, scope: string | undefined): string {
   const asked: JsonObject = {};
   for (const [key, value] of Object.entries(message.params ?? {})) if (!RETRY_MEMBERS.has(key)) asked[key] = value;
-  return createHash("sha256").update(canonical([message.method, scope ?? null, asked])).digest("base64url");
+  return createHash("sha256")
+    .update(canonical([message.method, scope ?? null, asked]))
+    .digest("base64url");
 }
 
 function canonical(value: unknown): string {

@@ -93,7 +93,8 @@ const KEY_WORDS: Readonly<Record<string, string>> = {
 /** What a legacy server may rely on when it reads the answer. */
 const SHAPES: Readonly<Record<string, (value: JsonObject) => boolean>> = {
   "elicitation/create": ({ action, content }) =>
-    (action === "accept" || action === "decline" || action === "cancel") && (content === undefined || isObject(content)),
+    (action === "accept" || action === "decline" || action === "cancel") &&
+    (content === undefined || isObject(content)),
   "sampling/createMessage": ({ role, content }) =>
     typeof role === "string" && typeof content === "object" && content !== null,
   "roots/list": ({ roots }) => Array.isArray(roots),

@@ -1,13 +1,17 @@
 // An agent over stdio, or over a socket that stands for it: lines in, lines out, and nothing but protocol.
 
+import { randomBytes } from "node:crypto";
 import type { Readable, Writable } from "node:stream";
 import type { Principal } from "../caller.js";
 import { Fault } from "../protocol/errors.js";
 import { type Clock, systemClock } from "../runtime/clock.js";
+import { createSealer, type Sealer } from "../runtime/seal.js";
 import type { Service } from "../service.js";
 import { LIMIT } from "./answers.js";
 import type { EndpointEvent } from "./event.js";
 import { DEFAULT_LIMITS, type EndpointLimits } from "./limits.js";
+import { ModernEra } from "./modern-era.js";
+import { PipeModern } from "./modern-pipe.js";
 import { LINES, PipeOut } from "./pipe-out.js";
 import { PipePeer } from "./pipe-peer.js";
 
@@ -18,6 +22,8 @@ export interface StdioEndpointOptions {
   readonly principal: Principal;
   /** One server alone, as `/mcp/<server>`. */
   readonly scope?: string;
+  /** For what a modern agent brings back to us. None: a key of this pipe's own. */
+  readonly sealer?: Sealer;
   readonly limits?: Partial<EndpointLimits>;
   readonly clock?: Clock;
   readonly log?: (event: EndpointEvent) => void;
@@ -31,6 +37,7 @@ export interface StdioEndpoint {
 }
 
 const LF = 0x0a;
+const SEALING_KEY_BYTES = 32;
 /** How often a drain looks. */
 const LOOK_MS = 20;
 /** How long the last lines have to leave: an agent that does not read must not hold up our end. */
@@ -53,13 +60,17 @@ class Stdio implements StdioEndpoint {
   #skipping = false;
   #over = false;
 
-  constructor({ service, input, output, principal, scope, limits, clock = systemClock, log }: StdioEndpointOptions) {
+  constructor(options: StdioEndpointOptions) {
+    const { service, input, output, principal, scope, limits, clock = systemClock, log } = options;
     this.#input = input;
     this.#output = output;
     this.#limits = { ...DEFAULT_LIMITS, ...limits };
     this.#out = new PipeOut(output, LINES, this.#limits);
     const failed = (error: unknown) => log?.({ kind: "failed", error });
-    this.#peer = new PipePeer({ service, principal, scope, limits: this.#limits, clock, out: this.#out, failed });
+    const shared = { service, principal, scope, limits: this.#limits, clock, out: this.#out, failed };
+    const sealer = options.sealer ?? createSealer(randomBytes(SEALING_KEY_BYTES));
+    const modern = new PipeModern({ ...shared, era: new ModernEra({ ...shared, sealer }) });
+    this.#peer = new PipePeer({ ...shared, modern });
     this.closed = new Promise((resolve) => {
       this.#settle = resolve;
     });

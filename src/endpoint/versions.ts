@@ -27,5 +27,3 @@ export function hasBatches(version: string): boolean {
 export function hasPriming(version: string): boolean {
   return version >= "2025-11-25";
 }
-
-export const VERSION_META = "io.modelcontextprotocol/protocolVersion";
