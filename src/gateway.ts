@@ -8,6 +8,7 @@ import type { GatewayStatus } from "./control/status.js";
 import type { HttpEndpoint } from "./endpoint/http-server.js";
 import type { StdioEndpoint } from "./endpoint/stdio.js";
 import { DEFAULT_PRINCIPAL } from "./endpoint/tokens.js";
+import { EraBook } from "./era-book.js";
 import type { GatewayState } from "./gateway-state.js";
 import { callLocally, LocalCaller } from "./local-call.js";
 import type { Log } from "./observe/log.js";
@@ -113,6 +114,9 @@ export class Gateway {
       },
       events: this.pipeline,
       clientInfo: { name: "toolway", version },
+      eras: new EraBook(state.eras, systemClock.wall, (error) =>
+        log.warn(`the era of a server could not be kept for the next start: ${(error as Error).message}`),
+      ),
       log: (level, text) => log[level](text),
     });
     this.pipeline.attach(this.host);
