@@ -58,7 +58,7 @@ describe("annotations of a tool's schema", () => {
     ["allOf", of({}, { allOf: [of({ a: region })] })],
     ["not", of({ a: { not: region } })],
     ["if", of({}, { if: of({ a: region }) })],
-    ["then", of({}, Object.fromEntries([["then", of({ a: region })]]))],
+    ["then", of({}, JSON.parse(`{"then":${JSON.stringify(of({ a: region }))}}`) as JsonObject)],
     ["else", of({}, { else: of({ a: region }) })],
     ["$defs", of({ a: { $ref: "#/$defs/r" } }, { $defs: { r: region } })],
     ["additionalProperties", of({}, { additionalProperties: region })],
