@@ -165,15 +165,12 @@ describe("the door", () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  it("tells a client of the modern era to fall back to initialize, with 400", async () => {
+  it("opens with server/discover as Claude Code does, and with initialize should that be tried next", async () => {
     const { url } = await startRig();
     const headers = { "mcp-protocol-version": "2026-07-28", "mcp-method": "server/discover" };
     const discover = await send(url, { body: DISCOVER, headers });
-    expect(discover.status).toBe(400);
-    expect(discover.json).toMatchObject({ jsonrpc: "2.0", id: 1, error: { code: -32600 } });
-    expect(discover.json.error.message).toContain("initialize");
-    const list = await send(url, { body: { ...DISCOVER, method: "tools/list" }, headers });
-    expect(list.status).toBe(400);
+    expect(discover.status).toBe(200);
+    expect(discover.json.result.supportedVersions[0]).toBe("2026-07-28");
     expect((await send(url, { body: hello(), headers })).status).toBe(200);
   });
 

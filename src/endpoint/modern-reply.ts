@@ -22,8 +22,17 @@ export interface ReplyShape {
 /** Of a legacy server nobody knows how long it is good, nor for whom. */
 const UNKNOWN_FRESHNESS = { ttlMs: 0, cacheScope: "private" } as const;
 
+/** Results that must say how long they are good. Lists come from the service with all of it, as a rule. */
+const CACHEABLE: ReadonlySet<string> = new Set([
+  "resources/read",
+  "tools/list",
+  "prompts/list",
+  "resources/list",
+  "resources/templates/list",
+]);
+
 function addedMembers(method: string): JsonObject {
-  return { resultType: "complete", ...(method === "resources/read" ? UNKNOWN_FRESHNESS : {}) };
+  return { resultType: "complete", ...(CACHEABLE.has(method) ? UNKNOWN_FRESHNESS : {}) };
 }
 
 export function toModern(reply: Reply, shape: ReplyShape): Reply {

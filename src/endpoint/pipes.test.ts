@@ -55,7 +55,7 @@ describe("stdio", () => {
     write(hello("2025-06-18", { sampling: {} }));
     await until(() => lines.length === 4);
     expect(lines.map((line) => line.error?.code ?? Object.keys(line.result))).toEqual([
-      -32601,
+      -32602,
       -32600,
       [],
       ["protocolVersion", "capabilities", "serverInfo", "instructions"],
@@ -151,7 +151,7 @@ describe("stdio", () => {
     });
     socket.write(`${JSON.stringify(hello())}\n${JSON.stringify(rpc(1, "test/hold"))}\n`);
     await until(() => service.held.length === 1);
-    expect(text).toContain("protocolVersion");
+    await until(() => text.includes("protocolVersion"));
     socket.destroy();
     await until(() => service.closed.length === 1);
     expect(service.cancelled).toHaveLength(1);

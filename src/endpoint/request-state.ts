@@ -60,6 +60,6 @@ export function requestDigest(message: RequestMessage, scope: string | undefined
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (!isObject(value)) return JSON.stringify(value);
-  const members = Object.keys(value).sort();
+  const members = Object.keys(value).sort((a, b) => (a < b ? -1 : 1));
   return `{${members.map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`).join(",")}}`;
 }
