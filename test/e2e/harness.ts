@@ -152,6 +152,8 @@ export interface GatewayOptions {
   readonly configPath?: string;
   readonly env?: Record<string, string>;
   readonly args?: readonly string[];
+  /** Asks agents for a token. */
+  readonly auth?: boolean;
 }
 
 /** With plain names and without tokens: what the tests are about is neither. `names` in the config overrides it. */
@@ -173,7 +175,7 @@ export async function startGateway(config: GatewayConfig, options: GatewayOption
     listen,
     "--state",
     stateDir,
-    "--no-auth",
+    ...(options.auth ? [] : ["--no-auth"]),
     ...(options.args ?? []),
   ];
   const one = launch("gateway", process.execPath, args, options.env);

@@ -1,0 +1,154 @@
+// requestState: what a modern agent holds while a legacy server's question waits for its answer. It is sealed, and good
+// for the principal, the request and the gateway that it was made for. A modern server's own passes through untouched.
+
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { beforeAll, describe, expect, it } from "vitest";
+import { connect, type Reply, send } from "./eras.js";
+import { cli, type Gateway, startGateway, startHttpFixture, stdioFixture } from "./harness.js";
+
+const exec = promisify(execFile);
+const TOKEN = "tw_e2e_default_token_of_enough_length_0123456789";
+
+interface Question {
+  readonly requestState: string;
+  readonly inputRequests: Record<string, { method: string; params: { message: string } }>;
+}
+
+const call = (name: string, more: object = {}) => ({
+  method: "tools/call",
+  params: { name, arguments: { what: "well?" }, ...more },
+});
+
+function questionOf({ result }: Reply): Question {
+  expect(result).toMatchObject({ resultType: "input_required", requestState: expect.any(String) as string });
+  return result as unknown as Question;
+}
+
+/** The retry that answers it. */
+function answered(name: string, { requestState, inputRequests }: Question, answer = "yes", more: object = {}) {
+  const response = { action: "accept", content: { answer } };
+  const inputResponses = Object.fromEntries(Object.keys(inputRequests).map((key) => [key, response]));
+  return call(name, { inputResponses, requestState, ...more });
+}
+
+describe.each(["http", "stdio"])("a parked question of a legacy server over %s", (kind) => {
+  let gateway: Gateway;
+  let other: string;
+  const asMe = { headers: { authorization: `Bearer ${TOKEN}` } };
+
+  beforeAll(async () => {
+    const entry = kind === "http" ? (await startHttpFixture("asker")).entry : stdioFixture("asker");
+    gateway = await startGateway({ mcpServers: { asker: entry } }, { auth: true, env: { TOOLWAY_TOKEN: TOKEN } });
+    await (await connect("legacy", gateway, { token: TOKEN })).waitFor("elicit");
+    const who = ["--id", "bob", "--role", "admin"];
+    const where = ["--config", gateway.configPath, "--state", gateway.stateDir];
+    const { stdout } = await exec(process.execPath, [cli, "token", "create", ...who, ...where]);
+    other = stdout.trim().split("\n").at(-1) ?? "";
+  });
+
+  it("is answered by a retry with a new id and the state as it was given", async () => {
+    const first = await send(gateway.url, { ...call("elicit"), ...asMe });
+    const question = questionOf(first.reply);
+    expect(Object.values(question.inputRequests)[0]).toMatchObject({
+      method: "elicitation/create",
+      params: { message: "well?" },
+    });
+    const { reply } = await send(gateway.url, { ...answered("elicit", question), id: "retry", ...asMe });
+    expect(reply.id).toBe("retry");
+    expect(JSON.stringify(reply.result)).toContain("yes");
+    expect(reply.result).toMatchObject({ resultType: "complete" });
+  });
+
+  it.each([
+    ["appended to", (state: string) => `${state}-TAMPERED`],
+    [
+      "with a letter changed",
+      (state: string) => `${state.slice(0, 9)}${state[9] === "A" ? "B" : "A"}${state.slice(10)}`,
+    ],
+    ["cut short", (state: string) => state.slice(0, -4)],
+    ["of somebody's own making", () => "bm90IGEgc3RhdGU"],
+  ])("a state %s is refused, and the call goes on waiting", async (_what, tamper) => {
+    const question = questionOf((await send(gateway.url, { ...call("elicit"), ...asMe })).reply);
+    const bad = { ...question, requestState: tamper(question.requestState) };
+    const { reply } = await send(gateway.url, { ...answered("elicit", bad), ...asMe });
+    expect(reply.error).toMatchObject({ code: -32602 });
+    const good = await send(gateway.url, { ...answered("elicit", question), ...asMe });
+    expect(JSON.stringify(good.reply.result)).toContain("yes");
+  });
+
+  it("another principal's state is refused", async () => {
+    const question = questionOf((await send(gateway.url, { ...call("elicit"), ...asMe })).reply);
+    const asOther = { headers: { authorization: `Bearer ${other}` } };
+    const stolen = await send(gateway.url, { ...answered("elicit", question, "stolen"), ...asOther });
+    expect(stolen.status).not.toBe(401);
+    expect(stolen.reply.error).toMatchObject({ code: -32602 });
+    const own = await send(gateway.url, { ...answered("elicit", question), ...asMe });
+    expect(JSON.stringify(own.reply.result)).toContain("yes");
+  });
+
+  it("a state is good for the call that it was made for, not for another", async () => {
+    const question = questionOf((await send(gateway.url, { ...call("elicit"), ...asMe })).reply);
+    const elsewhere = await send(gateway.url, { ...answered("sample", question), ...asMe });
+    expect(elsewhere.reply.error).toMatchObject({ code: -32602 });
+    const changed = answered("elicit", question, "yes", { arguments: { what: "something else" } });
+    expect((await send(gateway.url, { ...changed, ...asMe })).reply.error).toMatchObject({ code: -32602 });
+  });
+
+  it("a state is good once", async () => {
+    const question = questionOf((await send(gateway.url, { ...call("elicit"), ...asMe })).reply);
+    await send(gateway.url, { ...answered("elicit", question), ...asMe });
+    const again = await send(gateway.url, { ...answered("elicit", question, "twice"), ...asMe });
+    expect(again.reply.error).toMatchObject({ code: -32602 });
+  });
+
+  it("an answer that is missing is asked for again", async () => {
+    const question = questionOf((await send(gateway.url, { ...call("elicit"), ...asMe })).reply);
+    const empty = call("elicit", {
+      inputResponses: { nobody: { action: "accept" } },
+      requestState: question.requestState,
+    });
+    const again = questionOf((await send(gateway.url, { ...empty, ...asMe })).reply);
+    const { reply } = await send(gateway.url, { ...answered("elicit", again), ...asMe });
+    expect(JSON.stringify(reply.result)).toContain("yes");
+  });
+
+  it("a declined question is the server's to hear of", async () => {
+    const question = questionOf((await send(gateway.url, { ...call("elicit"), ...asMe })).reply);
+    const key = Object.keys(question.inputRequests)[0] ?? "";
+    const { requestState } = question;
+    const no = call("elicit", { inputResponses: { [key]: { action: "decline" } }, requestState });
+    const { reply } = await send(gateway.url, { ...no, ...asMe });
+    expect(JSON.stringify(reply.result)).toContain("decline");
+  });
+
+  it("after a restart of the gateway the state is refused, with advice", async () => {
+    const question = questionOf((await send(gateway.url, { ...call("elicit"), ...asMe })).reply);
+    await gateway.stop();
+    gateway = await gateway.again();
+    const { reply } = await send(gateway.url, { ...answered("elicit", question), ...asMe });
+    expect(reply.error).toMatchObject({ code: -32602 });
+    expect(reply.error?.message).toMatch(/repeat/i);
+  });
+});
+
+describe.each(["http", "stdio"])("a modern server over %s", (kind) => {
+  let gateway: Gateway;
+
+  beforeAll(async () => {
+    const args = ["--era", "modern"];
+    const entry = kind === "http" ? (await startHttpFixture("asker", args)).entry : stdioFixture("asker", args);
+    gateway = await startGateway({ mcpServers: { asker: entry } });
+    await (await connect("legacy", gateway)).waitFor("ask_in_turn");
+  });
+
+  it("has its own state back byte for byte, and refuses a changed one itself", async () => {
+    const first = questionOf((await send(gateway.url, call("ask_in_turn"))).reply);
+    expect(Object.keys(first.inputRequests)).toEqual(["q0"]);
+    const second = questionOf((await send(gateway.url, answered("ask_in_turn", first))).reply);
+    expect(Object.keys(second.inputRequests)).toEqual(["q1"]);
+    const bad = { ...second, requestState: `${second.requestState}x` };
+    const { reply } = await send(gateway.url, answered("ask_in_turn", bad));
+    expect(reply.error).toMatchObject({ code: -32602, data: { reason: "invalid_request_state" } });
+  });
+});
