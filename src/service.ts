@@ -26,8 +26,9 @@ export interface Introduction {
   readonly instructions: string | undefined;
 }
 
-/** An argument of a tool that a modern client repeats in the header `Mcp-Param-<header>`. */
+/** An argument of a tool that a modern client repeats in a header. */
 export interface ParamHeader {
+  /** The whole name, in lower case: `mcp-param-…`. */
   readonly header: string;
   /** Names of members, from the arguments down. */
   readonly path: readonly string[];

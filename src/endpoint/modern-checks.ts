@@ -117,11 +117,10 @@ export function paramMismatch(
   headers: IncomingHttpHeaders,
 ): RpcError | undefined {
   for (const { header, path } of declared) {
-    const name = `Mcp-Param-${header}`;
     const value = valueAt(args, path);
     const text = typeof value === "string" ? value : isPlain(value) ? String(value) : undefined;
     if (text === undefined) continue;
-    const error = valueMismatch(name, headers[name.toLowerCase()], text, `arguments.${path.join(".")}`, value);
+    const error = valueMismatch(header, headers[header], text, `arguments.${path.join(".")}`, value);
     if (error !== undefined) return error;
   }
   return undefined;

@@ -42,6 +42,7 @@ export function toModern(reply: Reply, shape: ReplyShape): Reply {
     case "result":
       return { kind: "result", result: ownResult(reply.result, shape) };
     case "stream": {
+      if (reply.era === "modern") return reply;
       const { open } = reply;
       const members = membersText(shape.method);
       return { kind: "stream", open: (id) => open.call(reply, id).pipe(new HeadSplice(members, id.length)) };
