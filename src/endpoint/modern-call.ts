@@ -211,7 +211,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
 
   /** Takes a retry for the parked call; the error where it brings what cannot be used. */
   resume(outlet: Outlet): RpcError | undefined {
-    const problem = this.#rounds?.problem(outlet.message.params?.["inputResponses"]);
+    const problem = this.#rounds?.problem(outlet.message);
     if (problem !== undefined) return { code: ErrorCode.invalidParams, message: problem };
     if (this.#parkedId !== undefined) this.#context.parked.resume(this.#parkedId);
     this.#attach(outlet);

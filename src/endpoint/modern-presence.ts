@@ -3,7 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import type { Caller, Principal } from "../caller.js";
-import { Fault } from "../protocol/errors.js";
+import { Fault, toRpcError } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { MODERN_VERSION } from "../protocol/modern.js";
@@ -105,9 +105,9 @@ export class Presence implements Caller {
   #request(method: string, uri: string): Promise<Reply> {
     const text = JSON.stringify({ jsonrpc: "2.0", id: 0, method, params: { uri } });
     const message = parseMessage(text) as RequestMessage;
-    return new Promise((reply) => {
+    return new Promise<Reply>((reply) => {
       this.#service.handle({ caller: this, message, scope: this.scope, reply, onCancel: undefined });
-    });
+    }).catch((error: unknown) => ({ kind: "error", error: toRpcError(error) }));
   }
 
   giveUp(fault: Fault): void {

@@ -173,11 +173,17 @@ describe("rounds", () => {
   ])("check an answer to %s: %j", (method, value, good) => {
     const rounds = new Rounds();
     const { key } = ask(rounds, method, {});
-    expect(rounds.problem({ [key]: value, unknown: 5 }) === undefined).toBe(good);
+    const retry = request("tools/call", { inputResponses: { [key]: value, unknown: 5 } });
+    expect(rounds.problem(retry) === undefined).toBe(good);
   });
 
   it.each([[null], [[]], ["text"], [5]])("refuse inputResponses that are %j", (value) => {
-    expect(new Rounds().problem(value)).toContain("object");
+    expect(new Rounds().problem(request("tools/call", { inputResponses: value }))).toContain("object");
+  });
+
+  it("refuse an answer that is given twice", () => {
+    const text = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"inputResponses":{"a":{},"a":{}}}}';
+    expect(new Rounds().problem(parseMessage(text) as RequestMessage)).toContain("Duplicate");
   });
 });
 

@@ -50,9 +50,12 @@ export class Rounds {
   }
 
   /** Why the retry's `inputResponses` cannot be used, or undefined. Keys that nobody asked for are not looked at. */
-  problem(responses: unknown): string | undefined {
+  problem(retry: RequestMessage): string | undefined {
+    const responses = retry.params?.["inputResponses"];
     if (responses === undefined) return undefined;
     if (!isObject(responses)) return '"inputResponses" is an object.';
+    const doubled = doubledIn(retry);
+    if (doubled !== undefined) return doubled;
     for (const [key, { request }] of this.#open) {
       if (!Object.hasOwn(responses, key)) continue;
       const shape = SHAPES[request.method];
@@ -81,6 +84,16 @@ export class Rounds {
     const open = [...this.#open.values()];
     this.#open.clear();
     for (const { reject } of open) reject(fault);
+  }
+}
+
+/** Two members of one name: nobody could say which is meant. */
+function doubledIn(retry: RequestMessage): string | undefined {
+  try {
+    locate(retry, ["params", "inputResponses", ""]);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
   }
 }
 

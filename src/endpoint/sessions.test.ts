@@ -24,7 +24,7 @@ describe("sessions", () => {
       const answer = await send(url, { body: hello(asked) });
       expect(answer.json.result).toEqual({
         protocolVersion: got,
-        capabilities: { tools: { listChanged: true }, logging: {} },
+        capabilities: { tools: { listChanged: true }, resources: { subscribe: true, listChanged: true }, logging: {} },
         serverInfo: { name: "test", version: "1" },
         instructions: "Be kind.",
       });
