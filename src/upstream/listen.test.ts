@@ -115,6 +115,14 @@ describe("listening to a modern server", () => {
     expect(missed).toEqual([["tools", "prompts", "resources", "resourceTemplates"]]);
   });
 
+  it("says that a list was read too early to hear of changes", () => {
+    const { listen, missed, acknowledge } = setUp();
+    listen.wasRead();
+    acknowledge(1);
+    listen.wasRead();
+    expect(missed).toHaveLength(1);
+  });
+
   it("is opened again where the server cancels it, or never acknowledges", async () => {
     const { listen, sent, recalled, acknowledge } = setUp();
     acknowledge(1);

@@ -106,6 +106,11 @@ export class Listen {
     return this.#current !== undefined && this.#heard.includes(kind);
   }
 
+  /** A list was read: where nobody listened yet, a change since would not be heard of, and it is read once more. */
+  wasRead(): void {
+    if (this.#current === undefined) this.#missed = true;
+  }
+
   /** False where there are too many. */
   subscribe(uri: string): boolean {
     if (this.#uris.has(uri)) return true;

@@ -143,6 +143,7 @@ export class ModernSide {
 
   /** True: the reply is not for the caller yet. */
   intercepts(call: UpstreamCall, reply: Reply): boolean {
+    if (call.caller === undefined && call.method.endsWith("/list")) this.#listen?.wasRead();
     if (!this.#options.overHttp || call.method !== "tools/call" || reply.kind !== "bytes") return false;
     if (reply.bytes.length > MAX_ERROR_BYTES || !reply.bytes.includes(String(ModernError.headerMismatch))) return false;
     if (this.#retried.has(call) || !isHeaderMismatch(reply)) return false;
