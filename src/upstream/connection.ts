@@ -15,17 +15,14 @@ import {
   type ResponseMessage,
   rewrite,
 } from "../protocol/message.js";
-import type { Era } from "../protocol/modern.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
 import { scanElements } from "../protocol/scan.js";
 import type { ListKind, ServerIntro, ServerSpec, UpstreamCall } from "../upstream.js";
-import { type EraMemory, FORGETFUL, identityOf } from "./era.js";
-import { meet } from "./era-meeting.js";
+import { type MeetingPlace, meet } from "./era-meeting.js";
 import { Flight } from "./flight.js";
 import type { HandshakeOffer } from "./handshake.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
-import { ModernSide } from "./modern-side.js";
-import { ToolHeaders } from "./param-headers.js";
+import { type ModernParts, ModernSide, partsOfNobody } from "./modern-side.js";
 import { Questions } from "./questions.js";
 
 /** Calls in flight on one connection. Far above what agents do; a bound so that a hung server cannot eat memory. */
@@ -69,21 +66,6 @@ export interface ConnectionOptions {
   readonly modern?: ModernParts | undefined;
 }
 
-/** What a server's connections share for the modern era. */
-export interface ModernParts {
-  readonly eras: EraMemory;
-  readonly toolHeaders: ToolHeaders;
-  readonly random: () => number;
-  onProblem(text: string): void;
-}
-
-const NO_PARTS = (): ModernParts => ({
-  eras: FORGETFUL,
-  toolHeaders: new ToolHeaders(),
-  random: Math.random,
-  onProblem: () => {},
-});
-
 export interface Noise {
   count: number;
   sample: string | undefined;
@@ -119,7 +101,7 @@ export class Connection implements LinkEvents {
     this.#now = options.now;
     this.#noise = options.noise;
     this.#events = events;
-    this.#parts = options.modern ?? NO_PARTS();
+    this.#parts = options.modern ?? partsOfNobody();
     this.#makeLink = options.makeLink;
     this.#link = options.makeLink(this);
   }
@@ -329,36 +311,24 @@ export class Connection implements LinkEvents {
 
   #meet(signal: AbortSignal): Promise<ServerIntro> {
     const { kind } = this.#link.describe();
-    const { name, target, connectTimeoutMs } = this.#spec;
-    const { eras, toolHeaders, random, onProblem } = this.#parts;
-    const identity = identityOf(target);
+    const offer = this.#offer;
     if (kind !== "sse") {
-      this.#modern = new ModernSide({
-        overHttp: kind === "http",
-        clientInfo: this.#offer.clientInfo,
-        toolHeaders,
+      this.#modern = new ModernSide(this.#parts, kind === "http", offer.clientInfo, {
         now: this.#now,
-        random,
-        host: {
-          launch: (call) => this.#launch(call),
-          recall: (call, reason) => this.#recall(call, reason),
-          onNotification: (message) => this.#events.onNotification(message, undefined),
-          onProblem,
-        },
+        launch: (call) => this.#launch(call),
+        recall: (call, reason) => this.#recall(call, reason),
+        onNotification: (message) => this.#events.onNotification(message, undefined),
       });
     }
-    const place = {
+    const place: MeetingPlace = {
       kind,
-      connectTimeoutMs,
-      offer: this.#offer,
-      get remembered() {
-        return eras.get(name, identity);
-      },
-      remember: (era: Era | undefined) => eras.put(name, identity, era),
-      send: (call: UpstreamCall) => this.#launch(call),
-      cancel: (call: UpstreamCall, reason: string | undefined) => this.#recall(call, reason),
+      spec: this.#spec,
+      eras: this.#parts.eras,
+      offer,
+      send: (call) => this.#launch(call),
+      cancel: (call, reason) => this.#recall(call, reason),
       gone: () => this.#gone,
-      relink: (again: AbortSignal) => this.#relink(again),
+      relink: (again) => this.#relink(again),
     };
     return meet(place, signal);
   }

@@ -4,8 +4,8 @@
 import { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { type Era, Meta, MODERN_VERSION } from "../protocol/modern.js";
-import type { ServerIntro, UpstreamCall } from "../upstream.js";
-import { classify, type EraVerdict, type ProbeOutcome } from "./era.js";
+import type { ServerIntro, ServerSpec, UpstreamCall } from "../upstream.js";
+import { classify, type EraMemory, type EraVerdict, identityOf, type ProbeOutcome } from "./era.js";
 import { type HandshakeOffer, shakeHands } from "./handshake.js";
 import { ask, ServerError } from "./own-call.js";
 
@@ -18,10 +18,9 @@ const PROBE_MS = 5_000;
 /** What a meeting needs of its connection, which is not ready for anybody else's calls yet. */
 export interface MeetingPlace {
   readonly kind: "stdio" | "http" | "sse";
-  readonly connectTimeoutMs: number;
+  readonly spec: ServerSpec;
+  readonly eras: EraMemory;
   readonly offer: HandshakeOffer;
-  readonly remembered: Era | undefined;
-  remember(era: Era | undefined): void;
   send(call: UpstreamCall): void;
   cancel(call: UpstreamCall, reason: string | undefined): void;
   /** Why there is no link any more; undefined while there is. */
@@ -33,17 +32,37 @@ export interface MeetingPlace {
 /** Rejects with a Fault. The link of `place` is open. */
 export async function meet(place: MeetingPlace, signal: AbortSignal): Promise<ServerIntro> {
   if (place.kind === "sse") return await shakeHands(place, place.offer, signal);
-  if (place.remembered === "legacy") {
+  const memory = new Memory(place);
+  if (memory.get() === "legacy") {
     try {
       return await shakeHands(place, place.offer, signal);
     } catch (error) {
-      if (place.gone() !== undefined || refutesLegacy(error)) place.remember(undefined);
+      if (place.gone() !== undefined || refutesLegacy(error)) memory.put(undefined);
       // A crash says little of the era: the next start probes.
       if (place.gone() !== undefined || !refutesLegacy(error)) throw error;
     }
     await place.relink(signal);
   }
-  return await new Meeting(place, place.kind, signal).run();
+  return await new Meeting(place, place.kind, memory, signal).run();
+}
+
+/** The memory of eras, of this one server. */
+class Memory {
+  readonly #place: MeetingPlace;
+  readonly #identity: string;
+
+  constructor(place: MeetingPlace) {
+    this.#place = place;
+    this.#identity = identityOf(place.spec.target);
+  }
+
+  get(): Era | undefined {
+    return this.#place.eras.get(this.#place.spec.name, this.#identity);
+  }
+
+  put(era: Era | undefined): void {
+    this.#place.eras.put(this.#place.spec.name, this.#identity, era);
+  }
 }
 
 /** The server is there and does not take initialize: it may be of the other era by now. */
@@ -54,18 +73,20 @@ function refutesLegacy(error: unknown): boolean {
 class Meeting {
   readonly #place: MeetingPlace;
   readonly #kind: "stdio" | "http";
+  readonly #memory: Memory;
   readonly #signal: AbortSignal;
   readonly #halfMs: number;
 
-  constructor(place: MeetingPlace, kind: "stdio" | "http", signal: AbortSignal) {
+  constructor(place: MeetingPlace, kind: "stdio" | "http", memory: Memory, signal: AbortSignal) {
     this.#place = place;
     this.#kind = kind;
+    this.#memory = memory;
     this.#signal = signal;
-    this.#halfMs = place.connectTimeoutMs / 2;
+    this.#halfMs = place.spec.connectTimeoutMs / 2;
   }
 
   async run(): Promise<ServerIntro> {
-    const modernBefore = this.#place.remembered === "modern";
+    const modernBefore = this.#memory.get() === "modern";
     const giveUp = new AbortController();
     const probing = this.#probe(AbortSignal.any([this.#signal, giveUp.signal]));
     // A server that was modern is waited for: it is slow, not old.
@@ -73,7 +94,7 @@ class Meeting {
     const outcome = (await within(probing, patienceMs)) ?? { kind: "silent" };
     this.#signal.throwIfAborted();
     if (outcome.kind === "exited" && modernBefore) {
-      this.#place.remember(undefined);
+      this.#memory.put(undefined);
       throw outcome.fault;
     }
     const verdict = classify(this.#kind, outcome);
@@ -94,13 +115,13 @@ class Meeting {
 
   async #legacy(): Promise<ServerIntro> {
     const intro = await shakeHands(this.#place, this.#place.offer, this.#signal);
-    this.#place.remember("legacy");
+    this.#memory.put("legacy");
     return intro;
   }
 
   #modern(verdict: Extract<EraVerdict, { kind: "modern" | "unusable" }>): ServerIntro {
     if (verdict.kind === "unusable") throw new Fault("protocol", verdict.message);
-    this.#place.remember("modern");
+    this.#memory.put("modern");
     return introOf(verdict.result);
   }
 
@@ -129,7 +150,7 @@ class Meeting {
     const late = probed === undefined ? undefined : classify("stdio", probed);
     if (answer !== undefined && "value" in answer) {
       // A server of both eras may have been switched to this one by initialize: it is right for this connection.
-      this.#place.remember(late?.kind === "modern" ? "modern" : "legacy");
+      this.#memory.put(late?.kind === "modern" ? "modern" : "legacy");
       return answer.value;
     }
     if (late?.kind === "modern") return this.#modern(late);

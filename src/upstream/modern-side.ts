@@ -7,9 +7,10 @@ import { type NotificationMessage, parseMessage } from "../protocol/message.js";
 import { encodeHeaderValue, Meta, MODERN_VERSION, ModernError, withMeta } from "../protocol/modern.js";
 import { faultReply, type Reply, renderReply } from "../protocol/reply.js";
 import type { ListKind, ServerIntro, UpstreamCall } from "../upstream.js";
+import { type EraMemory, FORGETFUL } from "./era.js";
 import { Listen } from "./listen.js";
 import { readList } from "./lists.js";
-import { paramHeaders, type ToolHeaders } from "./param-headers.js";
+import { paramHeaders, ToolHeaders } from "./param-headers.js";
 import { Round, Rounds } from "./rounds.js";
 
 /** An error is a few hundred bytes; what is larger is not looked into. */
@@ -25,26 +26,33 @@ const NAMED: Readonly<Record<string, string>> = {
   "tasks/cancel": "taskId",
 };
 
+/** What all connections of a server share for the modern era. */
+export interface ModernParts {
+  readonly eras: EraMemory;
+  readonly toolHeaders: ToolHeaders;
+  readonly random: () => number;
+  onProblem(text: string): void;
+}
+
+/** For a connection that stands for itself. */
+export function partsOfNobody(): ModernParts {
+  return { eras: FORGETFUL, toolHeaders: new ToolHeaders(), random: Math.random, onProblem: () => {} };
+}
+
+/** What it needs of its connection. */
 export interface ModernHost {
+  readonly now: () => number;
   /** Gives it an id and sends it, dressed. */
   launch(call: UpstreamCall): void;
   /** Takes back what is in flight: it is answered with a fault `cancelled`. */
   recall(call: UpstreamCall, reason: string | undefined): void;
   onNotification(message: NotificationMessage): void;
-  onProblem(text: string): void;
-}
-
-export interface ModernOptions {
-  readonly overHttp: boolean;
-  readonly clientInfo: JsonObject;
-  readonly toolHeaders: ToolHeaders;
-  readonly now: () => number;
-  readonly random: () => number;
-  readonly host: ModernHost;
 }
 
 export class ModernSide {
-  readonly #options: ModernOptions;
+  readonly #parts: ModernParts;
+  readonly #overHttp: boolean;
+  readonly #clientInfo: JsonObject;
   readonly #host: ModernHost;
   readonly #rounds: Rounds;
   #listen: Listen | undefined;
@@ -53,9 +61,11 @@ export class ModernSide {
   readonly #retried = new WeakSet<UpstreamCall>();
   readonly #ended = new AbortController();
 
-  constructor(options: ModernOptions) {
-    this.#options = options;
-    this.#host = options.host;
+  constructor(parts: ModernParts, overHttp: boolean, clientInfo: JsonObject, host: ModernHost) {
+    this.#parts = parts;
+    this.#overHttp = overHttp;
+    this.#clientInfo = clientInfo;
+    this.#host = host;
     this.#rounds = new Rounds({
       launch: (call) => this.#host.launch(call),
       recall: (call, reason) => {
@@ -66,14 +76,13 @@ export class ModernSide {
 
   /** The server has introduced itself: calls may come. */
   start(intro: ServerIntro): void {
-    const { now, random } = this.#options;
     this.#listen = new Listen(intro.capabilities, {
       launch: (call) => this.#host.launch(call),
       recall: (call, reason) => this.#host.recall(call, reason),
-      now,
-      random,
+      now: this.#host.now,
+      random: this.#parts.random,
       onMissed: (kinds) => this.#missed(kinds),
-      onProblem: (text) => this.#host.onProblem(text),
+      onProblem: (text) => this.#parts.onProblem(text),
     });
     this.#listen.start();
   }
@@ -126,11 +135,11 @@ export class ModernSide {
     const { caller } = call;
     const dressed = withMeta(text, {
       [Meta.version]: MODERN_VERSION,
-      [Meta.clientInfo]: this.#options.clientInfo,
+      [Meta.clientInfo]: this.#clientInfo,
       [Meta.capabilities]: caller?.capabilities ?? {},
       [Meta.logLevel]: caller?.logLevel,
     });
-    return { text: dressed, headers: this.#options.overHttp ? this.#headers(call, text) : undefined };
+    return { text: dressed, headers: this.#overHttp ? this.#headers(call, text) : undefined };
   }
 
   /** What became of a call that never reached the server: whom to give back, if anybody. */
@@ -144,7 +153,7 @@ export class ModernSide {
   /** True: the reply is not for the caller yet. */
   intercepts(call: UpstreamCall, reply: Reply): boolean {
     if (call.caller === undefined && call.method.endsWith("/list")) this.#listen?.wasRead();
-    if (!this.#options.overHttp || call.method !== "tools/call" || reply.kind !== "bytes") return false;
+    if (!this.#overHttp || call.method !== "tools/call" || reply.kind !== "bytes") return false;
     if (reply.bytes.length > MAX_ERROR_BYTES || !reply.bytes.includes(String(ModernError.headerMismatch))) return false;
     if (this.#retried.has(call) || !isHeaderMismatch(reply)) return false;
     this.#retried.add(call);
@@ -175,7 +184,7 @@ export class ModernSide {
     const field = NAMED[method];
     if (field === undefined) return headers;
     const annotated =
-      method === "tools/call" && subject !== undefined ? this.#options.toolHeaders.of(subject) : undefined;
+      method === "tools/call" && subject !== undefined ? this.#parts.toolHeaders.of(subject) : undefined;
     const known = field === "taskId" ? undefined : subject;
     if (known !== undefined && annotated === undefined) {
       headers["mcp-name"] = encodeHeaderValue(known);
@@ -209,7 +218,7 @@ export class ModernSide {
         send: (one: UpstreamCall) => this.#host.launch(one),
         cancel: (one: UpstreamCall) => this.#host.recall(one, undefined),
       };
-      this.#options.toolHeaders.learn(await readList(sender, "tools", this.#ended.signal));
+      this.#parts.toolHeaders.learn(await readList(sender, "tools", this.#ended.signal));
     } catch {
       if (this.#relisting.delete(call)) call.reply(reply);
       return;

@@ -5,9 +5,10 @@ import { Fault } from "../protocol/errors.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import { faultReply } from "../protocol/reply.js";
 import type { ListKind, ServerIntro, ServerSpec, Upstream, UpstreamCall } from "../upstream.js";
-import { Connection, type ModernParts } from "./connection.js";
+import { Connection } from "./connection.js";
 import type { HandshakeOffer } from "./handshake.js";
 import type { Link, LinkDescription, LinkEvents } from "./link.js";
+import type { ModernParts } from "./modern-side.js";
 import { type Action, Supervisor, type SupervisorState } from "./supervisor.js";
 
 /** Calls that wait for a server to come up. More than this is a queue nobody will live to see served. */

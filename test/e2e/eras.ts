@@ -216,12 +216,17 @@ function urlOf(target: Gateway | string): string {
 }
 
 /** The same fixture four times: each era over HTTP and stdio, as `legacy_http`, `modern_stdio` and so on. */
-export async function fourServers(fixture: string, more: object = {}): Promise<Record<string, ServerEntry>> {
+export async function fourServers(
+  fixture: string,
+  more: object = {},
+  argsOf: (server: string) => readonly string[] = () => [],
+): Promise<Record<string, ServerEntry>> {
   const servers: Record<string, ServerEntry> = {};
   for (const era of ERAS) {
-    const { entry } = await startHttpFixture(fixture, ["--era", era]);
+    const args = (kind: string) => ["--era", era, ...argsOf(`${era}_${kind}`)];
+    const { entry } = await startHttpFixture(fixture, args("http"));
     servers[`${era}_http`] = { ...entry, ...more };
-    servers[`${era}_stdio`] = stdioFixture(fixture, ["--era", era], more);
+    servers[`${era}_stdio`] = stdioFixture(fixture, args("stdio"), more);
   }
   return servers;
 }
