@@ -249,7 +249,8 @@ export class Gateway {
     const before = this.#config;
     this.#config = config;
     this.#configError = undefined;
-    this.pipeline.setPolicy(this.#policyOf(config));
+    const rules = ({ roles, unlistedRoles }: Config) => JSON.stringify([roles, unlistedRoles]);
+    if (rules(before) !== rules(config)) this.pipeline.setPolicy(this.#policyOf(config));
     const lists = new Set([
       ...this.#catalog.setServers(config.servers),
       ...this.#catalog.setModes(config.names, config.menu),
