@@ -75,8 +75,8 @@ function remarksOf(status: GatewayStatus, style: Style): string[] {
   for (const warning of status.config.warnings) lines.push(style.yellow(`warning: ${warning}`));
   for (const conflict of status.conflicts) lines.push(style.yellow(`conflict: ${conflict}`));
   for (const server of status.servers) {
-    if (server.lastError !== undefined && server.state !== "ready") {
-      const again = server.nextTryInMs === undefined ? "" : `; next try in ${duration(server.nextTryInMs)}`;
+    if (server.lastError !== undefined) {
+      const again = nextTry(server);
       lines.push(style.red(`${server.name}: ${oneLine(server.lastError, ERROR_WIDTH)}${again}`));
       lines.push(
         ...server.stderr.slice(-STDERR_LINES).map((line) => style.dim(`  stderr: ${oneLine(line, ERROR_WIDTH)}`)),
@@ -90,4 +90,9 @@ function remarksOf(status: GatewayStatus, style: Style): string[] {
     }
   }
   return lines;
+}
+
+function nextTry({ state, nextTryInMs }: ServerStatus): string {
+  if (nextTryInMs !== undefined) return `; next try in ${duration(nextTryInMs)}`;
+  return state === "backoff" || state === "idle" ? "; next try with the next call" : "";
 }

@@ -7,7 +7,7 @@ import { scanElements } from "../protocol/scan.js";
 import type { Listed, ListKind, UpstreamCall } from "../upstream.js";
 import { ask } from "./own-call.js";
 
-interface Sender {
+export interface ListSender {
   send(call: UpstreamCall): void;
   cancel(call: UpstreamCall, reason: string | undefined): void;
 }
@@ -49,7 +49,7 @@ export function changedKinds(method: string): readonly ListKind[] {
   }
 }
 
-export async function readList(sender: Sender, kind: ListKind, signal: AbortSignal): Promise<Listed[]> {
+export async function readList(sender: ListSender, kind: ListKind, signal: AbortSignal): Promise<Listed[]> {
   const items: Listed[] = [];
   let cursor: string | undefined;
   let chars = 0;
