@@ -240,7 +240,7 @@ describe("serve", () => {
     });
     expect(out).toContain("http://127.0.0.1:7420/mcp");
     expect(out).toContain("demo (stdio)");
-    expect(out).toContain("a role without an entry may use every tool");
+    expect(out).toContain("none in the config: every token may use every tool");
     expect(out).toContain("export TOOLWAY_TOKEN=$(npx toolway token show)");
     expect(out).toContain("claude mcp add --transport http toolway");
     expect(out).not.toContain("warning");
@@ -372,8 +372,10 @@ describe("call", () => {
 it("status shows what is wrong below the table", async () => {
   play();
   const { out } = await run(["status"]);
-  expect(out).toMatch(/demo +backoff +stdio +2 \(from before\)/);
-  expect(out).toContain("demo: It ended with code 1.; next try in 2.0 s\n  stderr: Error: no key");
+  expect(out).toMatch(/demo +down +stdio +2 \(from before\)/);
+  expect(out).toContain(
+    "demo: It ended with code 1. Next try in 2.0 s.\n  stderr: Error: no key\n`toolway doctor` says what to fix.",
+  );
   expect(JSON.parse((await run(["status", "--json"])).out)).toMatchObject({ running: true, pid: 7 });
 });
 

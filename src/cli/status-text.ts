@@ -23,6 +23,7 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
     facts.push(["gateway", "not running; the servers were started for this command only"]);
   }
   facts.push(["config", status.config.path === undefined ? "built-in demo" : shortPath(io, status.config.path)]);
+  if (status.stateDir !== undefined) facts.push(["state", shortPath(io, status.stateDir)]);
   facts.push(["names", status.menu === "search" ? `${status.names}, behind find_tools and call_tool` : status.names]);
 
   const parts = [table(facts)];
@@ -57,7 +58,8 @@ function paintState(state: ServerState, style: Style): string {
     case "ready":
       return style.green(state);
     case "backoff":
-      return style.red(state);
+      // What the supervisor does next is its business; what a person needs to see is that the server is down.
+      return style.red("down");
     case "starting":
       return style.yellow(state);
     case "idle":
@@ -89,10 +91,11 @@ function remarksOf(status: GatewayStatus, style: Style): string[] {
       );
     }
   }
+  if (status.servers.some(({ state }) => state === "backoff")) lines.push("`toolway doctor` says what to fix.");
   return lines;
 }
 
 function nextTry({ state, nextTryInMs }: ServerStatus): string {
-  if (nextTryInMs !== undefined) return `; next try in ${duration(nextTryInMs)}`;
-  return state === "backoff" || state === "idle" ? "; next try with the next call" : "";
+  if (nextTryInMs !== undefined) return ` Next try in ${duration(nextTryInMs)}.`;
+  return state === "backoff" || state === "idle" ? " Next try with the next call." : "";
 }
