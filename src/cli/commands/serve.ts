@@ -24,7 +24,13 @@ export const serve = defineCommand({
       "The default token is taken from TOOLWAY_TOKEN if that is set, else made at the first start. " +
       "Ctrl-C and SIGTERM let calls in flight end, for at most 30 seconds; a second Ctrl-C does not wait.",
   },
-  args: { config: { description: "The config: an mcpServers file, as your clients have it.", completes: "file" } },
+  args: {
+    config: {
+      description: "The config: an mcpServers file, as your clients have it.",
+      isConfig: true,
+      completes: "file",
+    },
+  },
   options: {
     listen: { value: "HOST:PORT", description: `Where agents connect. Default: ${DEFAULT_LISTEN}.` },
     state: { value: "DIR", description: "Where tokens and lists are kept.", completes: "folder" },
