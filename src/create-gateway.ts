@@ -37,17 +37,16 @@ export async function createGateway(input: GatewayInput, options: GatewayOptions
   const read = await configReader(input, options);
   const config = read();
   const state = stateDir === undefined ? memoryState(env) : await openState(stateDir, env);
-  // What an earlier gateway of this directory left behind, if it was killed together with its reaper.
-  if (stateDir !== undefined) await sweepOrphans(hashStateDir(stateDir), undefined);
-  const gateway = new Gateway({
-    config,
-    state,
-    log,
-    env,
-    noAuth: options.noAuth ?? false,
-    startServers: options.startServers ?? true,
-    reload: read,
-  });
+  let gateway: Gateway;
+  try {
+    // What an earlier gateway of this directory left behind, if it was killed together with its reaper.
+    if (stateDir !== undefined) await sweepOrphans(hashStateDir(stateDir), undefined);
+    const { noAuth = false, startServers = true } = options;
+    gateway = new Gateway({ config, state, log, env, noAuth, startServers, reload: read });
+  } catch (error) {
+    await state.close();
+    throw error;
+  }
   if (typeof input === "string" && options.watch !== false) {
     const { watchConfig } = await import("./config/watch.js");
     const watcher = watchConfig(input, () => void gateway.reload().catch(() => {}));

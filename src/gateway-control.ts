@@ -17,7 +17,10 @@ export function openControl(gateway: Gateway, stateDir: string, env: NodeJS.Proc
   return serveControl({
     path: claimSocketPath(stateDir, env),
     routes: routesOf(gateway),
-    upgrades: { [STDIO_UPGRADE]: (socket: Duplex) => void gateway.serveStdio(socket, socket) },
+    upgrades: {
+      // The socket is half-open once the agent has gone: its other half is ours to end.
+      [STDIO_UPGRADE]: (socket: Duplex) => void gateway.serveStdio(socket, socket).finally(() => socket.end()),
+    },
   });
 }
 

@@ -32,6 +32,7 @@ const SEALING_KEY_BYTES = 32;
 export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<GatewayState> {
   const lock = await lockStateDir(dir);
   try {
+    const sealer = openSealer(join(dir, "sealing-key"));
     const { openStore } = await import("./store/store.js");
     const store = await openStore({ dir: join(dir, "store") });
     const tokens = new TokenBook({
@@ -41,15 +42,18 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
     });
     return {
       dir,
-      sealer: openSealer(join(dir, "sealing-key")),
+      sealer,
       tokens,
       known: store.map<JsonObject>("known"),
       eras: store.map<EraRecord>("eras"),
       taskIds: new TaskIds(openKey(join(dir, "sealing-key"))),
       dump: () => store.dump(),
       async close() {
-        await store.close();
-        await lock.release();
+        try {
+          await store.close();
+        } finally {
+          await lock.release();
+        }
       },
     };
   } catch (error) {

@@ -14,6 +14,7 @@ import { callLocally, LocalCaller } from "./local-call.js";
 import type { Log } from "./observe/log.js";
 import { OPERATOR, Pipeline } from "./pipeline.js";
 import { compilePolicy } from "./policy/policy.js";
+import { Fault } from "./protocol/errors.js";
 import type { JsonObject } from "./protocol/jsonrpc.js";
 import { systemClock } from "./runtime/clock.js";
 import { packageVersion } from "./runtime/version.js";
@@ -68,6 +69,8 @@ export class Gateway {
   #endpoint: { readonly http: HttpEndpoint; readonly url: string } | undefined;
   #control: ControlServer | undefined;
   readonly #stdio = new Set<StdioEndpoint>();
+  /** Calls of the program or the operator, in flight. */
+  readonly #calls = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
   readonly pipeline: Pipeline;
   readonly host: Host;
@@ -136,9 +139,17 @@ export class Gateway {
     return this.#state;
   }
 
+  /** What an agent shows at the endpoint to be let in, with the role of the default. */
+  get token(): string {
+    return this.#state.tokens.defaultToken();
+  }
+
   /** Opens the endpoint for agents. Resolves with its address once it accepts connections. */
   async listen(address: Partial<ListenAddress> = {}): Promise<{ url: string }> {
-    if (this.#endpoint !== undefined) throw new Error(`The gateway already listens at ${this.#endpoint.url}.`);
+    this.#refuseIfClosing();
+    if (this.#endpoint !== undefined) {
+      throw new Fault("invalid", `The gateway already listens at ${this.#endpoint.url}.`);
+    }
     const { openEndpoint } = await import("./gateway-endpoint.js");
     const wanted = { ...this.#config.listen, ...address };
     const endpoint = await openEndpoint({
@@ -149,6 +160,8 @@ export class Gateway {
       noAuth: this.#noAuth,
       log: this.#log,
     });
+    if (this.#closing !== undefined) await endpoint.http.close({ drainMs: 0 });
+    this.#refuseIfClosing();
     this.#endpoint = endpoint;
     return { url: endpoint.url };
   }
@@ -164,12 +177,14 @@ export class Gateway {
   /** An agent that speaks over a pair of streams, as the default principal. Resolves when it is gone. */
   async serveStdio(input: Readable, output: Writable): Promise<void> {
     const { createStdioEndpoint } = await import("./endpoint/stdio.js");
+    if (this.#closing !== undefined) return;
     const { service, log } = { service: this.pipeline, log: this.#log };
     const stdio = createStdioEndpoint({
       service,
       input,
       output,
       principal: DEFAULT_PRINCIPAL,
+      sealer: this.#state.sealer,
       log: (event) => log.warn(`stdio: ${event.kind === "failed" ? String(event.error) : event.why}`),
     });
     this.#stdio.add(stdio);
@@ -178,8 +193,16 @@ export class Gateway {
   }
 
   /** Calls a tool by the name that agents see. Rejects with a CallError where there is no result. */
-  call(tool: string, args: JsonObject = {}, options: { signal?: AbortSignal } = {}): Promise<JsonObject> {
-    return callLocally(this.pipeline, this.#operator, "tools/call", { name: tool, arguments: args }, options.signal);
+  async call(tool: string, args: JsonObject = {}, options: { signal?: AbortSignal } = {}): Promise<JsonObject> {
+    this.#refuseIfClosing();
+    const params = { name: tool, arguments: args };
+    const call = callLocally(this.pipeline, this.#operator, "tools/call", params, options.signal);
+    this.#calls.add(call);
+    try {
+      return await call;
+    } finally {
+      this.#calls.delete(call);
+    }
   }
 
   /** Every tool there is, whatever the menu shows. */
@@ -216,6 +239,7 @@ export class Gateway {
    * used changes nothing; `status` and the log say why, and the promise rejects with it.
    */
   async reload(): Promise<void> {
+    this.#refuseIfClosing();
     let config: Config;
     try {
       config = this.#readConfig();
@@ -243,19 +267,38 @@ export class Gateway {
     await Promise.all([
       this.#endpoint?.http.close({ drainMs }),
       ...[...this.#stdio].map((stdio) => stdio.close({ drainMs })),
+      this.#callsEnd(drainMs),
     ]);
-    await this.host.close();
-    await this.#control?.close();
-    await this.#reaper.close();
-    await this.#save();
-    await this.#state.close();
+    try {
+      await this.host.close();
+      await this.#control?.close();
+      await this.#reaper.close();
+      await this.#save();
+    } finally {
+      // Whatever went wrong: the directory's lock must not outlive us.
+      await this.#state.close();
+    }
+  }
+
+  async #callsEnd(drainMs: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise((resolve) => {
+      timer = setTimeout(resolve, drainMs);
+    });
+    await Promise.race([Promise.allSettled(this.#calls), late]);
+    clearTimeout(timer);
+  }
+
+  #refuseIfClosing(): void {
+    if (this.#closing !== undefined) throw new Fault("closing", "The gateway is closing.");
   }
 
   #apply(config: Config): void {
     const before = this.#config;
     this.#config = config;
     this.#configError = undefined;
-    this.pipeline.setPolicy(this.#policyOf(config));
+    const rules = ({ roles, unlistedRoles }: Config) => JSON.stringify([roles, unlistedRoles]);
+    if (rules(before) !== rules(config)) this.pipeline.setPolicy(this.#policyOf(config));
     const lists = new Set([
       ...this.#catalog.setServers(config.servers),
       ...this.#catalog.setModes(config.names, config.menu),

@@ -60,8 +60,8 @@ export async function callLocally(
   const answered = new Promise<Reply>((resolve, reject) => {
     const call: AgentCall = { caller, message, scope: undefined, reply: resolve, onCancel: undefined };
     onAbort = () => {
-      call.onCancel?.("cancelled");
       reject(signal?.reason as Error);
+      call.onCancel?.("cancelled");
     };
     signal?.addEventListener("abort", onAbort, { once: true });
     service.handle(call);

@@ -40,6 +40,7 @@ describe("a program that is missing", () => {
     ["uvx", "docs.astral.sh/uv"],
     ["docker", "docs.docker.com"],
     ["my-own", "no program my-own on the PATH"],
+    ["npx -y some-server", 'put what follows it into "args"'],
   ])("%s", (command, says) => {
     const message = `Command not found: "${command}" is not on the PATH.`;
     expect(advice({ kind: "stdio", command }, probe(message), false)).toContain(says);

@@ -70,7 +70,10 @@ export function adviceFor(spec: ServerSpec, probe: Probe, has: Has): string[] {
     const program = target.command.split(/[/\\]/).at(-1) ?? target.command;
     const missing = /not found|ENOENT|not on the PATH/i.test(message) && !has(target.command);
     if (missing && INSTALL[program] !== undefined) found.push(`${program} is not installed here: ${INSTALL[program]}.`);
-    else if (missing) found.push(`There is no program ${program} on the PATH: install it, or write its full path.`);
+    else if (missing && /\s/.test(program)) {
+      // Other clients take a whole line; here no shell reads it.
+      found.push(`"command" is the program alone: put what follows it into "args", word by word.`);
+    } else if (missing) found.push(`There is no program ${program} on the PATH: install it, or write its full path.`);
     const text = probe.stderr.join("\n");
     const said = SAID.find(([pattern]) => pattern.test(text));
     if (said !== undefined) found.push(said[1]);

@@ -19,6 +19,9 @@ interface Circumstances {
 /** As many names as fit a line or two; `status` has the rest. */
 const SERVER_LIMIT = 12;
 
+/** The names of roles, where they are many, are cut to fit a line. */
+const ROLE_WIDTH = 60;
+
 export function banner(started: StartedGateway, how: Circumstances, io: Io): string {
   const style = styleOf(io);
   const { config, token } = started;
@@ -28,7 +31,7 @@ export function banner(started: StartedGateway, how: Circumstances, io: Io): str
     ["endpoint", style.bold(started.url)],
     ["config", config.path === undefined ? "built-in demo (no toolway.json found)" : shortPath(io, config.path)],
     ["servers", serverList(started)],
-    ["roles", `a role without an entry may use ${config.unlistedRoles === "allow" ? "every tool" : "no tool"}`],
+    ["roles", roleText(config)],
     ["token", how.noAuth ? "none asked for" : tokenText(token, verb)],
   ];
 
@@ -77,6 +80,14 @@ function tokenText(token: StartedGateway["token"], verb: (words: string) => stri
   if (token.fromEnv) return `from ${TOKEN_VARIABLE}`;
   if (!token.isNew || token.value === undefined) return `as before; ${verb("token show")} prints it`;
   return `${token.value}\n${" ".repeat(12)}(shown this once; later: ${verb("token show")})`;
+}
+
+/** What the default is must be seen at the start: it decides what a new token can do. */
+function roleText({ roles, unlistedRoles }: StartedGateway["config"]): string {
+  const rest = unlistedRoles === "allow" ? "every tool" : "no tool";
+  const names = Object.keys(roles);
+  if (names.length === 0) return `none in the config: every token may use ${rest}`;
+  return `${oneLine(names.join(", "), ROLE_WIDTH)}; a token of another role may use ${rest}`;
 }
 
 function serverList(started: StartedGateway): string {

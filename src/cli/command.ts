@@ -10,6 +10,8 @@ export type Completes = "file" | "folder" | "tool" | "server" | readonly string[
 export interface ArgSpec {
   readonly description: string;
   readonly required?: true;
+  /** It is the config; it may also be given as `--config`, as other verbs have it. */
+  readonly isConfig?: true;
   readonly completes?: Completes;
 }
 

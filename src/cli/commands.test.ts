@@ -193,6 +193,31 @@ describe("exit codes", () => {
     expect(await run(["serve", "--listen", "nonsense"])).toMatchObject({ code: 2 });
     expect(await run(["serve", "--tls-cert", "x"])).toMatchObject({ code: 2 });
     expect(await run(["serve", "gone.json"])).toMatchObject({ code: 2 });
+    expect((await run(["serve", "--listen", "127.0.0.1:99999"])).err).toContain("from 0 to 65535");
+  });
+
+  it("understands `help`, and a config named in the way of other verbs", async () => {
+    expect((await run(["help"])).out).toContain("toolway serve");
+    expect((await run(["help", "token", "create"])).out).toContain("--expires");
+    writeFileSync(join(folder, "mine.json"), '{"mcpServers":{}}');
+    expect(await run(["config", "check", "--config", "mine.json"])).toMatchObject({ code: 0 });
+    expect((await run(["config", "check", "--help"])).out).not.toContain("--config");
+    const { code, err } = await run(["status", "mine.json"]);
+    expect(code).toBe(2);
+    expect(err).toContain("--config FILE");
+  });
+
+  it("1 for a path that cannot be used, in words", async () => {
+    const inTheWay = Object.assign(new Error("EEXIST: file already exists, mkdir '/x'"), {
+      code: "EEXIST",
+      path: "/x",
+    });
+    play({}, { start: async () => Promise.reject(inTheWay) });
+    expect(await run(["serve"])).toEqual({
+      code: 1,
+      out: "",
+      err: "toolway: /x cannot be used: a file is in the way.\n",
+    });
   });
 
   it("2 for a mistake in the config, told by file, line, column and key", async () => {
@@ -240,7 +265,7 @@ describe("serve", () => {
     });
     expect(out).toContain("http://127.0.0.1:7420/mcp");
     expect(out).toContain("demo (stdio)");
-    expect(out).toContain("a role without an entry may use every tool");
+    expect(out).toContain("none in the config: every token may use every tool");
     expect(out).toContain("export TOOLWAY_TOKEN=$(npx toolway token show)");
     expect(out).toContain("claude mcp add --transport http toolway");
     expect(out).not.toContain("warning");
@@ -311,6 +336,15 @@ describe("tools", () => {
     expect(await run(["tools", "--server", "x"])).toMatchObject({ code: 1 });
   });
 
+  it("say whose tools are not known", async () => {
+    const [demo] = STATUS.servers;
+    const away = { ...demo, name: "away", counts: { tools: 0, prompts: 0, resources: 0, resourceTemplates: 0 } };
+    play({ "/status": { ...STATUS, servers: [demo, away] } });
+    expect((await run(["tools"])).err).toContain("Not up, so that their tools are not known: away.");
+    expect((await run(["tools", "--json"])).err).toBe("");
+    expect((await run(["call", "xyz"])).err).toContain("away");
+  });
+
   it("are those of a gateway of our own where none runs, which is closed again", async () => {
     const played = play({ "/status": { ...STATUS, servers: [] } }, {}, false);
     expect((await run(["tools"])).out).toContain("demo__add");
@@ -372,8 +406,10 @@ describe("call", () => {
 it("status shows what is wrong below the table", async () => {
   play();
   const { out } = await run(["status"]);
-  expect(out).toMatch(/demo +backoff +stdio +2 \(from before\)/);
-  expect(out).toContain("demo: It ended with code 1.; next try in 2.0 s\n  stderr: Error: no key");
+  expect(out).toMatch(/demo +down +stdio +2 \(from before\)/);
+  expect(out).toContain(
+    "demo: It ended with code 1. Next try in 2.0 s.\n  stderr: Error: no key\n`toolway doctor` says what to fix.",
+  );
   expect(JSON.parse((await run(["status", "--json"])).out)).toMatchObject({ running: true, pid: 7 });
 });
 
@@ -393,6 +429,15 @@ describe("tokens", () => {
     expect((await run(["token", "revoke", "cy"])).err).toContain("Did you mean ci?");
     expect(await run(["token", "revoke", "ci"])).toMatchObject({ code: 0, out: "Revoked ci.\n" });
     expect(played.requests.at(-1)?.path).toBe("DELETE /tokens/ci");
+  });
+
+  it("a role that the config does not have is remarked on", async () => {
+    const roles = { roles: { reader: { allow: [] } }, mcpServers: {} };
+    writeFileSync(join(folder, "toolway.json"), JSON.stringify(roles));
+    play({ "/tokens": { token: "tw_new" } });
+    const create = (role: string): Promise<Ran> => run(["token", "create", "--id", "x", "--role", role]);
+    expect(await create("reader")).toEqual({ code: 0, out: "tw_new\n", err: "" });
+    expect((await create("raeder")).err).toContain('no role "raeder"');
   });
 
   it("show reads the state directory where no gateway runs", async () => {

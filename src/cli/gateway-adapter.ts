@@ -30,10 +30,20 @@ import type {
   StdioStreams,
 } from "./gateway-port.js";
 
+const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
+
+/** A verb that is done in a moment says what failed by itself; its log would only repeat it. */
 function logFor(env: GatewaySource["env"], quiet: boolean): Log {
-  const level = (env["TOOLWAY_LOG_LEVEL"] ?? (quiet ? "error" : "info")) as LogLevel;
+  const wanted = env["TOOLWAY_LOG_LEVEL"] ?? "";
+  const level = LEVELS.find((one) => one === wanted.toLowerCase());
   const format = env["TOOLWAY_LOG_FORMAT"] === "json" ? "json" : "text";
-  return createLog({ write: (line) => void process.stderr.write(line), level, format });
+  const log = createLog({
+    write: (line) => void process.stderr.write(line),
+    level: level ?? (quiet ? "error" : "info"),
+    format,
+  });
+  if (wanted !== "" && level === undefined) log.warn(`TOOLWAY_LOG_LEVEL is one of ${LEVELS.join(", ")}; info is used`);
+  return log;
 }
 
 function stateDirOf({ configPath, stateDir, env, home }: GatewaySource): string {

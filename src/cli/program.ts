@@ -14,7 +14,9 @@ export async function runCli(argv: readonly string[], io: Io): Promise<ExitCode>
     code = await command.run(input, io);
   });
   try {
-    await parser.parseAsync([...argv], { from: "user" });
+    // `toolway help call` is what many type first.
+    const line = argv[0] === "help" ? [...argv.slice(1), "--help"] : [...argv];
+    await parser.parseAsync(line, { from: "user" });
     return code;
   } catch (error) {
     return explain(error, io);
@@ -51,10 +53,12 @@ Start here:
 
 Exit codes: 0 done, 1 failed, 2 wrong command line or config, 130 interrupted.`;
 
+const HELP_HINT = "(add --help for the options and examples)";
+
 function prepare(parser: Parser, io: Io): Parser {
   return parser
     .exitOverride()
-    .showHelpAfterError("(add --help for the options and examples)")
+    .showHelpAfterError(HELP_HINT)
     .helpOption("-h, --help", "Shows this help.")
     .helpCommand(false)
     .configureOutput({
@@ -79,6 +83,10 @@ function addCommand(
   for (const [name, arg] of Object.entries(args)) parser.argument(argTerm(name, arg), arg.description);
   if (metadata.hidden === true) parser.argument("[rest...]").allowUnknownOption().helpOption(false);
   for (const [key, option] of Object.entries(options)) parser.addOption(toOption(key, option));
+  // Some verbs name the config by its place, others by --config; whoever takes the one for the other is understood.
+  const configArg = argNames.find((name) => args[name]?.isConfig === true);
+  if (configArg !== undefined) parser.addOption(new Option("--config <FILE>").hideHelp());
+  if (options["config"] !== undefined) parser.showHelpAfterError(`${HELP_HINT}\n(a config is named by --config FILE)`);
   if (command.examples.length > 0) {
     const lines = command.examples.map(({ line, note: text }) => `  ${line}\n      ${text}`);
     parser.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);
@@ -87,6 +95,7 @@ function addCommand(
     const values = parser.opts<Record<string, unknown>>();
     const input: Record<string, unknown> = { rest: parser.args.slice(argNames.length) };
     for (const [i, name] of argNames.entries()) input[name] = parser.args[i];
+    if (configArg !== undefined) input[configArg] ??= values["config"];
     for (const [key, option] of Object.entries(options)) input[key] = optionValue(key, option, values);
     await onCommand(command, input);
   });
@@ -152,9 +161,37 @@ function explain(error: unknown, io: Io): ExitCode {
     if (debug) note(io, stackOf(error));
     return Exit.failure;
   }
+  const said = fileTrouble(error);
+  if (said !== undefined) {
+    note(io, `toolway: ${said}`);
+    if (debug) note(io, stackOf(error));
+    return Exit.failure;
+  }
   note(io, `toolway: unexpected fault: ${error instanceof Error ? error.message : String(error)}`);
   note(io, debug ? stackOf(error) : "  Set TOOLWAY_DEBUG=1 to see where it arose.");
   return Exit.failure;
+}
+
+/** What the system says of a path, in words. */
+const TROUBLE: Readonly<Record<string, string>> = {
+  EACCES: "permission denied",
+  EPERM: "permission denied",
+  EROFS: "the file system is read-only",
+  ENOSPC: "the disk is full",
+  EDQUOT: "the disk quota is used up",
+  ENOENT: "it does not exist",
+  EEXIST: "a file is in the way",
+  ENOTDIR: "a part of the path is a file",
+  EISDIR: "it is a folder",
+  ENAMETOOLONG: "the path is too long",
+};
+
+/** A path that cannot be used is the user's to put right, and no fault of ours. */
+function fileTrouble(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code, path } = error as NodeJS.ErrnoException;
+  const trouble = code === undefined ? undefined : TROUBLE[code];
+  return trouble === undefined || typeof path !== "string" ? undefined : `${path} cannot be used: ${trouble}.`;
 }
 
 function isAbort(error: unknown): boolean {

@@ -23,6 +23,7 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
     facts.push(["gateway", "not running; the servers were started for this command only"]);
   }
   facts.push(["config", status.config.path === undefined ? "built-in demo" : shortPath(io, status.config.path)]);
+  if (status.stateDir !== undefined) facts.push(["state", shortPath(io, status.stateDir)]);
   facts.push(["names", status.menu === "search" ? `${status.names}, behind find_tools and call_tool` : status.names]);
 
   const parts = [table(facts)];
@@ -57,7 +58,8 @@ function paintState(state: ServerState, style: Style): string {
     case "ready":
       return style.green(state);
     case "backoff":
-      return style.red(state);
+      // What the supervisor does next is its business; what a person needs to see is that the server is down.
+      return style.red("down");
     case "starting":
       return style.yellow(state);
     case "idle":
@@ -75,8 +77,8 @@ function remarksOf(status: GatewayStatus, style: Style): string[] {
   for (const warning of status.config.warnings) lines.push(style.yellow(`warning: ${warning}`));
   for (const conflict of status.conflicts) lines.push(style.yellow(`conflict: ${conflict}`));
   for (const server of status.servers) {
-    if (server.lastError !== undefined && server.state !== "ready") {
-      const again = server.nextTryInMs === undefined ? "" : `; next try in ${duration(server.nextTryInMs)}`;
+    if (server.lastError !== undefined) {
+      const again = nextTry(server);
       lines.push(style.red(`${server.name}: ${oneLine(server.lastError, ERROR_WIDTH)}${again}`));
       lines.push(
         ...server.stderr.slice(-STDERR_LINES).map((line) => style.dim(`  stderr: ${oneLine(line, ERROR_WIDTH)}`)),
@@ -89,5 +91,11 @@ function remarksOf(status: GatewayStatus, style: Style): string[] {
       );
     }
   }
+  if (status.servers.some(({ state }) => state === "backoff")) lines.push("`toolway doctor` says what to fix.");
   return lines;
+}
+
+function nextTry({ state, nextTryInMs }: ServerStatus): string {
+  if (nextTryInMs !== undefined) return ` Next try in ${duration(nextTryInMs)}.`;
+  return state === "backoff" || state === "idle" ? " Next try with the next call." : "";
 }

@@ -50,19 +50,11 @@ class Join {
   async run(): Promise<void> {
     const { input, signal } = this.#options;
     const lines = new LineSplitter({ onLine: (line) => this.#fromAgent(line), onOversize: () => {} }, MAX_LINE_BYTES);
-    const ended = new Promise<void>((done) => {
-      input
-        .on("data", (chunk: Buffer) => lines.push(chunk))
-        .once("end", done)
-        .once("error", () => done());
-      signal.addEventListener("abort", () => done(), { once: true });
-    });
-    void ended.then(() => {
-      this.#over = true;
-      // The replies to what was sent still come; the gateway closes when it has given them.
-      if (signal.aborted) this.#socket?.destroy();
-      else this.#socket?.end();
-    });
+    input
+      .on("data", (chunk: Buffer) => lines.push(chunk))
+      .once("end", () => this.#end(false))
+      .once("error", () => this.#end(false));
+    signal.addEventListener("abort", () => this.#end(true), { once: true });
     while (!this.#over) {
       const socket = await this.#options.connect();
       if (this.#initialize === undefined || !this.#initialized) this.#attach(socket);
@@ -71,6 +63,13 @@ class Join {
       this.#socket = undefined;
       if (!this.#over) this.#loseInFlight();
     }
+  }
+
+  /** The replies to what was sent still come, and the gateway closes when it has given them; unless there is no time. */
+  #end(atOnce: boolean): void {
+    this.#over = true;
+    if (atOnce) this.#socket?.destroy();
+    else this.#socket?.end();
   }
 
   #attach(socket: Duplex): void {

@@ -1,6 +1,7 @@
 // The tools of a gateway as the control socket lists them, and how a name that a person typed finds one.
 
 import { nearest } from "../config/nearest.js";
+import type { GatewayStatus } from "../control/status.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { UserError } from "./errors.js";
 import type { GatewayClient } from "./gateway-port.js";
@@ -30,16 +31,24 @@ export function findTool(typed: string, tools: readonly ToolEntry[]): ToolEntry 
   return own.length === 1 ? own[0] : undefined;
 }
 
-export function unknownTool(typed: string, tools: readonly ToolEntry[]): UserError {
+/** Servers that are not up and whose tools nobody knows: what is looked for may be theirs. */
+export async function unknownServers(client: GatewayClient, signal: AbortSignal): Promise<string | undefined> {
+  const { servers } = (await client.get("/status", signal)) as GatewayStatus;
+  const names = servers.filter(({ state, counts }) => state !== "ready" && counts.tools === 0).map(({ name }) => name);
+  return names.length === 0
+    ? undefined
+    : `Not up, so that their tools are not known: ${names.join(", ")}. \`toolway status\` says why.`;
+}
+
+export function unknownTool(typed: string, tools: readonly ToolEntry[], unknown?: string): UserError {
   if (tools.length === 0) {
     return new UserError(`There is no tool ${typed}: no server has any.`, {
       hint: "`toolway doctor` says what is wrong with the servers.",
     });
   }
   const near = suggestions(typed, tools);
-  return new UserError(`There is no tool ${typed}.`, {
-    hint: near.length > 0 ? `Did you mean ${near.join(", ")}?` : "`toolway tools` lists them.",
-  });
+  const hint = near.length > 0 ? `Did you mean ${near.join(", ")}?` : (unknown ?? "`toolway tools` lists them.");
+  return new UserError(`There is no tool ${typed}.`, { hint });
 }
 
 /** Names that contain what was typed, or the other way round, and the one that a typo or two leads to. */

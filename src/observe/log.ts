@@ -39,8 +39,14 @@ export function createLog(options: LogOptions): Log {
 /** For those who embed the gateway and want to hear nothing. */
 export const SILENT: Log = createLog({ write: () => {} });
 
+/** Cut in its parts, so that it stays JSON; fields do not hide what every line has. */
 function jsonLine(time: string, level: LogLevel, text: string, fields: Fields | undefined): string {
-  return cut(JSON.stringify({ time, level, text, ...plain(fields) }));
+  const own = { time, level, text: cut(text) };
+  const shown = Object.entries(plain(fields)).map(([key, value]) => {
+    const json = JSON.stringify(value) ?? "";
+    return [key, json.length > MAX_LINE ? cut(json) : value];
+  });
+  return JSON.stringify({ ...own, ...Object.fromEntries(shown), ...own });
 }
 
 function textLine(time: string, level: LogLevel, text: string, fields: Fields | undefined): string {

@@ -1,9 +1,7 @@
 // All servers of the config: starts them side by side, applies changes of the config, and keeps their time.
 
-import type { Caller } from "../caller.js";
 import type { ServerStatus } from "../control/status.js";
-import { Fault } from "../protocol/errors.js";
-import type { ServerSpec, Upstream } from "../upstream.js";
+import type { ServerSpec } from "../upstream.js";
 import { Server, type ServerDeps } from "./server.js";
 
 /** Starts under way at once: a config of hundreds must not fork them all in one breath. Calls do not wait for it. */
@@ -59,13 +57,6 @@ export class Host {
 
   get(name: string): Server | undefined {
     return this.#servers.get(name);
-  }
-
-  /** Throws a Fault where there is no such server, or no connection to be had. */
-  upstream(name: string, caller: Caller): Upstream {
-    const server = this.#servers.get(name);
-    if (server === undefined) throw new Fault("unavailable", `Server "${name}" is no longer in the config.`);
-    return server.upstream(caller);
   }
 
   sessionClosed(sessionKey: string): void {

@@ -7,7 +7,7 @@ import { scanElements } from "../protocol/scan.js";
 import type { Listed, ListKind, UpstreamCall } from "../upstream.js";
 import { ask } from "./own-call.js";
 
-interface Sender {
+export interface ListSender {
   send(call: UpstreamCall): void;
   cancel(call: UpstreamCall, reason: string | undefined): void;
 }
@@ -51,7 +51,7 @@ export function changedKinds(method: string): readonly ListKind[] {
 
 /** `onPage` is shown each page's result: what it says beside its entries. */
 export async function readList(
-  sender: Sender,
+  sender: ListSender,
   kind: ListKind,
   signal: AbortSignal,
   onPage?: (result: JsonObject) => void,

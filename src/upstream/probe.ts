@@ -1,8 +1,8 @@
 // Starts one server by itself, asks what it has, and stops it again: what `toolway doctor` does.
 
 import { Fault } from "../protocol/errors.js";
-import type { NotificationMessage } from "../protocol/message.js";
 import type { Era } from "../protocol/modern.js";
+import { faultReply } from "../protocol/reply.js";
 import type { ServerIntro, ServerSpec } from "../upstream.js";
 import { Connection } from "./connection.js";
 import { EVERY_CAPABILITY } from "./handshake.js";
@@ -43,8 +43,8 @@ export async function probeServer(spec: ServerSpec, context: ProbeContext, signa
       makeLink: (events) => makeLink(spec, events),
     },
     {
-      onNotification: (_: NotificationMessage) => {},
-      onUnsent: (call, fault) => call.reply(failed(fault)),
+      onNotification: () => {},
+      onUnsent: (call, fault) => call.reply(faultReply(fault)),
       onClosed: () => {},
     },
   );
@@ -74,10 +74,6 @@ export async function probeServer(spec: ServerSpec, context: ProbeContext, signa
     stderr,
     noise,
   };
-}
-
-function failed(fault: Fault) {
-  return { kind: "error", error: { code: 0, message: fault.message }, fault } as const;
 }
 
 function explain(cause: unknown, spec: ServerSpec, signal: AbortSignal): { code: string; message: string } {

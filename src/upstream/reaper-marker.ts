@@ -24,16 +24,11 @@ const KILL_PASS_GAP_MS = 20;
 
 /** The pids of all processes of this user whose marker `wanted` accepts. Empty where there is no /proc. */
 export async function findMarked(wanted: (marker: string) => boolean): Promise<number[]> {
-  const pids = await processIds();
   const found: number[] = [];
-  let next = 0;
-  const reader = async (): Promise<void> => {
-    for (let pid = pids[next++]; pid !== undefined; pid = pids[next++]) {
-      const marker = markerIn(await contents(`/proc/${pid}/environ`));
-      if (marker !== undefined && wanted(marker)) found.push(pid);
-    }
-  };
-  await Promise.all(Array.from({ length: READS_AT_ONCE }, reader));
+  await readAll(await processIds(), "environ", (environ, pid) => {
+    const marker = markerIn(environ);
+    if (marker !== undefined && wanted(marker)) found.push(pid);
+  });
   return found;
 }
 
@@ -68,15 +63,55 @@ export async function groupIsAlive(pgid: number): Promise<boolean> {
     return (error as NodeJS.ErrnoException).code === "EPERM";
   }
   // Zombies answer signals too, and stay for ever where process 1 does not collect them (many containers).
+  const live = await nextLook();
+  return live === undefined || live.has(pgid);
+}
+
+let look: Promise<unknown> = Promise.resolve();
+let lookAhead: Promise<ReadonlySet<number> | undefined> | undefined;
+
+/**
+ * One look at a time, for all who asked before it began. If each group that ends had its own, a few dozen that end
+ * together would fill libuv's queue with reads for a minute, and all that is left of them would live so long.
+ */
+function nextLook(): Promise<ReadonlySet<number> | undefined> {
+  lookAhead ??= look.then(() => {
+    lookAhead = undefined;
+    const groups = liveGroups();
+    look = groups;
+    return groups;
+  });
+  return lookAhead;
+}
+
+/** The groups that have a member which is not a zombie. Undefined where there is no /proc. */
+async function liveGroups(): Promise<ReadonlySet<number> | undefined> {
   const pids = await processIds();
-  if (pids.length === 0) return true;
-  for (const pid of pids) {
+  if (pids.length === 0) return undefined;
+  const groups = new Set<number>();
+  await readAll(pids, "stat", (bytes) => {
     // `pid (name) state ppid pgrp …`; the name may hold anything, parentheses too.
-    const stat = (await contents(`/proc/${pid}/stat`))?.toString("latin1");
-    const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
-    if (fields?.[2] === String(pgid) && fields[0] !== "Z" && fields[0] !== "X") return true;
-  }
-  return false;
+    const stat = bytes.toString("latin1");
+    const [state, , group] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    if (state !== "Z" && state !== "X") groups.add(Number(group));
+  });
+  return groups;
+}
+
+/** A file of each process in turn, without those that are gone or another user's. */
+async function readAll(
+  pids: readonly number[],
+  file: "environ" | "stat",
+  seen: (bytes: Buffer, pid: number) => void,
+): Promise<void> {
+  let next = 0;
+  const reader = async (): Promise<void> => {
+    for (let pid = pids[next++]; pid !== undefined; pid = pids[next++]) {
+      const bytes = await contents(`/proc/${pid}/${file}`);
+      if (bytes !== undefined) seen(bytes, pid);
+    }
+  };
+  await Promise.all(Array.from({ length: READS_AT_ONCE }, reader));
 }
 
 function processIds(): Promise<number[]> {
@@ -95,8 +130,7 @@ function contents(path: string): Promise<Buffer | undefined> {
   });
 }
 
-function markerIn(environ: Buffer | undefined): string | undefined {
-  if (environ === undefined) return undefined;
+function markerIn(environ: Buffer): string | undefined {
   const needle = `${MARKER_VARIABLE}=`;
   for (let at = environ.indexOf(needle); at >= 0; at = environ.indexOf(needle, at + 1)) {
     if (at > 0 && environ[at - 1] !== 0) continue;

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { Reaper, sweepOrphans } from "./reaper.js";
@@ -149,3 +149,34 @@ it("knows a group with members from an empty one", async () => {
   await once(child, "exit");
   expect(await groupIsAlive(child.pid as number)).toBe(false);
 });
+
+it.skipIf(process.platform !== "linux")(
+  "looks once for all groups that are asked after at the same time [bounded]",
+  async () => {
+    const child = await sleeper({});
+    const reads = () => readdirSync("/proc/self/fd").filter((fd) => linkOf(fd).endsWith("/stat")).length;
+    let most = 0;
+    let over = false;
+    const watch = (async () => {
+      while (!over) {
+        most = Math.max(most, reads());
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    })();
+    const answers = await Promise.all(Array.from({ length: 300 }, () => groupIsAlive(child.pid as number)));
+    over = true;
+    await watch;
+    expect(answers).not.toContain(false);
+    // As many as are read at once, not that for each who asked.
+    expect(most).toBeLessThanOrEqual(4);
+    child.kill("SIGKILL");
+  },
+);
+
+function linkOf(fd: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`);
+  } catch {
+    return "";
+  }
+}

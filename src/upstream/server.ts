@@ -1,22 +1,23 @@
-// One server of the config: its connection, or one for each session, and its lists. Restarting is supervised.ts's.
+// One server of the config: its connection, or one for each session, and when its lists are read.
+// Restarting is supervised.ts's, the reading itself server-lists.ts's.
 
 import type { Caller } from "../caller.js";
 import type { ServerStatus } from "../control/status.js";
 import { Fault } from "../protocol/errors.js";
 import type { NotificationMessage } from "../protocol/message.js";
-import type { Listed, ListKind, ServerIntro, ServerSpec, Upstream, UpstreamEvents } from "../upstream.js";
+import type { Freshness, Listed, ListKind, ServerIntro, ServerSpec, Upstream, UpstreamEvents } from "../upstream.js";
 import { type EraMemory, ProcessEras } from "./era.js";
 import { EVERY_CAPABILITY } from "./handshake.js";
-import { changedKinds, listKinds, readList } from "./lists.js";
-import { ServerError } from "./own-call.js";
+import { changedKinds, listKinds } from "./lists.js";
 import { ToolHeaders } from "./param-headers.js";
-import { FreshnessReader, Rereads } from "./rereads.js";
+import { Rereads } from "./rereads.js";
+import { EVERY_LIST, ServerLists } from "./server-lists.js";
 import { Supervised, type UpstreamContext } from "./supervised.js";
 
 /** Sessions that may each have a process of their own. Past it, a new session is refused rather than the machine filled. */
 const MAX_SESSION_CONNECTIONS = 200;
 
-/** A server that has not shown its lists yet is tried again by itself, since no call can ask for what is not listed. */
+/** Lists that could not be read are tried again by themselves, since no call can ask for what is not listed. */
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 60_000;
 /** Credentials do not mend themselves: others were seen to ask 8,600 times a day. */
@@ -24,8 +25,6 @@ const UNAUTHORIZED_RETRY_MS = 15 * 60_000;
 
 /** Different problems kept for `status`; more would not be read. */
 const MAX_PROBLEMS = 20;
-
-const EVERY_LIST: readonly ListKind[] = ["tools", "prompts", "resources", "resourceTemplates"];
 
 export interface ServerDeps {
   readonly context: UpstreamContext;
@@ -42,21 +41,20 @@ export class Server {
   /** The connection of all; where each session has its own, the one that reads the lists and is then closed. */
   readonly #shared: Supervised;
   readonly #bySession = new Map<string, Supervised>();
-  readonly #stopped = new AbortController();
-  readonly #refreshing = new Map<ListKind, { again: boolean }>();
+  /** Of sessions that have ended; stop() waits for them. */
+  readonly #ending = new Set<Promise<void>>();
+  readonly #lists: ServerLists;
   readonly #eras: EraMemory;
   readonly #toolHeaders = new ToolHeaders();
   readonly #rereads: Rereads;
   /** What is wrong with the server and does not keep it from working: of its tools, and of its connection. */
   #toolProblems: readonly string[] = [];
   readonly #problems = new Set<string>();
+  #stopped = false;
   #intro: ServerIntro | undefined;
   #retries = 0;
-  #retryTimer: NodeJS.Timeout | undefined;
-  #listFault: string | undefined;
+  #retry: { readonly timer: NodeJS.Timeout; readonly dueMs: number } | undefined;
   #told: string | undefined;
-  /** The lists were read from the server since the gateway started. */
-  #listed = false;
   #firstTry: { promise: Promise<void>; resolve: () => void };
 
   constructor(spec: ServerSpec, deps: ServerDeps) {
@@ -64,6 +62,10 @@ export class Server {
     this.#deps = deps;
     this.#eras = deps.eras ?? new ProcessEras();
     this.#rereads = new Rereads(deps.context.random, (kind) => this.#reread(kind));
+    this.#lists = new ServerLists({
+      onList: (kind, items, freshness) => this.#wasRead(kind, items, freshness),
+      onFault: (kind, reason) => deps.log("warn", `server "${spec.name}": its ${kind} could not be read: ${reason}`),
+    });
     this.#shared = this.#supervise(undefined);
     let resolve = () => {};
     const promise = new Promise<void>((done) => {
@@ -86,8 +88,9 @@ export class Server {
     return this.#firstTry.promise;
   }
 
+  /** The lists were read from the server since the gateway started, and are good. */
   get listed(): boolean {
-    return this.#listed;
+    return this.#lists.complete;
   }
 
   upstream(caller: Caller): Upstream {
@@ -116,7 +119,8 @@ export class Server {
     const own = this.#bySession.get(sessionKey);
     if (own === undefined) return;
     this.#bySession.delete(sessionKey);
-    void own.stop();
+    const ending = own.stop().finally(() => this.#ending.delete(ending));
+    this.#ending.add(ending);
   }
 
   tick(nowMs: number): void {
@@ -125,35 +129,43 @@ export class Server {
   }
 
   async stop(): Promise<void> {
-    this.#stopped.abort(new Fault("closing", `Server "${this.spec.name}" was stopped.`));
-    clearTimeout(this.#retryTimer);
+    this.#stopped = true;
+    this.#lists.stop();
     this.#rereads.stop();
+    clearTimeout(this.#retry?.timer);
+    this.#retry = undefined;
     this.#firstTry.resolve();
-    await Promise.all([this.#shared.stop(), ...[...this.#bySession.values()].map((own) => own.stop())]);
-    this.#bySession.clear();
+    for (const sessionKey of [...this.#bySession.keys()]) this.sessionClosed(sessionKey);
+    await Promise.all([this.#shared.stop(), ...this.#ending]);
   }
 
   status(counts: ServerStatus["counts"]): ServerStatus {
     const all = [this.#shared, ...this.#bySession.values()];
-    const shown = all.find((one) => one.state === "ready") ?? this.#shared;
+    const shown =
+      all.find(({ state }) => state === "ready") ??
+      all.find(({ lastFault }) => lastFault !== undefined) ??
+      this.#shared;
     const link = shown.describe();
+    const isUp = shown.state === "ready" || shown.state === "starting";
     const info = this.#intro?.serverInfo;
+    // Nothing runs, and not by choice: the supervisor waits for a call, and we for the next try.
+    const isDown = shown.state === "idle" && shown.failures > 0;
     return {
       name: this.spec.name,
       kind: link?.kind ?? this.spec.target.kind,
       isolation: this.spec.isolation,
-      state: shown.state,
+      state: isDown ? "backoff" : shown.state,
       version: this.#intro?.version,
       serverInfo: info === undefined ? undefined : pickInfo(info),
       counts,
-      listsFromBefore: !this.#listed,
+      listsFromBefore: !this.listed,
       connections: all.filter((one) => one.state === "ready").length,
       inFlight: sum(all, (one) => one.inFlight),
       restarts: sum(all, (one) => one.restarts),
       readyAfterMs: shown.readyAfterMs,
-      lastError: shown.lastFault?.message ?? this.#listFault,
-      nextTryInMs: shown.nextTryInMs,
-      pid: link?.pid,
+      lastError: shown.lastFault?.message ?? this.#lists.fault,
+      nextTryInMs: shown.nextTryInMs ?? (shown.state === "starting" ? undefined : this.#retryInMs),
+      pid: isUp ? link?.pid : undefined,
       url: link?.url,
       noise: { count: sum(all, (one) => one.noise.count), sample: all.find((one) => one.noise.sample)?.noise.sample },
       stderr: link?.stderr ?? [],
@@ -202,49 +214,36 @@ export class Server {
 
   #ready(supervised: Supervised, intro: ServerIntro, owner: Caller | undefined): void {
     this.#intro = intro;
-    this.#retries = 0;
     this.#problems.clear();
     this.#deps.events.onIntro(this.spec.name, intro, supervised, owner);
-    if (owner === undefined || !this.#listed) void this.#readAll(supervised, intro);
+    if (owner === undefined || !this.listed) void this.#readAll(supervised, intro);
   }
 
   async #readAll(supervised: Supervised, intro: ServerIntro): Promise<void> {
     const has = listKinds(intro.capabilities);
-    await Promise.all(EVERY_LIST.map((kind) => this.#refresh(supervised, kind, has.includes(kind))));
-    this.#listed = this.#listFault === undefined;
+    await Promise.all(EVERY_LIST.map((kind) => this.#lists.read(supervised, kind, has.includes(kind))));
     this.#firstTry.resolve();
     this.#deps.events.onState(this.spec.name);
+    this.#afterReading();
+  }
+
+  async #read(supervised: Supervised, kinds: readonly ListKind[]): Promise<void> {
+    await Promise.all(kinds.map((kind) => this.#lists.read(supervised, kind)));
+    this.#afterReading();
+  }
+
+  #afterReading(): void {
+    if (this.listed) {
+      this.#retries = 0;
+      clearTimeout(this.#retry?.timer);
+      this.#retry = undefined;
+    } else this.#scheduleRetry();
     // Where each session has its own connection, this one was for the lists alone.
-    if (this.spec.isolation === "session" && supervised === this.#shared) await supervised.rest();
+    if (this.spec.isolation === "session") void this.#shared.rest();
   }
 
-  /** One reading of a list at a time; a change during it makes it read once more. */
-  async #refresh(supervised: Supervised, kind: ListKind, has = true): Promise<void> {
-    const running = this.#refreshing.get(kind);
-    if (running !== undefined) {
-      running.again = true;
-      return;
-    }
-    const mark = { again: false };
-    this.#refreshing.set(kind, mark);
-    try {
-      do {
-        mark.again = false;
-        const reader = new FreshnessReader();
-        const items = has
-          ? await readList(supervised, kind, this.#stopped.signal, (result) => reader.page(result))
-          : [];
-        if (!this.#stopped.signal.aborted) this.#wasRead(kind, items, reader, has);
-      } while (mark.again);
-      this.#listFault = undefined;
-    } catch (error) {
-      this.#listFailed(kind, error);
-    } finally {
-      this.#refreshing.delete(kind);
-    }
-  }
-
-  #wasRead(kind: ListKind, items: readonly Listed[], reader: FreshnessReader, has: boolean): void {
+  /** `freshness` is what the server said of the list; undefined for a list that it does not have. */
+  #wasRead(kind: ListKind, items: readonly Listed[], freshness: Freshness | undefined): void {
     const { name, target } = this.spec;
     if (this.#intro?.era !== "modern") {
       this.#toolProblems = [];
@@ -260,14 +259,14 @@ export class Server {
       }
       this.#toolProblems = checked.problems;
     }
-    if (has) this.#rereads.wasRead(kind, items, reader.freshness.ttlMs);
-    this.#deps.events.onList(name, kind, kept, reader.freshness);
+    if (freshness !== undefined) this.#rereads.wasRead(kind, items, freshness.ttlMs);
+    this.#deps.events.onList(name, kind, kept, freshness);
   }
 
   /** A list's time is over; it is read again where nothing else would tell of a change. */
   #reread(kind: ListKind): void {
     if (this.#intro?.era !== "modern" || this.#shared.state !== "ready" || this.#shared.hears(kind)) return;
-    void this.#refresh(this.#shared, kind);
+    void this.#read(this.#shared, [kind]);
   }
 
   #problem(text: string): void {
@@ -276,39 +275,35 @@ export class Server {
     this.#deps.log("warn", `server "${this.spec.name}": ${text}`);
   }
 
-  #listFailed(kind: ListKind, error: unknown): void {
-    if (this.#stopped.signal.aborted) return;
-    const { onList } = this.#deps.events;
-    // Some servers declare `resources` and know nothing of templates: an empty list, not a fault.
-    if (error instanceof ServerError && error.code === -32601) {
-      onList.call(this.#deps.events, this.spec.name, kind, []);
-      return;
-    }
-    this.#listFault = `Its ${kind} could not be read: ${error instanceof Error ? error.message : String(error)}`;
-    this.#deps.log("warn", `server "${this.spec.name}": ${this.#listFault}`);
-  }
-
   #notified(supervised: Supervised, message: NotificationMessage, caller: Caller | undefined): void {
     const kinds = changedKinds(message.method);
-    for (const kind of kinds) void this.#refresh(supervised, kind);
-    if (kinds.length === 0) this.#deps.events.onNotification(this.spec.name, message, caller);
+    if (kinds.length > 0) void this.#read(supervised, kinds);
+    else this.#deps.events.onNotification(this.spec.name, message, caller);
   }
 
-  /** A server that has never been up in this life is tried again without a call. */
+  get #retryInMs(): number | undefined {
+    return this.#retry === undefined ? undefined : Math.max(0, this.#retry.dueMs - this.#deps.context.now());
+  }
+
+  /** A server that has never been up in this life, or that did not give its lists, is tried again without a call. */
   #scheduleRetry(): void {
     const { state, lastFault } = this.#shared;
-    if (state !== "backoff") return;
-    this.#firstTry.resolve();
-    if (this.#listed || this.#retryTimer !== undefined || this.#stopped.signal.aborted) return;
+    if (state === "backoff") this.#firstTry.resolve();
+    const isDue = this.#lists.failed.length > 0 || (state === "backoff" && !this.listed);
+    if (!isDue || this.#retry !== undefined || this.#stopped) return;
     const wait =
       lastFault?.code === "unauthorized"
         ? UNAUTHORIZED_RETRY_MS
         : Math.min(FIRST_RETRY_MS * 2 ** this.#retries++, LAST_RETRY_MS);
-    this.#retryTimer = setTimeout(() => {
-      this.#retryTimer = undefined;
-      this.#shared.ensure();
-    }, wait);
-    this.#retryTimer.unref();
+    const timer = setTimeout(() => this.#tryAgain(), wait);
+    timer.unref();
+    this.#retry = { timer, dueMs: this.#deps.context.now() + wait };
+  }
+
+  #tryAgain(): void {
+    this.#retry = undefined;
+    if (this.#shared.state === "ready") void this.#read(this.#shared, this.#lists.failed);
+    else if (!this.listed) this.#shared.ensure();
   }
 }
 

@@ -78,6 +78,11 @@ export class Supervised implements Upstream {
     return this.#supervisor.restarts;
   }
 
+  /** Failed starts and early deaths in a row. */
+  get failures(): number {
+    return this.#supervisor.failures;
+  }
+
   get inFlight(): number {
     return (this.#connection?.inFlight ?? 0) + this.#waiting.size + this.#stranded.size;
   }
@@ -179,10 +184,7 @@ export class Supervised implements Upstream {
     const opened = connection
       .open(attempt.signal)
       .then(
-        (intro) => {
-          this.readyAfterMs = Math.round(this.#context.now() - startedMs);
-          this.#started(connection, intro);
-        },
+        (intro) => this.#started(connection, intro, startedMs),
         (error: unknown) => this.#failed(connection, error),
       )
       .finally(() => clearTimeout(deadline));
@@ -209,45 +211,54 @@ export class Supervised implements Upstream {
     return connection;
   }
 
-  #started(connection: Connection, intro: ServerIntro): void {
+  #started(connection: Connection, intro: ServerIntro, startedMs: number): Promise<void> | undefined {
+    // It was stopped, or went away, in the moment between the handshake and now.
+    if (this.#supervisor.state !== "starting") return this.#failed(connection, new Fault("closing", "Stopped."));
+    if (connection.closed) {
+      return this.#failed(connection, new Fault("unavailable", "The server went away right after the handshake."));
+    }
     this.#attempt = undefined;
-    if (this.#connection !== connection) return;
-    this.#supervisor.started(this.#context.now());
-    if (this.#supervisor.state !== "ready") return;
+    const nowMs = this.#context.now();
+    this.#supervisor.started(nowMs);
+    this.readyAfterMs = Math.round(nowMs - startedMs);
     this.lastFault = undefined;
     this.#events.onReady(intro);
     this.#events.onState();
     for (const call of this.#waiting) connection.send(call);
     this.#waiting.clear();
+    return undefined;
   }
 
-  #failed(connection: Connection, error: unknown): void {
+  /** Resolves when nothing is left of the attempt. */
+  #failed(connection: Connection, error: unknown): Promise<void> {
     this.#attempt = undefined;
-    if (this.#connection !== connection) return;
     const fault = error instanceof Fault ? error : new Fault("unavailable", String(error), { cause: error });
-    this.#drop(connection, fault);
+    const gone = this.#drop(connection, fault);
     const action = this.#supervisor.failed(this.#context.now());
     // Where it is started anew at once, the calls wait on; else they learn what happened.
     if (action !== "start") this.#failWaiting(this.#whyDown(fault));
     this.#perform(action);
     this.#events.onState();
+    return gone;
   }
 
   #closed(connection: Connection, fault: Fault): void {
     // While it starts, open() rejects as well, and that is the one that counts.
     if (this.#connection !== connection || this.#supervisor.state === "starting") return;
-    this.#drop(connection, fault);
+    void this.#drop(connection, fault);
     this.#perform(this.#supervisor.closed(this.#context.now()));
     for (const call of this.#stranded) this.#queue(call);
     this.#stranded.clear();
     this.#events.onState();
   }
 
-  #drop(connection: Connection, fault: Fault): void {
+  #drop(connection: Connection, fault: Fault): Promise<void> {
     this.lastFault = fault;
     this.#lastDescription = { ...connection.describe() };
     this.#connection = undefined;
-    this.#track(connection.close());
+    const gone = connection.close();
+    this.#track(gone);
+    return gone;
   }
 
   /**
@@ -296,7 +307,7 @@ export class Supervised implements Upstream {
       if (this.#attempt !== undefined) this.#attempt.abort(new Fault("closing", "The attempt was given up."));
       else if (this.#connection !== undefined) {
         const connection = this.#connection;
-        this.#drop(connection, new Fault("closing", "Stopped."));
+        void this.#drop(connection, new Fault("closing", "Stopped."));
         this.#perform(this.#supervisor.closed(this.#context.now()));
       }
     }

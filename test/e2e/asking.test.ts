@@ -7,7 +7,7 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import { describe, expect, it } from "vitest";
 import { type ClientV1, callJson, callText, connectStdioV1, connectV1, connectV2, waitForTools } from "./clients.js";
-import { type Gateway, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
+import { type Gateway, sleep, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
 
 const ASKABLE = { capabilities: { sampling: {}, elicitation: {}, roots: { listChanged: true } } };
 
@@ -81,6 +81,8 @@ describe.each(["stdio", "http"])("a server over %s", (kind) => {
     const gateway = await startGateway({ mcpServers: { asker: await entry() } });
     const client = await askable(gateway, "ada");
     await callText(client, "ask_outside", { kind: "elicit", delayMs: 100 });
+    // With nothing in flight: a call at that moment might pass for its cause.
+    await sleep(1_000);
     const outcomes = await until("the outcome", async () => {
       const list = await callJson<{ error?: { code: number; message: string }; result?: unknown }[]>(
         client,

@@ -11,7 +11,7 @@ import { callText, faultServer } from "./gateway.js";
 import { figure, full } from "./length.js";
 import { descriptors, linux, megabytes, report, rss } from "./measure.js";
 
-const sockets = (pid: number) => descriptors(pid).filter((kind) => kind === "socket").length;
+const sockets = (pid: number) => descriptors(pid).filter((kind) => kind === "tcp").length;
 
 describe.skipIf(!linux)("slow headers", () => {
   const CONNECTIONS = 500;

@@ -23,6 +23,11 @@ export async function call(wire: HttpWire, name: string, args: object = {}, id: 
 }
 
 /** The text of the answer; undefined where it is an error. */
-export async function callText(wire: HttpWire, name: string, args: object = {}): Promise<string | undefined> {
-  return (await call(wire, name, args)).result?.content[0].text;
+export async function callText(
+  wire: HttpWire,
+  name: string,
+  args: object = {},
+  id: number | string = 1,
+): Promise<string | undefined> {
+  return (await call(wire, name, args, id)).result?.content[0].text;
 }

@@ -26,17 +26,25 @@ export function resetPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, "5");
 }
 
-/** Open descriptors, by what they are: sockets, pipes, files. */
+/** Open descriptors, by what they are: `tcp`, other sockets (a child's pipes are), pipes, files. */
 export function descriptors(pid: number): string[] {
   const kinds: string[] = [];
+  const tcp = tcpInodes(pid);
   for (const fd of readdirSync(`/proc/${pid}/fd`)) {
     try {
-      kinds.push(readlinkSync(`/proc/${pid}/fd/${fd}`).replace(/:?\[\d+\]$/, ""));
+      const link = readlinkSync(`/proc/${pid}/fd/${fd}`);
+      const [, kind = link, inode = ""] = /^(\w+):\[(\d+)\]$/.exec(link) ?? [];
+      kinds.push(kind === "socket" && tcp.has(inode) ? "tcp" : kind);
     } catch {
       // Closed meanwhile.
     }
   }
-  return kinds;
+  return kinds.sort((a, b) => a.localeCompare(b));
+}
+
+function tcpInodes(pid: number): Set<string> {
+  const lines = ["tcp", "tcp6"].flatMap((table) => contents(`/proc/${pid}/net/${table}`).split("\n").slice(1));
+  return new Set(lines.map((line) => line.trim().split(/\s+/)[9] ?? ""));
 }
 
 interface Process {

@@ -7,7 +7,7 @@ import { defineCommand, gatewayOptions } from "../command.js";
 import { Exit, UserError } from "../errors.js";
 import { note, print, printJson } from "../io.js";
 import { sourceFor } from "../source.js";
-import { findTool, listTools, unknownTool } from "../tool-list.js";
+import { findTool, listTools, unknownServers, unknownTool } from "../tool-list.js";
 import { sayIfSlow, withGateway } from "../with-gateway.js";
 
 export const call = defineCommand({
@@ -40,7 +40,7 @@ export const call = defineCommand({
     return withGateway(source, io, { servers: true, until: isThere }, async ({ client }) => {
       const tools = await listTools(client, io.signal);
       const tool = findTool(input.tool, tools);
-      if (tool === undefined) throw unknownTool(input.tool, tools);
+      if (tool === undefined) throw unknownTool(input.tool, tools, await unknownServers(client, io.signal));
       const body = { tool: tool.name, arguments: toArguments(json, input.arg, tool.inputSchema) };
       const work = client.post("/call", body, io.signal);
       const answer = await sayIfSlow(io, `Waiting for ${tool.name} …`, work);

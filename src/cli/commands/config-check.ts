@@ -14,7 +14,7 @@ export const configCheck = defineCommand({
       "Checks a config without starting anything. Each mistake is one line: file:line:column, the key, what was " +
       "expected. Exits 2 when there are any.",
   },
-  args: { file: { description: "The config. Default: the one that serve takes.", completes: "file" } },
+  args: { file: { description: "The config. Default: the one that serve takes.", isConfig: true, completes: "file" } },
   options: { ...jsonOption },
   examples: [{ line: "toolway config check toolway.json", note: "in a hook, before a commit" }],
   async handler(input, io) {

@@ -37,7 +37,7 @@ export const doctor = defineCommand({
       "Starts each server by itself, apart from a gateway that may run, and shows its protocol, its tools, how long it " +
       "took, and on failure what it wrote and what to fix. Exits 1 when any server failed.",
   },
-  args: { config: { description: "The config, as for serve.", completes: "file" } },
+  args: { config: { description: "The config, as for serve.", isConfig: true, completes: "file" } },
   options: { server: { value: "NAME", description: "That server only.", completes: "server" }, ...jsonOption },
   examples: [
     { line: "toolway doctor", note: "all servers of the config" },

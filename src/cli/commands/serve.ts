@@ -24,7 +24,13 @@ export const serve = defineCommand({
       "The default token is taken from TOOLWAY_TOKEN if that is set, else made at the first start. " +
       "Ctrl-C and SIGTERM let calls in flight end, for at most 30 seconds; a second Ctrl-C does not wait.",
   },
-  args: { config: { description: "The config: an mcpServers file, as your clients have it.", completes: "file" } },
+  args: {
+    config: {
+      description: "The config: an mcpServers file, as your clients have it.",
+      isConfig: true,
+      completes: "file",
+    },
+  },
   options: {
     listen: { value: "HOST:PORT", description: `Where agents connect. Default: ${DEFAULT_LISTEN}.` },
     state: { value: "DIR", description: "Where tokens and lists are kept.", completes: "folder" },
@@ -66,7 +72,7 @@ async function untilStopped(started: StartedGateway, io: Io): Promise<0> {
     if (io.signal.aborted) done();
     io.signal.addEventListener("abort", () => done(), { once: true });
   });
-  if (io.isErrTTY) note(io, "\nStopping: calls in flight may end; Ctrl-C again stops at once.");
+  if (io.isErrTTY) note(io, "\nStopping as soon as the calls in flight have ended; Ctrl-C again stops at once.");
   await started.close({ drainMs: DRAIN_MS });
   return Exit.ok;
 }
@@ -76,7 +82,10 @@ function listenOption(text: string | undefined): ListenAddress | undefined {
   // A port alone is what many type; it means this machine only.
   const address = parseListen(/^:?\d+$/.test(text) ? `127.0.0.1:${text.replace(":", "")}` : text);
   if (address === undefined) {
-    throw usageError(`--listen ${text}: expected HOST:PORT.`, "For instance 127.0.0.1:7420, or [::1]:7420.");
+    throw usageError(
+      `--listen ${text}: expected HOST:PORT, with a port from 0 to 65535.`,
+      "For instance 127.0.0.1:7420, or [::1]:7420.",
+    );
   }
   return address;
 }

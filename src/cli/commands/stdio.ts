@@ -13,7 +13,7 @@ export const stdio = defineCommand({
       "Speaks MCP on stdin and stdout, for clients that start their servers. It joins the gateway that runs for the " +
       "same config; where none runs, it is one, until its input ends. Logs go to stderr.",
   },
-  args: { config: { description: "The config, as for serve.", completes: "file" } },
+  args: { config: { description: "The config, as for serve.", isConfig: true, completes: "file" } },
   options: { state: { value: "DIR", description: "The state directory, as for serve.", completes: "folder" } },
   examples: [
     { line: "toolway stdio ~/toolway.json", note: "the line for a client's config" },

@@ -3,6 +3,7 @@
 import { isObject } from "../../protocol/jsonrpc.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../command.js";
 import { Exit, usageError } from "../errors.js";
+import type { GatewaySource } from "../gateway-port.js";
 import { note, print, printJson } from "../io.js";
 import { sourceFor } from "../source.js";
 import { withGateway } from "../with-gateway.js";
@@ -33,13 +34,31 @@ export const tokenCreate = defineCommand({
     const expires = input.expires === undefined ? {} : { expires: input.expires };
     if (input.id.trim() === "") throw usageError("--id is empty.");
     if (input.role.trim() === "") throw usageError("--role is empty.");
-    return withGateway(sourceFor(input, io), io, { servers: false }, async ({ client }) => {
+    const source = sourceFor(input, io);
+    return withGateway(source, io, { servers: false }, async ({ client }) => {
       const answer = await client.post("/tokens", { id: input.id, role: input.role, ...expires }, io.signal);
       const token = isObject(answer) ? String(answer["token"]) : "";
       if (input.json) printJson(io, isObject(answer) ? { id: input.id, role: input.role, ...answer } : answer);
       else print(io, token);
       if (!input.json && io.isErrTTY) note(io, "Keep it: it cannot be shown again.");
+      const remark = await remarkOn(input.role, source);
+      if (remark !== undefined) note(io, remark);
       return Exit.ok;
     });
   },
 });
+
+/** A role that the config does not have is legal, and seldom what was meant. */
+async function remarkOn(role: string, { configPath, env, home }: GatewaySource): Promise<string | undefined> {
+  if (configPath === undefined) return undefined;
+  const { loadConfig } = await import("../../config/load.js");
+  try {
+    const { roles, unlistedRoles } = loadConfig(configPath, { env, home });
+    if (Object.hasOwn(roles, role)) return undefined;
+    const may = unlistedRoles === "allow" ? "every tool" : "no tool";
+    return `The config has no role "${role}" under "roles": this token may use ${may}.`;
+  } catch {
+    // The token was made; what is wrong with the config is for `config check` to tell.
+    return undefined;
+  }
+}

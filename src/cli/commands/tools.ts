@@ -5,7 +5,7 @@ import { Exit, UserError } from "../errors.js";
 import { note, print, printJson } from "../io.js";
 import { count, heading, oneLine, styleOf, table } from "../print.js";
 import { sourceFor } from "../source.js";
-import { listTools } from "../tool-list.js";
+import { listTools, unknownServers } from "../tool-list.js";
 import { withGateway } from "../with-gateway.js";
 
 /** A description tells what a tool is for in its first sentence; the rest is for agents. */
@@ -29,12 +29,15 @@ export const tools = defineCommand({
   ],
   async handler(input, io) {
     const source = sourceFor(input, io);
-    const all = await withGateway(source, io, { servers: true }, ({ client }) => listTools(client, io.signal));
+    const { all, unknown } = await withGateway(source, io, { servers: true }, async ({ client }) => ({
+      all: await listTools(client, io.signal),
+      unknown: await unknownServers(client, io.signal),
+    }));
     const found = input.server === undefined ? all : all.filter(({ server }) => server === input.server);
     if (input.server !== undefined && found.length === 0) {
       const servers = [...new Set(all.map(({ server }) => server))].join(", ");
-      throw new UserError(`No tools of a server ${input.server}.`, {
-        hint: servers === "" ? "No server has any; `toolway doctor` says why." : `Servers with tools: ${servers}.`,
+      throw new UserError(`No tools of a server ${input.server} are known.`, {
+        hint: servers === "" ? "No server has any; `toolway doctor` says why." : `Those of ${servers} are known.`,
       });
     }
     if (input.json) {
@@ -42,6 +45,7 @@ export const tools = defineCommand({
       return Exit.ok;
     }
     const style = styleOf(io);
+    if (unknown !== undefined && input.server === undefined) note(io, unknown);
     if (found.length === 0) {
       note(io, "No tools. `toolway status` shows the servers, `toolway doctor` what is wrong with them.");
       return Exit.ok;

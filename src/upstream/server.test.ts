@@ -1,0 +1,318 @@
+// A server's lists, connections and status, with real processes behind it.
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { Caller } from "../caller.js";
+import { Fault } from "../protocol/errors.js";
+import type { JsonObject } from "../protocol/jsonrpc.js";
+import { type Reply, replyText } from "../protocol/reply.js";
+import type { Listed, ListKind, ServerSpec, UpstreamCall } from "../upstream.js";
+import { Host } from "./host.js";
+import { linkMaker } from "./links.js";
+import { Reaper } from "./reaper.js";
+import { hashStateDir } from "./reaper-marker.js";
+import type { Server } from "./server.js";
+
+const fixture = (name: string) => fileURLToPath(new URL(`../../test/fixtures/servers/${name}.mjs`, import.meta.url));
+const NO_COUNTS = { tools: 0, prompts: 0, resources: 0, resourceTemplates: 0 };
+
+const cleanUp: (() => Promise<unknown> | unknown)[] = [];
+afterEach(async () => {
+  for (const act of cleanUp.splice(0).reverse()) await act();
+});
+
+function temporary(): string {
+  const dir = mkdtempSync(join(tmpdir(), "toolway-server-"));
+  cleanUp.push(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+const caller = (sessionKey: string): Caller => ({
+  principal: { id: "tester", role: "default" },
+  sessionKey,
+  era: "legacy",
+  logLevel: undefined,
+  setLogLevel: () => {},
+  version: "2025-11-25",
+  capabilities: {},
+  clientInfo: { name: "test" },
+  notify: () => {},
+  ask: () => Promise.reject(new Fault("no-caller", "Nobody is here.")),
+});
+
+function specOf(name: string, args: readonly string[], more: Partial<ServerSpec> = {}): ServerSpec {
+  return {
+    name,
+    target: { kind: "stdio", command: process.execPath, args, env: {}, cwd: undefined },
+    isolation: "shared",
+    connectTimeoutMs: 15_000,
+    callTimeoutMs: 15_000,
+    ...more,
+  };
+}
+
+interface Seen {
+  readonly host: Host;
+  readonly server: Server;
+  readonly lists: { kind: ListKind; items: readonly Listed[] }[];
+  readonly logged: string[];
+  tools(): number;
+}
+
+function start(spec: ServerSpec): Seen {
+  const reaper = new Reaper({ stateHash: hashStateDir(`server ${process.pid}`), env: process.env });
+  const lists: Seen["lists"] = [];
+  const logged: string[] = [];
+  const host = new Host({
+    context: { now: () => performance.now(), random: Math.random, makeLink: linkMaker({ reaper, env: process.env }) },
+    events: {
+      onIntro: () => {},
+      onList: (_, kind, items) => void lists.push({ kind, items }),
+      onNotification: () => {},
+      onState: () => {},
+    },
+    clientInfo: { name: "test", version: "1" },
+    log: (_, text) => void logged.push(text),
+  });
+  cleanUp.push(async () => {
+    await host.close();
+    await reaper.close();
+  });
+  host.apply([spec]);
+  const tools = () => lists.filter(({ kind }) => kind === "tools").at(-1)?.items.length ?? 0;
+  return { host, server: host.get(spec.name) as Server, lists, logged, tools };
+}
+
+const status = (server: Server) => server.status(NO_COUNTS);
+
+function call(server: Server, session: string, tool: string, args: JsonObject = {}): Promise<JsonObject> {
+  return new Promise((resolve) => {
+    const upstreamCall: UpstreamCall = {
+      caller: caller(session),
+      method: "tools/call",
+      subject: tool,
+      progressToken: undefined,
+      render: (id) =>
+        JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name: tool, arguments: args } }),
+      reply: (reply: Reply) => void replyText(reply, "1").then((text) => resolve(JSON.parse(text) as JsonObject)),
+    };
+    server.upstream(caller(session)).send(upstreamCall);
+  });
+}
+
+async function callJson<T>(...parameters: Parameters<typeof call>): Promise<T> {
+  const answer = await call(...parameters);
+  const content = (answer["result"] as JsonObject | undefined)?.["content"] as { text: string }[] | undefined;
+  if (content === undefined) throw new Error(JSON.stringify(answer));
+  return JSON.parse(content[0]?.text ?? "") as T;
+}
+
+const isAlive = (pid: number) => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** Two busy cores start a process in a second or two. */
+const SOON = { timeout: 15_000, interval: 50 };
+
+interface SeenByFixture {
+  readonly lists: number;
+  readonly atOnce: number;
+  readonly pid: number;
+}
+
+describe("lists", () => {
+  it("are read once when the server is up, those it does not have as empty", async () => {
+    const { server, lists } = start(specOf("lists", [fixture("lists")]));
+    await server.firstTry;
+    expect(lists.map(({ kind, items }) => [kind, items.length])).toEqual(
+      expect.arrayContaining([
+        ["tools", 2],
+        ["prompts", 0],
+        ["resources", 0],
+        ["resourceTemplates", 0],
+      ]),
+    );
+    expect(lists).toHaveLength(4);
+    expect(server.listed).toBe(true);
+    expect(status(server)).toMatchObject({ state: "ready", listsFromBefore: false, lastError: undefined });
+  });
+
+  it("are read one at a time, and once more for all changes that were announced meanwhile", async () => {
+    const { server } = start(specOf("lists", [fixture("lists"), "--slow", "150"]));
+    await server.firstTry;
+    await call(server, "a", "announce", { times: 50 });
+    await vi.waitFor(async () => {
+      expect((await callJson<SeenByFixture>(server, "a", "seen")).lists).toBeGreaterThan(1);
+    }, SOON);
+    await new Promise((resolve) => setTimeout(resolve, 800));
+    const seen = await callJson<SeenByFixture>(server, "a", "seen");
+    expect(seen.atOnce).toBe(1);
+    // The first one, one for the first announcement and one for the rest, if those came too late for that.
+    expect(seen.lists).toBeLessThanOrEqual(3);
+  });
+
+  it("are read so often and not more by a server that announces without end", async () => {
+    const { server } = start(specOf("lists", [fixture("lists")]));
+    await server.firstTry;
+    const until = performance.now() + 1_000;
+    while (performance.now() < until) await call(server, "a", "announce", { times: 10 });
+    const seen = await callJson<SeenByFixture>(server, "a", "seen");
+    expect(seen.lists).toBeLessThanOrEqual(10);
+  });
+
+  it("that could not be read are tried again until they can: no server stays up without its tools", async () => {
+    const file = join(temporary(), "good");
+    const { server, tools, logged } = start(specOf("lists", [fixture("lists"), "--until", file]));
+    await server.firstTry;
+    // The other lists were fine, and that does not hide it.
+    expect(server.listed).toBe(false);
+    expect(status(server)).toMatchObject({
+      state: "ready",
+      lastError: expect.stringContaining("not yet"),
+      nextTryInMs: expect.any(Number),
+    });
+    writeFileSync(file, "");
+    await vi.waitFor(() => expect(tools()).toBe(2), SOON);
+    await vi.waitFor(() => expect(server.listed).toBe(true), SOON);
+    expect(status(server)).toMatchObject({ state: "ready", lastError: undefined, nextTryInMs: undefined, restarts: 0 });
+    expect(logged.filter((line) => line.includes("not yet"))).toHaveLength(1);
+  });
+
+  it("that never end cost the server its turn, and nobody else's", async () => {
+    const { server } = start(specOf("hang", [fixture("hang"), "--at", "list"], { connectTimeoutMs: 4_000 }));
+    await server.firstTry;
+    expect(status(server)).toMatchObject({ state: "ready", lastError: expect.stringContaining("tools/list") });
+  });
+});
+
+describe("a server that cannot be started", () => {
+  it("says so in its status for as long as it is so, and when it is tried again", async () => {
+    const { server, logged } = start(specOf("broken", [fixture("crash"), "--at", "start"]));
+    await server.firstTry;
+    const looks: string[] = [];
+    for (let i = 0; i < 30; i++) {
+      const { state, lastError, nextTryInMs } = status(server);
+      looks.push(state);
+      if (state === "backoff") {
+        expect(lastError).toContain("MISSING_KEY is not set");
+        expect(nextTryInMs).toEqual(expect.any(Number));
+      }
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    expect(looks).toContain("backoff");
+    expect(looks).not.toContain("idle");
+    expect(status(server).pid === undefined || status(server).state === "starting").toBe(true);
+    expect(logged.filter((line) => line.includes("MISSING_KEY"))).toHaveLength(1);
+  });
+
+  it("is tried again in the background, and is there when it can be", async () => {
+    const file = join(temporary(), "server.mjs");
+    const { server, tools } = start(specOf("later", [file]));
+    await server.firstTry;
+    expect(status(server).state).toBe("backoff");
+    writeFileSync(file, `await import(${JSON.stringify(fixture("lists"))});`);
+    await vi.waitFor(() => expect(tools()).toBe(2), SOON);
+    expect(status(server)).toMatchObject({ state: "ready", lastError: undefined });
+    expect(status(server).restarts).toBeGreaterThan(0);
+  });
+
+  it("whose entry cannot be used at all is an error of its calls, and of nothing else", async () => {
+    const target = { kind: "http", url: "http://127.0.0.1:9/mcp", headers: { "x-bad": "line\nbreak" } } as const;
+    const { server } = start(specOf("odd", [], { target }));
+    await server.firstTry;
+    expect(await call(server, "a", "x")).toMatchObject({
+      error: { code: -31001, message: expect.stringContaining("x-bad") },
+    });
+    expect(status(server)).toMatchObject({ state: "backoff", lastError: expect.stringContaining("x-bad") });
+  });
+});
+
+describe('isolation "session"', () => {
+  it("has a connection for each session, and one that reads the lists and then rests", async () => {
+    const { server } = start(specOf("lists", [fixture("lists")], { isolation: "session" }));
+    await server.firstTry;
+    await vi.waitFor(() => expect(status(server)).toMatchObject({ state: "idle", connections: 0 }), SOON);
+    expect(status(server)).toMatchObject({ pid: undefined, lastError: undefined, restarts: 0 });
+    const [a, again, b] = [
+      await callJson<SeenByFixture>(server, "a", "seen"),
+      await callJson<SeenByFixture>(server, "a", "seen"),
+      await callJson<SeenByFixture>(server, "b", "seen"),
+    ];
+    expect(again.pid).toBe(a.pid);
+    expect(b.pid).not.toBe(a.pid);
+    // The lists are known: a session's connection does not read them again.
+    expect([a.lists, b.lists]).toEqual([0, 0]);
+    expect(status(server)).toMatchObject({ state: "ready", connections: 2 });
+    server.sessionClosed("a");
+    await vi.waitFor(() => expect(isAlive(a.pid)).toBe(false), SOON);
+    expect(status(server).connections).toBe(1);
+    expect(isAlive(b.pid)).toBe(true);
+  });
+
+  it("answers what is in flight when its session ends", async () => {
+    const { server } = start(specOf("hang", [fixture("hang")], { isolation: "session" }));
+    await server.firstTry;
+    const hanging = call(server, "a", "hang");
+    await vi.waitFor(() => expect(status(server)).toMatchObject({ state: "ready", inFlight: 1 }), SOON);
+    server.sessionClosed("a");
+    expect(await hanging).toMatchObject({ error: { code: -31003 } });
+    expect(status(server).inFlight).toBe(0);
+  });
+
+  it("waits at its end for processes of sessions that have just ended [no-orphans]", async () => {
+    const { server, host } = start(specOf("lists", [fixture("lists")], { isolation: "session" }));
+    const { pid } = await callJson<SeenByFixture>(server, "a", "seen");
+    server.sessionClosed("a");
+    await host.close();
+    expect(isAlive(pid)).toBe(false);
+  });
+
+  it("whose lists could not be read is tried again, each time with a process that does not stay", async () => {
+    const file = join(temporary(), "good");
+    const spec = specOf("lists", [fixture("lists"), "--until", file], { isolation: "session" });
+    const { server, tools } = start(spec);
+    await server.firstTry;
+    await vi.waitFor(() => expect(status(server).connections).toBe(0), SOON);
+    expect(status(server).lastError).toContain("not yet");
+    writeFileSync(file, "");
+    await vi.waitFor(() => expect(tools()).toBe(2), SOON);
+    await vi.waitFor(() => expect(status(server)).toMatchObject({ state: "idle", lastError: undefined }), SOON);
+  });
+});
+
+describe("a changed config", () => {
+  it("answers what is in flight on a server that is gone, or waits for it", async () => {
+    const { host, server } = start(specOf("hang", [fixture("hang")]));
+    await server.firstTry;
+    const inFlight = call(server, "a", "hang");
+    await vi.waitFor(() => expect(status(server).inFlight).toBe(1), SOON);
+    host.apply([]);
+    expect(await inFlight).toMatchObject({ error: { code: -31003 } });
+
+    const deaf = specOf("deaf", [fixture("hang"), "--at", "initialize"]);
+    host.apply([deaf]);
+    const waiting = call(host.get("deaf") as Server, "a", "hang");
+    host.apply([]);
+    expect(await waiting).toMatchObject({ error: { code: -31009 } });
+    expect(await call(server, "a", "hang")).toMatchObject({ error: { code: -31001 } });
+  });
+
+  it("restarts a server whose process is another, and leaves one alone that is not", async () => {
+    const spec = specOf("lists", [fixture("lists")]);
+    const { host, server } = start(spec);
+    const { pid } = await callJson<SeenByFixture>(server, "a", "seen");
+    expect(host.apply([{ ...spec }])).toEqual({ added: [], changed: [], removed: [] });
+    expect(host.get("lists")).toBe(server);
+    expect(host.apply([{ ...spec, callTimeoutMs: 1_234 }]).changed).toEqual(["lists"]);
+    expect((await callJson<SeenByFixture>(host.get("lists") as Server, "a", "seen")).pid).not.toBe(pid);
+    await vi.waitFor(() => expect(isAlive(pid)).toBe(false), SOON);
+  });
+});
