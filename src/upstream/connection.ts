@@ -23,6 +23,7 @@ import { Flight } from "./flight.js";
 import type { HandshakeOffer } from "./handshake.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
 import { type ModernParts, ModernSide, partsOfNobody } from "./modern-side.js";
+import { withoutSender } from "./plain-meta.js";
 import { Questions } from "./questions.js";
 
 /** Calls in flight on one connection. Far above what agents do; a bound so that a hung server cannot eat memory. */
@@ -269,7 +270,7 @@ export class Connection implements LinkEvents {
       const dressed = this.#modern.dress(call, text);
       flight.headers = dressed.headers;
       text = dressed.text;
-    }
+    } else if (call.caller?.era === "modern") text = withoutSender(text);
     this.#flights.set(flight.id, flight);
     this.#byCall.set(call, flight);
     this.#link.send(text, flight);
