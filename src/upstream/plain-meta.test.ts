@@ -4,7 +4,7 @@ import { withoutSender } from "./plain-meta.js";
 const request = (params: string) => `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":${params}}`;
 
 it("takes out what a modern request says of its sender, and nothing else", () => {
-  const meta = String.raw`{ "io.modelcontextprotocol/protocolVersion":"2026-07-28" , "progressToken":7,
+  const meta = `{ "io.modelcontextprotocol/protocolVersion":"2026-07-28" , "progressToken":7,
     "io.modelcontextprotocol/clientCapabilities":{"a":[1]},"traceparent":"00-é","n":1.0,
     "io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/logLevel":"info"}`;
   expect(withoutSender(request(`{"name":"x","_meta":${meta},"arguments":{"n":1.0}}`))).toBe(

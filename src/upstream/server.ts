@@ -175,10 +175,9 @@ export class Server {
 
   #supervise(owner: Caller | undefined): Supervised {
     const { clientInfo, context, events } = this.#deps;
-    const offer =
-      owner === undefined
-        ? { clientInfo, capabilities: EVERY_CAPABILITY }
-        : { clientInfo, capabilities: owner.capabilities };
+    // A modern agent says with each request what it can be asked, so its connection is told as little as a shared one.
+    const isSession = owner !== undefined && owner.era === "legacy";
+    const offer = { clientInfo, capabilities: isSession ? owner.capabilities : EVERY_CAPABILITY };
     const supervised: Supervised = new Supervised(
       this.spec,
       owner,
