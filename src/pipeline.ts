@@ -15,7 +15,7 @@ import { faultReply, isRefusal } from "./protocol/reply.js";
 import type { AgentCall, Introduction, ParamHeader, Service } from "./service.js";
 import { Standing } from "./standing.js";
 import type { TaskIds } from "./task-ids.js";
-import { exposeTasks, hasTasks, TASK_ID, TASK_METHODS } from "./tasks.js";
+import { exposeTasks, hasTasks, TASK_ID, TASK_METHODS, taskRefusal } from "./tasks.js";
 import type { Host } from "./upstream/host.js";
 import { readParamHeaders } from "./upstream/param-headers.js";
 import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "./upstream.js";
@@ -285,6 +285,11 @@ export class Pipeline implements Service, UpstreamEvents {
   /** About one task: its id names the server. */
   #task(call: AgentCall): void {
     const { message, caller } = call;
+    const refusal = taskRefusal(caller, message.method);
+    if (refusal !== undefined) {
+      call.reply({ kind: "error", error: refusal });
+      return;
+    }
     const id = message.params?.["taskId"];
     if (typeof id !== "string") throw new Fault("invalid", `${message.method} needs "taskId".`);
     if (call.scope !== undefined) {

@@ -4,7 +4,7 @@ import { LocalCaller } from "./local-call.js";
 import { findAnchor } from "./protocol/anchor.js";
 import { renderReply } from "./protocol/reply.js";
 import { TaskIds } from "./task-ids.js";
-import { exposeTasks, hasTasks } from "./tasks.js";
+import { exposeTasks, hasTasks, taskRefusal } from "./tasks.js";
 
 const ids = new TaskIds(randomBytes(32));
 const caller = new LocalCaller({ id: "ann", role: "dev" });
@@ -65,4 +65,13 @@ it("knows servers that have tasks, in both eras", () => {
   expect(hasTasks({ ...intro, capabilities: { tasks: { list: {} } } })).toBe(true);
   expect(hasTasks({ ...intro, capabilities: { extensions: {} } })).toBe(false);
   expect(hasTasks(undefined)).toBe(false);
+});
+
+it("are an extension that a modern request must declare", () => {
+  const modern = { era: "modern", capabilities: {} } as never;
+  const declaring = { era: "modern", capabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } } } as never;
+  expect(taskRefusal(modern, "tasks/get")).toMatchObject({ code: -32021, data: { requiredCapabilities: {} } });
+  expect(taskRefusal(declaring, "tasks/get")).toBeUndefined();
+  expect(taskRefusal(declaring, "tasks/result")).toMatchObject({ code: -32601 });
+  expect(taskRefusal(caller, "tasks/result")).toBeUndefined();
 });

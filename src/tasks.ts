@@ -2,9 +2,9 @@
 // At /mcp/<server> the server's own ids pass as they are.
 
 import type { Caller } from "./caller.js";
-import { isObject } from "./protocol/jsonrpc.js";
+import { ErrorCode, isObject, type RpcError } from "./protocol/jsonrpc.js";
 import { locate, parseMessage, rewrite } from "./protocol/message.js";
-import { TASKS_EXTENSION } from "./protocol/modern.js";
+import { ModernError, TASKS_EXTENSION } from "./protocol/modern.js";
 import { type BytesReply, type Reply, renderReply } from "./protocol/reply.js";
 import type { TaskIds } from "./task-ids.js";
 import type { ServerIntro } from "./upstream.js";
@@ -22,6 +22,17 @@ const MARK = Buffer.from('"taskId"');
 export function hasTasks(intro: ServerIntro | undefined): boolean {
   const { extensions, tasks } = intro?.capabilities ?? {};
   return isObject(tasks) || (isObject(extensions) && TASKS_EXTENSION in extensions);
+}
+
+/** In the modern era tasks are an extension, which a request must declare, and tasks/result is gone. */
+export function taskRefusal({ era, capabilities }: Caller, method: string): RpcError | undefined {
+  if (era === "legacy") return undefined;
+  if (method === "tasks/result") return { code: ErrorCode.methodNotFound, message: `Method not found: ${method}` };
+  const { extensions } = capabilities;
+  if (isObject(extensions) && TASKS_EXTENSION in extensions) return undefined;
+  const message = `${method} needs the extension "${TASKS_EXTENSION}" in the request's client capabilities.`;
+  const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } };
+  return { code: ModernError.missingCapability, message, data: { requiredCapabilities } };
 }
 
 /** The reply with the ids of its tasks as the agent is to see them; most replies have none and stay as they are. */
