@@ -3,7 +3,10 @@
 
 import { beforeAll, describe, expect, it } from "vitest";
 import { type Agent, COMBINATIONS, connect, ERAS, fourServers, SERVERS } from "./eras.js";
-import { type Gateway, startGateway } from "./harness.js";
+import { type Gateway, sleep, startGateway } from "./harness.js";
+
+/** Long enough for a question that should not come to have come. */
+const QUIET_MS = 200;
 
 /** Each server is spoken to in its own era, whoever the agent is. */
 const eraOf = (server: string) => server.slice(0, server.indexOf("_"));
@@ -127,5 +130,15 @@ describe("questions across the eras", () => {
         params: { mode: "url", url: "https://example.com/allow", message: "Please allow it" },
       });
     });
+  });
+
+  it("a modern server has no way to ask outside of a call", async () => {
+    for (const agent of await bothAgents()) {
+      for (const server of ["modern_http", "modern_stdio"]) {
+        await agent.call(`${server}__ask_outside`, { kind: "elicit", delayMs: 0 });
+        await sleep(QUIET_MS);
+      }
+      expect(agent.asked).toEqual([]);
+    }
   });
 });

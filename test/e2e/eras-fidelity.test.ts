@@ -149,18 +149,17 @@ describe("arguments as headers", () => {
 });
 
 describe("the gateway's own ways, in the modern era", () => {
-  it.each(["legacy", "modern"])("/mcp/<server> is that %s server alone, under its own names", async (serverEra) => {
-    const mcpServers = {
-      one: stdioFixture("asker", ["--era", serverEra]),
-      two: stdioFixture("stateful"),
-    };
-    const gateway = await startGateway({ names: "prefixed", mcpServers });
-    const agent = await connect("modern", `${gateway.url}/one`);
-    await agent.waitFor("elicit");
-    expect(await agent.names()).not.toContain("count");
-    expect(await agent.text("elicit", { what: "alone?" })).toContain("modern: alone?");
-    const { reply } = await send(`${gateway.url}/one`, { method: "tools/call", params: { name: "two__count" } });
-    expect(reply.error).toBeDefined();
+  it("/mcp/<server> is one server alone, under its own names", async () => {
+    const gateway = await startGateway({ names: "prefixed", mcpServers: await fourServers("asker") });
+    for (const era of ERAS) {
+      for (const server of SERVERS) {
+        const agent = await connect(era, `${gateway.url}/${server}`);
+        await agent.waitFor("elicit");
+        expect((await agent.names()).filter((name) => name.includes("__"))).toEqual([]);
+        expect(await agent.text("elicit", { what: "alone?" })).toContain(`${era}: alone?`);
+        await expect(agent.call("legacy_http__elicit")).rejects.toMatchObject({ code: -32602 });
+      }
+    }
   });
 
   it("renamed, described and hidden tools are so in both eras, also when they ask", async () => {
