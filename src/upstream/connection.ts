@@ -18,6 +18,7 @@ import {
 import { faultReply, type Reply } from "../protocol/reply.js";
 import { scanElements } from "../protocol/scan.js";
 import type { ListKind, ServerIntro, ServerSpec, UpstreamCall } from "../upstream.js";
+import { identityOf } from "./era.js";
 import { type MeetingPlace, meet } from "./era-meeting.js";
 import { Flight } from "./flight.js";
 import type { HandshakeOffer } from "./handshake.js";
@@ -231,6 +232,7 @@ export class Connection implements LinkEvents {
   onFailed(ticket: Ticket, fault: Fault, sent: boolean): void {
     const flight = this.#flights.get(ticket.id);
     if (flight === undefined) return;
+    this.#modern?.refused(fault);
     // What the gateway itself asks is tried again by whoever asked.
     if (sent || flight.call.caller === undefined) {
       this.#fail(flight, fault);
@@ -319,6 +321,7 @@ export class Connection implements LinkEvents {
         launch: (call) => this.#launch(call),
         recall: (call, reason) => this.#recall(call, reason),
         onNotification: (message) => this.#events.onNotification(message, undefined),
+        onOtherEra: () => this.#otherEra(),
       });
     }
     const place: MeetingPlace = {
@@ -332,6 +335,11 @@ export class Connection implements LinkEvents {
       relink: (again) => this.#relink(again),
     };
     return meet(place, signal);
+  }
+
+  #otherEra(): void {
+    this.#parts.eras.put(this.#spec.name, identityOf(this.#spec.target), undefined);
+    this.onClosed(new Fault("unavailable", `Server "${this.#spec.name}" was replaced by one of another protocol era.`));
   }
 
   /** Another link, before the server is known. */
@@ -370,6 +378,7 @@ export class Connection implements LinkEvents {
     const idStart = Buffer.byteLength(message.text.slice(0, at.start));
     const idEnd = idStart + Buffer.byteLength(message.text.slice(at.start, at.end));
     this.#deliver(flight, Buffer.from(message.text), { idStart, idEnd });
+    if (message.id === null) this.#modern?.doubt();
   }
 
   #notified(message: NotificationMessage, ticket: Ticket | undefined): void {

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import type { Era } from "../protocol/modern.js";
 import type { replyText } from "../protocol/reply.js";
@@ -319,6 +319,54 @@ describe("a server over HTTP", () => {
     expect(await second.who()).toBe("modern");
     expect(eras.puts).toEqual(["legacy", undefined, "modern"]);
     expect(seen.map(({ method }) => method)).toEqual(["initialize", "server/discover", "tools/call"]);
+  });
+});
+
+describe("a server over HTTP that is replaced while it is connected", () => {
+  const refusals: [string, { status: number; body: unknown }][] = [
+    [
+      "an error without an id",
+      { status: 400, body: { id: null, error: { code: -32000, message: "not initialized" } } },
+    ],
+    ["a status", { status: 404, body: "Not found" }],
+  ];
+  it.each(refusals)("by a legacy one: %s makes us look again", async (_, refusal) => {
+    let modern = true;
+    let initialized = false;
+    const { target } = await httpPeer((message) => {
+      const { method } = message;
+      if (modern) {
+        const call = { content: [{ type: "text", text: "modern" }] };
+        return { status: 200, body: { result: method === "server/discover" ? DISCOVERED : call } };
+      }
+      initialized ||= method === "initialize";
+      return initialized ? old(message) : refusal;
+    });
+    const eras = new Told();
+    const { who } = await connect(target, eras);
+    expect(await who()).toBe("modern");
+    modern = false;
+    await expect(who()).rejects.toThrow();
+    await vi.waitFor(async () => expect(await who()).toBe("legacy"), 10_000);
+    expect(eras.puts).toEqual(["modern", undefined, "legacy"]);
+  });
+
+  it("by nobody: one odd refusal changes nothing", async () => {
+    let odd = false;
+    const { target, seen } = await httpPeer(({ method }) => {
+      if (odd && method === "tools/call") return { status: 404, body: "a proxy's whim" };
+      const call = { content: [{ type: "text", text: "modern" }] };
+      return { status: 200, body: { result: method === "server/discover" ? DISCOVERED : call } };
+    });
+    const eras = new Told();
+    const { who } = await connect(target, eras);
+    expect(await who()).toBe("modern");
+    odd = true;
+    await expect(who()).rejects.toThrow();
+    await vi.waitFor(() => expect(seen.filter(({ method }) => method === "server/discover")).toHaveLength(2));
+    odd = false;
+    expect(await who()).toBe("modern");
+    expect(eras.puts).toEqual(["modern"]);
   });
 });
 

@@ -88,7 +88,7 @@ class Meeting {
   async run(): Promise<ServerIntro> {
     const modernBefore = this.#memory.get() === "modern";
     const giveUp = new AbortController();
-    const probing = this.#probe(AbortSignal.any([this.#signal, giveUp.signal]));
+    const probing = probe(this.#place, this.#kind, AbortSignal.any([this.#signal, giveUp.signal]));
     // A server that was modern is waited for: it is slow, not old.
     const patienceMs = modernBefore ? this.#halfMs : Math.min(PROBE_MS, this.#halfMs);
     const outcome = (await within(probing, patienceMs)) ?? { kind: "silent" };
@@ -158,24 +158,36 @@ class Meeting {
     await this.#place.relink(this.#signal);
     return await this.#legacy();
   }
+}
 
-  async #probe(signal: AbortSignal): Promise<ProbeOutcome> {
-    try {
-      const { result } = await ask(this.#place, "server/discover", {}, signal);
-      return { kind: "result", result };
-    } catch (error) {
-      if (error instanceof ServerError) {
-        return { kind: "error", code: error.code, message: error.message, data: error.data };
-      }
-      const fault = error instanceof Fault ? error : new Fault("protocol", String(error), { cause: error });
-      if (this.#kind === "stdio") return { kind: "exited", fault };
-      const status = isObject(fault.data) ? fault.data["status"] : undefined;
-      if (typeof status === "number") return { kind: "refused", status, fault };
-      // It answered, with something that is no message.
-      if (fault.code === "protocol" && fault.cause === undefined) return { kind: "refused", status: 200, fault };
-      return { kind: "unreachable", fault };
+interface Sender {
+  send(call: UpstreamCall): void;
+  cancel(call: UpstreamCall, reason: string | undefined): void;
+}
+
+/** Asks for the era, and says what came of it. Never rejects. */
+export async function probe(sender: Sender, kind: "stdio" | "http", signal: AbortSignal): Promise<ProbeOutcome> {
+  try {
+    const { result } = await ask(sender, "server/discover", {}, signal);
+    return { kind: "result", result };
+  } catch (error) {
+    if (error instanceof ServerError) {
+      return { kind: "error", code: error.code, message: error.message, data: error.data };
     }
+    const fault = error instanceof Fault ? error : new Fault("protocol", String(error), { cause: error });
+    if (kind === "stdio") return { kind: "exited", fault };
+    const status = statusOf(fault);
+    if (status !== undefined) return { kind: "refused", status, fault };
+    // It answered, with something that is no message.
+    if (fault.code === "protocol" && fault.cause === undefined) return { kind: "refused", status: 200, fault };
+    return { kind: "unreachable", fault };
   }
+}
+
+/** The HTTP status that a fault came of. */
+export function statusOf(fault: Fault): number | undefined {
+  const status = isObject(fault.data) ? fault.data["status"] : undefined;
+  return typeof status === "number" ? status : undefined;
 }
 
 function introOf(result: JsonObject): ServerIntro {

@@ -7,7 +7,8 @@ import { type NotificationMessage, parseMessage } from "../protocol/message.js";
 import { encodeHeaderValue, Meta, MODERN_VERSION, ModernError, withMeta } from "../protocol/modern.js";
 import { faultReply, type Reply, renderReply } from "../protocol/reply.js";
 import type { ListKind, ServerIntro, UpstreamCall } from "../upstream.js";
-import { type EraMemory, FORGETFUL } from "./era.js";
+import { classify, type EraMemory, FORGETFUL } from "./era.js";
+import { probe, statusOf } from "./era-meeting.js";
 import { Listen } from "./listen.js";
 import { readList } from "./lists.js";
 import { paramHeaders, ToolHeaders } from "./param-headers.js";
@@ -15,6 +16,11 @@ import { Round, Rounds } from "./rounds.js";
 
 /** An error is a few hundred bytes; what is larger is not looked into. */
 const MAX_ERROR_BYTES = 4 * 1024;
+
+/** A server that refuses as one of the other era would is asked again which it is of; not more often than this. */
+const DOUBT_MS = 5_000;
+/** What a legacy server, or the framework around it, answers to a request that is outside of any session. */
+const LEGACY_STATUSES = new Set([400, 404, 405]);
 
 /** Where Mcp-Name comes from. */
 const NAMED: Readonly<Record<string, string>> = {
@@ -47,6 +53,8 @@ export interface ModernHost {
   /** Takes back what is in flight: it is answered with a fault `cancelled`. */
   recall(call: UpstreamCall, reason: string | undefined): void;
   onNotification(message: NotificationMessage): void;
+  /** The server behind the address is a legacy one by now. */
+  onOtherEra(): void;
 }
 
 export class ModernSide {
@@ -60,6 +68,7 @@ export class ModernSide {
   readonly #relisting = new Set<UpstreamCall>();
   readonly #retried = new WeakSet<UpstreamCall>();
   readonly #ended = new AbortController();
+  #doubtedMs = Number.NEGATIVE_INFINITY;
 
   constructor(parts: ModernParts, overHttp: boolean, clientInfo: JsonObject, host: ModernHost) {
     this.#parts = parts;
@@ -162,6 +171,21 @@ export class ModernSide {
     return true;
   }
 
+  /** A call was refused over HTTP, before it was read. */
+  refused(fault: Fault): void {
+    if (LEGACY_STATUSES.has(statusOf(fault) ?? 0)) this.doubt();
+  }
+
+  /** The answer was such as a server of the other era gives: there is no session whose end would tell. */
+  doubt(): void {
+    const nowMs = this.#host.now();
+    if (!this.#overHttp || this.#listen === undefined || nowMs - this.#doubtedMs < DOUBT_MS) return;
+    this.#doubtedMs = nowMs;
+    void probe(this.#own, "http", this.#ended.signal).then((outcome) => {
+      if (!this.#ended.signal.aborted && classify("http", outcome).kind === "legacy") this.#host.onOtherEra();
+    });
+  }
+
   /** True: the notification is ours. Else it is passed on, as the message that is returned. */
   notified(message: NotificationMessage): NotificationMessage | undefined {
     const { method, params } = message;
@@ -214,11 +238,7 @@ export class ModernSide {
   /** The headers did not fit the body: the tool's schema may have changed. It was refused unread, so it may be repeated. */
   async #relist(call: UpstreamCall, reply: Reply): Promise<void> {
     try {
-      const sender = {
-        send: (one: UpstreamCall) => this.#host.launch(one),
-        cancel: (one: UpstreamCall) => this.#host.recall(one, undefined),
-      };
-      this.#parts.toolHeaders.learn(await readList(sender, "tools", this.#ended.signal));
+      this.#parts.toolHeaders.learn(await readList(this.#own, "tools", this.#ended.signal));
     } catch {
       if (this.#relisting.delete(call)) call.reply(reply);
       return;
@@ -227,6 +247,14 @@ export class ModernSide {
     this.#host.launch(call);
     // Whoever keeps the list has an old one.
     this.#missed(["tools"]);
+  }
+
+  /** For requests of our own. */
+  get #own() {
+    return {
+      send: (call: UpstreamCall) => this.#host.launch(call),
+      cancel: (call: UpstreamCall, reason: string | undefined) => this.#host.recall(call, reason),
+    };
   }
 
   #recallRelisting(call: UpstreamCall, reason: string | undefined): boolean {
