@@ -159,7 +159,9 @@ async function main() {
     const done = [];
     for (const run of chosen) {
       note(`Running ${run.name}: the requirements ${run.requirements}, ${run.title} …`);
+      const from = Date.now();
       done.push(await makeRun(run, suite, values, dir));
+      note(`  ${((Date.now() - from) / 1000).toFixed(1)} s`);
     }
     if (values.json) printJson(done, suite, values.only);
     else {
