@@ -36,7 +36,12 @@ describe("bodies", () => {
   const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
   const table: [what: string, body: () => string, status: number, says: RegExp][] = [
     ["a huge body", () => toolCall(1, "echo", { x: "x".repeat(BODY_LIMIT) }), 413, /16777216/],
-    ["a batch of 100,000", () => `[${Array.from({ length: 100_000 }, () => ping).join(",")}]`, 400, /(batch|members).*limit/],
+    [
+      "a batch of 100,000",
+      () => `[${Array.from({ length: 100_000 }, () => ping).join(",")}]`,
+      400,
+      /(batch|members).*limit/,
+    ],
     ["4 MiB of keys in the message", () => `{"jsonrpc":"2.0","id":1,"method":"ping",${keys()}}`, 400, /members/],
     [
       "4 MiB of keys in params",
