@@ -1,6 +1,7 @@
 // Opens the agents' HTTP door as the config says. Loaded when a gateway listens: one that does not needs none of it.
 
 import { readFileSync } from "node:fs";
+import { createSecureContext } from "node:tls";
 import type { Config, ListenAddress } from "./config/config.js";
 import { createHttpEndpoint, type HttpEndpoint } from "./endpoint/http-server.js";
 import type { GatewayState } from "./gateway-state.js";
@@ -65,7 +66,16 @@ function readTls(files: { cert: string; key: string }): { cert: Buffer; key: Buf
       throw new Fault("invalid", `The TLS ${what} ${path} cannot be read.`, { cause });
     }
   };
-  return { cert: read("certificate", files.cert), key: read("key", files.key) };
+  const tls = { cert: read("certificate", files.cert), key: read("key", files.key) };
+  try {
+    createSecureContext(tls);
+  } catch (cause) {
+    const why = (cause as Error).message;
+    throw new Fault("invalid", `${files.cert} and ${files.key} are no certificate and key (PEM) that fit: ${why}`, {
+      cause,
+    });
+  }
+  return tls;
 }
 
 function unbound({ host, port }: ListenAddress, cause: unknown): Fault {

@@ -11,7 +11,7 @@ import { type Decision, decide, type Policy, seesServer } from "./policy/policy.
 import { Fault } from "./protocol/errors.js";
 import { ErrorCode, isObject } from "./protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage } from "./protocol/message.js";
-import { faultReply, isRefusal } from "./protocol/reply.js";
+import { faultReply } from "./protocol/reply.js";
 import type { AgentCall, Introduction, ParamHeader, Service } from "./service.js";
 import { Standing } from "./standing.js";
 import type { TaskIds } from "./task-ids.js";
@@ -209,9 +209,16 @@ export class Pipeline implements Service, UpstreamEvents {
       else this.#callFound(call);
     } else {
       const unread = waited ? [] : this.#unread(call.scope ?? found.server);
-      if (unread.length === 0) throw new Fault("not-found", `Unknown ${noun}: ${name}`);
+      if (unread.length === 0) throw this.#unknownName(noun, name, found.server);
       this.#afterFirstTry(call, unread, () => this.#named(call, noun, path, resolve, true));
     }
+  }
+
+  /** `server`: the only one that can have it, and whose list has not been read. */
+  #unknownName(noun: string, name: string, server: string | undefined): Fault {
+    const trouble = server === undefined ? undefined : this.#hosted.get(server)?.trouble;
+    if (trouble === undefined) return new Fault("not-found", `Unknown ${noun}: ${name}`);
+    return new Fault("unavailable", `Unknown ${noun}: ${name}. Server "${server}" is not available: ${trouble}`);
   }
 
   #resource(call: AgentCall, waited = false): void {
@@ -234,18 +241,8 @@ export class Pipeline implements Service, UpstreamEvents {
     else this.#send(call, server, undefined, uri, { path: URI, own: undefined });
   }
 
-  /** Kept before the server answers, so that no update is missed, and let go of if it refuses. */
   #subscribe(call: AgentCall, server: string, uri: string): void {
-    const { sessionKey } = call.caller;
-    const kept = this.audience.subscribe(sessionKey, server, uri);
-    if (kept === "full") throw new Fault("limit", "This session has too many subscriptions; unsubscribe from some.");
-    const drop = () => {
-      if (kept === "new") this.audience.unsubscribe(sessionKey, server, uri);
-    };
-    const watched = new InnerCall(call, call.message, (reply) => {
-      if (isRefusal(reply)) drop();
-      return reply;
-    });
+    const { watched, drop } = this.#inUse.standing.subscribe(call, server, uri);
     try {
       this.#send(watched, server, undefined, uri, { path: URI, own: undefined });
     } catch (error) {

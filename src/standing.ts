@@ -3,7 +3,11 @@
 
 import type { Audience, LogLevel } from "./audience.js";
 import type { Caller } from "./caller.js";
+import { InnerCall } from "./inner-call.js";
+import { Fault } from "./protocol/errors.js";
 import { isObject, type JsonObject } from "./protocol/jsonrpc.js";
+import { isRefusal } from "./protocol/reply.js";
+import type { AgentCall } from "./service.js";
 import type { Host } from "./upstream/host.js";
 import { ask } from "./upstream/own-call.js";
 import type { ServerIntro, Upstream } from "./upstream.js";
@@ -32,6 +36,24 @@ export class Standing {
         this.#tellIfUp(server.sessionConnection(sessionKey), "logging/setLevel", { level });
       }
     }
+  }
+
+  /**
+   * A subscription is kept before the server answers, so that no update is missed, and dropped if the server refuses;
+   * by `drop`, if the watched call cannot be sent. Throws a Fault `limit`.
+   */
+  subscribe(call: AgentCall, server: string, uri: string): { readonly watched: AgentCall; drop(): void } {
+    const { sessionKey } = call.caller;
+    const kept = this.#audience.subscribe(sessionKey, server, uri);
+    if (kept === "full") throw new Fault("limit", "This session has too many subscriptions; unsubscribe from some.");
+    const drop = () => {
+      if (kept === "new") this.#audience.unsubscribe(sessionKey, server, uri);
+    };
+    const watched = new InnerCall(call, call.message, (reply) => {
+      if (isRefusal(reply)) drop();
+      return reply;
+    });
+    return { watched, drop };
   }
 
   /** A new connection knows nothing of what agents asked of the one before. */

@@ -109,5 +109,8 @@ function warningsOf(started: StartedGateway, how: Circumstances): string[] {
         : `it listens on ${host} without TLS: other machines can reach it, and tokens cross the network unencrypted.`,
     );
   }
+  if (host === "0.0.0.0" || host === "::") {
+    found.push(`from elsewhere, use this machine's address in place of ${host}; a name, if "allowedHosts" has it.`);
+  }
   return found;
 }

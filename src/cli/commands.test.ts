@@ -212,6 +212,9 @@ describe("exit codes", () => {
       code: "EEXIST",
       path: "/x",
     });
+    const noKey = Object.assign(new Error("no start line"), { code: "ERR_OSSL_PEM_NO_START_LINE" });
+    play({}, { start: async () => Promise.reject(noKey) });
+    expect((await run(["serve"])).err).toContain("The TLS certificate or its key cannot be used");
     play({}, { start: async () => Promise.reject(inTheWay) });
     expect(await run(["serve"])).toEqual({
       code: 1,
@@ -301,7 +304,9 @@ describe("serve", () => {
     expect((await run(["serve", "--no-auth"], { signal: stopped() })).out).toContain("warning: no token is asked for");
     const url = "http://0.0.0.0:7420/mcp";
     replaceGatewayPort({ ...played.port, start: async (options) => ({ ...(await start(options)), url }) });
-    expect((await run(["serve"], { signal: stopped() })).out).toContain("without TLS");
+    const { out } = await run(["serve"], { signal: stopped() });
+    expect(out).toContain("without TLS");
+    expect(out).toContain("allowedHosts");
   });
 
   it("names the config and state in the lines to paste when they are not the usual ones", async () => {

@@ -190,6 +190,9 @@ const TROUBLE: Readonly<Record<string, string>> = {
 function fileTrouble(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code, path } = error as NodeJS.ErrnoException;
+  if (code?.startsWith("ERR_OSSL_") === true) {
+    return `The TLS certificate or its key cannot be used: both are PEM files, and belong together (${code}).`;
+  }
   const trouble = code === undefined ? undefined : TROUBLE[code];
   return trouble === undefined || typeof path !== "string" ? undefined : `${path} cannot be used: ${trouble}.`;
 }

@@ -7,7 +7,7 @@ import { Fault, toRpcError } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { LineSplitter } from "../upstream/lines.js";
 
-/** As long as a line may be on the gateway's own stdio; what is longer the gateway would refuse. */
+/** As long as a reply may be that the gateway holds; what is longer is answered with an error. */
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
 /** Lines of the agent that wait while there is no gateway. */
@@ -18,6 +18,8 @@ const REJOIN_ID = "toolway-rejoin";
 
 /** Most replies begin like this; the others are parsed. */
 const REPLY_HEAD = /^\{"jsonrpc":"2\.0","id":("(?:[^"\\]|\\.)*"|-?\d+),"(?:result|error)":/;
+/** Others have their id last. */
+const REPLY_TAIL = /,"id":("(?:[^"\\]|\\.)*"|-?\d+)\}\s*$/;
 
 export interface JoinOptions {
   readonly input: Readable;
@@ -48,8 +50,11 @@ class Join {
   }
 
   async run(): Promise<void> {
-    const { input, signal } = this.#options;
-    const lines = new LineSplitter({ onLine: (line) => this.#fromAgent(line), onOversize: () => {} }, MAX_LINE_BYTES);
+    const { input, output, signal } = this.#options;
+    const tooLong = () => this.#fail("null", new Fault("limit", `A line has more than ${MAX_LINE_BYTES} bytes.`));
+    const lines = new LineSplitter({ onLine: (line) => this.#fromAgent(line), onOversize: tooLong }, MAX_LINE_BYTES);
+    // Whoever does not read is not written to: what waits is bounded by what the other side lets wait.
+    output.on("drain", () => this.#socket?.resume());
     input
       .on("data", (chunk: Buffer) => lines.push(chunk))
       .once("end", () => this.#end(false))
@@ -57,10 +62,13 @@ class Join {
     signal.addEventListener("abort", () => this.#end(true), { once: true });
     while (!this.#over) {
       const socket = await this.#options.connect();
+      socket.on("error", () => {});
+      socket.on("drain", () => input.resume());
       if (this.#initialize === undefined || !this.#initialized) this.#attach(socket);
       else await this.#rejoin(socket);
       await closed(socket);
       this.#socket = undefined;
+      input.resume();
       if (!this.#over) this.#loseInFlight();
     }
   }
@@ -74,7 +82,10 @@ class Join {
 
   #attach(socket: Duplex): void {
     this.#socket = socket;
-    const lines = new LineSplitter({ onLine: (line) => this.#fromGateway(line), onOversize: () => {} }, MAX_LINE_BYTES);
+    const lines = new LineSplitter(
+      { onLine: (line) => this.#fromGateway(line), onOversize: (head, tail) => this.#tooLong(head, tail) },
+      MAX_LINE_BYTES,
+    );
     socket.on("data", (chunk: Buffer) => lines.push(chunk));
     for (const line of this.#waiting) this.#send(line);
     this.#waiting = [];
@@ -108,51 +119,68 @@ class Join {
       this.#send(line);
       return;
     }
+    if (this.#waitingBytes + line.length > MAX_WAITING_BYTES) {
+      const fault = new Fault("limit", "There is no gateway at the moment, and too much waits for the next already.");
+      for (const id of requestIds(line)) this.#fail(id, fault);
+      return;
+    }
     this.#waitingBytes += line.length;
-    if (this.#waitingBytes <= MAX_WAITING_BYTES) this.#waiting.push(line);
+    this.#waiting.push(line);
   }
 
   /** What has to be known of the agent's lines: the handshake, and which replies it waits for. */
   #note(line: Buffer): void {
-    const message = parse(line);
-    if (message === undefined) return;
-    if (message["method"] === "notifications/initialized") this.#initialized = true;
-    if (typeof message["method"] !== "string" || message["id"] === undefined) return;
-    if (message["method"] === "initialize") this.#initialize = message;
-    this.#inFlight.add(JSON.stringify(message["id"]));
+    for (const message of messagesOf(line)) {
+      const { method, params } = message;
+      if (method === "notifications/initialized") this.#initialized = true;
+      if (method === "initialize") this.#initialize = message;
+      // What was taken back has no reply.
+      if (method === "notifications/cancelled" && isObject(params)) {
+        this.#inFlight.delete(JSON.stringify(params["requestId"]));
+      }
+      if (isRequest(message)) this.#inFlight.add(JSON.stringify(message["id"]));
+    }
   }
 
   #fromGateway(line: Buffer): void {
     const head = REPLY_HEAD.exec(line.toString("latin1", 0, 256))?.[1];
     if (head !== undefined && !head.startsWith('"')) this.#inFlight.delete(head);
     else {
-      const message = parse(line);
-      if (message !== undefined && message["method"] === undefined) {
-        this.#inFlight.delete(JSON.stringify(message["id"]));
+      for (const { id, method } of messagesOf(line)) {
+        if (method === undefined) this.#inFlight.delete(JSON.stringify(id));
       }
     }
     this.#toAgent(line);
   }
 
+  /** A reply that cannot be held, and so not be passed on. */
+  #tooLong(head: Buffer, tail: Buffer): void {
+    const id = REPLY_HEAD.exec(head.toString())?.[1] ?? REPLY_TAIL.exec(tail.toString())?.[1];
+    if (id === undefined || !this.#inFlight.has(id)) return;
+    const message = `The reply has more than ${MAX_LINE_BYTES} bytes. The call has taken effect.`;
+    this.#fail(id, new Fault("limit", message));
+  }
+
   #send(line: Buffer): void {
     this.#socket?.write(line);
-    this.#socket?.write("\n");
+    if (this.#socket?.write("\n") === false) this.#options.input.pause();
   }
 
   #toAgent(line: Buffer | string): void {
     this.#options.output.write(line);
-    this.#options.output.write("\n");
+    if (!this.#options.output.write("\n")) this.#socket?.pause();
+  }
+
+  #fail(id: string, fault: Fault): void {
+    this.#inFlight.delete(id);
+    this.#toAgent(`{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify(toRpcError(fault))}}`);
   }
 
   #loseInFlight(): void {
-    const waiting = new Set(this.#waiting.map((line) => JSON.stringify(parse(line)?.["id"])));
+    const waiting = new Set(this.#waiting.flatMap(requestIds));
     const message = "The gateway went away before it answered. Whether the call took effect is unknown.";
-    const error = toRpcError(new Fault("outcome-unknown", message));
-    for (const id of this.#inFlight) {
-      if (waiting.has(id)) continue;
-      this.#inFlight.delete(id);
-      this.#toAgent(`{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify(error)}}`);
-    }
+    const fault = new Fault("outcome-unknown", message);
+    for (const id of this.#inFlight) if (!waiting.has(id)) this.#fail(id, fault);
   }
 }
 
@@ -160,15 +188,26 @@ function closed(socket: Duplex): Promise<void> {
   return new Promise((done) => {
     if (socket.destroyed) done();
     else socket.once("close", () => done());
-    socket.on("error", () => {});
   });
 }
 
-function parse(line: Buffer): JsonObject | undefined {
+/** One, or those of a batch; none where it is not JSON. */
+function messagesOf(line: Buffer): JsonObject[] {
   try {
     const value: unknown = JSON.parse(line.toString());
-    return isObject(value) ? value : undefined;
+    return (Array.isArray(value) ? value : [value]).filter(isObject);
   } catch {
-    return undefined;
+    return [];
   }
+}
+
+/** JSON texts of the ids of what wants a reply. */
+function requestIds(line: Buffer): string[] {
+  return messagesOf(line)
+    .filter(isRequest)
+    .map(({ id }) => JSON.stringify(id));
+}
+
+function isRequest({ id, method }: JsonObject): boolean {
+  return typeof method === "string" && id !== undefined;
 }

@@ -1,6 +1,6 @@
 // Gives a verb a gateway to talk to: the one that runs, else one of its own for as long as the verb takes.
 
-import type { GatewayStatus } from "../control/status.js";
+import type { GatewayStatus, ServerStatus } from "../control/status.js";
 import { type GatewayClient, type GatewaySource, gatewayPort } from "./gateway-port.js";
 import { type Io, note } from "./io.js";
 
@@ -67,9 +67,13 @@ async function settle(client: GatewayClient, io: Io, until: Wishes["until"]): Pr
 }
 
 function pendingServers(status: GatewayStatus, waitedMs: number): string[] {
-  return status.servers
-    .filter(({ state }) => state === "starting" || (state === "idle" && waitedMs < IDLE_GRACE_MS))
-    .map(({ name }) => name);
+  return status.servers.filter((server) => isPending(server, waitedMs)).map(({ name }) => name);
+}
+
+/** Up is not enough: its lists are read after that. */
+function isPending({ state, listsFromBefore, lastError }: ServerStatus, waitedMs: number): boolean {
+  if (state === "ready") return listsFromBefore && lastError === undefined;
+  return state === "starting" || (state === "idle" && waitedMs < IDLE_GRACE_MS);
 }
 
 /** Says on stderr that something still goes on, once; `work` is not touched. */

@@ -51,11 +51,11 @@ export class HostCheck {
   refusal(host: string | undefined, origin: string | undefined, localAddress: string | undefined): string | undefined {
     if (host === undefined || !this.#goodHosts.has(host)) {
       if (!this.#hostAllowed(host, localAddress)) {
-        return `Host ${JSON.stringify(host?.slice(0, 128) ?? "")} is not a name of this endpoint. Use a loopback address, or add the name to the allowed hosts.`;
+        return `Host ${JSON.stringify(host?.slice(0, 128) ?? "")} is not a name of this endpoint. Use a loopback address, or add the name to "allowedHosts" in the config.`;
       }
     }
     if (origin === undefined || this.#originAllowed(origin, localAddress)) return undefined;
-    return `Origin ${JSON.stringify(origin.slice(0, 128))} may not call this endpoint. Add it to the allowed origins if it should.`;
+    return `Origin ${JSON.stringify(origin.slice(0, 128))} may not call this endpoint. Add it to "allowedOrigins" in the config if it should.`;
   }
 
   #hostAllowed(host: string | undefined, localAddress: string | undefined): boolean {

@@ -13,6 +13,7 @@ import type { Service } from "../service.js";
 import { Call, handOver, idText } from "./call.js";
 import { initializeFacts, introduction } from "./initialize.js";
 import type { EndpointLimits } from "./limits.js";
+import { hasMoreMembers } from "./members.js";
 import { saysModern } from "./modern-checks.js";
 import type { PipeModern } from "./modern-pipe.js";
 import { collect } from "./pipe-body.js";
@@ -131,9 +132,13 @@ export class PipePeer {
 
   /** One message or batch as text. Never throws: what is wrong with it is answered. */
   receive(text: string): void {
-    const { depth, batchMessages } = this.#options.limits;
+    const { depth, members, batchMessages } = this.#options.limits;
     if (deeperThan(text, depth)) {
       this.refuse(ErrorCode.invalidRequest, `The message is nested deeper than ${depth} levels, which is the limit.`);
+      return;
+    }
+    if (hasMoreMembers(text, members)) {
+      this.refuse(ErrorCode.invalidRequest, `The message has more than ${members} members, which is the limit.`);
       return;
     }
     let value: unknown;

@@ -8,6 +8,7 @@ import { type Message, toMessage } from "../protocol/message.js";
 import { deeperThan, scanElements } from "../protocol/scan.js";
 import { LIMIT, refuse } from "./answers.js";
 import type { EndpointLimits } from "./limits.js";
+import { hasMoreMembers } from "./members.js";
 
 const POST = Symbol("post");
 type WithPost = IncomingMessage & { [POST]: Post };
@@ -74,9 +75,13 @@ export abstract class Post {
   }
 
   #parse(text: string): void {
-    const { depth, batchMessages } = this.#limits;
+    const { depth, members, batchMessages } = this.#limits;
     if (deeperThan(text, depth)) {
       this.refuse(ErrorCode.invalidRequest, `The body is nested deeper than ${depth} levels, which is the limit.`);
+      return;
+    }
+    if (hasMoreMembers(text, members)) {
+      this.refuse(ErrorCode.invalidRequest, `The body has more than ${members} members, which is the limit.`);
       return;
     }
     let value: unknown;

@@ -15,6 +15,7 @@ import { createHash, randomBytes } from "node:crypto";
 import {
   chmodSync,
   closeSync,
+  existsSync,
   constants as fsConstants,
   ftruncateSync,
   linkSync,
@@ -29,7 +30,7 @@ import {
   writeSync,
 } from "node:fs";
 import { connect, createServer, type Server } from "node:net";
-import { basename, extname, isAbsolute, join, resolve } from "node:path";
+import { basename, dirname, extname, isAbsolute, join, resolve } from "node:path";
 
 /** Long enough to be told apart in a listing, short enough for the paths of sockets. */
 const MAX_NAME_CHARS = 32;
@@ -89,10 +90,26 @@ function realPath(path: string): string {
   }
 }
 
+/** Node 20's recursive mkdir never returns where a file system has nothing to make a directory in, such as /proc. */
+function makeDir(dir: string): string {
+  try {
+    const missing: string[] = [];
+    for (let at = resolve(dir); !existsSync(at); at = dirname(at)) missing.push(at);
+    for (const path of missing.reverse()) mkdirSync(path, { mode: 0o700 });
+    if (lstatSync(realpathSync(dir)).isDirectory()) return realpathSync(dir);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? String(error);
+    throw new StateDirError(
+      "failed",
+      `The state directory ${dir} cannot be made: ${code}. Use another one (--state DIR).`,
+    );
+  }
+  throw new StateDirError("failed", `${dir} is not a directory. Use another one (--state DIR).`);
+}
+
 /** Makes the directory (0700), or checks that it is ours alone. */
 export function ensureStateDir(dir: string): void {
-  mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const real = realpathSync(dir);
+  const real = makeDir(dir);
   const stat = lstatSync(real);
   const uid = process.getuid?.();
   if (uid !== undefined && stat.uid !== uid) {

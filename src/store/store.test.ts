@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type DumpEntry, type Migration, openStore, type Store } from "./store.js";
+import type { Migration } from "./migrations.js";
+import { type DumpEntry, openStore, type Store } from "./store.js";
 
 let dir: string;
 let open: Store[] = [];

@@ -14,8 +14,6 @@ import { Space } from "./space.js";
 import { corrupt, StoreError, toStoreError } from "./store-error.js";
 
 export type { DurableMap, OrderedLog, Range } from "./entries.js";
-export type { Migration, MigrationStore } from "./migrations.js";
-export { StoreError, type StoreErrorCode } from "./store-error.js";
 
 /** Far above what the state of a gateway comes to, and small enough to be noticed before it fills a disk. */
 const DEFAULT_MAX_BYTES = 1024 * 1024 * 1024;

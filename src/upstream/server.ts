@@ -93,6 +93,11 @@ export class Server {
     return this.#lists.complete;
   }
 
+  /** Why it is not up, or has not shown what it has. */
+  get trouble(): string | undefined {
+    return this.#shared.lastFault?.message ?? this.#lists.fault;
+  }
+
   upstream(caller: Caller): Upstream {
     if (this.spec.isolation === "shared") return this.#shared;
     const existing = this.#bySession.get(caller.sessionKey);

@@ -67,7 +67,7 @@ describe.skipIf(!linux)("a body larger than memory would like", () => {
     const wire = await openHttpWire(gateway.url);
     await until("both servers", async () => (await callText(wire, "pid")) && (await callText(wire, "echo")));
     // The code of this way is loaded, and its buffers are there.
-    await slowly(gateway.port, wire.sessionId, toolCall(1, "fill", { bytes: 2 * MB }), 64 * MB);
+    await slowly(gateway.port, wire.sessionId, toolCall(1, "fill", { bytes: 16 * MB }), 64 * MB);
     const before = rss(gateway.pid);
     resetPeak(gateway.pid);
     const begun = performance.now();

@@ -90,8 +90,9 @@ describe.skipIf(!linux)("SIGKILL of the gateway", () => {
     const seen = { none: 0, some: 0, all: 0 };
     for (let n = 0; n < KILLS; n++) {
       const gateway = start();
-      // One kill in each slice of the start, so that every stage is hit, at a random moment of it.
-      if (n < KILLS - KILLS_AFTERWARDS) await sleep(((n + Math.random()) / (KILLS - KILLS_AFTERWARDS)) * allUpMs);
+      // One kill in each slice of the start, at a random moment of it. The later slices are shorter: they spawn.
+      const rest = 1 - (n + Math.random()) / (KILLS - KILLS_AFTERWARDS);
+      if (rest > 0) await sleep((1 - rest ** 2) * allUpMs);
       else await until("all processes of the servers", allUp);
       const count = run.servers().length;
       seen[count === 0 ? "none" : count < SERVER_PROCESSES ? "some" : "all"]++;

@@ -79,7 +79,8 @@ function summary(result: ImportResult, style: Style, io: Io): string {
   for (const { client, name, reason } of result.notes) {
     lines.push(style.yellow(`note     ${client}${name === undefined ? "" : `, ${name}`}: ${reason}`));
   }
-  if (result.taken.length === 0) lines.push("No servers to take were found in the clients' configs.");
+  if (result.taken.length === 0)
+    lines.push("Nothing to take: the clients on this machine have no server that is not there already.");
   return lines.join("\n");
 }
 

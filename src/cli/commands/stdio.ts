@@ -17,7 +17,7 @@ export const stdio = defineCommand({
   options: { state: { value: "DIR", description: "The state directory, as for serve.", completes: "folder" } },
   examples: [
     { line: "toolway stdio ~/toolway.json", note: "the line for a client's config" },
-    { line: "claude mcp add toolway -- npx toolway stdio", note: "Claude Code starts it by itself" },
+    { line: "claude mcp add toolway -- toolway stdio", note: "Claude Code starts it by itself" },
   ],
   async handler(input, io) {
     const port = await gatewayPort();
