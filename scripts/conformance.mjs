@@ -95,8 +95,8 @@ async function makeRun(run, suite, options, dir) {
       url,
       scenarios: only ?? (isTasks ? all.tasks : undefined),
     });
-    // Without the extension these say nothing; the runs of their own do.
-    if (!isTasks) for (const name of all.tasks) scenarios.delete(name);
+    // Without the extension these say nothing; the runs of their own do. The reference shows all that the suite ran.
+    if (!isTasks && run.through === "gateway") for (const name of all.tasks) scenarios.delete(name);
     if (scenarios.size === 0) throw new Error("The suite ran no scenario; --verbose shows why.");
     const logs = parts.map(({ name, text }) => ({ name, text: text() }));
     return { ...run, scored: isTasks ? [] : all.server, scenarios, logs };
