@@ -1,51 +1,30 @@
-// One live connection to one server: the handshake, ids of ours, replies to their calls, and whose a server's
-// own message is. It does not start again (supervised.ts), and does not know how bytes travel (link.ts).
+// One live connection to one server: the handshake, and replies to their calls. Calls in flight are flights.ts, what the
+// server says of its own accord is unasked.ts. It does not start again (supervised.ts), and does not know how bytes
+// travel (link.ts).
 
 import type { Readable } from "node:stream";
 import type { Caller } from "../caller.js";
 import { type Anchor, findAnchor, largeReply } from "../protocol/anchor.js";
-import { Fault, toRpcError } from "../protocol/errors.js";
+import { Fault } from "../protocol/errors.js";
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
-import {
-  locate,
-  type Message,
-  type NotificationMessage,
-  parseMessage,
-  type RequestMessage,
-  type ResponseMessage,
-  rewrite,
-} from "../protocol/message.js";
+import { type Message, type NotificationMessage, parseMessage, type ResponseMessage } from "../protocol/message.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
-import { scanElements } from "../protocol/scan.js";
 import type { ListKind, ServerIntro, ServerSpec, UpstreamCall } from "../upstream.js";
 import { identityOf } from "./era.js";
 import { type MeetingPlace, meet } from "./era-meeting.js";
-import { Flight } from "./flight.js";
+import type { Flight } from "./flight.js";
+import { Flights } from "./flights.js";
 import type { HandshakeOffer } from "./handshake.js";
+import { idSpan, isBroken, textsIn } from "./incoming.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
 import { type ModernParts, ModernSide, partsOfNobody } from "./modern-side.js";
 import { withoutSender } from "./plain-meta.js";
 import { Questions } from "./questions.js";
-
-/** Calls in flight on one connection. Far above what agents do; a bound so that a hung server cannot eat memory. */
-const MAX_IN_FLIGHT = 10_000;
-
-/** Messages that a server sends as one. Only 2025-03-26 has batches, and there they hold a handful. */
-const MAX_BATCH = 1_000;
+import { Unasked } from "./unasked.js";
+import { Whose } from "./whose.js";
 
 /** What is shown of a message that cannot be read. */
 const NOISE_SAMPLE_CHARS = 200;
-
-/** Up to here a reply is parsed before it is passed on: it costs next to nothing, and broken JSON is noticed. */
-const CHECKED_REPLY_BYTES = 4096;
-
-/**
- * A call that was taken back or timed out may still make the server ask something, and on a pipe nothing tells that
- * it is about that call. For so long, nobody else is asked in its place.
- */
-const ABANDONED_MS = 30_000;
-/** Such calls that are remembered; the oldest are forgotten first. */
-const MAX_ABANDONED = 1_000;
 
 export interface ConnectionEvents {
   /** A notification that is not progress: `flight` is the call it belongs to, where that can be told. */
@@ -75,7 +54,6 @@ export interface Noise {
 
 export class Connection implements LinkEvents {
   readonly #spec: ServerSpec;
-  readonly #owner: Caller | undefined;
   readonly #offer: HandshakeOffer;
   readonly #now: () => number;
   readonly #events: ConnectionEvents;
@@ -87,23 +65,33 @@ export class Connection implements LinkEvents {
   /** Until the server is known, the end of a link is not the end of the connection: it may be of the probe's doing. */
   #meeting: boolean = false;
   #gone: Fault | undefined;
-  readonly #flights = new Map<number, Flight>();
-  readonly #byCall = new Map<UpstreamCall, Flight>();
-  /** By id, oldest first. */
-  readonly #abandoned = new Map<number, { readonly sessionKey: string; readonly untilMs: number }>();
+  readonly #flights: Flights;
+  readonly #whose: Whose;
   readonly #questions = new Questions((text) => this.notify(text));
-  #nextId = 1;
+  readonly #unasked: Unasked;
   #closed = false;
   readonly #noise: Noise;
 
   constructor(options: ConnectionOptions, events: ConnectionEvents) {
     this.#spec = options.spec;
-    this.#owner = options.owner;
     this.#offer = options.offer;
     this.#now = options.now;
     this.#noise = options.noise;
     this.#events = events;
     this.#parts = options.modern ?? partsOfNobody();
+    this.#flights = new Flights(options.spec);
+    this.#whose = new Whose(this.#flights, options.owner);
+    this.#unasked = new Unasked({
+      server: options.spec.name,
+      flights: this.#flights,
+      whose: this.#whose,
+      questions: this.#questions,
+      now: options.now,
+      modern: () => this.#modern,
+      notify: (text) => this.notify(text),
+      onNotification: (message, caller) => events.onNotification(message, caller),
+      onNoise: (sample) => this.onNoise(sample),
+    });
     this.#makeLink = options.makeLink;
     this.#link = options.makeLink(this);
   }
@@ -154,9 +142,9 @@ export class Connection implements LinkEvents {
       else this.#events.onUnsent(call, fault);
       return;
     }
-    if (this.#flights.size >= MAX_IN_FLIGHT) {
-      const message = `Server "${this.#spec.name}" has ${MAX_IN_FLIGHT} calls in flight; this one was not sent.`;
-      call.reply(faultReply(new Fault("limit", message)));
+    const full = this.#flights.full;
+    if (full !== undefined) {
+      call.reply(faultReply(full));
       return;
     }
     if (this.#modern === undefined || !this.#modern.send(call)) this.#launch(call);
@@ -173,22 +161,9 @@ export class Connection implements LinkEvents {
 
   /** Fails the calls whose time is over. The connection stays: a timeout is that call's alone. */
   expire(nowMs: number): void {
-    for (const [id, { untilMs }] of this.#abandoned) {
-      if (untilMs > nowMs) break;
-      this.#abandoned.delete(id);
-    }
-    for (const flight of this.#flights.values()) {
-      const { caller } = flight.call;
-      // The server waits for the agent, and a person may think for minutes; the question has a deadline of its own.
-      if (caller !== undefined && this.#questions.isAsking(caller.sessionKey)) {
-        flight.deadlineMs = nowMs + flight.timeoutMs;
-      }
-      if (flight.deadlineMs > nowMs) continue;
-      const { method, subject, timeoutMs } = flight;
-      const what = subject === undefined ? method : `${method} ${subject}`;
-      const message = `Server "${this.#spec.name}" did not answer ${what} within ${timeoutMs} ms. It may still be working on it.`;
-      this.#abandon(flight, "timeout", new Fault("timeout", message));
-    }
+    this.#whose.expire(nowMs);
+    const overdue = this.#flights.overdue(nowMs, (sessionKey) => this.#questions.isAsking(sessionKey));
+    for (const [flight, fault] of overdue) this.#abandon(flight, "timeout", fault);
   }
 
   /** Progress of an agent on a question that this server asked. */
@@ -209,12 +184,7 @@ export class Connection implements LinkEvents {
       this.#reply(bytes, anchor);
       return;
     }
-    const text = bytes.toString();
-    if (!/^\s*\[/.test(text)) {
-      this.#receive(text, ticket);
-      return;
-    }
-    for (const { start, end } of scanElements(text, 0, MAX_BATCH)) this.#receive(text.slice(start, end), ticket);
+    for (const text of textsIn(bytes)) this.#receive(text, ticket);
   }
 
   onLargeReply(ticket: Ticket, head: Buffer, rest: Readable): void {
@@ -266,25 +236,19 @@ export class Connection implements LinkEvents {
       call.reply(faultReply(this.#gone ?? new Fault("unavailable", `Server "${this.#spec.name}" is not connected.`)));
       return;
     }
-    const flight = new Flight(this.#nextId++, call, this.#timeoutOf(call), this.#now());
+    const flight = this.#flights.make(call, this.#now());
     let text = call.render(flight.id);
     if (this.#modern !== undefined && call.method !== "initialize") {
       const dressed = this.#modern.dress(call, text);
       flight.headers = dressed.headers;
       text = dressed.text;
     } else if (call.caller?.era === "modern") text = withoutSender(text);
-    this.#flights.set(flight.id, flight);
-    this.#byCall.set(call, flight);
+    this.#flights.add(flight);
     this.#link.send(text, flight);
   }
 
-  #timeoutOf(call: UpstreamCall): number {
-    if (call.method === "subscriptions/listen") return Number.POSITIVE_INFINITY;
-    return call.caller === undefined ? this.#spec.connectTimeoutMs : this.#spec.callTimeoutMs;
-  }
-
   #recall(call: UpstreamCall, reason: string | undefined): void {
-    const flight = this.#byCall.get(call);
+    const flight = this.#flights.of(call);
     if (flight === undefined) return;
     this.#abandon(flight, reason, new Fault("cancelled", reason ?? "Cancelled."));
   }
@@ -295,7 +259,7 @@ export class Connection implements LinkEvents {
       this.#unawaited(anchor.id);
       return;
     }
-    if (bytes.length <= CHECKED_REPLY_BYTES && !isJson(bytes)) {
+    if (isBroken(bytes)) {
       this.#fail(flight, this.#brokenAnswer());
       return;
     }
@@ -358,8 +322,8 @@ export class Connection implements LinkEvents {
     try {
       const message: Message = parseMessage(text);
       if (message.kind === "response") this.#oddReply(message, ticket);
-      else if (message.kind === "notification") this.#notified(message, ticket);
-      else this.#asked(message, ticket);
+      else if (message.kind === "notification") this.#unasked.notified(message, ticket);
+      else this.#unasked.asked(message, ticket);
     } catch {
       this.#unreadable(text, ticket);
     }
@@ -369,81 +333,19 @@ export class Connection implements LinkEvents {
   #oddReply(message: ResponseMessage, ticket: Ticket | undefined): void {
     const id = message.id === null ? ticket?.id : Number(message.id);
     const flight = id === undefined ? undefined : this.#flights.get(id);
-    const at = locate(message, ["id"]);
-    if (flight === undefined || at === undefined) {
+    const span = idSpan(message);
+    if (flight === undefined || span === undefined) {
       this.#unawaited(message.id);
       return;
     }
     this.#settle(flight);
-    const idStart = Buffer.byteLength(message.text.slice(0, at.start));
-    const idEnd = idStart + Buffer.byteLength(message.text.slice(at.start, at.end));
-    this.#deliver(flight, Buffer.from(message.text), { idStart, idEnd });
+    this.#deliver(flight, Buffer.from(message.text), span);
     if (message.id === null) this.#modern?.doubt();
-  }
-
-  #notified(message: NotificationMessage, ticket: Ticket | undefined): void {
-    const { method, params } = message;
-    if (method === "notifications/progress") {
-      const token = params?.["progressToken"];
-      const flight = this.#flights.get(typeof token === "string" ? Number(token) : (token as number));
-      if (flight === undefined) return;
-      const { progressToken, caller } = flight.call;
-      if (progressToken === undefined || caller === undefined) return;
-      flight.deadlineMs = this.#now() + flight.timeoutMs;
-      caller.notify(rewrite(message, [{ path: ["params", "progressToken"], json: JSON.stringify(progressToken) }]));
-    } else if (this.#modern !== undefined) {
-      const passed = this.#modern.notified(message);
-      // What came by listening is nobody's call.
-      if (passed !== undefined)
-        this.#events.onNotification(passed, passed === message ? this.#callerOf(ticket) : undefined);
-    } else if (method === "notifications/cancelled") {
-      this.#questions.cancel(params?.["requestId"]);
-    } else {
-      this.#events.onNotification(message, this.#callerOf(ticket));
-    }
-  }
-
-  #asked(request: RequestMessage, ticket: Ticket | undefined): void {
-    if (this.#modern !== undefined) {
-      // In the modern era servers send no requests, and there is no way to answer one.
-      this.onNoise(`request ${request.method} of a modern server`);
-      return;
-    }
-    if (request.method === "ping") {
-      const at = locate(request, ["id"]);
-      const id = at === undefined ? "null" : request.text.slice(at.start, at.end);
-      this.notify(`{"jsonrpc":"2.0","id":${id},"result":{}}`);
-      return;
-    }
-    const caller = this.#callerOf(ticket);
-    if (caller !== undefined) {
-      this.#questions.ask(request, caller);
-      return;
-    }
-    const why = `Toolway cannot tell which agent ${request.method} is for: it came outside any call, or while several agents were calling.`;
-    const hint = `Set "isolation": "session" for server "${this.#spec.name}" to give each agent a connection of its own.`;
-    this.#questions.refuse(request, toRpcError(new Fault("no-caller", `${why} ${hint}`)));
-  }
-
-  /**
-   * Whose call caused a message: its exchange tells, and then nobody else's will do, even if that call has ended; else
-   * that one session alone is calling.
-   */
-  #callerOf(ticket: Ticket | undefined): Caller | undefined {
-    if (ticket !== undefined) return this.#flights.get(ticket.id)?.call.caller ?? this.#owner;
-    let found: Caller | undefined;
-    for (const { call } of this.#flights.values()) {
-      if (call.caller === undefined) continue;
-      if (found !== undefined && found.sessionKey !== call.caller.sessionKey) return this.#owner;
-      found = call.caller;
-    }
-    for (const { sessionKey } of this.#abandoned.values()) if (found?.sessionKey !== sessionKey) return this.#owner;
-    return found ?? this.#owner;
   }
 
   /** A late reply, or one to nothing that we asked. */
   #unawaited(id: RpcId | null): void {
-    this.#abandoned.delete(Number(id));
+    this.#whose.answeredLate(Number(id));
     this.onNoise(`reply to unknown id ${JSON.stringify(id)}`);
   }
 
@@ -459,12 +361,7 @@ export class Connection implements LinkEvents {
 
   #abandon(flight: Flight, reason: string | undefined, fault: Fault): void {
     this.#tellCancelled(flight, reason);
-    const { caller } = flight.call;
-    if (caller !== undefined && this.#owner === undefined) {
-      this.#abandoned.set(flight.id, { sessionKey: caller.sessionKey, untilMs: this.#now() + ABANDONED_MS });
-      const oldest = this.#abandoned.size > MAX_ABANDONED ? this.#abandoned.keys().next().value : undefined;
-      if (oldest !== undefined) this.#abandoned.delete(oldest);
-    }
+    this.#whose.abandon(flight, this.#now());
     this.#fail(flight, fault);
   }
 
@@ -483,8 +380,7 @@ export class Connection implements LinkEvents {
   }
 
   #settle(flight: Flight): void {
-    this.#flights.delete(flight.id);
-    this.#byCall.delete(flight.call);
+    this.#flights.delete(flight);
     this.#link.forget(flight);
   }
 
@@ -492,26 +388,8 @@ export class Connection implements LinkEvents {
     this.#closed = true;
     this.#modern?.stop();
     this.#questions.abortAll();
-    const name = this.#spec.name;
-    for (const flight of [...this.#flights.values()]) {
-      if (flight.call.caller === undefined) {
-        this.#fail(flight, fault);
-        continue;
-      }
-      const what = flight.subject ?? flight.method;
-      const message = `Server "${name}" went away before it answered ${what} (${fault.message}). Whether the call took effect is unknown.`;
-      this.#fail(flight, new Fault("outcome-unknown", message, { cause: fault }));
-    }
-    const message = `Server "${name}" went away in the middle of the call (${fault.message}). Whether it took effect is unknown.`;
+    for (const flight of [...this.#flights.values()]) this.#fail(flight, this.#flights.lost(flight, fault));
+    const message = `Server "${this.#spec.name}" went away in the middle of the call (${fault.message}). Whether it took effect is unknown.`;
     this.#modern?.end(new Fault("outcome-unknown", message, { cause: fault }));
-  }
-}
-
-function isJson(bytes: Buffer): boolean {
-  try {
-    JSON.parse(bytes.toString());
-    return true;
-  } catch {
-    return false;
   }
 }
