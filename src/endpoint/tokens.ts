@@ -132,7 +132,10 @@ export class TokenBook {
   /** The token stops working at once, and for good when the promise resolves. */
   async revoke(id: string): Promise<void> {
     if (id === DEFAULT_PRINCIPAL.id) {
-      const how = this.#defaultSource === "environment" ? "change TOOLWAY_TOKEN" : 'remove the file "token" in the state directory';
+      const how =
+        this.#defaultSource === "environment"
+          ? "change TOOLWAY_TOKEN"
+          : 'remove the file "token" in the state directory';
       throw new TokenError("invalid", `The default token cannot be revoked: ${how} and restart the gateway.`);
     }
     const record = this.#ids.get(id);

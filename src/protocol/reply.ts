@@ -2,7 +2,7 @@
 
 import type { Readable } from "node:stream";
 import { Fault, toRpcError } from "./errors.js";
-import type { RpcError } from "./jsonrpc.js";
+import { isObject, type RpcError } from "./jsonrpc.js";
 
 export type Reply =
   | { readonly kind: "result"; readonly result: unknown }
@@ -98,11 +98,18 @@ export async function replyText(
   }
 }
 
-/** Whether the answer is an error. Parses it: for small answers, off the hot path. A stream is large, so a result. */
+/**
+ * Whether the answer is an error, or nothing that can be read. Parses it: for small answers, off the hot path. One
+ * that comes as a stream is large, so a result.
+ */
 export function isRefusal(reply: Reply): boolean {
   if (reply.kind !== "bytes") return reply.kind === "error";
-  const message: unknown = JSON.parse(reply.bytes.toString());
-  return typeof message === "object" && message !== null && "error" in message;
+  try {
+    const message: unknown = JSON.parse(reply.bytes.toString());
+    return !isObject(message) || "error" in message;
+  } catch {
+    return true;
+  }
 }
 
 // Where a result's members begin: behind the id, or at the head with the id at the tail.

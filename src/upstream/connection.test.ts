@@ -363,6 +363,9 @@ describe("progress", () => {
     expect(both[1]?.connection.agentProgress("eve", message)).toBe(false);
     expect(both[1]?.connection.agentProgress("ada", message)).toBe(true);
     expect(both[1]?.link.sent.at(-1)).toMatchObject({ params: { ...progress, progressToken: 0 } });
+    // An agent that sends two tokens at once harms nobody.
+    const twice = message.text.replace('"params":{', '"params":{"progressToken":1,');
+    expect(both[1]?.connection.agentProgress("ada", parseMessage(twice) as NotificationMessage)).toBe(true);
   });
 });
 

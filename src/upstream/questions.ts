@@ -73,7 +73,11 @@ export class Questions {
     const reported = message.params?.["progressToken"];
     for (const { caller, token } of this.#open.values()) {
       if (token === undefined || token.ours !== reported || caller.sessionKey !== sessionKey) continue;
-      this.#send(rewrite(message, [{ path: ["params", "progressToken"], json: token.json }]));
+      try {
+        this.#send(rewrite(message, [{ path: ["params", "progressToken"], json: token.json }]));
+      } catch {
+        // Two tokens in one notification: there is nobody to tell, and nothing is lost.
+      }
       return true;
     }
     return false;

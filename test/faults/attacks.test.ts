@@ -223,7 +223,7 @@ describe.skipIf(!linux)("initializes", () => {
     // Long out of the table, and still good: its id says all there is to say.
     expect(await callText(first, "echo", { back: 1 })).toBe('{"back":1}');
     expect(growth).toBeLessThan(RSS_GROWTH);
-  }, 300_000);
+  }, 900_000);
 });
 
 function quick(agent: Agent, port: number, body: string, session = ""): Promise<{ session: string }> {

@@ -71,5 +71,5 @@ describe.skipIf(!linux)("fuzzed lines on a server's stdout", () => {
     expect(right).toBe(calls * AGENTS);
     expect(gateway.log().match(/^.*(failed inside|uncaught|unhandled).*$/im)?.[0]).toBeUndefined();
     expect(growth).toBeLessThan(RSS_GROWTH);
-  }, 600_000);
+  }, 900_000);
 });

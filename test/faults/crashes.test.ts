@@ -69,7 +69,7 @@ describe.skipIf(!linux)("a server that crashes", () => {
     expect(unknown).toBe(crashes);
     expect(worked).toBe(crashes);
     expect(open()).toEqual(openBefore);
-  }, 600_000);
+  }, 900_000);
 });
 
 describe.skipIf(!linux)("a server that ignores SIGTERM", () => {

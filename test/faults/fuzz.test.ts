@@ -60,7 +60,7 @@ describe.skipIf(!linux)("fuzzed frames", () => {
     expect([...fuzzer.statuses.keys()].filter((status) => status >= 500)).toEqual([]);
     expect(gateway.log().match(/^.*(failed inside|uncaught|unhandled).*$/im)?.[0]).toBeUndefined();
     expect(growth).toBeLessThan(RSS_GROWTH);
-  }, 600_000);
+  }, 900_000);
 });
 
 class Fuzzer {
