@@ -1,6 +1,7 @@
 // Wires the stages into one gateway, and applies changes of the config to it while it runs.
 
 import type { Readable, Writable } from "node:stream";
+import { OPERATOR } from "./access.js";
 import { Catalog } from "./catalog/catalog.js";
 import type { Config, ListenAddress } from "./config/config.js";
 import type { ControlServer } from "./control/server.js";
@@ -12,7 +13,7 @@ import { EraBook } from "./era-book.js";
 import type { GatewayState } from "./gateway-state.js";
 import { callLocally, LocalCaller } from "./local-call.js";
 import type { Log } from "./observe/log.js";
-import { OPERATOR, Pipeline } from "./pipeline.js";
+import { Pipeline } from "./pipeline.js";
 import { compilePolicy } from "./policy/policy.js";
 import { Fault } from "./protocol/errors.js";
 import type { JsonObject } from "./protocol/jsonrpc.js";

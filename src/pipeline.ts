@@ -1,13 +1,14 @@
 // The way of a request, on one page: endpoint → catalog → policy → upstream. The only file that knows all stages.
 
+import { Access } from "./access.js";
 import { Audience, isLogLevel } from "./audience.js";
 import type { Caller, Principal } from "./caller.js";
 import type { Catalog, ResolvedTool } from "./catalog/catalog.js";
 import { findResult, parseFindArguments, unwrapCall } from "./catalog/search.js";
-import type { View } from "./catalog/view.js";
+import { afterFirstTry, unknownName, unreadLists } from "./first-lists.js";
 import { Forward, type Named } from "./forward.js";
 import { InnerCall } from "./inner-call.js";
-import { type Decision, decide, type Policy, seesServer } from "./policy/policy.js";
+import type { Policy } from "./policy/policy.js";
 import { Fault } from "./protocol/errors.js";
 import { ErrorCode, isObject } from "./protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage } from "./protocol/message.js";
@@ -15,13 +16,10 @@ import { faultReply } from "./protocol/reply.js";
 import type { AgentCall, Introduction, ParamHeader, Service } from "./service.js";
 import { Standing } from "./standing.js";
 import type { TaskIds } from "./task-ids.js";
-import { exposeTasks, hasTasks, TASK_ID, TASK_METHODS, taskRefusal } from "./tasks.js";
+import { TASK_ID, TASK_METHODS, taskAddress, watchTasks } from "./tasks.js";
 import type { Host } from "./upstream/host.js";
 import { readParamHeaders } from "./upstream/param-headers.js";
 import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "./upstream.js";
-
-/** The operator at the control socket or in the program that embeds us: policy is about agents. Known by identity. */
-export const OPERATOR: Principal = { id: "operator", role: "operator" };
 
 /** A Map: a method may be called `constructor`. */
 const LISTS: ReadonlyMap<string, ListKind> = new Map([
@@ -35,8 +33,6 @@ const NAME = ["params", "name"];
 const REF_NAME = ["params", "ref", "name"];
 const REF_URI = ["params", "ref", "uri"];
 const URI = ["params", "uri"];
-
-const ALLOW: Decision = { kind: "allow" };
 
 export interface PipelineDeps {
   readonly catalog: Catalog;
@@ -52,14 +48,14 @@ export class Pipeline implements Service, UpstreamEvents {
   readonly #catalog: Catalog;
   readonly #deps: PipelineDeps;
   readonly audience: Audience;
-  #policy: Policy;
+  readonly #access: Access;
   #attached: { host: Host; standing: Standing } | undefined;
 
   constructor(deps: PipelineDeps) {
     this.#deps = deps;
     this.#catalog = deps.catalog;
-    this.#policy = deps.policy;
-    this.audience = new Audience((session, server) => this.#sees(session.principal, server));
+    this.#access = new Access(deps.policy);
+    this.audience = new Audience((session, server) => this.#access.sees(session.principal, server));
   }
 
   /** The host reports to us and we send to it: it is attached once it exists. */
@@ -70,7 +66,7 @@ export class Pipeline implements Service, UpstreamEvents {
 
   /** Whoever is connected is told to look again. */
   setPolicy(policy: Policy): void {
-    this.#policy = policy;
+    this.#access.policy = policy;
     this.#catalog.dropPages();
     for (const kind of LISTS.values()) this.audience.listChanged(kind, undefined);
   }
@@ -82,7 +78,7 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   introduce(caller: Caller, scope: string | undefined): Introduction {
-    const sees = (server: string) => this.#sees(caller.principal, server);
+    const sees = (server: string) => this.#access.sees(caller.principal, server);
     return {
       capabilities: this.#catalog.capabilities(scope, sees),
       serverInfo: { name: "toolway", title: "Toolway", version: this.#deps.version },
@@ -91,11 +87,7 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   handle(call: AgentCall): void {
-    try {
-      this.#route(call);
-    } catch (error) {
-      this.#refuse(call, error);
-    }
+    this.#guarded(call, () => this.#route(call));
   }
 
   handleNotification(session: Caller, message: NotificationMessage, scope: string | undefined): void {
@@ -111,7 +103,7 @@ export class Pipeline implements Service, UpstreamEvents {
       }
     } else {
       const server = this.#soleServer(scope);
-      if (server !== undefined && this.#decide(session.principal, server, undefined).kind === "allow") {
+      if (server !== undefined && this.#access.decide(session.principal, server, undefined).kind === "allow") {
         this.#hosted.get(server)?.sessionConnection(session.sessionKey)?.notify(text);
       }
     }
@@ -128,7 +120,8 @@ export class Pipeline implements Service, UpstreamEvents {
 
   paramHeaders(principal: Principal, scope: string | undefined, tool: string): readonly ParamHeader[] | undefined {
     const found = this.#catalog.resolveTool(tool, scope);
-    if (found.kind !== "found" || this.#decide(principal, found.server, found.own).kind === "deny") return undefined;
+    if (found.kind !== "found" || this.#access.decide(principal, found.server, found.own).kind === "deny")
+      return undefined;
     const headers = readParamHeaders(this.#catalog.inputSchema(found.server, found.own));
     return typeof headers === "string" ? [] : headers.map(({ name, path }) => ({ header: name, path }));
   }
@@ -162,7 +155,7 @@ export class Pipeline implements Service, UpstreamEvents {
     if (kind !== undefined) {
       const cursor = message.params?.["cursor"];
       if (cursor !== undefined && typeof cursor !== "string") throw new Fault("invalid", '"cursor" is a string.');
-      call.reply(this.#catalog.page(kind, this.view(call.caller, scope), cursor));
+      call.reply(this.#catalog.page(kind, this.#access.view(call.caller, scope), cursor));
       return;
     }
     switch (message.method) {
@@ -184,7 +177,8 @@ export class Pipeline implements Service, UpstreamEvents {
         this.#setLevel(call);
         return;
       default:
-        this.#unknown(call);
+        if (TASK_METHODS.has(message.method)) this.#task(call);
+        else this.#unknown(call);
     }
   }
 
@@ -208,17 +202,10 @@ export class Pipeline implements Service, UpstreamEvents {
       if (found.tool === "find_tools") this.#findTools(call);
       else this.#callFound(call);
     } else {
-      const unread = waited ? [] : this.#unread(call.scope ?? found.server);
-      if (unread.length === 0) throw this.#unknownName(noun, name, found.server);
+      const unread = waited ? [] : unreadLists(this.#hosted, call.scope ?? found.server);
+      if (unread.length === 0) throw unknownName(this.#hosted, noun, name, found.server);
       this.#afterFirstTry(call, unread, () => this.#named(call, noun, path, resolve, true));
     }
-  }
-
-  /** `server`: the only one that can have it, and whose list has not been read. */
-  #unknownName(noun: string, name: string, server: string | undefined): Fault {
-    const trouble = server === undefined ? undefined : this.#hosted.get(server)?.trouble;
-    if (trouble === undefined) return new Fault("not-found", `Unknown ${noun}: ${name}`);
-    return new Fault("unavailable", `Unknown ${noun}: ${name}. Server "${server}" is not available: ${trouble}`);
   }
 
   #resource(call: AgentCall, waited = false): void {
@@ -227,7 +214,7 @@ export class Pipeline implements Service, UpstreamEvents {
     if (typeof uri !== "string") throw new Fault("invalid", `${method} needs "uri".`);
     const server = this.#catalog.resolveResource(uri, call.scope);
     if (server === undefined) {
-      const unread = waited ? [] : this.#unread(call.scope);
+      const unread = waited ? [] : unreadLists(this.#hosted, call.scope);
       if (unread.length > 0) this.#afterFirstTry(call, unread, () => this.#resource(call, true));
       else
         call.reply({
@@ -281,29 +268,13 @@ export class Pipeline implements Service, UpstreamEvents {
 
   /** About one task: its id names the server. */
   #task(call: AgentCall): void {
-    const { message, caller } = call;
-    const refusal = taskRefusal(caller, message.method);
-    if (refusal !== undefined) {
-      call.reply({ kind: "error", error: refusal });
-      return;
-    }
-    const id = message.params?.["taskId"];
-    if (typeof id !== "string") throw new Fault("invalid", `${message.method} needs "taskId".`);
-    if (call.scope !== undefined) {
-      this.#send(call, call.scope, undefined, id, { path: TASK_ID, own: undefined });
-      return;
-    }
-    const found = this.#deps.taskIds.resolve(id, caller.principal.id);
-    if (found === undefined) throw new Fault("not-found", `Unknown task: ${id}`);
-    this.#send(call, found.server, undefined, found.own, { path: TASK_ID, own: found.own });
+    const address = taskAddress(call, this.#deps.taskIds);
+    if (address.kind === "refused") call.reply({ kind: "error", error: address.error });
+    else this.#send(call, address.server, undefined, address.id, { path: TASK_ID, own: address.own });
   }
 
   /** A method we do not know goes to the server that alone can be meant. */
   #unknown(call: AgentCall): void {
-    if (TASK_METHODS.has(call.message.method)) {
-      this.#task(call);
-      return;
-    }
     const server = this.#soleServer(call.scope);
     if (server !== undefined) {
       this.#send(call, server, undefined, undefined, undefined);
@@ -321,19 +292,9 @@ export class Pipeline implements Service, UpstreamEvents {
     subject: string | undefined,
     named: Named | undefined,
   ): void {
-    const decision = this.#decide(call.caller.principal, server, tool);
-    if (decision.kind === "deny") {
-      const what = tool === undefined ? `server "${server}"` : `tool "${tool}" of server "${server}"`;
-      throw new Fault("denied", `You may not use ${what}: ${decision.rule}.`);
-    }
-    new Forward(this.#watched(call, server), subject, named).sendTo(this.#upstream(server, call.caller));
-  }
-
-  /** Over many servers, the ids of tasks in a reply must say whose they are. */
-  #watched(call: AgentCall, server: string): AgentCall {
-    if (call.scope !== undefined || !hasTasks(this.#hosted.get(server)?.intro)) return call;
-    const { taskIds } = this.#deps;
-    return new InnerCall(call, call.message, (reply) => exposeTasks(reply, taskIds, server, call.caller));
+    this.#access.demand(call.caller.principal, server, tool);
+    const watched = watchTasks(call, this.#deps.taskIds, server, this.#hosted.get(server)?.intro);
+    new Forward(watched, subject, named).sendTo(this.#upstream(server, call.caller));
   }
 
   // ── The search menu ──────────────────────────────────────────────────────────────────────────────────────────
@@ -344,7 +305,7 @@ export class Pipeline implements Service, UpstreamEvents {
       call.reply({ kind: "result", result: findResult(wanted) });
       return;
     }
-    this.#catalog.find(wanted.query, wanted.limit, this.view(call.caller, call.scope)).then(
+    this.#catalog.find(wanted.query, wanted.limit, this.#access.view(call.caller, call.scope)).then(
       (found) => call.reply({ kind: "result", result: findResult(found) }),
       (error: unknown) => this.#refuse(call, error),
     );
@@ -358,17 +319,6 @@ export class Pipeline implements Service, UpstreamEvents {
 
   // ── Inside ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  view({ principal, era }: Caller, scope: string | undefined): View {
-    return {
-      scope,
-      era,
-      common: this.#policy.roles.size === 0,
-      key: principal === OPERATOR ? "" : `role ${principal.role}`,
-      allows: (server, own, kind) =>
-        this.#decide(principal, server, kind === "tools" ? own : undefined).kind === "allow",
-    };
-  }
-
   get #inUse(): { host: Host; standing: Standing } {
     if (this.#attached === undefined) throw new Error("pipeline used before attach()");
     return this.#attached;
@@ -376,14 +326,6 @@ export class Pipeline implements Service, UpstreamEvents {
 
   get #hosted(): Host {
     return this.#inUse.host;
-  }
-
-  #decide(principal: Principal, server: string, tool: string | undefined): Decision {
-    return principal === OPERATOR ? ALLOW : decide(this.#policy, principal, server, tool);
-  }
-
-  #sees(principal: Principal, server: string): boolean {
-    return principal === OPERATOR || seesServer(this.#policy, principal, server);
   }
 
   #soleServer(scope: string | undefined): string | undefined {
@@ -398,28 +340,17 @@ export class Pipeline implements Service, UpstreamEvents {
     return hosted.upstream(hosted.spec.isolation === "shared" ? caller : this.audience.sessionOf(caller));
   }
 
-  /** Servers whose lists may yet bring what is asked for; `server`: the only one that can. */
-  #unread(server: string | undefined): Promise<void>[] {
-    const meant = server === undefined ? [...this.#hosted.servers] : [this.#hosted.get(server)];
-    return meant.flatMap((one) => (one === undefined || one.listed ? [] : [one.firstTry]));
+  #afterFirstTry(call: AgentCall, tries: readonly Promise<void>[], act: () => void): void {
+    afterFirstTry(call, tries, () => this.#guarded(call, act));
   }
 
-  /** Bounded by the servers' own deadlines to connect. */
-  #afterFirstTry(call: AgentCall, tries: Promise<void>[], act: () => void): void {
-    let cancelled = false;
-    call.onCancel = (reason) => {
-      cancelled = true;
-      this.#refuse(call, new Fault("cancelled", reason ?? "Cancelled."));
-    };
-    void Promise.all(tries).then(() => {
-      if (cancelled) return;
-      call.onCancel = undefined;
-      try {
-        act();
-      } catch (error) {
-        this.#refuse(call, error);
-      }
-    });
+  /** Whatever goes wrong, the agent is answered. */
+  #guarded(call: AgentCall, act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      this.#refuse(call, error);
+    }
   }
 
   #refuse(call: AgentCall, error: unknown): void {

@@ -2,10 +2,13 @@
 // At /mcp/<server> the server's own ids pass as they are.
 
 import type { Caller } from "./caller.js";
+import { InnerCall } from "./inner-call.js";
+import { Fault } from "./protocol/errors.js";
 import { ErrorCode, isObject, type RpcError } from "./protocol/jsonrpc.js";
 import { locate, parseMessage, rewrite } from "./protocol/message.js";
 import { ModernError, TASKS_EXTENSION } from "./protocol/modern.js";
 import { type BytesReply, type Reply, renderReply } from "./protocol/reply.js";
+import type { AgentCall } from "./service.js";
 import type { TaskIds } from "./task-ids.js";
 import type { ServerIntro } from "./upstream.js";
 
@@ -33,6 +36,29 @@ export function taskRefusal({ era, capabilities }: Caller, method: string): RpcE
   const message = `${method} needs the extension "${TASKS_EXTENSION}" in the request's client capabilities.`;
   const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } };
   return { code: ModernError.missingCapability, message, data: { requiredCapabilities } };
+}
+
+/** Where a request about one task goes: `id` as the server knows it, `own` where the agent knows it by another. */
+export type TaskAddress =
+  | { readonly kind: "found"; readonly server: string; readonly id: string; readonly own: string | undefined }
+  | { readonly kind: "refused"; readonly error: RpcError };
+
+/** The task's id names the server. Throws a Fault where there is none. */
+export function taskAddress({ message, caller, scope }: AgentCall, ids: TaskIds): TaskAddress {
+  const error = taskRefusal(caller, message.method);
+  if (error !== undefined) return { kind: "refused", error };
+  const id = message.params?.["taskId"];
+  if (typeof id !== "string") throw new Fault("invalid", `${message.method} needs "taskId".`);
+  if (scope !== undefined) return { kind: "found", server: scope, id, own: undefined };
+  const found = ids.resolve(id, caller.principal.id);
+  if (found === undefined) throw new Fault("not-found", `Unknown task: ${id}`);
+  return { kind: "found", server: found.server, id: found.own, own: found.own };
+}
+
+/** Over many servers, the ids of tasks in a reply must say whose they are. */
+export function watchTasks(call: AgentCall, ids: TaskIds, server: string, intro: ServerIntro | undefined): AgentCall {
+  if (call.scope !== undefined || !hasTasks(intro)) return call;
+  return new InnerCall(call, call.message, (reply) => exposeTasks(reply, ids, server, call.caller));
 }
 
 /** The reply with the ids of its tasks as the agent is to see them; most replies have none and stay as they are. */
