@@ -102,6 +102,7 @@ const STATUS = {
       url: undefined,
       noise: { count: 0, sample: undefined },
       stderr: ["Error: no key"],
+      problems: [],
     },
   ],
 };

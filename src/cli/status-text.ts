@@ -84,6 +84,9 @@ function remarksOf(status: GatewayStatus, style: Style): string[] {
         ...server.stderr.slice(-STDERR_LINES).map((line) => style.dim(`  stderr: ${oneLine(line, ERROR_WIDTH)}`)),
       );
     }
+    for (const problem of server.problems) {
+      lines.push(style.yellow(`${server.name}: ${oneLine(problem, ERROR_WIDTH)}`));
+    }
     if (server.noise.count > 0) {
       const sample = server.noise.sample === undefined ? "" : `, for instance: ${oneLine(server.noise.sample, 60)}`;
       lines.push(

@@ -1,0 +1,64 @@
+import { PassThrough, Readable } from "node:stream";
+import { expect, it } from "vitest";
+import type { GatewayStatus, ServerStatus } from "../control/status.js";
+import type { Io } from "./io.js";
+import { statusText } from "./status-text.js";
+
+function io(isTTY: boolean): Io {
+  const [stdin, stdout, stderr] = [Readable.from([]), new PassThrough(), new PassThrough()];
+  const signal = new AbortController().signal;
+  return { stdin, stdout, stderr, env: {}, cwd: "/here", home: "/home/ann", isTTY, isErrTTY: isTTY, signal };
+}
+
+function server(name: string, problems: readonly string[]): ServerStatus {
+  return {
+    name,
+    kind: "http",
+    isolation: "shared",
+    state: "ready",
+    version: "2026-07-28",
+    serverInfo: { name, version: "1.2.3" },
+    counts: { tools: 1, prompts: 0, resources: 0, resourceTemplates: 0 },
+    listsFromBefore: false,
+    connections: 1,
+    inFlight: 0,
+    restarts: 0,
+    readyAfterMs: 12,
+    lastError: undefined,
+    nextTryInMs: undefined,
+    pid: undefined,
+    url: "http://127.0.0.1:1/mcp",
+    noise: { count: 0, sample: undefined },
+    stderr: [],
+    problems,
+  };
+}
+
+function status(...servers: ServerStatus[]): GatewayStatus {
+  return {
+    toolway: "0.1.0",
+    pid: 7,
+    startedAt: new Date(0).toISOString(),
+    endpoint: "http://127.0.0.1:7420/mcp",
+    stateDir: undefined,
+    config: { path: undefined, error: undefined, warnings: [] },
+    names: "prefixed",
+    menu: "full",
+    sessions: 0,
+    draining: false,
+    servers,
+    conflicts: [],
+  };
+}
+
+it("a server's problems stand below the table, each in one yellow line that cannot steer the terminal", () => {
+  const found = status(server("good", []), server("odd", ['Tool "a\u001b[2J\nb" is left out.', "It does not listen."]));
+  const plain = statusText(found, true, io(false), 0).split("\n\n").at(-1);
+  expect(plain).toBe('odd: Tool "a[2J b" is left out.\nodd: It does not listen.');
+  expect(statusText(found, true, io(true), 0)).toContain("\u001b[33modd: It does not listen.\u001b[0m");
+});
+
+it("without problems there is nothing below the table", () => {
+  const text = statusText(status(server("good", [])), true, io(false), 0);
+  expect(text.split("\n").at(-1)).toMatch(/^good +ready +http +1 .*MCP 2026-07-28$/);
+});
