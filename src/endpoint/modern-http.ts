@@ -12,6 +12,7 @@ import { idText } from "./call.js";
 import type { Accepts } from "./checks.js";
 import type { EndpointLimits } from "./limits.js";
 import type { Outlet } from "./modern-outlet.js";
+import { errorOf } from "./modern-reply.js";
 import { pipeBody } from "./pipe-body.js";
 import type { Flight, Posted } from "./post-answer.js";
 import { EVENT_END, EVENT_STREAM_HEADERS, eventHead, KEEP_ALIVE, messageEvent, oneLineBytes } from "./sse.js";
@@ -112,7 +113,7 @@ export class HttpOutlet implements Outlet, Posted {
     } else if (reply.kind === "bytes" && reply.bytes.length >= LARGE_BYTES && !this.#streaming && this.#accepts.json) {
       this.#pieces(reply);
     } else {
-      const status = reply.kind === "error" ? (STATUS[reply.error.code] ?? 200) : 200;
+      const status = STATUS[errorOf(reply)?.code ?? 0] ?? 200;
       this.#bytes(renderReply(reply, this.#idText), status);
     }
   }

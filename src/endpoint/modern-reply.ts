@@ -3,8 +3,10 @@
 
 import { Transform, type TransformCallback } from "node:stream";
 import { ErrorCode, isObject, type JsonObject, type RpcError } from "../protocol/jsonrpc.js";
+import { locate, parseMessage } from "../protocol/message.js";
 import { Meta, ModernError } from "../protocol/modern.js";
 import { type BytesReply, type Reply, withResultMembers } from "../protocol/reply.js";
+import { scanMembers } from "../protocol/scan.js";
 
 /** 2025-11-25 only: the server wants the user to open a page first. */
 export const URL_ELICITATION_REQUIRED = -32042;
@@ -65,28 +67,46 @@ function ownResult(result: unknown, shape: ReplyShape): unknown {
 
 function modernBytes(reply: BytesReply, shape: ReplyShape): Reply {
   const small = reply.bytes.length <= PARSED_BYTES;
-  if (small && isError(reply)) return parsed(reply, shape) ?? reply;
+  if (small && isError(reply)) return errorBytes(reply, shape);
   if (reply.era === "modern") return reply;
   const added = addedMembers(shape.method);
   // A legacy server may have such members by chance; two of one name would be read differently by different parsers.
   const doubled = small && Object.keys(added).some((key) => reply.bytes.includes(`"${key}"`));
   const spliced = doubled ? undefined : withResultMembers(reply, membersText(shape.method));
-  return spliced ?? (small ? parsed(reply, shape) : undefined) ?? reply;
+  return spliced ?? (small ? scanned(reply, added) : undefined) ?? reply;
 }
 
-/** Undefined where it is not what it should be: it then passes as it came. */
-function parsed(reply: BytesReply, shape: ReplyShape): Reply | undefined {
-  let value: unknown;
+/** As the server wrote it, unless its code is one that the modern era does not have. */
+function errorBytes(reply: BytesReply, shape: ReplyShape): Reply {
+  const error = errorOf(reply);
+  const changed = error === undefined ? undefined : modernError(error, shape);
+  return changed === undefined || changed === error ? reply : { kind: "error", error: changed };
+}
+
+/** Finds the result wherever it stands, and adds what it lacks. Undefined for what is no result: it passes as it came. */
+function scanned(reply: BytesReply, added: JsonObject): BytesReply | undefined {
+  const text = reply.bytes.toString();
+  let at: number | undefined;
   try {
-    value = JSON.parse(reply.bytes.toString());
+    const message = parseMessage(text);
+    at = message.kind === "response" && isObject(message.result) ? locate(message, ["result"])?.start : undefined;
   } catch {
     return undefined;
   }
-  if (!isObject(value)) return undefined;
-  const { error, result } = value;
-  if (isRpcError(error)) return { kind: "error", error: modernError(error, shape) };
-  if (!isObject(result)) return undefined;
-  return { kind: "result", result: reply.era === "modern" ? result : { ...addedMembers(shape.method), ...result } };
+  if (at === undefined) return undefined;
+  const present = scanMembers(text, at);
+  const lacking = Object.entries(added).filter(([key]) => !present.some((member) => member.key === key));
+  const members = JSON.stringify(Object.fromEntries(lacking)).slice(1, -1);
+  const inserted = Buffer.from(members === "" || present.length === 0 ? members : `${members},`);
+  const before = Buffer.byteLength(text.slice(0, at + 1));
+  const shift = before <= reply.idStart ? inserted.length : 0;
+  return {
+    kind: "bytes",
+    bytes: Buffer.concat([reply.bytes.subarray(0, before), inserted, reply.bytes.subarray(before)]),
+    idStart: reply.idStart + shift,
+    idEnd: reply.idEnd + shift,
+    era: "modern",
+  };
 }
 
 export function isRpcError(value: unknown): value is RpcError {

@@ -2,6 +2,7 @@
 
 import { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
+import { ModernError } from "../protocol/modern.js";
 import { tellsNothing } from "./era.js";
 import { RedirectError, type ResponseHeaders } from "./http-wire.js";
 
@@ -74,6 +75,10 @@ export function judge(refusal: Refusal): Verdict {
   if (refusal.probe === true && tellsNothing(status)) return { kind: "failed", ...describe(refusal, rpc) };
   const answersUs = rpc !== undefined && id !== undefined && (rpc["id"] === id || isNamelessError(refusal, rpc));
   if (status === 404 && inSession && !(answersUs && ANSWERS_OF_404.has(errorCode(rpc)))) return sessionGone(refusal);
+  // A modern server took the place of the one that this session was with.
+  if (status === 400 && inSession && rpc !== undefined && errorCode(rpc) === ModernError.unsupportedVersion) {
+    return sessionGone(refusal);
+  }
   if (answersUs) return { kind: "message" };
   if (status === 400 && inSession && SESSION_PHRASE.test(complaint(refusal, rpc))) return sessionGone(refusal);
   return { kind: "failed", ...describe(refusal, rpc) };
