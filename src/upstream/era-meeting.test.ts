@@ -179,6 +179,7 @@ async function httpPeer(
     if (message["id"] === undefined) return void res.writeHead(202).end();
     const said = answer(message);
     if (said === undefined) return;
+    if (said.status === 0) return void res.destroy();
     const body = typeof said.body === "object" ? { jsonrpc: "2.0", id: message["id"], ...said.body } : said.body;
     res.writeHead(said.status, { "content-type": said.type ?? "application/json" });
     res.end(typeof body === "string" ? body : JSON.stringify(body ?? ""));
@@ -283,6 +284,18 @@ describe("a server over HTTP", () => {
       expect(eras.puts).toEqual([]);
     },
   );
+
+  it("breaks off at the probe: it is not asked twice", async () => {
+    const { target, seen } = await httpPeer((message) =>
+      message["method"] === "server/discover" ? { status: 0 } : old(message),
+    );
+    const eras = new Told();
+    const { who } = await connect(target, eras);
+    await expect(who()).rejects.toMatchObject({ code: "unavailable" });
+    expect(await who()).toBe("legacy");
+    expect(seen.map(({ method }) => method)).toContain("initialize");
+    expect(seen.filter(({ method }) => method === "server/discover")).toHaveLength(1);
+  });
 
   it("is not judged where nobody listens", async () => {
     const eras = new Told();

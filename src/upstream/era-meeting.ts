@@ -128,6 +128,9 @@ class Meeting {
   /** Nothing can be said of the era. Old servers that fail or hang on what they do not know still get their handshake. */
   async #undecided(outcome: ProbeOutcome, modernBefore: boolean): Promise<ServerIntro> {
     const fault = "fault" in outcome ? outcome.fault : undefined;
+    // It took the question and died of it: the next attempt must not ask again. If it is modern, initialize shows that.
+    if (outcome.kind === "unreachable" && fault?.code === "outcome-unknown" && !modernBefore)
+      this.#memory.put("legacy");
     const mayBeOld = outcome.kind === "silent" || (outcome.kind === "refused" && outcome.status >= 500);
     if (!mayBeOld || modernBefore) throw fault ?? new Fault("timeout", "The server did not answer server/discover.");
     try {

@@ -45,7 +45,7 @@ const clients: Record<string, Connect> = {
     connectStdioV1({ configPath: gateway.configPath, stateDir: join(await temporaryDirectory(), "state") }),
 };
 
-describe.each(Object.entries(clients))("%s", (_name, connect) => {
+describe.each(Object.entries(clients))("%s", (name, connect) => {
   // One client of all: a test asks for what that one offers in both SDKs.
   const connected = async () => {
     const client = (await connect()) as ClientV1;
@@ -108,7 +108,8 @@ describe.each(Object.entries(clients))("%s", (_name, connect) => {
 
   it("answers ping, and says who it is", async () => {
     const client = await connected();
-    await client.ping();
+    // The modern era has no ping, and its SDK refuses to send one.
+    if (!name.includes("2026-07-28")) await client.ping();
     expect(client.getServerVersion()?.name).toBe("toolway");
     expect(client.getServerCapabilities()).toMatchObject({ tools: { listChanged: true } });
   });

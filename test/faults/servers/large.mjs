@@ -27,7 +27,9 @@ async function fill(out, id, bytes) {
 function simple(message) {
   if (message.method === "tools/list") return result(message, JSON.stringify({ tools }));
   if (message.params?.name === "pid") return result(message, `{"content":[{"type":"text","text":"${process.pid}"}]}`);
-  return handshake(message, { name: "large" });
+  if (message.params?.name === "fill") return undefined;
+  const error = { code: -32601, message: "no such method" };
+  return handshake(message, { name: "large" }) ?? JSON.stringify({ jsonrpc: "2.0", id: message.id, error });
 }
 
 const port = option("--http");
