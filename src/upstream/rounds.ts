@@ -10,6 +10,7 @@ import { locate, parseMessage, type RequestMessage, type ResponseMessage } from 
 import { faultReply, type Reply, renderReply } from "../protocol/reply.js";
 import { type Edit, scanMembers, splice } from "../protocol/scan.js";
 import type { UpstreamCall } from "../upstream.js";
+import { toLegacyError } from "./legacy-errors.js";
 
 /** Rounds of one call. Dialogues have two or three; a server that never has enough would keep the agent for ever. */
 const MAX_ROUNDS = 10;
@@ -143,7 +144,7 @@ export class Round implements UpstreamCall {
     if (this.#done) return;
     this.#done = true;
     this.#onDone();
-    this.#call.reply(reply);
+    this.#call.reply(this.method === "resources/read" ? toLegacyError(reply) : reply);
   }
 
   async #next(message: ResponseMessage): Promise<void> {
