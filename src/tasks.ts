@@ -20,6 +20,9 @@ export const TASK_METHODS: ReadonlySet<string> = new Set(["tasks/get", "tasks/up
 /** A reply longer than this is a result, not a task: nothing is looked for in it. */
 const MAX_TASK_REPLY = 256 * 1024;
 
+/** Where a legacy result says whose it is. */
+const RELATED_TASK = "io.modelcontextprotocol/related-task";
+
 const MARK = Buffer.from('"taskId"');
 
 export function hasTasks(intro: ServerIntro | undefined): boolean {
@@ -68,6 +71,7 @@ export function exposeTasks(reply: Reply, ids: TaskIds, server: string, caller: 
   const changes = [
     ["result", "taskId"],
     ["result", "task", "taskId"],
+    ["result", "_meta", RELATED_TASK, "taskId"],
   ].flatMap((path) => {
     const at = locate(message, path);
     const own: unknown = at === undefined ? undefined : JSON.parse(message.text.slice(at.start, at.end));

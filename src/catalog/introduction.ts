@@ -31,10 +31,25 @@ export function mergeCapabilities(intros: readonly (ServerIntro | undefined)[]):
     }
     if (members.size > 0) merged.set(name, Object.fromEntries(members));
   }
+  const tasks = mergeTasks(intros);
+  if (tasks !== undefined) merged.set("tasks", tasks);
   // What we do not know goes to the only server, by unknown methods; of several, nobody could tell which is meant.
   const only = intros.length === 1 ? intros[0] : undefined;
   for (const [name, value] of Object.entries(only?.capabilities ?? {})) if (!merged.has(name)) merged.set(name, value);
   return Object.fromEntries(merged);
+}
+
+/** Which requests may become tasks (2025-11-25). Lists of tasks are not merged, so only one server's can be had. */
+function mergeTasks(intros: readonly (ServerIntro | undefined)[]): JsonObject | undefined {
+  const having = intros.flatMap((intro) =>
+    isObject(intro?.capabilities["tasks"]) ? [intro.capabilities["tasks"]] : [],
+  );
+  if (having.length === 0 || intros.length === 1) return having[0];
+  const requests = having.flatMap(({ requests: one }) => (isObject(one) ? [one] : []));
+  return {
+    ...(having.some(({ cancel }) => cancel !== undefined) ? { cancel: {} } : {}),
+    requests: Object.assign({}, ...requests) as JsonObject,
+  };
 }
 
 function subscribes(intro: ServerIntro): boolean {

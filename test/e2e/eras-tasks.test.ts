@@ -3,6 +3,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { connect, send } from "./eras.js";
 import { type Gateway, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
+import { lastOf, openHttpWire } from "./wire.js";
 
 const EXTENSION = "io.modelcontextprotocol/tasks";
 const withTasks = { capabilities: { elicitation: {}, extensions: { [EXTENSION]: {} } } };
@@ -95,5 +96,38 @@ describe("tasks", () => {
   it("a legacy server's tools are called as ever by an agent with the extension", async () => {
     const { reply } = await send(gateway.url, { ...call("plain__whoami", {}), ...withTasks });
     expect(reply.result).toMatchObject({ resultType: "complete" });
+  });
+});
+
+describe("tasks of 2025-11-25", () => {
+  it("of two legacy servers are told apart, fetched and cancelled by a legacy agent", async () => {
+    const server = (name: string) => stdioFixture("legacy-tasks", ["--name", name]);
+    const mcpServers = { one: server("one"), two: server("two"), plain: stdioFixture("asker") };
+    const gateway = await startGateway({ names: "prefixed", mcpServers });
+    await (await connect("legacy", gateway)).waitFor("one__build", "two__build", "plain__elicit");
+    const wire = await openHttpWire(gateway.url);
+    let id = 0;
+    const ask = async (method: string, params: object): Promise<{ result: { task: Task }; error: object }> =>
+      JSON.parse(lastOf(await wire.send(JSON.stringify({ jsonrpc: "2.0", id: ++id, method, params }))));
+    const introduced = JSON.parse(wire.initialized) as { result: object };
+    expect(introduced.result).toMatchObject({
+      capabilities: { tasks: { cancel: {}, requests: { tools: { call: {} } } } },
+    });
+    expect(introduced.result).not.toHaveProperty("capabilities.tasks.list");
+    const begun = await Promise.all(
+      ["one", "two"].map((name) => ask("tools/call", { name: `${name}__build`, task: { ttl: 60_000 } })),
+    );
+    const ids = begun.map(({ result }) => result.task.taskId);
+    expect(new Set(ids).size).toBe(2);
+    for (const [at, name] of ["one", "two"].entries()) {
+      const taskId = ids[at] ?? "";
+      expect((await ask("tasks/get", { taskId })).result).toMatchObject({ taskId, status: "completed" });
+      expect((await ask("tasks/result", { taskId })).result).toMatchObject({
+        content: [{ text: `built by ${name}` }],
+        _meta: { "io.modelcontextprotocol/related-task": { taskId } },
+      });
+      expect((await ask("tasks/cancel", { taskId })).result).toMatchObject({ taskId, status: "cancelled" });
+    }
+    expect((await ask("tasks/get", { taskId: "1" })).error).toMatchObject({ code: -32602 });
   });
 });
