@@ -3,6 +3,7 @@
 
 import type { Config, ListenAddress, Names } from "../config/config.js";
 import type { GatewayStatus } from "../control/status.js";
+import type { ProbeResult } from "../upstream/probe.js";
 import type { ServerSpec } from "../upstream.js";
 
 /** How a verb talks to a gateway, be it another process's, by the control socket, or one of its own. */
@@ -52,18 +53,8 @@ export interface LocalGateway extends GatewayClient {
   close(): Promise<void>;
 }
 
-export interface Probe {
-  readonly ok: boolean;
-  readonly era: "legacy" | "modern" | undefined;
-  readonly version: string | undefined;
-  readonly serverInfo: { readonly name?: string; readonly version?: string } | undefined;
-  /** Own names of the server's tools. */
-  readonly tools: readonly string[];
-  readonly readyMs: number | undefined;
-  readonly error: { readonly code: string; readonly message: string } | undefined;
-  readonly stderr: readonly string[];
-  readonly noise: { readonly count: number; readonly sample: string | undefined };
-}
+/** What `doctor` learns of one server. */
+export type Probe = ProbeResult;
 
 export interface GatewayPort {
   /** The gateway that runs for this config and state directory, if one does. */

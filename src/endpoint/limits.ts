@@ -58,8 +58,8 @@ export const DEFAULT_LIMITS: EndpointLimits = {
   headerMs: 10 * SECOND,
   /** 16 MiB at 2 Mbit/s. */
   bodyMs: 70 * SECOND,
-  /** A quarter of the usual 8,192 file descriptors or more that services get; the rest is for servers behind us. */
-  connections: 2000,
+  /** Ten thousand idle streams, and room for the requests beside them. */
+  connections: 12_000,
   /** Longer than the pools of common clients and proxies (60 s), so that they close first and no request is lost. */
   keepAliveMs: 75 * SECOND,
   /** A sealed session id takes up to 4 KiB, tokens up to 8. */
