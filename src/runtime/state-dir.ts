@@ -95,7 +95,14 @@ function makeDir(dir: string): string {
   try {
     const missing: string[] = [];
     for (let at = resolve(dir); !existsSync(at); at = dirname(at)) missing.push(at);
-    for (const path of missing.reverse()) mkdirSync(path, { mode: 0o700 });
+    for (const path of missing.reverse()) {
+      try {
+        mkdirSync(path, { mode: 0o700 });
+      } catch (error) {
+        // Another starter was faster.
+        if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      }
+    }
     if (lstatSync(realpathSync(dir)).isDirectory()) return realpathSync(dir);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? String(error);
@@ -188,7 +195,7 @@ async function lockBySocket(dir: string): Promise<StateLock> {
     await listen(server, places.path(own));
     // The lock alone must not keep a process alive.
     server.unref();
-    chmodSync(join(dir, own), 0o600);
+    narrow(join(dir, own));
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const top = highest(dir);
       if (top > 0 && (await lives(places.path(`lock.${top}`)))) throw held(dir);
@@ -233,6 +240,15 @@ function highest(dir: string): number {
   return numbered(dir).reduce((top, { number }) => Math.max(top, number), 0);
 }
 
+/** A winner may have taken our own name for that of a dead starter, in the moment before we listened. */
+function narrow(path: string): void {
+  try {
+    chmodSync(path, 0o600);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+}
+
 function tryLink(from: string, to: string): boolean {
   try {
     linkSync(from, to);
@@ -265,17 +281,27 @@ function listen(server: Server, path: string): Promise<void> {
 }
 
 /** True while the process that listens there lives. Needs nothing of its event loop: the kernel answers. */
-function lives(path: string): Promise<boolean> {
+async function lives(path: string): Promise<boolean> {
+  for (let look = 0; look < MAX_ATTEMPTS; look++) {
+    const found = await lookAt(path);
+    if (found !== "closing") return found === "alive";
+  }
+  return true;
+}
+
+function lookAt(path: string): Promise<"alive" | "dead" | "closing"> {
   return new Promise((done, fail) => {
     const socket = connect(path);
     socket.once("connect", () => {
       socket.destroy();
-      done(true);
+      done("alive");
     });
     socket.once("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "ECONNREFUSED" || error.code === "ENOENT") done(false);
+      if (error.code === "ECONNREFUSED" || error.code === "ENOENT") done("dead");
+      // It took us into its backlog and then ended, or stepped back: the next look tells which.
+      else if (error.code === "ECONNRESET") done("closing");
       // Its backlog is full: alive, and busy.
-      else if (error.code === "EAGAIN") done(true);
+      else if (error.code === "EAGAIN") done("alive");
       else fail(error);
     });
   });
