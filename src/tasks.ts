@@ -5,7 +5,7 @@ import type { Caller } from "./caller.js";
 import { InnerCall } from "./inner-call.js";
 import { Fault } from "./protocol/errors.js";
 import { ErrorCode, isObject, type RpcError } from "./protocol/jsonrpc.js";
-import { locate, parseMessage, rewrite } from "./protocol/message.js";
+import { idSpan, locate, parseMessage, rewrite } from "./protocol/message.js";
 import { ModernError, TASKS_EXTENSION } from "./protocol/modern.js";
 import { type BytesReply, type Reply, renderReply } from "./protocol/reply.js";
 import type { AgentCall } from "./service.js";
@@ -82,9 +82,6 @@ export function exposeTasks(reply: Reply, ids: TaskIds, server: string, caller: 
 }
 
 function toBytes(text: string, before: BytesReply): BytesReply {
-  const at = locate(parseMessage(text), ["id"]);
-  if (at === undefined) return before;
-  const idStart = Buffer.byteLength(text.slice(0, at.start));
-  const idEnd = idStart + Buffer.byteLength(text.slice(at.start, at.end));
-  return { ...before, bytes: Buffer.from(text), idStart, idEnd };
+  const span = idSpan(parseMessage(text));
+  return span === undefined ? before : { ...before, ...span, bytes: Buffer.from(text) };
 }

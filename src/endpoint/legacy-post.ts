@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Principal } from "../caller.js";
 import { ErrorCode } from "../protocol/jsonrpc.js";
 import type { Message, RequestMessage } from "../protocol/message.js";
+import { LEGACY_VERSIONS } from "../protocol/versions.js";
 import type { Service } from "../service.js";
 import { accepted, LIMIT, SESSION_NOT_FOUND, sendJson } from "./answers.js";
 import { Batch, BatchCall } from "./batch.js";
@@ -16,7 +17,7 @@ import type { EndpointLimits } from "./limits.js";
 import { Post } from "./post.js";
 import type { Flight } from "./post-answer.js";
 import type { Sessions } from "./sessions.js";
-import { hasBatches, isLegacyVersion, LEGACY_VERSIONS } from "./versions.js";
+import { hasBatches, isLegacyVersion } from "./versions.js";
 
 /** What the POSTs of one endpoint share. */
 export interface PostContext {

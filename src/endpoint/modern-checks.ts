@@ -12,9 +12,10 @@ import {
   type RequestMeta,
   readRequestMeta,
 } from "../protocol/modern.js";
+import { LATEST_LEGACY, LEGACY_VERSIONS } from "../protocol/versions.js";
 import type { ParamHeader } from "../service.js";
 import { isLogLevel } from "./log-levels.js";
-import { isLegacyVersion, LEGACY_VERSIONS, NEWEST_LEGACY } from "./versions.js";
+import { isLegacyVersion } from "./versions.js";
 
 /** Newest first. */
 export const SUPPORTED_VERSIONS: readonly string[] = [MODERN_VERSION, ...LEGACY_VERSIONS];
@@ -34,7 +35,7 @@ const MAX_SHOWN = 128;
 
 /** A modern version, known to us or not: a date after the last legacy one. */
 export function isModernVersion(version: unknown): boolean {
-  return typeof version === "string" && /^\d{4}-\d{2}-\d{2}$/.test(version) && version > NEWEST_LEGACY;
+  return typeof version === "string" && /^\d{4}-\d{2}-\d{2}$/.test(version) && version > LATEST_LEGACY;
 }
 
 /** True where the message itself says that it is modern. Who names a legacy version there is taken at its word. */

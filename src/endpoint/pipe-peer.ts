@@ -8,6 +8,7 @@ import { ErrorCode } from "../protocol/jsonrpc.js";
 import { type Message, type RequestMessage, toMessage } from "../protocol/message.js";
 import { type Reply, renderReply } from "../protocol/reply.js";
 import { deeperThan } from "../protocol/scan.js";
+import { LEGACY_VERSIONS } from "../protocol/versions.js";
 import type { Clock } from "../runtime/clock.js";
 import type { Service } from "../service.js";
 import { Call, handOver, idText } from "./call.js";
@@ -21,7 +22,7 @@ import type { PipeOut } from "./pipe-out.js";
 import { splitBatch } from "./post.js";
 import { Session } from "./session.js";
 import type { SessionFacts } from "./session-id.js";
-import { hasBatches, LEGACY_VERSIONS } from "./versions.js";
+import { hasBatches } from "./versions.js";
 
 class PipeSession extends Session {
   readonly out: PipeOut;

@@ -1,10 +1,6 @@
 // The legacy protocol versions that agents may speak, and what differs between them on this side.
 
-/** Newest first. */
-export const LEGACY_VERSIONS: readonly string[] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
-
-/** An agent that sends no MCP-Protocol-Version and has no session is taken for one of these, as the spec says. */
-export const NEWEST_LEGACY = "2025-11-25";
+import { LATEST_LEGACY, LEGACY_VERSIONS } from "../protocol/versions.js";
 
 export function isLegacyVersion(version: string): boolean {
   return LEGACY_VERSIONS.includes(version);
@@ -12,7 +8,7 @@ export function isLegacyVersion(version: string): boolean {
 
 /** The asked version if we speak it, else our newest: the agent then decides whether it can go on. */
 export function negotiate(asked: unknown): string {
-  return typeof asked === "string" && isLegacyVersion(asked) ? asked : NEWEST_LEGACY;
+  return typeof asked === "string" && isLegacyVersion(asked) ? asked : LATEST_LEGACY;
 }
 
 /** JSON-RPC batches came with 2025-03-26 and went with 2025-06-18. */

@@ -130,3 +130,11 @@ export function rewrite(message: Message, changes: readonly { path: readonly str
   }
   return edits.length === 0 ? message.text : splice(message.text, edits);
 }
+
+/** Where the id stands, in bytes. */
+export function idSpan(message: Message): { readonly idStart: number; readonly idEnd: number } | undefined {
+  const at = locate(message, ["id"]);
+  if (at === undefined) return undefined;
+  const idStart = Buffer.byteLength(message.text.slice(0, at.start));
+  return { idStart, idEnd: idStart + Buffer.byteLength(message.text.slice(at.start, at.end)) };
+}

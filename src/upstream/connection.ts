@@ -7,7 +7,13 @@ import type { Caller } from "../caller.js";
 import { type Anchor, findAnchor, largeReply } from "../protocol/anchor.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
-import { type Message, type NotificationMessage, parseMessage, type ResponseMessage } from "../protocol/message.js";
+import {
+  idSpan,
+  type Message,
+  type NotificationMessage,
+  parseMessage,
+  type ResponseMessage,
+} from "../protocol/message.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
 import type { ListKind, ServerIntro, ServerSpec, UpstreamCall } from "../upstream.js";
 import { identityOf } from "./era.js";
@@ -15,7 +21,7 @@ import { type MeetingPlace, meet } from "./era-meeting.js";
 import type { Flight } from "./flight.js";
 import { Flights } from "./flights.js";
 import type { HandshakeOffer } from "./handshake.js";
-import { idSpan, isBroken, textsIn } from "./incoming.js";
+import { isBroken, textsIn } from "./incoming.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
 import { type ModernParts, ModernSide, partsOfNobody } from "./modern-side.js";
 import { withoutSender } from "./plain-meta.js";

@@ -1,7 +1,5 @@
-// Reading what a server sent: the messages in it, and where a reply's id stands. Pure; what they mean is the
-// connection's.
+// Reading what a server sent: the messages in it. Pure; what they mean is the connection's.
 
-import { locate, type ResponseMessage } from "../protocol/message.js";
 import { scanElements } from "../protocol/scan.js";
 
 /** Messages that a server sends as one. Only 2025-03-26 has batches, and there they hold a handful. */
@@ -29,12 +27,4 @@ export function isBroken(bytes: Buffer): boolean {
   } catch {
     return true;
   }
-}
-
-/** Where the id stands, in bytes. */
-export function idSpan(message: ResponseMessage): { readonly idStart: number; readonly idEnd: number } | undefined {
-  const at = locate(message, ["id"]);
-  if (at === undefined) return undefined;
-  const idStart = Buffer.byteLength(message.text.slice(0, at.start));
-  return { idStart, idEnd: idStart + Buffer.byteLength(message.text.slice(at.start, at.end)) };
 }
