@@ -262,8 +262,7 @@ export class Pipeline implements Service, UpstreamEvents {
   #setLevel(call: AgentCall): void {
     const level = call.message.params?.["level"];
     if (!isLogLevel(level)) throw new Fault("invalid", "logging/setLevel needs a level from debug to emergency.");
-    this.#inUse.standing.setLevel(call.caller, level);
-    call.reply({ kind: "result", result: {} });
+    void this.#inUse.standing.setLevel(call.caller, level).then(() => call.reply({ kind: "result", result: {} }));
   }
 
   /** About one task: its id names the server. */

@@ -1,6 +1,7 @@
 // What agents asked of servers that outlives a request: log levels and subscriptions. Kept in the audience; sent on
 // as the lowest level that anyone asked for, and told again to every new connection.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Audience, LogLevel } from "./audience.js";
 import type { Caller } from "./caller.js";
 import { InnerCall } from "./inner-call.js";
@@ -15,10 +16,20 @@ import type { ServerIntro, Upstream } from "./upstream.js";
 /** For requests that the connection's own deadline ends. */
 const NEVER = new AbortController().signal;
 
+/** How long an agent's setLevel waits for the servers to have taken it: long for a healthy one, and no bad one holds it up. */
+const LEVEL_WAIT_MS = 1_000;
+
+/** Levels of one connection go one after another, or two requests over HTTP overtake each other; only the newest waits. */
+interface LevelLine {
+  next: LogLevel | undefined;
+  done: Promise<void>;
+}
+
 export class Standing {
   readonly #audience: Audience;
   readonly #host: Host;
   readonly #log: (text: string) => void;
+  readonly #levels = new WeakMap<Upstream, LevelLine>();
 
   constructor(audience: Audience, host: Host, log: (text: string) => void) {
     this.#audience = audience;
@@ -26,16 +37,18 @@ export class Standing {
     this.#log = log;
   }
 
-  setLevel(caller: Caller, level: LogLevel): void {
+  /** Resolves when the servers have taken it, or have had their time: what the agent calls next is logged by it. */
+  async setLevel(caller: Caller, level: LogLevel): Promise<void> {
     const { sessionKey } = caller;
     const before = this.#audience.lowestLevel();
     caller.setLogLevel(level);
-    this.#lowestChanged(before);
+    const told = this.#lowestChanged(before);
     for (const server of this.#host.servers) {
-      if (server.spec.isolation === "session" && hasLogging(server.intro)) {
-        this.#tellIfUp(server.sessionConnection(sessionKey), "logging/setLevel", { level });
-      }
+      if (server.spec.isolation !== "session" || !hasLogging(server.intro)) continue;
+      const connection = server.sessionConnection(sessionKey);
+      if (connection?.state === "ready") told.push(this.#level(connection, level));
     }
+    if (told.length > 0) await Promise.race([Promise.all(told), sleep(LEVEL_WAIT_MS, undefined, { ref: false })]);
   }
 
   /**
@@ -61,9 +74,9 @@ export class Standing {
     // Where each session has a connection of its own, the one that is nobody's only reads the lists.
     if (owner === undefined && this.#host.get(server)?.spec.isolation === "session") return;
     const level = owner === undefined ? this.#audience.lowestLevel() : this.#audience.levelOf(owner.sessionKey);
-    if (level !== undefined && hasLogging(intro)) this.#tell(connection, "logging/setLevel", { level });
+    if (level !== undefined && hasLogging(intro)) void this.#level(connection, level);
     for (const uri of this.#audience.subscriptions(server, owner?.sessionKey)) {
-      this.#tell(connection, "resources/subscribe", { uri });
+      void this.#tell(connection, "resources/subscribe", { uri });
     }
   }
 
@@ -75,29 +88,50 @@ export class Standing {
       const server = this.#host.get(name);
       // A connection of the session's own ends with it.
       if (server?.spec.isolation === "shared") {
-        this.#tellIfUp(server.sessionConnection(sessionKey), "resources/unsubscribe", { uri });
+        const connection = server.sessionConnection(sessionKey);
+        if (connection?.state === "ready") void this.#tell(connection, "resources/unsubscribe", { uri });
       }
     }
-    if (hadLevel) this.#lowestChanged(before);
-  }
-
-  #lowestChanged(before: LogLevel | undefined): void {
-    const level = this.#audience.lowestLevel();
-    if (level === undefined || level === before) return;
-    for (const server of this.#host.servers) {
-      if (server.spec.isolation !== "shared" || !hasLogging(server.intro)) continue;
-      for (const connection of server.connections) this.#tellIfUp(connection, "logging/setLevel", { level });
-    }
+    if (hadLevel) void this.#lowestChanged(before);
   }
 
   /** A server that is down is not started for this: repeat() tells it when it is up. */
-  #tellIfUp(connection: (Upstream & { readonly state: string }) | undefined, method: string, params: JsonObject): void {
-    if (connection?.state === "ready") this.#tell(connection, method, params);
+  #lowestChanged(before: LogLevel | undefined): Promise<void>[] {
+    const told: Promise<void>[] = [];
+    const level = this.#audience.lowestLevel();
+    if (level === undefined || level === before) return told;
+    for (const server of this.#host.servers) {
+      if (server.spec.isolation !== "shared" || !hasLogging(server.intro)) continue;
+      for (const connection of server.connections) {
+        if (connection.state === "ready") told.push(this.#level(connection, level));
+      }
+    }
+    return told;
+  }
+
+  #level(connection: Upstream, level: LogLevel): Promise<void> {
+    const line = this.#levels.get(connection);
+    if (line !== undefined) {
+      line.next = level;
+      return line.done;
+    }
+    const begun: LevelLine = { next: level, done: Promise.resolve() };
+    this.#levels.set(connection, begun);
+    begun.done = this.#tellLevels(connection, begun);
+    return begun.done;
+  }
+
+  async #tellLevels(connection: Upstream, line: LevelLine): Promise<void> {
+    for (let level = line.next; level !== undefined; level = line.next) {
+      line.next = undefined;
+      await this.#tell(connection, "logging/setLevel", { level });
+    }
+    this.#levels.delete(connection);
   }
 
   /** A request whose answer changes nothing: a server that refuses has been told all the same. */
-  #tell(connection: Upstream, method: string, params: JsonObject): void {
-    ask(connection, method, params, NEVER).catch((error: unknown) => {
+  async #tell(connection: Upstream, method: string, params: JsonObject): Promise<void> {
+    await ask(connection, method, params, NEVER).catch((error: unknown) => {
       this.#log(`server "${connection.server}" did not take ${method}: ${(error as Error).message}`);
     });
   }
