@@ -1,0 +1,208 @@
+// Canonical JSON (RFC 8785): one text for all the ways to write a value, and its hash. Of a parsed value, or straight
+// from JSON text for keys, where numbers must not lose what a double cannot hold.
+
+import { createHash } from "node:crypto";
+import { Fault } from "./errors.js";
+import { skipValue } from "./scan.js";
+
+/** Real definitions and arguments nest a dozen deep; a bound so that hostile nesting costs no stack. */
+const MAX_DEPTH = 512;
+
+/** RFC 8785's text of a parsed JSON value. Throws a Fault `invalid` for what JSON or I-JSON cannot hold. */
+export function canonicalize(value: unknown): string {
+  return ofValue(value, MAX_DEPTH);
+}
+
+/** SHA-256 of RFC 8785's text, in base64url. Throws as canonicalize does. */
+export function hashCanonical(value: unknown): string {
+  return hashText(canonicalize(value));
+}
+
+/**
+ * The same of JSON text that JSON.parse has accepted, beginning with a value at `at`; but a number that a double would
+ * change stays as it is written, so that different texts of such numbers never become one. Throws a Fault `invalid`
+ * where an object has two members of one name too: parsers differ about which of them counts.
+ */
+export function canonicalizeText(text: string, at = 0): string {
+  return new TextReader(text, at).value(MAX_DEPTH);
+}
+
+/** SHA-256 in base64url. */
+export function hashText(text: string): string {
+  return createHash("sha256").update(text).digest("base64url");
+}
+
+function ofValue(value: unknown, depthLeft: number): string {
+  switch (typeof value) {
+    case "string":
+      return quoted(value);
+    case "number":
+      if (!Number.isFinite(value)) throw new Fault("invalid", `${value} is no JSON.`);
+      // JavaScript's own way to write numbers is the one that RFC 8785 took over.
+      return JSON.stringify(value);
+    case "boolean":
+      return value ? "true" : "false";
+    case "object":
+      if (value === null) return "null";
+      if (depthLeft === 0) throw tooDeep();
+      return Array.isArray(value) ? ofArray(value, depthLeft - 1) : ofObject(value, depthLeft - 1);
+    default:
+      throw new Fault("invalid", `A value of type ${typeof value} is no JSON.`);
+  }
+}
+
+function ofArray(items: readonly unknown[], depthLeft: number): string {
+  let out = "[";
+  for (let i = 0; i < items.length; i++) out += (i === 0 ? "" : ",") + ofValue(items[i], depthLeft);
+  return `${out}]`;
+}
+
+function ofObject(value: object, depthLeft: number): string {
+  const keys = Object.keys(value).sort(byCodeUnits);
+  let out = "{";
+  for (const [i, key] of keys.entries()) {
+    const member = ofValue((value as Record<string, unknown>)[key], depthLeft);
+    out += `${i === 0 ? "" : ","}${quoted(key)}:${member}`;
+  }
+  return `${out}}`;
+}
+
+/** The order of RFC 8785, which is JavaScript's own for strings. */
+function byCodeUnits(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+function quoted(value: string): string {
+  refuseLoneSurrogates(value);
+  return JSON.stringify(value);
+}
+
+/** With the flag `u` a pair is one character, so that only halves of pairs match. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+function refuseLoneSurrogates(value: string): void {
+  if (LONE_SURROGATE.test(value)) throw new Fault("invalid", "A string has half of a surrogate pair.");
+}
+
+function tooDeep(): Fault {
+  return new Fault("invalid", `Nested deeper than ${MAX_DEPTH}.`);
+}
+
+const SPACE = /[ \t\n\r]*/y;
+
+class TextReader {
+  readonly #text: string;
+  #at: number;
+
+  constructor(text: string, at: number) {
+    this.#text = text;
+    this.#at = at;
+  }
+
+  value(depthLeft: number): string {
+    const first = this.#peek();
+    if (first === '"') return quoted(this.#string());
+    if (first !== "{" && first !== "[") {
+      const token = this.#token();
+      return /^[tfn]/.test(token) ? token : numberText(token);
+    }
+    if (depthLeft === 0) throw tooDeep();
+    this.#at++;
+    return first === "{" ? this.#object(depthLeft - 1) : this.#array(depthLeft - 1);
+  }
+
+  #object(depthLeft: number): string {
+    const members: { readonly key: string; readonly json: string }[] = [];
+    while (this.#peek() !== "}") {
+      if (this.#peek() === ",") this.#at++;
+      this.#peek();
+      const key = this.#string();
+      // The colon.
+      this.#peek();
+      this.#at++;
+      members.push({ key, json: this.value(depthLeft) });
+    }
+    this.#at++;
+    members.sort((a, b) => byCodeUnits(a.key, b.key));
+    let out = "{";
+    for (const [i, { key, json }] of members.entries()) {
+      if (i > 0 && members[i - 1]?.key === key) {
+        throw new Fault("invalid", `Duplicate member ${JSON.stringify(key)}.`);
+      }
+      out += `${i === 0 ? "" : ","}${quoted(key)}:${json}`;
+    }
+    return `${out}}`;
+  }
+
+  #array(depthLeft: number): string {
+    let out = "[";
+    while (this.#peek() !== "]") {
+      if (this.#peek() === ",") {
+        this.#at++;
+        out += ",";
+      }
+      out += this.value(depthLeft);
+    }
+    this.#at++;
+    return `${out}]`;
+  }
+
+  #string(): string {
+    const token = this.#token();
+    return token.includes("\\") ? (JSON.parse(token) as string) : token.slice(1, -1);
+  }
+
+  /** A string, number or word, from where we stand. */
+  #token(): string {
+    const start = this.#at;
+    this.#at = skipValue(this.#text, start);
+    return this.#text.slice(start, this.#at);
+  }
+
+  /** The next character that is no white space; we stand at it then. */
+  #peek(): string {
+    SPACE.lastIndex = this.#at;
+    SPACE.test(this.#text);
+    this.#at = SPACE.lastIndex;
+    const next = this.#text[this.#at];
+    if (next === undefined) throw new Fault("invalid", "The JSON text ends early.");
+    return next;
+  }
+}
+
+/** Any decimal of so many digits survives a double. */
+const SAFE_DIGITS = 15;
+const PLAIN = /^-?(\d+)(?:\.(\d+))?$/;
+
+function numberText(token: string): string {
+  const canonical = JSON.stringify(Number(token));
+  if (canonical === token) return token;
+  const plain = PLAIN.exec(token);
+  if (plain !== null && (plain[1]?.length ?? 0) + (plain[2]?.length ?? 0) <= SAFE_DIGITS) return canonical;
+  return canonical !== "null" && sameDecimal(token, canonical) ? canonical : token;
+}
+
+function sameDecimal(a: string, b: string): boolean {
+  const x = decimal(a);
+  const y = decimal(b);
+  return x.digits === y.digits && (x.digits === "" || (x.exponent === y.exponent && x.negative === y.negative));
+}
+
+interface Decimal {
+  readonly negative: boolean;
+  /** Without zeros at either end; none for zero. The value is 0.digits × 10^exponent. */
+  readonly digits: string;
+  readonly exponent: number;
+}
+
+function decimal(token: string): Decimal {
+  const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(token);
+  const whole = match?.[2] ?? "";
+  const all = whole + (match?.[3] ?? "");
+  const leading = /^0*/.exec(all)?.[0].length ?? 0;
+  let end = all.length;
+  while (end > leading && all.charCodeAt(end - 1) === 0x30) end--;
+  const exponent = Number(match?.[4] ?? 0) + whole.length - leading;
+  return { negative: match?.[1] === "-", digits: all.slice(leading, end), exponent };
+}
