@@ -1,0 +1,197 @@
+// Call budgets: at most so many calls in a window, for each principal of a role and for each server. Pure: the time is
+// passed in. Who is denied is policy.ts's and guard.ts's; a denied call never comes here.
+//
+// What holds: in no span of `windowMs` are more than `calls` admitted. For that a window is cut into slots, and a call
+// counts until its slot has left the window as a whole: it may count up to one slot (1/60 of the window) too long.
+
+import type { Principal } from "../caller.js";
+import { Fault } from "../protocol/errors.js";
+
+export interface Budget {
+  readonly calls: number;
+  readonly windowMs: number;
+}
+
+export interface BudgetConfig {
+  readonly roles: Readonly<Record<string, { readonly budget?: Budget | undefined }>>;
+  readonly servers: readonly { readonly name: string; readonly budget?: Budget | undefined }[];
+}
+
+export interface Overspent {
+  readonly scope: "principal" | "server";
+  readonly limit: number;
+  readonly spent: number;
+  readonly windowMs: number;
+  /** When the next call would be admitted, if nobody else takes it. */
+  readonly resetsInMs: number;
+}
+
+/** Half a kilobyte for each principal or server, whatever the budget; a window of an hour is exact to a minute. */
+const SLOTS = 60;
+
+/** Principals are tokens, and the operator makes those. Beyond, new ones wait until an old one's window is over. */
+const MAX_PRINCIPALS = 10_000;
+
+/** What costs a server next to nothing, or belongs to a call that was charged already. */
+const FREE: ReadonlySet<string> = new Set([
+  "completion/complete",
+  "logging/setLevel",
+  "resources/subscribe",
+  "resources/unsubscribe",
+  "tasks/get",
+  "tasks/list",
+  "tasks/result",
+  "tasks/update",
+  "tasks/cancel",
+]);
+
+export function isCharged(method: string): boolean {
+  return !FREE.has(method);
+}
+
+/** The calls of one principal, or to one server, in the last window. */
+class Window {
+  readonly #slotMs: number;
+  /** Slots that a window can touch: one more than it is long. */
+  readonly #counts: Uint32Array;
+  readonly windowMs: number;
+  calls: number;
+  /** The newest slot, as a number since time 0. */
+  #slot = 0;
+  #spent = 0;
+
+  constructor({ calls, windowMs }: Budget) {
+    this.calls = calls;
+    this.windowMs = windowMs;
+    this.#slotMs = Math.max(1, Math.ceil(windowMs / SLOTS));
+    this.#counts = new Uint32Array(Math.ceil(windowMs / this.#slotMs) + 1);
+  }
+
+  spentAt(nowMs: number): number {
+    this.#advance(nowMs);
+    return this.#spent;
+  }
+
+  add(): void {
+    const at = this.#slot % this.#counts.length;
+    this.#counts[at] = (this.#counts[at] ?? 0) + 1;
+    this.#spent++;
+  }
+
+  /** Until the slots that stand in the way of one more call are over. */
+  resetsInMs(nowMs: number): number {
+    const { length } = this.#counts;
+    // More than one where the limit was lowered meanwhile.
+    let tooMany = this.#spent - this.calls + 1;
+    for (let slot = Math.max(0, this.#slot - length + 1); slot <= this.#slot; slot++) {
+      tooMany -= this.#counts[slot % length] ?? 0;
+      if (tooMany <= 0) return Math.max(1, Math.ceil((slot + length) * this.#slotMs - nowMs));
+    }
+    // A budget of none is never free.
+    return this.windowMs;
+  }
+
+  #advance(nowMs: number): void {
+    const slot = Math.floor(nowMs / this.#slotMs);
+    // A clock that went back frees nothing.
+    if (slot <= this.#slot) return;
+    const { length } = this.#counts;
+    const passed = Math.min(slot - this.#slot, length);
+    for (let i = 1; i <= passed; i++) {
+      const at = (this.#slot + i) % length;
+      this.#spent -= this.#counts[at] ?? 0;
+      this.#counts[at] = 0;
+    }
+    // After a long rest all is cleared, and the slots are numbered from here.
+    this.#slot = slot;
+  }
+}
+
+export class Budgets {
+  readonly #roles = new Map<string, Budget>();
+  readonly #servers = new Map<string, Window>();
+  readonly #principals = new Map<string, Window>();
+
+  /** `before`: what was spent goes on counting where the window is as long as it was. */
+  constructor(config: BudgetConfig, before: Budgets | undefined) {
+    for (const [role, { budget }] of Object.entries(config.roles)) {
+      if (budget !== undefined) this.#roles.set(role, budget);
+    }
+    for (const { name, budget } of config.servers) {
+      if (budget !== undefined) this.#servers.set(name, takeOver(before?.#servers.get(name), budget));
+    }
+    if (before !== undefined) this.#principals = before.#principals;
+  }
+
+  get isEmpty(): boolean {
+    return this.#roles.size === 0 && this.#servers.size === 0;
+  }
+
+  /** Charges one call to both, or to none and says which is spent. */
+  charge(principal: Principal, server: string, nowMs: number): Overspent | undefined {
+    const budget = this.#roles.get(principal.role);
+    const ofServer = this.#servers.get(server);
+    if (budget === undefined && ofServer === undefined) return undefined;
+    const own = budget === undefined ? undefined : this.#windowOf(principal, budget, nowMs);
+    if (own === null) {
+      const { calls: limit = 0, windowMs = 0 } = budget ?? {};
+      return { scope: "principal", limit, spent: 0, windowMs, resetsInMs: windowMs };
+    }
+    const over = overspent("principal", own, nowMs) ?? overspent("server", ofServer, nowMs);
+    if (over !== undefined) return over;
+    own?.add();
+    ofServer?.add();
+    return undefined;
+  }
+
+  /** Null: there are too many principals. */
+  #windowOf({ id }: Principal, budget: Budget, nowMs: number): Window | null {
+    const known = this.#principals.get(id);
+    if (known !== undefined && known.windowMs === budget.windowMs) {
+      known.calls = budget.calls;
+      return known;
+    }
+    if (known === undefined && this.#principals.size >= MAX_PRINCIPALS) {
+      for (const [other, window] of this.#principals) {
+        if (window.spentAt(nowMs) === 0) this.#principals.delete(other);
+      }
+      if (this.#principals.size >= MAX_PRINCIPALS) return null;
+    }
+    const made = new Window(budget);
+    this.#principals.set(id, made);
+    return made;
+  }
+}
+
+/** Undefined where nothing has a budget, so that a call then costs one check. */
+export function compileBudgets(config: BudgetConfig, before: Budgets | undefined): Budgets | undefined {
+  const budgets = new Budgets(config, before);
+  return budgets.isEmpty ? undefined : budgets;
+}
+
+function takeOver(before: Window | undefined, budget: Budget): Window {
+  if (before?.windowMs !== budget.windowMs) return new Window(budget);
+  before.calls = budget.calls;
+  return before;
+}
+
+function overspent(scope: Overspent["scope"], window: Window | undefined, nowMs: number): Overspent | undefined {
+  if (window === undefined) return undefined;
+  const spent = window.spentAt(nowMs);
+  if (spent < window.calls) return undefined;
+  const { calls: limit, windowMs } = window;
+  return { scope, limit, spent, windowMs, resetsInMs: window.resetsInMs(nowMs) };
+}
+
+export function budgetFault(over: Overspent, server: string): Fault {
+  const whose = over.scope === "principal" ? "Your" : `Server "${server}"'s`;
+  const span = `${over.limit} calls in ${seconds(over.windowMs)}`;
+  const message =
+    `${whose} call budget is spent: ${span}, ${over.spent} made. ` +
+    `Nothing was sent. Try again in ${seconds(over.resetsInMs)}.`;
+  return new Fault("limit", message, { data: { fault: "budget", ...over } });
+}
+
+function seconds(ms: number): string {
+  return ms < 1000 ? `${Math.ceil(ms)} ms` : `${Math.ceil(ms / 1000)} s`;
+}
