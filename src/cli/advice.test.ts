@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { SUPERVISED } from "../../test/fixtures/spec.js";
 import type { ServerSpec } from "../upstream.js";
 import { adviceFor } from "./advice.js";
 import type { Probe } from "./gateway-port.js";
@@ -16,6 +17,7 @@ const spec = (target: Partial<ServerSpec["target"]>): ServerSpec => ({
   isolation: "shared",
   connectTimeoutMs: 1,
   callTimeoutMs: 1,
+  ...SUPERVISED,
 });
 
 const probe = (message: string, more: Partial<Probe> & { code?: string } = {}): Probe => ({

@@ -1,7 +1,7 @@
 // The config as the rest of Toolway sees it: resolved, with every default filled in. How a file becomes one is
 // load.ts; this file holds types and defaults only, so that importing it costs nothing.
 
-import type { ServerSpec } from "../upstream.js";
+import type { ServerSpec, Supervision } from "../upstream.js";
 
 /** What the config changes about one tool or prompt of a server. */
 export interface Override {
@@ -10,14 +10,31 @@ export interface Override {
   readonly hide: boolean;
 }
 
-export type ToolOverride = Override;
+/** And what it says of a tool, which a server's own annotations do not decide. */
+export interface ToolOverride extends Override {
+  /** It changes nothing: it may be called again, and its results may be shared. */
+  readonly readOnly: boolean;
+  /** To call it twice has the effect of once. */
+  readonly idempotent: boolean;
+  /** Results that carry a `ttlMs` of their own may be kept. */
+  readonly cache: boolean;
+}
+
 export type PromptOverride = Override;
+
+/** So many calls in a window of time. */
+export interface CallBudget {
+  readonly calls: number;
+  readonly windowMs: number;
+}
 
 /** The records have no prototype: a tool may be called `constructor`. */
 export interface ServerConfig extends ServerSpec {
   /** By the server's own name of the tool. */
   readonly tools: Readonly<Record<string, ToolOverride>>;
   readonly prompts: Readonly<Record<string, PromptOverride>>;
+  /** Of all callers together. None: no limit. */
+  readonly budget: CallBudget | undefined;
 }
 
 /** Patterns of the form `server/tool` or `server`; `*` is any run of characters. Deny wins over allow. */
@@ -25,6 +42,8 @@ export interface RoleRules {
   /** None: everything that `deny` leaves. */
   readonly allow: readonly string[] | undefined;
   readonly deny: readonly string[];
+  /** Of each principal of the role. None: no limit. */
+  readonly budget: CallBudget | undefined;
 }
 
 export interface ListenAddress {
@@ -45,6 +64,13 @@ export interface Limits {
 export interface SessionLimits {
   readonly idleMs: number;
   readonly max: number;
+}
+
+/** Bounds on the results that are kept. */
+export interface CacheLimits {
+  readonly maxBytes: number;
+  readonly entriesPerTool: number;
+  readonly maxTtlMs: number;
 }
 
 export type Names = "prefixed" | "plain";
@@ -72,6 +98,9 @@ export interface Config {
   readonly sessions: SessionLimits;
   readonly limits: Limits;
   readonly pageSize: number;
+  readonly cache: CacheLimits;
+  /** Where spans go, by OTLP over HTTP. None: no SDK is loaded. */
+  readonly telemetry: { readonly otlp: string } | undefined;
   /** Ready to print: where, which key, what about it. */
   readonly warnings: readonly string[];
 }
@@ -105,6 +134,44 @@ export const DEFAULT_LIMITS: Limits = {
   connections: 12_000,
   // Room for a large file in base64; each reply in flight may hold this much memory.
   outputBytes: 64 * 1024 * 1024,
+};
+
+/** The longest that progress may keep a call going: builds take minutes, and a call of an hour is one that hangs. */
+export const DEFAULT_CALL_CEILING_MS = 3_600_000;
+
+/** A crash now and then is forgiven; five in five minutes is a server that does not work. */
+export const DEFAULT_RESTARTS: Supervision["restarts"] = { max: 5, windowMs: 300_000 };
+
+/** 100 ms is unnoticed by an agent and enough to keep a crash loop cheap; 5 s is as long as a call likes to wait. */
+export const DEFAULT_BACKOFF: Supervision["backoff"] = { baseMs: 100, maxMs: 5_000 };
+
+/** Five in a row are no accident; half a minute lets a server recover, and an agent still comes back. */
+export const DEFAULT_BREAKER: Supervision["breaker"] = { failures: 5, openMs: 30_000 };
+
+/** Two of these pass before a frozen child is noticed; a child is asked over a pipe, which costs next to nothing. */
+export const DEFAULT_PING_MS = 30_000;
+
+/** What a server is supervised by unless its entry says otherwise. An HTTP server is not pinged: it has neighbours. */
+export function defaultSupervision(kind: "stdio" | "http" | "sse"): Supervision {
+  return {
+    restarts: DEFAULT_RESTARTS,
+    backoff: DEFAULT_BACKOFF,
+    breaker: DEFAULT_BREAKER,
+    ejectedProbeMs: undefined,
+    lazy: false,
+    keepAliveMs: undefined,
+    pingMs: kind === "stdio" ? DEFAULT_PING_MS : undefined,
+    callCeilingMs: DEFAULT_CALL_CEILING_MS,
+  };
+}
+
+export const DEFAULT_CACHE: CacheLimits = {
+  // Enough for thousands of usual results, and a fraction of what Node itself takes.
+  maxBytes: 64 * 1024 * 1024,
+  // An agent repeats its last few questions, not its last thousand.
+  entriesPerTool: 64,
+  // A server that says a year is not believed: an hour of staleness is what an operator can wait out.
+  maxTtlMs: 3_600_000,
 };
 
 /** With 2 kB an entry, a page is a megabyte. */

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { type KeyPath, oneOf } from "./mistakes.js";
 import { nearest } from "./nearest.js";
 import type { Report } from "./report.js";
-import { OWN_OBJECTS } from "./schema.js";
+import { NAMED_OBJECTS, OWN_OBJECTS } from "./schema.js";
 
 type Issue = z.core.$ZodIssue;
 
@@ -51,6 +51,8 @@ function reportIssue(issue: Issue, part: unknown, base: KeyPath, report: Report)
     case "invalid_type":
       return void report.mistake(path, mismatch(TYPE_WORDS[issue.expected] ?? issue.expected, found));
     case "invalid_union": {
+      const choice = issue.errors.flat().find((inner) => inner.code === "invalid_value");
+      if (choice !== undefined) return void reportIssue({ ...choice, path: issue.path }, part, base, report);
       const words = issue.errors.flat().map((inner) => (inner.code === "invalid_type" ? inner.expected : ""));
       const texts = [...new Set(words)]
         .map((word) => (word === "boolean" ? "a boolean" : (TYPE_WORDS[word] ?? word)))
@@ -81,8 +83,9 @@ const TYPE_WORDS: Record<string, string> = {
 
 /** The valid keys of the object at that path: `limits` itself, or an entry of `roles` or `tools`. */
 function knownKeysAt(path: KeyPath): readonly string[] {
-  const owner = [path.at(-1), path.at(-2)].find((key) => key !== undefined && Object.hasOwn(OWN_OBJECTS, key));
-  return owner === undefined ? [] : Object.keys(OWN_OBJECTS[owner as keyof typeof OWN_OBJECTS]);
+  const [last, above] = [path.at(-1), path.at(-2)];
+  const owner = NAMED_OBJECTS.has(String(above)) ? String(above) : String(last);
+  return Object.hasOwn(OWN_OBJECTS, owner) ? Object.keys(OWN_OBJECTS[owner as keyof typeof OWN_OBJECTS]) : [];
 }
 
 export function mismatch(expected: string, found: unknown): string {

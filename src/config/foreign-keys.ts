@@ -9,7 +9,6 @@ export const FOREIGN_ENTRY_KEYS: ReadonlySet<string> = new Set([
   // Approval, which agents do themselves: Cline, Roo, Windsurf, Gemini CLI, Kiro, Codex.
   "alwaysAllow",
   "autoApprove",
-  "trust",
   "default_tools_approval_mode",
   // Time limits, whose unit and meaning differ by client; ours are connectTimeoutMs and callTimeoutMs.
   "timeout",

@@ -24,12 +24,18 @@ export function keyTables(): Readonly<Record<string, string>> {
   return {
     servers: table({ mcpServers, servers }),
     entry: table(serverSchema.shape),
-    override: table(OWN_OBJECTS.tools),
+    restarts: table(OWN_OBJECTS.restarts),
+    backoff: table(OWN_OBJECTS.backoff),
+    breaker: table(OWN_OBJECTS.breaker),
+    budget: table(OWN_OBJECTS.budget),
+    tools: table(OWN_OBJECTS.tools),
     settings: table(settings),
     roles: table(OWN_OBJECTS.roles),
     tls: table(OWN_OBJECTS.tls),
     sessions: table(OWN_OBJECTS.sessions),
     limits: table(OWN_OBJECTS.limits),
+    cache: table(OWN_OBJECTS.cache),
+    telemetry: table(OWN_OBJECTS.telemetry),
   };
 }
 
@@ -52,6 +58,7 @@ function table(shape: Readonly<Record<string, z.ZodType>>): string {
 }
 
 function typeText(json: z.core.JSONSchema.BaseSchema): string {
+  if (json.anyOf !== undefined) return json.anyOf.map((choice) => typeText(choice)).join(", ");
   if (json.enum !== undefined) return json.enum.map((word) => `\`${JSON.stringify(word)}\``).join(", ");
   if (json.type === "array") return "list of strings";
   return String(json.type ?? "object");

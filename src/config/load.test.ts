@@ -256,7 +256,13 @@ describe("what is resolved", () => {
       limits: { batch: 5 },
       sessions: { max: 1 },
     });
-    expect(config.servers[0]?.tools["constructor"]).toEqual({ name: undefined, description: undefined, hide: true });
+    const said = { readOnly: false, idempotent: false, cache: false };
+    expect(config.servers[0]?.tools["constructor"]).toEqual({
+      name: undefined,
+      description: undefined,
+      hide: true,
+      ...said,
+    });
     expect(config.servers[0]?.prompts["constructor"]).toBeUndefined();
     expect(config.roles["r"]).toEqual({ allow: undefined, deny: ["a/b"] });
     expect(config.limits).toMatchObject({ batch: 5, depth: 128 });

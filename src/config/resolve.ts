@@ -8,7 +8,7 @@ import { keyText } from "./mistakes.js";
 import { nearest } from "./nearest.js";
 import { absolutePath } from "./paths.js";
 import { type Settings, serverSchema, settingsShape, TOP_KEYS } from "./schema.js";
-import { checkEntryKeys, resolveServer, type Surroundings, text } from "./servers.js";
+import { checkEntryKeys, resolveServer, resolveUrl, type Surroundings, text } from "./servers.js";
 
 /** A server's name and a tool's fit in twice. */
 const MAX_PATTERN = 512;
@@ -36,9 +36,11 @@ export function resolve(value: unknown, file: string | undefined, around: Surrou
     cert: absolutePath(text(tls.cert, ["tls", "cert"], around), dir, variables.home),
     key: absolutePath(text(tls.key, ["tls", "key"], around), dir, variables.home),
   };
+  const telemetry = resolveTelemetry(settings.telemetry, around);
   if (report.failed || listen === undefined) return undefined;
   // No mistake was found, so every setting is there.
-  const { names, menu, allowedHosts, allowedOrigins, unlistedRoles, sessions, limits, pageSize } = settings as Settings;
+  const { names, menu, allowedHosts, allowedOrigins, unlistedRoles, sessions, limits, pageSize, cache } =
+    settings as Settings;
   return {
     path: file,
     dir,
@@ -55,8 +57,20 @@ export function resolve(value: unknown, file: string | undefined, around: Surrou
     sessions,
     limits,
     pageSize,
+    cache,
+    telemetry,
     warnings: report.warnings,
   };
+}
+
+/** An object without our key is another client's. */
+function resolveTelemetry(
+  telemetry: Settings["telemetry"] | undefined,
+  around: Surroundings,
+): { otlp: string } | undefined {
+  if (telemetry?.otlp === undefined) return undefined;
+  const otlp = resolveUrl(telemetry.otlp, ["telemetry", "otlp"], around);
+  return otlp === undefined ? undefined : { otlp };
 }
 
 /** Other clients keep dozens of keys at the top level: only what looks like one of ours is worth a word. */
@@ -144,8 +158,8 @@ function resolveRoles(
   { report }: Surroundings,
 ): Record<string, RoleRules> {
   const result: Record<string, RoleRules> = Object.create(null);
-  for (const [role, { allow, deny }] of Object.entries(roles)) {
-    result[role] = { allow, deny };
+  for (const [role, { allow, deny, budget }] of Object.entries(roles)) {
+    result[role] = { allow, deny, budget };
     for (const [list, patterns] of Object.entries({ allow: allow ?? [], deny })) {
       patterns.forEach((pattern, index) => {
         const path = ["roles", role, list, index];

@@ -3,11 +3,17 @@
 
 import { z } from "zod";
 import {
+  DEFAULT_BACKOFF,
+  DEFAULT_BREAKER,
+  DEFAULT_CACHE,
+  DEFAULT_CALL_CEILING_MS,
   DEFAULT_CALL_TIMEOUT_MS,
   DEFAULT_CONNECT_TIMEOUT_MS,
   DEFAULT_LIMITS,
   DEFAULT_LISTEN,
   DEFAULT_PAGE_SIZE,
+  DEFAULT_PING_MS,
+  DEFAULT_RESTARTS,
   DEFAULT_SESSIONS,
 } from "./config.js";
 
@@ -26,6 +32,47 @@ const overrideSchema = z
     hide: z.boolean().default(false).describe("Leaves it out of the menu; a call of it is refused."),
   })
   .meta({ id: "override" });
+
+const toolSchema = overrideSchema
+  .extend({
+    readOnly: z
+      .boolean()
+      .default(false)
+      .describe("It changes nothing. A call that a crash cut off is then made again, once."),
+    idempotent: z
+      .boolean()
+      .default(false)
+      .describe("To call it twice has the effect of once. A call that a crash cut off is then made again, once."),
+    cache: z
+      .boolean()
+      .default(false)
+      .describe("Results for which the server itself sets a `ttlMs` are kept so long and served again."),
+  })
+  .meta({ id: "tool" });
+
+const restartsSchema = z.strictObject({
+  max: z.int().min(0).max(1_000_000).default(DEFAULT_RESTARTS.max).describe("Most restarts in the window."),
+  windowMs: millis.default(DEFAULT_RESTARTS.windowMs).describe("The window, in milliseconds."),
+});
+
+const backoffSchema = z.strictObject({
+  baseMs: millis.default(DEFAULT_BACKOFF.baseMs).describe("The longest first wait, in milliseconds. It doubles."),
+  maxMs: millis.default(DEFAULT_BACKOFF.maxMs).describe("Where the doubling ends, in milliseconds."),
+});
+
+const breakerSchema = z.strictObject({
+  failures: count
+    .default(DEFAULT_BREAKER.failures)
+    .describe("So many faults in a row (lost, timed out, unreadable; no errors that the server answers) open it."),
+  openMs: millis
+    .default(DEFAULT_BREAKER.openMs)
+    .describe("How long calls are then refused, in milliseconds. Afterwards one call is tried."),
+});
+
+const budgetSchema = z.strictObject({
+  calls: count.describe("Most calls in the window."),
+  windowMs: millis.describe("The window, in milliseconds."),
+});
 
 /** `type` as the clients write it → the kind of target. */
 export const TYPES = {
@@ -77,8 +124,47 @@ export const serverSchema = z
     callTimeoutMs: millis
       .default(DEFAULT_CALL_TIMEOUT_MS)
       .describe("How long a call may take, in milliseconds. Each progress message starts it anew."),
+    callCeilingMs: millis
+      .default(DEFAULT_CALL_CEILING_MS)
+      .describe("How long progress may keep a call going in all, in milliseconds."),
+    restarts: restartsSchema
+      .prefault({})
+      .describe("How often the server may be restarted. Past that it is ejected until `toolway reload`."),
+    backoff: backoffSchema.prefault({}).describe("How long to wait before a restart."),
+    breaker: breakerSchema.prefault({}).describe("When to stop sending calls to a server that fails them."),
+    ejectedProbeMs: millis
+      .optional()
+      .describe(
+        "An ejected server is tried once more after so long, in milliseconds. Default: only by `toolway reload`.",
+      ),
+    lazy: z.boolean().default(false).describe("`true` starts the server when it is first needed."),
+    keepAliveMs: millis
+      .optional()
+      .describe("A server unused for so long, in milliseconds, is closed until it is needed. Default: it stays up."),
+    pingMs: z
+      .int()
+      .min(0)
+      .max(MAX_TIMER_MS)
+      .optional()
+      .describe(
+        "An idle server is asked for a sign of life this often, in milliseconds; 0 is never. " +
+          `Default: ${DEFAULT_PING_MS} for a program, never for an address.`,
+      ),
+    trust: z
+      .union([z.enum(["pinned", "always"]), z.boolean()])
+      .default("pinned")
+      .describe(
+        "`pinned`: a tool whose definition changes is hidden until `toolway pins accept`. `always`: the server is " +
+          "believed, also in what its annotations say of its tools. (`true` and `false` are Gemini CLI's: `pinned`.)",
+      ),
+    card: z
+      .string()
+      .min(1)
+      .optional()
+      .describe("Path or address of the server's card. Default: `<url>/server-card`, where a server has it."),
+    budget: budgetSchema.optional().describe("Most calls to the server, of all callers together."),
     tools: z
-      .record(z.string(), overrideSchema)
+      .record(z.string(), toolSchema)
       .optional()
       .describe("Changes to the server's tools, by the server's own name of the tool."),
     prompts: z
@@ -91,6 +177,7 @@ export const serverSchema = z
 const roleSchema = z.strictObject({
   allow: strings.optional().describe("What the role may use, as `server/tool` or `server`. Default: everything."),
   deny: strings.default([]).describe("What it may not use, in the same form. Deny wins over allow."),
+  budget: budgetSchema.optional().describe("Most calls of each principal of the role."),
 });
 
 const tlsSchema = z.strictObject({
@@ -112,6 +199,23 @@ const limitsSchema = z.strictObject({
   outputBytes: count
     .default(DEFAULT_LIMITS.outputBytes)
     .describe("Largest reply that is held in memory as a whole, in bytes."),
+});
+
+const cacheSchema = z.strictObject({
+  maxBytes: count.default(DEFAULT_CACHE.maxBytes).describe("All results that are kept, in bytes."),
+  entriesPerTool: count.default(DEFAULT_CACHE.entriesPerTool).describe("Results that are kept of one tool or method."),
+  maxTtlMs: millis
+    .default(DEFAULT_CACHE.maxTtlMs)
+    .describe("The longest that a result is kept, whatever the server says, in milliseconds."),
+});
+
+/** Loose: Gemini CLI has a `telemetry` of its own in the same file. */
+const telemetrySchema = z.looseObject({
+  otlp: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Where spans are sent, as OTLP over HTTP: `http://127.0.0.1:4318/v1/traces`. Default: nowhere."),
 });
 
 const servers = z.record(z.string(), serverSchema);
@@ -139,6 +243,8 @@ export const settingsShape = {
   sessions: sessionsSchema.prefault({}).describe("Bounds on sessions."),
   limits: limitsSchema.prefault({}).describe("Bounds on what comes in and goes out."),
   pageSize: z.int().min(1).max(100_000).default(DEFAULT_PAGE_SIZE).describe("Entries in a page of a list."),
+  cache: cacheSchema.prefault({}).describe("Bounds on the results that are kept."),
+  telemetry: telemetrySchema.optional().describe("Where spans go."),
 };
 
 export const fileSchema = z.looseObject({
@@ -155,16 +261,26 @@ export const ENTRY_KEYS: readonly string[] = Object.keys(serverSchema.shape);
 
 /** The objects that are ours alone, where an unknown key can only be a mistake: by the key that holds them. */
 export const OWN_OBJECTS = {
-  tools: overrideSchema.shape,
+  tools: toolSchema.shape,
   prompts: overrideSchema.shape,
   roles: roleSchema.shape,
   tls: tlsSchema.shape,
   sessions: sessionsSchema.shape,
   limits: limitsSchema.shape,
+  cache: cacheSchema.shape,
+  telemetry: telemetrySchema.shape,
+  restarts: restartsSchema.shape,
+  backoff: backoffSchema.shape,
+  breaker: breakerSchema.shape,
+  budget: budgetSchema.shape,
 };
+
+/** Those of them that hold one such object under each name. */
+export const NAMED_OBJECTS: ReadonlySet<string> = new Set(["tools", "prompts", "roles"]);
 
 export type ServerEntry = z.output<typeof serverSchema>;
 export type OverrideEntry = z.output<typeof overrideSchema>;
+export type ToolEntry = z.output<typeof toolSchema>;
 export type SettingKey = keyof typeof settingsShape;
 export type Settings = { readonly [K in SettingKey]: z.output<(typeof settingsShape)[K]> };
 /** What `createGateway` takes: a config as it would stand in a file. */

@@ -1,15 +1,22 @@
 // One entry of `mcpServers` → a ServerConfig: which kind it is, its variables, its paths, and what is wrong with it.
 
 import { readFileSync } from "node:fs";
-import type { StdioTarget, Target } from "../upstream.js";
-import type { Override, ServerConfig } from "./config.js";
+import type { ServerSpec, StdioTarget, Supervision, Target } from "../upstream.js";
+import { defaultSupervision, type Override, type ServerConfig, type ToolOverride } from "./config.js";
 import { parseEnvFile } from "./env-file.js";
 import { FOREIGN_ENTRY_KEYS, NARROWING_KEYS, SYNONYMS } from "./foreign-keys.js";
 import type { KeyPath } from "./mistakes.js";
 import { nearest } from "./nearest.js";
 import { absolutePath, commandPath } from "./paths.js";
 import type { Report } from "./report.js";
-import { ENTRY_KEYS, type OverrideEntry, type ServerEntry, type serverSchema, TYPES } from "./schema.js";
+import {
+  ENTRY_KEYS,
+  type OverrideEntry,
+  type ServerEntry,
+  type serverSchema,
+  type ToolEntry,
+  TYPES,
+} from "./schema.js";
 import { expand, type Variables } from "./variables.js";
 
 /** What an entry is resolved against. */
@@ -32,12 +39,53 @@ export function resolveServer(
   around: Surroundings,
 ): ServerConfig | undefined {
   const target = resolveTarget(entry, path, around);
-  const tools = resolveOverrides(entry.tools, [...path, "tools"], around.report);
-  const prompts = resolveOverrides(entry.prompts, [...path, "prompts"], around.report);
-  const { isolation, connectTimeoutMs, callTimeoutMs } = entry;
+  const tools = resolveOverrides(entry.tools, toolOverride, [...path, "tools"], around.report);
+  const prompts = resolveOverrides(entry.prompts, override, [...path, "prompts"], around.report);
+  const card = entry.card === undefined ? undefined : resolveCard(entry.card, [...path, "card"], around);
+  const { isolation, connectTimeoutMs, callTimeoutMs, budget } = entry;
   if (target === undefined || isolation === undefined) return undefined;
   if (connectTimeoutMs === undefined || callTimeoutMs === undefined) return undefined;
-  return { name, target, isolation, connectTimeoutMs, callTimeoutMs, tools, prompts };
+  const supervision = resolveSupervision(entry, target, path, around.report);
+  // Gemini CLI's `true` means that it need not ask a person; it says nothing of changed tools.
+  const trust = entry.trust === "always" ? "always" : "pinned";
+  const repeatable = new Set(Object.keys(tools).filter((own) => tools[own]?.readOnly || tools[own]?.idempotent));
+  const spec: ServerSpec = {
+    name,
+    target,
+    isolation,
+    connectTimeoutMs,
+    callTimeoutMs,
+    supervision,
+    trust,
+    repeatable,
+    card,
+  };
+  return { ...spec, tools, prompts, budget };
+}
+
+/** Where a key could not be read, the report has said so, and the default does no harm. */
+function resolveSupervision(entry: ReadEntry, target: Target, path: KeyPath, report: Report): Supervision {
+  const usual = defaultSupervision(target.kind);
+  const { restarts, backoff, breaker, callCeilingMs, lazy, pingMs, callTimeoutMs } = entry;
+  if (backoff !== undefined && backoff.maxMs < backoff.baseMs) {
+    report.mistake([...path, "backoff", "maxMs"], `expected at least "baseMs", which is ${backoff.baseMs}`);
+  }
+  return {
+    restarts: restarts ?? usual.restarts,
+    backoff: backoff ?? usual.backoff,
+    breaker: breaker ?? usual.breaker,
+    ejectedProbeMs: entry.ejectedProbeMs,
+    lazy: lazy ?? usual.lazy,
+    keepAliveMs: entry.keepAliveMs,
+    pingMs: pingMs === undefined ? usual.pingMs : pingMs === 0 ? undefined : pingMs,
+    // A call may always take as long as one without progress may.
+    callCeilingMs: Math.max(callCeilingMs ?? usual.callCeilingMs, callTimeoutMs ?? 0),
+  };
+}
+
+function resolveCard(raw: string, path: KeyPath, around: Surroundings): string | undefined {
+  if (/^[a-z][a-z\d+.-]*:\/\//i.test(raw)) return resolveUrl(raw, path, around);
+  return absolutePath(text(raw, path, around), around.dir, around.variables.home);
 }
 
 /**
@@ -160,7 +208,7 @@ function readEnvFile(file: string, path: KeyPath, around: Surroundings): Record<
   }
 }
 
-function resolveUrl(raw: string, path: KeyPath, around: Surroundings): string | undefined {
+export function resolveUrl(raw: string, path: KeyPath, around: Surroundings): string | undefined {
   const { value, complete } = expandAt(raw, path, around);
   if (!complete) return undefined;
   const url = URL.canParse(value.trim()) ? new URL(value.trim()) : undefined;
@@ -203,21 +251,32 @@ function expandAt(raw: string, path: KeyPath, around: Surroundings): { value: st
   return { value, complete: problems.length === 0 };
 }
 
-function resolveOverrides(
-  entries: Readonly<Record<string, OverrideEntry>> | undefined,
+function override({ name, description, hide }: OverrideEntry): Override {
+  return { name, description, hide };
+}
+
+function toolOverride(entry: ToolEntry): ToolOverride {
+  const { readOnly, idempotent, cache } = entry;
+  return { ...override(entry), readOnly, idempotent, cache };
+}
+
+function resolveOverrides<E extends OverrideEntry, O extends Override>(
+  entries: Readonly<Record<string, E>> | undefined,
+  made: (entry: E) => O,
   path: KeyPath,
   report: Report,
-): Record<string, Override> {
-  const result: Record<string, Override> = Object.create(null);
+): Record<string, O> {
+  const result: Record<string, O> = Object.create(null);
   const takenBy = new Map<string, string>();
-  for (const [own, { name, description, hide }] of Object.entries(entries ?? {})) {
+  for (const [own, entry] of Object.entries(entries ?? {})) {
+    const { name } = entry;
     const first = name === undefined ? undefined : takenBy.get(name);
     if (name !== undefined && first !== undefined) {
       report.mistake([...path, own, "name"], `"${name}" is already the name of "${first}"`, { hint: "choose another" });
     } else if (name !== undefined) {
       takenBy.set(name, own);
     }
-    result[own] = { name, description, hide };
+    result[own] = made(entry);
   }
   return result;
 }

@@ -2,6 +2,7 @@
 // played, since a real server cannot be made to say the wrong thing at the right moment.
 
 import { beforeEach, describe, expect, it } from "vitest";
+import { SUPERVISED } from "../../test/fixtures/spec.js";
 import type { Caller } from "../caller.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
@@ -136,6 +137,7 @@ function connect(owner?: Caller): Connection {
         isolation: owner === undefined ? "shared" : "session",
         connectTimeoutMs: 500,
         callTimeoutMs: CALL_MS,
+        ...SUPERVISED,
       },
       owner,
       offer: { clientInfo: {}, capabilities: {} },

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { SUPERVISED } from "../../test/fixtures/spec.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import type { Era } from "../protocol/modern.js";
 import type { replyText } from "../protocol/reply.js";
@@ -41,7 +42,7 @@ async function connect(target: Target, eras: EraMemory, connectTimeoutMs = 20_00
   const reaper = new Reaper({ stateHash: hashStateDir(`meeting ${process.pid}`), env: process.env });
   const intros: ServerIntro[] = [];
   const upstream = new Supervised(
-    { name: "s", target, isolation: "shared", connectTimeoutMs, callTimeoutMs: 20_000 },
+    { name: "s", target, isolation: "shared", connectTimeoutMs, callTimeoutMs: 20_000, ...SUPERVISED },
     undefined,
     { clientInfo: { name: "test", version: "1" }, capabilities: EVERY_CAPABILITY },
     { now: () => performance.now(), random: Math.random, makeLink: linkMaker({ reaper, env: process.env }) },

@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { SUPERVISED } from "../../test/fixtures/spec.js";
 import type { Caller } from "../caller.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import {
@@ -83,7 +84,7 @@ async function start(target: Target) {
   const notifications: { message: NotificationMessage; caller: Caller | undefined }[] = [];
   const logged: string[] = [];
   const server = new Server(
-    { name: "s", target, isolation: "shared", connectTimeoutMs: 15_000, callTimeoutMs: 15_000 },
+    { name: "s", target, isolation: "shared", connectTimeoutMs: 15_000, callTimeoutMs: 15_000, ...SUPERVISED },
     {
       context: { now: () => performance.now(), random: Math.random, makeLink: linkMaker({ reaper, env: process.env }) },
       clientInfo: { name: "toolway", version: "1" },

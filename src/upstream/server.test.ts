@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { SUPERVISED } from "../../test/fixtures/spec.js";
 import type { Caller } from "../caller.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
@@ -50,6 +51,7 @@ function specOf(name: string, args: readonly string[], more: Partial<ServerSpec>
     isolation: "shared",
     connectTimeoutMs: 15_000,
     callTimeoutMs: 15_000,
+    ...SUPERVISED,
     ...more,
   };
 }

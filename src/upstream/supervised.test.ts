@@ -1,6 +1,7 @@
 // The moments between two states, with a link that is played: a real process cannot be made to hit them.
 
 import { expect, it } from "vitest";
+import { SUPERVISED } from "../../test/fixtures/spec.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { type Reply, replyText } from "../protocol/reply.js";
@@ -49,6 +50,7 @@ const SPEC: ServerSpec = {
   isolation: "shared",
   connectTimeoutMs: 5_000,
   callTimeoutMs: 5_000,
+  ...SUPERVISED,
 };
 
 function supervise(onLink: (link: PlayedLink, nth: number) => void) {

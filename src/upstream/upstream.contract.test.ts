@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { SUPERVISED } from "../../test/fixtures/spec.js";
 import type { Caller } from "../caller.js";
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage, type ResponseMessage } from "../protocol/message.js";
@@ -133,6 +134,7 @@ async function start(kind: Kind, name: string, options: Partial<ServerSpec> = {}
     isolation: "shared",
     connectTimeoutMs: 15_000,
     callTimeoutMs: 15_000,
+    ...SUPERVISED,
     ...options,
   };
   const notifications: { method: string; caller: Caller | undefined }[] = [];
