@@ -1,0 +1,87 @@
+// The bridge to the embedding program's tracer, against an API of the same shape that records.
+
+import { describe, expect, it } from "vitest";
+import { ApiTracerBridge, type OpenTelemetryApi } from "./opentelemetry.js";
+import type { CallInfo } from "./traces.js";
+
+const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
+const info: CallInfo = {
+  method: "tools/call",
+  server: "files",
+  tool: "read",
+  role: "dev",
+  agentEra: "legacy",
+  params: undefined,
+};
+
+type Context = { span?: { traceId: string; spanId: string; traceState?: { serialize(): string } } };
+
+function recordingApi(active: Context = {}, spanTrace = TRACE) {
+  const started: {
+    name: string;
+    context: Context;
+    attributes: Record<string, unknown>;
+    status: number;
+    ends: number;
+  }[] = [];
+  const api: OpenTelemetryApi = {
+    context: { active: () => active },
+    createTraceState: (text) => ({ serialize: () => text }),
+    trace: {
+      setSpanContext: (context: Context, span) => ({ ...context, span }),
+      getTracer: () => ({
+        startSpan(name, { attributes }, context: Context) {
+          const record = {
+            name,
+            context,
+            attributes: { ...attributes } as Record<string, unknown>,
+            status: 0,
+            ends: 0,
+          };
+          started.push(record);
+          const traceId = context.span?.traceId ?? spanTrace;
+          const traceState = context.span?.traceState;
+          return {
+            spanContext: () => ({ traceId, spanId: "1234567890abcdef", traceFlags: 1, traceState }),
+            setAttributes: (more) => Object.assign(record.attributes, more),
+            setStatus: ({ code }) => {
+              record.status = code;
+            },
+            end: () => {
+              record.ends++;
+            },
+          };
+        },
+      }),
+    },
+  };
+  return { api, started };
+}
+
+describe("the program's own tracer", () => {
+  it("makes the span; its id goes to the server", () => {
+    const { api, started } = recordingApi();
+    const span = new ApiTracerBridge(api, "0").begin(info);
+    expect(span?.metaTraceparent).toBe(`00-${TRACE}-1234567890abcdef-01`);
+    span?.end("timeout");
+    span?.end("ok");
+    expect(started).toEqual([expect.objectContaining({ name: "toolway.call", status: 2, ends: 1 })]);
+    expect(started[0]?.attributes).toMatchObject({ "toolway.server": "files", "toolway.outcome": "timeout" });
+  });
+
+  it("has as its parent what the call says, else what the program is doing", () => {
+    const active = { span: { traceId: "a".repeat(32), spanId: "b".repeat(16) } };
+    const { api, started } = recordingApi(active);
+    const tracer = new ApiTracerBridge(api, "0");
+    tracer.begin(info)?.end("ok");
+    const traceparent = `00-${TRACE}-00f067aa0ba902b7-01`;
+    const span = tracer.begin({ ...info, params: { _meta: { traceparent, tracestate: "k=v" } } });
+    expect(started.map(({ context }) => context.span?.spanId)).toEqual(["b".repeat(16), "00f067aa0ba902b7"]);
+    expect(span?.metaTracestate).toBe("k=v");
+  });
+
+  it("that stands for none gives no span", () => {
+    const { api } = recordingApi({}, "0".repeat(32));
+    expect(new ApiTracerBridge(api, "0").begin(info)).toBeUndefined();
+  });
+});

@@ -1,0 +1,182 @@
+import { describe, expect, it } from "vitest";
+import type { Caller } from "../caller.js";
+import { Fault } from "../protocol/errors.js";
+import { parseMessage, type RequestMessage } from "../protocol/message.js";
+import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
+import { TestClock } from "../runtime/clock.js";
+import { otlpBody } from "./otlp-json.js";
+import { TracedCall } from "./traced-call.js";
+import { type CallInfo, type FinishedSpan, OwnTracer } from "./traces.js";
+
+const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
+const PARENT = "00f067aa0ba902b7";
+const traceparent = `00-${TRACE}-${PARENT}-01`;
+
+const info: CallInfo = {
+  method: "tools/call",
+  server: "files",
+  tool: "read",
+  role: "dev",
+  agentEra: "modern",
+  params: undefined,
+};
+
+function tracer(options: { sample?: number; random?: () => number } = {}) {
+  const clock = new TestClock();
+  const spans: FinishedSpan[] = [];
+  const made = new OwnTracer({ sink: { end: (span) => spans.push(span) }, clock, ...options });
+  return { clock, spans, tracer: made };
+}
+
+describe("a span", () => {
+  it("is the child of what _meta names, before what a header names", () => {
+    const { tracer: own, spans } = tracer();
+    const params = { _meta: { traceparent, tracestate: "a=1" } };
+    const headers = { traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01` };
+    const span = own.begin({ ...info, params, headers });
+    expect(span?.metaTraceparent).toMatch(new RegExp(`^00-${TRACE}-[0-9a-f]{16}-01$`));
+    expect(span?.metaTraceparent).not.toContain(PARENT);
+    expect(span?.metaTracestate).toBe("a=1");
+    span?.end("ok");
+    own.begin({ ...info, headers })?.end("ok");
+    own.begin(info)?.end("ok");
+    expect(spans.map(({ parent }) => parent?.spanId)).toEqual([PARENT, "b".repeat(16), undefined]);
+    expect(spans[2]?.traceId).toMatch(/^[0-9a-f]{32}$/);
+  });
+
+  it("of a parent that cannot be read begins a trace, also where a header has a good one", () => {
+    const { tracer: own, spans } = tracer();
+    own
+      .begin({ ...info, params: { _meta: { traceparent: `ff${traceparent.slice(2)}` } }, headers: { traceparent } })
+      ?.end("ok");
+    expect(spans[0]?.parent).toBeUndefined();
+    expect(spans[0]?.traceId).not.toBe(TRACE);
+  });
+
+  it("is made where the parent is sampled; of roots, for the share that was asked for", () => {
+    const { tracer: none } = tracer({ sample: 0 });
+    expect(none.begin(info)).toBeUndefined();
+    expect(none.begin({ ...info, params: { _meta: { traceparent } } })).toBeDefined();
+    const { tracer: all } = tracer({ sample: 1, random: () => 0.999_999 });
+    expect(all.begin(info)).toBeDefined();
+    expect(all.begin({ ...info, params: { _meta: { traceparent: `${traceparent.slice(0, -2)}00` } } })).toBeUndefined();
+    const { tracer: half } = tracer({ sample: 0.5, random: () => 0.5 });
+    expect(half.begin(info)).toBeUndefined();
+  });
+
+  it("takes as long as the call did, although the clock was set meanwhile; ends once", () => {
+    const { tracer: own, spans, clock } = tracer();
+    const startMs = clock.wall();
+    const span = own.begin(info);
+    clock.advance(12.345);
+    clock.jumpWall(-86_400_000);
+    span?.end("ok");
+    span?.end("timeout");
+    expect(spans).toHaveLength(1);
+    expect(spans[0]).toMatchObject({ startMs, outcome: "ok" });
+    expect((spans[0]?.endMs ?? 0) - startMs).toBeCloseTo(12.345, 3);
+  });
+
+  it("has ids of its own, none twice", () => {
+    const { tracer: own, spans } = tracer();
+    for (let i = 0; i < 5_000; i++) own.begin(info)?.end("ok");
+    expect(new Set(spans.map(({ spanId }) => spanId)).size).toBe(5_000);
+    expect(new Set(spans.map(({ traceId }) => traceId)).size).toBe(5_000);
+  });
+});
+
+describe("the outcome", () => {
+  const message = parseMessage(
+    '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read"}}',
+  ) as RequestMessage;
+  const bytes = (json: string): Reply => ({ kind: "bytes", bytes: Buffer.from(json), idStart: 6, idEnd: 7 });
+
+  it.each<[string, Reply]>([
+    ["ok", resultBytes('{"content":[]}')],
+    ["ok", { kind: "result", result: { content: [] } }],
+    [
+      "ok",
+      bytes('{"id":1,"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"\\"error\\" \\"isError\\":true"}]}}'),
+    ],
+    ["ok", bytes('{"id":1,"jsonrpc":"2.0","result":{"isError":false}}')],
+    ["tool-error", bytes('{"id":1,"jsonrpc":"2.0","result":{"content":[],"isError":true}}')],
+    ["tool-error", { kind: "result", result: { isError: true } }],
+    ["rpc-error", bytes('{"id":1,"jsonrpc":"2.0","error":{"code":-32602,"message":"no"}}')],
+    ["rpc-error", { kind: "error", error: { code: -32602, message: "no" } }],
+    ["outcome-unknown", faultReply(new Fault("outcome-unknown", "gone"))],
+    ["cancelled", faultReply(new Fault("cancelled", "taken back"))],
+  ])("%s is told from the reply, which goes on unchanged", (outcome, reply) => {
+    const { tracer: own, spans } = tracer();
+    const span = own.begin(info);
+    if (span === undefined) throw new Error("not traced");
+    const replies: Reply[] = [];
+    const outer = {
+      caller: {} as Caller,
+      message,
+      scope: "s",
+      reply: (r: Reply) => replies.push(r),
+      onCancel: undefined,
+    };
+    const call = new TracedCall(outer, span, () => "modern");
+    expect(call.message).toBe(message);
+    call.reply(reply);
+    expect(replies).toEqual([reply]);
+    expect(spans[0]?.attributes).toMatchObject({ "toolway.outcome": outcome, "toolway.era": "modern" });
+  });
+});
+
+describe("OTLP", () => {
+  it("has ids, times as strings of nanoseconds, attributes by type, and a status", () => {
+    const { tracer: own, spans, clock } = tracer();
+    const span = own.begin({ ...info, params: { _meta: { traceparent, tracestate: "a=1" } } });
+    clock.advance(1.5);
+    if (span !== undefined) Object.assign(span, { cache: "miss", attempt: 2, era: "legacy" });
+    span?.end("timeout");
+    const body = JSON.parse(otlpBody(spans, { serviceName: "s", version: "1", instanceId: "i" }));
+    expect(body).toEqual({
+      resourceSpans: [
+        {
+          resource: {
+            attributes: [
+              { key: "service.name", value: { stringValue: "s" } },
+              { key: "service.version", value: { stringValue: "1" } },
+              { key: "service.instance.id", value: { stringValue: "i" } },
+            ],
+          },
+          scopeSpans: [
+            {
+              scope: { name: "toolway", version: "1" },
+              spans: [
+                {
+                  traceId: TRACE,
+                  spanId: spans[0]?.spanId,
+                  parentSpanId: PARENT,
+                  traceState: "a=1",
+                  flags: 0x301,
+                  name: "toolway.call",
+                  kind: 2,
+                  startTimeUnixNano: "1700000000000000000",
+                  endTimeUnixNano: "1700000000001500000",
+                  attributes: [
+                    { key: "mcp.method.name", value: { stringValue: "tools/call" } },
+                    { key: "toolway.server", value: { stringValue: "files" } },
+                    { key: "toolway.tool", value: { stringValue: "read" } },
+                    { key: "gen_ai.tool.name", value: { stringValue: "read" } },
+                    { key: "toolway.era", value: { stringValue: "legacy" } },
+                    { key: "toolway.agent.era", value: { stringValue: "modern" } },
+                    { key: "toolway.role", value: { stringValue: "dev" } },
+                    { key: "toolway.cache", value: { stringValue: "miss" } },
+                    { key: "toolway.attempt", value: { intValue: "2" } },
+                    { key: "toolway.outcome", value: { stringValue: "timeout" } },
+                    { key: "error.type", value: { stringValue: "timeout" } },
+                  ],
+                  status: { code: 2 },
+                },
+              ],
+            },
+          ],
+        },
+      ],
+    });
+  });
+});
