@@ -1,0 +1,290 @@
+// The cache on a call's way: answers it from what is kept, lets it wait for an identical one that is under way, or
+// passes it on with an eye on its reply. What may be kept is cacheable.ts, how much of it response-cache.ts.
+
+import type { Caller } from "../caller.js";
+import { Fault, toRpcError } from "../protocol/errors.js";
+import type { RequestMessage } from "../protocol/message.js";
+import { faultReply, type Reply } from "../protocol/reply.js";
+import type { Clock } from "../runtime/clock.js";
+import type { AgentCall } from "../service.js";
+import { AgeClock } from "./age-clock.js";
+import { freshReply, requestHash } from "./cacheable.js";
+import {
+  type CacheLimits,
+  type CacheStats,
+  type Part,
+  privateKey,
+  ResponseCache,
+  type Wanted,
+} from "./response-cache.js";
+
+export type { CacheLimits, CacheStats, Part } from "./response-cache.js";
+
+/** Calls that wait for the same reply. Each holds an open request; a crowd beyond this is sent to its server. */
+const MAX_FOLLOWERS = 1_000;
+
+/** `hit`: answered; `coalesced`: waits for another's reply; `miss`: sent; `bypass`: sent, and nothing of it is kept. */
+export type CacheOutcome = "hit" | "coalesced" | "miss" | "bypass";
+
+/** Sends a call on its way. It may throw a Fault, where the call cannot be sent. */
+export type Send = (call: AgentCall) => void;
+
+/** What the last reply of a tool, or of a server's resources, was good for. Decides who waits, never who gets what. */
+type Proved = "public" | "private" | "nothing";
+
+interface Follower {
+  readonly call: AgentCall;
+  readonly wanted: Wanted;
+  readonly send: Send;
+}
+
+/** One server of the config. */
+interface Side {
+  readonly tools: ReadonlySet<string>;
+  /** Calls under way that others may wait for: by hash and owner, and where replies are for everybody by hash too. */
+  readonly leads: Map<string, Lead>;
+  readonly proved: Map<string | undefined, Proved>;
+}
+
+export class Cache {
+  readonly #clock: AgeClock;
+  readonly #kept: ResponseCache;
+  readonly #sides = new Map<string, Side>();
+
+  constructor(limits: CacheLimits, clock: Clock) {
+    this.#clock = new AgeClock(clock);
+    this.#kept = new ResponseCache(limits);
+  }
+
+  setLimits(limits: CacheLimits): void {
+    this.#kept.setLimits(limits);
+  }
+
+  /** Tells of a server, or of a change to it. `tools`: own names of those that the config lets us cache. */
+  setServer(server: string, tools: ReadonlySet<string>): void {
+    const before = this.#sides.get(server);
+    this.#sides.set(server, { tools, leads: before?.leads ?? new Map(), proved: before?.proved ?? new Map() });
+    for (const tool of before?.tools ?? []) {
+      if (tools.has(tool)) continue;
+      this.#kept.dropTool(server, tool);
+      before?.leads.clear();
+      before?.proved.delete(tool);
+    }
+  }
+
+  /** The server is no longer in the config. */
+  removeServer(server: string): void {
+    this.#sides.delete(server);
+    this.#kept.forget(server);
+  }
+
+  /** Whether a call is worth handing to handle(). `modern`: the server is; the legacy era has no words for caching. */
+  covers(server: string, method: string, tool: string | undefined, modern: boolean): boolean {
+    if (!modern) return false;
+    if (tool !== undefined) return this.#sides.get(server)?.tools.has(tool) === true && method === "tools/call";
+    return method === "resources/read" && this.#sides.has(server);
+  }
+
+  /**
+   * Only for calls that policy has let pass. `owner`: whom private replies are for. Throws what `send` throws, and a
+   * Fault `invalid` for a request that could not be sent.
+   */
+  handle(call: AgentCall, server: string, tool: string | undefined, owner: string, send: Send): CacheOutcome {
+    const side = this.#sides.get(server);
+    const hash = side === undefined ? undefined : requestHash(call.message, tool);
+    if (side === undefined || hash === undefined) {
+      send(call);
+      return "bypass";
+    }
+    const wanted: Wanted = { server, tool, hash, owner };
+    const hit = this.#kept.get(wanted, this.#clock.now());
+    if (hit !== undefined) {
+      call.reply(hit);
+      return "hit";
+    }
+    const lead = this.#leadFor(side, wanted);
+    if (lead !== undefined && lead.followers.size < MAX_FOLLOWERS) {
+      this.#follow(lead, { call, wanted, send });
+      return "coalesced";
+    }
+    this.#lead(side, wanted, call, send);
+    return "miss";
+  }
+
+  /** After list_changed, resources/updated, a reload or a stop. Without `part`: all of it. */
+  invalidate(server: string, part?: Part): void {
+    this.#kept.invalidate(server, part);
+    // Whoever asks from now on must not get what was asked before.
+    this.#sides.get(server)?.leads.clear();
+  }
+
+  stats(): ReadonlyMap<string, CacheStats> {
+    const all = new Map<string, CacheStats>();
+    for (const server of this.#sides.keys()) all.set(server, this.#kept.statsOf(server));
+    return all;
+  }
+
+  statsOf(server: string): CacheStats {
+    return this.#kept.statsOf(server);
+  }
+
+  #leadFor(side: Side, { tool, hash, owner }: Wanted): Lead | undefined {
+    const proved = side.proved.get(tool);
+    // Waiting would only double the time: its replies are for one call each.
+    if (proved === "nothing") return undefined;
+    return side.leads.get(privateKey(hash, owner)) ?? (proved === "public" ? side.leads.get(hash) : undefined);
+  }
+
+  #lead(side: Side, wanted: Wanted, call: AgentCall, send: Send): void {
+    const lead: Lead = new Lead(call, wanted, this.#kept.generation(wanted.server), {
+      onReply: (reply) => this.#answered(lead, reply),
+      onLeft: () => this.#left(lead),
+    });
+    const proved = side.proved.get(wanted.tool);
+    for (const key of proved === "nothing" ? [] : keysOf(wanted)) {
+      if ((key !== wanted.hash || proved === "public") && !side.leads.has(key)) side.leads.set(key, lead);
+    }
+    this.#kept.countMiss(wanted.server);
+    try {
+      send(lead);
+    } catch (error) {
+      // It is refused to whoever sends it; the others find out for themselves.
+      this.#release(lead);
+      for (const follower of lead.takeFollowers()) this.#sendAlone(follower);
+      throw error;
+    }
+  }
+
+  #follow(lead: Lead, follower: Follower): void {
+    const { call } = follower;
+    lead.followers.add(follower);
+    call.onCancel = (reason) => {
+      lead.followers.delete(follower);
+      call.onCancel = undefined;
+      call.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
+    };
+  }
+
+  #answered(lead: Lead, reply: Reply): void {
+    this.#release(lead);
+    const { wanted } = lead;
+    const fresh = freshReply(reply);
+    // A fault of ours says nothing of what the server's replies are good for.
+    if (reply.kind !== "error") this.#sides.get(wanted.server)?.proved.set(wanted.tool, fresh?.scope ?? "nothing");
+    if (fresh !== undefined) this.#kept.put(wanted, uriOf(lead), fresh, lead.generation, this.#clock.now());
+    lead.call.reply(reply);
+    for (const follower of lead.takeFollowers()) {
+      if (fresh === undefined) this.#sendAlone(follower);
+      else if (fresh.scope === "private" && follower.wanted.owner !== wanted.owner) this.#again(follower);
+      else {
+        this.#kept.countCoalesced(wanted.server);
+        follower.call.onCancel = undefined;
+        follower.call.reply(reply);
+      }
+    }
+  }
+
+  /** The agent of the first call took it back: the next one takes its place, and the rest waits for that one. */
+  #left(lead: Lead): void {
+    this.#release(lead);
+    for (const follower of lead.takeFollowers()) this.#again(follower);
+  }
+
+  #again({ call, wanted: { server, tool, owner }, send }: Follower): void {
+    call.onCancel = undefined;
+    guarded(call, () => this.handle(call, server, tool, owner, send));
+  }
+
+  /** Nobody waits for this one, and it waits for nobody: a server that fails is not asked by one after another. */
+  #sendAlone({ call, wanted: { server }, send }: Follower): void {
+    call.onCancel = undefined;
+    this.#kept.countMiss(server);
+    guarded(call, () => send(call));
+  }
+
+  #release(lead: Lead): void {
+    const leads = this.#sides.get(lead.wanted.server)?.leads;
+    for (const key of keysOf(lead.wanted)) if (leads?.get(key) === lead) leads.delete(key);
+  }
+}
+
+interface LeadEvents {
+  onReply(reply: Reply): void;
+  onLeft(): void;
+}
+
+/** A call that is sent in place of the agent's own; others may wait for its reply. */
+class Lead implements AgentCall {
+  readonly call: AgentCall;
+  readonly wanted: Wanted;
+  readonly generation: number;
+  readonly followers = new Set<Follower>();
+  readonly #events: LeadEvents;
+  #onCancel: AgentCall["onCancel"];
+  #left = false;
+
+  constructor(call: AgentCall, wanted: Wanted, generation: number, events: LeadEvents) {
+    this.call = call;
+    this.wanted = wanted;
+    this.generation = generation;
+    this.#events = events;
+  }
+
+  get caller(): Caller {
+    return this.call.caller;
+  }
+
+  get message(): RequestMessage {
+    return this.call.message;
+  }
+
+  get scope(): string | undefined {
+    return this.call.scope;
+  }
+
+  get onCancel(): AgentCall["onCancel"] {
+    return this.#onCancel;
+  }
+
+  set onCancel(cancel: AgentCall["onCancel"]) {
+    this.#onCancel = cancel;
+    if (cancel === undefined) {
+      this.call.onCancel = undefined;
+      return;
+    }
+    this.call.onCancel = (reason) => {
+      this.#left = true;
+      cancel(reason);
+      this.#events.onLeft();
+    };
+  }
+
+  reply(reply: Reply): void {
+    if (this.#left) this.call.reply(reply);
+    else this.#events.onReply(reply);
+  }
+
+  takeFollowers(): Follower[] {
+    const taken = [...this.followers];
+    this.followers.clear();
+    return taken;
+  }
+}
+
+function keysOf({ hash, owner }: Wanted): readonly [string, string] {
+  return [hash, privateKey(hash, owner)];
+}
+
+function uriOf({ message: { params } }: Lead): string | undefined {
+  const uri = params?.["uri"];
+  return typeof uri === "string" ? uri : undefined;
+}
+
+/** Whoever waited has long returned to his caller: what goes wrong now is a reply. */
+function guarded(call: AgentCall, act: () => void): void {
+  try {
+    act();
+  } catch (error) {
+    call.reply(error instanceof Fault ? faultReply(error) : { kind: "error", error: toRpcError(error) });
+  }
+}

@@ -1,0 +1,95 @@
+// What may be kept of a call, by the words of its request and of its reply. Pure; where it is kept is response-cache.ts.
+
+import { isUtf8 } from "node:buffer";
+import { canonicalizeText, hashText } from "../protocol/canonical.js";
+import { isObject } from "../protocol/jsonrpc.js";
+import { locate, parseMessage, type RequestMessage, type Scans } from "../protocol/message.js";
+import type { BytesReply, Reply } from "../protocol/reply.js";
+import type { Member } from "../protocol/scan.js";
+
+/** Larger replies are rare, would push many small ones out, and have to be parsed to be kept. */
+export const MAX_REPLY_BYTES = 1024 * 1024;
+
+/** A reply that its server lets us keep. */
+export interface FreshReply {
+  readonly reply: BytesReply;
+  /** As the server says it, above 0. */
+  readonly ttlMs: number;
+  /** `public`: for everybody; `private`: for whom it was made. */
+  readonly scope: "public" | "private";
+  /** Where the ttl stands in the bytes: [ttlStart, ttlEnd). */
+  readonly ttlStart: number;
+  readonly ttlEnd: number;
+}
+
+/** What a server's request for input was answered with: not part of a key, so nothing that has it is kept. */
+const OF_A_RETRY: ReadonlySet<string> = new Set(["inputResponses", "requestState"]);
+
+/** Says nothing of what is asked for: trace context, progress tokens, who is asking. */
+const META = "_meta";
+
+const ANY_PARAM = ["params", META];
+
+/**
+ * The hash of what a request asks for: its method and its params, `name` as the server itself has it. Undefined where
+ * no answer to it may be kept. Throws a Fault `invalid` for params with two members of one name, as they are never sent.
+ */
+export function requestHash(message: RequestMessage, tool: string | undefined): string | undefined {
+  const scans: Scans = [];
+  locate(message, ANY_PARAM, scans);
+  const counted: Member[] = [];
+  for (const member of scans[0]?.members ?? []) {
+    if (OF_A_RETRY.has(member.key)) return undefined;
+    if (member.key !== META && (tool === undefined || member.key !== "name")) counted.push(member);
+  }
+  counted.sort((a, b) => (a.key < b.key ? -1 : 1));
+  let text = `${JSON.stringify([message.method, tool])}\n`;
+  try {
+    for (const { key, start } of counted) text += `${JSON.stringify(key)}:${canonicalizeText(message.text, start)}\n`;
+  } catch {
+    // A server may read it otherwise than we do: its answer would be kept for another request.
+    return undefined;
+  }
+  return hashText(text);
+}
+
+const TTL = ["result", "ttlMs"];
+
+/**
+ * Undefined where the reply is not to be kept: an error, an interim result, a legacy server's (whose era has no such
+ * words), one without a time, one that cost answers of its agent, or one too large.
+ */
+export function freshReply(reply: Reply): FreshReply | undefined {
+  if (reply.kind !== "bytes" || reply.era !== "modern" || "afterRounds" in reply) return undefined;
+  const { bytes } = reply;
+  // Bytes that are no text would be counted otherwise than the text that we read.
+  if (bytes.length > MAX_REPLY_BYTES || !bytes.includes('"ttlMs"') || !isUtf8(bytes)) return undefined;
+  try {
+    const message = parseMessage(bytes.toString());
+    if (message.kind !== "response" || message.error !== undefined || !isObject(message.result)) return undefined;
+    const { resultType = "complete", isError = false, ttlMs, cacheScope } = message.result;
+    if (resultType !== "complete" || isError !== false) return undefined;
+    if (typeof ttlMs !== "number" || !Number.isFinite(ttlMs) || ttlMs <= 0) return undefined;
+    const at = locate(message, TTL);
+    if (at === undefined) return undefined;
+    const ttlStart = Buffer.byteLength(message.text.slice(0, at.start));
+    // What does not say that it may be shared may not.
+    const scope = cacheScope === "public" ? "public" : "private";
+    return { reply, ttlMs, scope, ttlStart, ttlEnd: ttlStart + at.end - at.start };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The reply as it is after `ageMs`: whoever keeps it further counts from when he got it. */
+export function aged({ reply, ttlMs, ttlStart, ttlEnd }: FreshReply, ageMs: number): BytesReply {
+  const left = Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, Math.floor(ttlMs - ageMs)));
+  const json = Buffer.from(String(left));
+  const shift = ttlStart < reply.idStart ? json.length - (ttlEnd - ttlStart) : 0;
+  return {
+    ...reply,
+    bytes: Buffer.concat([reply.bytes.subarray(0, ttlStart), json, reply.bytes.subarray(ttlEnd)]),
+    idStart: reply.idStart + shift,
+    idEnd: reply.idEnd + shift,
+  };
+}
