@@ -118,7 +118,8 @@ export class Budgets {
       if (budget !== undefined) this.#roles.set(role, budget);
     }
     for (const { name, budget } of config.servers) {
-      if (budget !== undefined) this.#servers.set(name, takeOver(before?.#servers.get(name), budget));
+      const spent = before === undefined ? undefined : before.#servers.get(name);
+      if (budget !== undefined) this.#servers.set(name, takeOver(spent, budget));
     }
     if (before !== undefined) this.#principals = before.#principals;
   }

@@ -1,0 +1,183 @@
+// Pins of one server: the hash of each tool's whole definition as it was first seen or accepted, and which tools are
+// quarantined because theirs is another now. Pure: lists and the time are passed in; what is kept on disk is
+// pin-book.ts's.
+
+import { canonicalizeText, hashText } from "../protocol/canonical.js";
+import { Fault } from "../protocol/errors.js";
+
+export interface Pin {
+  /** Of the definition that is accepted: SHA-256 of its RFC 8785 text. */
+  readonly hash: string;
+  readonly firstSeenMs: number;
+  /** Equal to the first sight until somebody accepts a change. */
+  readonly acceptedMs: number;
+  /** The definition as it was last seen, where it is another than the accepted one. */
+  readonly changed: { readonly hash: string; readonly seenMs: number } | undefined;
+}
+
+/** A tool as its server lists it; what a list entry has beside its name is all in `json`. */
+export interface ListedTool {
+  readonly json: string;
+  readonly value: Readonly<Record<string, unknown>>;
+}
+
+/** A pin that has to be written, with the definition that it is about. */
+export interface Sighting {
+  readonly kind: "first" | "changed" | "restored";
+  readonly tool: string;
+  readonly pin: Pin;
+  /** RFC 8785's text. */
+  readonly definition: string;
+}
+
+export interface Seen {
+  readonly sightings: readonly Sighting[];
+  /** True where other tools are quarantined than before, or others are free. */
+  readonly differs: boolean;
+}
+
+/**
+ * More tools than the catalog takes of a server. A server that makes up new names at every list must not fill the
+ * disk; and old pins must not give way to new ones, or it could wash them out.
+ */
+const MAX_PINS = 10_000;
+
+/** As the catalog: what is longer is no name. */
+const MAX_NAME = 4096;
+
+/** What the next list does to a pin. The same object where nothing changes. */
+export function sight(pin: Pin | undefined, hash: string, nowMs: number): Pin {
+  if (pin === undefined) return { hash, firstSeenMs: nowMs, acceptedMs: nowMs, changed: undefined };
+  if (pin.hash === hash) return pin.changed === undefined ? pin : { ...pin, changed: undefined };
+  return pin.changed?.hash === hash ? pin : { ...pin, changed: { hash, seenMs: nowMs } };
+}
+
+/** `hash` is what somebody accepted; what has been seen since and is another stays a change. */
+export function accept(pin: Pin, hash: string, nowMs: number): Pin {
+  const { changed } = pin;
+  return { ...pin, hash, acceptedMs: nowMs, changed: changed?.hash === hash ? undefined : changed };
+}
+
+interface Printed {
+  readonly json: string;
+  readonly hash: string;
+}
+
+export class ServerPins {
+  readonly #server: string;
+  readonly #pins = new Map<string, Pin>();
+  /** Of the last list: reading the same again costs a comparison, not a hash. */
+  #printed = new Map<string, Printed>();
+  /** Whether a list has been seen at all: before that nothing is known to be gone. */
+  #listed = false;
+  /** Tools of the last list that cannot be pinned, and why. */
+  #problems: ReadonlyMap<string, string> = new Map();
+  /** Those and the changed ones. */
+  #quarantined = new Map<string, string>();
+
+  constructor(server: string) {
+    this.#server = server;
+  }
+
+  get quarantined(): ReadonlyMap<string, string> {
+    return this.#quarantined;
+  }
+
+  get pins(): ReadonlyMap<string, Pin> {
+    return this.#pins;
+  }
+
+  /** No room for another pin. */
+  get isFull(): boolean {
+    return this.#pins.size >= MAX_PINS;
+  }
+
+  /** Why the tool, as the last list had it, cannot be pinned. */
+  problem(tool: string): string | undefined {
+    return this.#problems.get(tool);
+  }
+
+  /** True for a tool that the last list no longer had. */
+  isGone(tool: string): boolean {
+    return this.#listed && !this.#printed.has(tool) && !this.#problems.has(tool);
+  }
+
+  /** From disk, or with what has been accepted. */
+  put(tool: string, pin: Pin): void {
+    this.#pins.set(tool, pin);
+    if (this.#problems.has(tool)) return;
+    if (pin.changed === undefined) this.#quarantined.delete(tool);
+    else this.#quarantined.set(tool, changedReason(this.#server, tool));
+  }
+
+  drop(tool: string): void {
+    this.#pins.delete(tool);
+    this.#quarantined.delete(tool);
+  }
+
+  see(listed: readonly ListedTool[], nowMs: number): Seen {
+    const before = this.#quarantined;
+    const printed = new Map<string, Printed>();
+    const problems = new Map<string, string>();
+    const sightings: Sighting[] = [];
+    for (const { json, value } of listed) {
+      const tool = value["name"];
+      // The first of a name counts, as in the catalog.
+      if (typeof tool !== "string" || tool.length > MAX_NAME || printed.has(tool) || problems.has(tool)) continue;
+      const pin = this.#pins.get(tool);
+      const known = this.#printed.get(tool);
+      const print = known?.json === json ? { hash: known.hash, text: undefined } : fingerprint(json);
+      if (typeof print === "string") {
+        problems.set(tool, `its definition cannot be compared with another: ${print}`);
+      } else if (pin === undefined && this.isFull) {
+        problems.set(tool, `server "${this.#server}" has shown more than ${MAX_PINS} different tools`);
+      } else {
+        printed.set(tool, { json, hash: print.hash });
+        const next = sight(pin, print.hash, nowMs);
+        if (next === pin) continue;
+        this.#pins.set(tool, next);
+        const kind = pin === undefined ? "first" : next.changed === undefined ? "restored" : "changed";
+        sightings.push({ kind, tool, pin: next, definition: print.text ?? canonicalizeText(json) });
+      }
+    }
+    this.#printed = printed;
+    this.#listed = true;
+    this.#problems = problems;
+    const quarantined = new Map(problems);
+    // A tool that is away keeps its quarantine: it may be back before its next list is read.
+    for (const [tool, { changed }] of this.#pins) {
+      if (changed !== undefined && !problems.has(tool)) quarantined.set(tool, changedReason(this.#server, tool));
+    }
+    this.#quarantined = quarantined;
+    return { sightings, differs: !sameKeys(before, quarantined) };
+  }
+}
+
+/** What is wrong with it, where it has no hash: then nobody could tell whether it changed. */
+function fingerprint(json: string): { hash: string; text: string } | string {
+  try {
+    const text = canonicalizeText(json);
+    return { hash: hashText(text), text };
+  } catch (error) {
+    if (error instanceof Fault) return error.message;
+    throw error;
+  }
+}
+
+function changedReason(server: string, tool: string): string {
+  return (
+    "its definition changed since it was accepted: " +
+    `\`toolway pins diff ${shellWord(server)}\`, then \`toolway pins accept ${shellWord(server)} ${shellWord(tool)}\``
+  );
+}
+
+/** A name that a server made up must not become a command when somebody pastes the line. */
+function shellWord(text: string): string {
+  return /^[\w./@:+-]+$/.test(text) ? text : "<name>";
+}
+
+function sameKeys(a: ReadonlyMap<string, unknown>, b: ReadonlyMap<string, unknown>): boolean {
+  if (a.size !== b.size) return false;
+  for (const key of a.keys()) if (!b.has(key)) return false;
+  return true;
+}
