@@ -192,7 +192,7 @@ export class PinBook {
         this.#count(server, sizeOf(stored) - sizeOf(before));
         return;
       }
-      const changed = next.changed === undefined ? undefined : stored?.changed;
+      const changed = next.changed === undefined ? undefined : keptOf(next.changed, stored?.changed);
       // Past `#unsaved`: what the disk refuses is not accepted. A list that comes meanwhile may write over it what it
       // knew; then once more.
       await this.#deps.map.put(keyOf(server, tool), {
@@ -319,6 +319,10 @@ function refuseOther({ tool, hash }: AcceptedPin, wanted: string | undefined): v
   if (wanted.length < MIN_HASH_CHARS) throw new Fault("invalid", `A hash is given by ${MIN_HASH_CHARS} characters.`);
   if (hash.startsWith(wanted)) return;
   throw new Fault("invalid", `Tool "${tool}" is not what was looked at: its hash is ${hash} now. See its diff again.`);
+}
+
+function keptOf({ hash, seenMs }: { hash: string; seenMs: number }, known: Kept | undefined): Kept {
+  return known?.hash === hash ? known : { hash, at: seenMs };
 }
 
 function toPin({ firstSeen, accepted, changed }: PinRecord): Pin {
