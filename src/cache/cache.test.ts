@@ -1,0 +1,353 @@
+import { describe, expect, it } from "vitest";
+import { LocalCaller } from "../local-call.js";
+import { Fault } from "../protocol/errors.js";
+import { parseMessage, type RequestMessage } from "../protocol/message.js";
+import { faultReply, type Reply, renderReply, resultBytes, type StreamReply } from "../protocol/reply.js";
+import { TestClock } from "../runtime/clock.js";
+import type { AgentCall } from "../service.js";
+import { Cache } from "./cache.js";
+
+const LIMITS = { maxBytes: 1_000_000, entriesPerTool: 64, maxTtlMs: 60_000 };
+
+/** One agent's call, and what became of it. */
+class Asked implements AgentCall {
+  readonly caller: LocalCaller;
+  readonly message: RequestMessage;
+  readonly scope = undefined;
+  onCancel: AgentCall["onCancel"];
+  readonly replies: Reply[] = [];
+
+  constructor(owner: string, id: number, params: object, method: string) {
+    this.caller = new LocalCaller({ id: owner, role: "dev" });
+    this.message = parseMessage(JSON.stringify({ jsonrpc: "2.0", id, method, params })) as RequestMessage;
+  }
+
+  reply(reply: Reply): void {
+    this.replies.push(reply);
+  }
+
+  /** The one answer, as the agent reads it. */
+  get answer(): { id: number; result?: { n?: number; ttlMs?: number }; error?: { message: string } } | undefined {
+    if (this.replies.length === 0) return undefined;
+    expect(this.replies).toHaveLength(1);
+    const reply = this.replies[0] as Exclude<Reply, StreamReply>;
+    return JSON.parse(renderReply(reply, JSON.stringify(this.message.id)).toString());
+  }
+
+  get n(): number | undefined {
+    return this.answer?.result?.n;
+  }
+}
+
+function modern(result: object): Reply {
+  return { ...resultBytes(JSON.stringify(result)), era: "modern" };
+}
+
+function kept(n: number, cacheScope = "public", ttlMs = 1000): Reply {
+  return modern({ resultType: "complete", n, ttlMs, cacheScope });
+}
+
+function setUp(tools: readonly string[] = ["t"]) {
+  const clock = new TestClock();
+  const cache = new Cache(LIMITS, clock);
+  cache.setServer("s", new Set(tools));
+  /** Calls that reached the server and wait for its answer. */
+  const sent: AgentCall[] = [];
+  const cancelled: AgentCall[] = [];
+  let ids = 0;
+  let refusal: Fault | undefined;
+  const send = (call: AgentCall) => {
+    if (refusal !== undefined) throw refusal;
+    sent.push(call);
+    // As Forward does.
+    call.onCancel = (reason) => {
+      cancelled.push(call);
+      sent.splice(sent.indexOf(call), 1);
+      call.onCancel = undefined;
+      call.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
+    };
+  };
+  const ask = (owner: string, params: object = { name: "t", arguments: { a: 1 } }, tool: string | undefined = "t") => {
+    const call = new Asked(owner, ++ids, params, "tools/call");
+    cache.handle(call, "s", tool, owner, send);
+    return call;
+  };
+  const readResource = (owner: string, uri: string) => {
+    const call = new Asked(owner, ++ids, { uri }, "resources/read");
+    cache.handle(call, "s", undefined, owner, send);
+    return call;
+  };
+  const answer = (reply: Reply) => {
+    const call = sent.shift();
+    if (call === undefined) throw new Error("nothing was sent");
+    call.onCancel = undefined;
+    call.reply(reply);
+  };
+  return {
+    clock,
+    cache,
+    sent,
+    cancelled,
+    ask,
+    readResource,
+    answer,
+    refuse: (fault: Fault | undefined) => {
+      refusal = fault;
+    },
+  };
+}
+
+describe("what is covered", () => {
+  it("[host-8] only marked tools and resources, of modern servers", () => {
+    const { cache } = setUp();
+    expect(cache.covers("s", "tools/call", "t", true)).toBe(true);
+    expect(cache.covers("s", "tools/call", "t", false)).toBe(false);
+    expect(cache.covers("s", "tools/call", "writes", true)).toBe(false);
+    expect(cache.covers("s", "resources/read", undefined, true)).toBe(true);
+    expect(cache.covers("s", "prompts/get", undefined, true)).toBe(false);
+    expect(cache.covers("s", "resources/subscribe", undefined, true)).toBe(false);
+    expect(cache.covers("gone", "resources/read", undefined, true)).toBe(false);
+    expect(cache.covers("gone", "tools/call", "t", true)).toBe(false);
+  });
+});
+
+describe("hits", () => {
+  it("answers under the asker's id with the time that is left, until it is over", () => {
+    const { ask, answer, sent, clock, cache } = setUp();
+    const first = ask("ann");
+    answer(kept(1));
+    expect(first.answer).toMatchObject({ id: 1, result: { n: 1, ttlMs: 1000 } });
+    clock.advance(400);
+    expect(ask("bob").answer).toMatchObject({ id: 2, result: { n: 1, ttlMs: 600 } });
+    clock.advance(600);
+    const later = ask("bob");
+    expect(later.answer).toBeUndefined();
+    expect(sent).toHaveLength(1);
+    expect(cache.statsOf("s")).toMatchObject({ hits: 1, misses: 2, coalesced: 0 });
+    expect([...cache.stats().keys()]).toEqual(["s"]);
+  });
+
+  it("keeps nothing over a night in which the machine slept", () => {
+    const { ask, answer, clock } = setUp();
+    ask("ann");
+    answer(kept(1, "public", 60_000));
+    clock.jumpWall(8 * 3_600_000);
+    expect(ask("ann").answer).toBeUndefined();
+  });
+
+  it("[host-8] a private reply is never another principal's", () => {
+    const { ask, answer } = setUp();
+    ask("ann");
+    answer(kept(1, "private"));
+    const bob = ask("bob");
+    expect(bob.answer).toBeUndefined();
+    answer(kept(2, "private"));
+    expect(bob.n).toBe(2);
+    expect(ask("ann").n).toBe(1);
+    expect(ask("bob").n).toBe(2);
+  });
+
+  it("passes retries with answers through, and keeps nothing of them", () => {
+    const { ask, answer, sent } = setUp();
+    ask("ann");
+    answer(kept(1));
+    for (const more of [{ inputResponses: {} }, { requestState: "s" }]) {
+      const retry = ask("ann", { name: "t", arguments: { a: 1 }, ...more });
+      expect(sent).toHaveLength(1);
+      answer(kept(2));
+      expect(retry.n).toBe(2);
+    }
+    expect(ask("ann").n).toBe(1);
+  });
+
+  it.each<[string, Reply]>([
+    ["a question", modern({ resultType: "input_required", ttlMs: 1000 })],
+    ["a failed tool", modern({ isError: true, ttlMs: 1000 })],
+    ["a fault", faultReply(new Fault("unavailable", "down"))],
+    ["a legacy reply", resultBytes('{"ttlMs":1000}')],
+    ["no time", modern({ n: 1, ttlMs: 0 })],
+  ])("does not serve %s again", (_what, reply) => {
+    const { ask, answer, sent } = setUp();
+    ask("ann");
+    answer(reply);
+    expect(ask("ann").answer).toBeUndefined();
+    expect(sent).toHaveLength(1);
+  });
+});
+
+describe("identical calls at the same time", () => {
+  it("[host-8] of one principal go to the server once, each answered under its own id", () => {
+    const { ask, answer, sent, cache } = setUp();
+    const calls = [ask("ann"), ask("ann"), ask("ann")];
+    const other = ask("ann", { name: "t", arguments: { a: 2 } });
+    expect(sent).toHaveLength(2);
+    answer(kept(1, "private"));
+    expect(calls.map((call) => call.answer)).toMatchObject([
+      { id: 1, result: { n: 1 } },
+      { id: 2, result: { n: 1 } },
+      { id: 3, result: { n: 1 } },
+    ]);
+    expect(other.answer).toBeUndefined();
+    expect(cache.statsOf("s")).toMatchObject({ misses: 2, coalesced: 2, hits: 0 });
+  });
+
+  it("of two principals only where replies have been for everybody", () => {
+    const { ask, answer, sent, clock } = setUp();
+    ask("ann");
+    ask("bob");
+    expect(sent).toHaveLength(2);
+    answer(kept(1));
+    answer(kept(2));
+    clock.advance(2000);
+    const [ann, bob] = [ask("ann"), ask("bob")];
+    expect(sent).toHaveLength(1);
+    answer(kept(3));
+    expect([ann.n, bob.n]).toEqual([3, 3]);
+  });
+
+  it("[host-8] a reply that turns out private stays with its principal, whoever waited", () => {
+    const { ask, answer, sent, clock } = setUp();
+    ask("ann");
+    answer(kept(1));
+    clock.advance(2000);
+    const [ann, bob, annToo, bobToo, eve] = [ask("ann"), ask("bob"), ask("ann"), ask("bob"), ask("eve")];
+    expect(sent).toHaveLength(1);
+    answer(kept(2, "private"));
+    expect([ann.n, annToo.n, bob.n, bobToo.n, eve.n]).toEqual([2, 2, undefined, undefined, undefined]);
+    // Bob's two wait for one reply of their own.
+    expect(sent).toHaveLength(2);
+    answer(kept(3, "private"));
+    answer(kept(4, "private"));
+    expect([bob.n, bobToo.n, eve.n]).toEqual([3, 3, 4]);
+  });
+
+  it.each<[string, Reply]>([
+    ["fails", faultReply(new Fault("outcome-unknown", "gone"))],
+    ["is a question", modern({ resultType: "input_required" })],
+    ["is a failed tool", modern({ isError: true, ttlMs: 1000 })],
+    ["is for one call only", modern({ n: 1, ttlMs: 0 })],
+  ])("are sent themselves when the first one %s", (_what, reply) => {
+    const { ask, answer, sent } = setUp();
+    const [first, second, third] = [ask("ann"), ask("ann"), ask("ann")];
+    answer(reply);
+    expect(first.answer).toBeDefined();
+    expect([second.answer, third.answer]).toEqual([undefined, undefined]);
+    expect(sent).toHaveLength(2);
+    answer(kept(2));
+    answer(kept(3));
+    expect([second.n, third.n]).toEqual([2, 3]);
+  });
+
+  it("do not wait for each other where replies are for one call only", () => {
+    const { ask, answer, sent, clock } = setUp();
+    ask("ann");
+    answer(modern({ n: 1, ttlMs: 0 }));
+    ask("ann");
+    ask("ann");
+    expect(sent).toHaveLength(2);
+    // Once they are good for more again, they do.
+    answer(kept(2, "private"));
+    answer(kept(3, "private"));
+    clock.advance(2000);
+    ask("ann");
+    ask("ann");
+    expect(sent).toHaveLength(1);
+  });
+
+  it("a cancel of the first is not one of the others: the next takes its place", () => {
+    const { ask, answer, sent, cancelled } = setUp();
+    const [first, second, third] = [ask("ann"), ask("ann"), ask("ann")];
+    first.onCancel?.("enough");
+    expect(first.answer?.error?.message).toBe("enough");
+    expect(cancelled).toHaveLength(1);
+    expect(sent).toHaveLength(1);
+    expect([second.answer, third.answer]).toEqual([undefined, undefined]);
+    second.onCancel?.(undefined);
+    expect(sent).toHaveLength(1);
+    answer(kept(1));
+    expect(third.n).toBe(1);
+    expect(third.onCancel).toBeUndefined();
+    expect(ask("ann").n).toBe(1);
+  });
+
+  it("a cancel of one that waits is its own", () => {
+    const { ask, answer, sent, cancelled } = setUp();
+    const [first, second, third] = [ask("ann"), ask("ann"), ask("ann")];
+    second.onCancel?.("enough");
+    expect(second.answer?.error?.message).toBe("enough");
+    expect(cancelled).toHaveLength(0);
+    answer(kept(1));
+    expect([first.n, third.n]).toEqual([1, 1]);
+    expect(second.replies).toHaveLength(1);
+    expect(sent).toHaveLength(0);
+  });
+
+  it("[bounded] only so many wait for one reply", () => {
+    const { ask, answer, sent } = setUp();
+    const calls = Array.from({ length: 1_500 }, () => ask("ann"));
+    expect(sent.length).toBe(500);
+    while (sent.length > 0) answer(kept(1));
+    expect(calls.every((call) => call.n === 1)).toBe(true);
+  });
+
+  it("what cannot be sent is said to whoever asks, and to those that waited", () => {
+    const { ask, answer, sent, refuse } = setUp();
+    refuse(new Fault("unavailable", "no such server"));
+    expect(() => ask("ann")).toThrow("no such server");
+    refuse(undefined);
+    const [first, second] = [ask("ann"), ask("ann")];
+    expect(sent).toHaveLength(1);
+    refuse(new Fault("unavailable", "gone by now"));
+    answer(faultReply(new Fault("outcome-unknown", "gone")));
+    expect(first.answer?.error?.message).toBe("gone");
+    expect(second.answer?.error?.message).toBe("gone by now");
+  });
+});
+
+describe("changes", () => {
+  it("list_changed, reload and stop drop what is kept and what is under way", () => {
+    const { ask, answer, sent, cache } = setUp();
+    ask("ann");
+    answer(kept(1));
+    cache.invalidate("s", "tools");
+    const before = [ask("ann"), ask("ann")];
+    cache.invalidate("s");
+    const after = ask("ann");
+    expect(sent).toHaveLength(2);
+    answer(kept(2));
+    expect(before.map((call) => call.n)).toEqual([2, 2]);
+    expect(after.answer).toBeUndefined();
+    answer(kept(3));
+    expect(ask("ann").n).toBe(3);
+  });
+
+  it("resources/updated drops that resource", () => {
+    const { readResource, answer, sent, cache } = setUp();
+    for (const uri of ["file:///a", "file:///b"]) {
+      readResource("ann", uri);
+      answer(kept(1));
+    }
+    cache.invalidate("s", { uri: "file:///a" });
+    expect(readResource("ann", "file:///b").n).toBe(1);
+    expect(readResource("ann", "file:///a").answer).toBeUndefined();
+    expect(sent).toHaveLength(1);
+  });
+
+  it("a tool that is no longer marked is not served, nor is a server that is gone", () => {
+    const { ask, answer, sent, cache } = setUp(["t", "u"]);
+    ask("ann");
+    answer(kept(1));
+    const underway = ask("ann", { name: "t", arguments: { a: 2 } });
+    cache.setServer("s", new Set(["u"]));
+    expect(cache.covers("s", "tools/call", "t", true)).toBe(false);
+    expect(cache.statsOf("s").entries).toBe(0);
+    answer(kept(2));
+    expect(underway.n).toBe(2);
+    expect(cache.statsOf("s").entries).toBe(0);
+    cache.removeServer("s");
+    ask("ann", { name: "u" }, "u");
+    expect(sent).toHaveLength(1);
+    answer(kept(3));
+    expect(cache.stats().size).toBe(0);
+  });
+});

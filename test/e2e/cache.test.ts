@@ -1,0 +1,185 @@
+// Results that a server lets us keep: served again within their time, to whom they are for, and to nobody who may not
+// call. Only tools that the config marks.
+
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { beforeAll, describe, expect, it } from "vitest";
+import { type Agent, connect, ERAS, modernRequest, send } from "./eras.js";
+import { cli, type Gateway, type ServerEntry, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
+import { post } from "./wire.js";
+
+const exec = promisify(execFile);
+const TOKEN = "tw_e2e_default_token_of_enough_length_0123456789";
+const MARKED = { tools: { stamp: { cache: true }, asks: { cache: true } } };
+
+interface Made {
+  readonly run: number;
+  readonly pid: number;
+}
+
+async function stamp(agent: Agent, args: Record<string, unknown>, tool = "stamp"): Promise<Made> {
+  return JSON.parse(await agent.text(tool, args)) as Made;
+}
+
+/** How often the server itself made it. */
+async function runs(agent: Agent, key: string): Promise<number> {
+  return (JSON.parse(await agent.text("runs", { key })) as { runs: number }).runs;
+}
+
+async function token(gateway: Gateway, id: string, role: string): Promise<string> {
+  const where = ["--config", gateway.configPath, "--state", gateway.stateDir];
+  const { stdout } = await exec(process.execPath, [cli, "token", "create", "--id", id, "--role", role, ...where]);
+  return stdout.trim().split("\n").at(-1) ?? "";
+}
+
+describe.each(["stdio", "http"])("a modern server over %s", (kind) => {
+  let gateway: Gateway;
+  const agents: Record<string, Agent> = {};
+
+  beforeAll(async () => {
+    const args = ["--era", "modern"];
+    const entry: ServerEntry =
+      kind === "stdio" ? stdioFixture("cached", args) : (await startHttpFixture("cached", args)).entry;
+    gateway = await startGateway({ mcpServers: { cached: { ...entry, ...MARKED } } });
+    for (const era of ERAS) {
+      agents[era] = await connect(era, gateway);
+      await agents[era].waitFor("stamp");
+    }
+  });
+
+  const agent = (era: string): Agent => agents[era] as Agent;
+
+  it.each(ERAS)("a %s agent gets a marked tool's result again, and another for other arguments", async (era) => {
+    const first = await stamp(agent(era), { key: `again ${era}`, n: 1 });
+    expect(await stamp(agent(era), { n: 1.0, key: `again ${era}` })).toEqual(first);
+    expect((await stamp(agent(era), { key: `again ${era}`, n: 2 })).run).toBe(first.run + 1);
+    expect(await runs(agent(era), `again ${era}`)).toBe(2);
+  });
+
+  it("what one era's agent was given, the other's gets too, as the server wrote it", async () => {
+    const args = { key: "eras" };
+    const legacy = await agent("legacy").call("stamp", args);
+    const modern = await agent("modern").call("stamp", args);
+    expect(modern.content).toEqual(legacy.content);
+    expect(await runs(agent("legacy"), "eras")).toBe(1);
+  });
+
+  it("a hit says how much of its time is left, under the asker's own id", async () => {
+    const params = { name: "stamp", arguments: { key: "left" } };
+    const first = await send(gateway.url, { method: "tools/call", params, id: "first" });
+    expect(first.reply).toMatchObject({ id: "first", result: { ttlMs: 600_000 } });
+    const left = await until("a time that is shorter", async () => {
+      const { reply } = await send(gateway.url, { method: "tools/call", params, id: "second" });
+      expect(reply).toMatchObject({ id: "second", result: { content: first.reply.result?.["content"] } });
+      const { ttlMs } = reply.result as { ttlMs: number };
+      return ttlMs < 600_000 ? ttlMs : undefined;
+    });
+    expect(left).toBeGreaterThan(0);
+    expect(await runs(agent("modern"), "left")).toBe(1);
+  });
+
+  it("[host-8] an unmarked tool is never cached, nor is a failed one", async () => {
+    for (const run of [1, 2]) expect((await stamp(agent("modern"), { key: "un" }, "unmarked")).run).toBe(run);
+    for (const run of [1, 2]) {
+      const args = { key: "failed", isError: true };
+      expect(JSON.parse((await agent("legacy").call("stamp", args)).content[0]?.text ?? "")).toMatchObject({ run });
+    }
+    for (const run of [1, 2]) expect((await stamp(agent("legacy"), { key: "now", ttlMs: 0 })).run).toBe(run);
+  });
+
+  it("integers that a double cannot tell apart are different arguments", async () => {
+    const made = async (n: string) => {
+      const request = { method: "tools/call", params: { name: "stamp", arguments: { key: "big", n: 0 } } };
+      const { text, headers } = modernRequest(request);
+      const answer = await post(gateway.url, text.replace('"n":0', `"n":${n}`), headers);
+      const { result } = JSON.parse(answer.messages.at(-1) ?? "") as { result: { content: { text: string }[] } };
+      return (JSON.parse(result.content[0]?.text ?? "") as Made).run;
+    };
+    const first = await made("12345678901234567890");
+    expect(await made("12345678901234567891")).toBe(first + 1);
+    expect(await made("12345678901234567890")).toBe(first);
+  });
+
+  it("[host-8] identical calls at the same time reach the server once", async () => {
+    const calls = Array.from({ length: 10 }, () => stamp(agent("legacy"), { key: "crowd", delayMs: 1500 }));
+    const all = await Promise.all(calls);
+    expect(new Set(all.map(({ run }) => run))).toEqual(new Set([1]));
+    expect(await runs(agent("legacy"), "crowd")).toBe(1);
+  });
+
+  it.each(ERAS)("what cost answers of a %s agent is asked for again", async (era) => {
+    const key = `asks ${era}`;
+    for (const run of [1, 2]) expect(await stamp(agent(era), { key }, "asks")).toMatchObject({ run });
+    expect(agent(era).asked.length).toBeGreaterThanOrEqual(2);
+  });
+
+  it("resources are kept without a mark, until they are updated", async () => {
+    const read = async (era: string, uri: string) => {
+      const { contents } = await agent(era).client.readResource({ uri });
+      return JSON.parse((contents[0] as { text: string }).text) as Made;
+    };
+    const first = await read("modern", "cached://a");
+    const other = await read("modern", "cached://b");
+    expect(await read("legacy", "cached://a")).toEqual(first);
+    await agent("legacy").listen({ uris: ["cached://a"] });
+    await until("an update", async () => {
+      await agent("legacy").text("touch", { uri: "cached://a" });
+      return (await read("legacy", "cached://a")).run > first.run;
+    });
+    expect(await read("legacy", "cached://b")).toEqual(other);
+  });
+
+  it("a changed list of tools drops what was kept of them", async () => {
+    const args = { key: "changed" };
+    expect((await stamp(agent("legacy"), args)).run).toBe(1);
+    await agent("legacy").text("grow");
+    await until("the new list", async () => (await stamp(agent("legacy"), args)).run > 1);
+  });
+});
+
+it("[host-8] a private result stays with its principal, a public one is for all, a denied call gets neither", async () => {
+  const entry = stdioFixture("cached", ["--era", "modern"], MARKED);
+  const gateway = await startGateway(
+    { mcpServers: { cached: entry }, roles: { dev: {}, guest: { deny: ["cached/stamp"] } } },
+    { auth: true, env: { TOOLWAY_TOKEN: TOKEN } },
+  );
+  const as = async (id: string, role: string) => connect("modern", gateway, { token: await token(gateway, id, role) });
+  const [ann, bob, eve] = [await as("ann", "dev"), await as("bob", "dev"), await as("eve", "guest")];
+  await ann.waitFor("stamp");
+  const hers = { key: "hers", cacheScope: "private" };
+  expect((await stamp(ann, hers)).run).toBe(1);
+  expect((await stamp(bob, hers)).run).toBe(2);
+  expect((await stamp(ann, hers)).run).toBe(1);
+  expect((await stamp(bob, hers)).run).toBe(2);
+  const all = { key: "all" };
+  expect((await stamp(ann, all)).run).toBe(1);
+  expect((await stamp(bob, all)).run).toBe(1);
+  for (const args of [hers, all]) {
+    const refused = await eve.call("stamp", args).then(
+      ({ isError, content }) => ({ isError, text: JSON.stringify(content) }),
+      (error: unknown) => ({ isError: true, text: String(error) }),
+    );
+    expect(refused.isError).toBe(true);
+    expect(refused.text).not.toContain("pid");
+  }
+});
+
+it("hits are served while the server is down and its breaker open; a reload drops them", async () => {
+  const server = await startHttpFixture("cached", ["--era", "modern"]);
+  const entry = { ...server.entry, ...MARKED, breaker: { failures: 1, openMs: 600_000 } };
+  const gateway = await startGateway({ mcpServers: { cached: entry } });
+  const agent = await connect("legacy", gateway);
+  await agent.waitFor("stamp");
+  const before = await stamp(agent, { key: "down" });
+  await server.kill();
+  const failed = (key: string) =>
+    agent.call("stamp", { key }).then(
+      ({ isError }) => isError === true,
+      () => true,
+    );
+  for (const key of ["other", "another"]) await until("a call that fails", () => failed(key));
+  expect(await stamp(agent, { key: "down" })).toEqual(before);
+  await startHttpFixture("cached", ["--era", "modern"], server.port);
+  await exec(process.execPath, [cli, "reload", "cached", "--config", gateway.configPath, "--state", gateway.stateDir]);
+  expect((await stamp(agent, { key: "down" })).pid).not.toBe(before.pid);
+});
