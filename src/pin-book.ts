@@ -6,6 +6,7 @@
 // A change never needs the disk: the accepted hash lies there already. An acceptance is on disk before it is in force.
 
 import { createHash } from "node:crypto";
+import type { AcceptedPin, PinDiff, PinLine, PinSide } from "./control/pins.js";
 import { accept, type ListedTool, type Pin, ServerPins, type Sighting } from "./policy/pins.js";
 import { Fault } from "./protocol/errors.js";
 import type { DurableMap } from "./store/store.js";
@@ -33,38 +34,6 @@ export interface PinRecord {
   readonly firstSeen: number;
   readonly accepted: Kept;
   readonly changed?: Kept;
-}
-
-export interface PinLine {
-  readonly server: string;
-  readonly tool: string;
-  /** `gone`: the server no longer lists it. `refused`: it cannot be pinned. Changed and refused tools are hidden. */
-  readonly state: "pinned" | "changed" | "gone" | "refused";
-  readonly firstSeen?: string;
-  readonly acceptedAt?: string;
-  readonly hash?: string;
-  readonly newHash?: string;
-  readonly reason?: string;
-}
-
-export interface PinSide {
-  readonly hash: string;
-  readonly at: string;
-  /** RFC 8785's text of the definition; none where it was too large to keep. */
-  readonly definition?: string;
-}
-
-export interface PinDiff {
-  readonly server: string;
-  readonly tool: string;
-  readonly old: PinSide;
-  readonly new: PinSide;
-}
-
-export interface AcceptedPin {
-  readonly tool: string;
-  readonly hash: string;
-  readonly oldHash: string;
 }
 
 export interface PinBookDeps {

@@ -5,7 +5,7 @@ import type { ExitCode } from "./errors.js";
 import type { Io } from "./io.js";
 
 /** What a shell can offer for a value: files, names that a running gateway knows, or fixed words. */
-export type Completes = "file" | "folder" | "tool" | "server" | readonly string[];
+export type Completes = "file" | "folder" | "tool" | "server" | "pinned" | readonly string[];
 
 export interface ArgSpec {
   readonly description: string;
@@ -56,6 +56,8 @@ export interface Metadata {
   readonly summary: string;
   /** More, for its own help. */
   readonly description?: string;
+  /** What the group does when no verb is given: `toolway pins` is `toolway pins list`. */
+  readonly isDefault?: true;
   /** For our own scripts; not listed. */
   readonly hidden?: true;
 }

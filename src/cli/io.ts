@@ -12,6 +12,8 @@ export interface Io {
   /** Whether a person reads stdout, and stderr. */
   readonly isTTY: boolean;
   readonly isErrTTY: boolean;
+  /** How wide the terminal is; unknown where stdout is none. */
+  readonly columns?: number | undefined;
   /** Fires at the first Ctrl-C or SIGTERM; its reason is a `Stopped`. */
   readonly signal: AbortSignal;
 }

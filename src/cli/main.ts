@@ -31,6 +31,7 @@ const io: Io = {
   home: homedir(),
   isTTY: process.stdout.isTTY === true,
   isErrTTY: process.stderr.isTTY === true,
+  columns: process.stdout.isTTY === true ? process.stdout.columns : undefined,
   signal: stop.signal,
 };
 

@@ -76,7 +76,8 @@ function addCommand(
 ): void {
   const { metadata, args, options } = command;
   const own = metadata.name.split(" ").at(-1) ?? metadata.name;
-  const parser = prepare(parent.command(own, { hidden: metadata.hidden === true }), io)
+  const isDefault = metadata.isDefault === true;
+  const parser = prepare(parent.command(own, { hidden: metadata.hidden === true, isDefault }), io)
     .summary(metadata.summary)
     .description(metadata.description ?? metadata.summary);
   const argNames = Object.keys(args);

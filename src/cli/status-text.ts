@@ -43,7 +43,7 @@ function serverRow(server: ServerStatus, style: Style): string[] {
   const version = [server.serverInfo?.version, server.version === undefined ? undefined : `MCP ${server.version}`];
   return [
     style.bold(server.name),
-    paintState(server.state, style),
+    stateText(server, style),
     server.isolation === "session" ? `${server.kind}, ${count(server.connections, "session")}` : server.kind,
     tools,
     server.readyAfterMs === undefined ? "-" : duration(server.readyAfterMs),
@@ -53,6 +53,12 @@ function serverRow(server: ServerStatus, style: Style): string[] {
   ];
 }
 
+function stateText(server: ServerStatus, style: Style): string {
+  // Up, but no calls go to it: what an operator must not overlook.
+  if (server.state === "ready" && server.circuit !== "closed") return style.red(`circuit ${server.circuit}`);
+  return paintState(server.state, style);
+}
+
 function paintState(state: ServerState, style: Style): string {
   switch (state) {
     case "ready":
@@ -60,6 +66,8 @@ function paintState(state: ServerState, style: Style): string {
     case "backoff":
       // What the supervisor does next is its business; what a person needs to see is that the server is down.
       return style.red("down");
+    case "ejected":
+      return style.red(state);
     case "starting":
       return style.yellow(state);
     case "idle":
@@ -84,6 +92,12 @@ function remarksOf(status: GatewayStatus, style: Style): string[] {
         ...server.stderr.slice(-STDERR_LINES).map((line) => style.dim(`  stderr: ${oneLine(line, ERROR_WIDTH)}`)),
       );
     }
+    if (server.ejected) {
+      lines.push(
+        style.red(`${server.name}: restarted too often and ejected; \`toolway reload ${server.name}\` tries it.`),
+      );
+    }
+    if (server.circuit !== "closed") lines.push(style.red(circuitText(server)));
     for (const problem of server.problems) {
       lines.push(style.yellow(`${server.name}: ${oneLine(problem, ERROR_WIDTH)}`));
     }
@@ -96,6 +110,12 @@ function remarksOf(status: GatewayStatus, style: Style): string[] {
   }
   if (status.servers.some(({ state }) => state === "backoff")) lines.push("`toolway doctor` says what to fix.");
   return lines;
+}
+
+function circuitText({ name, circuit, failures, nextTryInMs }: ServerStatus): string {
+  const held = `${name}: failed ${count(failures, "time")} in a row, so its calls are held back`;
+  if (circuit === "half-open") return `${held}; one is being tried.`;
+  return nextTryInMs === undefined ? `${held}.` : `${held}; the next is tried in ${duration(nextTryInMs)}.`;
 }
 
 function nextTry({ state, nextTryInMs }: ServerStatus): string {

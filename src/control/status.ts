@@ -1,6 +1,6 @@
 // What `toolway status` and the control socket tell of a running gateway.
 
-export type ServerState = "idle" | "starting" | "ready" | "backoff" | "stopped";
+export type ServerState = "idle" | "starting" | "ready" | "backoff" | "ejected" | "stopped";
 
 export interface ServerStatus {
   readonly name: string;
@@ -17,6 +17,18 @@ export interface ServerStatus {
   readonly connections: number;
   readonly inFlight: number;
   readonly restarts: number;
+  /** It was restarted too often: nothing is started until it is reloaded, or probed. */
+  readonly ejected: boolean;
+  /** The breaker: `open` refuses calls until `nextTryInMs`, `half-open` has one under way. */
+  readonly circuit: "closed" | "open" | "half-open";
+  /** Faults in a row that the breaker counts. */
+  readonly failures: number;
+  /** Not started before it is wanted. */
+  readonly lazy: boolean;
+  /** Programs that hold it, so that it is not closed for being idle. */
+  readonly refs: number;
+  /** What the server says of itself before anybody connects. */
+  readonly card: Readonly<Record<string, unknown>> | undefined;
   readonly readyAfterMs: number | undefined;
   readonly lastError: string | undefined;
   readonly nextTryInMs: number | undefined;

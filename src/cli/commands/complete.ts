@@ -1,6 +1,8 @@
-// `toolway __complete tool|server [words of the line]`: the names that a running gateway knows, one a line. For the
+// `toolway __complete tool|server|pinned [words of the line]`: the names that a running gateway knows, one a line. For the
 // completion scripts; a shell waits for it, so it gives up early and never says what went wrong.
 
+import type { PinLine } from "../../control/pins.js";
+import type { GatewayStatus } from "../../control/status.js";
 import { defineCommand } from "../command.js";
 import { Exit } from "../errors.js";
 import { type GatewayClient, gatewayPort } from "../gateway-port.js";
@@ -13,7 +15,7 @@ const DEADLINE_MS = 300;
 
 export const complete = defineCommand({
   metadata: { name: "__complete", summary: "Names for the completion scripts.", hidden: true },
-  args: { kind: { required: true, description: "tool or server" } },
+  args: { kind: { required: true, description: "tool, server or pinned" } },
   options: {},
   examples: [],
   async handler(input, io) {
@@ -39,8 +41,12 @@ async function names(kind: string, words: readonly string[], io: Io, signal: Abo
     sourceFor({ config: after("--config"), state: after("--state") }, io),
   );
   if (client === undefined) return [];
-  const tools = await listTools(client, signal);
-  return kind === "server" ? [...new Set(tools.map(({ server }) => server))] : tools.map(({ name }) => name);
+  if (kind === "server")
+    return ((await client.get("/status", signal)) as GatewayStatus).servers.map(({ name }) => name);
+  if (kind !== "pinned") return (await listTools(client, signal)).map(({ name }) => name);
+  const { pins } = (await client.get("/pins", signal)) as { pins: readonly PinLine[] };
+  // The server stands before the tool on the line. A name with a control character is no word to complete.
+  return pins.filter(({ server, tool }) => words.includes(server) && !/\p{C}/u.test(tool)).map(({ tool }) => tool);
 }
 
 function within<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {

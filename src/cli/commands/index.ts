@@ -8,10 +8,16 @@ import { configCheck } from "./config-check.js";
 import { configSchema } from "./config-schema.js";
 import { doctor } from "./doctor.js";
 import { importConfigs } from "./import.js";
+import { pinsAccept } from "./pins-accept.js";
+import { pinsDiff } from "./pins-diff.js";
+import { pinsList } from "./pins-list.js";
+import { reload } from "./reload.js";
 import { serve } from "./serve.js";
+import { start } from "./start.js";
 import { stateDump } from "./state-dump.js";
 import { status } from "./status.js";
 import { stdio } from "./stdio.js";
+import { stop } from "./stop.js";
 import { tokenCreate } from "./token-create.js";
 import { tokenList } from "./token-list.js";
 import { tokenRevoke } from "./token-revoke.js";
@@ -21,6 +27,7 @@ import { version } from "./version.js";
 
 /** Words that hold verbs, with what the help says of them. */
 export const groups: Readonly<Record<string, string>> = {
+  pins: "Tools whose definition changed, and what was accepted.",
   token: "Tokens, and the roles they carry.",
   config: "Checks a config, and prints its JSON Schema.",
   state: "What the gateway keeps on disk.",
@@ -32,8 +39,14 @@ export const commands: readonly Command[] = [
   tools,
   call,
   status,
+  reload,
+  stop,
+  start,
   doctor,
   importConfigs,
+  pinsList,
+  pinsDiff,
+  pinsAccept,
   tokenCreate,
   tokenList,
   tokenShow,
