@@ -16,7 +16,7 @@ beforeAll(() => {
   const program = join(folder, "toolway");
   writeFileSync(
     program,
-    `#!/bin/sh\n[ "$2" = tool ] && printf 'demo__add\\ndemo__echo\\n'\n[ "$2" = server ] && echo demo\necho "$@" >> ${folder}/asked\n`,
+    `#!/bin/sh\n[ "$2" = tool ] && printf 'demo__add\\ndemo__echo\\n'\n[ "$2" = server ] && echo demo\n[ "$2" = pinned ] && echo add\necho "$@" >> ${folder}/asked\n`,
   );
   chmodSync(program, 0o755);
   writeFileSync(join(folder, "a-file.json"), "{}");
@@ -47,7 +47,7 @@ describe("bash", () => {
     const offered = complete("");
     expect(offered).toEqual(expect.arrayContaining(["serve", "call", "token", "config", "state", "completion"]));
     expect(offered).not.toContain("__complete");
-    expect(complete("s")).toEqual(["serve", "stdio", "status", "state"]);
+    expect(complete("s")).toEqual(["serve", "stdio", "status", "stop", "start", "state"]);
   });
 
   it("offers the verbs of a group", () => {
@@ -68,8 +68,13 @@ describe("bash", () => {
     expect(complete("call", "demo__a")).toEqual(["demo__add"]);
     expect(complete("call", "--config", "x.json", "")).toEqual(["demo__add", "demo__echo"]);
     expect(complete("tools", "--server", "")).toEqual(["demo"]);
+    expect(complete("pins", "")).toEqual(["list", "diff", "accept"]);
+    expect(complete("pins", "accept", "")).toEqual(["demo"]);
+    expect(complete("pins", "accept", "demo", "")).toEqual(["add"]);
+    expect(complete("stop", "")).toEqual(["demo"]);
     const asked = spawnSync("cat", [join(folder, "asked")], { encoding: "utf8" }).stdout;
     expect(asked).toContain("__complete tool -- call --config x.json");
+    expect(asked).toContain("__complete pinned -- pins accept demo");
   });
 
   it("offers files where a file is meant, and not for the value of another option", () => {

@@ -4,7 +4,7 @@
 import { marked } from "./visible.js";
 
 /** A text longer than this is cut into sentences, so that a changed one stands out. */
-const SENTENCES_FROM = 60;
+const SENTENCES_FROM = 40;
 
 /** Deeper than schemas are; what is deeper stands on one line. */
 const MAX_DEPTH = 64;

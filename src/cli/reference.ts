@@ -19,8 +19,9 @@ What a script reads goes to stdout; notes, warnings, errors and logs go to stder
 and not when \`NO_COLOR\` is set. \`serve\` ends with 0 after Ctrl-C: that is how it is stopped.
 
 **Which config.** The one that is named; else \`./toolway.json\`; else \`~/.config/toolway/toolway.json\`; else a
-built-in demo. **Which gateway.** \`tools\`, \`call\`, \`status\`, \`token\` and \`state\` talk to the gateway that runs for
-that config, through its control socket, and start one for themselves where none runs.
+built-in demo. **Which gateway.** \`tools\`, \`call\`, \`status\`, \`pins\`, \`token\` and \`state\` talk to the gateway that
+runs for that config, through its control socket, and start one for themselves where none runs. \`reload\`, \`stop\` and
+\`start\` are for one that runs.
 
 | environment variable | |
 |---|---|

@@ -23,8 +23,12 @@ export const pinsList = defineCommand({
       "A tool is pinned when it is first seen. One that changed since is hidden from agents, and calls of it are " +
       "refused, until `toolway pins accept`. `toolway pins` alone does the same.",
   },
-  args: { server: { description: "That server only.", completes: "server" } },
-  options: { ...gatewayOptions, ...jsonOption },
+  args: {},
+  options: {
+    server: { value: "NAME", description: "Those of one server only.", completes: "server" },
+    ...gatewayOptions,
+    ...jsonOption,
+  },
   examples: [
     { line: "toolway pins", note: "server, tool, state, first seen, hash" },
     { line: "toolway pins list --json | jq '.[] | select(.state == \"changed\")'", note: "what waits for you" },
