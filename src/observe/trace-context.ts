@@ -11,11 +11,8 @@ export interface TraceParent {
   readonly tracestate: string | undefined;
 }
 
-/** Unread text, from `_meta` or from the headers of a request. */
-export interface TraceTexts {
-  readonly traceparent?: unknown;
-  readonly tracestate?: unknown;
-}
+/** What a `traceparent` may stand in, and anything else: `_meta`, or the headers of a request. */
+export type TraceCarrier = Readonly<Record<string, unknown>>;
 
 /** What the specification asks everybody to carry; a longer one may be dropped, and is. */
 const MAX_TRACESTATE = 512;
@@ -32,7 +29,7 @@ const SAMPLED = 0x01;
 const TRACESTATE = /^[\x20-\x7e\t]+$/;
 
 /** Undefined where there is none, or none that can be used: the call then begins a trace of its own. */
-export function readTraceParent({ traceparent, tracestate }: TraceTexts): TraceParent | undefined {
+export function readTraceParent({ traceparent, tracestate }: TraceCarrier): TraceParent | undefined {
   if (typeof traceparent !== "string" || traceparent.length > MAX_TRACEPARENT) return undefined;
   const match = TRACEPARENT.exec(traceparent);
   if (match === null) return undefined;

@@ -5,7 +5,7 @@ import type { FaultCode } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import type { Era } from "../protocol/modern.js";
 import type { Clock } from "../runtime/clock.js";
-import { readTraceParent, type TraceParent, type TraceTexts, traceparentText } from "./trace-context.js";
+import { readTraceParent, type TraceCarrier, type TraceParent, traceparentText } from "./trace-context.js";
 import { TraceIds } from "./trace-ids.js";
 
 export const SPAN_NAME = "toolway.call";
@@ -27,7 +27,7 @@ export interface CallInfo {
   /** Of the request, with `_meta` in it. */
   readonly params: JsonObject | undefined;
   /** Of the HTTP request that brought it: used where `_meta` has no `traceparent`. */
-  readonly headers?: TraceTexts | undefined;
+  readonly headers?: TraceCarrier | undefined;
 }
 
 /** A span that has ended. */
