@@ -151,13 +151,16 @@ export const DEFAULT_BREAKER: Supervision["breaker"] = { failures: 5, openMs: 30
 /** Two of these pass before a frozen child is noticed; a child is asked over a pipe, which costs next to nothing. */
 export const DEFAULT_PING_MS = 30_000;
 
+/** A server elsewhere comes back by itself, and to ask costs one connect: no operator should have to. */
+export const DEFAULT_EJECTED_PROBE_MS = 60_000;
+
 /** What a server is supervised by unless its entry says otherwise. An HTTP server is not pinged: it has neighbours. */
 export function defaultSupervision(kind: "stdio" | "http" | "sse"): Supervision {
   return {
     restarts: DEFAULT_RESTARTS,
     backoff: DEFAULT_BACKOFF,
     breaker: DEFAULT_BREAKER,
-    ejectedProbeMs: undefined,
+    ejectedProbeMs: kind === "stdio" ? undefined : DEFAULT_EJECTED_PROBE_MS,
     lazy: false,
     keepAliveMs: undefined,
     pingMs: kind === "stdio" ? DEFAULT_PING_MS : undefined,

@@ -9,6 +9,7 @@ import {
   DEFAULT_CALL_CEILING_MS,
   DEFAULT_CALL_TIMEOUT_MS,
   DEFAULT_CONNECT_TIMEOUT_MS,
+  DEFAULT_EJECTED_PROBE_MS,
   DEFAULT_LIMITS,
   DEFAULT_LISTEN,
   DEFAULT_PAGE_SIZE,
@@ -22,6 +23,8 @@ const MAX_TIMER_MS = 2_147_483_647;
 
 const millis = z.int().min(1).max(MAX_TIMER_MS);
 const count = z.int().min(1);
+/** 0: never. */
+const rhythm = z.int().min(0).max(MAX_TIMER_MS);
 const strings = z.array(z.string());
 const scalar = z.union([z.string(), z.number(), z.boolean()]);
 
@@ -132,19 +135,17 @@ export const serverSchema = z
       .describe("How often the server may be restarted. Past that it is ejected until `toolway reload`."),
     backoff: backoffSchema.prefault({}).describe("How long to wait before a restart."),
     breaker: breakerSchema.prefault({}).describe("When to stop sending calls to a server that fails them."),
-    ejectedProbeMs: millis
+    ejectedProbeMs: rhythm
       .optional()
       .describe(
-        "An ejected server is tried once more after so long, in milliseconds. Default: only by `toolway reload`.",
+        "An ejected server is tried once more after so long, in milliseconds; 0 is never, only by `toolway reload`. " +
+          `Default: never for a program, ${DEFAULT_EJECTED_PROBE_MS} for an address.`,
       ),
     lazy: z.boolean().default(false).describe("`true` starts the server when it is first needed."),
     keepAliveMs: millis
       .optional()
       .describe("A server unused for so long, in milliseconds, is closed until it is needed. Default: it stays up."),
-    pingMs: z
-      .int()
-      .min(0)
-      .max(MAX_TIMER_MS)
+    pingMs: rhythm
       .optional()
       .describe(
         "An idle server is asked for a sign of life this often, in milliseconds; 0 is never. " +

@@ -66,7 +66,7 @@ export function resolveServer(
 /** Where a key could not be read, the report has said so, and the default does no harm. */
 function resolveSupervision(entry: ReadEntry, target: Target, path: KeyPath, report: Report): Supervision {
   const usual = defaultSupervision(target.kind);
-  const { restarts, backoff, breaker, callCeilingMs, lazy, pingMs, callTimeoutMs } = entry;
+  const { restarts, backoff, breaker, callCeilingMs, lazy, callTimeoutMs } = entry;
   if (backoff !== undefined && backoff.maxMs < backoff.baseMs) {
     report.mistake([...path, "backoff", "maxMs"], `expected at least "baseMs", which is ${backoff.baseMs}`);
   }
@@ -74,13 +74,18 @@ function resolveSupervision(entry: ReadEntry, target: Target, path: KeyPath, rep
     restarts: restarts ?? usual.restarts,
     backoff: backoff ?? usual.backoff,
     breaker: breaker ?? usual.breaker,
-    ejectedProbeMs: entry.ejectedProbeMs,
+    ejectedProbeMs: rhythm(entry.ejectedProbeMs, usual.ejectedProbeMs),
     lazy: lazy ?? usual.lazy,
     keepAliveMs: entry.keepAliveMs,
-    pingMs: pingMs === undefined ? usual.pingMs : pingMs === 0 ? undefined : pingMs,
+    pingMs: rhythm(entry.pingMs, usual.pingMs),
     // A call may always take as long as one without progress may.
     callCeilingMs: Math.max(callCeilingMs ?? usual.callCeilingMs, callTimeoutMs ?? 0),
   };
+}
+
+/** 0 is never. */
+function rhythm(said: number | undefined, usual: number | undefined): number | undefined {
+  return said === undefined ? usual : said === 0 ? undefined : said;
 }
 
 function resolveCard(raw: string, path: KeyPath, around: Surroundings): string | undefined {

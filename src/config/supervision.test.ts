@@ -28,10 +28,10 @@ const DEFAULTS = {
 };
 
 describe("supervision", () => {
-  it("has its defaults, and an HTTP server is not pinged", () => {
+  it("has its defaults; an HTTP server is not pinged, and is tried again by itself", () => {
     expect(server({})?.supervision).toEqual(DEFAULTS);
     const http = parse({ mcpServers: { a: { url: "http://x/mcp" } } }).servers[0];
-    expect(http?.supervision).toEqual({ ...DEFAULTS, pingMs: undefined });
+    expect(http?.supervision).toEqual({ ...DEFAULTS, pingMs: undefined, ejectedProbeMs: 60_000 });
     expect(http).toMatchObject({ trust: "pinned", card: undefined, budget: undefined });
   });
 
@@ -56,6 +56,12 @@ describe("supervision", () => {
       pingMs: undefined,
       callCeilingMs: 400_000,
     });
+  });
+
+  it("0 is never", () => {
+    const never = { pingMs: 0, ejectedProbeMs: 0 };
+    const http = parse({ mcpServers: { a: { url: "http://x/mcp", ...never } } }).servers[0];
+    expect(http?.supervision).toMatchObject({ pingMs: undefined, ejectedProbeMs: undefined });
   });
 
   it("lets a call take its own time at least", () => {

@@ -14,6 +14,7 @@ import {
 } from "../protocol/message.js";
 import { type Reply, replyText } from "../protocol/reply.js";
 import type { UpstreamCall } from "../upstream.js";
+import { Breaker } from "./breaker.js";
 import { Connection } from "./connection.js";
 import type { Link, LinkEvents, Ticket } from "./link.js";
 
@@ -147,8 +148,11 @@ function connect(owner?: Caller): Connection {
         link = new PlayedLink(events);
         return link;
       },
+      breaker: new Breaker(SUPERVISED.supervision.breaker),
     },
     {
+      isRepeatable: () => false,
+      onLost: () => {},
       onNotification: (message, caller) => void notified.push({ message, caller }),
       onUnsent: (call) => void unsent.push(call),
       onClosed: () => {},

@@ -6,7 +6,7 @@ import type { Readable } from "node:stream";
 import type { Caller } from "../caller.js";
 import { type Anchor, findAnchor, largeReply } from "../protocol/anchor.js";
 import { Fault } from "../protocol/errors.js";
-import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
+import type { RpcId } from "../protocol/jsonrpc.js";
 import {
   idSpan,
   type Message,
@@ -16,6 +16,8 @@ import {
 } from "../protocol/message.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
 import type { ListKind, ServerIntro, ServerSpec, UpstreamCall } from "../upstream.js";
+import type { Breaker } from "./breaker.js";
+import { Endings, type Returns } from "./endings.js";
 import { identityOf } from "./era.js";
 import { type MeetingPlace, meet } from "./era-meeting.js";
 import type { Flight } from "./flight.js";
@@ -25,6 +27,7 @@ import { isBroken, textsIn } from "./incoming.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
 import { type ModernParts, ModernSide, partsOfNobody } from "./modern-side.js";
 import { withoutSender } from "./plain-meta.js";
+import type { PulsePlace } from "./pulse.js";
 import { Questions } from "./questions.js";
 import { Unasked } from "./unasked.js";
 import { Whose } from "./whose.js";
@@ -32,11 +35,9 @@ import { Whose } from "./whose.js";
 /** What is shown of a message that cannot be read. */
 const NOISE_SAMPLE_CHARS = 200;
 
-export interface ConnectionEvents {
+export interface ConnectionEvents extends Returns {
   /** A notification that is not progress: `flight` is the call it belongs to, where that can be told. */
   onNotification(message: NotificationMessage, caller: Caller | undefined): void;
-  /** The call never reached the server; the connection may be gone as well. */
-  onUnsent(call: UpstreamCall, fault: Fault): void;
   /** The connection ended by itself. Calls in flight have been answered. */
   onClosed(fault: Fault): void;
 }
@@ -51,6 +52,7 @@ export interface ConnectionOptions {
   readonly noise: Noise;
   readonly makeLink: (events: LinkEvents) => Link;
   readonly modern?: ModernParts | undefined;
+  readonly breaker: Breaker;
 }
 
 export interface Noise {
@@ -65,12 +67,15 @@ export class Connection implements LinkEvents {
   readonly #events: ConnectionEvents;
   readonly #makeLink: (events: LinkEvents) => Link;
   readonly #parts: ModernParts;
+  readonly #endings: Endings;
   #link: Link;
   /** Set while the server may be a modern one, and for good once it is. */
   #modern: ModernSide | undefined;
   /** Until the server is known, the end of a link is not the end of the connection: it may be of the probe's doing. */
   #meeting: boolean = false;
   #gone: Fault | undefined;
+  /** All that came, of whatever sense: signs of life. */
+  received = 0;
   readonly #flights: Flights;
   readonly #whose: Whose;
   readonly #questions = new Questions((text) => this.notify(text));
@@ -87,6 +92,16 @@ export class Connection implements LinkEvents {
     this.#parts = options.modern ?? partsOfNobody();
     this.#flights = new Flights(options.spec);
     this.#whose = new Whose(this.#flights, options.owner);
+    this.#endings = new Endings({
+      flights: this.#flights,
+      whose: this.#whose,
+      breaker: options.breaker,
+      returns: events,
+      now: options.now,
+      link: () => this.#link,
+      modern: () => this.#modern,
+      isClosed: () => this.#closed,
+    });
     this.#unasked = new Unasked({
       server: options.spec.name,
       flights: this.#flights,
@@ -165,11 +180,26 @@ export class Connection implements LinkEvents {
     if (!this.#closed && this.#modern === undefined) this.#link.send(text, undefined);
   }
 
-  /** Fails the calls whose time is over. The connection stays: a timeout is that call's alone. */
-  expire(nowMs: number): void {
+  /** Fails the calls whose time is over: true where there were any. The connection stays for the others. */
+  expire(nowMs: number): boolean {
     this.#whose.expire(nowMs);
     const overdue = this.#flights.overdue(nowMs, (sessionKey) => this.#questions.isAsking(sessionKey));
-    for (const [flight, fault] of overdue) this.#abandon(flight, "timeout", fault);
+    let any = false;
+    for (const [flight, fault] of overdue) {
+      any = true;
+      this.#endings.abandon(flight, "timeout", fault);
+    }
+    return any;
+  }
+
+  /** For requests of our own, past all that is done for an agent's. */
+  get own(): PulsePlace {
+    return {
+      method: this.#modern === undefined ? "ping" : "server/discover",
+      received: () => this.received,
+      send: (call) => this.#launch(call),
+      cancel: (call, reason) => this.#recall(call, reason),
+    };
   }
 
   /** Progress of an agent on a question that this server asked. */
@@ -177,14 +207,15 @@ export class Connection implements LinkEvents {
     return this.#questions.progress(sessionKey, message);
   }
 
-  async close(): Promise<void> {
-    if (!this.#closed) this.#end(new Fault("unavailable", `Server "${this.#spec.name}" was stopped.`));
+  async close(why?: Fault): Promise<void> {
+    if (!this.#closed) this.#end(why ?? new Fault("unavailable", `Server "${this.#spec.name}" was stopped.`));
     await this.#link.close();
   }
 
   // ---- what the link says
 
   onMessage(bytes: Buffer, ticket: Ticket | undefined): void {
+    this.received++;
     const anchor = findAnchor(bytes);
     if (anchor !== undefined) {
       this.#reply(bytes, anchor);
@@ -198,10 +229,11 @@ export class Connection implements LinkEvents {
     const reply = largeReply(head, rest);
     if (flight === undefined || reply === undefined) {
       rest.destroy();
-      if (flight !== undefined) this.#fail(flight, this.#brokenAnswer());
+      if (flight !== undefined) this.#endings.fail(flight, this.#brokenAnswer());
       return;
     }
-    this.#settle(flight);
+    this.received++;
+    this.#endings.answered(flight);
     flight.call.reply(this.#modern === undefined ? reply : { ...reply, era: "modern" });
   }
 
@@ -209,21 +241,16 @@ export class Connection implements LinkEvents {
     const flight = this.#flights.get(ticket.id);
     if (flight === undefined) return;
     this.#modern?.refused(fault);
-    // What the gateway itself asks is tried again by whoever asked.
-    if (sent || flight.call.caller === undefined) {
-      this.#fail(flight, fault);
-      return;
-    }
-    this.#settle(flight);
-    const call = this.#modern === undefined ? flight.call : this.#modern.released(flight.call, fault);
-    if (call !== undefined) this.#events.onUnsent(call, fault);
+    if (!sent) this.#endings.unsent(flight, fault);
+    else if (fault.code === "outcome-unknown") this.#endings.lose(flight, fault);
+    else this.#endings.fail(flight, fault);
   }
 
   onClosed(fault: Fault): void {
     if (this.#closed) return;
     if (this.#meeting) {
       this.#gone = fault;
-      for (const flight of [...this.#flights.values()]) this.#fail(flight, fault);
+      for (const flight of [...this.#flights.values()]) this.#endings.fail(flight, fault);
       return;
     }
     this.#end(fault);
@@ -231,6 +258,7 @@ export class Connection implements LinkEvents {
   }
 
   onNoise(sample: string): void {
+    this.received++;
     this.#noise.count++;
     this.#noise.sample = sample;
   }
@@ -256,7 +284,7 @@ export class Connection implements LinkEvents {
   #recall(call: UpstreamCall, reason: string | undefined): void {
     const flight = this.#flights.of(call);
     if (flight === undefined) return;
-    this.#abandon(flight, reason, new Fault("cancelled", reason ?? "Cancelled."));
+    this.#endings.abandon(flight, reason, new Fault("cancelled", reason ?? "Cancelled."));
   }
 
   #reply(bytes: Buffer, anchor: Anchor): void {
@@ -266,10 +294,10 @@ export class Connection implements LinkEvents {
       return;
     }
     if (isBroken(bytes)) {
-      this.#fail(flight, this.#brokenAnswer());
+      this.#endings.fail(flight, this.#brokenAnswer());
       return;
     }
-    this.#settle(flight);
+    this.#endings.answered(flight);
     this.#deliver(flight, bytes, anchor);
   }
 
@@ -316,7 +344,7 @@ export class Connection implements LinkEvents {
   async #relink(signal: AbortSignal): Promise<void> {
     const old = this.#link;
     this.#gone ??= new Fault("unavailable", "It is started again.");
-    for (const flight of [...this.#flights.values()]) this.#fail(flight, this.#gone);
+    for (const flight of [...this.#flights.values()]) this.#endings.fail(flight, this.#gone);
     await old.close();
     signal.throwIfAborted();
     this.#link = this.#makeLink(this);
@@ -344,7 +372,7 @@ export class Connection implements LinkEvents {
       this.#unawaited(message.id);
       return;
     }
-    this.#settle(flight);
+    this.#endings.answered(flight);
     this.#deliver(flight, Buffer.from(message.text), span);
     if (message.id === null) this.#modern?.doubt();
   }
@@ -358,43 +386,18 @@ export class Connection implements LinkEvents {
   #unreadable(text: string, ticket: Ticket | undefined): void {
     this.onNoise(text.slice(0, NOISE_SAMPLE_CHARS));
     const flight = ticket === undefined ? undefined : this.#flights.get(ticket.id);
-    if (flight !== undefined) this.#fail(flight, this.#brokenAnswer());
+    if (flight !== undefined) this.#endings.fail(flight, this.#brokenAnswer());
   }
 
   #brokenAnswer(): Fault {
     return new Fault("protocol", `Server "${this.#spec.name}" answered with something that is not a JSON-RPC message.`);
   }
 
-  #abandon(flight: Flight, reason: string | undefined, fault: Fault): void {
-    this.#tellCancelled(flight, reason);
-    this.#whose.abandon(flight, this.#now());
-    this.#fail(flight, fault);
-  }
-
-  #tellCancelled(flight: Flight, reason: string | undefined): void {
-    const params: JsonObject = { requestId: flight.id, ...(reason === undefined ? {} : { reason }) };
-    // The handshake cannot be taken back, says the protocol. Over HTTP a modern request is, by closing its exchange.
-    if (flight.method === "initialize" || flight.method === "server/discover" || flight.headers !== undefined) return;
-    if (this.#closed) return;
-    const text = JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params });
-    this.#link.send(text, undefined);
-  }
-
-  #fail(flight: Flight, fault: Fault): void {
-    this.#settle(flight);
-    flight.call.reply(faultReply(fault));
-  }
-
-  #settle(flight: Flight): void {
-    this.#flights.delete(flight);
-    this.#link.forget(flight);
-  }
-
   #end(fault: Fault): void {
     this.#closed = true;
     this.#modern?.stop();
     this.#questions.abortAll();
-    for (const flight of [...this.#flights.values()]) this.#fail(flight, this.#flights.lost(flight, fault));
+    for (const flight of [...this.#flights.values()]) this.#endings.lose(flight, this.#flights.lost(flight, fault));
     const message = `Server "${this.#spec.name}" went away in the middle of the call (${fault.message}). Whether it took effect is unknown.`;
     this.#modern?.end(new Fault("outcome-unknown", message, { cause: fault }));
   }

@@ -47,7 +47,7 @@ async function connect(target: Target, eras: EraMemory, connectTimeoutMs = 20_00
     { clientInfo: { name: "test", version: "1" }, capabilities: EVERY_CAPABILITY },
     { now: () => performance.now(), random: Math.random, makeLink: linkMaker({ reaper, env: process.env }) },
     { onReady: (intro) => void intros.push(intro), onNotification: () => {}, onState: () => {} },
-    { eras, toolHeaders: new ToolHeaders(), random: Math.random, onProblem: () => {} },
+    { modern: { eras, toolHeaders: new ToolHeaders(), random: Math.random, onProblem: () => {} } },
   );
   const stop = async () => {
     await upstream.stop();

@@ -31,7 +31,9 @@ export class Flights {
 
   /** A flight with an id of its own, not yet in the table: what is sent may still turn out not to be sendable. */
   make(call: UpstreamCall, nowMs: number): Flight {
-    return new Flight(this.#nextId++, call, this.#timeoutOf(call), nowMs);
+    const timeoutMs = this.#timeoutOf(call);
+    const longestMs = Math.max(timeoutMs, this.#spec.supervision.callCeilingMs);
+    return new Flight(this.#nextId++, call, timeoutMs, longestMs, nowMs);
   }
 
   add(flight: Flight): void {
@@ -61,11 +63,15 @@ export class Flights {
     for (const flight of this.#byId.values()) {
       const { caller } = flight.call;
       // The server waits for the agent, and a person may think for minutes; the question has a deadline of its own.
-      if (caller !== undefined && isAsking(caller.sessionKey)) flight.deadlineMs = nowMs + flight.timeoutMs;
+      if (caller !== undefined && isAsking(caller.sessionKey)) flight.extend(nowMs);
       if (flight.deadlineMs > nowMs) continue;
-      const { method, subject, timeoutMs } = flight;
+      const { method, subject, startedMs, ceilingMs } = flight;
       const what = subject === undefined ? method : `${method} ${subject}`;
-      const message = `Server "${this.#spec.name}" did not answer ${what} within ${timeoutMs} ms. It may still be working on it.`;
+      const time =
+        flight.deadlineMs < ceilingMs || flight.timeoutMs >= ceilingMs - startedMs
+          ? `within ${flight.timeoutMs} ms`
+          : `within ${ceilingMs - startedMs} ms, in spite of all progress`;
+      const message = `Server "${this.#spec.name}" did not answer ${what} ${time}. It may still be working on it.`;
       yield [flight, new Fault("timeout", message)];
     }
   }

@@ -1,6 +1,7 @@
 // All servers of the config: starts them side by side, applies changes of the config, and keeps their time.
 
 import type { ServerStatus } from "../control/status.js";
+import { Fault } from "../protocol/errors.js";
 import type { ServerSpec } from "../upstream.js";
 import { Server, type ServerDeps } from "./server.js";
 
@@ -35,13 +36,14 @@ export class Host {
         continue;
       }
       (old === undefined ? added : changed).push(spec.name);
-      if (old !== undefined) this.#stop(old);
-      const server = new Server(spec, this.#deps);
+      const gone = old === undefined ? undefined : this.#stop(old);
+      const server = new Server(spec, this.#deps, gone);
+      server.refs = old?.refs ?? 0;
       this.#servers.set(spec.name, server);
       this.#toStart.push(server);
     }
     const removed = [...before.keys()].filter((name) => !this.#servers.has(name));
-    for (const name of removed) this.#stop(before.get(name) as Server);
+    for (const name of removed) void this.#stop(before.get(name) as Server);
     this.#ticker ??= setInterval(() => this.#tick(), TICK_MS).unref();
     this.#startNext();
     return { added, changed, removed };
@@ -59,6 +61,47 @@ export class Host {
     return this.#servers.get(name);
   }
 
+  /**
+   * Starts a server from new, whatever became of it: its process and its connections end first, its failures are
+   * forgotten. Resolves when the first attempt has ended, either way; `status` says which.
+   */
+  async reload(name: string): Promise<void> {
+    const old = this.#demand(name);
+    const server = new Server(old.spec, this.#deps, this.#stop(old));
+    server.refs = old.refs;
+    this.#servers.set(name, server);
+    server.ensure();
+    await server.firstTry;
+  }
+
+  /** Stops a server until it is started, reloaded or its entry changes. Resolves when nothing of it runs. */
+  async stopServer(name: string): Promise<void> {
+    await this.#stop(this.#demand(name));
+  }
+
+  /** Starts a server that was stopped; one that is up goes on. */
+  async startServer(name: string): Promise<void> {
+    const server = this.#demand(name);
+    if (server.isStopped) {
+      await this.reload(name);
+      return;
+    }
+    server.ensure();
+    await server.firstTry;
+  }
+
+  /** Holds a server for a program: it is started, and not closed for being idle before it is released as often. */
+  acquire(name: string): void {
+    const server = this.#demand(name);
+    server.ensure();
+    server.refs++;
+  }
+
+  release(name: string): void {
+    const server = this.#demand(name);
+    if (server.refs > 0) server.refs--;
+  }
+
   sessionClosed(sessionKey: string): void {
     for (const server of this.#servers.values()) server.sessionClosed(sessionKey);
   }
@@ -70,14 +113,21 @@ export class Host {
   async close(): Promise<void> {
     clearInterval(this.#ticker);
     this.#toStart.length = 0;
-    for (const server of this.#servers.values()) this.#stop(server);
+    for (const server of this.#servers.values()) void this.#stop(server);
     this.#servers.clear();
     await Promise.all(this.#stopping);
   }
 
-  #stop(server: Server): void {
+  #demand(name: string): Server {
+    const server = this.#servers.get(name);
+    if (server === undefined) throw new Fault("not-found", `There is no server "${name}" in the config.`);
+    return server;
+  }
+
+  #stop(server: Server): Promise<void> {
     const stopping = server.stop().finally(() => this.#stopping.delete(stopping));
     this.#stopping.add(stopping);
+    return stopping;
   }
 
   #startNext(): void {
@@ -102,6 +152,15 @@ export class Host {
 
 /** What of an entry means another process or another connection. */
 function identity(spec: ServerSpec): string {
-  const { target, isolation, connectTimeoutMs, callTimeoutMs } = spec;
-  return JSON.stringify([target, isolation, connectTimeoutMs, callTimeoutMs]);
+  const { target, isolation, connectTimeoutMs, callTimeoutMs, supervision, trust, repeatable, card } = spec;
+  return JSON.stringify([
+    target,
+    isolation,
+    connectTimeoutMs,
+    callTimeoutMs,
+    supervision,
+    trust,
+    [...repeatable],
+    card,
+  ]);
 }

@@ -4,6 +4,7 @@ import { Fault } from "../protocol/errors.js";
 import type { Era } from "../protocol/modern.js";
 import { faultReply } from "../protocol/reply.js";
 import type { ServerIntro, ServerSpec } from "../upstream.js";
+import { Breaker } from "./breaker.js";
 import { Connection } from "./connection.js";
 import { EVERY_CAPABILITY } from "./handshake.js";
 import type { Link, LinkEvents } from "./link.js";
@@ -41,8 +42,11 @@ export async function probeServer(spec: ServerSpec, context: ProbeContext, signa
       now,
       noise,
       makeLink: (events) => makeLink(spec, events),
+      breaker: new Breaker(spec.supervision.breaker),
     },
     {
+      isRepeatable: () => false,
+      onLost: (call, fault) => call.reply(faultReply(fault)),
       onNotification: () => {},
       onUnsent: (call, fault) => call.reply(faultReply(fault)),
       onClosed: () => {},

@@ -6,10 +6,14 @@ import type { ServerStatus } from "../control/status.js";
 import { Fault } from "../protocol/errors.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import type { Freshness, Listed, ListKind, ServerIntro, ServerSpec, Upstream, UpstreamEvents } from "../upstream.js";
+import { Breaker } from "./breaker.js";
+import { readCard } from "./card.js";
 import { type EraMemory, ProcessEras } from "./era.js";
 import { EVERY_CAPABILITY } from "./handshake.js";
 import { changedKinds, listKinds } from "./lists.js";
 import { ToolHeaders } from "./param-headers.js";
+import { stopped } from "./refusals.js";
+import { Repeatable } from "./repeatable.js";
 import { Rereads } from "./rereads.js";
 import { EVERY_LIST, ServerLists } from "./server-lists.js";
 import { Supervised, type UpstreamContext } from "./supervised.js";
@@ -32,6 +36,8 @@ export interface ServerDeps {
   readonly clientInfo: { readonly name: string; readonly version: string };
   /** Where the eras of servers are remembered; absent: for as long as each is in the config. */
   readonly eras?: EraMemory | undefined;
+  /** Whether the lists of a server are known from before: a lazy one need not be started to be listed. */
+  readonly isKnown?: (server: string) => boolean;
   readonly log: (level: "info" | "warn", text: string) => void;
 }
 
@@ -47,6 +53,15 @@ export class Server {
   readonly #eras: EraMemory;
   readonly #toolHeaders = new ToolHeaders();
   readonly #rereads: Rereads;
+  readonly #breaker: Breaker;
+  readonly #repeatable: Repeatable;
+  readonly #after: Promise<void> | undefined;
+  #card: ServerStatus["card"];
+  #readsCard = false;
+  /** An agent or a program wants it, as opposed to its being started for its lists. */
+  #wanted = false;
+  /** Programs that hold it. */
+  refs = 0;
   /** What is wrong with the server and does not keep it from working: of its tools, and of its connection. */
   #toolProblems: readonly string[] = [];
   readonly #problems = new Set<string>();
@@ -57,9 +72,13 @@ export class Server {
   #told: string | undefined;
   #firstTry: { promise: Promise<void>; resolve: () => void };
 
-  constructor(spec: ServerSpec, deps: ServerDeps) {
+  /** `after`: the end of the one whose place it takes; nothing is started before. */
+  constructor(spec: ServerSpec, deps: ServerDeps, after?: Promise<void>) {
     this.spec = spec;
     this.#deps = deps;
+    this.#after = after;
+    this.#breaker = new Breaker(spec.supervision.breaker);
+    this.#repeatable = new Repeatable(spec);
     this.#eras = deps.eras ?? new ProcessEras();
     this.#rereads = new Rereads(deps.context.random, (kind) => this.#reread(kind));
     this.#lists = new ServerLists({
@@ -78,9 +97,23 @@ export class Server {
     return this.#intro;
   }
 
-  /** Starts it in the background. */
+  /** Starts it in the background; a lazy one only where nothing is known of it. */
   start(): void {
+    if (this.spec.card !== undefined) void this.#learnCard();
+    if (this.#mayWait) this.#firstTry.resolve();
+    else this.#shared.ensure();
+  }
+
+  /** Somebody wants it up, lazy or not. */
+  ensure(): void {
+    if (this.#stopped) throw stopped(this.spec.name);
+    this.#wanted = true;
     this.#shared.ensure();
+  }
+
+  get #mayWait(): boolean {
+    const { name, supervision } = this.spec;
+    return supervision.lazy && !this.#wanted && (this.listed || this.#deps.isKnown?.(name) === true);
   }
 
   /** Resolves when the first attempt to read its lists has ended, either way. */
@@ -98,8 +131,14 @@ export class Server {
     return this.#shared.lastFault?.message ?? this.#lists.fault;
   }
 
+  get isStopped(): boolean {
+    return this.#stopped;
+  }
+
   upstream(caller: Caller): Upstream {
+    this.#wanted = true;
     if (this.spec.isolation === "shared") return this.#shared;
+    if (this.#stopped) throw stopped(this.spec.name);
     const existing = this.#bySession.get(caller.sessionKey);
     if (existing !== undefined) return existing;
     if (this.#bySession.size >= MAX_SESSION_CONNECTIONS) {
@@ -155,6 +194,7 @@ export class Server {
     const info = this.#intro?.serverInfo;
     // Nothing runs, and not by choice: the supervisor waits for a call, and we for the next try.
     const isDown = shown.state === "idle" && shown.failures > 0;
+    const heldMs = this.#breaker.nextTryInMs(this.#deps.context.now());
     return {
       name: this.spec.name,
       kind: link?.kind ?? this.spec.target.kind,
@@ -167,9 +207,15 @@ export class Server {
       connections: all.filter((one) => one.state === "ready").length,
       inFlight: sum(all, (one) => one.inFlight),
       restarts: sum(all, (one) => one.restarts),
+      ejected: all.some(({ state }) => state === "ejected"),
+      circuit: this.#breaker.circuit,
+      failures: this.#breaker.strikes,
+      lazy: this.spec.supervision.lazy,
+      refs: this.refs,
+      card: this.#card,
       readyAfterMs: shown.readyAfterMs,
       lastError: shown.lastFault?.message ?? this.#lists.fault,
-      nextTryInMs: shown.nextTryInMs ?? (shown.state === "starting" ? undefined : this.#retryInMs),
+      nextTryInMs: shown.nextTryInMs ?? (shown.state === "starting" ? undefined : this.#retryInMs) ?? heldMs,
       pid: isUp ? link?.pid : undefined,
       url: link?.url,
       noise: { count: sum(all, (one) => one.noise.count), sample: all.find((one) => one.noise.sample)?.noise.sample },
@@ -198,10 +244,16 @@ export class Server {
         },
       },
       {
-        eras: this.#eras,
-        toolHeaders: this.#toolHeaders,
-        random: context.random,
-        onProblem: (text) => this.#problem(text),
+        modern: {
+          eras: this.#eras,
+          toolHeaders: this.#toolHeaders,
+          random: context.random,
+          onProblem: (text) => this.#problem(text),
+        },
+        breaker: this.#breaker,
+        repeatable: this.#repeatable,
+        after: this.#after,
+        isHeld: () => this.refs > 0,
       },
     );
     return supervised;
@@ -210,8 +262,9 @@ export class Server {
   /** What an operator wants to know without asking: that a server is up, that it is down, and why. Once each. */
   #tell(supervised: Supervised): void {
     const { state, lastFault, readyAfterMs } = supervised;
-    const what = state === "ready" ? `ready after ${readyAfterMs} ms` : (lastFault?.message ?? "");
-    if (what === "" || what === this.#told || (state !== "ready" && state !== "backoff" && state !== "idle")) return;
+    const fault = `${state === "ejected" ? "ejected, since it was restarted too often: " : ""}${lastFault?.message ?? ""}`;
+    const what = state === "ready" ? `ready after ${readyAfterMs} ms` : fault;
+    if (what === "" || what === this.#told || state === "starting" || state === "stopped") return;
     this.#told = what;
     this.#deps.log(state === "ready" ? "info" : "warn", `server "${this.spec.name}": ${what}`);
   }
@@ -219,6 +272,7 @@ export class Server {
   #ready(supervised: Supervised, intro: ServerIntro, owner: Caller | undefined): void {
     this.#intro = intro;
     this.#problems.clear();
+    if (!this.#readsCard) void this.#learnCard();
     this.#deps.events.onIntro(this.spec.name, intro, supervised, owner);
     if (owner === undefined || !this.listed) void this.#readAll(supervised, intro);
   }
@@ -242,13 +296,15 @@ export class Server {
       clearTimeout(this.#retry?.timer);
       this.#retry = undefined;
     } else this.#scheduleRetry();
-    // Where each session has its own connection, this one was for the lists alone.
-    if (this.spec.isolation === "session") void this.#shared.rest();
+    // It was started for the lists alone: each session has its own connection, or nobody wants it yet.
+    const isLazy = this.spec.supervision.lazy && !this.#wanted && this.listed;
+    if (this.spec.isolation === "session" || isLazy) void this.#shared.rest();
   }
 
   /** `freshness` is what the server said of the list; undefined for a list that it does not have. */
   #wasRead(kind: ListKind, items: readonly Listed[], freshness: Freshness | undefined): void {
     const { name, target } = this.spec;
+    if (kind === "tools") this.#repeatable.learn(items);
     if (this.#intro?.era !== "modern") {
       this.#toolProblems = [];
       this.#deps.events.onList(name, kind, items);
@@ -292,9 +348,9 @@ export class Server {
   /** A server that has never been up in this life, or that did not give its lists, is tried again without a call. */
   #scheduleRetry(): void {
     const { state, lastFault } = this.#shared;
-    if (state === "backoff") this.#firstTry.resolve();
+    if (state === "backoff" || state === "ejected") this.#firstTry.resolve();
     const isDue = this.#lists.failed.length > 0 || (state === "backoff" && !this.listed);
-    if (!isDue || this.#retry !== undefined || this.#stopped) return;
+    if (!isDue || state === "ejected" || this.#mayWait || this.#retry !== undefined || this.#stopped) return;
     const wait =
       lastFault?.code === "unauthorized"
         ? UNAUTHORIZED_RETRY_MS
@@ -302,6 +358,11 @@ export class Server {
     const timer = setTimeout(() => this.#tryAgain(), wait);
     timer.unref();
     this.#retry = { timer, dueMs: this.#deps.context.now() + wait };
+  }
+
+  async #learnCard(): Promise<void> {
+    this.#readsCard = true;
+    this.#card = await readCard(this.spec);
   }
 
   #tryAgain(): void {

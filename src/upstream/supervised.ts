@@ -5,11 +5,17 @@ import { Fault } from "../protocol/errors.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import { faultReply } from "../protocol/reply.js";
 import type { ListKind, ServerIntro, ServerSpec, Upstream, UpstreamCall } from "../upstream.js";
+import { Breaker } from "./breaker.js";
 import { Connection } from "./connection.js";
+import { Gate } from "./gate.js";
 import type { HandshakeOffer } from "./handshake.js";
+import { Idleness } from "./idleness.js";
 import type { Link, LinkDescription, LinkEvents } from "./link.js";
 import type { ModernParts } from "./modern-side.js";
-import { type Action, Supervisor, type SupervisorState } from "./supervisor.js";
+import { Pulse } from "./pulse.js";
+import { down, ejected, stopped } from "./refusals.js";
+import { Repeatable } from "./repeatable.js";
+import { Supervisor, type SupervisorState } from "./supervisor.js";
 
 /** Calls that wait for a server to come up. More than this is a queue nobody will live to see served. */
 const MAX_WAITING = 1_000;
@@ -28,6 +34,17 @@ export interface SupervisedEvents {
   onState(): void;
 }
 
+/** What the connections of one server share. */
+export interface SupervisedParts {
+  readonly modern?: ModernParts | undefined;
+  readonly breaker?: Breaker;
+  readonly repeatable?: Repeatable;
+  /** The end of what ran before it in its place: nothing is started until then. */
+  readonly after?: Promise<void> | undefined;
+  /** Somebody holds the server: it is not closed for being idle. */
+  readonly isHeld?: () => boolean;
+}
+
 export class Supervised implements Upstream {
   readonly server: string;
   readonly #spec: ServerSpec;
@@ -37,12 +54,20 @@ export class Supervised implements Upstream {
   readonly #events: SupervisedEvents;
   readonly #modern: ModernParts | undefined;
   readonly #supervisor: Supervisor;
+  readonly #breaker: Breaker;
+  readonly #gate: Gate;
+  readonly #repeatable: Repeatable;
+  readonly #idleness: Idleness;
+  readonly #isHeld: () => boolean;
+  /** Calls of agents so far. */
+  #uses = 0;
   readonly #waiting = new Set<UpstreamCall>();
   /** Calls that a dying child did not take: they wait for its end, and then for the next. */
   readonly #stranded = new Set<UpstreamCall>();
-  /** Calls that were given back unsent once: not a second time. */
-  readonly #returned = new WeakSet<UpstreamCall>();
+  /** Calls that came back once, unsent or lost: not a second time. With what to tell where the lost end after all. */
+  readonly #returned = new WeakMap<UpstreamCall, Fault | undefined>();
   #connection: Connection | undefined;
+  #pulse = new Pulse();
   #attempt: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** Connections that are being closed; stop() waits for them. */
@@ -58,16 +83,22 @@ export class Supervised implements Upstream {
     offer: HandshakeOffer,
     context: UpstreamContext,
     events: SupervisedEvents,
-    modern?: ModernParts,
+    parts: SupervisedParts = {},
   ) {
-    this.#modern = modern;
+    this.#modern = parts.modern;
     this.server = spec.name;
     this.#spec = spec;
     this.#owner = owner;
     this.#offer = offer;
     this.#context = context;
     this.#events = events;
-    this.#supervisor = new Supervisor({ random: context.random });
+    this.#supervisor = new Supervisor(spec.supervision, context.random);
+    this.#breaker = parts.breaker ?? new Breaker(spec.supervision.breaker);
+    this.#gate = new Gate(spec.name, this.#breaker, context.now, () => events.onState());
+    this.#repeatable = parts.repeatable ?? new Repeatable(spec);
+    this.#idleness = new Idleness(spec.supervision);
+    this.#isHeld = parts.isHeld ?? (() => false);
+    if (parts.after !== undefined) this.#track(parts.after);
   }
 
   get state(): SupervisorState {
@@ -102,13 +133,14 @@ export class Supervised implements Upstream {
   }
 
   send(call: UpstreamCall): void {
-    const connection = this.#connection;
-    // The hot path: a ready server needs no verdict.
-    if (connection !== undefined && this.#supervisor.state === "ready") {
-      connection.send(call);
-      return;
+    if (call.caller !== undefined) {
+      this.#uses++;
+      if (this.#gate.isShut) {
+        this.#tryOne(call);
+        return;
+      }
     }
-    this.#queue(call);
+    this.#dispatch(call);
   }
 
   /** Starts the server if nothing runs yet, for nobody's call. */
@@ -118,9 +150,10 @@ export class Supervised implements Upstream {
   }
 
   cancel(call: UpstreamCall, reason: string | undefined): void {
-    if (this.#waiting.delete(call) || this.#stranded.delete(call))
-      call.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
-    else this.#connection?.cancel(call, reason);
+    const sent = this.#gate.sent(call);
+    if (this.#waiting.delete(sent) || this.#stranded.delete(sent))
+      sent.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
+    else this.#connection?.cancel(sent, reason);
   }
 
   notify(text: string): void {
@@ -132,7 +165,15 @@ export class Supervised implements Upstream {
   }
 
   tick(nowMs: number): void {
-    this.#connection?.expire(nowMs);
+    const connection = this.#connection;
+    if (connection === undefined) return;
+    const isLate = connection.expire(nowMs);
+    if (this.#supervisor.state !== "ready") return;
+    if (isLate) void this.#checkPulse(connection, false);
+    const isBusy = connection.inFlight > 0 || this.#isHeld();
+    const todo = this.#idleness.look(nowMs, this.#uses, connection.received, isBusy);
+    if (todo === "rest") void this.rest();
+    if (todo === "ping") void this.#checkPulse(connection, true);
   }
 
   /** Closes the connection for now; the next call opens it again. */
@@ -149,21 +190,39 @@ export class Supervised implements Upstream {
 
   /** For good. Resolves when the process or the connection is gone. */
   async stop(): Promise<void> {
-    this.#perform(this.#supervisor.stop());
+    clearTimeout(this.#timer);
+    if (this.#supervisor.stop() === "close") {
+      if (this.#attempt !== undefined) this.#attempt.abort(new Fault("closing", "The attempt was given up."));
+      else if (this.#connection !== undefined) void this.#drop(this.#connection, undefined);
+    }
     this.#failWaiting(new Fault("closing", `Server "${this.server}" was stopped.`));
     await Promise.all(this.#closing);
     this.#events.onState();
   }
 
+  #dispatch(call: UpstreamCall): void {
+    const connection = this.#connection;
+    // The hot path: a ready server needs no verdict.
+    if (connection !== undefined && this.#supervisor.state === "ready") connection.send(call);
+    else this.#queue(call);
+  }
+
+  /** The breaker is not closed. Where nothing is started at all, why that is so says more. */
+  #tryOne(call: UpstreamCall): void {
+    const { state } = this.#supervisor;
+    const passed = state === "ejected" || state === "stopped" ? call : this.#gate.pass(call);
+    if (passed !== undefined) this.#dispatch(passed);
+  }
+
   #queue(call: UpstreamCall): void {
     if (this.#waiting.size >= MAX_WAITING) {
       const message = `Server "${this.server}" is not up, and ${MAX_WAITING} calls wait for it already.`;
-      call.reply(faultReply(new Fault("limit", message)));
+      this.#refuse(call, new Fault("limit", message));
       return;
     }
     const verdict = this.#supervisor.wanted(this.#context.now());
     if (verdict === "refused") {
-      call.reply(faultReply(new Fault("unavailable", `Server "${this.server}" is stopped.`)));
+      this.#refuse(call, this.#supervisor.state === "ejected" ? this.#whyEjected() : stopped(this.server));
       return;
     }
     this.#waiting.add(call);
@@ -172,23 +231,32 @@ export class Supervised implements Upstream {
   }
 
   #start(): void {
-    const { name, connectTimeoutMs } = this.#spec;
-    const startedMs = this.#context.now();
     const attempt = new AbortController();
     this.#attempt = attempt;
-    const late = new Fault("timeout", `Server "${name}" was not ready within ${connectTimeoutMs} ms.`);
-    const deadline = setTimeout(() => attempt.abort(late), connectTimeoutMs);
     const connection = this.#connect();
     this.#connection = connection;
-    this.#events.onState();
-    const opened = connection
-      .open(attempt.signal)
-      .then(
-        (intro) => this.#started(connection, intro, startedMs),
-        (error: unknown) => this.#failed(connection, error),
-      )
-      .finally(() => clearTimeout(deadline));
+    this.#pulse = new Pulse();
+    const startedMs = this.#context.now();
+    const opened = this.#open(connection, attempt).then(
+      (intro) => this.#started(connection, intro, startedMs),
+      (error: unknown) => this.#failed(connection, error),
+    );
     this.#track(opened);
+    this.#events.onState();
+  }
+
+  /** Never two of one server at once: what ran before is gone, process group and all, before the next is begun. */
+  async #open(connection: Connection, attempt: AbortController): Promise<ServerIntro> {
+    const { name, connectTimeoutMs } = this.#spec;
+    if (this.#closing.size > 0) await Promise.all(this.#closing);
+    const late = new Fault("timeout", `Server "${name}" was not ready within ${connectTimeoutMs} ms.`);
+    const deadline = setTimeout(() => attempt.abort(late), connectTimeoutMs);
+    try {
+      attempt.signal.throwIfAborted();
+      return await connection.open(attempt.signal);
+    } finally {
+      clearTimeout(deadline);
+    }
   }
 
   #connect(): Connection {
@@ -201,8 +269,11 @@ export class Supervised implements Upstream {
         noise: this.noise,
         makeLink: (events) => this.#context.makeLink(this.#spec, events),
         modern: this.#modern,
+        breaker: this.#breaker,
       },
       {
+        isRepeatable: (call) => this.#repeatable.has(call),
+        onLost: (call, fault) => this.#lost(call, fault),
         onNotification: (message, caller) => this.#events.onNotification(message, caller),
         onUnsent: (call, fault) => this.#unsent(call, fault),
         onClosed: (fault) => this.#closed(connection, fault),
@@ -234,10 +305,11 @@ export class Supervised implements Upstream {
     this.#attempt = undefined;
     const fault = error instanceof Fault ? error : new Fault("unavailable", String(error), { cause: error });
     const gone = this.#drop(connection, fault);
-    const action = this.#supervisor.failed(this.#context.now());
-    // Where it is started anew at once, the calls wait on; else they learn what happened.
-    if (action !== "start") this.#failWaiting(this.#whyDown(fault));
-    this.#perform(action);
+    this.#supervisor.failed(this.#context.now());
+    const isEjected = this.#supervisor.state === "ejected";
+    const lastWords = this.describe()?.stderr?.at(-1);
+    this.#failWaiting(isEjected ? this.#whyEjected() : down(this.server, fault, lastWords, this.nextTryInMs));
+    this.#setTimer();
     this.#events.onState();
     return gone;
   }
@@ -246,19 +318,30 @@ export class Supervised implements Upstream {
     // While it starts, open() rejects as well, and that is the one that counts.
     if (this.#connection !== connection || this.#supervisor.state === "starting") return;
     void this.#drop(connection, fault);
-    this.#perform(this.#supervisor.closed(this.#context.now()));
-    for (const call of this.#stranded) this.#queue(call);
+    this.#supervisor.closed(this.#context.now());
+    this.#setTimer();
+    const stranded = [...this.#stranded];
     this.#stranded.clear();
+    for (const call of stranded) this.#queue(call);
     this.#events.onState();
   }
 
-  #drop(connection: Connection, fault: Fault): Promise<void> {
-    this.lastFault = fault;
+  /** `fault`: none where it is closed by our own will. */
+  #drop(connection: Connection, fault: Fault | undefined): Promise<void> {
+    if (fault !== undefined) this.lastFault = fault;
     this.#lastDescription = { ...connection.describe() };
     this.#connection = undefined;
-    const gone = connection.close();
+    const gone = connection.close(fault);
     this.#track(gone);
     return gone;
+  }
+
+  /** A call ran out of time, or nothing was heard for long: does the server live? One that does not is closed. */
+  async #checkPulse(connection: Connection, onlyIfKnown: boolean): Promise<void> {
+    const isGone = await this.#pulse.isGone(connection.own, onlyIfKnown);
+    if (!isGone || this.#connection !== connection || this.#supervisor.state !== "ready") return;
+    const message = "It hung: it answered neither its calls nor a ping, and was stopped to be started anew.";
+    this.#closed(connection, new Fault("timeout", message));
   }
 
   /**
@@ -268,10 +351,10 @@ export class Supervised implements Upstream {
    */
   #unsent(call: UpstreamCall, fault: Fault): void {
     if (this.#returned.has(call)) {
-      call.reply(faultReply(fault));
+      this.#refuse(call, fault);
       return;
     }
-    this.#returned.add(call);
+    this.#returned.set(call, undefined);
     if (this.#spec.target.kind === "stdio" && fault.code === "unavailable" && this.#connection !== undefined) {
       this.#stranded.add(call);
       return;
@@ -282,36 +365,34 @@ export class Supervised implements Upstream {
     });
   }
 
-  #whyDown(fault: Fault): Fault {
-    const wait = this.nextTryInMs;
-    const again =
-      wait === undefined ? "" : ` It is tried again on the next call, in ${Math.ceil(wait / 1000)} s at the latest.`;
-    const stderr = this.describe()?.stderr?.at(-1);
-    const said = stderr === undefined || fault.message.includes(stderr) ? "" : ` Its last words: ${stderr}`;
-    return new Fault(
-      fault.code === "unauthorized" ? "unauthorized" : "unavailable",
-      `Server "${this.server}" is not available: ${fault.message}${said}${again}`,
-      { cause: fault },
-    );
+  /** A call that may be made twice was lost with its connection: it goes out on the next one; once only. */
+  #lost(call: UpstreamCall, fault: Fault): void {
+    if (this.#returned.has(call) || this.#supervisor.state === "stopped") {
+      call.reply(faultReply(fault));
+      return;
+    }
+    this.#returned.set(call, fault);
+    this.#stranded.add(call);
+    // The end of the connection follows in the same turn; over HTTP it may well live on.
+    queueMicrotask(() => {
+      if (this.#stranded.delete(call)) this.#dispatch(call);
+    });
+  }
+
+  #whyEjected(): Fault {
+    return ejected(this.server, this.#spec.supervision.restarts, this.lastFault, this.nextTryInMs);
+  }
+
+  /** What was sent once, and may have had its effect, is not told that it never left. */
+  #refuse(call: UpstreamCall, fault: Fault): void {
+    call.reply(faultReply(this.#returned.get(call) ?? fault));
   }
 
   #failWaiting(fault: Fault): void {
-    for (const call of [...this.#waiting, ...this.#stranded]) call.reply(faultReply(fault));
+    const calls = [...this.#waiting, ...this.#stranded];
     this.#waiting.clear();
     this.#stranded.clear();
-  }
-
-  #perform(action: Action): void {
-    if (action === "start") this.#start();
-    if (action === "close") {
-      if (this.#attempt !== undefined) this.#attempt.abort(new Fault("closing", "The attempt was given up."));
-      else if (this.#connection !== undefined) {
-        const connection = this.#connection;
-        void this.#drop(connection, new Fault("closing", "Stopped."));
-        this.#perform(this.#supervisor.closed(this.#context.now()));
-      }
-    }
-    this.#setTimer();
+    for (const call of calls) this.#refuse(call, fault);
   }
 
   #setTimer(): void {
@@ -319,7 +400,10 @@ export class Supervised implements Upstream {
     this.#timer = undefined;
     const wait = this.nextTryInMs;
     if (wait === undefined) return;
-    this.#timer = setTimeout(() => this.#perform(this.#supervisor.wake(this.#context.now())), wait);
+    this.#timer = setTimeout(() => {
+      if (this.#supervisor.wake(this.#context.now()) === "start") this.#start();
+      this.#setTimer();
+    }, wait);
   }
 
   #track(closing: Promise<void>): void {

@@ -1,10 +1,12 @@
-// The life of one connection to a server, as a pure state machine: when to start it, when to wait, when to send.
+// The life of one connection to a server, as a pure state machine: when to start it, when to wait, when to give it up.
 // It does no I/O, has no clock and no timers; a driver does what its methods return, and reports what happened.
 //
 //   idle ──wanted──▶ starting ──started──▶ ready
 //    ▲                  │ failed             │ closed: after a steady time ▶ idle, else ▶ backoff
-//    └──wake, unwanted──┴──▶ backoff ◀───────┘
-//                              └──wake, wanted ▶ starting            stop: ▶ stopped, from anywhere, for good
+//    └──wake, unwanted──┴──▶ backoff ◀───────┘        restarts used up: ▶ ejected, from either
+//                              └──wake, wanted ▶ starting
+//                            ejected ──wake, where it is probed──▶ starting: started forgives, failed ejects again
+//                                                                 stop: ▶ stopped, from anywhere, for good
 //
 // A driver, whole:
 //
@@ -13,86 +15,72 @@
 //       case "send":    link.send(c); break;
 //       case "start":   queue.push(c); start(); break;
 //       case "wait":    queue.push(c); setTimer(); break;    // an attempt is under way, or due at nextWakeMs
-//       case "refused": c.reply(closing); break;             // stopped
+//       case "refused": c.reply(why); break;                 // ejected or stopped
 //     }
 //   }
 //   start() {                                                // exactly one attempt is alive at any time
-//     open().then(
+//     open().then(                                           // after the end of whatever ran before
 //       () => { supervisor.started(clock.now()); sendAll(queue); },
-//       (fault) => { failAll(queue, fault); perform(supervisor.failed(clock.now())); });
+//       (fault) => { supervisor.failed(clock.now()); failAll(queue, fault); setTimer(); });
 //   }
-//   onClosed()  { failInFlight(); perform(supervisor.closed(clock.now())); }
-//   onTimer()   { perform(supervisor.wake(clock.now())); }   // early and late wakes do no harm
-//   onReload()  { perform(supervisor.reload(clock.now())); }
-//   onStop()    { perform(supervisor.stop()); }
-//   perform(action) {
-//     if (action === "start") start();
-//     if (action === "close") closeLinkOrAbortStart();       // then report closed(), or failed() if it was starting
-//     setTimer();                                            // at supervisor.nextWakeMs, if there is one
-//   }
+//   onClosed()  { failInFlight(); supervisor.closed(clock.now()); setTimer(); }
+//   onTimer()   { if (supervisor.wake(clock.now()) === "start") start(); setTimer(); }   // early and late ones do no harm
+//   onStop()    { if (supervisor.stop() === "close") closeLinkOrAbortStart(); }
 //
-// Calls that a driver keeps queued over a failed start say so by wanted(), once each: an attempt is only made
-// when somebody wants it. Events of a link that is no longer the current one must not be reported.
+// Calls that a driver keeps queued over a failed start say so by wanted(), once each: an attempt is only made when
+// somebody wants it, but for the probe of an ejected server. Events of a link that is no longer the current one must not
+// be reported. A server whose entry changes, or that an operator reloads, gets a supervisor of its own.
 
-import { type BackoffLimits, fullJitter } from "../runtime/backoff.js";
+import { fullJitter } from "../runtime/backoff.js";
+import type { Supervision } from "../upstream.js";
 
-export type SupervisorState = "idle" | "starting" | "ready" | "backoff" | "stopped";
+export type SupervisorState = "idle" | "starting" | "ready" | "backoff" | "ejected" | "stopped";
 
 export type Verdict = "send" | "start" | "wait" | "refused";
 
-export type Action = "none" | "start" | "close";
-
-/** 100 ms is unnoticed by an agent and enough to keep a crash loop cheap; 5 s is as long as a call likes to wait. */
-const BACKOFF: BackoffLimits = { baseMs: 100, maxMs: 5_000 };
-
-/** A server that was ready this long did not die of its start: the next crash is a first one again. */
+/** A server that was ready this long did not die of its start: the next wait is a first one again. */
 const STEADY_MS = 10_000;
 
-export interface SupervisorOptions {
-  /** In [0, 1), as Math.random. */
-  readonly random: () => number;
-  readonly backoff?: BackoffLimits;
-  readonly steadyMs?: number;
-}
+export type RestartRules = Pick<Supervision, "restarts" | "backoff" | "ejectedProbeMs">;
 
 type Phase =
   | { readonly kind: "idle" }
-  | { readonly kind: "starting" }
+  /** `probes`: the one attempt that an ejected server gets. */
+  | { readonly kind: "starting"; readonly probes: boolean }
   | { readonly kind: "ready"; readonly sinceMs: number }
   | { readonly kind: "backoff"; readonly dueMs: number; wanted: boolean }
-  /** The link or the attempt is being closed, to be started anew. */
-  | { readonly kind: "reloading" }
+  | { readonly kind: "ejected"; readonly dueMs: number | undefined }
   | { readonly kind: "stopped" };
 
 const IDLE: Phase = { kind: "idle" };
-const STARTING: Phase = { kind: "starting" };
-const RELOADING: Phase = { kind: "reloading" };
 const STOPPED: Phase = { kind: "stopped" };
 
 export class Supervisor {
+  readonly #rules: RestartRules;
+  /** In [0, 1), as Math.random. */
   readonly #random: () => number;
-  readonly #backoff: BackoffLimits;
-  readonly #steadyMs: number;
   #phase: Phase = IDLE;
   /** Failed starts and early deaths in a row. */
   #failures = 0;
   #restarts = 0;
+  /** When it was restarted lately, oldest first: at most as many as the budget has. */
+  #recent: number[] = [];
   /** The next start makes good for a death or a failed start. */
   #broken = false;
 
-  constructor(options: SupervisorOptions) {
-    this.#random = options.random;
-    this.#backoff = options.backoff ?? BACKOFF;
-    this.#steadyMs = options.steadyMs ?? STEADY_MS;
+  constructor(rules: RestartRules, random: () => number) {
+    this.#rules = rules;
+    this.#random = random;
   }
 
   get state(): SupervisorState {
-    return this.#phase.kind === "reloading" ? "starting" : this.#phase.kind;
+    return this.#phase.kind;
   }
 
   /** When wake() is to be called; undefined while there is nothing to wait for. */
   get nextWakeMs(): number | undefined {
-    return this.#phase.kind === "backoff" ? this.#phase.dueMs : undefined;
+    const phase = this.#phase;
+    return phase.kind === "backoff" || phase.kind === "ejected" ? phase.dueMs : undefined;
   }
 
   /** Starts that followed a death or a failed start. One crash is one restart, however many calls it took along. */
@@ -112,18 +100,16 @@ export class Supervisor {
       case "ready":
         return "send";
       case "starting":
-      case "reloading":
         return "wait";
       case "stopped":
         return "refused";
+      case "ejected":
+        if (phase.dueMs === undefined || nowMs < phase.dueMs) return "refused";
+        return this.#start(nowMs, true);
       case "idle":
-        this.#start();
-        return "start";
+        return this.#start(nowMs, false);
       case "backoff":
-        if (nowMs >= phase.dueMs) {
-          this.#start();
-          return "start";
-        }
+        if (nowMs >= phase.dueMs) return this.#start(nowMs, false);
         phase.wanted = true;
         return "wait";
     }
@@ -131,28 +117,32 @@ export class Supervisor {
 
   /** The attempt succeeded: connected, and the handshake is done. */
   started(nowMs: number): void {
-    if (this.#phase.kind === "starting") this.#phase = { kind: "ready", sinceMs: nowMs };
-  }
-
-  /** The attempt failed, or was aborted by "close". */
-  failed(nowMs: number): Action {
-    if (this.#phase.kind === "reloading") return this.#start();
-    if (this.#phase.kind !== "starting") return "none";
-    this.#fall(nowMs);
-    return "none";
-  }
-
-  /** The link of a ready server has ended, by itself or by "close". */
-  closed(nowMs: number): Action {
     const phase = this.#phase;
-    if (phase.kind === "reloading") return this.#start();
-    if (phase.kind !== "ready") return "none";
-    if (nowMs - phase.sinceMs >= this.#steadyMs) {
+    if (phase.kind !== "starting") return;
+    if (phase.probes) {
       this.#failures = 0;
-      this.#broken = true;
-      this.#phase = IDLE;
-    } else this.#fall(nowMs);
-    return "none";
+      this.#recent = [];
+    }
+    this.#phase = { kind: "ready", sinceMs: nowMs };
+  }
+
+  /** The attempt failed, or was given up. */
+  failed(nowMs: number): void {
+    if (this.#phase.kind === "starting") this.#fall(nowMs, this.#phase.probes);
+  }
+
+  /** The link of a ready server has ended, or was closed because the server hung. */
+  closed(nowMs: number): void {
+    const phase = this.#phase;
+    if (phase.kind !== "ready") return;
+    const wasSteady = nowMs - phase.sinceMs >= STEADY_MS;
+    if (wasSteady) this.#failures = 0;
+    if (!wasSteady || this.#spent(nowMs)) {
+      this.#fall(nowMs, false);
+      return;
+    }
+    this.#broken = true;
+    this.#phase = IDLE;
   }
 
   /** A ready server's link was closed because nobody needs it now: no failure, and the next call starts it. */
@@ -161,56 +151,51 @@ export class Supervisor {
   }
 
   /** The time of nextWakeMs has come. */
-  wake(nowMs: number): Action {
+  wake(nowMs: number): "none" | "start" {
     const phase = this.#phase;
+    if (phase.kind === "ejected" && phase.dueMs !== undefined && nowMs >= phase.dueMs) return this.#start(nowMs, true);
     if (phase.kind !== "backoff" || nowMs < phase.dueMs) return "none";
-    if (phase.wanted) return this.#start();
+    if (phase.wanted) return this.#start(nowMs, false);
     this.#phase = IDLE;
     return "none";
   }
 
-  /** The server's entry has changed: what runs is closed first, then it is started from new, without a wait. */
-  reload(): Action {
-    switch (this.#phase.kind) {
-      case "stopped":
-      case "reloading":
-        return "none";
-      case "starting":
-      case "ready":
-        this.#forgive();
-        this.#phase = RELOADING;
-        return "close";
-      case "idle":
-      case "backoff":
-        this.#forgive();
-        return this.#start();
-    }
-  }
-
   /** For good: nothing starts after it. */
-  stop(): Action {
-    const kind = this.#phase.kind;
+  stop(): "none" | "close" {
+    const { kind } = this.#phase;
     this.#phase = STOPPED;
     return kind === "starting" || kind === "ready" ? "close" : "none";
   }
 
-  #start(): "start" {
-    if (this.#broken) this.#restarts++;
+  /** A probe is beyond the budget: it has a rhythm of its own. */
+  #start(nowMs: number, probes: boolean): "start" {
+    if (this.#broken) {
+      this.#restarts++;
+      if (!probes) this.#recent.push(nowMs);
+    }
     this.#broken = false;
-    this.#phase = STARTING;
+    this.#phase = { kind: "starting", probes };
     return "start";
   }
 
-  #fall(nowMs: number): void {
-    const waitMs = fullJitter(this.#failures, this.#random(), this.#backoff);
-    this.#failures++;
+  #fall(nowMs: number, wasProbe: boolean): void {
+    const { backoff, ejectedProbeMs } = this.#rules;
     this.#broken = true;
+    if (wasProbe || this.#spent(nowMs)) {
+      this.#failures++;
+      const dueMs = ejectedProbeMs === undefined ? undefined : nowMs + ejectedProbeMs;
+      this.#phase = { kind: "ejected", dueMs };
+      return;
+    }
+    const waitMs = fullJitter(this.#failures, this.#random(), backoff);
+    this.#failures++;
     this.#phase = { kind: "backoff", dueMs: nowMs + waitMs, wanted: false };
   }
 
-  /** A changed entry is another server: the old one's failures say nothing of it. */
-  #forgive(): void {
-    this.#failures = 0;
-    this.#broken = false;
+  /** Whether the budget allows no further restart. */
+  #spent(nowMs: number): boolean {
+    const { max, windowMs } = this.#rules.restarts;
+    while (this.#recent[0] !== undefined && this.#recent[0] <= nowMs - windowMs) this.#recent.shift();
+    return this.#recent.length >= max;
   }
 }

@@ -71,14 +71,13 @@ export class Unasked {
     this.#at.questions.refuse(request, toRpcError(new Fault("no-caller", `${why} ${hint}`)));
   }
 
-  /** Says that the server is at work: the call has its whole time again. */
   #progressed(message: NotificationMessage): void {
     const token = message.params?.["progressToken"];
     const flight = this.#at.flights.get(typeof token === "string" ? Number(token) : (token as number));
     if (flight === undefined) return;
     const { progressToken, caller } = flight.call;
     if (progressToken === undefined || caller === undefined) return;
-    flight.deadlineMs = this.#at.now() + flight.timeoutMs;
+    flight.extend(this.#at.now());
     caller.notify(rewrite(message, [{ path: ["params", "progressToken"], json: JSON.stringify(progressToken) }]));
   }
 }
