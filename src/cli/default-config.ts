@@ -5,5 +5,6 @@ import type { ConfigInput } from "../config/load.js";
 
 export function demoConfig(): ConfigInput {
   const script = fileURLToPath(new URL("./demo-server.js", import.meta.url));
-  return { mcpServers: { demo: { command: process.execPath, args: [script] } } };
+  // It is ours, and changes with us.
+  return { mcpServers: { demo: { command: process.execPath, args: [script], trust: "always" } } };
 }
