@@ -11,6 +11,7 @@ import { HostCallError } from "./host-call.js";
 import type { HostSpec, ToolHost } from "./host-library.js";
 import { CallError } from "./local-call.js";
 import type { JsonObject } from "./protocol/jsonrpc.js";
+import { StateDirError } from "./runtime/state-dir.js";
 
 /** Two busy cores start a process in a second or two. */
 const SOON = { timeout: 15_000, interval: 50 };
@@ -54,7 +55,7 @@ describe("spawn", () => {
     const host = await create();
     const { name } = await host.spawn(spec("one", "stateful"));
     expect(name).toBe("one");
-    expect(host.status()).toMatchObject([{ name: "one", state: "ready", references: 1 }]);
+    expect(host.status()).toMatchObject([{ name: "one", state: "ready", refs: 1 }]);
     expect(json(await host.call("one", "count"))).toMatchObject({ count: 1 });
     await host.spawn(spec("two", "stateful"));
     expect(json(await host.call("two", "count"))).toMatchObject({ count: 1 });
@@ -88,10 +89,10 @@ describe("spawn", () => {
     const host = await create();
     const holds = await Promise.all([1, 2, 3].map(() => host.spawn(spec("one", "stateful"))));
     const pid = pidOf(host, "one");
-    expect(host.status()).toMatchObject([{ references: 3 }]);
+    expect(host.status()).toMatchObject([{ refs: 3 }]);
     await holds[0]?.stop();
     await holds[0]?.stop();
-    expect(host.status()).toMatchObject([{ references: 2, pid }]);
+    expect(host.status()).toMatchObject([{ refs: 2, pid }]);
     await host.stop("one");
     expect(alive(pid)).toBe(true);
     await holds[2]?.stop();
@@ -117,9 +118,9 @@ describe("spawn", () => {
     await host.spawn(spec("one", "stateful"), { keepAliveMs: 600_000 });
     const pid = pidOf(host, "one");
     await host.stop("one");
-    expect(host.status()).toMatchObject([{ references: 0, pid }]);
+    expect(host.status()).toMatchObject([{ refs: 0, pid }]);
     await host.spawn(spec("one", "stateful"), { keepAliveMs: 600_000 });
-    expect(host.status()).toMatchObject([{ references: 1, pid }]);
+    expect(host.status()).toMatchObject([{ refs: 1, pid }]);
     await host.stop("one", { force: true });
     expect(alive(pid)).toBe(false);
     await host.spawn(spec("one", "stateful"), { keepAliveMs: 50 });
@@ -272,6 +273,23 @@ describe("discover", () => {
     // What is known once is shown from then on.
     expect((await host.discover())[0]?.tools).toHaveLength(2);
   });
+
+  it("leaves a lazy server to the first call of it, or to whoever asks for its tools", async () => {
+    const host = await create();
+    await host.spawn(spec("later", "stateful"), { lazy: true });
+    await host.spawn(spec("never", "crash", ["--at", "start"]), { lazy: true });
+    expect(host.status()).toMatchObject([
+      { name: "later", state: "idle", lazy: true, refs: 1, pid: undefined },
+      { name: "never", state: "idle", lazy: true, refs: 1, pid: undefined },
+    ]);
+    expect(json(await host.call("later", "count"))).toMatchObject({ count: 1 });
+    expect(host.status()).toMatchObject([{ state: "ready" }, { state: "idle" }]);
+    expect(await fails(host.tools("never"))).toMatchObject({ fault: "unavailable", server: "never" });
+    // It was asked for before it failed: it stays, supervised, until it is stopped.
+    expect(host.status()).toMatchObject([{ name: "later" }, { name: "never", refs: 1 }]);
+    await host.stop("never");
+    expect(host.status()).toHaveLength(1);
+  });
 });
 
 describe("reload and close", () => {
@@ -285,7 +303,7 @@ describe("reload and close", () => {
     expect(json(await host.call("one", "count"))).toMatchObject({ count: 1 });
     expect(pidOf(host, "one")).not.toBe(before);
     expect(pidOf(host, "two")).toBe(other);
-    expect(host.status()).toMatchObject([{ references: 1 }, { references: 1 }]);
+    expect(host.status()).toMatchObject([{ refs: 1 }, { refs: 1 }]);
     expect(await fails(host.reload("nobody"))).toMatchObject({ fault: "not-found" });
   });
 
@@ -303,14 +321,15 @@ describe("reload and close", () => {
     await host.close();
   });
 
-  it("what a state directory knows is there after a restart", async () => {
+  it("a state directory is held by one host at a time, and free when that is closed", async () => {
     const stateDir = mkdtempSync(join(tmpdir(), "toolway-host-"));
     cleanUp.push(() => rmSync(stateDir, { recursive: true, force: true }));
     const first = await create({ stateDir });
     await first.spawn(spec("one", "stateful"));
+    expect(await fails(createHost({ stateDir }))).toBeInstanceOf(StateDirError);
     await first.close();
     const second = await create({ stateDir });
-    await second.spawn(spec("one", "stateful"), { lazy: true });
+    await second.spawn(spec("one", "stateful"));
     expect(await second.tools("one")).toHaveLength(2);
   });
 });

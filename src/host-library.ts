@@ -1,6 +1,7 @@
 // What `createHost` gives: spawn, call, tools, discover, status, reload, stop. Ties the spawned servers (host-servers.ts)
 // to a gateway that has no endpoint; decides nothing that the gateway decides.
 
+import type { CacheStats } from "./cache/response-cache.js";
 import type { Principal } from "./caller.js";
 import type { ServerConfig, UnlistedRoles } from "./config/config.js";
 import type { ConfigInput } from "./config/load.js";
@@ -8,6 +9,8 @@ import type { ServerStatus } from "./control/status.js";
 import type { Gateway } from "./gateway.js";
 import { ask, HostCallError, HostCaller, hostError, type Standing, sessionKeyOf } from "./host-call.js";
 import { HostServers } from "./host-servers.js";
+import { statusAsleep } from "./host-status.js";
+import { abortable, within } from "./host-waits.js";
 import type { Log } from "./observe/log.js";
 import { type Guard, GuardPost } from "./policy/guard.js";
 import { compilePolicy, type Policy, type RoleRules, seesServer } from "./policy/policy.js";
@@ -56,10 +59,11 @@ export interface SpawnedServer extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
-export type HostedStatus = ServerStatus & {
+export interface HostedStatus extends ServerStatus {
   /** Spawns that have not been stopped. */
-  readonly references: number;
-};
+  readonly refs: number;
+  readonly cache: CacheStats | undefined;
+}
 
 export interface HostDefaults {
   readonly principal: Principal;
@@ -130,6 +134,7 @@ export class ToolHost implements AsyncDisposable {
     const { principal = this.#defaults.principal, signal } = options;
     const config = this.#hosted(server);
     this.#demand(principal, server, ownName(config, tool));
+    if (this.#servers.isAsleep(server)) await this.#servers.wake(server);
     return await this.#ask(principal, server, "tools/call", { name: tool, arguments: args }, signal);
   }
 
@@ -141,9 +146,10 @@ export class ToolHost implements AsyncDisposable {
     const { principal = this.#defaults.principal, signal } = options;
     this.#hosted(server);
     this.#demandSight(principal, server);
+    await this.#servers.wake(server);
     const hosted = this.#gateway.host.get(server);
     if (hosted?.listed === false) {
-      hosted.start();
+      hosted.ensure();
       await abortable(hosted.firstTry, signal);
     }
     const tools = await this.#list(principal, server, signal);
@@ -159,18 +165,28 @@ export class ToolHost implements AsyncDisposable {
     return await Promise.all(seen.map((config) => this.#discoverOne(config, principal, options)));
   }
 
-  /** Every hosted server, as `toolway status --json` has it, and how many hold it. */
+  /** Every hosted server, as `toolway status --json` has it, how many hold it, and what the cache has of it. */
   status(): HostedStatus[] {
-    return this.#gateway.status().servers.map((server) => ({
-      ...server,
-      references: this.#servers.references(server.name),
+    const known = new Map(this.#gateway.status().servers.map((server) => [server.name, server]));
+    const cached = this.cacheStats();
+    return this.#servers.configs.map((config) => ({
+      ...(known.get(config.name) ?? statusAsleep(config)),
+      refs: this.#servers.references(config.name),
+      cache: cached.get(config.name),
     }));
+  }
+
+  /** Hits, misses and what is kept, by server. */
+  cacheStats(): ReadonlyMap<string, CacheStats> {
+    const gateway = this.#gateway as { cacheStats?(): ReadonlyMap<string, CacheStats> };
+    return gateway.cacheStats?.() ?? new Map();
   }
 
   /** Ends what runs and starts it anew, also after it was ejected. Rejects where it does not come up; it stays hosted. */
   async reload(server: string): Promise<void> {
-    const config = this.#hosted(server);
-    await this.#restart(config);
+    this.#hosted(server);
+    await this.#servers.wake(server);
+    await this.#gateway.host.reload(server);
     await this.#whenUp(server);
   }
 
@@ -217,11 +233,13 @@ export class ToolHost implements AsyncDisposable {
     principal: Principal,
     { deadlineMs = DISCOVER_MS, startLazy = false, signal }: DiscoverOptions,
   ): Promise<DiscoveredServer> {
+    if (startLazy) await this.#servers.wake(name);
+    if (this.#servers.isAsleep(name)) return { server: name, state: "idle", tools: [], error: undefined };
     const server = this.#gateway.host.get(name);
-    const isAsleep = supervision.lazy && !startLazy && server?.listed !== true;
+    const maySleep = supervision.lazy && !startLazy;
     let late = false;
-    if (server?.listed === false && !isAsleep) {
-      server.start();
+    if (server?.listed === false && !maySleep) {
+      server.ensure();
       late = !(await within(server.firstTry, deadlineMs, signal));
     }
     let tools: HostTool[] = [];
@@ -235,7 +253,7 @@ export class ToolHost implements AsyncDisposable {
     if (late) {
       const fault = new Fault("timeout", `Server "${name}" has not told its tools within ${deadlineMs} ms.`);
       error ??= hostError(name, fault, this.#standing(name));
-    } else if (!isAsleep && server !== undefined && (!server.listed || server.trouble !== undefined)) {
+    } else if (!maySleep && server !== undefined && (!server.listed || server.trouble !== undefined)) {
       error ??= this.#unavailable(name, server);
     }
     return { server: name, state: this.#standing(name)?.state ?? "stopped", tools, error: describe(error) };
@@ -308,12 +326,6 @@ export class ToolHost implements AsyncDisposable {
     if (!server.listed) throw this.#unavailable(name, server);
   }
 
-  async #restart({ name }: ServerConfig): Promise<void> {
-    const host = this.#gateway.host as { reload?(name: string): Promise<void> | void };
-    if (host.reload === undefined) await this.#servers.restart(name);
-    else await host.reload(name);
-  }
-
   #unavailable(name: string, server: Server): HostCallError {
     const why = server.trouble ?? "it was stopped, or has not been started";
     return hostError(name, new Fault("unavailable", `Server "${name}" is not available: ${why}`), this.#standing(name));
@@ -367,28 +379,4 @@ function describe(error: HostCallError | undefined): DiscoveredServer["error"] {
   if (error === undefined) return undefined;
   const { fault, message, retryInMs } = error;
   return { fault, message, ...(retryInMs === undefined ? {} : { retryInMs }) };
-}
-
-/** False where the time was over first. */
-async function within(work: Promise<void>, ms: number, signal: AbortSignal | undefined): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), ms);
-  });
-  try {
-    return await abortable(Promise.race([work.then(() => true), late]), signal);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-async function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return await work;
-  signal.throwIfAborted();
-  let onAbort = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason as Error);
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
-  return await Promise.race([work, aborted]).finally(() => signal.removeEventListener("abort", onAbort));
 }

@@ -17,6 +17,8 @@ export interface ServerGround {
 interface Hosted {
   readonly config: ServerConfig;
   references: number;
+  /** A lazy one that nobody has wanted yet: nothing but us knows of it. */
+  asleep: boolean;
   ready: Promise<void>;
   /** Nobody holds it; it goes when this fires. */
   leaving: NodeJS.Timeout | undefined;
@@ -34,7 +36,23 @@ export class HostServers {
   }
 
   get configs(): ServerConfig[] {
-    return [...this.#hosted.values()].filter(({ gone }) => gone === undefined).map(({ config }) => config);
+    return this.#present.map(({ config }) => config);
+  }
+
+  get #present(): Hosted[] {
+    return [...this.#hosted.values()].filter(({ gone }) => gone === undefined);
+  }
+
+  isAsleep(name: string): boolean {
+    return this.#hosted.get(name)?.asleep === true;
+  }
+
+  /** Somebody wants it, lazy or not. */
+  async wake(name: string): Promise<void> {
+    const hosted = this.#hosted.get(name);
+    if (hosted?.asleep !== true) return;
+    hosted.asleep = false;
+    await this.#apply();
   }
 
   get(name: string): ServerConfig | undefined {
@@ -67,7 +85,14 @@ export class HostServers {
       // What is there has to be gone before another takes its name.
       await this.#remove(present);
     }
-    const hosted: Hosted = { config, references: 1, ready: Promise.resolve(), leaving: undefined, gone: undefined };
+    const hosted: Hosted = {
+      config,
+      references: 1,
+      asleep: config.supervision.lazy,
+      ready: Promise.resolve(),
+      leaving: undefined,
+      gone: undefined,
+    };
     this.#hosted.set(name, hosted);
     hosted.ready = this.#bringUp(hosted);
     await hosted.ready;
@@ -95,14 +120,6 @@ export class HostServers {
     if (hosted !== undefined) await this.#remove(hosted);
   }
 
-  /** Ends what runs, and then starts it anew; it stays hosted meanwhile. */
-  async restart(name: string): Promise<void> {
-    const gone = this.#ground.gone(name);
-    await this.#ground.apply(this.configs.filter((config) => config.name !== name));
-    await gone();
-    await this.#ground.apply(this.configs);
-  }
-
   /** Nothing comes or goes any more; what runs is stopped by the ground itself. */
   clear(): void {
     for (const { leaving } of this.#hosted.values()) clearTimeout(leaving);
@@ -110,15 +127,21 @@ export class HostServers {
   }
 
   async #bringUp(hosted: Hosted): Promise<void> {
-    const { name, supervision } = hosted.config;
+    const { name } = hosted.config;
+    if (hosted.asleep) return;
     try {
-      await this.#ground.apply(this.configs);
-      if (!supervision.lazy) await this.#ground.whenUp(name);
+      await this.#apply();
+      await this.#ground.whenUp(name);
     } catch (error) {
       await this.#remove(hosted);
       throw error;
     }
     if (hosted.gone !== undefined) throw new Fault("closing", `Server "${name}" was stopped while it started.`);
+  }
+
+  async #apply(without?: Hosted): Promise<void> {
+    const awake = this.#present.filter((one) => !one.asleep && one !== without);
+    await this.#ground.apply(awake.map(({ config }) => config));
   }
 
   #remove(hosted: Hosted): Promise<void> {
@@ -132,7 +155,7 @@ export class HostServers {
     hosted.references = 0;
     const gone = this.#ground.gone(name);
     try {
-      await this.#ground.apply(this.configs.filter((config) => config !== hosted.config));
+      await this.#apply(hosted);
       await gone();
     } finally {
       if (this.#hosted.get(name) === hosted) this.#hosted.delete(name);

@@ -219,7 +219,7 @@ describe("with a collector", () => {
     // What is on its way is delivered before the end.
     await gateway.stop();
     const outcomes = spans.map(({ attributes }) => attributes["toolway.outcome"]);
-    expect(outcomes).toEqual(expect.arrayContaining(["ok", "tool-error", "rpc-error", "outcome-unknown"]));
+    expect(outcomes).toEqual(expect.arrayContaining(["ok", "tool-error", "rpc-error", "outcome-unknown", "denied"]));
     expect(JSON.stringify(spans)).not.toContain("s3cret");
     const died = spans.find(({ attributes }) => attributes["toolway.outcome"] === "outcome-unknown");
     expect(died).toMatchObject({ status: { code: 2 }, attributes: { "error.type": "outcome-unknown" } });
