@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { firstLine, freePort, startNode } from "../processes.mjs";
-import { install, VERSIONS } from "./install.mjs";
+import { install } from "./install.mjs";
 import { listed } from "./listed.mjs";
 
 const file = (name) => fileURLToPath(new URL(name, import.meta.url));
@@ -47,7 +47,7 @@ function sdk(version, eras) {
 const supergateway = {
   program: "supergateway",
   target: (programs) => ({
-    name: `supergateway ${VERSIONS.supergateway}`,
+    name: "supergateway",
     group: "peer",
     supports: ({ upstream, era, servers }) => upstream === "stdio" && era === "legacy" && servers.length === 1,
     async start({ era, servers, names }) {
@@ -65,7 +65,7 @@ const supergateway = {
 const mcpProxy = {
   program: "mcp-proxy",
   target: (programs) => ({
-    name: `mcp-proxy ${VERSIONS["mcp-proxy"]}`,
+    name: "mcp-proxy",
     group: "peer",
     supports: ({ upstream, servers }) => upstream === "stdio" && servers.length === 1,
     async start({ era, servers, names }) {
@@ -83,7 +83,7 @@ const mcpProxy = {
 const mcpHub = {
   program: "mcp-hub",
   target: (programs) => ({
-    name: `mcp-hub ${VERSIONS["mcp-hub"]}`,
+    name: "mcp-hub",
     group: "peer",
     supports: ({ era }) => era === "legacy",
     async start({ era, servers, workDir, names }) {

@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir, platform } from "node:os";
 import { join } from "node:path";
 
-export const VERSIONS = { supergateway: "4.0.0", "mcp-proxy": "6.7.19", "mcp-hub": "4.2.1" };
+const VERSIONS = { supergateway: "4.0.0", "mcp-proxy": "6.7.19", "mcp-hub": "4.2.1" };
 
 /** Some 200 packages; a slow network must not hold the bench for ever. */
 const INSTALL_MS = 600_000;
