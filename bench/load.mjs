@@ -1,16 +1,9 @@
 // The load: a process of its own that makes calls on raw sockets and checks every answer. It is told by its parent, over
 // IPC, where to call and when to begin; it knows neither targets nor CPU.
 
+import { openSession } from "./ask.mjs";
 import { Connection } from "./replies.mjs";
-import {
-  callRequest,
-  FIRST_ID,
-  initializedNotification,
-  initializeRequest,
-  LAST_ID,
-  listRequest,
-  setId,
-} from "./requests.mjs";
+import { callRequest, FIRST_ID, LAST_ID, listRequest, setId } from "./requests.mjs";
 import { verifier } from "./verify.mjs";
 
 /** Sessions are opened on so many connections at once. */
@@ -63,18 +56,11 @@ async function sessions({ url, headers, era, sessions: count }) {
   await Promise.all(
     Array.from({ length: Math.min(count, OPENERS) }, async () => {
       const connection = await Connection.open(url);
-      while (begun++ < count) {
-        await connection.exchange(initializeRequest({ url, headers, era }).bytes);
-        const session = connection.header("mcp-session-id");
-        if (connection.status !== 200) throw new Error(`initialize was answered with HTTP ${connection.status}.`);
-        if (session !== undefined) ids.push(session);
-        await connection.exchange(initializedNotification({ url, headers, era, session }));
-        if (connection.status >= 300) throw new Error(`initialized was answered with HTTP ${connection.status}.`);
-      }
+      while (begun++ < count) ids.push(await openSession(connection, { url, headers, era }));
       connection.close();
     }),
   );
-  return ids;
+  return ids.filter((id) => id !== undefined);
 }
 
 /** Connects, warms up, says that it is ready, and makes the calls when it is told to go. */

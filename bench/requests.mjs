@@ -24,13 +24,18 @@ export function callRequest(to, name, args = { text: echoText(FIRST_ID) }) {
 
 /** @param {To} to @returns {Prepared} */
 export function listRequest(to) {
-  return prepared(to, "tools/list", {}, undefined);
+  return anyRequest(to, "tools/list", {});
+}
+
+/** @param {To} to @returns {Prepared} */
+export function anyRequest(to, method, params) {
+  return prepared(to, method, params, undefined);
 }
 
 /** @param {To} to @returns {Prepared} */
 export function initializeRequest(to) {
   const clientInfo = { name: "bench", version: "1" };
-  return prepared(to, "initialize", { protocolVersion: LEGACY, capabilities: {}, clientInfo }, undefined);
+  return anyRequest(to, "initialize", { protocolVersion: LEGACY, capabilities: {}, clientInfo });
 }
 
 /** @param {To} to */

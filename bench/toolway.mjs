@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { ask } from "./ask.mjs";
 import { firstLine, startNode } from "./processes.mjs";
 
 /** `TOOLWAY_CLI`: another build than the one in dist/. */
@@ -57,32 +58,9 @@ async function listTools(url, headers) {
   const tools = [];
   let cursor;
   do {
-    const result = await modernList(url, headers, cursor);
+    const result = await ask({ url, headers, era: "modern" }, "tools/list", { cursor });
     tools.push(...result.tools);
     cursor = result.nextCursor;
   } while (cursor !== undefined);
   return tools;
-}
-
-async function modernList(url, headers, cursor) {
-  const _meta = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-  };
-  const reply = await fetch(url, {
-    method: "POST",
-    headers: {
-      ...headers,
-      "content-type": "application/json",
-      accept: "application/json, text/event-stream",
-      "mcp-protocol-version": "2026-07-28",
-      "mcp-method": "tools/list",
-    },
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: { cursor, _meta } }),
-  });
-  const text = await reply.text();
-  const json = text.startsWith("{") ? text : /^data: ?(\{.*)$/m.exec(text)?.[1];
-  const { result, error } = JSON.parse(json ?? "{}");
-  if (result === undefined) throw new Error(`tools/list: ${error?.message ?? text.slice(0, 200)}`);
-  return result;
 }

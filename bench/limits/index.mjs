@@ -12,7 +12,7 @@ const plainName = (_server, tool) => tool;
 const direct = {
   name: "direct",
   group: "limit",
-  supports: ({ upstream }) => upstream === "http",
+  supports: ({ upstream, servers }) => upstream === "http" && servers.length === 1,
   start: async ({ servers: [server] }) => ({
     url: server.url,
     pid: undefined,
@@ -49,7 +49,7 @@ function limit(name, supports, args) {
   };
 }
 
-const isHttp = ({ upstream, list }) => upstream === "http" && list === undefined;
+const isHttp = ({ upstream, servers }) => upstream === "http" && servers.length === 1;
 
 /** @type {import("../target.mjs").Target[]} */
 export const limits = [
@@ -80,5 +80,5 @@ export const limits = [
 /** Not among the limits: only for who asks for it by name. */
 export const liar = limit("liar", isHttp, () => []);
 
-/** For measuring the start: the empty server on a given port. */
-export const startBare = (port) => startNode([file("bare"), "--port", String(port)]);
+/** For measuring the start: a limit on a given port, which does not yet listen. */
+export const startLimit = (name, args, port) => startNode([file(name), ...args, "--port", String(port)]);

@@ -1,6 +1,10 @@
 // The workloads, in the order in which they run.
 
 import { bigHttp, bigStdio, smallHttp, smallStdio } from "./calls.mjs";
+import { list } from "./list.mjs";
+import { memory } from "./memory.mjs";
+import { scaleServers, scaleSessions, scaleTools } from "./scale.mjs";
+import { start } from "./start.mjs";
 
 /**
  * @typedef {{
@@ -13,4 +17,15 @@ import { bigHttp, bigStdio, smallHttp, smallStdio } from "./calls.mjs";
  * }} Workload
  * @type {Workload[]}
  */
-export const workloads = [smallHttp, smallStdio, bigHttp, bigStdio];
+export const workloads = [
+  smallHttp,
+  smallStdio,
+  bigHttp,
+  bigStdio,
+  list,
+  start,
+  memory,
+  scaleServers,
+  scaleTools,
+  scaleSessions,
+];
