@@ -8,6 +8,7 @@ import { ErrorCode } from "../protocol/jsonrpc.js";
 import type { RequestMessage } from "../protocol/message.js";
 import { ModernError, type RequestMeta } from "../protocol/modern.js";
 import { type BytesReply, type Reply, renderReply, type StreamReply } from "../protocol/reply.js";
+import { NOWHERE } from "../runtime/bag.js";
 import { idText } from "./call.js";
 import type { Accepts } from "./checks.js";
 import type { EndpointLimits } from "./limits.js";
@@ -46,6 +47,7 @@ export class HttpOutlet implements Outlet, Posted {
   #streaming = false;
   #replied = false;
   #lastWrite: number;
+  place = NOWHERE;
 
   constructor(http: ModernHttp, message: RequestMessage, meta: RequestMeta, res: ServerResponse, accepts: Accepts) {
     this.message = message;
