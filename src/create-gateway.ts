@@ -2,11 +2,9 @@
 
 import type { Config, Names } from "./config/config.js";
 import type { ConfigInput } from "./config/load.js";
-import { Gateway } from "./gateway.js";
+import { Gateway, type ServerStart } from "./gateway.js";
 import { memoryState, openState } from "./gateway-state.js";
 import { type Log, SILENT } from "./observe/log.js";
-import { sweepOrphans } from "./upstream/reaper.js";
-import { hashStateDir } from "./upstream/reaper-marker.js";
 
 /** The path of a config file, or what would be in one. */
 export type GatewayInput = string | ConfigInput;
@@ -22,8 +20,8 @@ export interface GatewayOptions {
   readonly tls?: { readonly cert: string; readonly key: string };
   /** Apply edits of the config file while the gateway runs. Default: true for a file. */
   readonly watch?: boolean;
-  /** Start the servers at once. Default: true. */
-  readonly startServers?: boolean;
+  /** Start the servers at once (true), as soon as the gateway listens ("listening"), or never. Default: true. */
+  readonly startServers?: ServerStart;
   /** Where variables of the config are looked up, and what children see of it. Default: process.env. */
   readonly env?: NodeJS.ProcessEnv;
   readonly home?: string;
@@ -39,8 +37,6 @@ export async function createGateway(input: GatewayInput, options: GatewayOptions
   const state = stateDir === undefined ? memoryState(env) : await openState(stateDir, env);
   let gateway: Gateway;
   try {
-    // What an earlier gateway of this directory left behind, if it was killed together with its reaper.
-    if (stateDir !== undefined) await sweepOrphans(hashStateDir(stateDir), undefined);
     const { noAuth = false, startServers = true } = options;
     gateway = new Gateway({ config, state, log, env, noAuth, startServers, reload: read });
   } catch (error) {

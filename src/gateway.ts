@@ -21,7 +21,7 @@ import { systemClock } from "./runtime/clock.js";
 import { packageVersion } from "./runtime/version.js";
 import { Host } from "./upstream/host.js";
 import { linkMaker } from "./upstream/links.js";
-import { Reaper } from "./upstream/reaper.js";
+import { Reaper, sweepOrphans } from "./upstream/reaper.js";
 import { hashStateDir } from "./upstream/reaper-marker.js";
 
 /** A burst of list changes is one write. */
@@ -30,6 +30,9 @@ const SAVE_AFTER_MS = 200;
 /** How long calls in flight may take once the gateway is asked to stop. */
 export const DRAIN_MS = 30_000;
 
+/** At once, once the gateway listens, or never: for verbs that need tokens or state only. */
+export type ServerStart = boolean | "listening";
+
 export interface GatewayParts {
   readonly config: Config;
   readonly state: GatewayState;
@@ -37,8 +40,7 @@ export interface GatewayParts {
   readonly env: NodeJS.ProcessEnv;
   /** Everybody is let in. For loopback only; checked at listen(). */
   readonly noAuth: boolean;
-  /** False: for verbs that need tokens or state only. */
-  readonly startServers: boolean;
+  readonly startServers: ServerStart;
   /** Reads the config again. Throws what is wrong with it. */
   readonly reload: () => Config;
 }
@@ -56,7 +58,7 @@ export class Gateway {
   readonly #log: Log;
   readonly #env: NodeJS.ProcessEnv;
   readonly #noAuth: boolean;
-  readonly #startServers: boolean;
+  #startServers: ServerStart;
   readonly #readConfig: () => Config;
   readonly #onClose: (() => void)[] = [];
   readonly #catalog: Catalog;
@@ -73,6 +75,7 @@ export class Gateway {
   /** Calls of the program or the operator, in flight. */
   readonly #calls = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
+  #swept: Promise<unknown> | undefined;
   readonly pipeline: Pipeline;
   readonly host: Host;
 
@@ -114,7 +117,7 @@ export class Gateway {
       context: {
         now: systemClock.now,
         random: Math.random,
-        makeLink: linkMaker({ reaper: this.#reaper, env }),
+        makeLink: linkMaker({ reaper: this.#reaper, env, swept: () => this.#sweep() }),
       },
       events: this.pipeline,
       clientInfo: { name: "toolway", version },
@@ -129,7 +132,7 @@ export class Gateway {
     for (const { name } of config.servers) this.#catalog.restore(name, state.known.get(name));
     // A revoked token closes what it holds open, at once.
     state.tokens.onRevoked((id) => this.#endpoint?.http.closePrincipal(id));
-    if (parts.startServers) this.host.apply(config.servers);
+    if (parts.startServers === true) this.#start();
   }
 
   get config(): Config {
@@ -164,6 +167,8 @@ export class Gateway {
     if (this.#closing !== undefined) await endpoint.http.close({ drainMs: 0 });
     this.#refuseIfClosing();
     this.#endpoint = endpoint;
+    // In the turn in which it began to listen: no request has been read yet, so none finds the servers missing.
+    if (this.#startServers === "listening") this.#start();
     return { url: endpoint.url };
   }
 
@@ -304,9 +309,8 @@ export class Gateway {
       ...this.#catalog.setServers(config.servers),
       ...this.#catalog.setModes(config.names, config.menu),
     ]);
-    const { added, changed, removed } = this.#startServers
-      ? this.host.apply(config.servers)
-      : { added: [], changed: [], removed: [] };
+    const { added, changed, removed } =
+      this.#startServers === true ? this.host.apply(config.servers) : { added: [], changed: [], removed: [] };
     for (const server of removed) this.#forget(server);
     for (const kind of lists) this.pipeline.audience.listChanged(kind, [...this.host.names, ...removed]);
     const parts = Object.entries({ added, changed, removed }).flatMap(([verb, names]) =>
@@ -319,6 +323,20 @@ export class Gateway {
         this.#log.warn(`"${key}" in the config changed; it takes effect at the next start`);
       }
     }
+  }
+
+  #start(): void {
+    this.#startServers = true;
+    this.host.apply(this.#config.servers);
+    // Also where no server is a child any more.
+    void this.#sweep();
+  }
+
+  /** Kills what an earlier gateway of this directory left behind, if it was killed together with its reaper. */
+  #sweep(): Promise<unknown> {
+    const { dir } = this.#state;
+    this.#swept ??= dir === undefined ? Promise.resolve() : sweepOrphans(hashStateDir(dir), this.#reaper.instance);
+    return this.#swept;
   }
 
   #policyOf(config: Config): ReturnType<typeof compilePolicy> {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Duplex, Readable, Writable } from "node:stream";
 import { type ControlClient, connectControl, findGateway } from "../control/client.js";
 import { createGateway } from "../create-gateway.js";
-import { DRAIN_MS, type Gateway } from "../gateway.js";
+import { DRAIN_MS, type Gateway, type ServerStart } from "../gateway.js";
 import { openControl, STDIO_UPGRADE } from "../gateway-control.js";
 import { createLog, type Log, type LogLevel } from "../observe/log.js";
 import { Fault } from "../protocol/errors.js";
@@ -53,7 +53,7 @@ function stateDirOf({ configPath, stateDir, env, home }: GatewaySource): string 
 async function open(
   source: GatewaySource,
   options: Partial<StartOptions>,
-  more: { startServers: boolean; quiet: boolean },
+  more: { startServers: ServerStart; quiet: boolean },
 ): Promise<Gateway> {
   return createGateway(source.configPath ?? demoConfig(), {
     stateDir: stateDirOf(source),
@@ -68,7 +68,8 @@ async function open(
 }
 
 async function start(options: StartOptions): Promise<StartedGateway> {
-  const gateway = await open(options, options, { startServers: true, quiet: false });
+  // Whoever waits for the port need not wait for the servers, and where the port is taken none is started in vain.
+  const gateway = await open(options, options, { startServers: "listening", quiet: false });
   try {
     const { url } = await gateway.listen(options.listen);
     await gateway.openControl();
