@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { firstLine, freePort, startNode } from "../processes.mjs";
 import { install } from "./install.mjs";
-import { listed } from "./listed.mjs";
+import { closeSession, listed } from "./listed.mjs";
 
 const file = (name) => fileURLToPath(new URL(name, import.meta.url));
 const plain = (_server, tool) => tool;
@@ -101,16 +101,18 @@ const mcpHub = {
         url: `http://127.0.0.1:${(await firstLine(front, "sse-front")).port}/mcp`,
         toolName,
       });
-      return await running({ ...started, stop }, era, all, where);
+      // The first session stays open: mcp-hub ends by a stack overflow when the last one is closed.
+      return await running({ ...started, stop }, era, all, where, false);
     },
   }),
 };
 
 /** A target that answers. One that does not is ended before that is said. */
-async function running(started, era, names, where) {
+async function running(started, era, names, where, closes = true) {
   try {
     const { url, toolName } = await where();
-    await listed(started, url, era, names);
+    const session = await listed(started, url, era, names);
+    if (closes) await closeSession(url, session);
     const { pid } = started.child;
     return { url, pid, headers: {}, toolName, sessions: era === "legacy", stop: started.stop };
   } catch (error) {

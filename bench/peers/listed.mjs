@@ -10,13 +10,26 @@ const POLL_MS = 50;
  */
 export async function listed(started, url, era, names) {
   const { child, output } = started;
-  for (const end = Date.now() + READY_MS; child.exitCode === null && child.signalCode === null && Date.now() < end; ) {
-    const tools = await (era === "modern" ? listModern(url) : listLegacy(url)).catch(() => []);
-    const there = new Set(tools.map(({ name }) => name));
-    if (names.every((name) => there.has(name))) return;
+  const end = Date.now() + READY_MS;
+  let headers;
+  while (child.exitCode === null && child.signalCode === null && Date.now() < end) {
+    try {
+      headers ??= era === "modern" ? {} : await openSession(url);
+      const tools = await (era === "modern" ? listModern(url) : listLegacy(url, headers));
+      const there = new Set(tools.map(({ name }) => name));
+      if (names.every((name) => there.has(name))) return headers;
+    } catch {
+      // It does not listen yet, or its server is not there yet.
+    }
     await new Promise((resolve) => void setTimeout(resolve, POLL_MS));
   }
   throw new Error(`It ended by itself, or lists no ${names.join(", ")}: ${output()}`);
+}
+
+/** Some peers start a process for each session: the one of `listed` shall not be in the measurement. */
+export async function closeSession(url, headers) {
+  if (headers["mcp-session-id"] === undefined) return;
+  await fetch(url, { method: "DELETE", headers }).catch(() => undefined);
 }
 
 const HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
@@ -31,15 +44,17 @@ async function post(url, headers, message) {
   return { session: res.headers.get("mcp-session-id"), result: json === undefined ? {} : JSON.parse(json).result };
 }
 
-async function listLegacy(url) {
+async function openSession(url) {
   const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: CLIENT };
   const { session, result } = await post(url, {}, { id: 1, method: "initialize", params });
   const headers = { "mcp-protocol-version": result.protocolVersion, ...(session && { "mcp-session-id": session }) };
   await post(url, headers, { method: "notifications/initialized" });
-  const listed = await post(url, headers, { id: 2, method: "tools/list", params: {} });
-  // Some peers start a process for each session: this one shall not be in the measurement.
-  if (session) await fetch(url, { method: "DELETE", headers }).catch(() => undefined);
-  return listed.result.tools;
+  return headers;
+}
+
+async function listLegacy(url, headers) {
+  const { result } = await post(url, headers, { id: 2, method: "tools/list", params: {} });
+  return result.tools;
 }
 
 async function listModern(url) {
