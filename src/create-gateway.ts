@@ -1,7 +1,8 @@
 // `createGateway`: from what a program or the CLI has to a running gateway, with its config watched.
 
 import type { Config, Names } from "./config/config.js";
-import type { ConfigInput } from "./config/load.js";
+import { type ConfigInput, loadConfig, resolveConfig } from "./config/load.js";
+import { watchConfig } from "./config/watch.js";
 import { Gateway, type ServerStart } from "./gateway.js";
 import { memoryState, openState } from "./gateway-state.js";
 import { type Log, SILENT } from "./observe/log.js";
@@ -32,7 +33,7 @@ export interface GatewayOptions {
 /** Starts the servers of a config. Rejects with a ConfigError, or with what is wrong with the state directory. */
 export async function createGateway(input: GatewayInput, options: GatewayOptions = {}): Promise<Gateway> {
   const { env = process.env, log = SILENT, stateDir } = options;
-  const read = await configReader(input, options);
+  const read = configReader(input, options);
   const config = read();
   const state = stateDir === undefined ? memoryState(env) : await openState(stateDir, env);
   let gateway: Gateway;
@@ -44,15 +45,13 @@ export async function createGateway(input: GatewayInput, options: GatewayOptions
     throw error;
   }
   if (typeof input === "string" && options.watch !== false) {
-    const { watchConfig } = await import("./config/watch.js");
     const watcher = watchConfig(input, () => void gateway.reload().catch(() => {}));
     gateway.onClose(() => watcher.close());
   }
   return gateway;
 }
 
-async function configReader(input: GatewayInput, options: GatewayOptions): Promise<() => Config> {
-  const { loadConfig, resolveConfig } = await import("./config/load.js");
+function configReader(input: GatewayInput, options: GatewayOptions): () => Config {
   const { env = process.env, home, names, tls } = options;
   const around = { env, ...(home === undefined ? {} : { home }) };
   return () => {

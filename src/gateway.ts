@@ -10,6 +10,8 @@ import type { HttpEndpoint } from "./endpoint/http-server.js";
 import type { StdioEndpoint } from "./endpoint/stdio.js";
 import { DEFAULT_PRINCIPAL } from "./endpoint/tokens.js";
 import { EraBook } from "./era-book.js";
+import { openControl } from "./gateway-control.js";
+import { openEndpoint } from "./gateway-endpoint.js";
 import type { GatewayState } from "./gateway-state.js";
 import { callLocally, LocalCaller } from "./local-call.js";
 import type { Log } from "./observe/log.js";
@@ -154,7 +156,6 @@ export class Gateway {
     if (this.#endpoint !== undefined) {
       throw new Fault("invalid", `The gateway already listens at ${this.#endpoint.url}.`);
     }
-    const { openEndpoint } = await import("./gateway-endpoint.js");
     const wanted = { ...this.#config.listen, ...address };
     const endpoint = await openEndpoint({
       config: this.#config,
@@ -176,7 +177,6 @@ export class Gateway {
   async openControl(): Promise<void> {
     const { dir } = this.#state;
     if (dir === undefined) throw new Error("Without a state directory there is no place for a control socket.");
-    const { openControl } = await import("./gateway-control.js");
     this.#control = await openControl(this, dir, this.#env);
   }
 
