@@ -101,7 +101,7 @@ const mcpHub = {
         url: `http://127.0.0.1:${(await firstLine(front, "sse-front")).port}/mcp`,
         toolName,
       });
-      // The first session stays open: mcp-hub ends by a stack overflow when the last one is closed.
+      // The first session stays open: closing one makes mcp-hub's handler call itself until the stack overflows.
       return await running({ ...started, stop }, era, all, where, false);
     },
   }),

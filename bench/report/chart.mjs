@@ -5,7 +5,7 @@ import { figure, sideOf, times } from "./figures.mjs";
 
 const WIDTH = 760;
 const LEFT = 170;
-const RIGHT = 120;
+const RIGHT = 140;
 const BAR = 18;
 const GAP = 8;
 const PANEL_HEAD = 44;

@@ -11,7 +11,7 @@ export function figure(value) {
 }
 
 export function times(ratio) {
-  return Number.isFinite(ratio) ? `${ratio.toFixed(2)}×` : NONE;
+  return Number.isFinite(ratio) ? `${ratio.toFixed(ratio >= 10 ? 1 : 2)}×` : NONE;
 }
 
 export function percent(share) {

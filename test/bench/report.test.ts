@@ -149,7 +149,7 @@ describe("the chart", () => {
       ...['<rect class="toolway"', '<rect class="limit"', '<rect class="peer"'],
       ...['<rect class="limit"', '<rect class="toolway"'],
     ]);
-    expect(svg).toContain("1,400 µs · 14.00×");
+    expect(svg).toContain("1,400 µs · 14.0×");
     expect(svg).toContain("prefers-color-scheme:dark");
     expect(svg.length).toBeLessThan(8_000);
   });
