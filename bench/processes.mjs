@@ -13,10 +13,13 @@ const KEPT_CHARS = 4000;
 
 const running = new Set();
 
-// However we end, by an error too: nothing stays behind.
-process.on("exit", () => {
+/** What was started by something that then failed has nobody who stops it. */
+export function killAll() {
   for (const child of running) child.kill("SIGKILL");
-});
+}
+
+// However we end, by an error too: nothing stays behind.
+process.on("exit", killAll);
 
 /**
  * @param {string[]} args of node
@@ -34,7 +37,7 @@ export function startNode(args, { env = {} } = {}) {
   }
   child.stdin.on("error", () => {});
   const exited = once(child, "exit").then(() => void running.delete(child));
-  return { child, exited, output: () => output, stop: () => stop(child, exited) };
+  return { child, exited, said: firstJson(child.stdout), output: () => output, stop: () => stop(child, exited) };
 }
 
 /** A script of ours with IPC, which is how the load is told what to do. */
@@ -53,19 +56,35 @@ async function stop(child, exited) {
   clearTimeout(timer);
 }
 
+/** The first line of JSON on a stream, as soon as it is there. */
+function firstJson(stream) {
+  return new Promise((resolve) => {
+    let text = "";
+    const onData = (chunk) => {
+      text += chunk;
+      const line = /^\{.*\}(?=\n)/m.exec(text);
+      if (line === null) return;
+      stream.off("data", onData);
+      resolve(JSON.parse(line[0]));
+    };
+    stream.on("data", onData);
+  });
+}
+
 /** The first line of JSON that a process prints. */
-export async function firstLine(process_, what) {
-  const deadline = Date.now() + START_MS;
-  const { child, output } = process_;
-  for (;;) {
-    const line = output()
-      .split("\n")
-      .slice(0, -1)
-      .find((text) => text.startsWith("{"));
-    if (line !== undefined) return JSON.parse(line);
-    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${what} ended: ${output()}`);
-    if (Date.now() > deadline) throw new Error(`${what} did not start within ${START_MS} ms: ${output()}`);
-    await Promise.race([once(child.stdout, "data"), once(child, "exit"), new Promise((r) => setTimeout(r, 1000))]);
+export async function firstLine({ said, exited, output }, what) {
+  let timer;
+  const ended = exited.then(() => Promise.reject(new Error(`${what} ended: ${output()}`)));
+  const late = new Promise((_resolve, reject) => {
+    const message = () => new Error(`${what} did not start within ${START_MS} ms: ${output()}`);
+    timer = setTimeout(() => reject(message()), START_MS);
+  });
+  try {
+    return await Promise.race([said, ended, late]);
+  } finally {
+    clearTimeout(timer);
+    // Its end comes later, and is then no error.
+    ended.catch(() => {});
   }
 }
 

@@ -11,6 +11,7 @@ import { unsupported } from "./cpu.mjs";
 import { goalsOf } from "./goals.mjs";
 import { liar, limits } from "./limits/index.mjs";
 import { help, readOptions } from "./options.mjs";
+import { killAll } from "./processes.mjs";
 import { checkAgainst, printTable, record, writeChart } from "./report/index.mjs";
 import { toolway } from "./toolway.mjs";
 import { workloads } from "./workloads/index.mjs";
@@ -131,4 +132,5 @@ try {
   process.exitCode = 2;
 } finally {
   await stopEverything();
+  killAll();
 }

@@ -12,7 +12,7 @@ import { firstLine, startNode } from "./processes.mjs";
 const CLI = process.env.TOOLWAY_CLI ?? fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
 /** 500 servers are met one after another; each takes some milliseconds. */
 const READY_MS = 120_000;
-const POLL_MS = 50;
+const POLL_MS = 200;
 
 /** Starts the program; it may not yet listen. `port` 0 is any free one. */
 export async function startProgram({ servers, workDir, cli = CLI }, port) {
@@ -34,10 +34,15 @@ export const toolway = {
   supports: () => true,
   async start(setup) {
     const { started, headers } = await startProgram(setup, 0);
-    const { endpoint: url } = await firstLine(started, "toolway");
-    await everyServer(url, headers, setup.servers, started);
-    const sessions = setup.era === "legacy";
-    return { url, pid: started.child.pid, headers, toolName, sessions, stop: started.stop };
+    try {
+      const { endpoint: url } = await firstLine(started, "toolway");
+      await everyServer(url, headers, setup.servers, started);
+      const sessions = setup.era === "legacy";
+      return { url, pid: started.child.pid, headers, toolName, sessions, stop: started.stop };
+    } catch (error) {
+      await started.stop();
+      throw error;
+    }
   },
 };
 
@@ -48,7 +53,10 @@ async function everyServer(url, headers, servers, started) {
     const tools = await listTools(url, headers);
     const seen = new Set(tools.map(({ name }) => name.slice(0, name.indexOf("__"))));
     if (servers.every(({ name }) => seen.has(name))) return;
-    if (Date.now() > deadline) throw new Error(`Only ${seen.size} servers of ${servers.length}: ${started.output()}`);
+    if (Date.now() > deadline) {
+      const what = `${seen.size} servers of ${servers.length} are listed, with ${tools.length} tools`;
+      throw new Error(`Only ${what}. ${started.output()}`);
+    }
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }
