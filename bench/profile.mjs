@@ -2,7 +2,7 @@
 // It owns the load and the server of the profile alone; what is compared with what is run.mjs's.
 
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, createServer, request } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -83,6 +83,8 @@ async function profileGateway() {
 function plainBuild() {
   const out = join(here, "out/profile/dist");
   execFileSync(process.execPath, [join(here, "../scripts/build.mjs"), "--plain", "--out", out], { stdio: "inherit" });
+  // The program reads its version there.
+  copyFileSync(join(here, "../package.json"), join(out, "../package.json"));
   return join(out, "cli/main.js");
 }
 
