@@ -3,7 +3,7 @@
 import { byCase, figure, MEASURES, outcome, sideOf, times } from "./figures.mjs";
 
 const NAME_COLUMNS = 40;
-const GOAL_COLUMNS = 64;
+const GOAL_COLUMNS = 80;
 
 /** @param {import("../target.mjs").Results} results @returns {string} */
 export function printTable(results) {
