@@ -22,7 +22,8 @@ export const help = (workloads, targets) => `Measures the gateway against bare l
   --rounds N        rounds of each workload (${ROUNDS})
   --calls N         calls of each target in a round, in place of the workload's own number
   --quick           ${QUICK_ROUNDS} rounds, fewer calls
-  --json FILE       writes the results there too; bench/out/latest.json has them always
+  --json FILE       writes the results there too
+  --out DIR         where latest.json and latest.svg are written (bench/out)
   --list            names the workloads and the targets
   --help            this text
 
@@ -47,13 +48,14 @@ export function readOptions(argv) {
       calls: { type: "string" },
       quick: { type: "boolean", default: false },
       json: { type: "string" },
+      out: { type: "string" },
       check: { type: "boolean", default: false },
       record: { type: "boolean", default: false },
       list: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
   });
-  const { quick, json, check, record, list } = values;
+  const { quick, json, out, check, record, list } = values;
   return {
     workloads: positionals,
     targets: values.targets?.split(","),
@@ -63,6 +65,7 @@ export function readOptions(argv) {
     share: quick ? QUICK_SHARE : 1,
     quick,
     json,
+    out,
     check,
     record,
     list,

@@ -4,7 +4,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { cpus, release } from "node:os";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stopEverything } from "./contest.mjs";
 import { unsupported } from "./cpu.mjs";
@@ -17,8 +17,7 @@ import { toolway } from "./toolway.mjs";
 import { workloads } from "./workloads/index.mjs";
 
 const inBench = (path) => fileURLToPath(new URL(path, import.meta.url));
-const OUT = inBench("./out/latest.json");
-const CHART = inBench("./out/latest.svg");
+const OUT = inBench("./out");
 const RECORDED = inBench("./recorded.json");
 
 const log = (line) => void process.stderr.write(`${line}\n`);
@@ -98,12 +97,13 @@ function contextOf({ rounds, calls, share, quick }, targets, notes) {
 
 async function report(results, options) {
   const text = `${JSON.stringify(results, undefined, 2)}\n`;
-  for (const file of [OUT, ...(options.json === undefined ? [] : [options.json])]) {
+  const out = options.out ?? OUT;
+  for (const file of [join(out, "latest.json"), ...(options.json === undefined ? [] : [options.json])]) {
     await mkdir(dirname(file), { recursive: true });
     await writeFile(file, text);
   }
   print(printTable(results));
-  await writeChart(results, CHART);
+  await writeChart(results, join(out, "latest.svg"));
   if (options.record) await record(results, RECORDED);
   if (!options.check) return 0;
   if (!existsSync(RECORDED)) throw new Error("Nothing is recorded yet: run with --record first.");

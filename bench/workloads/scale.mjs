@@ -57,25 +57,27 @@ function scale(context, workload, variants) {
         const entries = await entriesOf(own, servers, tools);
         const setup = { upstream: "http", answers: "json", era: "legacy", servers: entries, names: ["echo"] };
         const started = await startTarget(target, setup, own, context);
-        const tools_ = toolNames(tools).filter((name) => name !== "big");
+        const callable = toolNames(tools).filter((name) => name !== "big");
         sides.push({
           ...started,
           inFlight: IN_FLIGHT,
           workload,
-          variant: `${count} ${label}`,
+          variant: variantOf(count, label),
           expected: { kind: "echo" },
           names:
             servers === 1
-              ? tools_.map((tool) => started.running.toolName("server0", tool))
+              ? callable.map((tool) => started.running.toolName("server0", tool))
               : entries.map(({ name }) => started.running.toolName(name, "echo")),
           sessions,
-          against: (other) => other.variant === `${variants[0].count} ${label}`,
+          against: (other) => other.variant === variantOf(variants[0].count, label),
         });
       }
     }
     return { rows: await contest(sides, context.plan(PLAN), context) };
   });
 }
+
+const variantOf = (count, label) => `${count} ${count === 1 ? label.slice(0, -1) : label}`;
 
 async function entriesOf(own, count, tools) {
   const processes = await Promise.all(
