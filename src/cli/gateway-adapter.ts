@@ -1,6 +1,6 @@
 // Fits the gateway to the port that the CLI's verbs are written against. Loaded by gateway-port.ts when first needed.
 
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex, Readable, Writable } from "node:stream";
@@ -11,7 +11,7 @@ import { openControl, STDIO_UPGRADE } from "../gateway-control.js";
 import { createLog, type Log, type LogLevel } from "../observe/log.js";
 import { Fault } from "../protocol/errors.js";
 import { systemClock } from "../runtime/clock.js";
-import { StateDirError, stateDirFor } from "../runtime/state-dir.js";
+import { StateDirError } from "../runtime/state-dir.js";
 import { packageVersion } from "../runtime/version.js";
 import { linkMaker } from "../upstream/links.js";
 import { probeServer } from "../upstream/probe.js";
@@ -29,6 +29,7 @@ import type {
   StartOptions,
   StdioStreams,
 } from "./gateway-port.js";
+import { clientOf, defaultToken, find, stateDirOf } from "./running-gateway.js";
 
 const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
@@ -44,10 +45,6 @@ function logFor(env: GatewaySource["env"], quiet: boolean): Log {
   });
   if (wanted !== "" && level === undefined) log.warn(`TOOLWAY_LOG_LEVEL is one of ${LEVELS.join(", ")}; info is used`);
   return log;
-}
-
-function stateDirOf({ configPath, stateDir, env, home }: GatewaySource): string {
-  return stateDir ?? stateDirFor(configPath, env, home);
 }
 
 async function open(
@@ -87,23 +84,6 @@ async function start(options: StartOptions): Promise<StartedGateway> {
     await gateway.close({ drainMs: 0 });
     throw error;
   }
-}
-
-function clientOf(control: ControlClient): GatewayClient {
-  const given = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal });
-  return {
-    get: (path, signal) => control.get(path, given(signal)),
-    post: (path, body, signal) => control.post(path, body, given(signal)),
-    delete: (path, signal) => control.delete(path, given(signal)),
-    async *lines(path, signal) {
-      for await (const value of control.lines(path, given(signal))) yield JSON.stringify(value);
-    },
-  };
-}
-
-async function find(source: GatewaySource): Promise<GatewayClient | undefined> {
-  const control = await findGateway(stateDirOf(source));
-  return control === undefined ? undefined : clientOf(control);
 }
 
 /**
@@ -248,14 +228,6 @@ async function probe(spec: ServerSpec, { signal }: { signal: AbortSignal }): Pro
     return await probeServer(spec, { makeLink, clientInfo, now: systemClock.now }, signal);
   } finally {
     await reaper.close();
-  }
-}
-
-async function defaultToken(source: GatewaySource): Promise<string | undefined> {
-  try {
-    return (await readFile(join(stateDirOf(source), "token"), "utf8")).trim();
-  } catch {
-    return undefined;
   }
 }
 

@@ -83,6 +83,15 @@ export class PostAnswer implements Posted {
     if (bytes.length >= SMALL_BYTES) res.setTimeout(this.#session.limits.stallMs);
   }
 
+  /** As JSON, given a character a byte: it leaves together with the head, as one string. */
+  latin1(text: string): void {
+    this.land();
+    const res = this.#res;
+    if (res.destroyed) return;
+    res.writeHead(200, ["Content-Type", "application/json", "Content-Length", String(text.length)]);
+    res.end(text, "latin1");
+  }
+
   /** As JSON, a large body between two pieces, without copying it. */
   jsonPieces(head: Buffer, middle: string, tail: Buffer): void {
     this.land();

@@ -21,7 +21,7 @@ import { type MeetingPlace, meet } from "./era-meeting.js";
 import type { Flight } from "./flight.js";
 import { Flights } from "./flights.js";
 import type { HandshakeOffer } from "./handshake.js";
-import { isBroken, textsIn } from "./incoming.js";
+import { checkedText, textsIn } from "./incoming.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
 import { type ModernParts, ModernSide, partsOfNobody } from "./modern-side.js";
 import { withoutSender } from "./plain-meta.js";
@@ -57,6 +57,8 @@ export interface Noise {
   count: number;
   sample: string | undefined;
 }
+
+type Span = Pick<Anchor, "idStart" | "idEnd">;
 
 export class Connection implements LinkEvents {
   readonly #spec: ServerSpec;
@@ -265,20 +267,23 @@ export class Connection implements LinkEvents {
       this.#unawaited(anchor.id);
       return;
     }
-    if (isBroken(bytes)) {
+    let latin1: string | undefined;
+    try {
+      latin1 = checkedText(bytes);
+    } catch {
       this.#fail(flight, this.#brokenAnswer());
       return;
     }
     this.#settle(flight);
-    this.#deliver(flight, bytes, anchor);
+    this.#deliver(flight, bytes, anchor, latin1);
   }
 
-  #deliver(flight: Flight, bytes: Buffer, { idStart, idEnd }: { idStart: number; idEnd: number }): void {
+  #deliver(flight: Flight, bytes: Buffer, { idStart, idEnd }: Span, latin1?: string): void {
     if (this.#modern === undefined) {
-      flight.call.reply({ kind: "bytes", bytes, idStart, idEnd });
+      flight.call.reply({ kind: "bytes", bytes, idStart, idEnd, latin1 });
       return;
     }
-    const reply: Reply = { kind: "bytes", era: "modern", bytes, idStart, idEnd };
+    const reply: Reply = { kind: "bytes", era: "modern", bytes, idStart, idEnd, latin1 };
     if (!this.#modern.intercepts(flight.call, reply)) flight.call.reply(reply);
   }
 
