@@ -1,8 +1,8 @@
-// Where the time of a call goes: the built gateway under a small HTTP→HTTP load, its CPU profile summed up by stage.
+// Where the time of a call goes: the gateway under a small HTTP→HTTP load, its CPU profile summed up by stage.
 // It owns the load and the server of the profile alone; what is compared with what is run.mjs's.
 
-import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, createServer, request } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -23,7 +23,7 @@ const { values } = parseArgs({
   },
 });
 
-const HELP = `node bench/profile.mjs [options]      (after npm run build)
+const HELP = `node bench/profile.mjs [options]
 
   --by part|file|function   what a line of the table is (part)
   --calls N                 measured calls (20000)
@@ -50,7 +50,7 @@ async function profileGateway() {
   const file = join(workDir, "call.cpuprofile");
   const config = join(workDir, "config.json");
   writeFileSync(config, JSON.stringify({ mcpServers: { tiny: { url: upstream.url } } }));
-  const cli = process.env.TOOLWAY_CLI ?? join(here, "../dist/cli/main.js");
+  const cli = process.env.TOOLWAY_CLI ?? plainBuild();
   const hook = join(here, "profile-hook.mjs");
   const gateway = spawn(
     process.execPath,
@@ -77,6 +77,15 @@ async function profileGateway() {
     upstream.close();
     rmSync(workDir, { recursive: true, force: true });
   }
+}
+
+/** The program as modules: in the bundle of dist/ nobody could say whose a function is. It runs the same code. */
+function plainBuild() {
+  const out = join(here, "out/profile/dist");
+  execFileSync(process.execPath, [join(here, "../scripts/build.mjs"), "--plain", "--out", out], { stdio: "inherit" });
+  // The program reads its version there.
+  copyFileSync(join(here, "../package.json"), join(out, "../package.json"));
+  return join(out, "cli/main.js");
 }
 
 /** `--json` prints where the gateway listens, once it does. */

@@ -1,12 +1,11 @@
 // `createGateway`: from what a program or the CLI has to a running gateway, with its config watched.
 
 import type { Config, Names } from "./config/config.js";
-import type { ConfigInput } from "./config/load.js";
-import { Gateway } from "./gateway.js";
+import { type ConfigInput, loadConfig, resolveConfig } from "./config/load.js";
+import { watchConfig } from "./config/watch.js";
+import { Gateway, type ServerStart } from "./gateway.js";
 import { memoryState, openState } from "./gateway-state.js";
 import { type Log, SILENT } from "./observe/log.js";
-import { sweepOrphans } from "./upstream/reaper.js";
-import { hashStateDir } from "./upstream/reaper-marker.js";
 
 /** The path of a config file, or what would be in one. */
 export type GatewayInput = string | ConfigInput;
@@ -22,8 +21,8 @@ export interface GatewayOptions {
   readonly tls?: { readonly cert: string; readonly key: string };
   /** Apply edits of the config file while the gateway runs. Default: true for a file. */
   readonly watch?: boolean;
-  /** Start the servers at once. Default: true. */
-  readonly startServers?: boolean;
+  /** Start the servers at once (true), as soon as the gateway listens ("listening"), or never. Default: true. */
+  readonly startServers?: ServerStart;
   /** Where variables of the config are looked up, and what children see of it. Default: process.env. */
   readonly env?: NodeJS.ProcessEnv;
   readonly home?: string;
@@ -34,13 +33,11 @@ export interface GatewayOptions {
 /** Starts the servers of a config. Rejects with a ConfigError, or with what is wrong with the state directory. */
 export async function createGateway(input: GatewayInput, options: GatewayOptions = {}): Promise<Gateway> {
   const { env = process.env, log = SILENT, stateDir } = options;
-  const read = await configReader(input, options);
+  const read = configReader(input, options);
   const config = read();
   const state = stateDir === undefined ? memoryState(env) : await openState(stateDir, env);
   let gateway: Gateway;
   try {
-    // What an earlier gateway of this directory left behind, if it was killed together with its reaper.
-    if (stateDir !== undefined) await sweepOrphans(hashStateDir(stateDir), undefined);
     const { noAuth = false, startServers = true } = options;
     gateway = new Gateway({ config, state, log, env, noAuth, startServers, reload: read });
   } catch (error) {
@@ -48,15 +45,13 @@ export async function createGateway(input: GatewayInput, options: GatewayOptions
     throw error;
   }
   if (typeof input === "string" && options.watch !== false) {
-    const { watchConfig } = await import("./config/watch.js");
     const watcher = watchConfig(input, () => void gateway.reload().catch(() => {}));
     gateway.onClose(() => watcher.close());
   }
   return gateway;
 }
 
-async function configReader(input: GatewayInput, options: GatewayOptions): Promise<() => Config> {
-  const { loadConfig, resolveConfig } = await import("./config/load.js");
+function configReader(input: GatewayInput, options: GatewayOptions): () => Config {
   const { env = process.env, home, names, tls } = options;
   const around = { env, ...(home === undefined ? {} : { home }) };
   return () => {

@@ -1,7 +1,6 @@
 // Opens the agents' HTTP door as the config says. Loaded when a gateway listens: one that does not needs none of it.
 
 import { readFileSync } from "node:fs";
-import { createSecureContext } from "node:tls";
 import type { Config, ListenAddress } from "./config/config.js";
 import { createHttpEndpoint, type HttpEndpoint } from "./endpoint/http-server.js";
 import type { GatewayState } from "./gateway-state.js";
@@ -68,7 +67,8 @@ function readTls(files: { cert: string; key: string }): { cert: Buffer; key: Buf
   };
   const tls = { cert: read("certificate", files.cert), key: read("key", files.key) };
   try {
-    createSecureContext(tls);
+    // Loaded here: few gateways speak TLS themselves.
+    process.getBuiltinModule("node:tls").createSecureContext(tls);
   } catch (cause) {
     const why = (cause as Error).message;
     throw new Fault("invalid", `${files.cert} and ${files.key} are no certificate and key (PEM) that fit: ${why}`, {

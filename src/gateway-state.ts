@@ -9,7 +9,7 @@ import type { JsonObject } from "./protocol/jsonrpc.js";
 import { createSealer, openKey, openSealer, type Sealer } from "./runtime/seal.js";
 import { lockStateDir } from "./runtime/state-dir.js";
 import { MemoryMap } from "./store/memory-map.js";
-import type { DumpEntry, DurableMap } from "./store/store.js";
+import { type DumpEntry, type DurableMap, openStore } from "./store/store.js";
 import { TaskIds } from "./task-ids.js";
 
 export interface GatewayState {
@@ -33,7 +33,6 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
   const lock = await lockStateDir(dir);
   try {
     const sealer = openSealer(join(dir, "sealing-key"));
-    const { openStore } = await import("./store/store.js");
     const store = await openStore({ dir: join(dir, "store") });
     const tokens = new TokenBook({
       map: store.map<TokenRecord>("tokens"),

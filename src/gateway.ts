@@ -10,6 +10,8 @@ import type { HttpEndpoint } from "./endpoint/http-server.js";
 import type { StdioEndpoint } from "./endpoint/stdio.js";
 import { DEFAULT_PRINCIPAL } from "./endpoint/tokens.js";
 import { EraBook } from "./era-book.js";
+import { openControl } from "./gateway-control.js";
+import { openEndpoint } from "./gateway-endpoint.js";
 import type { GatewayState } from "./gateway-state.js";
 import { callLocally, LocalCaller } from "./local-call.js";
 import type { Log } from "./observe/log.js";
@@ -21,7 +23,7 @@ import { systemClock } from "./runtime/clock.js";
 import { packageVersion } from "./runtime/version.js";
 import { Host } from "./upstream/host.js";
 import { linkMaker } from "./upstream/links.js";
-import { Reaper } from "./upstream/reaper.js";
+import { Reaper, sweepOrphans } from "./upstream/reaper.js";
 import { hashStateDir } from "./upstream/reaper-marker.js";
 
 /** A burst of list changes is one write. */
@@ -30,6 +32,9 @@ const SAVE_AFTER_MS = 200;
 /** How long calls in flight may take once the gateway is asked to stop. */
 export const DRAIN_MS = 30_000;
 
+/** At once, once the gateway listens, or never: for verbs that need tokens or state only. */
+export type ServerStart = boolean | "listening";
+
 export interface GatewayParts {
   readonly config: Config;
   readonly state: GatewayState;
@@ -37,8 +42,7 @@ export interface GatewayParts {
   readonly env: NodeJS.ProcessEnv;
   /** Everybody is let in. For loopback only; checked at listen(). */
   readonly noAuth: boolean;
-  /** False: for verbs that need tokens or state only. */
-  readonly startServers: boolean;
+  readonly startServers: ServerStart;
   /** Reads the config again. Throws what is wrong with it. */
   readonly reload: () => Config;
 }
@@ -56,7 +60,7 @@ export class Gateway {
   readonly #log: Log;
   readonly #env: NodeJS.ProcessEnv;
   readonly #noAuth: boolean;
-  readonly #startServers: boolean;
+  #startServers: ServerStart;
   readonly #readConfig: () => Config;
   readonly #onClose: (() => void)[] = [];
   readonly #catalog: Catalog;
@@ -73,6 +77,7 @@ export class Gateway {
   /** Calls of the program or the operator, in flight. */
   readonly #calls = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
+  #swept: Promise<unknown> | undefined;
   readonly pipeline: Pipeline;
   readonly host: Host;
 
@@ -114,7 +119,7 @@ export class Gateway {
       context: {
         now: systemClock.now,
         random: Math.random,
-        makeLink: linkMaker({ reaper: this.#reaper, env }),
+        makeLink: linkMaker({ reaper: this.#reaper, env, swept: () => this.#sweep() }),
       },
       events: this.pipeline,
       clientInfo: { name: "toolway", version },
@@ -129,7 +134,7 @@ export class Gateway {
     for (const { name } of config.servers) this.#catalog.restore(name, state.known.get(name));
     // A revoked token closes what it holds open, at once.
     state.tokens.onRevoked((id) => this.#endpoint?.http.closePrincipal(id));
-    if (parts.startServers) this.host.apply(config.servers);
+    if (parts.startServers === true) this.#start();
   }
 
   get config(): Config {
@@ -151,7 +156,6 @@ export class Gateway {
     if (this.#endpoint !== undefined) {
       throw new Fault("invalid", `The gateway already listens at ${this.#endpoint.url}.`);
     }
-    const { openEndpoint } = await import("./gateway-endpoint.js");
     const wanted = { ...this.#config.listen, ...address };
     const endpoint = await openEndpoint({
       config: this.#config,
@@ -164,6 +168,8 @@ export class Gateway {
     if (this.#closing !== undefined) await endpoint.http.close({ drainMs: 0 });
     this.#refuseIfClosing();
     this.#endpoint = endpoint;
+    // In the turn in which it began to listen: no request has been read yet, so none finds the servers missing.
+    if (this.#startServers === "listening") this.#start();
     return { url: endpoint.url };
   }
 
@@ -171,7 +177,6 @@ export class Gateway {
   async openControl(): Promise<void> {
     const { dir } = this.#state;
     if (dir === undefined) throw new Error("Without a state directory there is no place for a control socket.");
-    const { openControl } = await import("./gateway-control.js");
     this.#control = await openControl(this, dir, this.#env);
   }
 
@@ -304,9 +309,8 @@ export class Gateway {
       ...this.#catalog.setServers(config.servers),
       ...this.#catalog.setModes(config.names, config.menu),
     ]);
-    const { added, changed, removed } = this.#startServers
-      ? this.host.apply(config.servers)
-      : { added: [], changed: [], removed: [] };
+    const { added, changed, removed } =
+      this.#startServers === true ? this.host.apply(config.servers) : { added: [], changed: [], removed: [] };
     for (const server of removed) this.#forget(server);
     for (const kind of lists) this.pipeline.audience.listChanged(kind, [...this.host.names, ...removed]);
     const parts = Object.entries({ added, changed, removed }).flatMap(([verb, names]) =>
@@ -319,6 +323,20 @@ export class Gateway {
         this.#log.warn(`"${key}" in the config changed; it takes effect at the next start`);
       }
     }
+  }
+
+  #start(): void {
+    this.#startServers = true;
+    this.host.apply(this.#config.servers);
+    // Also where no server is a child any more.
+    void this.#sweep();
+  }
+
+  /** Kills what an earlier gateway of this directory left behind, if it was killed together with its reaper. */
+  #sweep(): Promise<unknown> {
+    const { dir } = this.#state;
+    this.#swept ??= dir === undefined ? Promise.resolve() : sweepOrphans(hashStateDir(dir), this.#reaper.instance);
+    return this.#swept;
   }
 
   #policyOf(config: Config): ReturnType<typeof compilePolicy> {

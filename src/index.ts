@@ -4,7 +4,20 @@ export type { ConfigInput } from "./config/load.js";
 export { ConfigError } from "./config/mistakes.js";
 export type { GatewayStatus, ServerState, ServerStatus } from "./control/status.js";
 export { createGateway, type GatewayInput, type GatewayOptions } from "./create-gateway.js";
+export { createHost, type HostOptions } from "./create-host.js";
 export type { Gateway, ToolListing } from "./gateway.js";
+export { HostCallError } from "./host-call.js";
+export type {
+  DiscoveredServer,
+  DiscoverOptions,
+  HostCallOptions,
+  HostedStatus,
+  HostSpec,
+  HostTool,
+  SpawnedServer,
+  SpawnOptions,
+  ToolHost,
+} from "./host-library.js";
 export { CallError } from "./local-call.js";
 export { createLog, type Log, type LogOptions } from "./observe/log.js";
 export { Fault, type FaultCode } from "./protocol/errors.js";

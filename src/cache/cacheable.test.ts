@@ -135,3 +135,9 @@ describe("aged", () => {
     expect(JSON.parse(renderReply(aged(fresh, 99_999), "1").toString())).toMatchObject({ result: { ttlMs: 0 } });
   });
 });
+
+it("a reply that has aged is not sent as the text it came with", () => {
+  const reply = modern('{"ttlMs":5000}');
+  const fresh = freshReply({ ...reply, latin1: reply.bytes.toString("latin1") });
+  expect(fresh && aged(fresh, 1_000)).toMatchObject({ latin1: undefined });
+});

@@ -3,7 +3,7 @@
 import { isUtf8 } from "node:buffer";
 import { canonicalizeText, hashText } from "../protocol/canonical.js";
 import { isObject } from "../protocol/jsonrpc.js";
-import { locate, parseMessage, type RequestMessage, type Scans } from "../protocol/message.js";
+import { locate, paramMembers, parseMessage, type RequestMessage } from "../protocol/message.js";
 import type { BytesReply, Reply } from "../protocol/reply.js";
 import type { Member } from "../protocol/scan.js";
 
@@ -28,17 +28,13 @@ const OF_A_RETRY: ReadonlySet<string> = new Set(["inputResponses", "requestState
 /** Says nothing of what is asked for: trace context, progress tokens, who is asking. */
 const META = "_meta";
 
-const ANY_PARAM = ["params", META];
-
 /**
  * The hash of what a request asks for: its method and its params, `name` as the server itself has it. Undefined where
  * no answer to it may be kept. Throws a Fault `invalid` for params with two members of one name, as they are never sent.
  */
 export function requestHash(message: RequestMessage, tool: string | undefined): string | undefined {
-  const scans: Scans = [];
-  locate(message, ANY_PARAM, scans);
   const counted: Member[] = [];
-  for (const member of scans[0]?.members ?? []) {
+  for (const member of paramMembers(message)) {
     if (OF_A_RETRY.has(member.key)) return undefined;
     if (member.key !== META && (tool === undefined || member.key !== "name")) counted.push(member);
   }
@@ -88,6 +84,7 @@ export function aged({ reply, ttlMs, ttlStart, ttlEnd }: FreshReply, ageMs: numb
   const shift = ttlStart < reply.idStart ? json.length - (ttlEnd - ttlStart) : 0;
   return {
     ...reply,
+    latin1: undefined,
     bytes: Buffer.concat([reply.bytes.subarray(0, ttlStart), json, reply.bytes.subarray(ttlEnd)]),
     idStart: reply.idStart + shift,
     idEnd: reply.idEnd + shift,

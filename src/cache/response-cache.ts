@@ -120,7 +120,9 @@ export class ResponseCache {
     // The newer answer decides for whom it is.
     for (const key of [wanted.hash, own]) this.#dropKey(shelf, key);
     const key = fresh.scope === "public" ? wanted.hash : own;
-    const kept: FreshReply = { ...fresh, reply: { ...fresh.reply, bytes: copyOf(fresh.reply.bytes) } };
+    // Without its text, which would be the same once more, and is not counted.
+    const reply: BytesReply = { ...fresh.reply, bytes: copyOf(fresh.reply.bytes), latin1: undefined };
+    const kept: FreshReply = { ...fresh, reply };
     const entry: Entry = { at: shelf, key, uri, fresh: kept, size, sinceMs: nowMs, untilMs: nowMs + ttlMs };
     shelf.entries.set(key, entry);
     this.#order.add(entry);

@@ -1,17 +1,17 @@
 // Fits the gateway to the port that the CLI's verbs are written against. Loaded by gateway-port.ts when first needed.
 
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex, Readable, Writable } from "node:stream";
 import { type ControlClient, connectControl, findGateway } from "../control/client.js";
 import { createGateway } from "../create-gateway.js";
-import { DRAIN_MS, type Gateway } from "../gateway.js";
+import { DRAIN_MS, type Gateway, type ServerStart } from "../gateway.js";
 import { openControl, STDIO_UPGRADE } from "../gateway-control.js";
 import { createLog, type Log, type LogLevel } from "../observe/log.js";
 import { Fault } from "../protocol/errors.js";
 import { systemClock } from "../runtime/clock.js";
-import { StateDirError, stateDirFor } from "../runtime/state-dir.js";
+import { StateDirError } from "../runtime/state-dir.js";
 import { packageVersion } from "../runtime/version.js";
 import { linkMaker } from "../upstream/links.js";
 import { probeServer } from "../upstream/probe.js";
@@ -29,6 +29,7 @@ import type {
   StartOptions,
   StdioStreams,
 } from "./gateway-port.js";
+import { clientOf, defaultToken, find, stateDirOf } from "./running-gateway.js";
 
 const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
@@ -46,14 +47,10 @@ function logFor(env: GatewaySource["env"], quiet: boolean): Log {
   return log;
 }
 
-function stateDirOf({ configPath, stateDir, env, home }: GatewaySource): string {
-  return stateDir ?? stateDirFor(configPath, env, home);
-}
-
 async function open(
   source: GatewaySource,
   options: Partial<StartOptions>,
-  more: { startServers: boolean; quiet: boolean },
+  more: { startServers: ServerStart; quiet: boolean },
 ): Promise<Gateway> {
   return createGateway(source.configPath ?? demoConfig(), {
     stateDir: stateDirOf(source),
@@ -68,7 +65,8 @@ async function open(
 }
 
 async function start(options: StartOptions): Promise<StartedGateway> {
-  const gateway = await open(options, options, { startServers: true, quiet: false });
+  // Whoever waits for the port need not wait for the servers, and where the port is taken none is started in vain.
+  const gateway = await open(options, options, { startServers: "listening", quiet: false });
   try {
     const { url } = await gateway.listen(options.listen);
     await gateway.openControl();
@@ -86,23 +84,6 @@ async function start(options: StartOptions): Promise<StartedGateway> {
     await gateway.close({ drainMs: 0 });
     throw error;
   }
-}
-
-function clientOf(control: ControlClient): GatewayClient {
-  const given = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal });
-  return {
-    get: (path, signal) => control.get(path, given(signal)),
-    post: (path, body, signal) => control.post(path, body, given(signal)),
-    delete: (path, signal) => control.delete(path, given(signal)),
-    async *lines(path, signal) {
-      for await (const value of control.lines(path, given(signal))) yield JSON.stringify(value);
-    },
-  };
-}
-
-async function find(source: GatewaySource): Promise<GatewayClient | undefined> {
-  const control = await findGateway(stateDirOf(source));
-  return control === undefined ? undefined : clientOf(control);
 }
 
 /**
@@ -247,14 +228,6 @@ async function probe(spec: ServerSpec, { signal }: { signal: AbortSignal }): Pro
     return await probeServer(spec, { makeLink, clientInfo, now: systemClock.now }, signal);
   } finally {
     await reaper.close();
-  }
-}
-
-async function defaultToken(source: GatewaySource): Promise<string | undefined> {
-  try {
-    return (await readFile(join(stateDirOf(source), "token"), "utf8")).trim();
-  } catch {
-    return undefined;
   }
 }
 

@@ -90,6 +90,11 @@ export function replaceGatewayPort(port: GatewayPort | undefined): void {
   replaced = port;
 }
 
+/** For what is asked of a gateway that runs: without the weight of one. */
+export async function runningGateway(): Promise<Pick<GatewayPort, "find" | "defaultToken">> {
+  return replaced ?? (await import("./running-gateway.js"));
+}
+
 export async function gatewayPort(): Promise<GatewayPort> {
   return replaced ?? (await import("./gateway-adapter.js")).adapter;
 }

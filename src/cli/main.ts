@@ -23,7 +23,10 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 });
 
 const io: Io = {
-  stdin: process.stdin,
+  // Made when first asked for: most verbs read nothing, and opening it costs a stream.
+  get stdin() {
+    return process.stdin;
+  },
   stdout: process.stdout,
   stderr: process.stderr,
   env: process.env,

@@ -4,7 +4,7 @@
 import { nearest } from "../config/nearest.js";
 import type { GatewayStatus, ServerStatus } from "../control/status.js";
 import { Exit, type ExitCode, UserError } from "./errors.js";
-import { type GatewayClient, gatewayPort } from "./gateway-port.js";
+import { type GatewayClient, runningGateway } from "./gateway-port.js";
 import { type Io, print, printJson } from "./io.js";
 import { count, oneLine } from "./print.js";
 import { sourceFor } from "./source.js";
@@ -29,7 +29,7 @@ interface Input {
 }
 
 export async function actOnServer(verb: "reload" | "stop" | "start", input: Input, io: Io): Promise<ExitCode> {
-  const client = await (await gatewayPort()).find(sourceFor(input, io));
+  const client = await (await runningGateway()).find(sourceFor(input, io));
   if (client === undefined) {
     throw new UserError("No gateway runs for this config.", {
       hint: "`toolway serve` starts one, with all its servers. Another config's: add --config FILE.",

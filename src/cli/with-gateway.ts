@@ -1,7 +1,7 @@
 // Gives a verb a gateway to talk to: the one that runs, else one of its own for as long as the verb takes.
 
 import type { GatewayStatus, ServerStatus } from "../control/status.js";
-import { type GatewayClient, type GatewaySource, gatewayPort } from "./gateway-port.js";
+import { type GatewayClient, type GatewaySource, gatewayPort, runningGateway } from "./gateway-port.js";
 import { type Io, note } from "./io.js";
 
 /** After so long a person wonders whether anything happens. */
@@ -34,6 +34,8 @@ export async function withGateway<T>(
   wishes: Wishes,
   use: (session: Session) => Promise<T>,
 ): Promise<T> {
+  const running = await (await runningGateway()).find(source);
+  if (running !== undefined) return use({ client: running, running: true });
   const port = await gatewayPort();
   const { client, own } = await port.connect(source, { servers: wishes.servers, signal: io.signal });
   if (own === undefined) return use({ client, running: true });

@@ -1,91 +1,125 @@
-// Turns what zod found into words: what was expected, what was found, and the nearest valid word.
+// Reads values by their forms, and says in words what does not fit: what was expected, what was found, and the nearest
+// valid word.
 
-import type { z } from "zod";
+import type { AnyForm, Fields, OutOf, Scalar, Shape } from "./form.js";
 import { type KeyPath, oneOf } from "./mistakes.js";
 import { nearest } from "./nearest.js";
 import type { Report } from "./report.js";
-import { NAMED_OBJECTS, OWN_OBJECTS } from "./schema.js";
-
-type Issue = z.core.$ZodIssue;
 
 /**
- * Parses each key of an object on its own, so that one mistake does not hide the others. Keys that do not fit are
+ * Reads each key of an object on its own, so that one mistake does not hide the others. Keys that do not fit are
  * absent from the result, and their reasons in the report.
  */
-export function parseShape<S extends Readonly<Record<string, z.ZodType>>>(
-  shape: S,
+export function readFields<F extends Fields>(
+  fields: F,
   value: Readonly<Record<string, unknown>>,
   path: KeyPath,
   report: Report,
-): { readonly [K in keyof S]?: z.output<S[K]> } {
-  const parsed: Record<string, unknown> = {};
-  for (const [key, schema] of Object.entries(shape)) {
-    const result = schema.safeParse(value[key]);
-    if (result.success) parsed[key] = result.data;
-    else for (const issue of result.error.issues) reportIssue(issue, value[key], [...path, key], report);
+): { readonly [K in keyof F]?: OutOf<F[K]> } {
+  const read: Record<string, unknown> = {};
+  for (const [key, form] of Object.entries(fields)) {
+    const found = readValue(form, value[key], [...path, key], report);
+    if (found !== MISFIT) read[key] = found;
   }
-  return parsed as { readonly [K in keyof S]?: z.output<S[K]> };
+  return read as { readonly [K in keyof F]?: OutOf<F[K]> };
 }
 
-function reportIssue(issue: Issue, part: unknown, base: KeyPath, report: Report): void {
-  const inside = issue.path.filter((step) => typeof step !== "symbol");
-  const path = [...base, ...inside];
-  const found = valueAt(part, inside);
-  switch (issue.code) {
-    case "unrecognized_keys": {
-      const known = knownKeysAt(path);
-      for (const key of issue.keys) {
-        const near = nearest(key, known);
-        const hint = near === undefined ? undefined : `did you mean "${near}"?`;
-        report.mistake([...path, key], `unknown key: expected ${oneOf(known)}`, { hint, onKey: true });
-      }
-      return;
+/** In place of a value that did not fit; the report has the reason. */
+const MISFIT = Symbol("misfit");
+
+function readValue(form: AnyForm, given: unknown, path: KeyPath, report: Report): unknown {
+  if (given === undefined && form.isOptional && form.fallback === undefined) return undefined;
+  const value = given === undefined ? form.fallback : given;
+  const misfit = (message: string, hint?: string): typeof MISFIT => {
+    report.mistake(path, message, { hint });
+    return MISFIT;
+  };
+  const { shape } = form;
+  switch (shape.kind) {
+    case "text":
+      if (typeof value !== "string") return misfit(mismatch("a string", value));
+      if (value.length < shape.min) return misfit("expected a text that is not empty");
+      return value.length > shape.max ? misfit(`expected at most ${shape.max} characters`) : value;
+    case "whole":
+      if (typeof value !== "number" || !Number.isFinite(value)) return misfit(mismatch("a number", value));
+      if (!Number.isInteger(value)) return misfit(mismatch("a whole number", value));
+      if (value < shape.min) return misfit(`expected a number of at least ${shape.min}`);
+      return value > shape.max ? misfit(`expected a number of at most ${shape.max}`) : value;
+    case "flag":
+      return typeof value === "boolean" ? value : misfit(mismatch("true or false", value));
+    case "word": {
+      if (shape.orFlag && typeof value === "boolean") return value;
+      if (typeof value !== "string") return misfit(mismatch(oneOf(shape.words), value));
+      if (shape.words.includes(value)) return value;
+      const message = `expected ${oneOf(shape.words)}, found ${JSON.stringify(value)}`;
+      return misfit(message, didYouMean(value, shape.words));
     }
-    case "invalid_value": {
-      const words = issue.values.map(String);
-      if (typeof found !== "string") return void report.mistake(path, mismatch(oneOf(words), found));
-      const near = nearest(found, words);
-      const hint = near === undefined ? undefined : `did you mean "${near}"?`;
-      return void report.mistake(path, `expected ${oneOf(words)}, found ${JSON.stringify(found)}`, { hint });
+    case "scalar": {
+      const texts = shape.types.map((type) => SCALAR_WORDS[type]).join(", ");
+      return isScalar(value, shape.types) ? value : misfit(mismatch(texts.replace(/, ([^,]*)$/, " or $1"), value));
     }
-    case "invalid_type":
-      return void report.mistake(path, mismatch(TYPE_WORDS[issue.expected] ?? issue.expected, found));
-    case "invalid_union": {
-      const choice = issue.errors.flat().find((inner) => inner.code === "invalid_value");
-      if (choice !== undefined) return void reportIssue({ ...choice, path: issue.path }, part, base, report);
-      const words = issue.errors.flat().map((inner) => (inner.code === "invalid_type" ? inner.expected : ""));
-      const texts = [...new Set(words)]
-        .map((word) => (word === "boolean" ? "a boolean" : (TYPE_WORDS[word] ?? word)))
-        .filter((text) => text !== "");
-      return void report.mistake(path, mismatch(texts.join(", ").replace(/, ([^,]*)$/, " or $1"), found));
-    }
-    case "too_small":
-      if (issue.origin === "string") return void report.mistake(path, "expected a text that is not empty");
-      return void report.mistake(path, `expected a number of at least ${issue.minimum}`);
-    case "too_big":
-      if (issue.origin === "string") return void report.mistake(path, `expected at most ${issue.maximum} characters`);
-      return void report.mistake(path, `expected a number of at most ${issue.maximum}`);
-    default:
-      return void report.mistake(path, issue.message);
+    case "list":
+      return Array.isArray(value) ? readList(shape.of, value, path, report) : misfit(mismatch("a list", value));
+    case "record":
+      return isObject(value) ? readRecord(shape.of, value, path, report) : misfit(mismatch("an object", value));
+    case "object":
+      return isObject(value) ? readObject(shape, value, path, report) : misfit(mismatch("an object", value));
   }
 }
 
-const TYPE_WORDS: Record<string, string> = {
+function readList(of: AnyForm, values: readonly unknown[], path: KeyPath, report: Report): unknown {
+  // Array.from visits holes too, which can only be in a config that was never a file.
+  const read = Array.from(values, (value, index) => readValue(of, value, [...path, index], report));
+  return read.includes(MISFIT) ? MISFIT : read;
+}
+
+function readRecord(of: AnyForm, value: Readonly<Record<string, unknown>>, path: KeyPath, report: Report): unknown {
+  const read: Record<string, unknown> = {};
+  let fits = true;
+  for (const [key, entry] of Object.entries(value)) {
+    // As a key of a plain object it would be the prototype's; in a file it is a mistake already.
+    if (key === "__proto__") continue;
+    const found = readValue(of, entry, [...path, key], report);
+    if (found === MISFIT) fits = false;
+    else read[key] = found;
+  }
+  return fits ? read : MISFIT;
+}
+
+function readObject(
+  { fields, strict }: Extract<Shape, { kind: "object" }>,
+  value: Readonly<Record<string, unknown>>,
+  path: KeyPath,
+  report: Report,
+): unknown {
+  const read = readFields(fields, value, path, report);
+  let fits = Object.keys(fields).every((key) => Object.hasOwn(read, key));
+  const known = Object.keys(fields);
+  for (const key of strict ? Object.keys(value) : []) {
+    if (Object.hasOwn(fields, key)) continue;
+    fits = false;
+    const hint = didYouMean(key, known);
+    report.mistake([...path, key], `unknown key: expected ${oneOf(known)}`, { hint, onKey: true });
+  }
+  return fits ? read : MISFIT;
+}
+
+const SCALAR_WORDS: Readonly<Record<Scalar, string>> = {
   string: "a string",
   number: "a number",
-  int: "a whole number",
-  boolean: "true or false",
-  object: "an object",
-  record: "an object",
-  array: "a list",
+  boolean: "a boolean",
   null: "null",
 };
 
-/** The valid keys of the object at that path: `limits` itself, or an entry of `roles` or `tools`. */
-function knownKeysAt(path: KeyPath): readonly string[] {
-  const [last, above] = [path.at(-1), path.at(-2)];
-  const owner = NAMED_OBJECTS.has(String(above)) ? String(above) : String(last);
-  return Object.hasOwn(OWN_OBJECTS, owner) ? Object.keys(OWN_OBJECTS[owner as keyof typeof OWN_OBJECTS]) : [];
+function isScalar(value: unknown, types: readonly Scalar[]): boolean {
+  if (typeof value === "number" && !Number.isFinite(value)) return false;
+  const type = value === null ? "null" : typeof value;
+  return types.some((one) => one === type);
+}
+
+function didYouMean(found: string, words: readonly string[]): string | undefined {
+  const near = nearest(found, words);
+  return near === undefined ? undefined : `did you mean "${near}"?`;
 }
 
 export function mismatch(expected: string, found: unknown): string {
@@ -101,10 +135,6 @@ function typeText(value: unknown): string {
   return "a string";
 }
 
-function valueAt(value: unknown, path: KeyPath): unknown {
-  let at = value;
-  for (const step of path) {
-    at = typeof at === "object" && at !== null ? (at as Record<string | number, unknown>)[step] : undefined;
-  }
-  return at;
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

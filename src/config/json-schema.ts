@@ -1,15 +1,18 @@
-// What is generated from the schema: the JSON Schema that editors use, and the tables of docs/config.md.
+// What is generated from the config's form: the JSON Schema that editors use, and the tables of docs/config.md.
 
-import { z } from "zod";
-import { fileSchema, OWN_OBJECTS, serverSchema } from "./schema.js";
+import type { AnyForm, Fields, Shape } from "./form.js";
+import { fileForm, OWN_OBJECTS, serverForm } from "./schema.js";
 
-export function configJsonSchema(): object {
-  const { $schema, ...rest } = z.toJSONSchema(fileSchema, { io: "input" });
+type Json = Readonly<Record<string, unknown>>;
+
+export function configJsonSchema(): Json {
+  const shared: Record<string, Json> = {};
   return {
-    $schema,
+    $schema: "https://json-schema.org/draft/2020-12/schema",
     title: "Toolway config",
     description: "The servers behind a Toolway gateway, and how it serves them.",
-    ...rest,
+    ...schemaOf(fileForm, shared),
+    $defs: shared,
   };
 }
 
@@ -18,12 +21,66 @@ export function configJsonSchemaText(): string {
   return `${JSON.stringify(configJsonSchema(), null, 2)}\n`;
 }
 
+/** `shared` gathers the objects that have a name of their own. */
+function schemaOf(form: AnyForm, shared: Record<string, Json>): Json {
+  const { meaning, fallback, shape } = form;
+  return {
+    ...(meaning === undefined ? {} : { description: meaning }),
+    ...(fallback === undefined ? {} : { default: fallback }),
+    ...shapeSchema(shape, shared),
+  };
+}
+
+function shapeSchema(shape: Shape, shared: Record<string, Json>): Json {
+  switch (shape.kind) {
+    case "text": {
+      const { min, max } = shape;
+      return {
+        type: "string",
+        ...(min > 0 ? { minLength: min } : {}),
+        ...(Number.isFinite(max) ? { maxLength: max } : {}),
+      };
+    }
+    case "whole":
+      return { type: "integer", minimum: shape.min, maximum: shape.max };
+    case "flag":
+      return { type: "boolean" };
+    case "word": {
+      const word = { type: "string", enum: shape.words };
+      return shape.orFlag ? { anyOf: [word, { type: "boolean" }] } : word;
+    }
+    case "scalar":
+      return { type: shape.types };
+    case "list":
+      return { type: "array", items: schemaOf(shape.of, shared) };
+    case "record":
+      return { type: "object", additionalProperties: schemaOf(shape.of, shared) };
+    case "object": {
+      const { id } = shape;
+      if (id === undefined) return objectSchema(shape, shared);
+      shared[id] ??= objectSchema(shape, shared);
+      return { $ref: `#/$defs/${id}` };
+    }
+  }
+}
+
+function objectSchema({ fields, strict }: Extract<Shape, { kind: "object" }>, shared: Record<string, Json>): Json {
+  const entries = Object.entries(fields);
+  const required = entries.filter(([, form]) => !form.isOptional).map(([key]) => key);
+  return {
+    type: "object",
+    properties: Object.fromEntries(entries.map(([key, form]) => [key, schemaOf(form, shared)])),
+    ...(required.length === 0 ? {} : { required }),
+    ...(strict ? { additionalProperties: false } : {}),
+  };
+}
+
 /** The tables of docs/config.md, by the name in their markers. */
 export function keyTables(): Readonly<Record<string, string>> {
-  const { mcpServers, servers, ...settings } = fileSchema.shape;
+  const { mcpServers, servers, ...settings } = fileForm.fields;
   return {
     servers: table({ mcpServers, servers }),
-    entry: table(serverSchema.shape),
+    entry: table(serverForm.fields),
     restarts: table(OWN_OBJECTS.restarts),
     backoff: table(OWN_OBJECTS.backoff),
     breaker: table(OWN_OBJECTS.breaker),
@@ -48,20 +105,23 @@ export function withKeyTables(markdown: string): string {
   );
 }
 
-function table(shape: Readonly<Record<string, z.ZodType>>): string {
-  const rows = Object.entries(shape).map(([key, schema]) => {
-    const json = z.toJSONSchema(schema, { io: "input" });
-    const fallback = json.default === undefined || isEmpty(json.default) ? "" : `\`${JSON.stringify(json.default)}\``;
-    return `| \`${key}\` | ${typeText(json)} | ${fallback} | ${schema.description ?? ""} |\n`;
+function table(fields: Fields): string {
+  const rows = Object.entries(fields).map(([key, { shape, fallback, meaning }]) => {
+    const standsIn = fallback === undefined || isEmpty(fallback) ? "" : `\`${JSON.stringify(fallback)}\``;
+    return `| \`${key}\` | ${typeText(shape)} | ${standsIn} | ${meaning ?? ""} |\n`;
   });
   return `| key | type | default | meaning |\n|---|---|---|---|\n${rows.join("")}`;
 }
 
-function typeText(json: z.core.JSONSchema.BaseSchema): string {
-  if (json.anyOf !== undefined) return json.anyOf.map((choice) => typeText(choice)).join(", ");
-  if (json.enum !== undefined) return json.enum.map((word) => `\`${JSON.stringify(word)}\``).join(", ");
-  if (json.type === "array") return "list of strings";
-  return String(json.type ?? "object");
+function typeText(shape: Shape): string {
+  if (shape.kind === "word") {
+    const words = shape.words.map((word) => `\`${JSON.stringify(word)}\``);
+    return [...words, ...(shape.orFlag ? ["boolean"] : [])].join(", ");
+  }
+  if (shape.kind === "list") return "list of strings";
+  return { text: "string", whole: "integer", flag: "boolean", scalar: "object", record: "object", object: "object" }[
+    shape.kind
+  ];
 }
 
 function isEmpty(value: unknown): boolean {

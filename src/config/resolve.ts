@@ -2,12 +2,12 @@
 // to the report; reading files and text is load.ts.
 
 import { type Config, MAX_SERVER_NAME, parseListen, type RoleRules, type ServerConfig } from "./config.js";
-import { mismatch, parseShape } from "./expected.js";
+import { isObject, mismatch, readFields } from "./expected.js";
 import { FOREIGN_TOP_KEYS } from "./foreign-keys.js";
 import { keyText } from "./mistakes.js";
 import { nearest } from "./nearest.js";
 import { absolutePath } from "./paths.js";
-import { type Settings, serverSchema, settingsShape, TOP_KEYS } from "./schema.js";
+import { type Settings, serverForm, settingsFields, TOP_KEYS } from "./schema.js";
 import { checkEntryKeys, resolveServer, resolveUrl, type Surroundings, text } from "./servers.js";
 
 /** A server's name and a tool's fit in twice. */
@@ -21,7 +21,7 @@ export function resolve(value: unknown, file: string | undefined, around: Surrou
     return undefined;
   }
   checkTopKeys(value, around);
-  const settings = parseShape(settingsShape, value, [], report);
+  const settings = readFields(settingsFields, value, [], report);
   const { servers, disabled } = resolveServers(value, around);
 
   const listen = settings.listen === undefined ? undefined : parseListen(settings.listen);
@@ -129,7 +129,7 @@ function resolveServers(
         disabled.push(name);
         continue;
       }
-      const parsed = parseShape(serverSchema.shape, entry, path, report);
+      const parsed = readFields(serverForm.fields, entry, path, report);
       const server = resolveServer(name, { ...parsed, meant: [...meant, ...missing(entry, parsed)] }, path, around);
       if (server !== undefined) servers.push(server);
     }
@@ -139,7 +139,7 @@ function resolveServers(
 
 /** The keys that are there, but could not be used. */
 function missing(entry: object, parsed: object): string[] {
-  return Object.keys(serverSchema.shape).filter((key) => Object.hasOwn(entry, key) && !Object.hasOwn(parsed, key));
+  return Object.keys(serverForm.fields).filter((key) => Object.hasOwn(entry, key) && !Object.hasOwn(parsed, key));
 }
 
 /** Names become part of a URL, percent-encoded, and of tool names, folded: nearly everything will do. */
@@ -179,8 +179,4 @@ function resolveRoles(
 function mentions(pattern: string, serverNames: readonly string[]): boolean {
   const [server = ""] = pattern.split("/");
   return server.includes("*") || serverNames.some((name) => name === server || pattern.startsWith(`${name}/`));
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -9,14 +9,7 @@ import type { KeyPath } from "./mistakes.js";
 import { nearest } from "./nearest.js";
 import { absolutePath, commandPath } from "./paths.js";
 import type { Report } from "./report.js";
-import {
-  ENTRY_KEYS,
-  type OverrideEntry,
-  type ServerEntry,
-  type serverSchema,
-  type ToolEntry,
-  TYPES,
-} from "./schema.js";
+import { ENTRY_KEYS, type OverrideEntry, type ServerEntry, type serverForm, type ToolEntry, TYPES } from "./schema.js";
 import { expand, type Variables } from "./variables.js";
 
 /** What an entry is resolved against. */
@@ -27,7 +20,7 @@ export interface Surroundings {
 }
 
 /** An entry as far as it could be read. `meant` has the keys that are there in a form that could not be. */
-export type ReadEntry = { readonly [K in keyof typeof serverSchema.shape]?: ServerEntry[K] | undefined } & {
+export type ReadEntry = { readonly [K in keyof typeof serverForm.fields]?: ServerEntry[K] | undefined } & {
   readonly meant: readonly string[];
 };
 

@@ -3,7 +3,7 @@
 import type { ServerResponse } from "node:http";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import type { RequestMessage } from "../protocol/message.js";
-import { type Reply, renderReply, type StreamReply } from "../protocol/reply.js";
+import { type Reply, renderReply, type StreamReply, spliceLatin1 } from "../protocol/reply.js";
 import { Call, idText } from "./call.js";
 import type { Accepts } from "./checks.js";
 import type { HttpSession } from "./http-session.js";
@@ -53,6 +53,8 @@ export class Exchange extends Call {
     else if (stream !== undefined) {
       this.#answer.land();
       stream.finish(renderReply(reply, this.#idText));
+    } else if (reply.kind === "bytes" && reply.latin1 !== undefined) {
+      this.#answer.latin1(spliceLatin1(reply, reply.latin1, this.#idText));
     } else if (reply.kind === "bytes" && reply.bytes.length >= LARGE_BYTES) {
       const { bytes, idStart, idEnd } = reply;
       this.#answer.jsonPieces(bytes.subarray(0, idStart), this.#idText, bytes.subarray(idEnd));

@@ -2,11 +2,12 @@
 
 import type { Server } from "node:http";
 import { Server as NetServer } from "node:net";
+import { Bag } from "../runtime/bag.js";
 import type { Clock } from "../runtime/clock.js";
 import type { Flight, Posted } from "./post-answer.js";
 
 export class Flights implements Flight {
-  readonly posts = new Set<Posted>();
+  readonly posts = new Bag<Posted>();
   readonly #clock: Clock;
 
   constructor(clock: Clock) {
@@ -18,7 +19,7 @@ export class Flights implements Flight {
   }
 
   keepAlive(nowMs: number, quietMs: number): void {
-    for (const post of this.posts) post.keepAlive(nowMs, quietMs);
+    for (const post of this.posts.all()) post.keepAlive(nowMs, quietMs);
   }
 }
 

@@ -7,6 +7,7 @@ import { ErrorCode, isObject, type JsonObject, type RpcError, type RpcId } from 
 import { parseMessage, type RequestMessage, type ResponseMessage, rewrite } from "../protocol/message.js";
 import { Meta } from "../protocol/modern.js";
 import { type Reply, resultBytes } from "../protocol/reply.js";
+import { NOWHERE } from "../runtime/bag.js";
 import type { Clock } from "../runtime/clock.js";
 import type { AgentCall } from "../service.js";
 import type { EndpointLimits } from "./limits.js";
@@ -42,6 +43,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
   readonly #presence: Presence;
   #outlet: Outlet | undefined;
   #meta: Outlet["meta"];
+  place = NOWHERE;
   #done = false;
   #rounds: Rounds | undefined;
   #gathering: NodeJS.Timeout | undefined;

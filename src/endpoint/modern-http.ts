@@ -7,7 +7,8 @@ import { Fault, toRpcError } from "../protocol/errors.js";
 import { ErrorCode } from "../protocol/jsonrpc.js";
 import type { RequestMessage } from "../protocol/message.js";
 import { ModernError, type RequestMeta } from "../protocol/modern.js";
-import { type BytesReply, type Reply, renderReply, type StreamReply } from "../protocol/reply.js";
+import { type BytesReply, type Reply, renderReply, type StreamReply, spliceLatin1 } from "../protocol/reply.js";
+import { NOWHERE } from "../runtime/bag.js";
 import { idText } from "./call.js";
 import type { Accepts } from "./checks.js";
 import type { EndpointLimits } from "./limits.js";
@@ -46,6 +47,7 @@ export class HttpOutlet implements Outlet, Posted {
   #streaming = false;
   #replied = false;
   #lastWrite: number;
+  place = NOWHERE;
 
   constructor(http: ModernHttp, message: RequestMessage, meta: RequestMeta, res: ServerResponse, accepts: Accepts) {
     this.message = message;
@@ -114,7 +116,9 @@ export class HttpOutlet implements Outlet, Posted {
       this.#pieces(reply);
     } else {
       const status = STATUS[errorOf(reply)?.code ?? 0] ?? 200;
-      this.#bytes(renderReply(reply, this.#idText), status);
+      if (reply.kind === "bytes" && reply.latin1 !== undefined && !this.#streaming && this.#accepts.json) {
+        this.#latin1(spliceLatin1(reply, reply.latin1, this.#idText), status);
+      } else this.#bytes(renderReply(reply, this.#idText), status);
     }
   }
 
@@ -132,6 +136,12 @@ export class HttpOutlet implements Outlet, Posted {
       res.end(bytes);
     }
     if (bytes.length >= LARGE_BYTES) res.setTimeout(this.#http.limits.stallMs);
+  }
+
+  /** A character a byte: it leaves together with the head, as one string. */
+  #latin1(text: string, status: number): void {
+    this.#res.writeHead(status, ["Content-Type", "application/json", "Content-Length", String(text.length)]);
+    this.#res.end(text, "latin1");
   }
 
   /** A large body is not copied to be sent. */

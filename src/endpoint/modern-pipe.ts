@@ -7,6 +7,7 @@ import { ErrorCode, type RpcError, type RpcId } from "../protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
 import type { RequestMeta } from "../protocol/modern.js";
 import { type Reply, renderReply } from "../protocol/reply.js";
+import { Table } from "../runtime/table.js";
 import { idText } from "./call.js";
 import type { EndpointLimits } from "./limits.js";
 import { checkRequest } from "./modern-checks.js";
@@ -73,7 +74,7 @@ export class PipeModern {
   readonly #era: ModernEra;
   readonly #principal: Principal;
   readonly #scope: string | undefined;
-  readonly #requests = new Map<RpcId, PipeOutlet>();
+  readonly #requests = new Table<RpcId, PipeOutlet>();
 
   constructor({ era, principal, scope, limits, out }: PipeModernOptions) {
     this.#era = era;
@@ -93,7 +94,7 @@ export class PipeModern {
   request(message: RequestMessage): void {
     const meta = checkRequest(message, undefined);
     if ("code" in meta) this.#refuse(message, meta);
-    else if (this.#requests.has(message.id)) {
+    else if (this.#requests.get(message.id) !== undefined) {
       const text = `A request with the id ${JSON.stringify(message.id)} is still in flight; ids must be unique.`;
       this.#refuse(message, { code: ErrorCode.invalidRequest, message: text });
     } else {

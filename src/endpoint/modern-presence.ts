@@ -8,6 +8,7 @@ import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { MODERN_VERSION } from "../protocol/modern.js";
 import type { Reply } from "../protocol/reply.js";
+import { Bag, type Placed } from "../runtime/bag.js";
 import type { Service } from "../service.js";
 import type { EndpointLimits } from "./limits.js";
 import { errorOf } from "./modern-reply.js";
@@ -41,7 +42,7 @@ export class Presence implements Caller {
   principal: Principal;
   readonly sessionKey: string;
   readonly scope: string | undefined;
-  readonly calls = new Set<Ongoing>();
+  readonly calls = new Bag<Ongoing & Placed>();
   readonly listeners = new Set<Listening>();
   readonly #service: Service;
   readonly #subscriptions = new Map<string, Subscription>();
@@ -111,7 +112,7 @@ export class Presence implements Caller {
   }
 
   giveUp(fault: Fault): void {
-    for (const ongoing of [...this.calls, ...this.listeners]) ongoing.giveUp(fault);
+    for (const ongoing of [...this.calls.all(), ...this.listeners]) ongoing.giveUp(fault);
   }
 }
 

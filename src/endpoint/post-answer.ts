@@ -1,19 +1,20 @@
 // The answer to one POST: JSON or an event stream, chosen when the first thing has to go out.
 
 import type { ServerResponse } from "node:http";
+import { type Bag, NOWHERE, type Placed } from "../runtime/bag.js";
 import type { Accepts } from "./checks.js";
 import type { EventStream } from "./event-stream-out.js";
 import type { HttpSession } from "./http-session.js";
 import { EVENT_STREAM_HEADERS } from "./sse.js";
 
 /** A POST that waits for its answer. */
-export interface Posted {
+export interface Posted extends Placed {
   keepAlive(nowMs: number, quietMs: number): void;
 }
 
 /** What is in flight at an endpoint, for keep-alive and for the drain. */
 export interface Flight {
-  readonly posts: Set<Posted>;
+  readonly posts: Bag<Posted>;
   now(): number;
 }
 
@@ -27,6 +28,7 @@ export class PostAnswer implements Posted {
   readonly #accepts: Accepts;
   readonly #requestId: string | undefined;
   readonly #since: number;
+  place = NOWHERE;
   #stream: EventStream | undefined;
   #landed = false;
 
@@ -79,6 +81,15 @@ export class PostAnswer implements Posted {
     res.writeHead(200, ["Content-Type", "application/json", "Content-Length", String(bytes.length)]);
     res.end(bytes);
     if (bytes.length >= SMALL_BYTES) res.setTimeout(this.#session.limits.stallMs);
+  }
+
+  /** As JSON, given a character a byte: it leaves together with the head, as one string. */
+  latin1(text: string): void {
+    this.land();
+    const res = this.#res;
+    if (res.destroyed) return;
+    res.writeHead(200, ["Content-Type", "application/json", "Content-Length", String(text.length)]);
+    res.end(text, "latin1");
   }
 
   /** As JSON, a large body between two pieces, without copying it. */

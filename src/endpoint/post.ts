@@ -76,7 +76,8 @@ export abstract class Post {
 
   #parse(text: string): void {
     const { depth, members, batchMessages } = this.#limits;
-    if (deeperThan(text, depth)) {
+    // What nests so deep has a bracket that opens and one that closes for each level; JSON.parse refuses the rest.
+    if (text.length > 2 * depth && deeperThan(text, depth)) {
       this.refuse(ErrorCode.invalidRequest, `The body is nested deeper than ${depth} levels, which is the limit.`);
       return;
     }

@@ -5,6 +5,7 @@ import type { Caller, Principal } from "../caller.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage, ResponseMessage } from "../protocol/message.js";
+import { Table } from "../runtime/table.js";
 import type { Service } from "../service.js";
 import { Asks } from "./asks.js";
 import type { Call } from "./call.js";
@@ -22,7 +23,7 @@ export abstract class Session implements Caller {
   readonly clientInfo: JsonObject;
   readonly scope: string | undefined;
   /** Calls in flight, by the id that the agent chose. */
-  readonly calls = new Map<RpcId, Call>();
+  readonly calls = new Table<RpcId, Call>();
   readonly limits: EndpointLimits;
   lastUsedMs: number;
   #asks: Asks | undefined;

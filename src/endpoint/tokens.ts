@@ -14,6 +14,8 @@ const MAX_LABEL_CHARS = 128;
 const MIN_TOKEN_CHARS = 16;
 /** Longer than any token of ours or of an operator's choice; what is longer is not even hashed. */
 const MAX_TOKEN_CHARS = 512;
+/** Right tokens that need no hashing again; with more agents than this at once some are hashed. */
+const MAX_PROVED = 1_000;
 /** In memory and looked up on every request; far above the agents of one gateway. */
 const MAX_TOKENS = 10_000;
 export const DEFAULT_PRINCIPAL: Principal = { id: "default", role: "default" };
@@ -68,6 +70,8 @@ export class TokenBook {
   readonly #defaultSource: TokenInfo["source"];
   /** By the hash: an attacker cannot choose the hash of a guess, so how long the lookup takes tells nothing. */
   readonly #known = new Map<string, Known>();
+  /** Tokens that were right, by themselves: agents repeat theirs with each request. Forgotten when any is revoked. */
+  readonly #proved = new Map<string, Known>();
   readonly #ids = new Map<string, TokenRecord>();
   readonly #pending = new Set<string>();
   readonly #listeners = new Set<(principalId: string) => void>();
@@ -142,6 +146,7 @@ export class TokenBook {
     if (record === undefined) throw new TokenError("not-found", `There is no token for "${id}" (toolway token list).`);
     this.#ids.delete(id);
     this.#known.delete(Buffer.from(record.hash, "hex").toString("latin1"));
+    this.#proved.clear();
     for (const listener of this.#listeners) listener(id);
     // Still refused for a new one of this id until the old one is gone from the disk.
     this.#pending.add(id);
@@ -158,11 +163,18 @@ export class TokenBook {
 
   /** Who this token is; undefined when nobody, or no longer. On the way of every request. */
   authenticate(token: string, nowMs: number): Principal | undefined {
+    const known = this.#proved.get(token) ?? this.#prove(token);
+    return known === undefined || nowMs >= known.expires ? undefined : known.principal;
+  }
+
+  #prove(token: string): Known | undefined {
     if (token.length > MAX_TOKEN_CHARS) return undefined;
     const digest = digestOf(token);
     const known = this.#known.get(digest.toString("latin1"));
-    if (known === undefined || !timingSafeEqual(known.digest, digest) || nowMs >= known.expires) return undefined;
-    return known.principal;
+    if (known === undefined || !timingSafeEqual(known.digest, digest)) return undefined;
+    if (this.#proved.size >= MAX_PROVED) this.#proved.clear();
+    this.#proved.set(token, known);
+    return known;
   }
 
   /** Called with the principal's id as soon as its token is revoked. Returns a function that ends it. */

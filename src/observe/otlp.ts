@@ -1,7 +1,7 @@
 // Sends finished spans to an OpenTelemetry collector over HTTP, in batches. Telemetry never harms what it tells of:
 // the queue is bounded, what does not fit or cannot be delivered is dropped and counted.
 
-import type { Agent } from "undici";
+import type { Pool } from "undici";
 import { fullJitter } from "../runtime/backoff.js";
 import { type Origin, otlpBody } from "./otlp-json.js";
 import type { FinishedSpan, SpanSink } from "./traces.js";
@@ -59,7 +59,7 @@ export class OtlpExporter implements SpanSink {
   #queue: FinishedSpan[] = [];
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | undefined;
-  #agent: Agent | undefined;
+  #pool: Pool | undefined;
   #wake = () => {};
   #closing = false;
   readonly #aborted = new AbortController();
@@ -99,7 +99,7 @@ export class OtlpExporter implements SpanSink {
     clearTimeout(late);
     this.#dropped += this.#queue.length;
     this.#queue = [];
-    await this.#agent?.destroy();
+    await this.#pool?.destroy();
   }
 
   #send(): void {
@@ -145,10 +145,11 @@ export class OtlpExporter implements SpanSink {
     try {
       // Loaded with the first span.
       const undici = await import("undici");
-      this.#agent ??= new undici.Agent({ connections: 1, pipelining: 1 });
-      const { statusCode, ...answer } = await undici.request(url, {
-        dispatcher: this.#agent,
+      const { origin, pathname, search } = new URL(url);
+      this.#pool ??= new undici.Pool(origin, { connections: 1, pipelining: 1 });
+      const { statusCode, ...answer } = await this.#pool.request({
         method: "POST",
+        path: pathname + search,
         headers: { ...headers, "content-type": "application/json" },
         body,
         signal: AbortSignal.any([this.#aborted.signal, AbortSignal.timeout(SEND_TIMEOUT_MS)]),

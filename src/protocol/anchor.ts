@@ -24,7 +24,40 @@ const BARE_HEAD = new RegExp(String.raw`^\s*\{\s*(?:${VERSION})?"(?:result|error
 // The last brace closes the message, so a member right before it is the message's own, at whatever depth the rest is.
 const TAIL = new RegExp(String.raw`,\s*${ID}(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`, "d");
 
+/** How nearly every server writes it: the SDKs' JSON.stringify. Found by hand, the patterns are for the others. */
+const PLAIN_HEAD = Buffer.from('{"jsonrpc":"2.0","id":');
+const PLAIN_RESULT = Buffer.from(',"result":');
+const PLAIN_ERROR = Buffer.from(',"error":');
+const PLAIN_RESULT_FIRST = Buffer.from('{"result":');
+const ID_DIGITS = 15;
+const ZERO = 0x30;
+const NINE = 0x39;
+
+function plainAnchor(bytes: Buffer): Anchor | undefined {
+  if (!startsAt(bytes, 0, PLAIN_HEAD)) return undefined;
+  const idStart = PLAIN_HEAD.length;
+  let id = 0;
+  let idEnd = idStart;
+  for (; idEnd < idStart + ID_DIGITS; idEnd++) {
+    const digit = bytes[idEnd];
+    if (digit === undefined || digit < ZERO || digit > NINE) break;
+    id = id * 10 + digit - ZERO;
+  }
+  if (idEnd === idStart) return undefined;
+  return startsAt(bytes, idEnd, PLAIN_RESULT) || startsAt(bytes, idEnd, PLAIN_ERROR)
+    ? { id, idStart, idEnd }
+    : undefined;
+}
+
+function startsAt(bytes: Buffer, at: number, words: Buffer): boolean {
+  for (let i = 0; i < words.length; i++) if (bytes[at + i] !== words[i]) return false;
+  return true;
+}
+
 export function findAnchor(bytes: Buffer): Anchor | undefined {
+  const plain = plainAnchor(bytes);
+  if (plain !== undefined) return plain;
+  if (startsAt(bytes, 0, PLAIN_RESULT_FIRST)) return findTail(bytes);
   const head = bytes.toString("latin1", 0, WINDOW);
   return anchorAt(HEAD.exec(head), 0) ?? (BARE_HEAD.test(head) ? findTail(bytes) : undefined);
 }

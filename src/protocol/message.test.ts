@@ -158,7 +158,8 @@ describe("rewriting", () => {
     locate(message, ["params", "name"], scans);
     locate(message, ["params", "_meta", "progressToken"], scans);
     locate(message, ["params", "_meta", "other"], scans);
-    expect(scans).toHaveLength(2);
+    // `params` was scanned with the message; what is in it by whoever came first.
+    expect(scans).toHaveLength(1);
   });
 });
 

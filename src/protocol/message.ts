@@ -2,13 +2,15 @@
 
 import { Fault } from "./errors.js";
 import { isObject, type JsonObject, type RpcError, type RpcId } from "./jsonrpc.js";
-import { type Edit, type Member, scanMembers, splice } from "./scan.js";
+import { type Edit, type Member, scanMembers, scanMessage, splice } from "./scan.js";
 
 interface Base {
   /** The text as it came; what we do not understand travels in it unchanged. */
   readonly text: string;
   /** Its members at the top level, where they stand in `text`. */
   readonly members: readonly Member[];
+  /** Those of its `params`, where they were found on the way. Absent: to be looked for. */
+  readonly inParams?: readonly Member[] | undefined;
 }
 
 export interface RequestMessage extends Base {
@@ -41,15 +43,15 @@ const MAX_MEMBERS = 256;
 export function toMessage(text: string, value: unknown): Message {
   if (!isObject(value)) throw new Fault("invalid", "A JSON-RPC message is an object.");
   if (value["jsonrpc"] !== "2.0") throw new Fault("invalid", 'A JSON-RPC message has "jsonrpc": "2.0".');
-  const members = scanMembers(text, 0);
+  const { members, params: inParams } = scanMessage(text);
   refuseDuplicates(members, "the message");
   const { id, method, params } = value;
   if (method === undefined) return toResponse(text, members, value);
   if (typeof method !== "string") throw new Fault("invalid", '"method" is a string.');
   if (params !== undefined && !isObject(params)) throw new Fault("invalid", '"params" is an object.');
-  if (!("id" in value)) return { kind: "notification", method, params, text, members };
+  if (!("id" in value)) return { kind: "notification", method, params, text, members, inParams };
   if (!isRpcId(id)) throw new Fault("invalid", '"id" is a string or an integer.');
-  return { kind: "request", id, method, params, text, members };
+  return { kind: "request", id, method, params, text, members, inParams };
 }
 
 export function parseMessage(text: string): Message {
@@ -103,13 +105,29 @@ export function locate(message: Message, path: readonly string[], scans: Scans =
   for (let depth = 0; ; depth++) {
     const found = memberOf(members, path[depth]);
     if (found === undefined || depth + 1 >= path.length) return found;
-    members = membersAt(message.text, found, scans);
+    members =
+      depth === 0 && found.key === "params" && message.inParams !== undefined
+        ? unique(message.inParams)
+        : membersAt(message.text, found, scans);
   }
+}
+
+/** The members of its params. Throws a Fault `invalid` where two have one name. */
+export function paramMembers(message: Message): readonly Member[] {
+  const params = memberOf(message.members, "params");
+  if (params === undefined) return [];
+  return message.inParams === undefined ? membersAt(message.text, params, []) : unique(message.inParams);
 }
 
 function memberOf(members: readonly Member[], key: string | undefined): Member | undefined {
   for (const member of members) if (member.key === key) return member;
   return undefined;
+}
+
+/** Judged when somebody goes into them: what nobody reads may be as it is. */
+function unique(members: readonly Member[]): readonly Member[] {
+  refuseDuplicates(members, '"params"');
+  return members;
 }
 
 function membersAt(text: string, { key, start }: Member, scans: Scans): readonly Member[] {

@@ -19,6 +19,8 @@ export interface BytesReply {
   readonly bytes: Buffer;
   readonly idStart: number;
   readonly idEnd: number;
+  /** The same, a character a byte, where somebody had to make it anyway. */
+  readonly latin1?: string | undefined;
 }
 
 /** A response too large to hold: a message of the asker's id, read with back-pressure. */
@@ -64,6 +66,14 @@ export function renderReply(reply: Exclude<Reply, StreamReply>, idText: string):
     }
   }
 }
+
+/** A reply that is there as `latin1`, under the asker's id; a character a byte again. */
+export function spliceLatin1({ idStart, idEnd }: BytesReply, latin1: string, idText: string): string {
+  const id = ASCII.test(idText) ? idText : Buffer.from(idText).toString("latin1");
+  return latin1.slice(0, idStart) + id + latin1.slice(idEnd);
+}
+
+const ASCII = /^[\x20-\x7e]*$/;
 
 /** What is held of an answer that somebody reads rather than passes on: as much as one line of stdio may have. */
 const MAX_HELD_BYTES = 64 * 1024 * 1024;

@@ -68,21 +68,37 @@ export function skipValue(text: string, at: number): number {
 /** The members of the object that starts at `at`, in the order in which they stand. */
 export function scanMembers(text: string, at: number): Member[] {
   const members: Member[] = [];
+  scanObject(text, at, members, undefined);
+  return members;
+}
+
+/** The members of a message, and those of its `params` if that is an object: in one walk over the text. */
+export function scanMessage(text: string): { members: Member[]; params: Member[] | undefined } {
+  const members: Member[] = [];
+  const params: Member[] = [];
+  scanObject(text, 0, members, params);
+  return { members, params: params.length === 0 ? undefined : params };
+}
+
+/** The index behind the object; `params`: where to put the members of the member of that name. */
+function scanObject(text: string, at: number, members: Member[], params: Member[] | undefined): number {
   let i = skipSpace(text, at);
-  if (text.charCodeAt(i) !== OPEN_BRACE) return members;
+  if (text.charCodeAt(i) !== OPEN_BRACE) return i;
   i = skipSpace(text, i + 1);
   while (text.charCodeAt(i) === QUOTE) {
     const keyEnd = skipString(text, i);
     const rawKey = text.slice(i + 1, keyEnd - 1);
     const key = rawKey.includes("\\") ? (JSON.parse(text.slice(i, keyEnd)) as string) : rawKey;
     const start = skipSpace(text, skipSpace(text, keyEnd) + 1);
-    const end = skipValue(text, start);
+    // Of two members of that name the second is skipped over: the message is refused for it.
+    const inside = params?.length === 0 && key === "params" && text.charCodeAt(start) === OPEN_BRACE;
+    const end = inside ? scanObject(text, start, params, undefined) : skipValue(text, start);
     members.push({ key, start, end });
     i = skipSpace(text, end);
     if (text.charCodeAt(i) !== COMMA) break;
     i = skipSpace(text, i + 1);
   }
-  return members;
+  return i + 1;
 }
 
 /** The elements of the array that starts at `at`, as [start, end) pairs; the first `max` of them. */

@@ -32,12 +32,17 @@ async function fetched(
   url: string,
   target: { readonly headers: Readonly<Record<string, string>> } | undefined,
 ): Promise<JsonObject | undefined> {
-  const { request } = await import("undici");
+  const { Pool } = await import("undici");
+  const { origin, pathname, search } = new URL(url);
   const headers = { ...target?.headers, accept: "application/json" };
-  const response = await request(url, { headers, signal: AbortSignal.timeout(CARD_MS) });
+  const pool = new Pool(origin, { connections: 1 });
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
+    const signal = AbortSignal.timeout(CARD_MS);
+    const response = await pool.request({ method: "GET", path: pathname + search, headers, signal });
+    // To destroy what is left of an answer makes it fail, which nobody need hear of.
+    response.body.on("error", () => {});
     if (response.statusCode !== 200) return undefined;
     for await (const chunk of response.body as AsyncIterable<Buffer>) {
       bytes += chunk.length;
@@ -45,7 +50,7 @@ async function fetched(
       chunks.push(chunk);
     }
   } finally {
-    response.body.destroy();
+    await pool.destroy();
   }
   return parsed(Buffer.concat(chunks));
 }

@@ -3,7 +3,6 @@
 // travel (link.ts).
 
 import type { Readable } from "node:stream";
-import type { Caller } from "../caller.js";
 import { type Anchor, findAnchor, largeReply } from "../protocol/anchor.js";
 import { Fault } from "../protocol/errors.js";
 import type { RpcId } from "../protocol/jsonrpc.js";
@@ -16,14 +15,14 @@ import {
 } from "../protocol/message.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
 import type { ListKind, ServerIntro, ServerSpec, UpstreamCall } from "../upstream.js";
-import type { Breaker } from "./breaker.js";
-import { Endings, type Returns } from "./endings.js";
+import type { ConnectionEvents, ConnectionOptions, Noise } from "./connection-options.js";
+import { Endings } from "./endings.js";
 import { identityOf } from "./era.js";
 import { type MeetingPlace, meet } from "./era-meeting.js";
 import type { Flight } from "./flight.js";
 import { Flights } from "./flights.js";
 import type { HandshakeOffer } from "./handshake.js";
-import { isBroken, textsIn } from "./incoming.js";
+import { checkedText, textsIn } from "./incoming.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
 import { type ModernParts, ModernSide, partsOfNobody } from "./modern-side.js";
 import { withoutSender } from "./plain-meta.js";
@@ -35,30 +34,7 @@ import { Whose } from "./whose.js";
 /** What is shown of a message that cannot be read. */
 const NOISE_SAMPLE_CHARS = 200;
 
-export interface ConnectionEvents extends Returns {
-  /** A notification that is not progress: `flight` is the call it belongs to, where that can be told. */
-  onNotification(message: NotificationMessage, caller: Caller | undefined): void;
-  /** The connection ended by itself. Calls in flight have been answered. */
-  onClosed(fault: Fault): void;
-}
-
-export interface ConnectionOptions {
-  readonly spec: ServerSpec;
-  /** The one agent of a connection that is not shared. */
-  readonly owner: Caller | undefined;
-  readonly offer: HandshakeOffer;
-  readonly now: () => number;
-  /** Where what came and was of no use is counted: broken lines, replies nobody waits for. Outlives the connection. */
-  readonly noise: Noise;
-  readonly makeLink: (events: LinkEvents) => Link;
-  readonly modern?: ModernParts | undefined;
-  readonly breaker: Breaker;
-}
-
-export interface Noise {
-  count: number;
-  sample: string | undefined;
-}
+type Span = Pick<Anchor, "idStart" | "idEnd">;
 
 export class Connection implements LinkEvents {
   readonly #spec: ServerSpec;
@@ -293,20 +269,23 @@ export class Connection implements LinkEvents {
       this.#unawaited(anchor.id);
       return;
     }
-    if (isBroken(bytes)) {
+    let latin1: string | undefined;
+    try {
+      latin1 = checkedText(bytes);
+    } catch {
       this.#endings.fail(flight, this.#brokenAnswer());
       return;
     }
     this.#endings.answered(flight);
-    this.#deliver(flight, bytes, anchor);
+    this.#deliver(flight, bytes, anchor, latin1);
   }
 
-  #deliver(flight: Flight, bytes: Buffer, { idStart, idEnd }: { idStart: number; idEnd: number }): void {
+  #deliver(flight: Flight, bytes: Buffer, { idStart, idEnd }: Span, latin1?: string): void {
     if (this.#modern === undefined) {
-      flight.call.reply({ kind: "bytes", bytes, idStart, idEnd });
+      flight.call.reply({ kind: "bytes", bytes, idStart, idEnd, latin1 });
       return;
     }
-    const reply: Reply = { kind: "bytes", era: "modern", bytes, idStart, idEnd };
+    const reply: Reply = { kind: "bytes", era: "modern", bytes, idStart, idEnd, latin1 };
     if (!this.#modern.intercepts(flight.call, reply)) flight.call.reply(reply);
   }
 

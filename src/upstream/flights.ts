@@ -2,6 +2,7 @@
 // what it is told when it does not end well. Sending and answering are the connection's.
 
 import { Fault } from "../protocol/errors.js";
+import { Table } from "../runtime/table.js";
 import type { ServerSpec, UpstreamCall } from "../upstream.js";
 import { Flight } from "./flight.js";
 
@@ -10,8 +11,7 @@ const MAX_IN_FLIGHT = 10_000;
 
 export class Flights {
   readonly #spec: ServerSpec;
-  readonly #byId = new Map<number, Flight>();
-  readonly #byCall = new Map<UpstreamCall, Flight>();
+  readonly #byId = new Table<number, Flight>();
   #nextId = 1;
 
   constructor(spec: ServerSpec) {
@@ -38,20 +38,20 @@ export class Flights {
 
   add(flight: Flight): void {
     this.#byId.set(flight.id, flight);
-    this.#byCall.set(flight.call, flight);
   }
 
   get(id: number): Flight | undefined {
     return this.#byId.get(id);
   }
 
+  /** By a walk: only calls that are taken back are looked for this way. */
   of(call: UpstreamCall): Flight | undefined {
-    return this.#byCall.get(call);
+    for (const flight of this.#byId.values()) if (flight.call === call) return flight;
+    return undefined;
   }
 
   delete(flight: Flight): void {
     this.#byId.delete(flight.id);
-    this.#byCall.delete(flight.call);
   }
 
   values(): Iterable<Flight> {
@@ -60,7 +60,7 @@ export class Flights {
 
   /** Those whose time is over, each with what it is to be told. `isAsking`: the agent of that session is being asked. */
   *overdue(nowMs: number, isAsking: (sessionKey: string) => boolean): Iterable<readonly [Flight, Fault]> {
-    for (const flight of this.#byId.values()) {
+    for (const flight of [...this.#byId.values()]) {
       const { caller } = flight.call;
       // The server waits for the agent, and a person may think for minutes; the question has a deadline of its own.
       if (caller !== undefined && isAsking(caller.sessionKey)) flight.extend(nowMs);

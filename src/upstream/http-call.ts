@@ -4,6 +4,7 @@
 import { Fault } from "../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../protocol/event-stream.js";
 import { backoffCeiling } from "../runtime/backoff.js";
+import { NOWHERE } from "../runtime/bag.js";
 import { endsAsJson, LARGE_REPLY_BYTES, LargeBody } from "./http-body.js";
 import { judge, networkFault, parseRpc, type Refusal } from "./http-faults.js";
 import { type Destination, isResumable } from "./http-headers.js";
@@ -50,6 +51,7 @@ export class Call implements ExchangeHandler {
   readonly ticket: Ticket | undefined;
   readonly text: string;
   readonly #host: CallHost;
+  place = NOWHERE;
   #mode: Mode = "waiting";
   #exchange: Exchange | undefined;
   #status = 0;

@@ -2,6 +2,8 @@
 // One exchange is in http-call.ts, HTTP itself in http-wire.ts. The old HTTP+SSE is sse.ts.
 
 import { Fault } from "../protocol/errors.js";
+import { Bag } from "../runtime/bag.js";
+import { Table } from "../runtime/table.js";
 import type { HttpTarget } from "../upstream.js";
 import type { LargeBody } from "./http-body.js";
 import { Call, type CallHost } from "./http-call.js";
@@ -33,8 +35,8 @@ export class HttpLink implements Link, CallHost, ListenHost {
   #session: string | undefined;
   #version: string | undefined;
   #listen: ListenStream | undefined;
-  readonly #calls = new Set<Call>();
-  readonly #byTicket = new Map<number, Call>();
+  readonly #calls = new Bag<Call>();
+  readonly #byTicket = new Table<number, Call>();
   /** Set once the session is gone: what was refused or came later waits here, to be sent on another link. */
   #doom: { fault: Fault; unsent: Map<number, { ticket: Ticket; fault: Fault }>; timer: NodeJS.Timeout } | undefined;
   readonly #gate = new Gate((held) => this.#afterHandshake(held));
@@ -99,7 +101,7 @@ export class HttpLink implements Link, CallHost, ListenHost {
     clearTimeout(this.#doom?.timer);
     this.#gate.clear();
     this.#listen?.stop();
-    for (const call of [...this.#calls]) call.abort();
+    for (const call of this.#calls.all()) call.abort();
     const wire = this.#wire;
     if (wire === undefined) return;
     if (this.#doom === undefined && this.#session !== undefined) await this.#endSession(wire, this.#session);
@@ -237,7 +239,7 @@ export class HttpLink implements Link, CallHost, ListenHost {
     for (const { ticket, fault } of [...doom.unsent.values()]) this.#events.onFailed(ticket, fault, false);
     this.#closed = true;
     this.#perished = true;
-    for (const call of [...this.#calls]) if (!call.isLarge) call.abort();
+    for (const call of this.#calls.all()) if (!call.isLarge) call.abort();
     if (this.#calls.size === 0) void this.#wire?.destroy();
     this.#events.onClosed(doom.fault);
   }

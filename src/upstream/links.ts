@@ -1,19 +1,24 @@
 // Which link a server's entry means.
 
 import { Fault } from "../protocol/errors.js";
-import type { ServerSpec } from "../upstream.js";
+import type { ServerSpec, StdioTarget } from "../upstream.js";
 import { openHttpLink } from "./http.js";
 import type { Link, LinkDescription, LinkEvents } from "./link.js";
 import { SseLink } from "./sse.js";
 import { type StdioContext, StdioLink } from "./stdio.js";
 
+export interface LinkContext extends StdioContext {
+  /** What a child must not meet: those that an earlier gateway left behind. Its start waits for this. */
+  readonly swept?: () => Promise<unknown>;
+}
+
 /** Never throws: an entry that cannot be used fails when it is opened, like a server that cannot be reached. */
-export function linkMaker(context: StdioContext): (spec: ServerSpec, events: LinkEvents) => Link {
+export function linkMaker(context: LinkContext): (spec: ServerSpec, events: LinkEvents) => Link {
   return ({ target }, events) => {
     try {
       switch (target.kind) {
         case "stdio":
-          return new StdioLink(target, events, context);
+          return new ChildLink(target, events, context);
         case "sse":
           return new SseLink(target, events);
         case "http":
@@ -23,6 +28,20 @@ export function linkMaker(context: StdioContext): (spec: ServerSpec, events: Lin
       return new UnusableLink(target.kind, error);
     }
   };
+}
+
+class ChildLink extends StdioLink {
+  readonly #swept: LinkContext["swept"];
+
+  constructor(target: StdioTarget, events: LinkEvents, context: LinkContext) {
+    super(target, events, context);
+    this.#swept = context.swept;
+  }
+
+  override async open(signal: AbortSignal): Promise<void> {
+    await this.#swept?.();
+    await super.open(signal);
+  }
 }
 
 class UnusableLink implements Link {

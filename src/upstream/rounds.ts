@@ -9,6 +9,7 @@ import { isObject, type JsonObject, type RpcId } from "../protocol/jsonrpc.js";
 import { locate, parseMessage, type RequestMessage, type ResponseMessage } from "../protocol/message.js";
 import { faultReply, type Reply, renderReply } from "../protocol/reply.js";
 import { type Edit, scanMembers, splice } from "../protocol/scan.js";
+import { Bag, NOWHERE } from "../runtime/bag.js";
 import type { UpstreamCall } from "../upstream.js";
 import { toLegacyError } from "./legacy-errors.js";
 
@@ -31,7 +32,7 @@ export interface RoundsHost {
 
 export class Rounds {
   readonly #host: RoundsHost;
-  readonly #open = new Map<UpstreamCall, Round>();
+  readonly #open = new Bag<Round>();
 
   constructor(host: RoundsHost) {
     this.#host = host;
@@ -40,7 +41,7 @@ export class Rounds {
   /** Calls that wait for their agent: nothing of them is in flight. */
   get waiting(): number {
     let count = 0;
-    for (const round of this.#open.values()) if (!round.inFlight) count++;
+    for (const round of this.#open.all()) if (!round.inFlight) count++;
     return count;
   }
 
@@ -48,12 +49,12 @@ export class Rounds {
   send(call: UpstreamCall): boolean {
     const { caller } = call;
     if (caller === undefined || caller.era !== "legacy" || !METHODS.has(call.method)) return false;
-    const round = new Round(call, caller, this.#host, () => this.#open.delete(call));
-    this.#open.set(call, round);
+    const round = new Round(call, caller, this.#host, this.#open);
+    this.#open.add(round);
     try {
       round.launch();
     } catch (error) {
-      this.#open.delete(call);
+      this.#open.delete(round);
       throw error;
     }
     return true;
@@ -61,14 +62,14 @@ export class Rounds {
 
   /** True: it was one of ours. */
   cancel(call: UpstreamCall, reason: string | undefined): boolean {
-    const round = this.#open.get(call);
+    const round = this.#open.all().find((one) => one.carries(call));
     round?.cancel(reason);
     return round !== undefined;
   }
 
   /** The connection is gone, and calls in flight have been answered: those that wait for an agent are too. */
   end(fault: Fault): void {
-    for (const round of [...this.#open.values()]) round.end(fault);
+    for (const round of this.#open.all()) round.end(fault);
   }
 }
 
@@ -77,19 +78,25 @@ export class Round implements UpstreamCall {
   readonly caller: Caller;
   readonly #call: UpstreamCall;
   readonly #host: RoundsHost;
-  readonly #onDone: () => void;
-  readonly #abort = new AbortController();
+  readonly #open: Bag<Round>;
+  place = NOWHERE;
+  /** Made when the agent is first asked: most calls end without. */
+  #asking: AbortController | undefined;
   #rounds = 0;
   /** JSON texts of what the request carries beyond what the agent sent. */
   #added: readonly (readonly [key: string, json: string])[] = [];
   #done: boolean = false;
   inFlight: boolean = false;
 
-  constructor(call: UpstreamCall, caller: Caller, host: RoundsHost, onDone: () => void) {
+  constructor(call: UpstreamCall, caller: Caller, host: RoundsHost, open: Bag<Round>) {
     this.#call = call;
     this.caller = caller;
     this.#host = host;
-    this.#onDone = onDone;
+    this.#open = open;
+  }
+
+  carries(call: UpstreamCall): boolean {
+    return this.#call === call;
   }
 
   get method(): string {
@@ -108,7 +115,7 @@ export class Round implements UpstreamCall {
   release(): UpstreamCall | undefined {
     if (this.#rounds > 0) return undefined;
     this.#done = true;
-    this.#onDone();
+    this.#open.delete(this);
     return this.#call;
   }
 
@@ -136,14 +143,14 @@ export class Round implements UpstreamCall {
   }
 
   end(fault: Fault): void {
-    this.#abort.abort(fault);
+    this.#asking?.abort(fault);
     this.#finish(faultReply(fault));
   }
 
   #finish(reply: Reply): void {
     if (this.#done) return;
     this.#done = true;
-    this.#onDone();
+    this.#open.delete(this);
     this.#call.reply(this.method === "resources/read" ? toLegacyError(reply) : reply);
   }
 
@@ -161,7 +168,7 @@ export class Round implements UpstreamCall {
       this.#added = added;
       this.launch();
     } catch (error) {
-      this.#abort.abort(error);
+      this.#asking?.abort(error);
       this.#finish(
         faultReply(error instanceof Fault ? error : new Fault("protocol", toRpcError(error).message, { cause: error })),
       );
@@ -188,15 +195,17 @@ export class Round implements UpstreamCall {
 
   /** The agent's result as JSON text. */
   async #answer(question: RequestMessage): Promise<string> {
+    this.#asking ??= new AbortController();
+    const { signal } = this.#asking;
     try {
-      const response = await this.caller.ask(question, this.#abort.signal);
+      const response = await this.caller.ask(question, signal);
       const at = locate(response, ["result"]);
       if (response.error === undefined && at !== undefined) return response.text.slice(at.start, at.end);
       if (question.method === "elicitation/create") return DECLINED;
       const why = response.error === undefined ? "" : `: ${response.error.message} (${response.error.code})`;
       throw new Fault("no-caller", `The agent did not answer ${question.method}${why}`);
     } catch (error) {
-      if (this.#abort.signal.aborted || question.method !== "elicitation/create") throw error;
+      if (signal.aborted || question.method !== "elicitation/create") throw error;
       // Not asked is no; asked and not answered is neither yes nor no.
       return error instanceof Fault && error.code === "no-caller" ? DECLINED : '{"action":"cancel"}';
     }

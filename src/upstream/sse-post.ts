@@ -2,6 +2,7 @@
 
 import { Fault } from "../protocol/errors.js";
 import { Pieces } from "../protocol/event-stream.js";
+import { NOWHERE } from "../runtime/bag.js";
 import { judge, networkFault } from "./http-faults.js";
 import type { Destination } from "./http-headers.js";
 import type { Exchange, ExchangeHandler, ResponseHeaders, Wire } from "./http-wire.js";
@@ -22,6 +23,7 @@ export interface SsePostHost {
 export class SsePost implements ExchangeHandler {
   readonly ticket: Ticket | undefined;
   readonly #host: SsePostHost;
+  place = NOWHERE;
   readonly #exchange: Exchange;
   readonly #timer: NodeJS.Timeout;
   readonly #body = new Pieces();

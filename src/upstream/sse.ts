@@ -3,6 +3,8 @@
 
 import { Fault } from "../protocol/errors.js";
 import { EventStreamParser, type StreamEvent } from "../protocol/event-stream.js";
+import { Bag } from "../runtime/bag.js";
+import { Table } from "../runtime/table.js";
 import type { HttpTarget } from "../upstream.js";
 import { mediaType } from "./http-call.js";
 import { judge, networkFault } from "./http-faults.js";
@@ -36,8 +38,8 @@ export class SseLink implements Link, ExchangeHandler, SsePostHost {
   #status = 0;
   #headers: ResponseHeaders = {};
   #body = Buffer.alloc(0);
-  readonly #posts = new Set<SsePost>();
-  readonly #byTicket = new Map<number, SsePost>();
+  readonly #posts = new Bag<SsePost>();
+  readonly #byTicket = new Table<number, SsePost>();
   readonly #gate = new Gate((held) => {
     for (const { text, ticket } of held) this.send(text, ticket);
   });
@@ -224,6 +226,6 @@ export class SseLink implements Link, ExchangeHandler, SsePostHost {
   #release(): void {
     this.#gate.clear();
     this.#stream?.abort();
-    for (const post of [...this.#posts]) post.abort();
+    for (const post of this.#posts.all()) post.abort();
   }
 }

@@ -10,10 +10,18 @@ import type { Ticket } from "./link.js";
  */
 const ATOMIC_WRITE_BYTES = 4_096;
 
+/** Of a batch that is being written nobody knows how much the server has read, so it is no larger than pays off. */
+const BATCH_BYTES = 32 * 1024;
+
+interface Line {
+  readonly text: string;
+  readonly ticket: Ticket | undefined;
+  readonly bytes: number;
+}
+
 interface Batch {
-  text: string[];
-  tickets: Ticket[];
-  bytes: number;
+  readonly lines: readonly Line[];
+  readonly bytes: number;
 }
 
 export interface WriterEvents {
@@ -22,13 +30,18 @@ export interface WriterEvents {
   onBroken(): void;
 }
 
-/** One batch is with the stream at a time; what is sent meanwhile is the next one, so a burst is few writes. */
+/**
+ * One batch is with the stream at a time; what is sent meanwhile is the next one. It is begun at the end of the loop's
+ * turn, so that what many agents send at once is one write for us and one read for the server.
+ */
 export class LineWriter {
   readonly #stream: Writable;
   readonly #maxPendingBytes: number;
   readonly #events: WriterEvents;
   #writing: Batch | undefined;
-  #next: Batch = { text: [], tickets: [], bytes: 0 };
+  #waiting: Line[] = [];
+  #waitingBytes = 0;
+  #scheduled = false;
   #state: "open" | "broken" | "ended" = "open";
 
   constructor(stream: Writable, maxPendingBytes: number, events: WriterEvents) {
@@ -47,21 +60,28 @@ export class LineWriter {
     // Line breaks in JSON text stand between tokens only; a carriage return is a line break to some servers.
     const line = text.includes("\n") || text.includes("\r") ? text.replace(/[\r\n]+/g, " ") : text;
     const bytes = Buffer.byteLength(line) + 1;
-    if ((this.#writing?.bytes ?? 0) + this.#next.bytes + bytes > this.#maxPendingBytes) {
+    if ((this.#writing?.bytes ?? 0) + this.#waitingBytes + bytes > this.#maxPendingBytes) {
       this.#fail(ticket, new Fault("limit", `The server does not read: ${this.#maxPendingBytes} bytes wait for it.`));
       return;
     }
-    this.#next.text.push(line);
-    this.#next.bytes += bytes;
-    if (ticket !== undefined) this.#next.tickets.push(ticket);
-    if (this.#writing === undefined) this.#flush();
+    this.#waiting.push({ text: line, ticket, bytes });
+    this.#waitingBytes += bytes;
+    if (this.#writing !== undefined || this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(this.#onTurn);
   }
+
+  readonly #onTurn = (): void => {
+    this.#scheduled = false;
+    if (this.#state === "open" && this.#writing === undefined) this.#flush();
+  };
 
   /** No more input: what waits is dropped, and stdin is closed behind what is being written. */
   end(): void {
     if (this.#state === "ended") return;
+    if (this.#state === "open" && this.#writing === undefined) this.#flush();
     this.#state = "ended";
-    this.#next = { text: [], tickets: [], bytes: 0 };
+    this.#take(this.#waiting.length);
     this.#stream.end();
   }
 
@@ -72,20 +92,39 @@ export class LineWriter {
   }
 
   #flush(): void {
-    const batch = this.#next;
-    this.#next = { text: [], tickets: [], bytes: 0 };
-    this.#writing = batch;
-    batch.text.push("");
-    const text = batch.text.join("\n");
-    batch.text = [];
-    this.#stream.write(text, "utf8", (error) => {
-      this.#writing = undefined;
-      if (error !== null && error !== undefined) {
-        if (batch.bytes <= ATOMIC_WRITE_BYTES) for (const ticket of batch.tickets) this.#fail(ticket, notTaken());
-        this.#break();
-      } else if (this.#next.bytes > 0) this.#flush();
-    });
+    let bytes = 0;
+    let count = 0;
+    let text = "";
+    for (const line of this.#waiting) {
+      if (count > 0 && bytes + line.bytes > BATCH_BYTES) break;
+      bytes += line.bytes;
+      text += `${line.text}\n`;
+      count++;
+    }
+    if (count === 0) return;
+    this.#writing = { lines: this.#take(count), bytes };
+    this.#stream.write(text, "utf8", this.#onWritten);
   }
+
+  #take(count: number): Line[] {
+    const taken = count === this.#waiting.length ? this.#waiting : this.#waiting.splice(0, count);
+    if (taken === this.#waiting) this.#waiting = [];
+    for (const { bytes } of taken) this.#waitingBytes -= bytes;
+    return taken;
+  }
+
+  readonly #onWritten = (error: Error | null | undefined): void => {
+    const batch = this.#writing;
+    this.#writing = undefined;
+    if (error === null || error === undefined) {
+      if (this.#state === "open") this.#flush();
+      return;
+    }
+    if (batch !== undefined && batch.bytes <= ATOMIC_WRITE_BYTES) {
+      for (const { ticket } of batch.lines) this.#fail(ticket, notTaken());
+    }
+    this.#break();
+  };
 
   #break(): void {
     const was = this.#state;
@@ -95,9 +134,7 @@ export class LineWriter {
   }
 
   #dropNext(): void {
-    const { tickets } = this.#next;
-    this.#next = { text: [], tickets: [], bytes: 0 };
-    for (const ticket of tickets) this.#fail(ticket, notTaken());
+    for (const { ticket } of this.#take(this.#waiting.length)) this.#fail(ticket, notTaken());
   }
 
   #fail(ticket: Ticket | undefined, fault: Fault): void {

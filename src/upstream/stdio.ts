@@ -4,6 +4,7 @@
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Fault } from "../protocol/errors.js";
+import { Table } from "../runtime/table.js";
 import type { StdioTarget } from "../upstream.js";
 import { childEnvironment } from "./child-env.js";
 import { LineSplitter } from "./lines.js";
@@ -48,8 +49,8 @@ const NOISE_SAMPLES_A_READ = 8;
 /** After so many lines the others get a turn of the event loop: libuv alone would go on for 2 MiB of short lines. */
 const LINES_A_TURN = 2_000;
 
-/** As many as a busy server may have open; an older one's answer over the bound is noise, and its call times out. */
-const TICKETS_KEPT = 4_096;
+/** As many as a connection has in flight at most. The oversized answer to one beyond is noise, and its call times out. */
+const TICKETS_KEPT = 10_000;
 
 export interface StdioContext {
   readonly reaper: Reaper;
@@ -72,8 +73,8 @@ export class StdioLink implements Link {
   readonly #display: Display;
   readonly #stderr: StderrRing;
   readonly #splitter: LineSplitter;
-  /** Requests whose answer has not been seen: an answer too long to read still fails the right one. Bounded. */
-  readonly #tickets = new Map<number, Ticket>();
+  /** Requests that nobody has forgotten yet: an answer too long to read still fails the right one. Bounded. */
+  readonly #tickets = new Table<number, Ticket>();
   #running: Running | undefined;
   #opened = false;
   /** Set from the end of the link on, by whichever side: no event is told any more. */
@@ -191,10 +192,6 @@ export class StdioLink implements Link {
       return;
     }
     const message = start === 0 ? line : line.subarray(start);
-    if (this.#tickets.size > 0) {
-      const id = answeredId(message, message);
-      if (id !== undefined) this.#tickets.delete(id);
-    }
     this.#events.onMessage(message, undefined);
   }
 
@@ -223,12 +220,7 @@ export class StdioLink implements Link {
   }
 
   #remember(ticket: Ticket): void {
-    this.#tickets.set(ticket.id, ticket);
-    if (this.#tickets.size <= TICKETS_KEPT) return;
-    for (const oldest of this.#tickets.keys()) {
-      this.#tickets.delete(oldest);
-      break;
-    }
+    if (this.#tickets.size < TICKETS_KEPT) this.#tickets.set(ticket.id, ticket);
   }
 
   /** The server lives but cannot be talked to: it is given the time of a normal exit, then stopped. */

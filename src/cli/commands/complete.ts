@@ -5,7 +5,7 @@ import type { PinLine } from "../../control/pins.js";
 import type { GatewayStatus } from "../../control/status.js";
 import { defineCommand } from "../command.js";
 import { Exit } from "../errors.js";
-import { type GatewayClient, gatewayPort } from "../gateway-port.js";
+import { type GatewayClient, runningGateway } from "../gateway-port.js";
 import { type Io, print } from "../io.js";
 import { sourceFor } from "../source.js";
 import { listTools } from "../tool-list.js";
@@ -36,7 +36,7 @@ async function names(kind: string, words: readonly string[], io: Io, signal: Abo
     const at = words.lastIndexOf(flag);
     return at < 0 ? undefined : words[at + 1];
   };
-  const port = await gatewayPort();
+  const port = await runningGateway();
   const client: GatewayClient | undefined = await port.find(
     sourceFor({ config: after("--config"), state: after("--state") }, io),
   );

@@ -3,7 +3,7 @@
 import { isObject } from "../../protocol/jsonrpc.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../command.js";
 import { Exit, UserError } from "../errors.js";
-import { gatewayPort } from "../gateway-port.js";
+import { runningGateway } from "../gateway-port.js";
 import { print, printJson } from "../io.js";
 import { sourceFor } from "../source.js";
 
@@ -18,7 +18,7 @@ export const tokenShow = defineCommand({
   examples: [{ line: "export TOOLWAY_TOKEN=$(toolway token show)", note: "for the agents started from this shell" }],
   async handler(input, io) {
     const source = sourceFor(input, io);
-    const port = await gatewayPort();
+    const port = await runningGateway();
     const running = await port.find(source);
     const answer = running === undefined ? undefined : await running.get("/tokens/default", io.signal);
     const asked = isObject(answer) && typeof answer["token"] === "string" ? answer["token"] : undefined;

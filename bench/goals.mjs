@@ -1,0 +1,91 @@
+// The goals of the gateway's speed, and whether a run met them. Pure; what a run did not measure has no verdict.
+
+import { median, ratios } from "./ratios.mjs";
+
+const ERAS = ["legacy", "modern"];
+const GATEWAY = "toolway";
+
+/**
+ * @param {Pick<import("./target.mjs").Results, "rows" | "measures">} results
+ * @returns {import("./target.mjs").Goal[]}
+ */
+export function goalsOf({ rows, measures }) {
+  const row = (wanted) => rows.find((one) => Object.entries(wanted).every(([key, value]) => one[key] === value));
+  const small = (upstream, era, more = {}) =>
+    row({ workload: "small", upstream, era, inFlight: 32, answers: "json", target: GATEWAY, ...more });
+  const value = (measure, target = GATEWAY) =>
+    measures.find((one) => one.measure === measure && one.target === target)?.value;
+
+  return [
+    ...ERAS.map((era) =>
+      goal(`small call, HTTP→HTTP, 32 in flight, ${era}: CPU against pass-through`, 1, small("http", era)?.ratio),
+    ),
+    ...ERAS.map((era) =>
+      goal(
+        `small call, HTTP→HTTP, 32 in flight, ${era}: CPU against the best peer`,
+        0.1,
+        bestPeer(rows, small("http", era)),
+      ),
+    ),
+    ...ERAS.map((era) =>
+      goal(`small call, HTTP→stdio, 32 in flight, ${era}: CPU against bridge`, 1.15, small("stdio", era)?.ratio),
+    ),
+    ...ERAS.map((era) =>
+      goal(
+        `small call, HTTP→HTTP, 32 in flight, ${era}: CPU of SSE answers against JSON`,
+        1.2,
+        against(small("http", era, { answers: "sse" }), small("http", era)),
+      ),
+    ),
+    ...[
+      ["http", "pass-through"],
+      ["stdio", "bridge"],
+    ].map(([upstream, limit]) =>
+      goal(
+        `1 MiB result, HTTP→${upstream === "http" ? "HTTP" : upstream}: CPU against ${limit}`,
+        1.25,
+        row({ workload: "big", upstream, answers: "json", target: GATEWAY })?.ratio,
+      ),
+    ),
+    ...ERAS.map((era) =>
+      goal(
+        `merged list, ${era}: CPU against the list from memory`,
+        1.25,
+        row({ workload: "list", era, target: GATEWAY })?.ratio,
+      ),
+    ),
+    goal(
+      "start to listening, against a bare server",
+      2,
+      measures.find((one) => one.measure === "start" && one.target === GATEWAY)?.ratio,
+    ),
+    goal("RSS idle, above a bare server", 20, difference(value("rssIdle"), value("rssIdle", "bare")), "MB"),
+    goal("RSS for each open session", 60, value("rssPerSession"), "kB"),
+    ...rows
+      .filter((one) => one.workload.startsWith("scale-") && one.variant !== one.against)
+      .map((one) => goal(`small call with ${one.variant}: CPU against ${one.against}`, 1.2, one.ratio)),
+  ];
+}
+
+function goal(name, limit, value, unit = "×") {
+  const measured = value === undefined || Number.isNaN(value) ? undefined : value;
+  return { goal: name, limit, value: measured, unit, met: measured === undefined ? undefined : measured <= limit };
+}
+
+function against(one, other) {
+  if (one === undefined || other === undefined) return undefined;
+  return median(ratios(one.cpuRounds, other.cpuRounds));
+}
+
+/** Against the cheapest peer in the same case. */
+function bestPeer(rows, own) {
+  if (own === undefined) return undefined;
+  const same = ["workload", "upstream", "answers", "era", "inFlight"];
+  const peers = rows.filter((one) => one.group === "peer" && same.every((key) => one[key] === own[key]));
+  if (peers.length === 0) return undefined;
+  return Math.max(...peers.map((peer) => against(own, peer)));
+}
+
+function difference(one, other) {
+  return one === undefined || other === undefined ? undefined : one - other;
+}

@@ -1,0 +1,7 @@
+// What the bench does with its results.
+
+export { writeChart } from "./chart.mjs";
+export { checkAgainst } from "./check.mjs";
+export { fillDoc } from "./doc.mjs";
+export { record } from "./record.mjs";
+export { printTable } from "./table.mjs";

@@ -1,0 +1,70 @@
+// What the tiny servers answer, in both eras and on all transports. Knows messages; knows no pipe and no socket.
+
+const MODERN = "2026-07-28";
+const LEGACY = "2025-11-25";
+const META = `"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"tiny","version":"1"}}`;
+/** Long enough that no gateway reads the lists again during a run. */
+const TTL_MS = 3_600_000;
+const BIG_BYTES = 1024 * 1024;
+
+/**
+ * The text of `big`: ASCII, and some characters that JSON escapes, each of which has one usual spelling.
+ * @returns {string}
+ */
+export function bigText() {
+  const line = `{"row": 17, "path": "C:\\\\data\\\\in", "note": "all is well"}\n\tnext: 0123456789 abcdefghijklmnopqrstuvwxyz\n`;
+  return line.repeat(Math.ceil(BIG_BYTES / line.length)).slice(0, BIG_BYTES);
+}
+
+/** The N named tools of a list, beside `echo` and `big`; each of them answers as `echo` does. */
+export function toolNames(count) {
+  const names = ["echo", "big"];
+  for (let i = names.length; i < count; i++) names.push(`tool_${String(i).padStart(4, "0")}`);
+  return names.slice(0, Math.max(count, 1));
+}
+
+/**
+ * Each answer is one or two pieces, of which the second is the same for all calls: it is made once.
+ * @param {{ era: "legacy" | "modern", tools: number }} options
+ * @returns {(message: any) => [string] | [string, Buffer] | undefined} undefined for what needs no answer
+ */
+export function answering({ era, tools }) {
+  const modern = era === "modern";
+  const extra = modern ? `,"resultType":"complete",${META}` : "";
+  const cache = modern ? `,"ttlMs":${TTL_MS},"cacheScope":"public"` : "";
+  const big = Buffer.from(`${JSON.stringify(bigText())}}]${extra}}}`);
+  const list = JSON.stringify(toolNames(tools).map(definition));
+  const opening = modern
+    ? `{"supportedVersions":["${MODERN}"],"capabilities":{"tools":{}}${cache}${extra}}`
+    : `{"protocolVersion":"${LEGACY}","capabilities":{"tools":{}},"serverInfo":{"name":"tiny","version":"1"}}`;
+  const opens = modern ? "server/discover" : "initialize";
+
+  return (message) => {
+    const { id, method, params } = message;
+    if (id === undefined) return undefined;
+    const head = `{"jsonrpc":"2.0","id":${typeof id === "number" ? id : JSON.stringify(id)},`;
+    if (method === "tools/call") {
+      if (params.name === "big") return [`${head}"result":{"content":[{"type":"text","text":`, big];
+      const text = JSON.stringify(params.arguments.text);
+      return [`${head}"result":{"content":[{"type":"text","text":${text}}]${extra}}}`];
+    }
+    if (method === "tools/list") return [`${head}"result":{"tools":${list}${cache}${extra}}}`];
+    if (method === opens) return [`${head}"result":${opening}}`];
+    if (method === "ping") return [`${head}"result":{}}`];
+    return [`${head}"error":{"code":-32601,"message":"Method not found"}}`];
+  };
+}
+
+function definition(name) {
+  return {
+    name,
+    title: `The tool ${name}`,
+    description: `Answers with the text that it was given. One of the tools of the bench, called ${name}.`,
+    inputSchema: {
+      type: "object",
+      properties: { text: { type: "string", description: "What to answer with." } },
+      required: ["text"],
+    },
+    annotations: { readOnlyHint: true },
+  };
+}

@@ -1,0 +1,18 @@
+// Starts the tiny servers, and makes the entries with which a target finds them.
+
+import { fileURLToPath } from "node:url";
+import { firstLine, startNode } from "../processes.mjs";
+
+const file = (name) => fileURLToPath(new URL(`./${name}.mjs`, import.meta.url));
+
+/** One process that stands for any number of servers: each has a path of its own. */
+export async function startHttpServer({ era, answers, tools = 2 }) {
+  const started = startNode([file("http"), "--era", era, "--answers", answers, "--tools", String(tools)]);
+  const { port } = await firstLine(started, "The HTTP server");
+  return { entry: (name) => ({ name, url: `http://127.0.0.1:${port}/${name}/mcp` }), stop: started.stop };
+}
+
+/** The entry of a server that its target starts. */
+export function stdioEntry(name, { era, tools = 2 }) {
+  return { name, command: process.execPath, args: [file("stdio"), "--era", era, "--tools", String(tools)] };
+}

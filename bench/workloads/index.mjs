@@ -1,0 +1,31 @@
+// The workloads, in the order in which they run.
+
+import { bigHttp, bigStdio, smallHttp, smallStdio } from "./calls.mjs";
+import { list } from "./list.mjs";
+import { memory } from "./memory.mjs";
+import { scaleServers, scaleSessions, scaleTools } from "./scale.mjs";
+import { start } from "./start.mjs";
+
+/**
+ * @typedef {{
+ *   name: string,
+ *   summary: string,
+ *   run: (context: object) => Promise<{
+ *     rows?: import("../target.mjs").Row[],
+ *     measures?: import("../target.mjs").Measure[],
+ *   }>,
+ * }} Workload
+ * @type {Workload[]}
+ */
+export const workloads = [
+  smallHttp,
+  smallStdio,
+  bigHttp,
+  bigStdio,
+  list,
+  start,
+  memory,
+  scaleServers,
+  scaleTools,
+  scaleSessions,
+];

@@ -1,0 +1,128 @@
+// Makes a command line parser of the commands' data: help, completions of mistakes, every form of an option. The only
+// file that knows commander, and loaded only for what plain-line.ts leaves to it.
+
+import { CommanderError, Option, Command as Parser } from "commander";
+import { packageVersion } from "../runtime/version.js";
+import { argTerm, type Command, flagOf, type OptionSpec } from "./command.js";
+import { commands, groups } from "./commands/index.js";
+import { Exit, type ExitCode } from "./errors.js";
+import type { Io } from "./io.js";
+import { optionValue, type PlainLine } from "./plain-line.js";
+
+/** What is to be run; or, where help was asked for or the line is wrong, which has been said, the exit code. */
+export async function parseLine(argv: readonly string[], io: Io): Promise<PlainLine | ExitCode> {
+  let found: PlainLine | undefined;
+  const parser = buildParser(io, (command, input) => {
+    found = { command, input };
+  });
+  try {
+    // `toolway help call` is what many type first.
+    const line = argv[0] === "help" ? [...argv.slice(1), "--help"] : [...argv];
+    await parser.parseAsync(line, { from: "user" });
+    return found ?? Exit.ok;
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    // Commander has printed it: the help or version that was asked for, or what is wrong and the usage.
+    return error.exitCode === 0 ? Exit.ok : Exit.usage;
+  }
+}
+
+function buildParser(io: Io, onCommand: (command: Command, input: Record<string, unknown>) => void): Parser {
+  const root = prepare(new Parser("toolway"), io)
+    .description("Keeps an agent's tools within reach: one MCP endpoint over many servers.")
+    .version(packageVersion(), "-V, --version", "Prints the version.")
+    .addHelpText("after", ROOT_HELP);
+  const parents = new Map<string, Parser>();
+  // A group stands in the help where its first verb does.
+  const parentOf = (name: string): Parser => {
+    const [group, verb] = name.split(" ");
+    if (group === undefined || verb === undefined) return root;
+    const known = parents.get(group);
+    if (known !== undefined) return known;
+    const summary = groups[group] ?? "";
+    const made = prepare(root.command(group), io).summary(summary).description(summary);
+    parents.set(group, made);
+    return made;
+  };
+  for (const command of commands) addCommand(parentOf(command.metadata.name), command, io, onCommand);
+  return root;
+}
+
+const ROOT_HELP = `
+Start here:
+  toolway serve                 one endpoint over the servers of ./toolway.json, or a demo
+  toolway import --write        makes a toolway.json of your clients' configs
+  toolway doctor                starts each server, and says what to fix
+  toolway call demo__add --arg a=2 --arg b=3
+
+Exit codes: 0 done, 1 failed, 2 wrong command line or config, 130 interrupted.`;
+
+const HELP_HINT = "(add --help for the options and examples)";
+
+function prepare(parser: Parser, io: Io): Parser {
+  return parser
+    .exitOverride()
+    .showHelpAfterError(HELP_HINT)
+    .helpOption("-h, --help", "Shows this help.")
+    .helpCommand(false)
+    .configureOutput({
+      writeOut: (text) => io.stdout.write(text),
+      writeErr: (text) => io.stderr.write(text),
+      outputError: (text, write) => write(text.replace(/^error: /, "toolway: ")),
+    });
+}
+
+function addCommand(
+  parent: Parser,
+  command: Command,
+  io: Io,
+  onCommand: (command: Command, input: Record<string, unknown>) => void,
+): void {
+  const { metadata, args, options } = command;
+  const own = metadata.name.split(" ").at(-1) ?? metadata.name;
+  const isDefault = metadata.isDefault === true;
+  const parser = prepare(parent.command(own, { hidden: metadata.hidden === true, isDefault }), io)
+    .summary(metadata.summary)
+    .description(metadata.description ?? metadata.summary);
+  const argNames = Object.keys(args);
+  for (const [name, arg] of Object.entries(args)) parser.argument(argTerm(name, arg), arg.description);
+  if (metadata.hidden === true) parser.argument("[rest...]").allowUnknownOption().helpOption(false);
+  for (const [key, option] of Object.entries(options)) parser.addOption(toOption(key, option));
+  // Some verbs name the config by its place, others by --config; whoever takes the one for the other is understood.
+  const configArg = argNames.find((name) => args[name]?.isConfig === true);
+  if (configArg !== undefined) parser.addOption(new Option("--config <FILE>").hideHelp());
+  if (options["config"] !== undefined) parser.showHelpAfterError(`${HELP_HINT}\n(a config is named by --config FILE)`);
+  if (command.examples.length > 0) {
+    const lines = command.examples.map(({ line, note: text }) => `  ${line}\n      ${text}`);
+    parser.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);
+  }
+  parser.action(() => {
+    const values = parser.opts<Record<string, unknown>>();
+    const input: Record<string, unknown> = { rest: parser.args.slice(argNames.length) };
+    for (const [i, name] of argNames.entries()) input[name] = parser.args[i];
+    if (configArg !== undefined) input[configArg] ??= values["config"];
+    for (const [key, option] of Object.entries(options)) input[key] = optionValue(option, givenAs(key, values));
+    onCommand(command, input);
+  });
+}
+
+function toOption(key: string, option: OptionSpec): Option {
+  const made = new Option(flagOf(key) + valueTerm(option), option.description);
+  if (option.preset !== undefined) made.preset(option.preset);
+  if (option.choices !== undefined && option.repeat !== true) made.choices(option.choices);
+  if (option.repeat === true) {
+    made.argParser((value: string, before: readonly string[] | undefined) => [...(before ?? []), value]);
+  }
+  return made.makeOptionMandatory(option.required === true);
+}
+
+function valueTerm({ value, preset }: OptionSpec): string {
+  if (value === undefined) return "";
+  return preset === undefined ? ` <${value}>` : ` [${value}]`;
+}
+
+/** Commander keeps `--no-auth` as `auth: false`; ours is the switch `noAuth`. */
+function givenAs(key: string, values: Record<string, unknown>): unknown {
+  const negated = /^no([A-Z])(.*)$/.exec(key);
+  return negated === null ? values[key] : values[`${negated[1]?.toLowerCase()}${negated[2]}`] === false;
+}

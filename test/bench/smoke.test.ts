@@ -1,0 +1,195 @@
+// The bench runs: each workload gives rows, every answer is verified, and a wrong one ends the run. It asserts no time.
+
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+/** `TOOLWAY_CLI`: another build than the one in dist/. The bench knows it too. */
+const cli = process.env["TOOLWAY_CLI"] ?? join(root, "dist/cli/main.js");
+/** The bench starts dozens of processes; two busy cores may take long over that. */
+const RUN_MS = 180_000;
+
+interface Row {
+  readonly workload: string;
+  readonly upstream: string;
+  readonly answers: string;
+  readonly era: string;
+  readonly inFlight: number;
+  readonly target: string;
+  readonly cpuUs: number;
+  readonly cpuRounds: readonly number[];
+  readonly calls: number;
+  readonly verified: number;
+}
+
+interface Goal {
+  readonly goal: string;
+  readonly limit: number;
+  readonly value?: number;
+  readonly met?: boolean;
+}
+
+interface Results {
+  readonly rows: readonly Row[];
+  readonly measures: readonly { readonly measure: string; readonly target: string; readonly value: number }[];
+  readonly goals: readonly Goal[];
+}
+
+let dir = "";
+
+beforeAll(async () => {
+  if (!existsSync(cli)) throw new Error("The bench runs what is in dist/: build first.");
+  dir = await mkdtemp(join(tmpdir(), "toolway-smoke-"));
+});
+
+afterAll(async () => {
+  await rm(dir, { recursive: true, force: true, maxRetries: 5 });
+});
+
+async function bench(args: readonly string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = spawn(process.execPath, [join(root, "bench/run.mjs"), ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+    stdout += chunk;
+  });
+  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+    stderr += chunk;
+  });
+  const code = await new Promise<number | null>((resolve) => child.on("close", resolve));
+  return { code, stdout, stderr };
+}
+
+async function measured(name: string, args: readonly string[]): Promise<Results> {
+  const out = join(dir, name);
+  const { code, stderr } = await bench([...args, "--no-peers", "--rounds", "1", "--quick", "--out", out]);
+  expect(code, stderr.slice(-4000)).toBe(0);
+  return JSON.parse(await readFile(join(out, "latest.json"), "utf8")) as Results;
+}
+
+function expectVerified(rows: readonly Row[]): void {
+  for (const row of rows) {
+    expect(row.calls, row.target).toBeGreaterThan(0);
+    expect(row.verified, row.target).toBe(row.calls);
+    if (row.target !== "direct") expect(row.cpuUs, row.target).toBeGreaterThan(0);
+  }
+}
+
+const casesOf = (rows: readonly Row[], target: string) =>
+  rows
+    .filter((row) => row.target === target)
+    .map((row) => [row.workload, row.upstream, row.answers, row.era, row.inFlight].join(" "));
+
+describe.skipIf(process.platform !== "linux")("the bench", () => {
+  test("small calls: the gateway and the limits, both transports, both eras, every answer verified", {
+    timeout: RUN_MS,
+  }, async () => {
+    const { rows } = await measured("small", ["small", "--calls", "60"]);
+    const http = ["legacy", "modern"].flatMap((era) =>
+      [1, 32].flatMap((count) => ["json", "sse"].map((answers) => `small http ${answers} ${era} ${count}`)),
+    );
+    const stdio = ["legacy", "modern"].flatMap((era) => [1, 32].map((count) => `small stdio json ${era} ${count}`));
+    expect(casesOf(rows, "toolway")).toEqual([...http, ...stdio]);
+    for (const target of ["direct", "pass-through", "parse"]) expect(casesOf(rows, target)).toEqual(http);
+    expect(casesOf(rows, "bridge")).toEqual(stdio);
+    expectVerified(rows);
+  });
+
+  test("large results and merged lists, every answer verified", { timeout: RUN_MS }, async () => {
+    const { rows } = await measured("large", ["big", "list", "--calls", "24"]);
+    expect(casesOf(rows, "toolway")).toEqual([
+      "big http json legacy 8",
+      "big http sse legacy 8",
+      "big stdio json legacy 8",
+      "list http json legacy 8",
+      "list http json modern 8",
+    ]);
+    expect(casesOf(rows, "list")).toEqual(["list http json legacy 8", "list http json modern 8"]);
+    expectVerified(rows);
+  });
+
+  test("starts, memory, and a growing number of sessions", { timeout: RUN_MS }, async () => {
+    const { rows, measures, goals } = await measured("rest", ["start", "memory", "scale-sessions", "--calls", "96"]);
+    const of = (target: string) => measures.filter((one) => one.target === target).map(({ measure }) => measure);
+    expect(of("toolway")).toEqual(["start", "firstCall", "rssIdle", "rssPerSession"]);
+    expect(of("bare")).toEqual(["start", "rssIdle"]);
+    expect(rows.map(({ workload }) => workload)).toEqual(Array(3).fill("scale-sessions"));
+    expectVerified(rows);
+    const named = goals.filter(({ value }) => value !== undefined).map(({ goal }) => goal);
+    expect(named).toContain("RSS for each open session");
+    expect(named).toContain("small call with 5000 sessions: CPU against 1 session");
+  });
+
+  test("a target that answers a call wrongly now and then fails the run", { timeout: RUN_MS }, async () => {
+    const out = join(dir, "liar");
+    const args = ["small-http", "--targets", "pass-through,liar", "--rounds", "1", "--calls", "300", "--out", out];
+    const { code, stderr } = await bench(args);
+    expect(code).toBe(2);
+    expect(stderr).toContain("liar: A wrong answer to");
+    expect(stderr).toContain("something else");
+    expect(existsSync(out)).toBe(false);
+  });
+});
+
+interface GoalsModule {
+  goalsOf(results: { rows: readonly object[]; measures: readonly object[] }): Goal[];
+}
+
+describe("goals", () => {
+  const load = async () => (await import(join(root, "bench/goals.mjs"))) as GoalsModule;
+  const small = { workload: "small", upstream: "http", answers: "json", era: "legacy", inFlight: 32 };
+  const find = (goals: readonly Goal[], text: string) => goals.find(({ goal }) => goal.includes(text));
+
+  test("a run that measured nothing has no verdicts", async () => {
+    const { goalsOf } = await load();
+    const goals = goalsOf({ rows: [], measures: [] });
+    expect(goals.length).toBeGreaterThan(10);
+    expect(goals.every(({ met, value }) => met === undefined && value === undefined)).toBe(true);
+  });
+
+  test("ratios are compared with their limits, the best peer is the one that costs least", async () => {
+    const { goalsOf } = await load();
+    const rows = [
+      { ...small, target: "toolway", group: "toolway", cpuRounds: [100, 110, 90], cpuUs: 100, ratio: 0.98 },
+      {
+        ...small,
+        target: "toolway",
+        answers: "sse",
+        group: "toolway",
+        cpuRounds: [130, 130, 130],
+        cpuUs: 130,
+        ratio: 1,
+      },
+      { ...small, target: "slow", group: "peer", cpuRounds: [9000, 9000, 9000], cpuUs: 9000 },
+      { ...small, target: "fast", group: "peer", cpuRounds: [500, 500, 500], cpuUs: 500 },
+    ];
+    const goals = goalsOf({ rows, measures: [] });
+    expect(find(goals, "legacy: CPU against pass-through")).toMatchObject({ value: 0.98, met: true });
+    expect(find(goals, "legacy: CPU against the best peer")).toMatchObject({ value: 0.2, met: false });
+    expect(find(goals, "legacy: CPU of SSE")).toMatchObject({ value: 1.3, met: false });
+    expect(find(goals, "modern: CPU against pass-through")?.met).toBeUndefined();
+  });
+
+  test("memory is what is above the bare server; scaling is against the smallest case", async () => {
+    const { goalsOf } = await load();
+    const measures = [
+      { measure: "rssIdle", target: "bare", value: 46 },
+      { measure: "rssIdle", target: "toolway", value: 67 },
+      { measure: "start", target: "toolway", value: 90, ratio: 2 },
+    ];
+    const rows = [
+      { workload: "scale-tools", target: "toolway", variant: "10 tools", against: "10 tools", ratio: 1 },
+      { workload: "scale-tools", target: "toolway", variant: "5000 tools", against: "10 tools", ratio: 1.21 },
+    ];
+    const goals = goalsOf({ rows, measures });
+    expect(find(goals, "RSS idle")).toMatchObject({ value: 21, met: false });
+    expect(find(goals, "start to listening")).toMatchObject({ value: 2, met: true });
+    expect(find(goals, "5000 tools")).toMatchObject({ value: 1.21, met: false });
+    expect(goals.filter(({ goal }) => goal.includes("10 tools"))).toHaveLength(1);
+  });
+});
