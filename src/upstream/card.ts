@@ -35,6 +35,8 @@ async function fetched(
   const { request } = await import("undici");
   const headers = { ...target?.headers, accept: "application/json" };
   const response = await request(url, { headers, signal: AbortSignal.timeout(CARD_MS) });
+  // To destroy what is left of an answer makes it fail, which nobody need hear of.
+  response.body.on("error", () => {});
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
