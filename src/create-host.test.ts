@@ -247,19 +247,51 @@ describe("tools", () => {
   });
 });
 
+describe("a server in trouble", () => {
+  it("whose breaker is open still has its tools; calls say when to come back [host-9]", async () => {
+    const host = await create();
+    await host.spawn(spec("crash"), { breaker: { failures: 1, openMs: 600_000 } });
+    await fails(host.call("crash", "crash"));
+    const refused = (await fails(host.call("crash", "pid"))) as HostCallError;
+    expect(refused).toMatchObject({ fault: "unavailable", server: "crash" });
+    expect(refused.retryInMs).toBeGreaterThan(500_000);
+    expect(await host.tools("crash")).toHaveLength(3);
+    expect(host.status()).toMatchObject([{ circuit: "open" }]);
+    await host.reload("crash");
+    await host.call("crash", "pid");
+  });
+
+  it("that was restarted too often is seen to be ejected, until it is reloaded [host-14]", async () => {
+    const host = await create();
+    await host.spawn(spec("crash"), { restarts: { max: 0, windowMs: 600_000 } });
+    await fails(host.call("crash", "crash"));
+    const refused = (await fails(host.call("crash", "pid"))) as HostCallError;
+    expect(refused).toMatchObject({ fault: "unavailable", state: "ejected", retryInMs: undefined });
+    expect(host.status()).toMatchObject([{ state: "ejected", ejected: true }]);
+    const [found] = await host.discover();
+    expect(found).toMatchObject({ state: "ejected", error: { fault: "unavailable" } });
+    expect(found?.tools).toHaveLength(3);
+    await host.reload("crash");
+    expect(json(await host.call("crash", "pid"))).toMatchObject({ pid: pidOf(host, "crash") });
+  });
+});
+
 describe("discover", () => {
   it("asks all at once: one that hangs or fails costs the others nothing, and is told inline [host-10] [one-bad-server]", async () => {
     const host = await create();
     await host.spawn(spec("good", "stateful"));
-    await host.spawn(spec("lazy-hang", "hang"), { lazy: true });
-    await host.spawn(spec("lazy-bad", "crash", ["--at", "start"]), { lazy: true });
-    const found = await host.discover({ startLazy: true, deadlineMs: 3_000 });
+    await host.spawn(spec("hangs", "hang"), { lazy: true });
+    const found = await host.discover({ startLazy: true, deadlineMs: 500 });
     expect(found.map(({ server, tools, error }) => [server, tools.length, error?.fault])).toEqual([
       ["good", 2, undefined],
-      ["lazy-hang", 0, "timeout"],
-      ["lazy-bad", 0, "unavailable"],
+      ["hangs", 0, "timeout"],
     ]);
-    expect(found[2]?.error?.message).toContain("MISSING_KEY");
+    await host.stop("hangs");
+    await host.spawn(spec("bad", "crash", ["--at", "start"]), { lazy: true });
+    const [good, bad] = await host.discover({ startLazy: true, deadlineMs: 25_000 });
+    expect(good).toMatchObject({ server: "good", error: undefined });
+    expect(bad).toMatchObject({ server: "bad", tools: [], error: { fault: "unavailable" } });
+    expect(bad?.error?.message).toContain("MISSING_KEY");
   });
 
   it("starts no lazy server unless it is asked to [host-10]", async () => {

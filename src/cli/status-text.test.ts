@@ -68,3 +68,13 @@ it("without problems there is nothing below the table", () => {
   const text = statusText(status(server("good", [])), true, io(false), 0);
   expect(text.split("\n").at(-1)).toMatch(/^good +ready +http +1 .*MCP 2026-07-28$/);
 });
+
+it("what gets no calls is not to be overlooked: ejected, or with its circuit open [host-14]", () => {
+  const ejected: ServerStatus = { ...server("dead", []), state: "ejected", ejected: true };
+  const open: ServerStatus = { ...server("sick", []), circuit: "open", failures: 5, nextTryInMs: 12_000 };
+  const text = statusText(status(ejected, open), true, io(false), 0);
+  expect(text).toMatch(/^dead +ejected /m);
+  expect(text).toContain("dead: restarted too often and ejected; `toolway reload dead` tries it.");
+  expect(text).toMatch(/^sick +circuit open /m);
+  expect(text).toMatch(/sick: failed 5 times in a row, so its calls are held back; the next is tried in 12/);
+});

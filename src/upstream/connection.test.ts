@@ -311,6 +311,23 @@ describe("whose a server's question is", () => {
 });
 
 describe("progress", () => {
+  it("keeps a call going past its time, and not past its ceiling", async () => {
+    const connection = connect();
+    const ada = new Agent("ada");
+    const call = begin(connection, ada, "token");
+    const { callCeilingMs } = SUPERVISED.supervision;
+    const params = { progressToken: call.ticket.id, progress: 1 };
+    while (nowMs + CALL_MS < callCeilingMs) {
+      nowMs += CALL_MS - 1;
+      link.says({ jsonrpc: "2.0", method: "notifications/progress", params });
+      expect(connection.expire(nowMs)).toBe(false);
+    }
+    nowMs = callCeilingMs;
+    link.says({ jsonrpc: "2.0", method: "notifications/progress", params });
+    expect(connection.expire(nowMs)).toBe(true);
+    expect(JSON.stringify(await call.answer())).toContain("in spite of all progress");
+  });
+
   it("of two calls with the same token of their agents reaches each its own", () => {
     const connection = connect();
     const [ada, bob] = [new Agent("ada"), new Agent("bob")];

@@ -263,6 +263,11 @@ async function strict() {
   const http = createServer(async (req, res) => {
     let text = "";
     for await (const chunk of req) text += String(chunk);
+    // A modern server answers POST alone.
+    if (req.method !== "POST") {
+      res.writeHead(405).end();
+      return;
+    }
     const message = JSON.parse(text) as JsonObject & { method: string };
     seen.push({ message, headers: req.headers });
     const answer = (status: number, body: JsonObject) => {

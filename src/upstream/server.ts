@@ -194,7 +194,8 @@ export class Server {
     const info = this.#intro?.serverInfo;
     // Nothing runs, and not by choice: the supervisor waits for a call, and we for the next try.
     const isDown = shown.state === "idle" && shown.failures > 0;
-    const heldMs = this.#breaker.nextTryInMs(this.#deps.context.now());
+    const triedMs = shown.nextTryInMs ?? (shown.state === "starting" ? undefined : this.#retryInMs);
+    const heldMs = shown.state === "ejected" ? undefined : this.#breaker.nextTryInMs(this.#deps.context.now());
     return {
       name: this.spec.name,
       kind: link?.kind ?? this.spec.target.kind,
@@ -215,7 +216,7 @@ export class Server {
       card: this.#card,
       readyAfterMs: shown.readyAfterMs,
       lastError: shown.lastFault?.message ?? this.#lists.fault,
-      nextTryInMs: shown.nextTryInMs ?? (shown.state === "starting" ? undefined : this.#retryInMs) ?? heldMs,
+      nextTryInMs: heldMs === undefined ? triedMs : Math.max(heldMs, triedMs ?? 0),
       pid: isUp ? link?.pid : undefined,
       url: link?.url,
       noise: { count: sum(all, (one) => one.noise.count), sample: all.find((one) => one.noise.sample)?.noise.sample },

@@ -49,6 +49,13 @@ const NOISE_SAMPLES_A_READ = 8;
 /** After so many lines the others get a turn of the event loop: libuv alone would go on for 2 MiB of short lines. */
 const LINES_A_TURN = 2_000;
 
+/**
+ * Noise that is read in one go; then the server waits a moment, and with it its pipe. A megabyte of noise a second is far
+ * more than any log, and what a flood would take beyond that is taken from the others.
+ */
+const NOISE_BYTES_A_GO = 64 * 1024;
+const NOISE_PAUSE_MS = 50;
+
 /** As many as a connection has in flight at most. The oversized answer to one beyond is noise, and its call times out. */
 const TICKETS_KEPT = 10_000;
 
@@ -83,6 +90,7 @@ export class StdioLink implements Link {
   /** Why the server is being stopped by us although nobody asked for it. */
   #complaint: string | undefined;
   #linesThisTurn = 0;
+  #noiseBytes = 0;
   #samplesLeft = 0;
   #lastSample = "";
 
@@ -175,11 +183,14 @@ export class StdioLink implements Link {
   #read(chunk: Buffer): void {
     this.#samplesLeft = NOISE_SAMPLES_A_READ;
     this.#linesThisTurn += this.#splitter.push(chunk);
-    if (this.#linesThisTurn < LINES_A_TURN) return;
+    const isFlooded = this.#noiseBytes >= NOISE_BYTES_A_GO;
+    if (this.#linesThisTurn < LINES_A_TURN && !isFlooded) return;
     this.#linesThisTurn = 0;
+    this.#noiseBytes = 0;
     const stdout = this.#running?.child.stdout;
     stdout?.pause();
-    setImmediate(() => stdout?.resume());
+    if (isFlooded) setTimeout(() => stdout?.resume(), NOISE_PAUSE_MS);
+    else setImmediate(() => stdout?.resume());
   }
 
   #line(line: Buffer): void {
@@ -210,6 +221,7 @@ export class StdioLink implements Link {
   }
 
   #noise(line: Buffer): void {
+    this.#noiseBytes += line.length;
     if (this.#samplesLeft > 0) {
       this.#samplesLeft--;
       // At most four bytes make a character.

@@ -12,6 +12,8 @@ import { descriptors, linux, processesNaming, report, zombiesOf } from "./measur
 const mortal = (...args: string[]): ServerEntry => ({
   command: "/bin/sh",
   args: [join(root, "test/faults/servers/mortal.sh"), ...args],
+  // Its deaths are the test's doing, and far more than a server is usually forgiven.
+  restarts: { max: 1_000 },
 });
 
 /** All that descends from the gateway's servers, wherever it went. */
