@@ -10,7 +10,7 @@ export class Flight implements Ticket {
   /** Moved on by progress. */
   deadlineMs: number;
   /** What a modern server wants beside the body, over HTTP. */
-  headers: Readonly<Record<string, string>> | undefined;
+  headers: readonly string[] | undefined;
 
   constructor(id: number, call: UpstreamCall, timeoutMs: number, nowMs: number) {
     this.id = id;
