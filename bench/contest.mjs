@@ -17,11 +17,15 @@ const SLICES = 3;
 
 /** Everything that must be stopped when the bench is, by Ctrl-C too. */
 const cleanups = new Set();
+/** Those of them that remove a directory. */
+const removals = new WeakSet();
 
 export async function stopEverything() {
   const all = [...cleanups];
   cleanups.clear();
-  await Promise.allSettled(all.map((cleanup) => cleanup()));
+  await Promise.allSettled(all.filter((cleanup) => !removals.has(cleanup)).map((stop) => stop()));
+  // Nobody writes into the directories any more.
+  await Promise.allSettled(all.filter((cleanup) => removals.has(cleanup)).map((remove) => remove()));
 }
 
 /** Runs `work` with a function that registers what has to be stopped at its end. */
@@ -44,7 +48,9 @@ export async function stopping(work) {
 /** An empty directory, until the end of the work. */
 export async function workDirectory(own) {
   const path = await mkdtemp(join(tmpdir(), "toolway-bench-"));
-  own(() => rm(path, { recursive: true, force: true, maxRetries: 5 }));
+  const remove = () => rm(path, { recursive: true, force: true, maxRetries: 5 });
+  removals.add(remove);
+  own(remove);
   return path;
 }
 

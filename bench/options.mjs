@@ -33,7 +33,8 @@ ${workloads.map(({ name, summary }) => `  ${name.padEnd(16)}  ${summary}`).join(
 Targets: ${targets.map(({ name }) => name).join(", ")}, and the peers.
 
 What counts is the CPU time that a target's process tree takes for one call, as a ratio to the limit in the same round;
-times and calls a second depend on the machine. Every answer is checked, and a wrong one ends the run.
+times and calls a second depend on the machine. Where others work on it too, start it with a priority of its own
+(\`nice -n -20\`), or the rounds differ too much. Every answer is checked, and a wrong one ends the run.
 `;
 
 /** @param {string[]} argv */

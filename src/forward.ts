@@ -4,6 +4,7 @@
 import type { Caller } from "./caller.js";
 import { isObject, type RpcId } from "./protocol/jsonrpc.js";
 import { locate, type Scans } from "./protocol/message.js";
+import { Meta } from "./protocol/modern.js";
 import type { Reply } from "./protocol/reply.js";
 import type { Member } from "./protocol/scan.js";
 import type { AgentCall } from "./service.js";
@@ -19,6 +20,8 @@ export interface Named {
 const ID = ["id"];
 const PROGRESS_TOKEN = ["params", "_meta", "progressToken"];
 
+const CLIENT_INFO = ["params", "_meta", Meta.clientInfo];
+
 /** A place in the agent's text, and what goes there; undefined: our id. */
 interface Hole {
   readonly start: number;
@@ -26,12 +29,16 @@ interface Hole {
   readonly json: string | undefined;
 }
 
+const byPlace = (a: Hole, b: Hole): number => a.start - b.start;
+
 export class Forward implements UpstreamCall {
   readonly subject: string | undefined;
   readonly progressToken: RpcId | undefined;
   readonly #call: AgentCall;
   /** In the order in which they stand. */
   readonly #holes: Hole[] = [];
+  /** The sender that the text names is replaced, too. */
+  #introduced: boolean = false;
 
   /**
    * Throws a Fault `invalid` where a value that matters stands in the text twice: a server might read the one that was
@@ -48,7 +55,7 @@ export class Forward implements UpstreamCall {
       if (named.own !== undefined) this.#add(at, JSON.stringify(named.own));
     }
     if (this.progressToken !== undefined) this.#add(locate(call.message, PROGRESS_TOKEN, scans), undefined);
-    this.#holes.sort((a, b) => a.start - b.start);
+    this.#holes.sort(byPlace);
   }
 
   #add(at: Member | undefined, json: string | undefined): void {
@@ -77,6 +84,20 @@ export class Forward implements UpstreamCall {
       from = end;
     }
     return out + text.slice(from);
+  }
+
+  renderModern(id: number, clientInfo: string): string | undefined {
+    if (!this.#introduced) {
+      const meta = this.#call.message.params?.["_meta"];
+      if (this.caller.era !== "modern" || !isObject(meta) || !(Meta.version in meta) || !(Meta.capabilities in meta))
+        return undefined;
+      const at = locate(this.#call.message, CLIENT_INFO);
+      if (at === undefined) return undefined;
+      this.#add(at, clientInfo);
+      this.#holes.sort(byPlace);
+      this.#introduced = true;
+    }
+    return this.render(id);
   }
 
   reply(reply: Reply): void {

@@ -7,7 +7,7 @@ import type { Config, ListenAddress } from "./config/config.js";
 import type { ControlServer } from "./control/server.js";
 import type { GatewayStatus } from "./control/status.js";
 import type { HttpEndpoint } from "./endpoint/http-server.js";
-import type { StdioEndpoint } from "./endpoint/stdio.js";
+import { createStdioEndpoint, type StdioEndpoint } from "./endpoint/stdio.js";
 import { DEFAULT_PRINCIPAL } from "./endpoint/tokens.js";
 import { EraBook } from "./era-book.js";
 import { openControl } from "./gateway-control.js";
@@ -182,7 +182,6 @@ export class Gateway {
 
   /** An agent that speaks over a pair of streams, as the default principal. Resolves when it is gone. */
   async serveStdio(input: Readable, output: Writable): Promise<void> {
-    const { createStdioEndpoint } = await import("./endpoint/stdio.js");
     if (this.#closing !== undefined) return;
     const { service, log } = { service: this.pipeline, log: this.#log };
     const stdio = createStdioEndpoint({

@@ -18,7 +18,7 @@ import { Standing } from "./standing.js";
 import type { TaskIds } from "./task-ids.js";
 import { TASK_ID, TASK_METHODS, taskAddress, watchTasks } from "./tasks.js";
 import type { Host } from "./upstream/host.js";
-import { readParamHeaders } from "./upstream/param-headers.js";
+import { agentHeaders } from "./upstream/param-headers.js";
 import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "./upstream.js";
 
 /** A Map: a method may be called `constructor`. */
@@ -122,8 +122,7 @@ export class Pipeline implements Service, UpstreamEvents {
     const found = this.#catalog.resolveTool(tool, scope);
     if (found.kind !== "found" || this.#access.decide(principal, found.server, found.own).kind === "deny")
       return undefined;
-    const headers = readParamHeaders(this.#catalog.inputSchema(found.server, found.own));
-    return typeof headers === "string" ? [] : headers.map(({ name, path }) => ({ header: name, path }));
+    return agentHeaders(this.#catalog.inputSchema(found.server, found.own));
   }
 
   // ── UpstreamEvents: what servers say ─────────────────────────────────────────────────────────────────────────

@@ -75,6 +75,11 @@ export interface UpstreamCall {
   readonly progressToken: RpcId | undefined;
   /** The message as it goes out, `id` as its id, and as its progress token where the agent chose one. */
   render(id: number): string;
+  /**
+   * The same for a modern server, where the agent is a modern one as well: its `_meta` is right already, but for who
+   * sends it. `clientInfo` is JSON text. Absent, or undefined: `_meta` must be made.
+   */
+  renderModern?(id: number, clientInfo: string): string | undefined;
   reply(reply: Reply): void;
 }
 

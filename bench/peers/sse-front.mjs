@@ -65,12 +65,21 @@ async function handle(req, res, text) {
   res.setHeader("Mcp-Session-Id", key);
   const { id } = JSON.parse(text);
   if (id !== undefined) session.waiting.set(id, res);
+  pass(session.endpoint, text, res, id !== undefined);
+}
+
+/** The reply comes by the event stream; what the post itself is answered with only matters if it is refused. */
+function pass(endpoint, text, res, hasReply) {
   const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(text) };
-  const out = request(session.endpoint, { method: "POST", agent, headers }, (reply) => {
+  const out = request(endpoint, { method: "POST", agent, headers }, (reply) => {
     reply.resume();
-    if (id === undefined) res.writeHead(reply.statusCode).end();
+    if (!hasReply || reply.statusCode >= 400) res.writeHead(reply.statusCode).end();
   });
-  out.on("error", () => res.destroy());
+  out.on("error", (error) => {
+    // The peer closed an idle connection just as we took it: nothing has reached it.
+    if (out.reusedSocket && error.code === "ECONNRESET") pass(endpoint, text, res, hasReply);
+    else res.destroy();
+  });
   out.end(text);
 }
 

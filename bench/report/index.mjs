@@ -2,6 +2,5 @@
 
 export { writeChart } from "./chart.mjs";
 export { checkAgainst } from "./check.mjs";
-export { fillDoc } from "./doc.mjs";
 export { record } from "./record.mjs";
 export { printTable } from "./table.mjs";

@@ -5,7 +5,7 @@ import type { JsonObject } from "../protocol/jsonrpc.js";
 import { Meta } from "../protocol/modern.js";
 import type { BytesReply } from "../protocol/reply.js";
 import type { Freshness, Listed, ListKind, ServerIntro } from "../upstream.js";
-import { type Intake, takeItems } from "./definition.js";
+import { type Intake, itemNamed, takeItems } from "./definition.js";
 import { mergeFreshness } from "./freshness.js";
 import { mergeCapabilities, mergeInstructions } from "./introduction.js";
 import { fromSnapshot, type Known, LIST_KINDS, type NamedKind, toSnapshot } from "./known.js";
@@ -176,7 +176,7 @@ export class Catalog {
   /** Of a tool, by the server's own name of it; undefined where there is none. */
   inputSchema(server: string, own: string): unknown {
     const items = this.#servers.get(server)?.lists.get("tools")?.items;
-    return items?.find((item) => item.own === own)?.value["inputSchema"];
+    return items === undefined ? undefined : itemNamed(items, own)?.value["inputSchema"];
   }
 
   // ── Search ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -92,3 +92,15 @@ export function renderItem(item: Item, name: string, description: string | undef
   }
   return splice(item.json, edits);
 }
+
+const indexed = new WeakMap<readonly Item[], ReadonlyMap<string, Item>>();
+
+/** One entry of a list. Asked for with each call of a modern agent: a list of thousands is not walked for that. */
+export function itemNamed(items: readonly Item[], own: string): Item | undefined {
+  let byName = indexed.get(items);
+  if (byName === undefined) {
+    byName = new Map(items.map((item) => [item.own, item]));
+    indexed.set(items, byName);
+  }
+  return byName.get(own);
+}

@@ -52,15 +52,13 @@ export class Pages {
 
   #all(kind: ListKind, view: View, contents: () => Contents): BytesReply[] {
     const kept = this.#built[kind];
-    const key = JSON.stringify([view.scope, view.key, view.era]);
-    let pages = kept.get(key);
-    if (pages === undefined) {
-      pages = this.#build(kind, view, contents());
-      const oldest = kept.size < MAX_VIEWS ? undefined : kept.keys().next();
-      if (oldest?.done === false) kept.delete(oldest.value);
-    } else {
-      kept.delete(key); // Put in again as the newest.
-    }
+    // No server's name and no role has a line break in it.
+    const key = `${view.era}\n${view.scope ?? ""}\n${view.key}`;
+    const known = kept.get(key);
+    if (known !== undefined) return known;
+    const pages = this.#build(kind, view, contents());
+    const oldest = kept.size < MAX_VIEWS ? undefined : kept.keys().next();
+    if (oldest?.done === false) kept.delete(oldest.value);
     kept.set(key, pages);
     return pages;
   }

@@ -52,7 +52,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
   /** A reply that came while nobody waited for it here. */
   #held: Reply | Promise<Reply> | undefined;
   /** What the agent was not asked, for want of a capability. */
-  readonly #unasked: { readonly message: string; readonly lacking: JsonObject }[] = [];
+  #unasked: { readonly message: string; readonly lacking: JsonObject }[] | undefined;
 
   constructor(context: CallContext, presence: Presence, outlet: Outlet) {
     this.#context = context;
@@ -171,6 +171,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     if (lacking !== undefined) {
       const names = JSON.stringify(lacking);
       const message = `The agent cannot be asked for ${method}: its request did not declare the capability ${names}.`;
+      this.#unasked ??= [];
       this.#unasked.push({ message, lacking });
       return new Fault("no-caller", message);
     }
@@ -258,19 +259,23 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
   #toModern(reply: Reply): Reply {
     const error = errorOf(reply);
     if (error?.code === URL_ELICITATION_REQUIRED) return this.#openFirst(error);
-    const unasked = this.#unasked.length === 0 ? undefined : this.#failedForWantOf(error, reply);
-    if (unasked !== undefined) {
+    if (this.#unasked !== undefined) {
+      const unasked = this.#failedForWantOf(this.#unasked, error, reply);
       const lacking = Object.assign({}, ...this.#unasked.map((one) => one.lacking)) as JsonObject;
-      return { kind: "error", error: missingCapability(unasked, lacking) };
+      if (unasked !== undefined) return { kind: "error", error: missingCapability(unasked, lacking) };
     }
     const { method, params } = this.message;
     return toModern(reply, { method, uri: params?.["uri"], serverInfo: this.#presence.serverInfo });
   }
 
   /** The server failed because of a question that was not asked, where its answer says so in our words. */
-  #failedForWantOf(error: RpcError | undefined, reply: Reply): string | undefined {
+  #failedForWantOf(
+    unasked: readonly { readonly message: string }[],
+    error: RpcError | undefined,
+    reply: Reply,
+  ): string | undefined {
     const texts = error === undefined ? failureTexts(reply) : [error.message];
-    return this.#unasked.find(({ message }) => texts?.some((text) => text.includes(message)))?.message;
+    return unasked.find(({ message }) => texts?.some((text) => text.includes(message)))?.message;
   }
 
   /** The user has to open a page; then the call is made again, from the beginning. */

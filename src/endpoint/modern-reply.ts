@@ -118,8 +118,16 @@ const ERROR_AT_HEAD = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"error"\s*:/;
 /** The fixed words and some white space. */
 const WINDOW = 96;
 
+const PLAIN_ID = '{"jsonrpc":"2.0","id":'.length;
+const COMMA = 0x2c;
+const QUOTE = 0x22;
+const LETTER_R = 0x72;
+
 export function isError(reply: BytesReply): boolean {
-  const { bytes, idEnd } = reply;
+  const { bytes, idStart, idEnd } = reply;
+  // How nearly every result begins: `{"jsonrpc":"2.0","id":1,"r`.
+  const isPlain = idStart === PLAIN_ID && bytes[idEnd] === COMMA && bytes[idEnd + 1] === QUOTE;
+  if (isPlain && bytes[idEnd + 2] === LETTER_R) return false;
   return (
     ERROR_AFTER_ID.test(bytes.toString("latin1", idEnd, idEnd + WINDOW)) ||
     ERROR_AT_HEAD.test(bytes.toString("latin1", 0, WINDOW))

@@ -40,7 +40,8 @@ export interface EventStreamHandler {
 /** Bytes that came in pieces, joined by one copy, or by none where there is one piece. */
 export class Pieces {
   length = 0;
-  #list: Buffer[] = [];
+  /** Made when the first piece comes: of most there is none. */
+  #list: Buffer[] | undefined;
   #tail: Buffer | undefined;
   /** Of the tail: [from, to) is filled and not yet in the list. */
   #from = 0;
@@ -48,8 +49,9 @@ export class Pieces {
 
   push(piece: Buffer): void {
     this.length += piece.length;
-    if (piece.length >= SMALL_PIECE_BYTES || (this.#list.length === 0 && this.#tail === undefined)) {
+    if (piece.length >= SMALL_PIECE_BYTES || (this.#list === undefined && this.#tail === undefined)) {
       this.#flush();
+      this.#list ??= [];
       this.#list.push(piece);
       return;
     }
@@ -66,14 +68,14 @@ export class Pieces {
   /** All of it; nothing is left. */
   take(): Buffer {
     this.#flush();
-    const list = this.#list;
+    const list = this.#list ?? [];
     const whole = list.length === 1 ? (list[0] as Buffer) : Buffer.concat(list, this.length);
     this.clear();
     return whole;
   }
 
   clear(): void {
-    if (this.#list.length > 0) this.#list = [];
+    this.#list = undefined;
     this.#tail = undefined;
     this.#from = 0;
     this.#to = 0;
@@ -82,6 +84,7 @@ export class Pieces {
 
   #flush(): void {
     if (this.#tail === undefined || this.#to === this.#from) return;
+    this.#list ??= [];
     this.#list.push(this.#tail.subarray(this.#from, this.#to));
     this.#from = this.#to;
   }

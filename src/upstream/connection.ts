@@ -247,12 +247,14 @@ export class Connection implements LinkEvents {
       return;
     }
     const flight = this.#flights.make(call, this.#now());
-    let text = call.render(flight.id);
+    let text: string;
     if (this.#modern !== undefined && call.method !== "initialize") {
-      const dressed = this.#modern.dress(call, text);
-      flight.headers = dressed.headers;
-      text = dressed.text;
-    } else if (call.caller?.era === "modern") text = withoutSender(text);
+      text = this.#modern.dress(call, flight.id);
+      flight.headers = this.#modern.headers(call, text);
+    } else {
+      text = call.render(flight.id);
+      if (call.caller?.era === "modern") text = withoutSender(text);
+    }
     this.#flights.add(flight);
     this.#link.send(text, flight);
   }

@@ -12,7 +12,7 @@ export class Flight implements Ticket {
   readonly ceilingMs: number;
   deadlineMs: number;
   /** What a modern server wants beside the body, over HTTP. */
-  headers: Readonly<Record<string, string>> | undefined;
+  headers: readonly string[] | undefined;
 
   constructor(id: number, call: UpstreamCall, timeoutMs: number, longestMs: number, nowMs: number) {
     this.id = id;

@@ -4,8 +4,8 @@ import { Readable } from "node:stream";
 import { Fault } from "../protocol/errors.js";
 import type { Exchange } from "./http-wire.js";
 
-/** Replies up to this size are held and given as one buffer; the design's figure for what is worth streaming. */
-export const LARGE_REPLY_BYTES = 1024 * 1024;
+/** Replies up to this size are held and given as one buffer, which costs half of streaming them. A result of 1 MiB fits. */
+export const LARGE_REPLY_BYTES = 2 * 1024 * 1024;
 /** A reply that is larger is a mistake or an attack: no agent reads a gigabyte. */
 const MAX_REPLY_BYTES = 1024 * 1024 * 1024;
 /** What waits here for its reader: two reads of the socket. */

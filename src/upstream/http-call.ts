@@ -15,8 +15,6 @@ import type { Ticket } from "./link.js";
 const MAX_REFUSAL_BYTES = 64 * 1024;
 /** A notification or response is taken at once by a working server; one that hangs must not keep its connection. */
 const ASIDE_DEADLINE_MS = 30_000;
-/** A stream whose ticket is settled ends by itself in good servers, which keeps the socket; others are cut then. */
-const SETTLED_STREAM_MS = 1_000;
 /** Before a stream is resumed, where the server names no `retry`. */
 const RESUME_DELAY_MS = 1_000;
 /** A longer `retry` is not waited for: calls seldom have deadlines beyond it. */
@@ -40,6 +38,8 @@ export interface CallHost {
   onLargeReply(ticket: Ticket, head: Buffer, body: LargeBody): void;
   /** It failed; `refusal` where the server refused it. The call is finished. */
   onFailed(call: Call, fault: Fault, sent: boolean, refusal?: Refusal): void;
+  /** A call's ticket is settled, and its stream still open: the link sees to it that it ends. Returns the time. */
+  settling(): number;
   onSessionGone(call: Call, fault: Fault, sent: boolean): void;
   /** Nothing more will come of it. */
   onFinished(call: Call): void;
@@ -65,6 +65,8 @@ export class Call implements ExchangeHandler {
   #lastEventId = "";
   #retryMs: number | undefined;
   #settled: boolean = false;
+  /** Since when the stream is open for nothing. */
+  settledAtMs: number | undefined;
   #timer: NodeJS.Timeout | undefined;
   #resumes = 0;
   #resumeFailures = 0;
@@ -109,8 +111,7 @@ export class Call implements ExchangeHandler {
       this.abort();
       return;
     }
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.abort(), SETTLED_STREAM_MS);
+    this.settledAtMs = this.#host.settling();
   }
 
   abort(): void {

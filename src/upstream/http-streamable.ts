@@ -21,6 +21,8 @@ import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
 const SESSION_GONE_GRACE_MS = 1_000;
 /** Messages in flight on one link, notifications included: above the connection's own bound for calls. */
 const MAX_OPEN_CALLS = 20_000;
+/** A stream whose ticket is settled ends by itself in good servers, which keeps the socket; others are cut, after one to two of these. */
+const SETTLED_STREAM_MS = 1_000;
 /** Ending the session is a courtesy; nobody waits longer for it. */
 const DELETE_DEADLINE_MS = 1_000;
 
@@ -40,6 +42,7 @@ export class HttpLink implements Link, CallHost, ListenHost {
   /** Set once the session is gone: what was refused or came later waits here, to be sent on another link. */
   #doom: { fault: Fault; unsent: Map<number, { ticket: Ticket; fault: Fault }>; timer: NodeJS.Timeout } | undefined;
   readonly #gate = new Gate((held) => this.#afterHandshake(held));
+  #sweep: NodeJS.Timeout | undefined;
   #closed: boolean = false;
   /** Closed by itself: large replies that are being read may still end. */
   #perished: boolean = false;
@@ -99,6 +102,7 @@ export class HttpLink implements Link, CallHost, ListenHost {
     if (this.#closed) return;
     this.#closed = true;
     clearTimeout(this.#doom?.timer);
+    clearTimeout(this.#sweep);
     this.#gate.clear();
     this.#listen?.stop();
     for (const call of this.#calls.all()) call.abort();
@@ -125,7 +129,7 @@ export class HttpLink implements Link, CallHost, ListenHost {
 
   postHeaders(ticket: Ticket | undefined): string[] {
     if (ticket?.headers !== undefined) {
-      return [...this.destination.posting(undefined, undefined), ...Object.entries(ticket.headers).flat()];
+      return this.destination.posting(undefined, undefined).concat(ticket.headers);
     }
     return ticket?.method === "initialize"
       ? this.destination.posting(undefined, undefined)
@@ -183,6 +187,22 @@ export class HttpLink implements Link, CallHost, ListenHost {
     if (this.#perished && this.#calls.size === 0) void this.#wire?.destroy();
     // Told a little later, after the call has said how it ended.
     else queueMicrotask(() => this.#meetDoom());
+  }
+
+  settling(): number {
+    this.#sweep ??= setTimeout(() => this.#cutSettled(), SETTLED_STREAM_MS);
+    return performance.now();
+  }
+
+  /** One timer for all: most streams have ended by themselves when it fires. */
+  #cutSettled(): void {
+    this.#sweep = undefined;
+    const nowMs = performance.now();
+    for (const call of this.#calls.all()) {
+      if (call.settledAtMs === undefined) continue;
+      if (nowMs - call.settledAtMs >= SETTLED_STREAM_MS) call.abort();
+      else this.settling();
+    }
   }
 
   onSessionGone(call: Call, fault: Fault, sent: boolean): void {

@@ -9,8 +9,8 @@ export interface Ticket {
   readonly id: number;
   readonly method: string;
   readonly subject: string | undefined;
-  /** Headers of the modern era that go with it on HTTP; undefined in the legacy era. */
-  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Headers of the modern era that go with it on HTTP, names and values in turn; undefined in the legacy era. */
+  readonly headers?: readonly string[] | undefined;
 }
 
 export interface LinkEvents {

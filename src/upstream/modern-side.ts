@@ -61,6 +61,7 @@ export class ModernSide {
   readonly #parts: ModernParts;
   readonly #overHttp: boolean;
   readonly #clientInfo: JsonObject;
+  readonly #clientInfoJson: string;
   readonly #host: ModernHost;
   readonly #rounds: Rounds;
   #listen: Listen | undefined;
@@ -74,6 +75,7 @@ export class ModernSide {
     this.#parts = parts;
     this.#overHttp = overHttp;
     this.#clientInfo = clientInfo;
+    this.#clientInfoJson = JSON.stringify(clientInfo);
     this.#host = host;
     this.#rounds = new Rounds({
       launch: (call) => this.#host.launch(call),
@@ -140,15 +142,16 @@ export class ModernSide {
   }
 
   /** The request as a modern server wants it. Throws a Fault where its text cannot be used. */
-  dress(call: UpstreamCall, text: string): { text: string; headers: Record<string, string> | undefined } {
+  dress(call: UpstreamCall, id: number): string {
     const { caller } = call;
-    const dressed = withMeta(text, {
+    const rendered = call.renderModern?.(id, this.#clientInfoJson);
+    if (rendered !== undefined) return rendered;
+    return withMeta(call.render(id), {
       [Meta.version]: MODERN_VERSION,
       [Meta.clientInfo]: this.#clientInfo,
       [Meta.capabilities]: caller?.capabilities ?? {},
       [Meta.logLevel]: caller?.logLevel,
     });
-    return { text: dressed, headers: this.#overHttp ? this.#headers(call, text) : undefined };
   }
 
   /** What became of a call that never reached the server: whom to give back, if anybody. */
@@ -202,22 +205,25 @@ export class ModernSide {
     return id === undefined ? message : withoutSubscription(message);
   }
 
-  #headers(call: UpstreamCall, text: string): Record<string, string> {
+  /** What goes beside the request's text, over HTTP: names and values in turn. */
+  headers(call: UpstreamCall, text: string): readonly string[] | undefined {
+    if (!this.#overHttp) return undefined;
     const { method, subject } = call;
-    const headers: Record<string, string> = { "mcp-protocol-version": MODERN_VERSION, "mcp-method": method };
+    const headers = ["mcp-protocol-version", MODERN_VERSION, "mcp-method", method];
     const field = NAMED[method];
     if (field === undefined) return headers;
     const annotated =
       method === "tools/call" && subject !== undefined ? this.#parts.toolHeaders.of(subject) : undefined;
     const known = field === "taskId" ? undefined : subject;
     if (known !== undefined && annotated === undefined) {
-      headers["mcp-name"] = encodeHeaderValue(known);
+      headers.push("mcp-name", encodeHeaderValue(known));
       return headers;
     }
     const params = paramsOf(text);
     const name = known ?? params[field];
-    if (typeof name === "string") headers["mcp-name"] = encodeHeaderValue(name);
-    return annotated === undefined ? headers : Object.assign(headers, paramHeaders(annotated, params["arguments"]));
+    if (typeof name === "string") headers.push("mcp-name", encodeHeaderValue(name));
+    if (annotated !== undefined) headers.push(...Object.entries(paramHeaders(annotated, params["arguments"])).flat());
+    return headers;
   }
 
   #subscribe(call: UpstreamCall): void {

@@ -3,6 +3,7 @@
 
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { encodeHeaderValue } from "../protocol/modern.js";
+import type { ParamHeader as AgentHeader } from "../service.js";
 import type { Listed } from "../upstream.js";
 
 const KEY = "x-mcp-header";
@@ -28,6 +29,20 @@ export function readParamHeaders(schema: unknown): readonly ParamHeader[] | stri
   const found: ParamHeader[] = [];
   const problem = walk(schema, [], true, 0, found);
   return problem ?? found;
+}
+
+const readBefore = new WeakMap<object, readonly AgentHeader[]>();
+
+/** What a modern agent has to repeat of a call's arguments. Schemas are walked once; invalid annotations ask for nothing. */
+export function agentHeaders(schema: unknown): readonly AgentHeader[] {
+  if (!isObject(schema)) return [];
+  let headers = readBefore.get(schema);
+  if (headers === undefined) {
+    const found = readParamHeaders(schema);
+    headers = typeof found === "string" ? [] : found.map(({ name, path }) => ({ header: name, path }));
+    readBefore.set(schema, headers);
+  }
+  return headers;
 }
 
 /** `direct`: everything on the way here was a key of `properties`, and this is a schema. */

@@ -1,5 +1,6 @@
 // `toolway config check`: reads a config and starts nothing.
 
+import { ConfigError } from "../../config/mistakes.js";
 import { defineCommand, jsonOption } from "../command.js";
 import { Exit, UserError } from "../errors.js";
 import { note, print, printJson, shortPath } from "../io.js";
@@ -25,10 +26,7 @@ export const configCheck = defineCommand({
         hint: "Name one, or run `toolway import --write` to make one.",
       });
     }
-    const [{ loadConfig }, { ConfigError }] = await Promise.all([
-      import("../../config/load.js"),
-      import("../../config/mistakes.js"),
-    ]);
+    const { loadConfig } = await import("../../config/load.js");
     try {
       const config = loadConfig(path, { env: io.env, home: io.home });
       if (input.json) {

@@ -6,6 +6,7 @@ import type { Config } from "../../config/config.js";
 import type { ServerSpec } from "../../upstream.js";
 import { adviceFor } from "../advice.js";
 import { defineCommand, jsonOption } from "../command.js";
+import { demoConfig } from "../default-config.js";
 import { Exit, UserError } from "../errors.js";
 import { gatewayPort, type Probe } from "../gateway-port.js";
 import { type Io, note, print, printJson, shortPath } from "../io.js";
@@ -63,7 +64,6 @@ export const doctor = defineCommand({
 async function load(path: string | undefined, io: Io): Promise<Config> {
   const { loadConfig, resolveConfig } = await import("../../config/load.js");
   if (path !== undefined) return loadConfig(path, { env: io.env, home: io.home });
-  const { demoConfig } = await import("../default-config.js");
   return resolveConfig(demoConfig(), { env: io.env, home: io.home, dir: io.cwd });
 }
 

@@ -1,0 +1,56 @@
+// What a start has to load, from the bundles in dist/: how long it takes is for the bench to say, what it grows by is
+// seen here.
+
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { beforeAll, expect, it } from "vitest";
+
+const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+
+beforeAll(() => {
+  if (!existsSync(main)) throw new Error("These tests look at what is in dist/: run `npm run build` first.");
+});
+
+/** The file, and all that it cannot do without. */
+function loads(file: string, seen = new Map<string, string>()): Map<string, string> {
+  if (seen.has(file)) return seen;
+  const text = readFileSync(file, "utf8");
+  seen.set(file, text);
+  for (const [, path] of text.matchAll(/(?:from|import)"(\.{1,2}\/[^"]+)"/g))
+    loads(join(dirname(file), path ?? ""), seen);
+  return seen;
+}
+
+/** The file of the bundle that `from` loads when it needs it. */
+function later(from: ReadonlyMap<string, string>, name: string): string {
+  for (const [file, text] of from) {
+    const path = new RegExp(`import\\("(\\.{1,2}/[^"]*/?${name}-[^"]+)"\\)`).exec(text)?.[1];
+    if (path !== undefined) return join(dirname(file), path);
+  }
+  throw new Error(`Nothing loads ${name} when it is needed.`);
+}
+
+const kilobytes = (files: ReadonlyMap<string, string>) =>
+  [...files.values()].reduce((sum, text) => sum + text.length, 0) / 1024;
+
+// Somewhat more than there was when this was written: a new feature fits, a library that slipped in does not.
+it("a verb that only asks loads little", () => {
+  const files = loads(main);
+  loads(later(files, "running-gateway"), files);
+  expect(files.size).toBeLessThanOrEqual(15);
+  expect(kilobytes(files)).toBeLessThan(120);
+});
+
+it("a gateway loads itself and its store, and no client, parser or search before they are used", () => {
+  const files = loads(main);
+  loads(later(files, "gateway-adapter"), files);
+  expect(files.size).toBeLessThanOrEqual(20);
+  expect(kilobytes(files)).toBeLessThan(600);
+  const text = [...files.values()].join("");
+  for (const foreign of ["UND_ERR_", "CommanderError", "MiniSearch", "llhttp"]) {
+    const found = text.split(foreign).length - 1;
+    // Our own code may know the name of an error, and no more.
+    expect(found, foreign).toBeLessThan(5);
+  }
+});
