@@ -7,5 +7,7 @@ export default defineConfig({
     hookTimeout: 30_000,
     // Two at a time: the e2e tests start real processes, and the machines this runs on have two cores.
     maxWorkers: 2,
+    // As patient as the tests' own waits: only reached where a test fails.
+    expect: { poll: { timeout: 15_000 } },
   },
 });

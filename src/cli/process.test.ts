@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { hearInTurn } from "../../test/fixtures/in-turn.js";
 
 const dist = fileURLToPath(new URL("../../dist/cli", import.meta.url));
 const main = join(dist, "main.js");
@@ -28,6 +29,7 @@ describe("the demo server, with the SDK's client", () => {
   beforeAll(async () => {
     client = new Client({ name: "test", version: "1" });
     await client.connect(new StdioClientTransport({ command: process.execPath, args: [demo] }));
+    hearInTurn(client.transport);
   });
 
   afterAll(() => client.close());

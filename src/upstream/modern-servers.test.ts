@@ -24,6 +24,9 @@ import { Reaper } from "./reaper.js";
 import { hashStateDir } from "./reaper-marker.js";
 import { Server } from "./server.js";
 
+/** Above what anything here takes on a busy machine; only reached where a test fails. */
+const SOON = { timeout: 15_000, interval: 20 };
+
 const fixture = (name: string) => fileURLToPath(new URL(`../../test/fixtures/servers/${name}.mjs`, import.meta.url));
 
 const cleanUp: (() => unknown)[] = [];
@@ -143,7 +146,7 @@ describe.each(Object.keys(TARGETS))("a modern server over %s", (transport) => {
 
   it("tells of a change of its tools, which are read again", async () => {
     const { tools, textOf } = await start(await target("changing"));
-    await vi.waitFor(() => expect(tools()).toContain("set_tool"));
+    await vi.waitFor(() => expect(tools()).toContain("set_tool"), SOON);
     // The change may come before the server has acknowledged that it is listened to: it is not missed even so.
     await textOf(new Agent(), "set_tool", { name: "fresh", description: "x" });
     await vi.waitFor(() => expect(tools()).toContain("fresh"), 10_000);
@@ -169,7 +172,7 @@ describe.each(Object.keys(TARGETS))("a modern server over %s", (transport) => {
     notifications.length = 0;
     await textOf(new Agent(), "touch", { uri: "fixture://one" });
     await textOf(new Agent(), "touch", { uri: "fixture://two" });
-    await vi.waitFor(() => expect(notifications.length).toBeGreaterThan(0));
+    await vi.waitFor(() => expect(notifications.length).toBeGreaterThan(0), SOON);
     expect(notifications.map((one) => one.message.params?.["uri"])).toEqual(["fixture://two"]);
   });
 
@@ -235,7 +238,7 @@ describe.each(Object.keys(TARGETS))("a modern server over %s", (transport) => {
     agent.answers = (_, signal) =>
       new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
     const { call, answered } = send(agent, "elicit");
-    await vi.waitFor(() => expect(agent.asked).toHaveLength(1));
+    await vi.waitFor(() => expect(agent.asked).toHaveLength(1), SOON);
     server.tick(performance.now() + 3_600_000);
     expect(server.status({ tools: 0, prompts: 0, resources: 0, resourceTemplates: 0 }).inFlight).toBe(1);
     server.upstream(agent).cancel(call, "enough");

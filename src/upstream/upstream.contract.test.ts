@@ -18,6 +18,9 @@ import { Reaper } from "./reaper.js";
 import { hashStateDir } from "./reaper-marker.js";
 import { Supervised } from "./supervised.js";
 
+/** Above what anything here takes on a busy machine; only reached where a test fails. */
+const SOON = { timeout: 15_000, interval: 20 };
+
 const fixture = (name: string) => fileURLToPath(new URL(`../../test/fixtures/servers/${name}.mjs`, import.meta.url));
 
 class TestCaller implements Caller {
@@ -210,7 +213,7 @@ describe.each([...kindsOf("legacy"), ...kindsOf("modern")])("an upstream over $n
     await vi.waitFor(async () => {
       const cancelled = JSON.parse(textOf(await call(upstream, caller, "cancelled").answered)) as { label: string }[];
       expect(cancelled.map(({ label }) => label)).toEqual(["late"]);
-    });
+    }, SOON);
   });
 
   it("tells the server when a call is taken back", async () => {
@@ -218,12 +221,15 @@ describe.each([...kindsOf("legacy"), ...kindsOf("modern")])("an upstream over $n
     const caller = new TestCaller("a");
     await call(upstream, caller, "started").answered;
     const gone = call(upstream, caller, "sleep", { ms: 20_000, label: "gone" });
-    await vi.waitFor(async () => expect(textOf(await call(upstream, caller, "started").answered)).toContain("gone"));
+    await vi.waitFor(
+      async () => expect(textOf(await call(upstream, caller, "started").answered)).toContain("gone"),
+      SOON,
+    );
     upstream.cancel(gone, "changed my mind");
     expect(await gone.answered).toMatchObject({ error: { code: -31008 } });
     await vi.waitFor(async () => {
       expect(textOf(await call(upstream, caller, "cancelled").answered)).toContain("gone");
-    });
+    }, SOON);
   });
 
   it("says that the outcome is unknown when the server dies in a call, and the next call works [unknown-is-said]", async () => {
