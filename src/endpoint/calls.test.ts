@@ -159,7 +159,7 @@ describe("questions of servers", () => {
   });
 
   it("are taken back with their call's signal, at their deadline, and with the session", async () => {
-    const { url, service } = await startRig({ limits: { askMs: 300, asksPerSession: 2 } });
+    const { url, service } = await startRig({ limits: { asksPerSession: 2 } });
     const headers = await begin(url, SAMPLING);
     const call = await stream(url, { body: rpc(1, "test/sampling"), headers });
     await until(() => call.messages.length === 1);
@@ -170,7 +170,11 @@ describe("questions of servers", () => {
       params: { requestId: call.messages[0].id },
     });
     expect(call.messages[2].error.data.fault).toBe("cancelled");
-    const late = await stream(url, { body: rpc(2, "test/sampling"), headers });
+    const hasty = await startRig({ limits: { askMs: 300 } });
+    const late = await stream(hasty.url, {
+      body: rpc(2, "test/sampling"),
+      headers: await begin(hasty.url, SAMPLING),
+    });
     await until(() => late.ended);
     expect(late.messages.at(-1).error.data.fault).toBe("timeout");
     const asking = [3, 4].map((id) => stream(url, { body: rpc(id, "test/sampling"), headers }));
@@ -194,7 +198,7 @@ describe("closing", () => {
     await until(() => service.held.length === 2);
     service.held[1]?.caller.notify(note("notifications/progress", { progress: 1 }));
     const speaking = await events;
-    const closing = endpoint.close({ drainMs: 1000 });
+    const closing = endpoint.close({ drainMs: 2_000 });
     await expect(send(`http://127.0.0.1:${port}/readyz`, { method: "GET" })).rejects.toThrow();
     expect(endpoint.stats().draining).toBe(true);
     expect((await soon).json.result).toBeDefined();

@@ -33,6 +33,8 @@ async function sleeper(env: NodeJS.ProcessEnv): Promise<ChildProcess> {
     env: { PATH: process.env["PATH"], ...env },
   });
   await once(child, "spawn");
+  // The exec that we hear of has only begun: its environment shows a moment later.
+  await until(() => readFileSync(`/proc/${child.pid}/environ`).length > 0);
   return child;
 }
 

@@ -190,10 +190,10 @@ describe.each([...kindsOf("legacy"), ...kindsOf("modern")])("an upstream over $n
   });
 
   it("gives progress to the caller under the caller's token, and lets it extend the deadline", async () => {
-    const { upstream } = await start(kind, "slow", { callTimeoutMs: 700 });
+    const { upstream } = await start(kind, "slow", { callTimeoutMs: 1_500 });
     const caller = new TestCaller("a");
     await call(upstream, caller, "started").answered;
-    const answer = await call(upstream, caller, "sleep", { ms: 1_600, everyMs: 200 }, "my token").answered;
+    const answer = await call(upstream, caller, "sleep", { ms: 2_400, everyMs: 200 }, "my token").answered;
     expect(answer).toHaveProperty("result");
     expect(caller.heard.length).toBeGreaterThan(3);
     for (const { method, params } of caller.heard) {
@@ -203,12 +203,12 @@ describe.each([...kindsOf("legacy"), ...kindsOf("modern")])("an upstream over $n
   });
 
   it("fails a call that takes too long, and that call alone", async () => {
-    const { upstream } = await start(kind, "slow", { callTimeoutMs: 400 });
+    const { upstream } = await start(kind, "slow", { callTimeoutMs: 2_000 });
     const caller = new TestCaller("a");
     const late = call(upstream, caller, "sleep", { ms: 20_000, label: "late" });
     const good = call(upstream, caller, "sleep", { ms: 5, label: "good" });
     expect(await good.answered).toHaveProperty("result");
-    expect(await late.answered).toMatchObject({ error: { code: -31004, message: expect.stringContaining("400 ms") } });
+    expect(await late.answered).toMatchObject({ error: { code: -31004, message: expect.stringContaining("2000 ms") } });
     expect(upstream.state).toBe("ready");
     await vi.waitFor(async () => {
       const cancelled = JSON.parse(textOf(await call(upstream, caller, "cancelled").answered)) as { label: string }[];

@@ -5,7 +5,7 @@ import { callJson, callText, connectV1, toolNames, waitForTools } from "./client
 import { type Gateway, isAlive, startGateway, stdioFixture } from "./harness.js";
 
 /** Far below the connect timeout of the bad ones, far above what two busy cores need. */
-const SOON_MS = 5_000;
+const SOON_MS = 8_000;
 
 let gateway: Gateway;
 
