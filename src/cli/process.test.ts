@@ -87,7 +87,7 @@ it("the demo server ends when its input does, and survives what is no message", 
   const run = spawnSync(process.execPath, [demo], {
     input: `${lines.join("\n")}\n`,
     encoding: "utf8",
-    timeout: 20_000,
+    timeout: 60_000,
   });
   expect(run.status).toBe(0);
   const answers = run.stdout
@@ -103,7 +103,7 @@ it("the demo server ends when its input does, and survives what is no message", 
 
 describe("the process of the CLI", () => {
   const cli = (...args: string[]): { status: number | null; stdout: string; stderr: string } =>
-    spawnSync(process.execPath, [main, ...args], { cwd: folder, encoding: "utf8", timeout: 20_000 });
+    spawnSync(process.execPath, [main, ...args], { cwd: folder, encoding: "utf8", timeout: 60_000 });
 
   it("exits with the command's code, all output written", () => {
     expect(cli("--version")).toMatchObject({ status: 0, stderr: "" });

@@ -147,7 +147,7 @@ describe("the door", () => {
     await until(() => endpoint.stats().connections >= 500);
     const session = await begin(url);
     expect((await send(url, { body: rpc(1, "ping"), headers: session })).status).toBe(200);
-    await until(() => closed === 500, 20_000);
+    await until(() => closed === 500);
     await until(() => endpoint.stats().connections === 0);
   });
 

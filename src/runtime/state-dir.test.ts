@@ -149,6 +149,6 @@ describe("lock", () => {
   it("does not keep a process alive", () => {
     const body = `import { lockStateDir } from ${JSON.stringify(join(built, "runtime", "state-dir.js"))};
       await lockStateDir(process.argv[1]);`;
-    execFileSync(process.execPath, ["--input-type=module", "-e", body, "--", dir], { timeout: 10_000 });
+    execFileSync(process.execPath, ["--input-type=module", "-e", body, "--", dir], { timeout: 60_000 });
   });
 });

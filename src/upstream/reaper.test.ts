@@ -18,7 +18,7 @@ afterEach(async () => {
   await killMarked((marker) => marker.startsWith(`${stateHash}.`));
 });
 
-async function until(what: () => unknown, ms = 15_000): Promise<void> {
+async function until(what: () => unknown, ms = 60_000): Promise<void> {
   const end = Date.now() + ms;
   while (!(await what())) {
     if (Date.now() > end) throw new Error(`did not come true: ${what}`);

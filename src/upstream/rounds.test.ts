@@ -8,7 +8,7 @@ import type { UpstreamCall } from "../upstream.js";
 import { Rounds } from "./rounds.js";
 
 /** Above what anything here takes on a busy machine; only reached where a test fails. */
-const SOON = { timeout: 15_000, interval: 20 };
+const SOON = { timeout: 60_000, interval: 20 };
 
 type Answer = (request: RequestMessage, signal: AbortSignal) => Promise<JsonObject>;
 
@@ -50,7 +50,7 @@ function setUp(answer: Answer, options: { method?: string; era?: "legacy" | "mod
   };
   const taken = rounds.send(call);
   const nextLeg = async (count: number) => {
-    await vi.waitFor(() => expect(sent).toHaveLength(count), 5_000);
+    await vi.waitFor(() => expect(sent).toHaveLength(count), SOON);
     return sent[count - 1] as { text: string; leg: UpstreamCall };
   };
   return { rounds, call, taken, sent, replies, recalled, nextLeg };

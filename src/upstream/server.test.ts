@@ -48,8 +48,8 @@ function specOf(name: string, args: readonly string[], more: Partial<ServerSpec>
     name,
     target: { kind: "stdio", command: process.execPath, args, env: {}, cwd: undefined },
     isolation: "shared",
-    connectTimeoutMs: 15_000,
-    callTimeoutMs: 15_000,
+    connectTimeoutMs: 60_000,
+    callTimeoutMs: 60_000,
     ...more,
   };
 }
@@ -120,7 +120,7 @@ const isAlive = (pid: number) => {
 };
 
 /** Two busy cores start a process in a second or two. */
-const SOON = { timeout: 15_000, interval: 50 };
+const SOON = { timeout: 60_000, interval: 50 };
 
 interface SeenByFixture {
   readonly lists: number;

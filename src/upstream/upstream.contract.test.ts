@@ -19,7 +19,7 @@ import { hashStateDir } from "./reaper-marker.js";
 import { Supervised } from "./supervised.js";
 
 /** Above what anything here takes on a busy machine; only reached where a test fails. */
-const SOON = { timeout: 15_000, interval: 20 };
+const SOON = { timeout: 60_000, interval: 20 };
 
 const fixture = (name: string) => fileURLToPath(new URL(`../../test/fixtures/servers/${name}.mjs`, import.meta.url));
 
@@ -134,8 +134,8 @@ async function start(kind: Kind, name: string, options: Partial<ServerSpec> = {}
     name,
     target,
     isolation: "shared",
-    connectTimeoutMs: 15_000,
-    callTimeoutMs: 15_000,
+    connectTimeoutMs: 60_000,
+    callTimeoutMs: 60_000,
     ...options,
   };
   const notifications: { method: string; caller: Caller | undefined }[] = [];

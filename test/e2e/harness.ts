@@ -15,8 +15,8 @@ export const root = fileURLToPath(new URL("../..", import.meta.url));
 /** `TOOLWAY_CLI`: another build than the one in dist/. */
 export const cli = process.env["TOOLWAY_CLI"] ?? join(root, "dist/cli/main.js");
 
-/** A gateway is there in under a second; two busy cores may take several. */
-const READY_MS = 20_000;
+/** A gateway is there in under a second; half a core has been seen to take twenty for it. */
+const READY_MS = 60_000;
 /** What is not dead by then, after SIGTERM, is killed: a test must not wait out a drain. */
 const STOP_MS = 3_000;
 
