@@ -187,7 +187,8 @@ class Endpoint implements HttpEndpoint {
       this.#health(req, res, path);
       return;
     }
-    if (this.#closing !== undefined) res.shouldKeepAlive = false;
+    // Once the door is shut, and not before: who is told to close comes back, and would stand in the queue again.
+    if (!this.#server.listening) res.shouldKeepAlive = false;
     const { headers } = req;
     const foreign = this.#hosts.refusal(headers.host, headers.origin, req.socket.localAddress);
     if (foreign !== undefined) {
