@@ -82,7 +82,7 @@ describe.each(["stdio", "http"])("a server over %s", (kind) => {
     const client = await askable(shared, "ada");
     await callText(client, "ask_outside", { kind: "elicit", delayMs: 100 });
     // With nothing in flight: a call at that moment might pass for its cause.
-    await sleep(1_000);
+    await sleep(2_000);
     const outcomes = await until("the outcome", async () => {
       const list = await callJson<{ error?: { code: number; message: string }; result?: unknown }[]>(
         client,
