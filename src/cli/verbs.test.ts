@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 
 const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 
@@ -84,7 +84,11 @@ describe("with a gateway that runs", () => {
       });
       const status = JSON.parse((await cli("running", "status", "--json")).out) as Record<string, unknown>;
       expect(status).toMatchObject({ running: true, pid: child.pid, endpoint: url });
-      expect((await cli("running", "__complete", "tool")).out).toContain("demo__echo");
+      // Whoever presses Tab does not wait: on a busy machine one press may be answered with nothing.
+      await vi.waitFor(
+        async () => expect((await cli("running", "__complete", "tool")).out).toContain("demo__echo"),
+        60_000,
+      );
 
       const token = (await cli("running", "token", "show")).out.trim();
       const agent = new Client({ name: "agent", version: "1" });

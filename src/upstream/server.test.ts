@@ -187,7 +187,7 @@ describe("lists", () => {
   });
 
   it("that never end cost the server its turn, and nobody else's", async () => {
-    const { server } = start(specOf("hang", [fixture("hang"), "--at", "list"], { connectTimeoutMs: 4_000 }));
+    const { server } = start(specOf("hang", [fixture("hang"), "--at", "list"], { connectTimeoutMs: 6_000 }));
     await server.firstTry;
     expect(status(server)).toMatchObject({ state: "ready", lastError: expect.stringContaining("tools/list") });
   });
