@@ -64,7 +64,7 @@ describe("toolway stdio", () => {
       await new Promise((resolve) => child.stdout.once("data", resolve));
       if (how === "SIGTERM") child.kill("SIGTERM");
       else child.stdin.end();
-      expect(await Promise.race([exited, sleep(8_000)]), stateDir === gateway.stateDir ? "joined" : "alone").toBe(
+      expect(await Promise.race([exited, sleep(30_000)]), stateDir === gateway.stateDir ? "joined" : "alone").toBe(
         "ended",
       );
     }
