@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { freePort, signalAll, start, stop, stopAll, until } from "../test/conformance/processes.mjs";
+import { signalAll, start, stop, stopAll, until } from "../test/conformance/processes.mjs";
 import { isGood, printFailures, printJson, printTable } from "../test/conformance/report.mjs";
 import { RUNS } from "../test/conformance/runs.mjs";
 import { findSuite, runClientSide, runServerSide, SUITE, scenariosOf } from "../test/conformance/suite.mjs";
@@ -45,14 +45,12 @@ async function startGateway(entry, dir, verbose) {
   if (!existsSync(gatewayCli)) throw new Error("There is no dist/cli/main.js: run `npm run build` first.");
   const config = join(dir, "config.json");
   await writeFile(config, JSON.stringify({ mcpServers: { fixture: entry } }, null, 2));
-  const port = await freePort();
-  const args = ["serve", config, "--listen", `127.0.0.1:${port}`, "--state", join(dir, "state")];
+  const args = ["serve", config, "--listen", "127.0.0.1:0", "--json", "--state", join(dir, "state")];
   const handle = start(process.execPath, [gatewayCli, ...args, "--no-auth", "--names", "plain"], {
     log: "gateway",
     verbose,
   });
-  await until("The gateway", handle, async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok);
-  const url = `http://127.0.0.1:${port}/mcp`;
+  const url = await until("The gateway", handle, () => /"endpoint":"([^"]+)"/.exec(handle.text())?.[1]);
   // Ready means that the endpoint answers; the suite wants the fixture's tools to be there as well.
   await until("The gateway's menu", handle, async () => await hasTools(url));
   return { handle, url };

@@ -25,7 +25,7 @@ const fixture = (name: string) => fileURLToPath(new URL(`../test/fixtures/server
 const entry = (name: string, args: string[] = []) => ({ command: process.execPath, args: [fixture(name), ...args] });
 
 /** Two busy cores start a process in a second or two. */
-const SOON = { timeout: 15_000, interval: 50 };
+const SOON = { timeout: 60_000, interval: 50 };
 
 const cleanUp: (() => Promise<unknown> | unknown)[] = [];
 afterEach(async () => {

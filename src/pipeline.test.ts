@@ -28,7 +28,7 @@ const entry = (name: string, args: string[] = [], more: object = {}) => ({
 });
 
 /** Two busy cores start a process in a second or two. */
-const SOON = { timeout: 15_000, interval: 50 };
+const SOON = { timeout: 60_000, interval: 50 };
 /** Far below the time that a hung server has to connect. */
 const HUNG_MS = 60_000;
 

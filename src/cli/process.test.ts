@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { hearInTurn } from "../../test/fixtures/in-turn.js";
 
 const dist = fileURLToPath(new URL("../../dist/cli", import.meta.url));
 const main = join(dist, "main.js");
@@ -28,6 +29,7 @@ describe("the demo server, with the SDK's client", () => {
   beforeAll(async () => {
     client = new Client({ name: "test", version: "1" });
     await client.connect(new StdioClientTransport({ command: process.execPath, args: [demo] }));
+    hearInTurn(client.transport);
   });
 
   afterAll(() => client.close());
@@ -85,7 +87,7 @@ it("the demo server ends when its input does, and survives what is no message", 
   const run = spawnSync(process.execPath, [demo], {
     input: `${lines.join("\n")}\n`,
     encoding: "utf8",
-    timeout: 20_000,
+    timeout: 60_000,
   });
   expect(run.status).toBe(0);
   const answers = run.stdout
@@ -101,7 +103,7 @@ it("the demo server ends when its input does, and survives what is no message", 
 
 describe("the process of the CLI", () => {
   const cli = (...args: string[]): { status: number | null; stdout: string; stderr: string } =>
-    spawnSync(process.execPath, [main, ...args], { cwd: folder, encoding: "utf8", timeout: 20_000 });
+    spawnSync(process.execPath, [main, ...args], { cwd: folder, encoding: "utf8", timeout: 60_000 });
 
   it("exits with the command's code, all output written", () => {
     expect(cli("--version")).toMatchObject({ status: 0, stderr: "" });

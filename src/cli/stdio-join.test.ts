@@ -5,6 +5,9 @@ import { expect, it, vi } from "vitest";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { joinGateway } from "./stdio-join.js";
 
+/** Above what anything here takes on a busy machine; only reached where a test fails. */
+const SOON = { timeout: 60_000, interval: 20 };
+
 class Gateway {
   readonly heard: JsonObject[] = [];
   readonly #toAgent = new PassThrough();
@@ -66,7 +69,7 @@ function join() {
   };
   const say = (message: object) => void input.write(`${JSON.stringify(message)}\n`);
   const answers = () => got.map(({ id, result, error }) => [id, (error as JsonObject)?.["code"] ?? result]);
-  const isAlone = () => vi.waitFor(() => expect(waiting.length).toBeGreaterThan(0));
+  const isAlone = () => vi.waitFor(() => expect(waiting.length).toBeGreaterThan(0), SOON);
   return { input, output, abort, done, next, isAlone, say, got, answers };
 }
 
@@ -78,11 +81,11 @@ async function begun() {
   const joined = join();
   const first = await joined.next();
   joined.say(INITIALIZE);
-  await vi.waitFor(() => expect(first.ids()).toEqual([0]));
+  await vi.waitFor(() => expect(first.ids()).toEqual([0]), SOON);
   first.says({ jsonrpc: "2.0", id: 0, result: {} });
   joined.say(INITIALIZED);
-  await vi.waitFor(() => expect(first.heard).toHaveLength(2));
-  await vi.waitFor(() => expect(joined.got).toHaveLength(1));
+  await vi.waitFor(() => expect(first.heard).toHaveLength(2), SOON);
+  await vi.waitFor(() => expect(joined.got).toHaveLength(1), SOON);
   joined.got.length = 0;
   return { ...joined, first };
 }
@@ -90,10 +93,10 @@ async function begun() {
 it("carries lines both ways, and ends with the agent's input once the gateway has answered", async () => {
   const { first, say, answers, input, done } = await begun();
   say(request("a"));
-  await vi.waitFor(() => expect(first.ids().at(-1)).toBe("a"));
+  await vi.waitFor(() => expect(first.ids().at(-1)).toBe("a"), SOON);
   input.end();
   first.says({ jsonrpc: "2.0", id: "a", result: "late" });
-  await vi.waitFor(() => expect(answers()).toEqual([["a", "late"]]));
+  await vi.waitFor(() => expect(answers()).toEqual([["a", "late"]]), SOON);
   first.dies();
   await done;
 });
@@ -101,11 +104,11 @@ it("carries lines both ways, and ends with the agent's input once the gateway ha
 it("answers what was in flight when the gateway went, and begins the session anew unseen [restart-unseen]", async () => {
   const { first, say, answers, got, next } = await begun();
   for (const id of [1, "two", 3]) say(request(id));
-  await vi.waitFor(() => expect(first.ids()).toHaveLength(5));
+  await vi.waitFor(() => expect(first.ids()).toHaveLength(5), SOON);
   first.says({ result: {}, id: 3, jsonrpc: "2.0" });
-  await vi.waitFor(() => expect(answers()).toHaveLength(1));
+  await vi.waitFor(() => expect(answers()).toHaveLength(1), SOON);
   first.dies();
-  await vi.waitFor(() => expect(answers()).toHaveLength(3));
+  await vi.waitFor(() => expect(answers()).toHaveLength(3), SOON);
   expect(answers().slice(1)).toEqual([
     [1, -31003],
     ["two", -31003],
@@ -113,12 +116,12 @@ it("answers what was in flight when the gateway went, and begins the session ane
   // Meanwhile the agent goes on; this waits.
   say(request(4));
   const second = await next();
-  await vi.waitFor(() => expect(second.heard).toHaveLength(1));
+  await vi.waitFor(() => expect(second.heard).toHaveLength(1), SOON);
   expect(second.heard[0]).toMatchObject({ method: "initialize", params: INITIALIZE.params });
   second.says({ jsonrpc: "2.0", id: second.heard[0]?.["id"], result: {} });
-  await vi.waitFor(() => expect(second.ids().slice(1)).toEqual(["notifications/initialized", 4]));
+  await vi.waitFor(() => expect(second.ids().slice(1)).toEqual(["notifications/initialized", 4]), SOON);
   second.says({ jsonrpc: "2.0", id: 4, result: "here" });
-  await vi.waitFor(() => expect(answers().at(-1)).toEqual([4, "here"]));
+  await vi.waitFor(() => expect(answers().at(-1)).toEqual([4, "here"]), SOON);
   expect(got).toHaveLength(4);
 });
 
@@ -127,7 +130,7 @@ it("counts neither what was taken back nor what a batch brought as lost twice or
   say(request(1));
   say({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1 } });
   say([request(2), request(3), { jsonrpc: "2.0", method: "notifications/x" }]);
-  await vi.waitFor(() => expect(first.heard).toHaveLength(5));
+  await vi.waitFor(() => expect(first.heard).toHaveLength(5), SOON);
   first.dies();
   await next();
   expect(answers()).toEqual([
@@ -140,15 +143,15 @@ it("survives a gateway that breaks off while the session is begun anew", async (
   const { first, say, answers, next } = await begun();
   first.dies();
   const second = await next();
-  await vi.waitFor(() => expect(second.heard).toHaveLength(1));
+  await vi.waitFor(() => expect(second.heard).toHaveLength(1), SOON);
   second.socket.destroy(new Error("ECONNRESET"));
   say(request(5));
   const third = await next();
-  await vi.waitFor(() => expect(third.heard).toHaveLength(1));
+  await vi.waitFor(() => expect(third.heard).toHaveLength(1), SOON);
   third.says({ jsonrpc: "2.0", id: third.heard[0]?.["id"], result: {} });
-  await vi.waitFor(() => expect(third.ids().at(-1)).toBe(5));
+  await vi.waitFor(() => expect(third.ids().at(-1)).toBe(5), SOON);
   third.says({ jsonrpc: "2.0", id: 5, result: "here" });
-  await vi.waitFor(() => expect(answers()).toEqual([[5, "here"]]));
+  await vi.waitFor(() => expect(answers()).toEqual([[5, "here"]]), SOON);
 });
 
 it("answers what cannot wait, and what cannot be passed on [bounded]", async () => {
@@ -157,11 +160,11 @@ it("answers what cannot wait, and what cannot be passed on [bounded]", async () 
   await isAlone();
   const blob = "x".repeat(6 * 1024 * 1024);
   for (const id of [1, 2, 3]) say({ ...request(id), params: { blob } });
-  await vi.waitFor(() => expect(answers()).toEqual([[3, -31006]]));
+  await vi.waitFor(() => expect(answers()).toEqual([[3, -31006]]), SOON);
   const second = await next();
-  await vi.waitFor(() => expect(second.heard).toHaveLength(1));
+  await vi.waitFor(() => expect(second.heard).toHaveLength(1), SOON);
   second.says({ jsonrpc: "2.0", id: second.heard[0]?.["id"], result: {} });
-  await vi.waitFor(() => expect(second.ids().slice(2)).toEqual([1, 2]));
+  await vi.waitFor(() => expect(second.ids().slice(2)).toEqual([1, 2]), SOON);
   const huge = Buffer.alloc(33 * 1024 * 1024, 0x20);
   second.saysRaw('{"jsonrpc":"2.0","id":1,"result":{', huge, huge, "}}\n");
   second.saysRaw('{"result":{', huge, huge, '},"id":2}\n');
@@ -171,12 +174,12 @@ it("answers what cannot wait, and what cannot be passed on [bounded]", async () 
         [1, -31006],
         [2, -31006],
       ]),
-    10_000,
+    SOON,
   );
   input.write(huge);
   input.write(huge);
   input.write("\n");
-  await vi.waitFor(() => expect(answers().at(-1)).toEqual([null, -31006]), 10_000);
+  await vi.waitFor(() => expect(answers().at(-1)).toEqual([null, -31006]), SOON);
 });
 
 it("does not read on from a gateway while the agent does not [bounded]", async () => {
@@ -188,7 +191,7 @@ it("does not read on from a gateway while the agent does not [bounded]", async (
   expect(output.writableLength + output.readableLength).toBeLessThan(4 * 1024 * 1024);
   output.resume();
   first.says({ jsonrpc: "2.0", method: "notifications/last" });
-  await vi.waitFor(() => expect(output.readableLength).toBe(0));
+  await vi.waitFor(() => expect(output.readableLength).toBe(0), SOON);
 });
 
 it("ends at once when it is told to", async () => {

@@ -60,6 +60,8 @@ export function watchConfig(
       try {
         const watcher = watch(folder, { persistent: false }, soon);
         folders.set(folder, watcher);
+        // What changed between the last look and now was told to nobody.
+        again = true;
         // The folder itself may go; the poll finds it again.
         watcher.on("error", () => {
           watcher.close();

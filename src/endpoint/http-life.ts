@@ -31,6 +31,10 @@ const LOOK_MS = 20;
  * a busy machine may let the time pass without reading what has arrived.
  */
 const QUIET_LOOKS = 12;
+/** Connections that may wait to be taken in: the length of the kernel's queue. */
+export const BACKLOG = 1024;
+/** Turns of the event loop without a new connection: the queue is empty. The first may have begun before we asked. */
+const QUIET_TURNS = 3;
 /** Answers that were given at the end of the drain have so long to leave. */
 const FLUSH_MS = 1000;
 
@@ -45,6 +49,7 @@ export interface Draining {
 /** Requests on connections that are already there are still served meanwhile, each with "Connection: close". */
 export async function drain({ server, drainMs, inFlight, endAll }: Draining): Promise<void> {
   const started = performance.now();
+  await takeIn(server);
   // http's own close() would cut kept connections at once, under a request that is on its way.
   NetServer.prototype.close.call(server);
   let quiet = 0;
@@ -62,6 +67,24 @@ export async function drain({ server, drainMs, inFlight, endAll }: Draining): Pr
   }
   server.closeAllConnections();
   await new Promise<void>((resolve) => server.close(() => resolve()));
+}
+
+/**
+ * To a client, a connection in the kernel's queue is open, and its request on its way; closing the door would reset it.
+ * On a busy machine many can stand there, and a turn of the event loop takes in one.
+ */
+async function takeIn(server: Server): Promise<void> {
+  let came = false;
+  const note = () => {
+    came = true;
+  };
+  server.on("connection", note);
+  for (let turns = 0, quiet = 0; turns < BACKLOG && quiet < QUIET_TURNS; turns++) {
+    came = false;
+    await new Promise((resolve) => setImmediate(resolve));
+    quiet = came ? 0 : quiet + 1;
+  }
+  server.off("connection", note);
 }
 
 function pause(): Promise<void> {

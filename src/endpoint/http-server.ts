@@ -14,7 +14,7 @@ import { DENIED, refuse, refuseMethod, sendJson, UNAUTHORIZED } from "./answers.
 import { accepts, bearer, HostCheck, hasTokenInQuery, isJsonType } from "./checks.js";
 import type { EndpointEvent } from "./event.js";
 import type { EventStream, StreamContext } from "./event-stream-out.js";
-import { drain, Flights } from "./http-life.js";
+import { BACKLOG, drain, Flights } from "./http-life.js";
 import { endSession, listen } from "./legacy-get.js";
 import { LegacySse } from "./legacy-sse.js";
 import { DEFAULT_LIMITS, type EndpointLimits } from "./limits.js";
@@ -145,7 +145,7 @@ class Endpoint implements HttpEndpoint {
   async listen(host: string, port: number): Promise<AddressInfo> {
     await new Promise<void>((resolve, reject) => {
       this.#server.once("error", reject);
-      this.#server.listen({ host, port, backlog: 1024 }, () => {
+      this.#server.listen({ host, port, backlog: BACKLOG }, () => {
         this.#server.off("error", reject);
         resolve();
       });
@@ -187,7 +187,8 @@ class Endpoint implements HttpEndpoint {
       this.#health(req, res, path);
       return;
     }
-    if (this.#closing !== undefined) res.shouldKeepAlive = false;
+    // Once the door is shut, and not before: who is told to close comes back, and would stand in the queue again.
+    if (!this.#server.listening) res.shouldKeepAlive = false;
     const { headers } = req;
     const foreign = this.#hosts.refusal(headers.host, headers.origin, req.socket.localAddress);
     if (foreign !== undefined) {

@@ -82,7 +82,7 @@ describe("subscriptions/listen", () => {
   });
 
   it("tells of nothing before the acknowledgement, and waits for no server for long", async () => {
-    const rig = await startRig({ limits: { listenAckMs: 200 } });
+    const rig = await startRig({ limits: { listenAckMs: 1_000 } });
     const open = await Promise.race([
       listen(rig, { resourceSubscriptions: ["test://slow"], toolsListChanged: true }),
       until(() => rig.service.slow.length === 1).then(() => {

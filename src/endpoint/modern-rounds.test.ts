@@ -140,7 +140,7 @@ describe("a retry", () => {
   });
 
   it("that is left takes the call back", async () => {
-    const { url, service } = await startRig({ limits: { gatherMs: 300 } });
+    const { url, service } = await startRig({ limits: { gatherMs: 1_000 } });
     const first = await send(url, ask([[elicit]]));
     const { requestState } = first.json.result;
     const retry = start(url, ask([[elicit]], { requestState }));

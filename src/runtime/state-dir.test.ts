@@ -43,18 +43,40 @@ interface Starter {
   readonly result: Promise<{ won: boolean; code?: string; pid?: number; message?: string }>;
 }
 
-/** A process that waits until `at` (so that all race), tries to take the lock, and holds it until it is killed. */
-function starter(state: string, at: number): Starter {
+/** A process that tries to take the lock, once `race` says so, and holds it until it is killed. */
+function starter(state: string, race = new Race(1)): Starter {
   const body = `import { lockStateDir } from ${JSON.stringify(join(built, "runtime", "state-dir.js"))};
-    while (Date.now() < Number(process.argv[2])) await new Promise((d) => setTimeout(d, 1));
+    console.log("ready");
+    await new Promise((go) => process.stdin.once("data", go));
+    process.stdin.destroy();
     try { await lockStateDir(process.argv[1]); console.log(JSON.stringify({ won: true })); setInterval(() => {}, 1000); }
     catch (e) { console.log(JSON.stringify({ won: false, code: e.code, pid: e.pid, message: e.message })); }`;
-  const child = spawn(process.execPath, ["--input-type=module", "-e", body, "--", state, String(at)], {
-    stdio: ["ignore", "pipe", "inherit"],
+  const child = spawn(process.execPath, ["--input-type=module", "-e", body, "--", state], {
+    stdio: ["pipe", "pipe", "inherit"],
   });
   children.push(child);
-  const result = new Promise<string>((done) => createInterface({ input: child.stdout }).once("line", done));
+  const result = new Promise<string>((done) => {
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      if (line === "ready") race.enter(() => child.stdin.write("go"));
+      else done(line);
+    });
+  });
   return { child, result: result.then((line) => JSON.parse(line)) };
+}
+
+/** Lets nobody go before all are there, however long their processes take to start. */
+class Race {
+  readonly #size: number;
+  readonly #starts: (() => void)[] = [];
+
+  constructor(size: number) {
+    this.#size = size;
+  }
+
+  enter(start: () => void): void {
+    this.#starts.push(start);
+    if (this.#starts.length === this.#size) for (const go of this.#starts) go();
+  }
 }
 
 describe("where", () => {
@@ -114,13 +136,13 @@ describe("lock", () => {
     let last: ChildProcess | undefined;
     for (let round = 0; round < 4; round++) {
       if (last !== undefined) await kill(last);
-      const at = Date.now() + 1500;
-      const starters = Array.from({ length: 10 }, () => starter(dir, at));
+      const race = new Race(10);
+      const starters = Array.from({ length: 10 }, () => starter(dir, race));
       const results = await Promise.all(starters.map((s) => s.result));
       expect(results.filter((r) => r.won)).toHaveLength(1);
       for (const result of results) if (!result.won) expect(result.code).toBe("held");
       last = starters[results.findIndex((r) => r.won)]?.child;
-      const late = await starter(dir, 0).result;
+      const late = await starter(dir).result;
       expect(late).toMatchObject({ won: false, code: "held", pid: last?.pid });
     }
     // Nothing piles up.
@@ -128,17 +150,17 @@ describe("lock", () => {
   });
 
   it("is held by a process that is stopped or busy", async () => {
-    const holder = starter(dir, 0);
+    const holder = starter(dir);
     expect((await holder.result).won).toBe(true);
     holder.child.kill("SIGSTOP");
-    expect((await starter(dir, 0).result).code).toBe("held");
+    expect((await starter(dir).result).code).toBe("held");
     await kill(holder.child);
-    expect((await starter(dir, 0).result).won).toBe(true);
+    expect((await starter(dir).result).won).toBe(true);
   });
 
   it("works in a directory whose path is too long for a socket", async () => {
     const deep = join(dir, "d".repeat(100), "e".repeat(100));
-    const holder = starter(deep, 0);
+    const holder = starter(deep);
     expect(await holder.result).toEqual({ won: true });
     await expect(lockStateDir(deep)).rejects.toMatchObject({ code: "held", pid: holder.child.pid });
     await kill(holder.child);
@@ -149,6 +171,6 @@ describe("lock", () => {
   it("does not keep a process alive", () => {
     const body = `import { lockStateDir } from ${JSON.stringify(join(built, "runtime", "state-dir.js"))};
       await lockStateDir(process.argv[1]);`;
-    execFileSync(process.execPath, ["--input-type=module", "-e", body, "--", dir], { timeout: 10_000 });
+    execFileSync(process.execPath, ["--input-type=module", "-e", body, "--", dir], { timeout: 60_000 });
   });
 });

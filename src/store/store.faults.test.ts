@@ -44,7 +44,7 @@ function script(body: string): string[] {
 }
 
 function run(body: string, at = join(dir, "store")) {
-  const done = spawnSync(process.execPath, [...script(body), at], { encoding: "utf8", timeout: 25_000 });
+  const done = spawnSync(process.execPath, [...script(body), at], { encoding: "utf8", timeout: 100_000 });
   return { code: done.status, signal: done.signal, out: done.stdout, err: done.stderr };
 }
 

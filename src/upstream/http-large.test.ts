@@ -52,6 +52,16 @@ async function serve(bytes: number) {
   return { state, recorder: await connect(await peer.listen()) };
 }
 
+/** The count once it stands still: it may take a while to get there. */
+async function settled(count: () => number): Promise<number> {
+  let [before, now] = [-1, count()];
+  while (now !== before) {
+    await sleep(300);
+    [before, now] = [now, count()];
+  }
+  return now;
+}
+
 async function readAll(head: Buffer, rest: Readable): Promise<Buffer> {
   const chunks: Buffer[] = [head];
   for await (const chunk of rest) chunks.push(chunk as Buffer);
@@ -89,9 +99,8 @@ describe("large replies", () => {
     recorder.request("large");
     await recorder.until(() => recorder.large.length > 0);
     const rest = recorder.large[0]?.rest as Readable;
-    await sleep(300);
     // What is on its way: socket buffers of both sides, and what is held here.
-    const stalledAt = state.written;
+    const stalledAt = await settled(() => state.written);
     expect(stalledAt).toBeLessThan(40 * MIB);
     for (let i = 0; i < 20; i++) await recorder.reply(recorder.request("small"));
     expect(state.written).toBe(stalledAt);

@@ -18,7 +18,7 @@ afterEach(async () => {
   await killMarked((marker) => marker.startsWith(`${stateHash}.`));
 });
 
-async function until(what: () => unknown, ms = 15_000): Promise<void> {
+async function until(what: () => unknown, ms = 60_000): Promise<void> {
   const end = Date.now() + ms;
   while (!(await what())) {
     if (Date.now() > end) throw new Error(`did not come true: ${what}`);
@@ -33,6 +33,8 @@ async function sleeper(env: NodeJS.ProcessEnv): Promise<ChildProcess> {
     env: { PATH: process.env["PATH"], ...env },
   });
   await once(child, "spawn");
+  // The exec that we hear of has only begun: its environment shows a moment later.
+  await until(() => readFileSync(`/proc/${child.pid}/environ`).length > 0);
   return child;
 }
 
@@ -55,7 +57,8 @@ describe("Reaper", () => {
     const { pid } = reaper;
     expect(running(pid)).toBe(true);
     await reaper.close();
-    expect(running(pid)).toBe(false);
+    // close() itself waits for some seconds at most.
+    await until(() => !running(pid));
   });
 
   it("kills the groups that it knows and all that carry the marker, and nobody else [no-orphans]", async () => {

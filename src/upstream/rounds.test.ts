@@ -7,6 +7,9 @@ import { faultReply, type Reply, renderReply, resultBytes } from "../protocol/re
 import type { UpstreamCall } from "../upstream.js";
 import { Rounds } from "./rounds.js";
 
+/** Above what anything here takes on a busy machine; only reached where a test fails. */
+const SOON = { timeout: 60_000, interval: 20 };
+
 type Answer = (request: RequestMessage, signal: AbortSignal) => Promise<JsonObject>;
 
 function setUp(answer: Answer, options: { method?: string; era?: "legacy" | "modern" } = {}) {
@@ -47,7 +50,7 @@ function setUp(answer: Answer, options: { method?: string; era?: "legacy" | "mod
   };
   const taken = rounds.send(call);
   const nextLeg = async (count: number) => {
-    await vi.waitFor(() => expect(sent).toHaveLength(count), 5_000);
+    await vi.waitFor(() => expect(sent).toHaveLength(count), SOON);
     return sent[count - 1] as { text: string; leg: UpstreamCall };
   };
   return { rounds, call, taken, sent, replies, recalled, nextLeg };
@@ -98,7 +101,7 @@ describe("a call of a legacy agent to a modern server", () => {
     const { sent, replies, nextLeg } = setUp(async () => ({ result: { action: "accept" } }));
     sent[0]?.leg.reply(asks({ a: elicit }));
     for (let leg = 2; leg <= 11; leg++) (await nextLeg(leg)).leg.reply(asks({ a: elicit }));
-    await vi.waitFor(() => expect(replies).toMatchObject([{ error: { code: -31006 } }]));
+    await vi.waitFor(() => expect(replies).toMatchObject([{ error: { code: -31006 } }]), SOON);
     expect(sent).toHaveLength(11);
   });
 
@@ -127,8 +130,10 @@ describe("a call of a legacy agent to a modern server", () => {
   it("fails where sampling or roots are refused: there is no result that says no", async () => {
     const { sent, replies } = setUp(async () => ({ error: { code: -1, message: "User rejected" } }));
     sent[0]?.leg.reply(asks({ a: { method: "sampling/createMessage", params: {} } }));
-    await vi.waitFor(() =>
-      expect(replies).toMatchObject([{ error: { code: -31010, message: expect.stringContaining("User rejected") } }]),
+    await vi.waitFor(
+      () =>
+        expect(replies).toMatchObject([{ error: { code: -31010, message: expect.stringContaining("User rejected") } }]),
+      SOON,
     );
     expect(sent).toHaveLength(1);
   });
@@ -136,7 +141,7 @@ describe("a call of a legacy agent to a modern server", () => {
   it("fails on an input request that nobody knows", async () => {
     const { sent, replies } = setUp(async () => ({ result: {} }));
     sent[0]?.leg.reply(asks({ a: { method: "tools/call", params: {} } }));
-    await vi.waitFor(() => expect(replies).toMatchObject([{ error: { code: -31005 } }]));
+    await vi.waitFor(() => expect(replies).toMatchObject([{ error: { code: -31005 } }]), SOON);
   });
 
   it("names a URL elicitation, which the legacy era wants", async () => {

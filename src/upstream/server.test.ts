@@ -49,8 +49,8 @@ function specOf(name: string, args: readonly string[], more: Partial<ServerSpec>
     name,
     target: { kind: "stdio", command: process.execPath, args, env: {}, cwd: undefined },
     isolation: "shared",
-    connectTimeoutMs: 15_000,
-    callTimeoutMs: 15_000,
+    connectTimeoutMs: 60_000,
+    callTimeoutMs: 60_000,
     ...SUPERVISED,
     ...more,
   };
@@ -122,7 +122,7 @@ const isAlive = (pid: number) => {
 };
 
 /** Two busy cores start a process in a second or two. */
-const SOON = { timeout: 15_000, interval: 50 };
+const SOON = { timeout: 60_000, interval: 50 };
 
 interface SeenByFixture {
   readonly lists: number;
@@ -189,7 +189,7 @@ describe("lists", () => {
   });
 
   it("that never end cost the server its turn, and nobody else's", async () => {
-    const { server } = start(specOf("hang", [fixture("hang"), "--at", "list"], { connectTimeoutMs: 4_000 }));
+    const { server } = start(specOf("hang", [fixture("hang"), "--at", "list"], { connectTimeoutMs: 6_000 }));
     await server.firstTry;
     expect(status(server)).toMatchObject({ state: "ready", lastError: expect.stringContaining("tools/list") });
   });

@@ -66,7 +66,7 @@ function linkTo(target: StdioTarget, limits: Partial<StdioLimits> = {}, env: Nod
   return { link, seen };
 }
 
-async function until(what: () => unknown, ms = 15_000): Promise<void> {
+async function until(what: () => unknown, ms = 60_000): Promise<void> {
   const end = Date.now() + ms;
   while (!(await what())) {
     if (Date.now() > end) throw new Error(`did not come true: ${what}`);
@@ -136,7 +136,7 @@ describe("StdioLink: messages", () => {
     const timer = setInterval(() => turns++, 1);
     const before = process.memoryUsage().rss;
     await link.open(never);
-    await until(() => seen.closed.length === 1, 25_000);
+    await until(() => seen.closed.length === 1);
     clearInterval(timer);
     expect(seen.noise).toBe(3_000_002);
     expect(seen.messages.at(-1)?.method).toBe("notifications/done");
@@ -168,7 +168,7 @@ describe("StdioLink: messages", () => {
     const { link, seen } = linkTo(fixture("long-line", String(70 * 1024 * 1024), "first"));
     await link.open(never);
     link.send(request(1, "tools/call"), ticket(1));
-    await until(() => seen.messages.length === 1, 25_000);
+    await until(() => seen.messages.length === 1);
     expect(seen.failed).toMatchObject([{ id: 1, sent: true, fault: { code: "limit" } }]);
   });
 

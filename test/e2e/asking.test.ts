@@ -5,7 +5,7 @@ import {
   ElicitRequestSchema,
   ListRootsRequestSchema,
 } from "@modelcontextprotocol/sdk/types.js";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { type ClientV1, callJson, callText, connectStdioV1, connectV1, connectV2, waitForTools } from "./clients.js";
 import { type Gateway, sleep, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
 
@@ -32,25 +32,27 @@ async function askable(gateway: Gateway, name: string): Promise<ClientV1> {
 }
 
 describe.each(["stdio", "http"])("a server over %s", (kind) => {
-  const entry = async (more: object = {}) => ({
-    ...(kind === "stdio" ? stdioFixture("asker") : (await startHttpFixture("asker")).entry),
-    ...more,
+  let shared: Gateway;
+  let isolated: Gateway;
+
+  beforeAll(async () => {
+    const entry = kind === "stdio" ? stdioFixture("asker") : (await startHttpFixture("asker")).entry;
+    shared = await startGateway({ mcpServers: { asker: entry } });
+    isolated = await startGateway({ mcpServers: { asker: { ...entry, isolation: "session" } } });
   });
 
   it("asks the session whose call caused it, with SDK v1 and v2", async () => {
-    const gateway = await startGateway({ mcpServers: { asker: await entry() } });
-    const v1 = await askable(gateway, "v1");
+    const v1 = await askable(shared, "v1");
     expect(await callText(v1, "sample", { what: "a" })).toContain("v1 answers");
     expect(await callText(v1, "elicit", { what: "b" })).toContain("v1 answers b");
     expect(await callText(v1, "roots")).toContain("file:///v1");
-    const v2 = await connectV2(gateway.url, ASKABLE);
+    const v2 = await connectV2(shared.url, ASKABLE);
     v2.setRequestHandler("elicitation/create", () => ({ action: "accept", content: { answer: "v2 answers" } }));
     expect(await callText(v2, "elicit")).toContain("v2 answers");
   });
 
   it("session isolation: two sessions that are asked at the same time each answer their own", async () => {
-    const gateway = await startGateway({ mcpServers: { asker: await entry({ isolation: "session" }) } });
-    const clients = await Promise.all(["ada", "bob", "eve"].map((name) => askable(gateway, name)));
+    const clients = await Promise.all(["ada", "bob", "eve"].map((name) => askable(isolated, name)));
     const answers = await Promise.all(
       clients.map((client, at) => callText(client, "elicit", { what: `q${at}`, delayMs: 100 })),
     );
@@ -60,8 +62,7 @@ describe.each(["stdio", "http"])("a server over %s", (kind) => {
   });
 
   it("shared: with calls of several sessions in flight, each is asked for its own or nobody is", async () => {
-    const gateway = await startGateway({ mcpServers: { asker: await entry() } });
-    const [ada, bob] = [await askable(gateway, "ada"), await askable(gateway, "bob")];
+    const [ada, bob] = [await askable(shared, "ada"), await askable(shared, "bob")];
     const [a, b] = await Promise.all([
       callText(ada, "elicit", { what: "qa", delayMs: 200 }),
       callText(bob, "elicit", { what: "qb", delayMs: 200 }),
@@ -78,11 +79,10 @@ describe.each(["stdio", "http"])("a server over %s", (kind) => {
   });
 
   it("a request outside of any call is refused, with a hint at isolation", async () => {
-    const gateway = await startGateway({ mcpServers: { asker: await entry() } });
-    const client = await askable(gateway, "ada");
+    const client = await askable(shared, "ada");
     await callText(client, "ask_outside", { kind: "elicit", delayMs: 100 });
     // With nothing in flight: a call at that moment might pass for its cause.
-    await sleep(1_000);
+    await sleep(2_000);
     const outcomes = await until("the outcome", async () => {
       const list = await callJson<{ error?: { code: number; message: string }; result?: unknown }[]>(
         client,
@@ -95,8 +95,7 @@ describe.each(["stdio", "http"])("a server over %s", (kind) => {
   });
 
   it("session isolation: a request outside of any call reaches the session that owns the connection", async () => {
-    const gateway = await startGateway({ mcpServers: { asker: await entry({ isolation: "session" }) } });
-    const [ada, bob] = [await askable(gateway, "ada"), await askable(gateway, "bob")];
+    const [ada, bob] = [await askable(isolated, "ada"), await askable(isolated, "bob")];
     await callText(ada, "ask_outside", { kind: "elicit", delayMs: 100 });
     await callText(bob, "ask_outside", { kind: "elicit", delayMs: 100 });
     for (const [client, name] of [
@@ -112,8 +111,7 @@ describe.each(["stdio", "http"])("a server over %s", (kind) => {
   });
 
   it("an agent that cannot be asked is not asked: the server gets an error", async () => {
-    const gateway = await startGateway({ mcpServers: { asker: await entry() } });
-    const mute = await connectV1(gateway.url);
+    const mute = await connectV1(shared.url);
     await waitForTools(mute, "sample");
     for (const tool of ["sample", "elicit", "roots"]) {
       const result = await mute.callTool({ name: tool, arguments: {} });

@@ -12,13 +12,19 @@ interface Cancelled {
   readonly reason: string;
 }
 
+/** Of a call that is to be ended from outside: far longer than a busy machine needs for that. */
+const LONG_MS = 60_000;
+
 describe.each(["stdio", "http"])("over a server on %s", (kind) => {
   let gateway: Gateway;
+  /** The same with a deadline for each call. */
+  let impatient: Gateway;
 
   beforeAll(async () => {
     const entry = kind === "stdio" ? stdioFixture("slow") : (await startHttpFixture("slow")).entry;
-    gateway = await startGateway({ mcpServers: { slow: { ...entry, callTimeoutMs: DEADLINE_MS } } });
-    await waitForTools(await connectV1(gateway.url), "sleep");
+    gateway = await startGateway({ mcpServers: { slow: entry } });
+    impatient = await startGateway({ mcpServers: { slow: { ...entry, callTimeoutMs: DEADLINE_MS } } });
+    for (const { url } of [gateway, impatient]) await waitForTools(await connectV1(url), "sleep");
   });
 
   it("progress reaches the caller, in order, with SDK v1 and v2", async () => {
@@ -32,10 +38,10 @@ describe.each(["stdio", "http"])("over a server on %s", (kind) => {
   });
 
   it("a call without an answer ends at its deadline, alone", async () => {
-    const wire = await openHttpWire(gateway.url);
+    const wire = await openHttpWire(impatient.url);
     const before = Date.now();
     const late = wire.send(call("1", '{"ms":20000,"label":"late"}'));
-    const client = await connectV1(gateway.url);
+    const client = await connectV1(impatient.url);
     expect(await callJson(client, "sleep", { ms: 10 })).toMatchObject({ slept: 10 });
     const { error } = JSON.parse(lastOf(await late)) as { error: { code: number; message: string } };
     expect(error.code).toBe(-31004);
@@ -47,7 +53,7 @@ describe.each(["stdio", "http"])("over a server on %s", (kind) => {
   });
 
   it("progress extends the deadline", async () => {
-    const wire = await openHttpWire(gateway.url);
+    const wire = await openHttpWire(impatient.url);
     const ms = 2 * DEADLINE_MS;
     const answer = await wire.send(call("1", `{"ms":${ms},"everyMs":300}`, ',"_meta":{"progressToken":"p"}'));
     expect(lastOf(answer)).toContain(`{\\"slept\\":${ms}`);
@@ -59,7 +65,7 @@ describe.each(["stdio", "http"])("over a server on %s", (kind) => {
     const abort = new AbortController();
     const label = `cancel-${kind}`;
     const answer = client
-      .callTool({ name: "sleep", arguments: { ms: 1_200, label } }, undefined, { signal: abort.signal })
+      .callTool({ name: "sleep", arguments: { ms: LONG_MS, label } }, undefined, { signal: abort.signal })
       .then(
         () => "answered",
         () => "cancelled",
@@ -76,7 +82,7 @@ describe.each(["stdio", "http"])("over a server on %s", (kind) => {
     const wire = await openHttpWire(gateway.url);
     const client = await connectV1(gateway.url);
     const label = `gone-${kind}`;
-    void wire.send(call("1", `{"ms":1200,"label":"${label}"}`)).catch(() => {});
+    void wire.send(call("1", `{"ms":${LONG_MS},"label":"${label}"}`)).catch(() => {});
     await until("its start", async () => (await callText(client, "started")).includes(label));
     await wire.close();
     await until("word to the server", async () =>
@@ -88,7 +94,7 @@ describe.each(["stdio", "http"])("over a server on %s", (kind) => {
     const wire = await openStdioWire(gateway);
     const client = await connectV1(gateway.url);
     const label = `stdio-${kind}`;
-    void wire.send(call("41", `{"ms":1200,"label":"${label}"}`));
+    void wire.send(call("41", `{"ms":${LONG_MS},"label":"${label}"}`));
     await until("its start", async () => (await callText(client, "started")).includes(label));
     await wire.send('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":41,"reason":"enough"}}');
     await until("word to the server", async () =>

@@ -8,6 +8,7 @@ import { StdioClientTransport as StdioV1 } from "@modelcontextprotocol/sdk/clien
 import { StreamableHTTPClientTransport as HttpV1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport as TransportV1 } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { afterEach } from "vitest";
+import { hearInTurn } from "../fixtures/in-turn.js";
 import { cli, until } from "./harness.js";
 
 export type { ClientV1, ClientV2 };
@@ -31,6 +32,7 @@ export async function connectV1(url: string, options: Capabilities = { capabilit
   const client = track(new ClientV1(INFO, options));
   // The SDK's own types disagree with exactOptionalPropertyTypes.
   await client.connect(new HttpV1(new URL(url)) as TransportV1);
+  hearInTurn(client.transport);
   return client;
 }
 
@@ -39,6 +41,7 @@ type OptionsV2 = ConstructorParameters<typeof ClientV2>[1];
 export async function connectV2(url: string, options: OptionsV2 = { capabilities: {} }): Promise<ClientV2> {
   const client = track(new ClientV2(INFO, options));
   await client.connect(new HttpV2(new URL(url)));
+  hearInTurn(client.transport);
   return client;
 }
 
@@ -54,12 +57,14 @@ function stdioCommand({ configPath, stateDir }: StdioTarget) {
 export async function connectStdioV1(target: StdioTarget, options: Capabilities = { capabilities: {} }) {
   const client = track(new ClientV1(INFO, options));
   await client.connect(new StdioV1(stdioCommand(target)));
+  hearInTurn(client.transport);
   return client;
 }
 
 export async function connectStdioV2(target: StdioTarget, options: OptionsV2 = { capabilities: {} }) {
   const client = track(new ClientV2(INFO, options));
   await client.connect(new StdioV2(stdioCommand(target)));
+  hearInTurn(client.transport);
   return client;
 }
 

@@ -17,6 +17,7 @@ import {
   ResourceUpdatedNotificationSchema,
   ToolListChangedNotificationSchema,
 } from "@modelcontextprotocol/sdk/types.js";
+import { hearInTurn } from "../fixtures/in-turn.js";
 import { track } from "./clients.js";
 import { cli, type Gateway, type ServerEntry, startHttpFixture, stdioFixture, until } from "./harness.js";
 import { post, type WireAnswer } from "./wire.js";
@@ -125,6 +126,7 @@ export async function connect(era: Era, target: Gateway | string, options: Agent
     // The SDK's own types disagree with exactOptionalPropertyTypes.
     const transport = options.stdio ? new StdioV1(stdioCommand()) : new HttpV1(new URL(urlOf(target)), headers());
     await client.connect(transport as TransportV1);
+    hearInTurn(transport);
     return agent(
       client,
       (params, more) =>
@@ -156,6 +158,7 @@ export async function connect(era: Era, target: Gateway | string, options: Agent
     client.setNotificationHandler("notifications/resources/list_changed", hear);
     client.setNotificationHandler("notifications/resources/updated", hear);
     await client.connect(options.stdio ? new StdioV2(stdioCommand()) : new HttpV2(new URL(urlOf(target)), headers()));
+    hearInTurn(client.transport);
     return agent(
       client,
       (params, more) => client.callTool(params as { name: string }, more as { signal?: AbortSignal }),

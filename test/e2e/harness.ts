@@ -2,6 +2,7 @@
 // fixtures behind it. Everything started here is killed when the test file ends; logs are shown for a failed test.
 
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
@@ -14,8 +15,8 @@ export const root = fileURLToPath(new URL("../..", import.meta.url));
 /** `TOOLWAY_CLI`: another build than the one in dist/. */
 export const cli = process.env["TOOLWAY_CLI"] ?? join(root, "dist/cli/main.js");
 
-/** A gateway is there in under a second; two busy cores may take several. */
-const READY_MS = 20_000;
+/** A gateway is there in under a second; half a core has been seen to take twenty for it. */
+const READY_MS = 60_000;
 /** What is not dead by then, after SIGTERM, is killed: a test must not wait out a drain. */
 const STOP_MS = 3_000;
 
@@ -74,13 +75,27 @@ export async function temporaryDirectory(): Promise<string> {
   return dir;
 }
 
+/**
+ * Below what the kernel hands out by itself (from 32,768 on): a port that is free now, and one that is given back for
+ * the time of a restart, stays free for whom it was chosen.
+ */
+const PORTS = { from: 15_000, to: 32_000 };
+const PORT_TRIES = 100;
+
 export async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
-  const address = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("No port.");
-  return address.port;
+  for (let n = 0; n < PORT_TRIES; n++) {
+    const port = randomInt(PORTS.from, PORTS.to);
+    if (await isFree(port)) return port;
+  }
+  throw new Error("No port.");
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once("error", () => resolve(false));
+    probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
+  });
 }
 
 function launch(what: string, command: string, args: readonly string[], env: Record<string, string> = {}): Started {

@@ -2,10 +2,10 @@
 
 import { beforeAll, describe, expect, it } from "vitest";
 import { callJson, callText, connectV1, toolNames, waitForTools } from "./clients.js";
-import { type Gateway, isAlive, startGateway, stdioFixture } from "./harness.js";
+import { type Gateway, isAlive, startGateway, stdioFixture, until } from "./harness.js";
 
 /** Far below the connect timeout of the bad ones, far above what two busy cores need. */
-const SOON_MS = 5_000;
+const SOON_MS = 8_000;
 
 let gateway: Gateway;
 
@@ -14,7 +14,7 @@ beforeAll(async () => {
     mcpServers: {
       deaf: stdioFixture("hang", ["--at", "initialize"]),
       listless: stdioFixture("hang", ["--at", "list"]),
-      stuck: stdioFixture("hang", ["--at", "call"], { callTimeoutMs: 1_500 }),
+      stuck: stdioFixture("hang", ["--at", "call"]),
       broken: stdioFixture("crash", ["--at", "start"]),
       missing: { command: "/no/such/program", args: [] },
       refused: { url: "http://127.0.0.1:9/mcp" },
@@ -39,17 +39,32 @@ describe("a hung server beside healthy ones [one-bad-server]", () => {
   it("keeps 50 stuck calls from slowing others, on the same server too", async () => {
     const client = await connectV1(gateway.url);
     await waitForTools(client, "count", "quick");
+    let ended = 0;
+    const leave = new AbortController();
+    const stuck = Array.from({ length: 50 }, () =>
+      client
+        .callTool({ name: "hang", arguments: {} }, undefined, { signal: leave.signal })
+        .catch(() => {})
+        .then(() => ended++),
+    );
+    for (let i = 0; i < 20; i++) await callJson(client, "count");
+    expect(await callText(client, "quick")).toBe("quick");
+    // Nobody waited for one of them.
+    expect(ended).toBe(0);
+    leave.abort();
+    await Promise.all(stuck);
+  });
+
+  it("ends 50 stuck calls each by its own deadline; their server goes on", async () => {
+    const hang = stdioFixture("hang", ["--at", "call"], { callTimeoutMs: 1_500 });
+    const client = await connectV1((await startGateway({ mcpServers: { hang } })).url);
+    await waitForTools(client, "quick");
     const stuck = Array.from({ length: 50 }, () =>
       client.callTool({ name: "hang", arguments: {} }).then(
         () => "answered",
         (error: { code: number }) => error.code,
       ),
     );
-    const before = Date.now();
-    for (let i = 0; i < 20; i++) await callJson(client, "count");
-    expect(await callText(client, "quick")).toBe("quick");
-    expect(Date.now() - before).toBeLessThan(1_400);
-    // Each stuck call ends by its own deadline; the server goes on.
     expect(new Set(await Promise.all(stuck))).toEqual(new Set([-31004]));
     expect(await callText(client, "quick")).toBe("quick");
   });
@@ -61,8 +76,8 @@ describe("a hung server beside healthy ones [one-bad-server]", () => {
     expect(isAlive(pid)).toBe(true);
   });
 
-  it("says what is wrong in the log, once it is known", () => {
-    expect(gateway.log()).toContain("MISSING_KEY");
+  it("says what is wrong in the log, once it is known", async () => {
+    await until("a word of the broken one", () => gateway.log().includes("MISSING_KEY"));
   });
 });
 

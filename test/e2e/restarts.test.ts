@@ -1,9 +1,13 @@
 // Deaths that an agent does not notice: of a server between two calls, and of the gateway between two requests.
 
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { callJson, callText, connectStdioV1, connectV1, connectV2, toolNames, waitForTools } from "./clients.js";
-import { isAlive, sleep, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
+import { cli, isAlive, sleep, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
 import { lastOf, openHttpWire, post } from "./wire.js";
+
+const exec = promisify(execFile);
 
 interface Pid {
   readonly pid: number;
@@ -91,7 +95,11 @@ describe("a gateway that dies", () => {
     await waitForTools(await connectV1(gateway.url), "count", "sleep");
     await fixture.kill();
     expect(await toolNames(await connectV1(gateway.url))).toContain("count");
-    await sleep(500);
+    const where = ["--config", gateway.configPath, "--state", gateway.stateDir];
+    await until("both lists on disk", async () => {
+      const { stdout } = await exec(process.execPath, [cli, "state", "dump", ...where]);
+      return stdout.includes("count") && stdout.includes("sleep");
+    });
     await gateway.stop("SIGKILL");
     const next = await gateway.again();
     const client = await connectV1(next.url);
@@ -116,10 +124,10 @@ it("a call in flight at a kill of the gateway ends in an error, not in silence [
   const client = await connectV1(gateway.url);
   await waitForTools(client, "sleep");
   const wire = await openHttpWire(gateway.url);
-  const params = '{"name":"sleep","arguments":{"ms":20000}}';
+  const params = '{"name":"sleep","arguments":{"ms":20000,"label":"in flight"}}';
   const call = wire.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`).then(lastOf);
   call.catch(() => {});
-  await sleep(300);
+  await until("it to be at work", async () => (await callText(client, "started")).includes("in flight"));
   await gateway.stop("SIGKILL");
   await expect(call).rejects.toThrow();
 });

@@ -12,14 +12,15 @@ import { initialize, lastOf, openHttpWire } from "./wire.js";
 describe("SIGTERM", () => {
   it("under load: calls in flight are answered, new ones are refused, then it is gone [drain]", async () => {
     const gateway = await startGateway({ mcpServers: { slow: stdioFixture("slow") } });
-    await waitForTools(await connectV1(gateway.url), "sleep");
+    const client = await connectV1(gateway.url);
+    await waitForTools(client, "sleep");
     const wires = await Promise.all(Array.from({ length: 20 }, () => openHttpWire(gateway.url)));
     const calls = wires.map((wire, n) =>
       wire.send(
-        `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sleep","arguments":{"ms":${1000 + n * 20}}}}`,
+        `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sleep","arguments":{"ms":${1500 + n * 20}}}}`,
       ),
     );
-    await sleep(400);
+    await until("all of them to be at work", async () => (await callJson<string[]>(client, "started")).length === 20);
     gateway.signal("SIGTERM");
     const answers = await Promise.all(calls);
     for (const answer of answers) expect(lastOf(answer)).toContain("slept");
@@ -44,7 +45,7 @@ describe("SIGTERM", () => {
     gateway.signal("SIGTERM");
     expect(await ended).toBe("ended");
     await gateway.exited;
-    await until("the server's end", () => !isAlive(pid), 5_000);
+    await until("the server's end", () => !isAlive(pid));
   });
 });
 
@@ -63,7 +64,7 @@ describe("toolway stdio", () => {
       await new Promise((resolve) => child.stdout.once("data", resolve));
       if (how === "SIGTERM") child.kill("SIGTERM");
       else child.stdin.end();
-      expect(await Promise.race([exited, sleep(8_000)]), stateDir === gateway.stateDir ? "joined" : "alone").toBe(
+      expect(await Promise.race([exited, sleep(30_000)]), stateDir === gateway.stateDir ? "joined" : "alone").toBe(
         "ended",
       );
     }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { hearInTurn } from "../fixtures/in-turn.js";
 import { callJson, callText, connectV1, track, waitForTools } from "./clients.js";
 import { freePort, type Gateway, root, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
 import { eventsOf, INITIALIZED, initialize, lastOf, openHttpWire, post } from "./wire.js";
@@ -64,6 +65,7 @@ describe("towards agents", () => {
   it("serves the old HTTP+SSE at /sse", async () => {
     const client = track(new Client({ name: "old", version: "1" }, { capabilities: {} }));
     await client.connect(new SSEClientTransport(new URL(`${gateway.origin}/sse`)));
+    hearInTurn(client.transport);
     expect(await callJson(client, "sleep", { ms: 5 })).toMatchObject({ slept: 5 });
     const seen: number[] = [];
     const onprogress = ({ progress }: { progress: number }) => void seen.push(progress);

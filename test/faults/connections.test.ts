@@ -26,10 +26,12 @@ describe.skipIf(!linux)("slow headers", () => {
     const wire = await openHttpWire(gateway.url);
     await until("echo", async () => (await callText(wire, "echo")) !== undefined);
     const before = sockets(gateway.pid);
+    let opened = 0;
     let open = 0;
     const slow: Socket[] = [];
     for (let n = 0; n < CONNECTIONS; n++) {
       const socket = connect(gateway.port, "127.0.0.1", () => {
+        opened++;
         open++;
         // One of three says nothing at all.
         if (n % 3 !== 0) socket.write(`POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:${gateway.port}\r\nX-Slow: `);
@@ -39,7 +41,7 @@ describe.skipIf(!linux)("slow headers", () => {
       socket.resume();
       slow.push(socket);
     }
-    await until("all connections", () => open === CONNECTIONS);
+    await until("all connections", () => opened === CONNECTIONS);
     const started = performance.now();
     const drip = setInterval(() => {
       for (const [n, socket] of slow.entries()) if (n % 3 !== 0 && socket.writable) socket.write("x");

@@ -45,7 +45,8 @@ describe("SIGTERM under load", () => {
     };
     const state = { terminated: false };
     const sessions = await Promise.all(Array.from({ length: AGENTS }, () => session(gateway.url)));
-    const streams = sessions.filter((_, n) => n % LISTENERS === 0).map((id) => listen(gateway.url, id));
+    const listeners = sessions.filter((_, n) => n % LISTENERS === 0);
+    const streams = await Promise.all(listeners.map((id) => listen(gateway.url, id)));
     const agents = sessions.map((id, n) => load(gateway.port, id, n, state, tally));
     await sleep(LOAD_MS);
     state.terminated = true;
@@ -54,7 +55,7 @@ describe("SIGTERM under load", () => {
     await Promise.all(agents);
     await gateway.exited;
     const tookMs = performance.now() - asked;
-    const ends = await Promise.all(streams);
+    const ends = await Promise.all(streams.map(({ end }) => end));
     report(
       "SIGTERM under load",
       `${AGENTS} agents: ${tally.before.answered} of ${total(tally.before)} calls sent before it answered, of those after ` +
@@ -75,13 +76,15 @@ async function session(url: string): Promise<string> {
   return (await post(url, initialize("0"))).headers.get("mcp-session-id") ?? "";
 }
 
-async function listen(url: string, id: string): Promise<string> {
+/** Resolves when the stream is open; `end` when it is over. */
+async function listen(url: string, id: string): Promise<{ readonly end: Promise<string> }> {
   const headers = { accept: "text/event-stream", "mcp-session-id": id, "mcp-protocol-version": "2025-11-25" };
   const response = await fetch(url, { headers });
-  return response.text().then(
+  const end = response.text().then(
     () => "ended",
     () => "broken",
   );
+  return { end };
 }
 
 /** An agent that calls again as soon as it has its answer, on a connection that it keeps, until it is let in no more. */
