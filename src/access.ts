@@ -3,6 +3,8 @@
 
 import type { Caller, Principal } from "./caller.js";
 import type { View } from "./catalog/view.js";
+import type { PinBook } from "./pin-book.js";
+import type { GuardPost } from "./policy/guard.js";
 import { type Decision, decide, type Policy, seesServer } from "./policy/policy.js";
 import { Fault } from "./protocol/errors.js";
 
@@ -13,14 +15,19 @@ const ALLOW: Decision = { kind: "allow" };
 
 export class Access {
   policy: Policy;
+  readonly #guard: GuardPost;
+  readonly #pins: PinBook;
 
-  constructor(policy: Policy) {
+  constructor(policy: Policy, guard: GuardPost, pins: PinBook) {
     this.policy = policy;
+    this.#guard = guard;
+    this.#pins = pins;
   }
 
   /** `tool`: the server's own name of it; undefined for anything else that the server has. */
   decide(principal: Principal, server: string, tool: string | undefined): Decision {
-    return principal === OPERATOR ? ALLOW : decide(this.policy, principal, server, tool);
+    const byRules = principal === OPERATOR ? ALLOW : decide(this.policy, principal, server, tool);
+    return byRules.kind === "deny" ? byRules : this.#guard.decide(principal, server, tool);
   }
 
   /** Throws a Fault `denied`. */
@@ -31,18 +38,35 @@ export class Access {
     throw new Fault("denied", `You may not use ${what}: ${decision.rule}.`);
   }
 
+  /** Throws a Fault `denied` for a tool whose definition changed since it was accepted. */
+  demandPinned(server: string, tool: string): void {
+    const reason = this.#pins.quarantine(server, tool);
+    if (reason === undefined) return;
+    throw new Fault("denied", `Tool "${tool}" of server "${server}" is quarantined: ${reason}.`);
+  }
+
   sees(principal: Principal, server: string): boolean {
-    return principal === OPERATOR || seesServer(this.policy, principal, server);
+    if (principal !== OPERATOR && !seesServer(this.policy, principal, server)) return false;
+    return this.#guard.decide(principal, server, undefined).kind === "allow";
   }
 
   view({ principal, era }: Caller, scope: string | undefined): View {
     return {
       scope,
       era,
-      common: this.policy.roles.size === 0,
-      key: principal === OPERATOR ? "" : `role ${principal.role}`,
-      allows: (server, own, kind) =>
-        this.decide(principal, server, kind === "tools" ? own : undefined).kind === "allow",
+      common: this.policy.roles.size === 0 && !this.#guard.isSet,
+      key: this.#viewKey(principal),
+      allows: (server, own, kind) => {
+        const tool = kind === "tools" ? own : undefined;
+        if (tool !== undefined && this.#pins.isQuarantined(server, tool)) return false;
+        return this.decide(principal, server, tool).kind === "allow";
+      },
     };
+  }
+
+  /** A guard may tell principals of one role apart. */
+  #viewKey(principal: Principal): string {
+    if (principal === OPERATOR) return "";
+    return this.#guard.isSet ? `principal ${principal.role} ${principal.id}` : `role ${principal.role}`;
   }
 }

@@ -6,6 +6,10 @@ import { watchConfig } from "./config/watch.js";
 import { Gateway, type ServerStart } from "./gateway.js";
 import { memoryState, openState } from "./gateway-state.js";
 import { type Log, SILENT } from "./observe/log.js";
+import type { OpenTelemetryApi } from "./observe/opentelemetry.js";
+import { openTelemetry } from "./observe/telemetry.js";
+import { systemClock } from "./runtime/clock.js";
+import { packageVersion } from "./runtime/version.js";
 
 /** The path of a config file, or what would be in one. */
 export type GatewayInput = string | ConfigInput;
@@ -26,6 +30,8 @@ export interface GatewayOptions {
   /** Where variables of the config are looked up, and what children see of it. Default: process.env. */
   readonly env?: NodeJS.ProcessEnv;
   readonly home?: string;
+  /** Your `@opentelemetry/api`: every call becomes a span of the tracer that you registered. Goes before `telemetry`. */
+  readonly opentelemetry?: OpenTelemetryApi;
   /** Default: silent. */
   readonly log?: Log;
 }
@@ -39,7 +45,15 @@ export async function createGateway(input: GatewayInput, options: GatewayOptions
   let gateway: Gateway;
   try {
     const { noAuth = false, startServers = true } = options;
-    gateway = new Gateway({ config, state, log, env, noAuth, startServers, reload: read });
+    const telemetry = await openTelemetry({
+      config: config.telemetry,
+      api: options.opentelemetry,
+      version: packageVersion(),
+      clock: systemClock,
+      env,
+      log: (level, text) => log[level](text),
+    });
+    gateway = new Gateway({ config, state, log, telemetry, env, noAuth, startServers, reload: read });
   } catch (error) {
     await state.close();
     throw error;

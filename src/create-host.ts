@@ -8,6 +8,10 @@ import { Gateway } from "./gateway.js";
 import { memoryState, openState } from "./gateway-state.js";
 import { type HostDefaults, ToolHost } from "./host-library.js";
 import { type Log, SILENT } from "./observe/log.js";
+import type { OpenTelemetryApi } from "./observe/opentelemetry.js";
+import { openTelemetry } from "./observe/telemetry.js";
+import { systemClock } from "./runtime/clock.js";
+import { packageVersion } from "./runtime/version.js";
 import { sweepOrphans } from "./upstream/reaper.js";
 import { hashStateDir } from "./upstream/reaper-marker.js";
 
@@ -24,6 +28,8 @@ export interface HostOptions extends HostSettings {
   /** Where variables of specs are looked up, and what children see of it. Default: process.env. */
   readonly env?: NodeJS.ProcessEnv;
   readonly home?: string;
+  /** Your `@opentelemetry/api`: every call becomes a span of the tracer that you registered. Goes before `telemetry`. */
+  readonly opentelemetry?: OpenTelemetryApi;
   /** Default: silent. */
   readonly log?: Log;
 }
@@ -48,7 +54,16 @@ export async function createHost(options: HostOptions = {}): Promise<ToolHost> {
     if (stateDir !== undefined) await sweepOrphans(hashStateDir(stateDir), undefined);
     // Roles that name servers to come are no mistake here.
     let config: Config = { ...base, warnings: [] };
-    const gateway = new Gateway({ config, state, log, env, noAuth: false, startServers: true, reload: () => config });
+    const telemetry = await openTelemetry({
+      config: base.telemetry,
+      api: options.opentelemetry,
+      version: packageVersion(),
+      clock: systemClock,
+      env,
+      log: (level, text) => log[level](text),
+    });
+    const reload = () => config;
+    const gateway = new Gateway({ config, state, log, telemetry, env, noAuth: false, startServers: true, reload });
     return new ToolHost(gateway, defaults, async (servers) => {
       config = { ...config, servers };
       await gateway.reload();

@@ -2,6 +2,8 @@
 // and our progress token in it. Everything else in it is passed on as it came.
 
 import type { Caller } from "./caller.js";
+import { traceEdits } from "./observe/trace-meta.js";
+import type { Span } from "./observe/traces.js";
 import { isObject, type RpcId } from "./protocol/jsonrpc.js";
 import { locate, type Scans } from "./protocol/message.js";
 import { Meta } from "./protocol/modern.js";
@@ -35,6 +37,7 @@ export class Forward implements UpstreamCall {
   readonly subject: string | undefined;
   readonly progressToken: RpcId | undefined;
   readonly #call: AgentCall;
+  readonly #span: Span | undefined;
   /** In the order in which they stand. */
   readonly #holes: Hole[] = [];
   /** The sender that the text names is replaced, too. */
@@ -44,8 +47,9 @@ export class Forward implements UpstreamCall {
    * Throws a Fault `invalid` where a value that matters stands in the text twice: a server might read the one that was
    * not judged. So all is found here, and nothing can go wrong any more when the text is rendered.
    */
-  constructor(call: AgentCall, subject: string | undefined, named: Named | undefined) {
+  constructor(call: AgentCall, subject: string | undefined, named: Named | undefined, span?: Span) {
     this.#call = call;
+    this.#span = span;
     this.subject = subject;
     this.progressToken = progressTokenOf(call);
     const scans: Scans = [];
@@ -55,6 +59,11 @@ export class Forward implements UpstreamCall {
       if (named.own !== undefined) this.#add(at, JSON.stringify(named.own));
     }
     if (this.progressToken !== undefined) this.#add(locate(call.message, PROGRESS_TOKEN, scans), undefined);
+    if (span !== undefined) {
+      for (const { start, end, text } of traceEdits(call.message, span, scans)) {
+        this.#holes.push({ start, end, json: text });
+      }
+    }
     this.#holes.sort(byPlace);
   }
 
@@ -98,6 +107,10 @@ export class Forward implements UpstreamCall {
       this.#introduced = true;
     }
     return this.render(id);
+  }
+
+  repeated(): void {
+    if (this.#span !== undefined) this.#span.attempt++;
   }
 
   reply(reply: Reply): void {

@@ -1,6 +1,7 @@
 // What the operator can ask of a running gateway: the routes behind the control socket.
 
 import type { Duplex } from "node:stream";
+import { pinRoutes, serverRoutes } from "./control/operator-routes.js";
 import { ControlError, type ControlRoutes, type ControlServer, jsonLines, serveControl } from "./control/server.js";
 import { claimSocketPath } from "./control/socket-path.js";
 import { parseExpires } from "./endpoint/tokens.js";
@@ -27,6 +28,15 @@ export function openControl(gateway: Gateway, stateDir: string, env: NodeJS.Proc
 function routesOf(gateway: Gateway): ControlRoutes {
   const { tokens } = gateway.state;
   return {
+    ...pinRoutes(gateway.pins),
+    ...serverRoutes({
+      get names() {
+        return gateway.host.names;
+      },
+      reload: (name) => gateway.reloadServer(name),
+      startServer: (name) => gateway.startServer(name),
+      stopServer: (name) => gateway.stopServer(name),
+    }),
     "GET /status": () => gateway.status(),
     "GET /tools": () => ({ tools: gateway.tools() }),
     "POST /call": ({ body, signal }) => call(gateway, fields(body), signal),

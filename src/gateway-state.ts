@@ -5,6 +5,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { TokenBook, type TokenRecord } from "./endpoint/tokens.js";
 import type { EraRecord } from "./era-book.js";
+import type { PinRecord } from "./pin-book.js";
 import type { JsonObject } from "./protocol/jsonrpc.js";
 import { createSealer, openKey, openSealer, type Sealer } from "./runtime/seal.js";
 import { lockStateDir } from "./runtime/state-dir.js";
@@ -21,6 +22,7 @@ export interface GatewayState {
   readonly known: DurableMap<JsonObject>;
   /** Which era each server speaks, by its name. */
   readonly eras: DurableMap<EraRecord>;
+  readonly pins: DurableMap<PinRecord>;
   readonly taskIds: TaskIds;
   dump(): AsyncIterable<DumpEntry>;
   close(): Promise<void>;
@@ -45,6 +47,7 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
       tokens,
       known: store.map<JsonObject>("known"),
       eras: store.map<EraRecord>("eras"),
+      pins: store.map<PinRecord>("pins"),
       taskIds: new TaskIds(openKey(join(dir, "sealing-key"))),
       dump: () => store.dump(),
       async close() {
@@ -74,6 +77,7 @@ export function memoryState(env: NodeJS.ProcessEnv): GatewayState {
     tokens,
     known,
     eras: new MemoryMap<EraRecord>("eras"),
+    pins: new MemoryMap<PinRecord>("pins"),
     taskIds: new TaskIds(randomBytes(SEALING_KEY_BYTES)),
     async *dump() {
       for (const [key, value] of known.entries()) yield { map: known.name, key, value };

@@ -2,6 +2,7 @@
 
 import type { Readable, Writable } from "node:stream";
 import { OPERATOR } from "./access.js";
+import { Cache, type CacheStats } from "./cache/cache.js";
 import { Catalog } from "./catalog/catalog.js";
 import type { Config, ListenAddress } from "./config/config.js";
 import type { ControlServer } from "./control/server.js";
@@ -13,9 +14,14 @@ import { EraBook } from "./era-book.js";
 import { openControl } from "./gateway-control.js";
 import { openEndpoint } from "./gateway-endpoint.js";
 import type { GatewayState } from "./gateway-state.js";
+import { ListKeeper } from "./list-keeper.js";
 import { callLocally, LocalCaller } from "./local-call.js";
 import type { Log } from "./observe/log.js";
+import type { Telemetry } from "./observe/telemetry.js";
+import { PinBook } from "./pin-book.js";
 import { Pipeline } from "./pipeline.js";
+import { compileBudgets } from "./policy/budget.js";
+import type { Guard } from "./policy/guard.js";
 import { compilePolicy } from "./policy/policy.js";
 import { Fault } from "./protocol/errors.js";
 import type { JsonObject } from "./protocol/jsonrpc.js";
@@ -25,9 +31,6 @@ import { Host } from "./upstream/host.js";
 import { linkMaker } from "./upstream/links.js";
 import { Reaper, sweepOrphans } from "./upstream/reaper.js";
 import { hashStateDir } from "./upstream/reaper-marker.js";
-
-/** A burst of list changes is one write. */
-const SAVE_AFTER_MS = 200;
 
 /** How long calls in flight may take once the gateway is asked to stop. */
 export const DRAIN_MS = 30_000;
@@ -39,6 +42,7 @@ export interface GatewayParts {
   readonly config: Config;
   readonly state: GatewayState;
   readonly log: Log;
+  readonly telemetry?: Telemetry | undefined;
   readonly env: NodeJS.ProcessEnv;
   /** Everybody is let in. For loopback only; checked at listen(). */
   readonly noAuth: boolean;
@@ -62,13 +66,14 @@ export class Gateway {
   readonly #noAuth: boolean;
   #startServers: ServerStart;
   readonly #readConfig: () => Config;
+  readonly #telemetry: Telemetry | undefined;
   readonly #onClose: (() => void)[] = [];
   readonly #catalog: Catalog;
+  readonly #cache: Cache;
   readonly #reaper: Reaper;
   readonly #operator = new LocalCaller(OPERATOR);
   readonly #startedAt = new Date(systemClock.wall()).toISOString();
-  readonly #unsaved = new Set<string>();
-  #saveTimer: NodeJS.Timeout | undefined;
+  readonly #lists: ListKeeper;
   #config: Config;
   #configError: string | undefined;
   #endpoint: { readonly http: HttpEndpoint; readonly url: string } | undefined;
@@ -79,6 +84,7 @@ export class Gateway {
   #closing: Promise<void> | undefined;
   #swept: Promise<unknown> | undefined;
   readonly pipeline: Pipeline;
+  readonly pins: PinBook;
   readonly host: Host;
 
   constructor(parts: GatewayParts) {
@@ -90,6 +96,7 @@ export class Gateway {
     this.#noAuth = parts.noAuth;
     this.#startServers = parts.startServers;
     this.#readConfig = parts.reload;
+    this.#telemetry = parts.telemetry;
     const version = packageVersion();
     this.#catalog = new Catalog({
       names: config.names,
@@ -102,12 +109,25 @@ export class Gateway {
         return typeof value === "string" ? value : undefined;
       },
     });
+    this.#lists = new ListKeeper({ map: state.known, snapshot: (server) => this.#catalog.snapshot(server), log });
+    this.pins = new PinBook({
+      map: state.pins,
+      wall: systemClock.wall,
+      onChange: (server) => this.pipeline.pinsChanged(server),
+      log: (level, text) => log[level](text),
+    });
+    this.#cache = new Cache(config.cache, systemClock);
+    this.#setCached(config);
     this.pipeline = new Pipeline({
+      cache: this.#cache,
+      pins: this.pins,
+      now: systemClock.now,
       catalog: this.#catalog,
       policy: this.#policyOf(config),
       version,
       taskIds: state.taskIds,
-      onKnown: (server) => this.#saveSoon(server),
+      tracer: parts.telemetry?.tracer,
+      onKnown: (server) => this.#lists.saveSoon(server),
       log: (level, text, error) => log[level](text, error === undefined ? undefined : { error }),
     });
     this.#reaper = new Reaper({
@@ -126,12 +146,18 @@ export class Gateway {
       eras: new EraBook(state.eras, systemClock.wall, (error) =>
         log.warn(`the era of a server could not be kept for the next start: ${(error as Error).message}`),
       ),
+      isKnown: (server) => state.known.get(server) !== undefined,
       log: (level, text) => log[level](text),
     });
     this.pipeline.attach(this.host);
     this.pipeline.sessionOpened(this.#operator, undefined);
     this.#catalog.setServers(config.servers);
-    for (const { name } of config.servers) this.#catalog.restore(name, state.known.get(name));
+    this.pins.configure(config.servers);
+    for (const { name } of config.servers) {
+      this.#catalog.restore(name, state.known.get(name));
+      this.#checkPins(name);
+    }
+    this.pipeline.setBudgets(compileBudgets(config, undefined));
     // A revoked token closes what it holds open, at once.
     state.tokens.onRevoked((id) => this.#endpoint?.http.closePrincipal(id));
     if (parts.startServers === true) this.#start();
@@ -221,6 +247,31 @@ export class Gateway {
     }));
   }
 
+  /** A say of the program's own in who may use what; undefined: the rules of roles alone. */
+  setGuard(guard: Guard | undefined): void {
+    this.pipeline.setGuard(guard);
+  }
+
+  /** Hits, misses and what is kept, by server. */
+  cacheStats(): ReadonlyMap<string, CacheStats> {
+    return this.#cache.stats();
+  }
+
+  /** Ends what runs of a server and starts it anew, also after it was ejected. What was kept of it goes. */
+  async reloadServer(name: string): Promise<void> {
+    this.#cache.invalidate(name);
+    await this.host.reload(name);
+  }
+
+  async stopServer(name: string): Promise<void> {
+    this.#cache.invalidate(name);
+    await this.host.stopServer(name);
+  }
+
+  async startServer(name: string): Promise<void> {
+    await this.host.startServer(name);
+  }
+
   status(): GatewayStatus {
     const { path, warnings, names, menu } = this.#config;
     return {
@@ -278,7 +329,8 @@ export class Gateway {
       await this.host.close();
       await this.#control?.close();
       await this.#reaper.close();
-      await this.#save();
+      await this.#lists.save();
+      await this.#telemetry?.close();
     } finally {
       // Whatever went wrong: the directory's lock must not outlive us.
       await this.#state.close();
@@ -304,13 +356,20 @@ export class Gateway {
     this.#configError = undefined;
     const rules = ({ roles, unlistedRoles }: Config) => JSON.stringify([roles, unlistedRoles]);
     if (rules(before) !== rules(config)) this.pipeline.setPolicy(this.#policyOf(config));
+    this.pipeline.setBudgets(compileBudgets(config, this.pipeline.budgets));
+    this.#setCached(config);
     const lists = new Set([
       ...this.#catalog.setServers(config.servers),
       ...this.#catalog.setModes(config.names, config.menu),
     ]);
     const { added, changed, removed } =
       this.#startServers === true ? this.host.apply(config.servers) : { added: [], changed: [], removed: [] };
-    for (const server of removed) this.#forget(server);
+    for (const server of changed) this.#cache.invalidate(server);
+    for (const server of removed) {
+      this.#cache.removeServer(server);
+      this.#lists.forget(server);
+    }
+    for (const server of this.pins.configure(config.servers)) this.#checkPins(server);
     for (const kind of lists) this.pipeline.audience.listChanged(kind, [...this.host.names, ...removed]);
     const parts = Object.entries({ added, changed, removed }).flatMap(([verb, names]) =>
       names.length === 0 ? [] : [`${verb} ${names.join(", ")}`],
@@ -344,37 +403,36 @@ export class Gateway {
     return policy;
   }
 
-  #saveSoon(server: string): void {
-    this.#unsaved.add(server);
-    this.#saveTimer ??= setTimeout(() => void this.#save(), SAVE_AFTER_MS);
-  }
-
-  /** Lists are kept for the next start. A disk that is full costs that, and nothing else. */
-  async #save(): Promise<void> {
-    clearTimeout(this.#saveTimer);
-    this.#saveTimer = undefined;
-    const servers = [...this.#unsaved];
-    this.#unsaved.clear();
-    for (const server of servers) {
-      const snapshot = this.#catalog.snapshot(server);
-      if (snapshot === undefined) continue;
-      try {
-        await this.#state.known.put(server, snapshot);
-      } catch (error) {
-        this.#log.warn(
-          `the lists of server "${server}" could not be kept for the next start: ${(error as Error).message}`,
-        );
-      }
+  /** Which tools of which server may be answered from the cache, and how much of it there is. */
+  #setCached(config: Config): void {
+    this.#cache.setLimits(config.cache);
+    for (const { name, tools } of config.servers) {
+      this.#cache.setServer(name, new Set(Object.keys(tools).filter((tool) => tools[tool]?.cache === true)));
     }
   }
 
-  #forget(server: string): void {
-    this.#unsaved.delete(server);
-    this.#state.known.delete(server).catch((error: unknown) => {
-      this.#log.warn(`the lists of server "${server}" could not be deleted: ${(error as Error).message}`);
-    });
+  /** The list that the catalog has, read or restored. */
+  #checkPins(server: string): void {
+    const tools = this.#catalog.tools().filter((tool) => tool.server === server);
+    if (tools.length === 0) return;
+    if (
+      this.pins.check(
+        server,
+        tools.map(({ item }) => item),
+      ).differs
+    )
+      this.pipeline.pinsChanged(server);
   }
 }
 
 /** What is bound when the endpoint opens. */
-const NEEDS_RESTART = ["listen", "tls", "allowedHosts", "allowedOrigins", "sessions", "limits", "pageSize"] as const;
+const NEEDS_RESTART = [
+  "listen",
+  "tls",
+  "allowedHosts",
+  "allowedOrigins",
+  "sessions",
+  "limits",
+  "pageSize",
+  "telemetry",
+] as const;

@@ -178,15 +178,14 @@ export class ToolHost implements AsyncDisposable {
 
   /** Hits, misses and what is kept, by server. */
   cacheStats(): ReadonlyMap<string, CacheStats> {
-    const gateway = this.#gateway as { cacheStats?(): ReadonlyMap<string, CacheStats> };
-    return gateway.cacheStats?.() ?? new Map();
+    return this.#gateway.cacheStats();
   }
 
   /** Ends what runs and starts it anew, also after it was ejected. Rejects where it does not come up; it stays hosted. */
   async reload(server: string): Promise<void> {
     this.#hosted(server);
     await this.#servers.wake(server);
-    await this.#gateway.host.reload(server);
+    await this.#gateway.reloadServer(server);
     await this.#whenUp(server);
   }
 

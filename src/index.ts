@@ -20,5 +20,7 @@ export type {
 } from "./host-library.js";
 export { CallError } from "./local-call.js";
 export { createLog, type Log, type LogOptions } from "./observe/log.js";
+export type { OpenTelemetryApi } from "./observe/opentelemetry.js";
+export type { Guard, GuardVerdict } from "./policy/guard.js";
 export { Fault, type FaultCode } from "./protocol/errors.js";
 export { StateDirError } from "./runtime/state-dir.js";

@@ -25,6 +25,10 @@ export class InnerCall implements AgentCall {
     return this.#outer.scope;
   }
 
+  get traceHeaders(): AgentCall["traceHeaders"] {
+    return this.#outer.traceHeaders;
+  }
+
   get onCancel(): AgentCall["onCancel"] {
     return this.#outer.onCancel;
   }

@@ -2,12 +2,18 @@
 
 import { Access } from "./access.js";
 import { Audience, isLogLevel } from "./audience.js";
+import type { Cache } from "./cache/cache.js";
 import type { Caller, Principal } from "./caller.js";
 import type { Catalog, ResolvedTool } from "./catalog/catalog.js";
 import { findResult, parseFindArguments, unwrapCall } from "./catalog/search.js";
 import { afterFirstTry, unknownName, unreadLists } from "./first-lists.js";
-import { Forward, type Named } from "./forward.js";
+import type { Named } from "./forward.js";
 import { InnerCall } from "./inner-call.js";
+import type { Tracer } from "./observe/traces.js";
+import { Passage } from "./passage.js";
+import type { PinBook } from "./pin-book.js";
+import type { Budgets } from "./policy/budget.js";
+import { type Guard, GuardPost } from "./policy/guard.js";
 import type { Policy } from "./policy/policy.js";
 import { Fault } from "./protocol/errors.js";
 import { ErrorCode, isObject } from "./protocol/jsonrpc.js";
@@ -16,7 +22,7 @@ import { faultReply } from "./protocol/reply.js";
 import type { AgentCall, Introduction, ParamHeader, Service } from "./service.js";
 import { Standing } from "./standing.js";
 import type { TaskIds } from "./task-ids.js";
-import { TASK_ID, TASK_METHODS, taskAddress, watchTasks } from "./tasks.js";
+import { TASK_ID, TASK_METHODS, taskAddress } from "./tasks.js";
 import type { Host } from "./upstream/host.js";
 import { agentHeaders } from "./upstream/param-headers.js";
 import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "./upstream.js";
@@ -37,8 +43,13 @@ const URI = ["params", "uri"];
 export interface PipelineDeps {
   readonly catalog: Catalog;
   readonly policy: Policy;
+  readonly pins: PinBook;
+  readonly cache: Cache;
+  readonly now: () => number;
   readonly version: string;
   readonly taskIds: TaskIds;
+  /** None: calls are not traced. */
+  readonly tracer?: Tracer | undefined;
   /** Called when what is known of a server has changed: keep its snapshot. */
   readonly onKnown: (server: string) => void;
   readonly log: (level: "info" | "warn" | "error", text: string, error?: unknown) => void;
@@ -49,13 +60,27 @@ export class Pipeline implements Service, UpstreamEvents {
   readonly #deps: PipelineDeps;
   readonly audience: Audience;
   readonly #access: Access;
+  readonly #guard: GuardPost;
+  readonly #passage: Passage;
   #attached: { host: Host; standing: Standing } | undefined;
 
   constructor(deps: PipelineDeps) {
     this.#deps = deps;
     this.#catalog = deps.catalog;
-    this.#access = new Access(deps.policy);
+    this.#guard = new GuardPost((text, error) => deps.log("error", text, error));
+    this.#access = new Access(deps.policy, this.#guard, deps.pins);
     this.audience = new Audience((session, server) => this.#access.sees(session.principal, server));
+    const { cache, taskIds, tracer, now } = deps;
+    const { audience } = this;
+    this.#passage = new Passage({
+      access: this.#access,
+      audience,
+      cache,
+      taskIds,
+      tracer,
+      now,
+      host: () => this.#hosted,
+    });
   }
 
   /** The host reports to us and we send to it: it is attached once it exists. */
@@ -67,6 +92,29 @@ export class Pipeline implements Service, UpstreamEvents {
   /** Whoever is connected is told to look again. */
   setPolicy(policy: Policy): void {
     this.#access.policy = policy;
+    this.#lookAgain();
+  }
+
+  setBudgets(budgets: Budgets | undefined): void {
+    this.#passage.budgets = budgets;
+  }
+
+  get budgets(): Budgets | undefined {
+    return this.#passage.budgets;
+  }
+
+  setGuard(guard: Guard | undefined): void {
+    this.#guard.set(guard);
+    this.#lookAgain();
+  }
+
+  /** Tools of the server were quarantined or set free. */
+  pinsChanged(server: string): void {
+    this.#catalog.dropPages();
+    this.audience.listChanged("tools", [server]);
+  }
+
+  #lookAgain(): void {
     this.#catalog.dropPages();
     for (const kind of LISTS.values()) this.audience.listChanged(kind, undefined);
   }
@@ -134,14 +182,27 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   onList(server: string, kind: ListKind, items: readonly Listed[], freshness?: Freshness): void {
-    if (!this.#catalog.setList(server, kind, items, freshness)) return;
-    this.#deps.onKnown(server);
+    // Before the catalog has them: no agent sees a changed definition.
+    const pinned = kind === "tools" && this.#deps.pins.check(server, items).differs;
+    if (pinned) this.#catalog.dropPages();
+    if (this.#catalog.setList(server, kind, items, freshness)) this.#deps.onKnown(server);
+    else if (!pinned) return;
+    this.onListChanged(server, [kind]);
     this.audience.listChanged(kind, [server]);
   }
 
   onNotification(server: string, message: NotificationMessage, caller: Caller | undefined): void {
+    const uri = message.method === "notifications/resources/updated" ? message.params?.["uri"] : undefined;
+    if (typeof uri === "string") this.#deps.cache.invalidate(server, { uri });
     const isOwn = this.#hosted.get(server)?.spec.isolation === "session";
     this.audience.notify(server, message, caller, isOwn);
+  }
+
+  /** What was answered before may be out of date, whatever the new list says. */
+  onListChanged(server: string, kinds: readonly ListKind[]): void {
+    for (const kind of kinds) {
+      if (kind !== "prompts") this.#deps.cache.invalidate(server, kind === "tools" ? "tools" : "resources");
+    }
   }
 
   onState(): void {}
@@ -282,7 +343,6 @@ export class Pipeline implements Service, UpstreamEvents {
     call.reply({ kind: "error", error: { code: ErrorCode.methodNotFound, message } });
   }
 
-  /** Policy, then upstream. `tool` is what policy knows it as; `subject` is for logs and headers. */
   #send(
     call: AgentCall,
     server: string,
@@ -290,9 +350,7 @@ export class Pipeline implements Service, UpstreamEvents {
     subject: string | undefined,
     named: Named | undefined,
   ): void {
-    this.#access.demand(call.caller.principal, server, tool);
-    const watched = watchTasks(call, this.#deps.taskIds, server, this.#hosted.get(server)?.intro);
-    new Forward(watched, subject, named).sendTo(this.#upstream(server, call.caller));
+    this.#passage.send(call, { server, tool, subject, named });
   }
 
   // ── The search menu ──────────────────────────────────────────────────────────────────────────────────────────
@@ -329,13 +387,6 @@ export class Pipeline implements Service, UpstreamEvents {
   #soleServer(scope: string | undefined): string | undefined {
     const { names } = this.#hosted;
     return scope ?? (names.length === 1 ? names[0] : undefined);
-  }
-
-  /** A connection of an agent's own belongs to its session, and outlives the call that opens it. */
-  #upstream(server: string, caller: Caller): Upstream {
-    const hosted = this.#hosted.get(server);
-    if (hosted === undefined) throw new Fault("unavailable", `Server "${server}" is no longer in the config.`);
-    return hosted.upstream(hosted.spec.isolation === "shared" ? caller : this.audience.sessionOf(caller));
   }
 
   #afterFirstTry(call: AgentCall, tries: readonly Promise<void>[], act: () => void): void {

@@ -2,6 +2,7 @@
 // methods. pipeline.ts implements it.
 
 import type { Caller, Principal } from "./caller.js";
+import type { TraceCarrier } from "./observe/trace-context.js";
 import type { JsonObject } from "./protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage } from "./protocol/message.js";
 import type { Reply } from "./protocol/reply.js";
@@ -13,6 +14,8 @@ export interface AgentCall {
   readonly message: RequestMessage;
   /** The server of `/mcp/<server>`; undefined at `/mcp`, which has them all. */
   readonly scope: string | undefined;
+  /** Headers of the HTTP request that brought it, where one did: for trace context that `_meta` does not have. */
+  readonly traceHeaders?: TraceCarrier | undefined;
   /** Later replies to the same call are ignored. */
   reply(reply: Reply): void;
   /** Set by the service while something can be taken back; the endpoint calls it when the agent cancels. */

@@ -81,6 +81,8 @@ export interface UpstreamCall {
    */
   renderModern?(id: number, clientInfo: string): string | undefined;
   reply(reply: Reply): void;
+  /** It is sent a second time, on a new connection. */
+  repeated?(): void;
 }
 
 export interface Upstream {
@@ -123,6 +125,8 @@ export interface UpstreamEvents {
   onIntro(server: string, intro: ServerIntro, connection: Upstream, owner: Caller | undefined): void;
   /** A list was read, after connecting or after list_changed; it may equal the one before. */
   onList(server: string, kind: ListKind, items: readonly Listed[], freshness?: Freshness): void;
+  /** The server says that these lists have changed; they are read again. */
+  onListChanged?(server: string, kinds: readonly ListKind[]): void;
   /** A log message, resources/updated, or what we do not know. `caller`: for whom, where that can be told. */
   onNotification(server: string, message: NotificationMessage, caller: Caller | undefined): void;
   onState(server: string): void;

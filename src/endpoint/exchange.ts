@@ -4,6 +4,7 @@ import type { ServerResponse } from "node:http";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import type { RequestMessage } from "../protocol/message.js";
 import { type Reply, renderReply, type StreamReply, spliceLatin1 } from "../protocol/reply.js";
+import type { AgentCall } from "../service.js";
 import { Call, idText } from "./call.js";
 import type { Accepts } from "./checks.js";
 import type { HttpSession } from "./http-session.js";
@@ -21,6 +22,11 @@ export class Exchange extends Call {
     super(session, message);
     this.#idText = idText(message);
     this.#answer = new PostAnswer(flight, session, res, accepts, this.#idText);
+  }
+
+  /** The request's own: read only where calls are traced. */
+  get traceHeaders(): AgentCall["traceHeaders"] {
+    return this.#answer.res.req.headers;
   }
 
   override get unreachable(): boolean {

@@ -81,6 +81,10 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     return this.#presence.principal;
   }
 
+  get traceHeaders(): AgentCall["traceHeaders"] {
+    return this.#outlet?.traceHeaders;
+  }
+
   get principalId(): string {
     return this.#presence.principal.id;
   }

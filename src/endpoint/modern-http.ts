@@ -62,6 +62,10 @@ export class HttpOutlet implements Outlet, Posted {
     res.on("close", () => this.#closed());
   }
 
+  get traceHeaders(): Outlet["traceHeaders"] {
+    return this.#res.req.headers;
+  }
+
   #closed(): void {
     this.#land();
     if (this.#replied) return;

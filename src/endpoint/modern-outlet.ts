@@ -3,10 +3,13 @@
 import type { RequestMessage } from "../protocol/message.js";
 import type { RequestMeta } from "../protocol/modern.js";
 import type { Reply } from "../protocol/reply.js";
+import type { AgentCall } from "../service.js";
 
 export interface Outlet {
   readonly message: RequestMessage;
   readonly meta: RequestMeta;
+  /** Headers of the HTTP request, where it is one. */
+  readonly traceHeaders?: AgentCall["traceHeaders"];
   /** A notification of this request. */
   notify(text: string): void;
   /** The answer, already as a modern agent reads it. Later ones are ignored. */

@@ -19,6 +19,8 @@ export interface BytesReply {
   readonly bytes: Buffer;
   readonly idStart: number;
   readonly idEnd: number;
+  /** The server asked for input on the way, so it is an answer to more than the request: not to be kept. */
+  readonly afterRounds?: true | undefined;
   /** The same, a character a byte, where somebody had to make it anyway. */
   readonly latin1?: string | undefined;
 }

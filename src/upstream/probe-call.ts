@@ -35,6 +35,14 @@ export class ProbeCall implements UpstreamCall {
     return this.inner.render(id);
   }
 
+  renderModern(id: number, clientInfo: string): string | undefined {
+    return this.inner.renderModern?.(id, clientInfo);
+  }
+
+  repeated(): void {
+    this.inner.repeated?.();
+  }
+
   reply(reply: Reply): void {
     const fault = reply.kind === "error" ? reply.fault : undefined;
     this.#onOutcome(fault === undefined ? "answered" : countsAsFault(fault.code) ? "fault" : "unknown");

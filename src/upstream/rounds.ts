@@ -111,6 +111,10 @@ export class Round implements UpstreamCall {
     return this.#call.progressToken;
   }
 
+  repeated(): void {
+    this.#call.repeated?.();
+  }
+
   /** The agent's call, where nothing of it has reached the server yet: it may be sent anew elsewhere. */
   release(): UpstreamCall | undefined {
     if (this.#rounds > 0) return undefined;
@@ -151,7 +155,8 @@ export class Round implements UpstreamCall {
     if (this.#done) return;
     this.#done = true;
     this.#open.delete(this);
-    this.#call.reply(this.method === "resources/read" ? toLegacyError(reply) : reply);
+    const marked: Reply = this.#rounds > 0 && reply.kind === "bytes" ? { ...reply, afterRounds: true } : reply;
+    this.#call.reply(this.method === "resources/read" ? toLegacyError(marked) : marked);
   }
 
   async #next(message: ResponseMessage): Promise<void> {

@@ -338,8 +338,10 @@ export class Server {
 
   #notified(supervised: Supervised, message: NotificationMessage, caller: Caller | undefined): void {
     const kinds = changedKinds(message.method);
-    if (kinds.length > 0) void this.#read(supervised, kinds);
-    else this.#deps.events.onNotification(this.spec.name, message, caller);
+    if (kinds.length > 0) {
+      this.#deps.events.onListChanged?.(this.spec.name, kinds);
+      void this.#read(supervised, kinds);
+    } else this.#deps.events.onNotification(this.spec.name, message, caller);
   }
 
   get #retryInMs(): number | undefined {

@@ -372,6 +372,7 @@ export class Supervised implements Upstream {
       return;
     }
     this.#returned.set(call, fault);
+    call.repeated?.();
     this.#stranded.add(call);
     // The end of the connection follows in the same turn; over HTTP it may well live on.
     queueMicrotask(() => {
