@@ -280,7 +280,7 @@ describe("discover", () => {
   it("asks all at once: one that hangs or fails costs the others nothing, and is told inline [host-10] [one-bad-server]", async () => {
     const host = await create();
     await host.spawn(spec("good", "stateful"));
-    await host.spawn(spec("hangs", "hang"), { lazy: true });
+    await host.spawn(spec("hangs", "hang", ["--at", "list"]), { lazy: true });
     const found = await host.discover({ startLazy: true, deadlineMs: 500 });
     expect(found.map(({ server, tools, error }) => [server, tools.length, error?.fault])).toEqual([
       ["good", 2, undefined],
