@@ -68,4 +68,74 @@ export const PROMISES: readonly Promised[] = [
     text: "Two callers with the same JSON-RPC id never see each other's reply.",
     status: "made",
   },
+  {
+    id: "host-1",
+    text: "A call that is made again after a crash goes out on the new connection, never on the one that was lost.",
+    status: "made",
+  },
+  {
+    id: "host-2",
+    text: "A restart ends the whole process group and the connection for certain, before the next one is begun.",
+    status: "made",
+  },
+  {
+    id: "host-3",
+    text: "Faults are told apart by where they arose, never by the words of a message.",
+    status: "made",
+  },
+  {
+    id: "host-4",
+    text: "A call is made again only where it never left, or is known to do no harm twice; at most once. Otherwise its outcome is said to be unknown.",
+    status: "made",
+  },
+  {
+    id: "host-5",
+    text: "A breaker whose time is over lets exactly one call through.",
+    status: "made",
+  },
+  {
+    id: "host-6",
+    text: "Only faults of transport and protocol open a breaker; what a server answers, errors of tools included, never does.",
+    status: "made",
+  },
+  {
+    id: "host-7",
+    text: "One crash is one restart and one fault, however many calls were in flight.",
+    status: "made",
+  },
+  {
+    id: "host-8",
+    text: "A private result is never another principal's; what is kept is bounded in time, bytes and number; only marked tools are; identical calls at one time are one; a refused call gets nothing of it.",
+    status: "made",
+  },
+  {
+    id: "host-9",
+    text: "What a host lists is what a call would allow, all pages of it, and is still there while the breaker is open.",
+    status: "made",
+  },
+  {
+    id: "host-10",
+    text: "Discovery asks all servers at once with a deadline for each, tells failures inline, starts no lazy server, and hides what a call would refuse.",
+    status: "made",
+  },
+  {
+    id: "host-11",
+    text: "Without a guard the rules of roles hold; with one, whatever is no clear allow is a deny.",
+    status: "made",
+  },
+  {
+    id: "host-12",
+    text: "A pin is the hash of a tool's whole definition, on disk; a changed tool is hidden and refused until somebody accepts it.",
+    status: "made",
+  },
+  {
+    id: "host-13",
+    text: "A spawn that fails leaves nothing behind, and a server in another's place begins after that one's end.",
+    status: "made",
+  },
+  {
+    id: "host-14",
+    text: "An ejected server is seen in status, log and answers, and is tried again by reload, or by itself where the config says so.",
+    status: "made",
+  },
 ];
