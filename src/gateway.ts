@@ -3,8 +3,10 @@
 import type { Readable, Writable } from "node:stream";
 import { OPERATOR } from "./access.js";
 import { Cache, type CacheStats } from "./cache/cache.js";
+import { CallsInFlight } from "./calls-in-flight.js";
 import { Catalog } from "./catalog/catalog.js";
 import type { Config, ListenAddress } from "./config/config.js";
+import { sayApplied } from "./config-applied.js";
 import type { ControlServer } from "./control/server.js";
 import type { GatewayStatus } from "./control/status.js";
 import type { HttpEndpoint } from "./endpoint/http-server.js";
@@ -27,10 +29,13 @@ import { Fault } from "./protocol/errors.js";
 import type { JsonObject } from "./protocol/jsonrpc.js";
 import { systemClock } from "./runtime/clock.js";
 import { packageVersion } from "./runtime/version.js";
+import { listTools, type ToolListing } from "./tool-listing.js";
 import { Host } from "./upstream/host.js";
 import { linkMaker } from "./upstream/links.js";
 import { Reaper, sweepOrphans } from "./upstream/reaper.js";
 import { hashStateDir } from "./upstream/reaper-marker.js";
+
+export type { ToolListing };
 
 /** How long calls in flight may take once the gateway is asked to stop. */
 export const DRAIN_MS = 30_000;
@@ -49,14 +54,6 @@ export interface GatewayParts {
   readonly startServers: ServerStart;
   /** Reads the config again. Throws what is wrong with it. */
   readonly reload: () => Config;
-}
-
-export interface ToolListing {
-  readonly name: string;
-  readonly server: string;
-  readonly ownName: string;
-  readonly description: string | undefined;
-  readonly inputSchema: unknown;
 }
 
 export class Gateway {
@@ -80,7 +77,7 @@ export class Gateway {
   #control: ControlServer | undefined;
   readonly #stdio = new Set<StdioEndpoint>();
   /** Calls of the program or the operator, in flight. */
-  readonly #calls = new Set<Promise<unknown>>();
+  readonly #calls = new CallsInFlight();
   #closing: Promise<void> | undefined;
   #swept: Promise<unknown> | undefined;
   readonly pipeline: Pipeline;
@@ -227,24 +224,12 @@ export class Gateway {
   async call(tool: string, args: JsonObject = {}, options: { signal?: AbortSignal } = {}): Promise<JsonObject> {
     this.#refuseIfClosing();
     const params = { name: tool, arguments: args };
-    const call = callLocally(this.pipeline, this.#operator, "tools/call", params, options.signal);
-    this.#calls.add(call);
-    try {
-      return await call;
-    } finally {
-      this.#calls.delete(call);
-    }
+    return await this.#calls.add(callLocally(this.pipeline, this.#operator, "tools/call", params, options.signal));
   }
 
   /** Every tool there is, whatever the menu shows. */
   tools(): ToolListing[] {
-    return this.#catalog.tools().map(({ name, server, item, description }) => ({
-      name,
-      server,
-      ownName: item.own,
-      description,
-      inputSchema: item.value["inputSchema"],
-    }));
+    return listTools(this.#catalog);
   }
 
   /** A say of the program's own in who may use what; undefined: the rules of roles alone. */
@@ -323,7 +308,7 @@ export class Gateway {
     await Promise.all([
       this.#endpoint?.http.close({ drainMs }),
       ...[...this.#stdio].map((stdio) => stdio.close({ drainMs })),
-      this.#callsEnd(drainMs),
+      this.#calls.ended(drainMs),
     ]);
     try {
       await this.host.close();
@@ -335,15 +320,6 @@ export class Gateway {
       // Whatever went wrong: the directory's lock must not outlive us.
       await this.#state.close();
     }
-  }
-
-  async #callsEnd(drainMs: number): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise((resolve) => {
-      timer = setTimeout(resolve, drainMs);
-    });
-    await Promise.race([Promise.allSettled(this.#calls), late]);
-    clearTimeout(timer);
   }
 
   #refuseIfClosing(): void {
@@ -371,16 +347,7 @@ export class Gateway {
     }
     for (const server of this.pins.configure(config.servers)) this.#checkPins(server);
     for (const kind of lists) this.pipeline.audience.listChanged(kind, [...this.host.names, ...removed]);
-    const parts = Object.entries({ added, changed, removed }).flatMap(([verb, names]) =>
-      names.length === 0 ? [] : [`${verb} ${names.join(", ")}`],
-    );
-    this.#log.info(`config applied: ${parts.join("; ") || "no server changed"}`);
-    for (const warning of config.warnings) this.#log.warn(warning);
-    for (const key of NEEDS_RESTART) {
-      if (JSON.stringify(before[key]) !== JSON.stringify(config[key])) {
-        this.#log.warn(`"${key}" in the config changed; it takes effect at the next start`);
-      }
-    }
+    sayApplied(this.#log, { before, after: config, added, changed, removed });
   }
 
   #start(): void {
@@ -415,24 +382,7 @@ export class Gateway {
   #checkPins(server: string): void {
     const tools = this.#catalog.tools().filter((tool) => tool.server === server);
     if (tools.length === 0) return;
-    if (
-      this.pins.check(
-        server,
-        tools.map(({ item }) => item),
-      ).differs
-    )
-      this.pipeline.pinsChanged(server);
+    const items = tools.map(({ item }) => item);
+    if (this.pins.check(server, items).differs) this.pipeline.pinsChanged(server);
   }
 }
-
-/** What is bound when the endpoint opens. */
-const NEEDS_RESTART = [
-  "listen",
-  "tls",
-  "allowedHosts",
-  "allowedOrigins",
-  "sessions",
-  "limits",
-  "pageSize",
-  "telemetry",
-] as const;

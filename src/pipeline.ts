@@ -5,10 +5,8 @@ import { Audience, isLogLevel } from "./audience.js";
 import type { Cache } from "./cache/cache.js";
 import type { Caller, Principal } from "./caller.js";
 import type { Catalog, ResolvedTool } from "./catalog/catalog.js";
-import { findResult, parseFindArguments, unwrapCall } from "./catalog/search.js";
 import { afterFirstTry, unknownName, unreadLists } from "./first-lists.js";
 import type { Named } from "./forward.js";
-import { InnerCall } from "./inner-call.js";
 import type { Tracer } from "./observe/traces.js";
 import { Passage } from "./passage.js";
 import type { PinBook } from "./pin-book.js";
@@ -18,7 +16,8 @@ import type { Policy } from "./policy/policy.js";
 import { Fault } from "./protocol/errors.js";
 import { ErrorCode, isObject } from "./protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage } from "./protocol/message.js";
-import { faultReply } from "./protocol/reply.js";
+import { refuse } from "./refuse.js";
+import { findTools, foundCall } from "./search-menu.js";
 import type { AgentCall, Introduction, ParamHeader, Service } from "./service.js";
 import { Standing } from "./standing.js";
 import type { TaskIds } from "./task-ids.js";
@@ -260,12 +259,17 @@ export class Pipeline implements Service, UpstreamEvents {
       this.#send(call, server, noun === "tool" ? own : undefined, own, named);
     } else if (found.kind === "menu") {
       if (found.tool === "find_tools") this.#findTools(call);
-      else this.#callFound(call);
+      else this.#named(foundCall(call), noun, path, resolve);
     } else {
       const unread = waited ? [] : unreadLists(this.#hosted, call.scope ?? found.server);
       if (unread.length === 0) throw unknownName(this.#hosted, noun, name, found.server);
       this.#afterFirstTry(call, unread, () => this.#named(call, noun, path, resolve, true));
     }
+  }
+
+  #findTools(call: AgentCall): void {
+    const view = this.#access.view(call.caller, call.scope);
+    findTools(call, this.#catalog, view).catch((error: unknown) => this.#refuse(call, error));
   }
 
   #resource(call: AgentCall, waited = false): void {
@@ -353,26 +357,6 @@ export class Pipeline implements Service, UpstreamEvents {
     this.#passage.send(call, { server, tool, subject, named });
   }
 
-  // ── The search menu ──────────────────────────────────────────────────────────────────────────────────────────
-
-  #findTools(call: AgentCall): void {
-    const wanted = parseFindArguments(call.message.params?.["arguments"]);
-    if (typeof wanted === "string") {
-      call.reply({ kind: "result", result: findResult(wanted) });
-      return;
-    }
-    this.#catalog.find(wanted.query, wanted.limit, this.#access.view(call.caller, call.scope)).then(
-      (found) => call.reply({ kind: "result", result: findResult(found) }),
-      (error: unknown) => this.#refuse(call, error),
-    );
-  }
-
-  /** call_tool{name, arguments} becomes the call that it stands for; policy sees that one. */
-  #callFound(call: AgentCall): void {
-    const inner = new InnerCall(call, unwrapCall(call.message));
-    this.#named(inner, "tool", NAME, (name) => this.#catalog.resolveTool(name, call.scope));
-  }
-
   // ── Inside ───────────────────────────────────────────────────────────────────────────────────────────────────
 
   get #inUse(): { host: Host; standing: Standing } {
@@ -403,15 +387,7 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   #refuse(call: AgentCall, error: unknown): void {
-    if (error instanceof Fault) {
-      call.reply(faultReply(error));
-      return;
-    }
-    this.#deps.log("error", `${call.message.method} failed inside the gateway`, error);
-    call.reply({
-      kind: "error",
-      error: { code: ErrorCode.internal, message: "Internal error of the gateway; its log has the details." },
-    });
+    refuse(call, error, (text) => this.#deps.log("error", text, error));
   }
 }
 

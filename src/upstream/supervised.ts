@@ -9,6 +9,7 @@ import { Breaker } from "./breaker.js";
 import { Connection } from "./connection.js";
 import { Gate } from "./gate.js";
 import type { HandshakeOffer } from "./handshake.js";
+import { HeldCalls } from "./held-calls.js";
 import { Idleness } from "./idleness.js";
 import type { Link, LinkDescription, LinkEvents } from "./link.js";
 import type { ModernParts } from "./modern-side.js";
@@ -16,9 +17,6 @@ import { Pulse } from "./pulse.js";
 import { down, ejected, stopped } from "./refusals.js";
 import { Repeatable } from "./repeatable.js";
 import { Supervisor, type SupervisorState } from "./supervisor.js";
-
-/** Calls that wait for a server to come up. More than this is a queue nobody will live to see served. */
-const MAX_WAITING = 1_000;
 
 /** What the drivers of a host share. */
 export interface UpstreamContext {
@@ -61,11 +59,7 @@ export class Supervised implements Upstream {
   readonly #isHeld: () => boolean;
   /** Calls of agents so far. */
   #uses = 0;
-  readonly #waiting = new Set<UpstreamCall>();
-  /** Calls that a dying child did not take: they wait for its end, and then for the next. */
-  readonly #stranded = new Set<UpstreamCall>();
-  /** Calls that came back once, unsent or lost: not a second time. With what to tell where the lost end after all. */
-  readonly #returned = new WeakMap<UpstreamCall, Fault | undefined>();
+  readonly #held: HeldCalls;
   #connection: Connection | undefined;
   #pulse = new Pulse();
   #attempt: AbortController | undefined;
@@ -87,6 +81,7 @@ export class Supervised implements Upstream {
   ) {
     this.#modern = parts.modern;
     this.server = spec.name;
+    this.#held = new HeldCalls(spec.name);
     this.#spec = spec;
     this.#owner = owner;
     this.#offer = offer;
@@ -115,7 +110,7 @@ export class Supervised implements Upstream {
   }
 
   get inFlight(): number {
-    return (this.#connection?.inFlight ?? 0) + this.#waiting.size + this.#stranded.size;
+    return (this.#connection?.inFlight ?? 0) + this.#held.size;
   }
 
   /** Whether the server, as it is connected now, tells of changes of this list. */
@@ -151,8 +146,7 @@ export class Supervised implements Upstream {
 
   cancel(call: UpstreamCall, reason: string | undefined): void {
     const sent = this.#gate.sent(call);
-    if (this.#waiting.delete(sent) || this.#stranded.delete(sent))
-      sent.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
+    if (this.#held.delete(sent)) sent.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
     else this.#connection?.cancel(sent, reason);
   }
 
@@ -195,7 +189,7 @@ export class Supervised implements Upstream {
       if (this.#attempt !== undefined) this.#attempt.abort(new Fault("closing", "The attempt was given up."));
       else if (this.#connection !== undefined) void this.#drop(this.#connection, undefined);
     }
-    this.#failWaiting(new Fault("closing", `Server "${this.server}" was stopped.`));
+    this.#held.refuseAll(new Fault("closing", `Server "${this.server}" was stopped.`));
     await Promise.all(this.#closing);
     this.#events.onState();
   }
@@ -215,17 +209,13 @@ export class Supervised implements Upstream {
   }
 
   #queue(call: UpstreamCall): void {
-    if (this.#waiting.size >= MAX_WAITING) {
-      const message = `Server "${this.server}" is not up, and ${MAX_WAITING} calls wait for it already.`;
-      this.#refuse(call, new Fault("limit", message));
-      return;
-    }
+    if (this.#held.refusedAsFull(call)) return;
     const verdict = this.#supervisor.wanted(this.#context.now());
     if (verdict === "refused") {
-      this.#refuse(call, this.#supervisor.state === "ejected" ? this.#whyEjected() : stopped(this.server));
+      this.#held.refuse(call, this.#supervisor.state === "ejected" ? this.#whyEjected() : stopped(this.server));
       return;
     }
-    this.#waiting.add(call);
+    this.#held.wait(call);
     if (verdict === "start") this.#start();
     else this.#setTimer();
   }
@@ -295,8 +285,8 @@ export class Supervised implements Upstream {
     this.lastFault = undefined;
     this.#events.onReady(intro);
     this.#events.onState();
-    for (const call of this.#waiting) connection.send(call);
-    this.#waiting.clear();
+    for (const call of this.#held.waiting) connection.send(call);
+    this.#held.waiting.clear();
     return undefined;
   }
 
@@ -308,7 +298,7 @@ export class Supervised implements Upstream {
     this.#supervisor.failed(this.#context.now());
     const isEjected = this.#supervisor.state === "ejected";
     const lastWords = this.describe()?.stderr?.at(-1);
-    this.#failWaiting(isEjected ? this.#whyEjected() : down(this.server, fault, lastWords, this.nextTryInMs));
+    this.#held.refuseAll(isEjected ? this.#whyEjected() : down(this.server, fault, lastWords, this.nextTryInMs));
     this.#setTimer();
     this.#events.onState();
     return gone;
@@ -320,9 +310,7 @@ export class Supervised implements Upstream {
     void this.#drop(connection, fault);
     this.#supervisor.closed(this.#context.now());
     this.#setTimer();
-    const stranded = [...this.#stranded];
-    this.#stranded.clear();
-    for (const call of stranded) this.#queue(call);
+    for (const call of this.#held.takeStranded()) this.#queue(call);
     this.#events.onState();
   }
 
@@ -350,13 +338,13 @@ export class Supervised implements Upstream {
    * follows in the same turn, but for a child, whose last output is read before.
    */
   #unsent(call: UpstreamCall, fault: Fault): void {
-    if (this.#returned.has(call)) {
-      this.#refuse(call, fault);
+    if (this.#held.hasReturned(call)) {
+      this.#held.refuse(call, fault);
       return;
     }
-    this.#returned.set(call, undefined);
+    this.#held.returned(call, undefined);
     if (this.#spec.target.kind === "stdio" && fault.code === "unavailable" && this.#connection !== undefined) {
-      this.#stranded.add(call);
+      this.#held.strand(call);
       return;
     }
     queueMicrotask(() => {
@@ -367,33 +355,21 @@ export class Supervised implements Upstream {
 
   /** A call that may be made twice was lost with its connection: it goes out on the next one; once only. */
   #lost(call: UpstreamCall, fault: Fault): void {
-    if (this.#returned.has(call) || this.#supervisor.state === "stopped") {
+    if (this.#held.hasReturned(call) || this.#supervisor.state === "stopped") {
       call.reply(faultReply(fault));
       return;
     }
-    this.#returned.set(call, fault);
+    this.#held.returned(call, fault);
     call.repeated?.();
-    this.#stranded.add(call);
+    this.#held.strand(call);
     // The end of the connection follows in the same turn; over HTTP it may well live on.
     queueMicrotask(() => {
-      if (this.#stranded.delete(call)) this.#dispatch(call);
+      if (this.#held.unstrand(call)) this.#dispatch(call);
     });
   }
 
   #whyEjected(): Fault {
     return ejected(this.server, this.#spec.supervision.restarts, this.lastFault, this.nextTryInMs);
-  }
-
-  /** What was sent once, and may have had its effect, is not told that it never left. */
-  #refuse(call: UpstreamCall, fault: Fault): void {
-    call.reply(faultReply(this.#returned.get(call) ?? fault));
-  }
-
-  #failWaiting(fault: Fault): void {
-    const calls = [...this.#waiting, ...this.#stranded];
-    this.#waiting.clear();
-    this.#stranded.clear();
-    for (const call of calls) this.#refuse(call, fault);
   }
 
   #setTimer(): void {
