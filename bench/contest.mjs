@@ -5,7 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { cpuBetween, readCpu } from "./cpu.mjs";
+import { cpuBetween, readCpu, readCpuAlone } from "./cpu.mjs";
 import { forkNode } from "./processes.mjs";
 import { median, ratios } from "./ratios.mjs";
 
@@ -66,6 +66,7 @@ export async function workDirectory(own) {
  *   sessions?: number,
  *   workload: string,
  *   variant?: string,
+ *   chargedAlone?: boolean, its own process is, without those that it started
  *   against: (other: Side) => boolean,
  * }} Side
  */
@@ -156,14 +157,15 @@ function jobOf(key, { running, setup, inFlight, expected, names, sessions }) {
   };
 }
 
-async function turn(load, key, { running }, { warm, calls, maxMs }) {
+async function turn(load, key, { running, chargedAlone }, { warm, calls, maxMs }) {
   const round = load.ask("round", { key, warm, calls, maxMs });
   await Promise.race([load.once("ready"), round]);
   await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-  const before = running.pid === undefined ? undefined : readCpu(running.pid);
+  const read = chargedAlone ? readCpuAlone : readCpu;
+  const before = running.pid === undefined ? undefined : read(running.pid);
   load.send({ do: "go" });
   const result = await round;
-  const cpu = before === undefined ? { ns: 0, isCoarse: false } : cpuBetween(before, readCpu(running.pid));
+  const cpu = before === undefined ? { ns: 0, isCoarse: false } : cpuBetween(before, read(running.pid));
   return { ...result, cpuNs: cpu.ns, isCoarse: cpu.isCoarse };
 }
 

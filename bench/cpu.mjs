@@ -51,13 +51,22 @@ export function treeOf(root) {
  * @returns {CpuReading}
  */
 export function readCpu(root) {
+  return readCpuOf(treeOf(root), true);
+}
+
+/** Of one process, without its children. @returns {CpuReading} */
+export function readCpuAlone(pid) {
+  return readCpuOf([pid], false);
+}
+
+function readCpuOf(pids, withEnded) {
   const threads = new Map();
   const processes = new Map();
-  for (const pid of treeOf(root)) {
+  for (const pid of pids) {
     const stat = statOf(pid);
     if (stat === undefined) continue;
     const [user, system, childUser, childSystem] = stat.slice(11, 15).map(Number);
-    processes.set(pid, user + system + childUser + childSystem);
+    processes.set(pid, user + system + (withEnded ? childUser + childSystem : 0));
     let tids = [];
     try {
       tids = readdirSync(`/proc/${pid}/task`);

@@ -64,6 +64,9 @@ export function goalsOf({ rows, measures }) {
     ...rows
       .filter((one) => one.workload.startsWith("scale-") && one.variant !== one.against)
       .map((one) => goal(`small call with ${one.variant}: CPU against ${one.against}`, 1.2, one.ratio)),
+    ...rows
+      .filter((one) => one.workload === "ten" && one.variant !== one.against)
+      .map((one) => goal(`healthy call with ${one.variant}: CPU against ${one.against}`, 1.1, one.ratio)),
   ];
 }
 

@@ -12,6 +12,11 @@ export async function startHttpServer({ era, answers, tools = 2 }) {
   return { entry: (name) => ({ name, url: `http://127.0.0.1:${port}/${name}/mcp` }), stop: started.stop };
 }
 
+/** The entry of a server that is in trouble; `trouble` is its name, too. */
+export function troubledEntry(trouble) {
+  return { name: trouble, command: process.execPath, args: [file("troubled"), trouble] };
+}
+
 /** The entry of a server that its target starts. */
 export function stdioEntry(name, { era, tools = 2 }) {
   return { name, command: process.execPath, args: [file("stdio"), "--era", era, "--tools", String(tools)] };

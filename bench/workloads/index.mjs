@@ -5,6 +5,7 @@ import { list } from "./list.mjs";
 import { memory } from "./memory.mjs";
 import { scaleServers, scaleSessions, scaleTools } from "./scale.mjs";
 import { start } from "./start.mjs";
+import { ten } from "./ten.mjs";
 
 /**
  * @typedef {{
@@ -28,4 +29,5 @@ export const workloads = [
   scaleServers,
   scaleTools,
   scaleSessions,
+  ten,
 ];
