@@ -4,7 +4,8 @@
 
 import type { Readable } from "node:stream";
 import type { Caller } from "../caller.js";
-import { type Anchor, findAnchor, largeReply } from "../protocol/anchor.js";
+import { type Anchor, findAnchor, findAnchorIn, largeReply } from "../protocol/anchor.js";
+import { PiecedReply, WholeReply } from "../protocol/arrived.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
 import {
@@ -14,7 +15,7 @@ import {
   parseMessage,
   type ResponseMessage,
 } from "../protocol/message.js";
-import { faultReply, type Reply } from "../protocol/reply.js";
+import { type BytesReply, faultReply } from "../protocol/reply.js";
 import type { ListKind, ServerIntro, ServerSpec, UpstreamCall } from "../upstream.js";
 import { identityOf } from "./era.js";
 import { type MeetingPlace, meet } from "./era-meeting.js";
@@ -57,8 +58,6 @@ export interface Noise {
   count: number;
   sample: string | undefined;
 }
-
-type Span = Pick<Anchor, "idStart" | "idEnd">;
 
 export class Connection implements LinkEvents {
   readonly #spec: ServerSpec;
@@ -195,6 +194,17 @@ export class Connection implements LinkEvents {
     for (const text of textsIn(bytes)) this.#receive(text, ticket);
   }
 
+  onPieces(pieces: Buffer[], ticket: Ticket): void {
+    const anchor = findAnchorIn(pieces);
+    const flight = anchor === undefined ? undefined : this.#flights.get(anchor.id);
+    if (anchor === undefined || flight === undefined) {
+      this.onMessage(Buffer.concat(pieces), ticket);
+      return;
+    }
+    this.#settle(flight);
+    this.#deliver(flight, new PiecedReply(pieces, anchor, this.#replyEra));
+  }
+
   onLargeReply(ticket: Ticket, head: Buffer, rest: Readable): void {
     const flight = this.#flights.get(ticket.id);
     const reply = largeReply(head, rest);
@@ -277,16 +287,15 @@ export class Connection implements LinkEvents {
       return;
     }
     this.#settle(flight);
-    this.#deliver(flight, bytes, anchor, latin1);
+    this.#deliver(flight, new WholeReply(bytes, anchor, this.#replyEra, latin1));
   }
 
-  #deliver(flight: Flight, bytes: Buffer, { idStart, idEnd }: Span, latin1?: string): void {
-    if (this.#modern === undefined) {
-      flight.call.reply({ kind: "bytes", bytes, idStart, idEnd, latin1 });
-      return;
-    }
-    const reply: Reply = { kind: "bytes", era: "modern", bytes, idStart, idEnd, latin1 };
-    if (!this.#modern.intercepts(flight.call, reply)) flight.call.reply(reply);
+  get #replyEra(): "modern" | undefined {
+    return this.#modern === undefined ? undefined : "modern";
+  }
+
+  #deliver(flight: Flight, reply: BytesReply): void {
+    if (this.#modern?.intercepts(flight.call, reply) !== true) flight.call.reply(reply);
   }
 
   #meet(signal: AbortSignal): Promise<ServerIntro> {
@@ -352,7 +361,7 @@ export class Connection implements LinkEvents {
       return;
     }
     this.#settle(flight);
-    this.#deliver(flight, Buffer.from(message.text), span);
+    this.#deliver(flight, new WholeReply(Buffer.from(message.text), span, this.#replyEra));
     if (message.id === null) this.#modern?.doubt();
   }
 
