@@ -13,7 +13,7 @@ const LOAD = fileURLToPath(new URL("./load.mjs", import.meta.url));
 /** Garbage and timers of the call before should not fall into the next one's time. */
 const SETTLE_MS = 20;
 /** A round is cut into slices that take turns: a disturbance of a second then falls on all targets, not on one. */
-const SLICES = 3;
+const SLICES = 6;
 
 /** Everything that must be stopped when the bench is, by Ctrl-C too. */
 const cleanups = new Set();

@@ -64,9 +64,12 @@ export function goalsOf({ rows, measures }) {
     ...rows
       .filter((one) => one.workload.startsWith("scale-") && one.variant !== one.against)
       .map((one) => goal(`small call with ${one.variant}: CPU against ${one.against}`, 1.2, one.ratio)),
-    ...rows
-      .filter((one) => one.workload === "ten" && one.variant !== one.against)
-      .map((one) => goal(`healthy call with ${one.variant}: CPU against ${one.against}`, 1.1, one.ratio)),
+    // With the rules as they ship; what trouble costs that nothing contains is shown beside it.
+    goal(
+      "healthy call with 10 servers, 5 in trouble: CPU against 5 servers",
+      1.1,
+      row({ workload: "ten", variant: "10 servers, 5 in trouble", target: GATEWAY })?.ratio,
+    ),
   ];
 }
 

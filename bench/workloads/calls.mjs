@@ -10,7 +10,7 @@ const SERVER = "tiny";
 export const LIMIT_OF = { http: "pass-through", stdio: "bridge" };
 
 /** The JIT compiles what has run some thousand times; a 1 MiB call is hundreds of small ones. */
-const SMALL = { calls: 3000, warm: 2000, rewarm: 100, maxMs: 2000 };
+const SMALL = { calls: 3000, warm: 4000, rewarm: 64, maxMs: 2000 };
 const BIG = { calls: 200, warm: 100, rewarm: 16, maxMs: 2000 };
 
 export const smallHttp = {

@@ -1,6 +1,7 @@
 // One POST with one request: the call, its way back and its answer. The hot path.
 
 import type { ServerResponse } from "node:http";
+import { replySize } from "../protocol/arrived.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import type { RequestMessage } from "../protocol/message.js";
 import { type Reply, renderReply, type StreamReply, spliceLatin1 } from "../protocol/reply.js";
@@ -8,11 +9,9 @@ import type { AgentCall } from "../service.js";
 import { Call, idText } from "./call.js";
 import type { Accepts } from "./checks.js";
 import type { HttpSession } from "./http-session.js";
+import { isLarge, writeLarge } from "./large-answer.js";
 import { collect, pipeBody } from "./pipe-body.js";
 import { type Flight, PostAnswer } from "./post-answer.js";
-
-/** From here on a reply is written in pieces rather than copied. */
-const LARGE_BYTES = 64 * 1024;
 
 export class Exchange extends Call {
   readonly #answer: PostAnswer;
@@ -55,15 +54,15 @@ export class Exchange extends Call {
     const stream = this.#answer.streamForReply();
     const limits = this.session.limits;
     if (reply.kind === "stream") this.#writeStream(reply);
-    else if (reply.kind === "bytes" && reply.bytes.length > limits.outputBytes) this.#tooLarge(reply.bytes.length);
+    else if (reply.kind === "bytes" && replySize(reply) > limits.outputBytes) this.#tooLarge(replySize(reply));
     else if (stream !== undefined) {
       this.#answer.land();
       stream.finish(renderReply(reply, this.#idText));
     } else if (reply.kind === "bytes" && reply.latin1 !== undefined) {
       this.#answer.latin1(spliceLatin1(reply, reply.latin1, this.#idText));
-    } else if (reply.kind === "bytes" && reply.bytes.length >= LARGE_BYTES) {
-      const { bytes, idStart, idEnd } = reply;
-      this.#answer.jsonPieces(bytes.subarray(0, idStart), this.#idText, bytes.subarray(idEnd));
+    } else if (reply.kind === "bytes" && isLarge(reply)) {
+      this.#answer.land();
+      writeLarge(this.#answer.res, reply, this.#idText, limits);
     } else this.#answer.json(renderReply(reply, this.#idText));
   }
 

@@ -3,14 +3,16 @@
 
 import type { ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
+import { replySize } from "../protocol/arrived.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import { ErrorCode } from "../protocol/jsonrpc.js";
 import type { RequestMessage } from "../protocol/message.js";
 import { ModernError, type RequestMeta } from "../protocol/modern.js";
-import { type BytesReply, type Reply, renderReply, type StreamReply, spliceLatin1 } from "../protocol/reply.js";
+import { type Reply, renderReply, type StreamReply, spliceLatin1 } from "../protocol/reply.js";
 import { NOWHERE } from "../runtime/bag.js";
 import { idText } from "./call.js";
 import type { Accepts } from "./checks.js";
+import { isLarge, LARGE_ANSWER_BYTES, writeLarge } from "./large-answer.js";
 import type { EndpointLimits } from "./limits.js";
 import type { Outlet } from "./modern-outlet.js";
 import { errorOf } from "./modern-reply.js";
@@ -23,9 +25,6 @@ const STATUS: Readonly<Record<number, number>> = {
   [ErrorCode.methodNotFound]: 404,
   [ModernError.missingCapability]: 400,
 };
-
-/** From here on a reply is written in pieces rather than copied. */
-const LARGE_BYTES = 64 * 1024;
 
 /** What the modern POSTs of one endpoint share. */
 export interface ModernHttp {
@@ -113,11 +112,11 @@ export class HttpOutlet implements Outlet, Posted {
     if (this.#res.destroyed) {
       if (reply.kind === "stream") reply.open(this.#idText).destroy();
     } else if (reply.kind === "stream") this.#body(reply);
-    else if (reply.kind === "bytes" && reply.bytes.length > outputBytes) {
-      const fault = new Fault("limit", `The reply has ${reply.bytes.length} bytes; the limit is ${outputBytes}.`);
+    else if (reply.kind === "bytes" && replySize(reply) > outputBytes) {
+      const fault = new Fault("limit", `The reply has ${replySize(reply)} bytes; the limit is ${outputBytes}.`);
       this.#bytes(renderReply({ kind: "error", error: toRpcError(fault) }, this.#idText), 200);
-    } else if (reply.kind === "bytes" && reply.bytes.length >= LARGE_BYTES && !this.#streaming && this.#accepts.json) {
-      this.#pieces(reply);
+    } else if (reply.kind === "bytes" && isLarge(reply) && !this.#streaming && this.#accepts.json) {
+      writeLarge(this.#res, reply, this.#idText, this.#http.limits);
     } else {
       const status = STATUS[errorOf(reply)?.code ?? 0] ?? 200;
       if (reply.kind === "bytes" && reply.latin1 !== undefined && !this.#streaming && this.#accepts.json) {
@@ -139,26 +138,13 @@ export class HttpOutlet implements Outlet, Posted {
       res.writeHead(status, ["Content-Type", "application/json", "Content-Length", String(bytes.length)]);
       res.end(bytes);
     }
-    if (bytes.length >= LARGE_BYTES) res.setTimeout(this.#http.limits.stallMs);
+    if (bytes.length >= LARGE_ANSWER_BYTES) res.setTimeout(this.#http.limits.stallMs);
   }
 
   /** A character a byte: it leaves together with the head, as one string. */
   #latin1(text: string, status: number): void {
     this.#res.writeHead(status, ["Content-Type", "application/json", "Content-Length", String(text.length)]);
     this.#res.end(text, "latin1");
-  }
-
-  /** A large body is not copied to be sent. */
-  #pieces({ bytes, idStart, idEnd }: BytesReply): void {
-    const res = this.#res;
-    const length = idStart + Buffer.byteLength(this.#idText) + bytes.length - idEnd;
-    res.cork();
-    res.writeHead(200, ["Content-Type", "application/json", "Content-Length", String(length)]);
-    res.write(bytes.subarray(0, idStart));
-    res.write(this.#idText);
-    res.end(bytes.subarray(idEnd));
-    res.uncork();
-    res.setTimeout(this.#http.limits.stallMs);
   }
 
   #body(reply: StreamReply): void {

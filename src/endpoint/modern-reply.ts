@@ -2,6 +2,7 @@
 // have. What a modern server wrote passes as it is. Pure.
 
 import { Transform, type TransformCallback } from "node:stream";
+import { PiecedReply, replySize } from "../protocol/arrived.js";
 import { ErrorCode, isObject, type JsonObject, type RpcError } from "../protocol/jsonrpc.js";
 import { locate, parseMessage } from "../protocol/message.js";
 import { Meta, ModernError } from "../protocol/modern.js";
@@ -66,7 +67,7 @@ function ownResult(result: unknown, shape: ReplyShape): unknown {
 }
 
 function modernBytes(reply: BytesReply, shape: ReplyShape): Reply {
-  const small = reply.bytes.length <= PARSED_BYTES;
+  const small = replySize(reply) <= PARSED_BYTES;
   if (small && isError(reply)) return errorBytes(reply, shape);
   if (reply.era === "modern") return reply;
   const added = addedMembers(shape.method);
@@ -124,7 +125,8 @@ const QUOTE = 0x22;
 const LETTER_R = 0x72;
 
 export function isError(reply: BytesReply): boolean {
-  const { bytes, idStart, idEnd } = reply;
+  const { idStart, idEnd } = reply;
+  const bytes = reply instanceof PiecedReply ? reply.first : reply.bytes;
   // How nearly every result begins: `{"jsonrpc":"2.0","id":1,"r`.
   const isPlain = idStart === PLAIN_ID && bytes[idEnd] === COMMA && bytes[idEnd + 1] === QUOTE;
   if (isPlain && bytes[idEnd + 2] === LETTER_R) return false;
@@ -137,7 +139,7 @@ export function isError(reply: BytesReply): boolean {
 /** What went wrong, where it did and can be told without holding much. */
 export function errorOf(reply: Reply): RpcError | undefined {
   if (reply.kind === "error") return reply.error;
-  if (reply.kind !== "bytes" || reply.bytes.length > PARSED_BYTES || !isError(reply)) return undefined;
+  if (reply.kind !== "bytes" || replySize(reply) > PARSED_BYTES || !isError(reply)) return undefined;
   try {
     const { error } = JSON.parse(reply.bytes.toString()) as JsonObject;
     return isRpcError(error) ? error : undefined;
@@ -148,8 +150,7 @@ export function errorOf(reply: Reply): RpcError | undefined {
 
 /** The texts of a tool's result that says of itself that it failed; undefined for any other. */
 export function failureTexts(reply: Reply): string[] | undefined {
-  if (reply.kind !== "bytes" || reply.bytes.length > PARSED_BYTES || !reply.bytes.includes('"isError"'))
-    return undefined;
+  if (reply.kind !== "bytes" || replySize(reply) > PARSED_BYTES || !reply.bytes.includes('"isError"')) return undefined;
   try {
     const { result } = JSON.parse(reply.bytes.toString()) as { result?: unknown };
     if (!isObject(result) || result["isError"] !== true || !Array.isArray(result["content"])) return undefined;

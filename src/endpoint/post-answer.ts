@@ -92,21 +92,6 @@ export class PostAnswer implements Posted {
     res.end(text, "latin1");
   }
 
-  /** As JSON, a large body between two pieces, without copying it. */
-  jsonPieces(head: Buffer, middle: string, tail: Buffer): void {
-    this.land();
-    const res = this.#res;
-    if (res.destroyed) return;
-    const length = head.length + Buffer.byteLength(middle) + tail.length;
-    res.cork();
-    res.writeHead(200, ["Content-Type", "application/json", "Content-Length", String(length)]);
-    res.write(head);
-    res.write(middle);
-    res.end(tail);
-    res.uncork();
-    res.setTimeout(this.#session.limits.stallMs);
-  }
-
   get res(): ServerResponse {
     return this.#res;
   }

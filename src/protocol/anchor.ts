@@ -62,6 +62,28 @@ export function findAnchor(bytes: Buffer): Anchor | undefined {
   return anchorAt(HEAD.exec(head), 0) ?? (BARE_HEAD.test(head) ? findTail(bytes) : undefined);
 }
 
+/**
+ * The same in what came in pieces; the first and the last of them are made long enough to hold an anchor, in the list
+ * itself. So the id stands in one of those two.
+ */
+export function findAnchorIn(pieces: Buffer[]): Anchor | undefined {
+  while (pieces.length > 1 && (pieces[0] as Buffer).length < WINDOW)
+    pieces.splice(0, 2, Buffer.concat(pieces.slice(0, 2)));
+  while (pieces.length > 1 && (pieces.at(-1) as Buffer).length < WINDOW) pieces.push(Buffer.concat(pieces.splice(-2)));
+  const [first, last] = [pieces[0], pieces.at(-1)];
+  if (first === undefined || last === undefined) return undefined;
+  const plain = plainAnchor(first);
+  if (plain !== undefined || first === last) return plain ?? findAnchor(first);
+  const head = first.toString("latin1", 0, WINDOW);
+  const found = anchorAt(HEAD.exec(head), 0);
+  if (found !== undefined || !BARE_HEAD.test(head)) return found;
+  const tail = findTail(last);
+  if (tail === undefined) return undefined;
+  let before = 0;
+  for (let i = 0; i < pieces.length - 1; i++) before += (pieces[i] as Buffer).length;
+  return { id: tail.id, idStart: before + tail.idStart, idEnd: before + tail.idEnd };
+}
+
 function findTail(bytes: Buffer): Anchor | undefined {
   const from = Math.max(0, bytes.length - WINDOW);
   return anchorAt(TAIL.exec(bytes.toString("latin1", from)), from);

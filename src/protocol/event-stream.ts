@@ -67,11 +67,17 @@ export class Pieces {
 
   /** All of it; nothing is left. */
   take(): Buffer {
+    const { length } = this;
+    const list = this.takeList();
+    return list.length === 1 ? (list[0] as Buffer) : Buffer.concat(list, length);
+  }
+
+  /** The same, not joined. */
+  takeList(): Buffer[] {
     this.#flush();
     const list = this.#list ?? [];
-    const whole = list.length === 1 ? (list[0] as Buffer) : Buffer.concat(list, this.length);
     this.clear();
-    return whole;
+    return list;
   }
 
   clear(): void {

@@ -1,6 +1,7 @@
 // An answer on its way to whoever asked. It carries no id of its own: whoever writes it puts the asker's in.
 
 import type { Readable } from "node:stream";
+import { replySize } from "./arrived.js";
 import { Fault, toRpcError } from "./errors.js";
 import { isObject, type RpcError } from "./jsonrpc.js";
 
@@ -15,7 +16,7 @@ export type Reply =
 export interface BytesReply {
   readonly kind: "bytes";
   /** Of a modern server: the result has `resultType` and the rest already. Absent: as a legacy server wrote it. */
-  readonly era?: "modern";
+  readonly era?: "modern" | undefined;
   readonly bytes: Buffer;
   readonly idStart: number;
   readonly idEnd: number;
@@ -89,7 +90,7 @@ export async function replyText(
   const { maxBytes = MAX_HELD_BYTES, signal } = options;
   const tooLarge = () => new Fault("limit", `The answer has more than ${maxBytes} bytes.`);
   if (reply.kind !== "stream") {
-    if (reply.kind === "bytes" && reply.bytes.length > maxBytes) throw tooLarge();
+    if (reply.kind === "bytes" && replySize(reply) > maxBytes) throw tooLarge();
     return renderReply(reply, idText).toString();
   }
   const body = reply.open(idText);

@@ -3,7 +3,8 @@
 // travel (link.ts).
 
 import type { Readable } from "node:stream";
-import { type Anchor, findAnchor, largeReply } from "../protocol/anchor.js";
+import { type Anchor, findAnchor, findAnchorIn, largeReply } from "../protocol/anchor.js";
+import { PiecedReply, WholeReply } from "../protocol/arrived.js";
 import { Fault } from "../protocol/errors.js";
 import type { RpcId } from "../protocol/jsonrpc.js";
 import {
@@ -13,7 +14,7 @@ import {
   parseMessage,
   type ResponseMessage,
 } from "../protocol/message.js";
-import { faultReply, type Reply } from "../protocol/reply.js";
+import { type BytesReply, faultReply } from "../protocol/reply.js";
 import type { ListKind, ServerIntro, ServerSpec, UpstreamCall } from "../upstream.js";
 import type { ConnectionEvents, ConnectionOptions, Noise } from "./connection-options.js";
 import { Endings } from "./endings.js";
@@ -34,7 +35,6 @@ import { Whose } from "./whose.js";
 /** What is shown of a message that cannot be read. */
 const NOISE_SAMPLE_CHARS = 200;
 
-type Span = Pick<Anchor, "idStart" | "idEnd">;
 
 export class Connection implements LinkEvents {
   readonly #spec: ServerSpec;
@@ -200,6 +200,18 @@ export class Connection implements LinkEvents {
     for (const text of textsIn(bytes)) this.#receive(text, ticket);
   }
 
+  onPieces(pieces: Buffer[], ticket: Ticket): void {
+    const anchor = findAnchorIn(pieces);
+    const flight = anchor === undefined ? undefined : this.#flights.get(anchor.id);
+    if (anchor === undefined || flight === undefined) {
+      this.onMessage(Buffer.concat(pieces), ticket);
+      return;
+    }
+    this.received++;
+    this.#endings.answered(flight);
+    this.#deliver(flight, new PiecedReply(pieces, anchor, this.#replyEra));
+  }
+
   onLargeReply(ticket: Ticket, head: Buffer, rest: Readable): void {
     const flight = this.#flights.get(ticket.id);
     const reply = largeReply(head, rest);
@@ -279,16 +291,15 @@ export class Connection implements LinkEvents {
       return;
     }
     this.#endings.answered(flight);
-    this.#deliver(flight, bytes, anchor, latin1);
+    this.#deliver(flight, new WholeReply(bytes, anchor, this.#replyEra, latin1));
   }
 
-  #deliver(flight: Flight, bytes: Buffer, { idStart, idEnd }: Span, latin1?: string): void {
-    if (this.#modern === undefined) {
-      flight.call.reply({ kind: "bytes", bytes, idStart, idEnd, latin1 });
-      return;
-    }
-    const reply: Reply = { kind: "bytes", era: "modern", bytes, idStart, idEnd, latin1 };
-    if (!this.#modern.intercepts(flight.call, reply)) flight.call.reply(reply);
+  get #replyEra(): "modern" | undefined {
+    return this.#modern === undefined ? undefined : "modern";
+  }
+
+  #deliver(flight: Flight, reply: BytesReply): void {
+    if (this.#modern?.intercepts(flight.call, reply) !== true) flight.call.reply(reply);
   }
 
   #meet(signal: AbortSignal): Promise<ServerIntro> {
@@ -354,7 +365,7 @@ export class Connection implements LinkEvents {
       return;
     }
     this.#endings.answered(flight);
-    this.#deliver(flight, Buffer.from(message.text), span);
+    this.#deliver(flight, new WholeReply(Buffer.from(message.text), span, this.#replyEra));
     if (message.id === null) this.#modern?.doubt();
   }
 

@@ -4,8 +4,10 @@ import { Readable } from "node:stream";
 import { Fault } from "../protocol/errors.js";
 import type { Exchange } from "./http-wire.js";
 
-/** Replies up to this size are held and given as one buffer, which costs half of streaming them. A result of 1 MiB fits. */
+/** Replies up to this size are held, which costs half of streaming them. A result of 1 MiB fits. */
 export const LARGE_REPLY_BYTES = 2 * 1024 * 1024;
+/** Replies from this size on are given in the pieces they came in: a few reads of the socket. */
+export const PIECED_REPLY_BYTES = 128 * 1024;
 /** A reply that is larger is a mistake or an attack: no agent reads a gigabyte. */
 const MAX_REPLY_BYTES = 1024 * 1024 * 1024;
 /** What waits here for its reader: two reads of the socket. */
@@ -56,9 +58,19 @@ export class LargeBody extends Readable {
  * last byte is the only witness.
  */
 export function endsAsJson(bytes: Buffer): boolean {
+  const last = lastOfText(bytes);
+  return last < 0 || bytes[last] === CLOSE_BRACE || bytes[last] === CLOSE_BRACKET;
+}
+
+export function isBlank(bytes: Buffer): boolean {
+  return lastOfText(bytes) < 0;
+}
+
+/** Before white space; -1 where there is nothing else. */
+function lastOfText(bytes: Buffer): number {
   let i = bytes.length - 1;
   while (i >= 0 && SPACES.has(bytes[i] as number)) i--;
-  return i < 0 || bytes[i] === CLOSE_BRACE || bytes[i] === CLOSE_BRACKET;
+  return i;
 }
 
 const SPACES = new Set([0x20, 0x09, 0x0a, 0x0d]);

@@ -5,7 +5,7 @@ import { Fault } from "../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../protocol/event-stream.js";
 import { backoffCeiling } from "../runtime/backoff.js";
 import { NOWHERE } from "../runtime/bag.js";
-import { endsAsJson, LARGE_REPLY_BYTES, LargeBody } from "./http-body.js";
+import { endsAsJson, isBlank, LARGE_REPLY_BYTES, LargeBody, PIECED_REPLY_BYTES } from "./http-body.js";
 import { judge, networkFault, parseRpc, type Refusal } from "./http-faults.js";
 import { type Destination, isResumable } from "./http-headers.js";
 import type { Exchange, ExchangeHandler, ResponseHeaders, Wire } from "./http-wire.js";
@@ -35,6 +35,7 @@ export interface CallHost {
   readonly inSession: boolean;
   onInitialized(headers: ResponseHeaders): void;
   onMessage(bytes: Buffer, ticket: Ticket | undefined): void;
+  onPieces(pieces: Buffer[], ticket: Ticket): void;
   onLargeReply(ticket: Ticket, head: Buffer, body: LargeBody): void;
   /** It failed; `refusal` where the server refused it. The call is finished. */
   onFailed(call: Call, fault: Fault, sent: boolean, refusal?: Refusal): void;
@@ -210,8 +211,12 @@ export class Call implements ExchangeHandler {
   // ---- answers that are whole
 
   #replied(): void {
-    const bytes = this.#body.take();
     const { ticket } = this;
+    if (ticket !== undefined && this.#body.length >= PIECED_REPLY_BYTES) {
+      this.#repliedInPieces(ticket, this.#body.takeList());
+      return;
+    }
+    const bytes = this.#body.take();
     if (ticket !== undefined && !endsAsJson(bytes)) {
       this.#fail(this.#cutOff(), true);
       return;
@@ -226,6 +231,15 @@ export class Call implements ExchangeHandler {
     const isMessage = parseRpc(bytes) !== undefined;
     this.#finish();
     if (isMessage) this.#host.onMessage(bytes, undefined);
+  }
+
+  #repliedInPieces(ticket: Ticket, pieces: Buffer[]): void {
+    if (!endsAsJson(pieces.findLast((piece) => !isBlank(piece)) ?? Buffer.alloc(0))) {
+      this.#fail(this.#cutOff(), true);
+      return;
+    }
+    this.#finish();
+    this.#host.onPieces(pieces, ticket);
   }
 
   #turnLarge(): void {

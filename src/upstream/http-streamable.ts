@@ -150,6 +150,10 @@ export class HttpLink implements Link, CallHost, ListenHost {
     if (!this.#closed) this.#events.onMessage(bytes, ticket);
   }
 
+  onPieces(pieces: Buffer[], ticket: Ticket): void {
+    if (!this.#closed) this.#events.onPieces(pieces, ticket);
+  }
+
   onLargeReply(ticket: Ticket, head: Buffer, body: LargeBody): void {
     // From now on it belongs to its reader, who destroys it to abandon it; the ticket is answered.
     this.#byTicket.delete(ticket.id);

@@ -1,5 +1,6 @@
 // A modern server's error as a legacy agent reads it: the older era has a code of its own for a missing resource.
 
+import { replySize } from "../protocol/arrived.js";
 import { ErrorCode, isObject } from "../protocol/jsonrpc.js";
 import { parseMessage } from "../protocol/message.js";
 import { type Reply, renderReply } from "../protocol/reply.js";
@@ -9,7 +10,7 @@ const MAX_ERROR_BYTES = 64 * 1024;
 
 /** Only an error that names the URI is about a missing resource: -32602 is for all other bad parameters too. */
 export function toLegacyError(reply: Reply): Reply {
-  if (reply.kind !== "bytes" || reply.bytes.length > MAX_ERROR_BYTES) return reply;
+  if (reply.kind !== "bytes" || replySize(reply) > MAX_ERROR_BYTES) return reply;
   if (!reply.bytes.includes(String(ErrorCode.invalidParams))) return reply;
   try {
     const message = parseMessage(renderReply(reply, "0").toString());

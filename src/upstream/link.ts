@@ -19,6 +19,8 @@ export interface LinkEvents {
    * that (HTTP); on a shared pipe or stream it is undefined. `bytes` may be kept by the receiver.
    */
   onMessage(bytes: Buffer, ticket: Ticket | undefined): void;
+  /** The same, of an answer that is large and came in pieces. The list is the receiver's. */
+  onPieces(pieces: Buffer[], ticket: Ticket): void;
   /** The answer to `ticket` is too large to hold: `head` is what has come, `rest` brings the rest. */
   onLargeReply(ticket: Ticket, head: Buffer, rest: Readable): void;
   /**

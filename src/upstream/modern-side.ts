@@ -1,6 +1,7 @@
 // What a connection does differently with a modern server: `_meta` and headers on every request, answers that such a
 // server does not give, rounds for legacy agents, and listening. Ids, deadlines and replies stay the connection's.
 
+import { replySize } from "../protocol/arrived.js";
 import { Fault } from "../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { type NotificationMessage, parseMessage } from "../protocol/message.js";
@@ -166,7 +167,7 @@ export class ModernSide {
   intercepts(call: UpstreamCall, reply: Reply): boolean {
     if (call.caller === undefined && call.method.endsWith("/list")) this.#listen?.wasRead();
     if (!this.#overHttp || call.method !== "tools/call" || reply.kind !== "bytes") return false;
-    if (reply.bytes.length > MAX_ERROR_BYTES || !reply.bytes.includes(String(ModernError.headerMismatch))) return false;
+    if (replySize(reply) > MAX_ERROR_BYTES || !reply.bytes.includes(String(ModernError.headerMismatch))) return false;
     if (this.#retried.has(call) || !isHeaderMismatch(reply)) return false;
     this.#retried.add(call);
     this.#relisting.add(call);

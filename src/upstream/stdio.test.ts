@@ -33,6 +33,9 @@ class Recorder implements LinkEvents {
     this.messages.push(JSON.parse(bytes.toString()));
     this.order.push("message");
   }
+  onPieces(): void {
+    throw new Error("a pipe gives no pieces");
+  }
   onLargeReply(): void {
     throw new Error("a pipe has no large replies");
   }

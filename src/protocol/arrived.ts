@@ -1,0 +1,95 @@
+// Replies as they came from a server, held whole: in one buffer, or in the pieces that the socket gave. What a copy with
+// other bytes must not take along (the text, the pieces) is behind accessors, so that `{ ...reply, bytes }` has neither.
+
+import type { Anchor } from "./anchor.js";
+import type { BytesReply } from "./reply.js";
+
+type Span = Pick<Anchor, "idStart" | "idEnd">;
+
+/** In one buffer. */
+export class WholeReply implements BytesReply {
+  readonly kind = "bytes";
+  readonly era: "modern" | undefined;
+  readonly bytes: Buffer;
+  readonly idStart: number;
+  readonly idEnd: number;
+  readonly #latin1: string | undefined;
+
+  constructor(bytes: Buffer, { idStart, idEnd }: Span, era: "modern" | undefined, latin1?: string) {
+    this.era = era;
+    this.bytes = bytes;
+    this.idStart = idStart;
+    this.idEnd = idEnd;
+    this.#latin1 = latin1;
+  }
+
+  get latin1(): string | undefined {
+    return this.#latin1;
+  }
+}
+
+/** In pieces: joining them costs as much as reading them did, and most replies are only written on. */
+export class PiecedReply implements BytesReply {
+  readonly kind = "bytes";
+  readonly era: "modern" | undefined;
+  /** Joined when somebody asks for it. */
+  declare readonly bytes: Buffer;
+  readonly idStart: number;
+  readonly idEnd: number;
+  readonly #pieces: readonly Buffer[];
+  readonly #size: number;
+
+  /** `pieces` as findAnchorIn left them. */
+  constructor(pieces: readonly Buffer[], { idStart, idEnd }: Span, era: "modern" | undefined) {
+    const size = sizeOf(pieces);
+    this.#pieces = pieces;
+    this.#size = size;
+    this.idStart = idStart;
+    this.idEnd = idEnd;
+    this.era = era;
+    let joined: Buffer | undefined;
+    // A property of its own: a copy of the reply has the bytes too.
+    Object.defineProperty(this, "bytes", {
+      enumerable: true,
+      get: () => {
+        joined ??= Buffer.concat(pieces, size);
+        return joined;
+      },
+    });
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** The beginning, long enough to hold an anchor. */
+  get first(): Buffer {
+    return this.#pieces[0] as Buffer;
+  }
+
+  /** All of it under the asker's id, to be written one after another. */
+  under(idText: string): Buffer[] {
+    const out: Buffer[] = [];
+    let at = 0;
+    for (const piece of this.#pieces) {
+      const start = this.idStart - at;
+      // The id stands in one piece: findAnchorIn looks nowhere else.
+      if (start >= 0 && start < piece.length) {
+        out.push(piece.subarray(0, start), Buffer.from(idText), piece.subarray(this.idEnd - at));
+      } else out.push(piece);
+      at += piece.length;
+    }
+    return out;
+  }
+}
+
+export function sizeOf(pieces: readonly Buffer[]): number {
+  let size = 0;
+  for (const piece of pieces) size += piece.length;
+  return size;
+}
+
+/** How long a reply is, without joining it. */
+export function replySize(reply: BytesReply): number {
+  return reply instanceof PiecedReply ? reply.size : reply.bytes.length;
+}
