@@ -1,0 +1,79 @@
+// What an operator does beside a running gateway, by the command line alone, and what an agent is told meanwhile: raw
+// answers, because the SDKs keep the data of an error to themselves.
+
+import { execFile } from "node:child_process";
+import type { ServerStatus } from "../../src/index.js";
+import { type Reply, send } from "./eras.js";
+import { cli, type Gateway } from "./harness.js";
+
+/** As long as the command line waits for a server by itself. */
+const COMMAND_MS = 60_000;
+
+export interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+export function toolway({ configPath, stateDir }: Gateway, ...words: string[]): Promise<Ran> {
+  return new Promise((done) => {
+    const args = [cli, ...words, "--config", configPath, "--state", stateDir];
+    execFile(process.execPath, args, { timeout: COMMAND_MS }, (error, out, err) => {
+      done({ code: error === null ? 0 : Number(error.code ?? -1), out, err });
+    });
+  });
+}
+
+export async function createToken(gateway: Gateway, id: string, role: string): Promise<string> {
+  const { out } = await toolway(gateway, "token", "create", "--id", id, "--role", role);
+  return out.trim().split("\n").at(-1) ?? "";
+}
+
+export async function statusOf(gateway: Gateway, server: string): Promise<ServerStatus> {
+  const { out } = await toolway(gateway, "status", "--json");
+  const found = (JSON.parse(out) as { servers: ServerStatus[] }).servers.find(({ name }) => name === server);
+  if (found === undefined) throw new Error(`status has no ${server}: ${out}`);
+  return found;
+}
+
+export interface Told {
+  readonly code: number;
+  readonly message: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** One call of a tool by an agent that keeps no session. */
+export async function callTool(
+  url: string,
+  name: string,
+  args: Record<string, unknown> = {},
+  token?: string,
+): Promise<Reply> {
+  const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  return (await send(url, { method: "tools/call", params: { name, arguments: args }, headers })).reply;
+}
+
+/** The same, for a call that is refused; throws where it was answered. */
+export async function refusal(...call: Parameters<typeof callTool>): Promise<Told> {
+  const reply = await callTool(...call);
+  if (reply.error === undefined) throw new Error(`It was answered: ${JSON.stringify(reply)}`);
+  return reply.error as Told;
+}
+
+/** The JSON in the text of a result; throws where there is none. */
+export function made<T = Record<string, unknown>>({ result, error }: Reply): T {
+  const content = result?.["content"] as readonly { text: string }[] | undefined;
+  if (content?.[0] === undefined) throw new Error(`No result: ${JSON.stringify(error ?? result)}`);
+  return JSON.parse(content[0].text) as T;
+}
+
+/** Until the list has the tool. */
+export async function hasTool(url: string, name: string, token?: string): Promise<boolean> {
+  return (await listed(url, token)).includes(name);
+}
+
+export async function listed(url: string, token?: string): Promise<string[]> {
+  const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const { reply } = await send(url, { method: "tools/list", headers });
+  return ((reply.result?.["tools"] ?? []) as { name: string }[]).map((tool) => tool.name);
+}
