@@ -35,7 +35,6 @@ import { Whose } from "./whose.js";
 /** What is shown of a message that cannot be read. */
 const NOISE_SAMPLE_CHARS = 200;
 
-
 export class Connection implements LinkEvents {
   readonly #spec: ServerSpec;
   readonly #offer: HandshakeOffer;
@@ -238,7 +237,7 @@ export class Connection implements LinkEvents {
     if (this.#closed) return;
     if (this.#meeting) {
       this.#gone = fault;
-      for (const flight of [...this.#flights.values()]) this.#endings.fail(flight, fault);
+      for (const flight of this.#flights.inOrder()) this.#endings.fail(flight, fault);
       return;
     }
     this.#end(fault);
@@ -336,7 +335,7 @@ export class Connection implements LinkEvents {
   async #relink(signal: AbortSignal): Promise<void> {
     const old = this.#link;
     this.#gone ??= new Fault("unavailable", "It is started again.");
-    for (const flight of [...this.#flights.values()]) this.#endings.fail(flight, this.#gone);
+    for (const flight of this.#flights.inOrder()) this.#endings.fail(flight, this.#gone);
     await old.close();
     signal.throwIfAborted();
     this.#link = this.#makeLink(this);
@@ -389,7 +388,7 @@ export class Connection implements LinkEvents {
     this.#closed = true;
     this.#modern?.stop();
     this.#questions.abortAll();
-    for (const flight of [...this.#flights.values()]) this.#endings.lose(flight, this.#flights.lost(flight, fault));
+    for (const flight of this.#flights.inOrder()) this.#endings.lose(flight, this.#flights.lost(flight, fault));
     const message = `Server "${this.#spec.name}" went away in the middle of the call (${fault.message}). Whether it took effect is unknown.`;
     this.#modern?.end(new Fault("outcome-unknown", message, { cause: fault }));
   }

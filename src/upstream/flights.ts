@@ -54,13 +54,19 @@ export class Flights {
     this.#byId.delete(flight.id);
   }
 
+  /** In no order. */
   values(): Iterable<Flight> {
     return this.#byId.values();
   }
 
+  /** A copy, in the order in which they were sent: so they end, and so they are sent again. */
+  inOrder(): Flight[] {
+    return [...this.#byId.values()].sort((a, b) => a.id - b.id);
+  }
+
   /** Those whose time is over, each with what it is to be told. `isAsking`: the agent of that session is being asked. */
   *overdue(nowMs: number, isAsking: (sessionKey: string) => boolean): Iterable<readonly [Flight, Fault]> {
-    for (const flight of [...this.#byId.values()]) {
+    for (const flight of this.inOrder()) {
       const { caller } = flight.call;
       // The server waits for the agent, and a person may think for minutes; the question has a deadline of its own.
       if (caller !== undefined && isAsking(caller.sessionKey)) flight.extend(nowMs);

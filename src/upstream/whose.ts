@@ -33,9 +33,13 @@ export class Whose {
   callerOf(ticket: Ticket | undefined): Caller | undefined {
     if (ticket !== undefined) return this.#flights.get(ticket.id)?.call.caller ?? this.#owner;
     let found: Caller | undefined;
-    for (const { call } of this.#flights.values()) {
+    // Of one session's calls the newest: it is the likeliest to be at work.
+    let newest = 0;
+    for (const { id, call } of this.#flights.values()) {
       if (call.caller === undefined) continue;
       if (found !== undefined && found.sessionKey !== call.caller.sessionKey) return this.#owner;
+      if (id < newest) continue;
+      newest = id;
       found = call.caller;
     }
     for (const { sessionKey } of this.#abandoned.values()) if (found?.sessionKey !== sessionKey) return this.#owner;

@@ -19,7 +19,8 @@ function countChanges(client: ClientV1): { count: number } {
 describe.each(["stdio", "http"])("list_changed of a server over %s", (kind) => {
   it("follows a real change, and only that", async () => {
     const entry = kind === "stdio" ? stdioFixture("changing") : (await startHttpFixture("changing")).entry;
-    const gateway = await startGateway({ mcpServers: { changing: entry } });
+    // Of a server that is not trusted, a changed definition would be quarantined.
+    const gateway = await startGateway({ mcpServers: { changing: { ...entry, trust: "always" } } });
     await waitForTools(await connectV1(gateway.url), "announce");
     // Sessions that begin when the list is there: of the start they have nothing to hear.
     const client = await connectV1(gateway.url);
