@@ -18,6 +18,18 @@ export function sendJson(res: ServerResponse, status: number, body: string, head
   res.end(bytes);
 }
 
+/**
+ * A short body of JSON, given a character a byte: it leaves together with the head, as one string in one write. Given to
+ * end() it would be two pieces, of which one is empty, and Node would gather them anew.
+ */
+export function sendLatin1(res: ServerResponse, status: number, text: string): void {
+  res.writeHead(status, ["Content-Type", "application/json", "Content-Length", String(text.length)]);
+  res.cork();
+  res.write(text, "latin1");
+  res.uncork();
+  res.end();
+}
+
 /** A JSON-RPC error; `id` is the JSON text of the request's id where there is one. */
 export function refuse(
   res: ServerResponse,

@@ -10,7 +10,7 @@ import { Call, idText } from "./call.js";
 import type { Accepts } from "./checks.js";
 import type { HttpSession } from "./http-session.js";
 import { isLarge, writeLarge } from "./large-answer.js";
-import { collect, pipeBody } from "./pipe-body.js";
+import { collect, jsonHeaders, pipeBody } from "./pipe-body.js";
 import { type Flight, PostAnswer } from "./post-answer.js";
 
 export class Exchange extends Call {
@@ -87,12 +87,13 @@ export class Exchange extends Call {
       });
     } else {
       this.#answer.land();
+      const size = reply.size?.(this.#idText);
       const body = reply.open(this.#idText);
       if (res.destroyed) {
         body.destroy();
         return;
       }
-      res.writeHead(200, ["Content-Type", "application/json"]);
+      res.writeHead(200, jsonHeaders(size));
       pipeBody(body, res, this.session.limits);
     }
   }

@@ -30,8 +30,8 @@ export function writeLarge(res: ServerResponse, reply: BytesReply, idText: strin
     }
     res.write(bytes.subarray(idEnd));
   }
-  res.end();
   res.uncork();
+  res.end();
   // What the kernel took at once waits for nobody.
   if (res.writableLength > 0) res.setTimeout(limits.stallMs);
 }

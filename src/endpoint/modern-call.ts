@@ -2,7 +2,7 @@
 // result; the call then waits, parked, until a retry brings the answers and becomes the way of its reply.
 
 import type { Caller, Principal } from "../caller.js";
-import { Fault, toRpcError } from "../protocol/errors.js";
+import { Fault, type FaultCode, toRpcError } from "../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject, type RpcError, type RpcId } from "../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage, type ResponseMessage, rewrite } from "../protocol/message.js";
 import { Meta } from "../protocol/modern.js";
@@ -234,7 +234,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     if (this.#done) return;
     const modern = this.#toModern(reply);
     const outlet = this.#outlet;
-    this.#end(new Fault("closing", "The call is over."));
+    this.#end("closing", "The call is over.");
     if (outlet !== undefined) this.#deliver(outlet, modern);
     else this.#held = modern.kind === "stream" ? this.#kept(modern) : modern;
   }
@@ -304,7 +304,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
   cancel(reason: string | undefined): void {
     const wasDone = this.#done;
     const { onCancel } = this;
-    this.#end(new Fault("cancelled", reason ?? "The agent took its request back."));
+    this.#end("cancelled", reason ?? "The agent took its request back.");
     this.#leave();
     this.#outlet = undefined;
     if (!wasDone) onCancel?.(reason);
@@ -323,13 +323,14 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     outlet.reply({ kind: "error", error: toRpcError(fault), fault });
   }
 
-  #end(fault: Fault): void {
+  #end(code: FaultCode, message: string): void {
     if (this.#done) return;
     this.#done = true;
     this.onCancel = undefined;
     clearTimeout(this.#gathering);
     this.#presence.calls.delete(this);
-    this.#rounds?.rejectAll(fault);
+    // A fault has a stack, which costs as much as the rest of a call: it is made where somebody is to be told.
+    if (this.#rounds !== undefined) this.#rounds.rejectAll(new Fault(code, message));
   }
 
   #leave(): void {

@@ -10,13 +10,14 @@ import type { RequestMessage } from "../protocol/message.js";
 import { ModernError, type RequestMeta } from "../protocol/modern.js";
 import { type Reply, renderReply, type StreamReply, spliceLatin1 } from "../protocol/reply.js";
 import { NOWHERE } from "../runtime/bag.js";
+import { sendLatin1 } from "./answers.js";
 import { idText } from "./call.js";
 import type { Accepts } from "./checks.js";
 import { isLarge, LARGE_ANSWER_BYTES, writeLarge } from "./large-answer.js";
 import type { EndpointLimits } from "./limits.js";
 import type { Outlet } from "./modern-outlet.js";
 import { errorOf } from "./modern-reply.js";
-import { pipeBody } from "./pipe-body.js";
+import { jsonHeaders, pipeBody } from "./pipe-body.js";
 import type { Flight, Posted } from "./post-answer.js";
 import { EVENT_END, EVENT_STREAM_HEADERS, eventHead, KEEP_ALIVE, messageEvent, oneLineBytes } from "./sse.js";
 
@@ -120,7 +121,7 @@ export class HttpOutlet implements Outlet, Posted {
     } else {
       const status = STATUS[errorOf(reply)?.code ?? 0] ?? 200;
       if (reply.kind === "bytes" && reply.latin1 !== undefined && !this.#streaming && this.#accepts.json) {
-        this.#latin1(spliceLatin1(reply, reply.latin1, this.#idText), status);
+        sendLatin1(this.#res, status, spliceLatin1(reply, reply.latin1, this.#idText));
       } else this.#bytes(renderReply(reply, this.#idText), status);
     }
   }
@@ -141,21 +142,16 @@ export class HttpOutlet implements Outlet, Posted {
     if (bytes.length >= LARGE_ANSWER_BYTES) res.setTimeout(this.#http.limits.stallMs);
   }
 
-  /** A character a byte: it leaves together with the head, as one string. */
-  #latin1(text: string, status: number): void {
-    this.#res.writeHead(status, ["Content-Type", "application/json", "Content-Length", String(text.length)]);
-    this.#res.end(text, "latin1");
-  }
-
   #body(reply: StreamReply): void {
-    const body: Readable = reply.open(this.#idText);
     const res = this.#res;
+    const size = reply.size?.(this.#idText);
+    const body: Readable = reply.open(this.#idText);
     if (this.#streaming || (!this.#accepts.json && this.#stream())) {
       this.#http.open.delete(this);
       res.write(eventHead(undefined));
       pipeBody(body, res, this.#http.limits, EVENT_END);
     } else {
-      res.writeHead(200, ["Content-Type", "application/json"]);
+      res.writeHead(200, jsonHeaders(size));
       pipeBody(body, res, this.#http.limits);
     }
   }

@@ -123,6 +123,8 @@ export class Presences {
   /** Two endpoints of one gateway must not take each other's sessions for their own. */
   readonly #tag = randomBytes(6).toString("base64url");
   readonly #byKey = new Map<string, Presence>();
+  /** Whoever came last comes again, as a rule. */
+  #last: Presence | undefined;
 
   constructor(service: Service, limits: EndpointLimits) {
     this.#service = service;
@@ -139,16 +141,24 @@ export class Presences {
 
   /** Undefined where there are too many; there are as many as tokens and paths. */
   use(principal: Principal, scope: string | undefined, nowMs: number): Presence | undefined {
-    const key = JSON.stringify(["modern", this.#tag, principal.id, scope ?? null]);
-    let presence = this.#byKey.get(key);
-    if (presence === undefined) {
-      if (this.#byKey.size >= this.#limits.sessions) return undefined;
-      presence = new Presence(this.#service, principal, scope, key);
-      this.#byKey.set(key, presence);
-      this.#service.sessionOpened(presence, scope);
+    let presence = this.#last;
+    if (presence === undefined || presence.principal.id !== principal.id || presence.scope !== scope) {
+      presence = this.#find(principal, scope);
+      this.#last = presence;
     }
+    if (presence === undefined) return undefined;
     presence.principal = principal;
     presence.lastUsedMs = nowMs;
+    return presence;
+  }
+
+  #find(principal: Principal, scope: string | undefined): Presence | undefined {
+    const key = JSON.stringify(["modern", this.#tag, principal.id, scope ?? null]);
+    const known = this.#byKey.get(key);
+    if (known !== undefined || this.#byKey.size >= this.#limits.sessions) return known;
+    const presence = new Presence(this.#service, principal, scope, key);
+    this.#byKey.set(key, presence);
+    this.#service.sessionOpened(presence, scope);
     return presence;
   }
 
@@ -171,6 +181,7 @@ export class Presences {
 
   #remove(presence: Presence): void {
     this.#byKey.delete(presence.sessionKey);
+    if (this.#last === presence) this.#last = undefined;
     this.#service.sessionClosed(presence);
   }
 }

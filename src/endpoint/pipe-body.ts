@@ -6,6 +6,16 @@ import type { Readable } from "node:stream";
 import type { EndpointLimits } from "./limits.js";
 import { OneLine } from "./sse.js";
 
+/** What waits here for its reader before the reply is held up: some reads of the socket. */
+const WAITING_BYTES = 256 * 1024;
+
+/** The head of a JSON body; `size` where its length is known. */
+export function jsonHeaders(size: number | undefined): string[] {
+  const headers = ["Content-Type", "application/json"];
+  if (size !== undefined) headers.push("Content-Length", String(size));
+  return headers;
+}
+
 /** `tail` is what follows the body; where one is given, the body is put on one line. */
 export function pipeBody(body: Readable, res: ServerResponse, limits: EndpointLimits, tail?: string): void {
   let passed = 0;
@@ -17,7 +27,8 @@ export function pipeBody(body: Readable, res: ServerResponse, limits: EndpointLi
       res.destroy();
       return;
     }
-    if (!res.write(chunk)) source.pause();
+    // write() says no to any chunk of a socket's size, also where the kernel has taken it.
+    if (!res.write(chunk) && res.writableLength > WAITING_BYTES) source.pause();
   });
   res.on("drain", () => source.resume());
   source.on("end", () => res.end(tail));

@@ -2,6 +2,7 @@
 
 import type { ServerResponse } from "node:http";
 import { type Bag, NOWHERE, type Placed } from "../runtime/bag.js";
+import { sendLatin1 } from "./answers.js";
 import type { Accepts } from "./checks.js";
 import type { EventStream } from "./event-stream-out.js";
 import type { HttpSession } from "./http-session.js";
@@ -83,13 +84,10 @@ export class PostAnswer implements Posted {
     if (bytes.length >= SMALL_BYTES) res.setTimeout(this.#session.limits.stallMs);
   }
 
-  /** As JSON, given a character a byte: it leaves together with the head, as one string. */
+  /** As JSON, given a character a byte. */
   latin1(text: string): void {
     this.land();
-    const res = this.#res;
-    if (res.destroyed) return;
-    res.writeHead(200, ["Content-Type", "application/json", "Content-Length", String(text.length)]);
-    res.end(text, "latin1");
+    if (!this.#res.destroyed) sendLatin1(this.#res, 200, text);
   }
 
   get res(): ServerResponse {

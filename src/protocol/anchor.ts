@@ -1,7 +1,7 @@
 // Finds the id of a response without parsing it: by an anchored match on the head, or on head and tail.
 // Only ids of ours (decimal integers) are found; whatever does not match is for JSON.parse.
 
-import { Readable } from "node:stream";
+import { pipeline, type Readable, Transform, type TransformCallback } from "node:stream";
 import { Fault } from "./errors.js";
 import type { StreamReply } from "./reply.js";
 
@@ -97,47 +97,65 @@ function anchorAt(match: RegExpExecArray | null, offset: number): Anchor | undef
 
 /**
  * A reply whose bytes are still arriving. `head` is its beginning, long enough to hold the anchor (WINDOW bytes);
- * undefined where the id can stand neither at the head nor at the tail.
+ * undefined where the id can stand neither at the head nor at the tail. `length`: of all of it, where it is known.
  */
-export function largeReply(head: Buffer, rest: Readable): StreamReply | undefined {
+export function largeReply(head: Buffer, rest: Readable, length?: number): StreamReply | undefined {
   const words = head.toString("latin1", 0, WINDOW);
   const anchor = anchorAt(HEAD.exec(words), 0);
   if (anchor === undefined && !BARE_HEAD.test(words)) return undefined;
-  return { kind: "stream", open: (idText) => openLarge(head, rest, anchor, idText) };
+  if (anchor === undefined) return { kind: "stream", open: (idText) => spliceTail(head, rest, idText) };
+  const { idStart, idEnd } = anchor;
+  const reply: StreamReply = { kind: "stream", open: (idText) => spliceHead(head, rest, anchor, idText) };
+  if (length !== undefined) reply.size = (idText) => length - (idEnd - idStart) + Buffer.byteLength(idText);
+  return reply;
 }
 
-function openLarge(head: Buffer, rest: Readable, anchor: Anchor | undefined, idText: string): Readable {
-  const chunks = anchor === undefined ? spliceTail(head, rest, idText) : spliceHead(head, rest, anchor, idText);
-  const out = Readable.from(chunks, { objectMode: false });
-  // A reader that leaves before it has begun never runs the generator, so nothing else would let go of `rest`.
-  out.once("close", () => rest.destroy());
-  return out;
+/** The stream itself, with the head put back into it. */
+function spliceHead(head: Buffer, rest: Readable, { idStart, idEnd }: Anchor, idText: string): Readable {
+  if (rest.destroyed) return rest;
+  rest.unshift(head.subarray(idEnd));
+  rest.unshift(Buffer.from(head.toString("latin1", 0, idStart) + idText));
+  return rest;
 }
 
-async function* spliceHead(head: Buffer, rest: Readable, anchor: Anchor, idText: string): AsyncGenerator<Buffer> {
-  yield head.subarray(0, anchor.idStart);
-  yield Buffer.from(idText);
-  yield head.subarray(anchor.idEnd);
-  yield* rest;
+function spliceTail(head: Buffer, rest: Readable, idText: string): Readable {
+  // Whichever of them breaks off or is abandoned takes the other with it.
+  return pipeline(rest, new TailSplice(head, idText), () => {});
 }
 
 /** Holds back the last WINDOW bytes, since the id stands there. */
-async function* spliceTail(head: Buffer, rest: Readable, idText: string): AsyncGenerator<Buffer> {
-  let held = head;
-  for await (const chunk of rest as AsyncIterable<Buffer>) {
-    if (chunk.length >= WINDOW) {
-      yield held;
-      held = chunk;
-      continue;
-    }
-    const joined = Buffer.concat([held, chunk]);
-    const keep = Math.max(0, joined.length - WINDOW);
-    yield joined.subarray(0, keep);
-    held = joined.subarray(keep);
+class TailSplice extends Transform {
+  #held: Buffer;
+  readonly #idText: string;
+
+  constructor(head: Buffer, idText: string) {
+    super();
+    this.#held = head;
+    this.#idText = idText;
   }
-  const anchor = findTail(held);
-  if (anchor === undefined) throw new Fault("protocol", "The server's answer ended without an id where one can be.");
-  yield held.subarray(0, anchor.idStart);
-  yield Buffer.from(idText);
-  yield held.subarray(anchor.idEnd);
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    if (chunk.length >= WINDOW) {
+      const held = this.#held;
+      this.#held = chunk;
+      done(null, held);
+      return;
+    }
+    const joined = Buffer.concat([this.#held, chunk]);
+    const keep = Math.max(0, joined.length - WINDOW);
+    this.#held = joined.subarray(keep);
+    done(null, joined.subarray(0, keep));
+  }
+
+  override _flush(done: TransformCallback): void {
+    const held = this.#held;
+    const anchor = findTail(held);
+    if (anchor === undefined) {
+      done(new Fault("protocol", "The server's answer ended without an id where one can be."));
+      return;
+    }
+    this.push(held.subarray(0, anchor.idStart));
+    this.push(Buffer.from(this.#idText));
+    done(null, held.subarray(anchor.idEnd));
+  }
 }

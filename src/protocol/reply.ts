@@ -31,6 +31,8 @@ export interface StreamReply {
   readonly kind: "stream";
   /** As in BytesReply. */
   readonly era?: "modern";
+  /** How many bytes open() will bring, where that is known. */
+  size?(idText: string): number;
   /** `idText` is the asker's id as JSON. To be called once; destroying the stream abandons the reply. */
   open(idText: string): Readable;
 }

@@ -211,9 +211,9 @@ export class Connection implements LinkEvents {
     this.#deliver(flight, new PiecedReply(pieces, anchor, this.#replyEra));
   }
 
-  onLargeReply(ticket: Ticket, head: Buffer, rest: Readable): void {
+  onLargeReply(ticket: Ticket, head: Buffer, rest: Readable, length: number | undefined): void {
     const flight = this.#flights.get(ticket.id);
-    const reply = largeReply(head, rest);
+    const reply = largeReply(head, rest, length);
     if (flight === undefined || reply === undefined) {
       rest.destroy();
       if (flight !== undefined) this.#endings.fail(flight, this.#brokenAnswer());

@@ -36,7 +36,7 @@ export interface CallHost {
   onInitialized(headers: ResponseHeaders): void;
   onMessage(bytes: Buffer, ticket: Ticket | undefined): void;
   onPieces(pieces: Buffer[], ticket: Ticket): void;
-  onLargeReply(ticket: Ticket, head: Buffer, body: LargeBody): void;
+  onLargeReply(ticket: Ticket, head: Buffer, body: LargeBody, length: number | undefined): void;
   /** It failed; `refusal` where the server refused it. The call is finished. */
   onFailed(call: Call, fault: Fault, sent: boolean, refusal?: Refusal): void;
   /** A call's ticket is settled, and its stream still open: the link sees to it that it ends. Returns the time. */
@@ -252,7 +252,7 @@ export class Call implements ExchangeHandler {
     const head = this.#body.take();
     this.#mode = "large";
     this.#large = new LargeBody(exchange, head.length);
-    this.#host.onLargeReply(ticket, head, this.#large);
+    this.#host.onLargeReply(ticket, head, this.#large, lengthOf(this.#headers));
   }
 
   #refused(): void {
@@ -384,6 +384,12 @@ export class Call implements ExchangeHandler {
     this.#mode = "finished";
     this.#host.onFinished(this);
   }
+}
+
+/** As the server tells it. */
+function lengthOf(headers: ResponseHeaders): number | undefined {
+  const value = headers["content-length"];
+  return typeof value === "string" ? Number(value) : undefined;
 }
 
 /** The media type without its parameters, in lower case. */

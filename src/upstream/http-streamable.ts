@@ -154,11 +154,11 @@ export class HttpLink implements Link, CallHost, ListenHost {
     if (!this.#closed) this.#events.onPieces(pieces, ticket);
   }
 
-  onLargeReply(ticket: Ticket, head: Buffer, body: LargeBody): void {
+  onLargeReply(ticket: Ticket, head: Buffer, body: LargeBody, length: number | undefined): void {
     // From now on it belongs to its reader, who destroys it to abandon it; the ticket is answered.
     this.#byTicket.delete(ticket.id);
     if (this.#closed) body.destroy();
-    else this.#events.onLargeReply(ticket, head, body);
+    else this.#events.onLargeReply(ticket, head, body, length);
     this.#meetDoom();
   }
 

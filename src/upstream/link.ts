@@ -21,8 +21,8 @@ export interface LinkEvents {
   onMessage(bytes: Buffer, ticket: Ticket | undefined): void;
   /** The same, of an answer that is large and came in pieces. The list is the receiver's. */
   onPieces(pieces: Buffer[], ticket: Ticket): void;
-  /** The answer to `ticket` is too large to hold: `head` is what has come, `rest` brings the rest. */
-  onLargeReply(ticket: Ticket, head: Buffer, rest: Readable): void;
+  /** The answer to `ticket` is too large to hold: `head` is what has come, `rest` brings the rest. `length`: of both, if known. */
+  onLargeReply(ticket: Ticket, head: Buffer, rest: Readable, length: number | undefined): void;
   /**
    * This request alone failed. `sent` is false where it is certain that the server did not act on it
    * (never written, or refused by a status such as 404 before the body was read).
