@@ -13,9 +13,6 @@ import type { Host } from "./upstream/host.js";
 import { ask } from "./upstream/own-call.js";
 import type { ServerIntro, Upstream } from "./upstream.js";
 
-/** For requests that the connection's own deadline ends. */
-const NEVER = new AbortController().signal;
-
 /** How long an agent's setLevel waits for the servers to have taken it: long for a healthy one, and no bad one holds it up. */
 const LEVEL_WAIT_MS = 1_000;
 
@@ -131,7 +128,7 @@ export class Standing {
 
   /** A request whose answer changes nothing: a server that refuses has been told all the same. */
   async #tell(connection: Upstream, method: string, params: JsonObject): Promise<void> {
-    await ask(connection, method, params, NEVER).catch((error: unknown) => {
+    await ask(connection, method, params, undefined).catch((error: unknown) => {
       this.#log(`server "${connection.server}" did not take ${method}: ${(error as Error).message}`);
     });
   }

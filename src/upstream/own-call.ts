@@ -61,27 +61,33 @@ export async function ask(
   sender: Sender,
   method: string,
   params: JsonObject | undefined,
-  signal: AbortSignal,
+  /** None: only the connection's own deadline ends it. */
+  signal: AbortSignal | undefined,
 ): Promise<ResponseMessage & { result: JsonObject }> {
-  signal.throwIfAborted();
+  signal?.throwIfAborted();
   const reply = await new Promise<Reply>((resolve, reject) => {
     const call = new OwnCall(method, params, (answer) => {
-      signal.removeEventListener("abort", onAbort);
+      signal?.removeEventListener("abort", onAbort);
       resolve(answer);
     });
     const onAbort = () => {
-      reject(signal.reason as Error);
+      reject(signal?.reason as Error);
       sender.cancel(call, "timeout");
     };
-    signal.addEventListener("abort", onAbort, { once: true });
+    signal?.addEventListener("abort", onAbort, { once: true });
     sender.send(call);
   });
   if (reply.kind === "error" && reply.fault !== undefined) throw reply.fault;
-  const reading = reply.kind === "stream" ? AbortSignal.any([signal, AbortSignal.timeout(READ_MS)]) : signal;
+  const reading = reply.kind === "stream" ? withLimit(signal) : signal;
   const message = parseMessage(await replyText(reply, "0", { maxBytes: MAX_ANSWER_BYTES, signal: reading }));
   if (message.kind !== "response") throw new Fault("protocol", `The answer to ${method} is not a response.`);
   const { error } = message;
   if (error !== undefined) throw new ServerError(error.code, error.message, error.data);
   if (!isObject(message.result)) throw new Fault("protocol", `The result of ${method} is not an object.`);
   return message as ResponseMessage & { result: JsonObject };
+}
+
+function withLimit(signal: AbortSignal | undefined): AbortSignal {
+  const limit = AbortSignal.timeout(READ_MS);
+  return signal === undefined ? limit : AbortSignal.any([signal, limit]);
 }
