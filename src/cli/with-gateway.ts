@@ -24,7 +24,7 @@ export interface Session {
 interface Wishes {
   /** Verbs about tokens and state need no server. */
   readonly servers: boolean;
-  /** When a gateway of our own is far enough; by default, when every server is up or has failed. */
+  /** When a gateway is far enough; by default one of our own is when every server is up or has failed. */
   readonly until?: (client: GatewayClient) => Promise<boolean>;
 }
 
@@ -35,20 +35,26 @@ export async function withGateway<T>(
   use: (session: Session) => Promise<T>,
 ): Promise<T> {
   const running = await (await runningGateway()).find(source);
-  if (running !== undefined) return use({ client: running, running: true });
+  if (running !== undefined) {
+    // It may have started a moment ago.
+    if (wishes.until !== undefined) await settle(running, io, wishes.until, "The gateway's servers are starting");
+    return use({ client: running, running: true });
+  }
   const port = await gatewayPort();
   const { client, own } = await port.connect(source, { servers: wishes.servers, signal: io.signal });
   if (own === undefined) return use({ client, running: true });
   try {
-    if (wishes.servers) await settle(client, io, wishes.until);
+    if (wishes.servers) await settle(client, io, wishes.until, NONE_RUNS);
     return await use({ client, running: false });
   } finally {
     await own.close();
   }
 }
 
+const NONE_RUNS = "No gateway runs for this config; starting its servers for this call";
+
 /** Waits until the servers are up, have failed, or `until` says that enough are. */
-async function settle(client: GatewayClient, io: Io, until: Wishes["until"]): Promise<void> {
+async function settle(client: GatewayClient, io: Io, until: Wishes["until"], why: string): Promise<void> {
   const started = Date.now();
   let said = false;
   for (;;) {
@@ -59,10 +65,7 @@ async function settle(client: GatewayClient, io: Io, until: Wishes["until"]): Pr
     if (until !== undefined && (await until(client))) return;
     if (!said && waited > NOTE_AFTER_MS) {
       said = true;
-      note(
-        io,
-        `No gateway runs for this config; starting its servers for this call: waiting for ${pending.join(", ")} …`,
-      );
+      note(io, `${why}: waiting for ${pending.join(", ")} …`);
     }
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }

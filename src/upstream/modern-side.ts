@@ -302,6 +302,15 @@ function withoutSubscription(message: NotificationMessage): NotificationMessage 
   return parseMessage(JSON.stringify({ jsonrpc: "2.0", method: message.method, params: kept })) as NotificationMessage;
 }
 
+const words = new WeakSet<NotificationMessage>();
+
+/** Said by us, not by the server: a list may have changed while nobody listened. */
+export function isOwnWord(message: NotificationMessage): boolean {
+  return words.has(message);
+}
+
 function notification(method: string): NotificationMessage {
-  return parseMessage(JSON.stringify({ jsonrpc: "2.0", method })) as NotificationMessage;
+  const message = parseMessage(JSON.stringify({ jsonrpc: "2.0", method })) as NotificationMessage;
+  words.add(message);
+  return message;
 }

@@ -11,6 +11,7 @@ import { readCard } from "./card.js";
 import { type EraMemory, ProcessEras } from "./era.js";
 import { EVERY_CAPABILITY } from "./handshake.js";
 import { changedKinds, listKinds } from "./lists.js";
+import { isOwnWord } from "./modern-side.js";
 import { ToolHeaders } from "./param-headers.js";
 import { stopped } from "./refusals.js";
 import { Repeatable } from "./repeatable.js";
@@ -339,7 +340,7 @@ export class Server {
   #notified(supervised: Supervised, message: NotificationMessage, caller: Caller | undefined): void {
     const kinds = changedKinds(message.method);
     if (kinds.length > 0) {
-      this.#deps.events.onListChanged?.(this.spec.name, kinds);
+      if (!isOwnWord(message)) this.#deps.events.onListChanged?.(this.spec.name, kinds);
       void this.#read(supervised, kinds);
     } else this.#deps.events.onNotification(this.spec.name, message, caller);
   }

@@ -98,7 +98,9 @@ describe("a gateway that dies", () => {
     const where = ["--config", gateway.configPath, "--state", gateway.stateDir];
     await until("both lists on disk", async () => {
       const { stdout } = await exec(process.execPath, [cli, "state", "dump", ...where]);
-      return stdout.includes("count") && stdout.includes("sleep");
+      // The pins have the tools' names as well.
+      const lists = stdout.split("\n").filter((line) => line.includes('"known"'));
+      return ["count", "sleep"].every((tool) => lists.some((line) => line.includes(tool)));
     });
     await gateway.stop("SIGKILL");
     const next = await gateway.again();

@@ -11,7 +11,7 @@ export const stateDump = defineCommand({
     name: "state dump",
     summary: "Prints what the gateway keeps on disk, one JSON object a line.",
     description:
-      "Prints what the gateway keeps on disk, one JSON object a line: lists as last seen, ids and hashes of tokens. " +
+      "Prints what the gateway keeps on disk, one JSON object a line: lists as last seen, pins of tools, ids and hashes of tokens. " +
       "No token and no key is in it.",
   },
   args: {},
