@@ -30,7 +30,7 @@ export function writeLarge(res: ServerResponse, reply: BytesReply, idText: strin
     }
     res.write(bytes.subarray(idEnd));
   }
-  // Written before the end: given to end(), it would go with one more piece, an empty one, and cost a tenth more.
+  // Written before the end: given to end(), it would go with one more piece, an empty one.
   res.uncork();
   res.end();
   // What the kernel took at once waits for nobody.
