@@ -3,6 +3,7 @@
 
 import type { Caller } from "./caller.js";
 import { InnerCall } from "./inner-call.js";
+import { replySize } from "./protocol/arrived.js";
 import { Fault } from "./protocol/errors.js";
 import { ErrorCode, isObject, type RpcError } from "./protocol/jsonrpc.js";
 import { idSpan, locate, parseMessage, rewrite } from "./protocol/message.js";
@@ -66,7 +67,7 @@ export function watchTasks(call: AgentCall, ids: TaskIds, server: string, intro:
 
 /** The reply with the ids of its tasks as the agent is to see them; most replies have none and stay as they are. */
 export function exposeTasks(reply: Reply, ids: TaskIds, server: string, caller: Caller): Reply {
-  if (reply.kind !== "bytes" || reply.bytes.length > MAX_TASK_REPLY || !reply.bytes.includes(MARK)) return reply;
+  if (reply.kind !== "bytes" || replySize(reply) > MAX_TASK_REPLY || !reply.bytes.includes(MARK)) return reply;
   const message = parseMessage(renderReply(reply, "0").toString());
   const changes = [
     ["result", "taskId"],

@@ -7,7 +7,7 @@ import { backoffCeiling } from "../runtime/backoff.js";
 import { NOWHERE } from "../runtime/bag.js";
 import { endsAsJson, isBlank, LARGE_REPLY_BYTES, LargeBody, PIECED_REPLY_BYTES } from "./http-body.js";
 import { judge, networkFault, parseRpc, type Refusal } from "./http-faults.js";
-import { type Destination, isResumable } from "./http-headers.js";
+import { type Destination, isResumable, mediaType } from "./http-headers.js";
 import type { Exchange, ExchangeHandler, ResponseHeaders, Wire } from "./http-wire.js";
 import type { Ticket } from "./link.js";
 
@@ -390,12 +390,4 @@ export class Call implements ExchangeHandler {
 function lengthOf(headers: ResponseHeaders): number | undefined {
   const value = headers["content-length"];
   return typeof value === "string" ? Number(value) : undefined;
-}
-
-/** The media type without its parameters, in lower case. */
-export function mediaType(headers: ResponseHeaders): string {
-  const value = headers["content-type"];
-  if (typeof value !== "string") return "";
-  const end = value.indexOf(";");
-  return (end < 0 ? value : value.slice(0, end)).trim().toLowerCase();
 }

@@ -4,6 +4,7 @@
 import { Fault } from "../protocol/errors.js";
 import type { HttpTarget } from "../upstream.js";
 import { Secrets } from "./http-faults.js";
+import type { ResponseHeaders } from "./http-wire.js";
 
 /**
  * Names that an entry's `headers` may not set: they are the protocol's or the connection's. Compression is not
@@ -126,4 +127,12 @@ function decode(text: string): string {
   } catch {
     return text;
   }
+}
+
+/** The media type without its parameters, in lower case. */
+export function mediaType(headers: ResponseHeaders): string {
+  const value = headers["content-type"];
+  if (typeof value !== "string") return "";
+  const end = value.indexOf(";");
+  return (end < 0 ? value : value.slice(0, end)).trim().toLowerCase();
 }

@@ -4,7 +4,7 @@
 import type { Fault } from "../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../protocol/event-stream.js";
 import { backoffCeiling } from "../runtime/backoff.js";
-import { mediaType } from "./http-call.js";
+
 import { parseRpc } from "./http-faults.js";
 import type { Destination } from "./http-headers.js";
 import { type Exchange, type ExchangeHandler, RedirectError, type ResponseHeaders, type Wire } from "./http-wire.js";

@@ -6,10 +6,10 @@ import { EventStreamParser, type StreamEvent } from "../protocol/event-stream.js
 import { Bag } from "../runtime/bag.js";
 import { Table } from "../runtime/table.js";
 import type { HttpTarget } from "../upstream.js";
-import { mediaType } from "./http-call.js";
+
 import { judge, networkFault } from "./http-faults.js";
 import { Gate } from "./http-gate.js";
-import { Destination } from "./http-headers.js";
+import { Destination, mediaType } from "./http-headers.js";
 import { type Exchange, type ExchangeHandler, type ResponseHeaders, safeUrl, Wire } from "./http-wire.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
 import { SsePost, type SsePostHost } from "./sse-post.js";
