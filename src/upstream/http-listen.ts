@@ -6,7 +6,7 @@ import { EventStreamParser, Pieces, type StreamEvent } from "../protocol/event-s
 import { backoffCeiling } from "../runtime/backoff.js";
 
 import { parseRpc } from "./http-faults.js";
-import type { Destination } from "./http-headers.js";
+import { type Destination, mediaType } from "./http-headers.js";
 import { type Exchange, type ExchangeHandler, RedirectError, type ResponseHeaders, type Wire } from "./http-wire.js";
 
 /** Before the stream is opened again, where the server names no `retry`. */
