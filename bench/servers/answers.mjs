@@ -36,7 +36,7 @@ export function answering({ era, tools }) {
   const list = JSON.stringify(toolNames(tools).map(definition));
   const opening = modern
     ? `{"supportedVersions":["${MODERN}"],"capabilities":{"tools":{}}${cache}${extra}}`
-    : `{"protocolVersion":"${LEGACY}","capabilities":{"tools":{}},"serverInfo":{"name":"tiny","version":"1"}}`;
+    : `"capabilities":{"tools":{}},"serverInfo":{"name":"tiny","version":"1"}}`;
   const opens = modern ? "server/discover" : "initialize";
 
   return (message) => {
@@ -49,6 +49,11 @@ export function answering({ era, tools }) {
       return [`${head}"result":{"content":[{"type":"text","text":${text}}]${extra}}}`];
     }
     if (method === "tools/list") return [`${head}"result":{"tools":${list}${cache}${extra}}}`];
+    if (method === "initialize" && !modern) {
+      // As asked: a peer may speak an older version.
+      const version = JSON.stringify(params?.protocolVersion ?? LEGACY);
+      return [`${head}"result":{"protocolVersion":${version},${opening}}`];
+    }
     if (method === opens) return [`${head}"result":${opening}}`];
     if (method === "ping") return [`${head}"result":{}}`];
     return [`${head}"error":{"code":-32601,"message":"Method not found"}}`];
