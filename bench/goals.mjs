@@ -89,7 +89,8 @@ function bestPeer(rows, own) {
   const same = ["workload", "upstream", "answers", "era", "inFlight"];
   const peers = rows.filter((one) => one.group === "peer" && same.every((key) => one[key] === own[key]));
   if (peers.length === 0) return undefined;
-  return Math.max(...peers.map((peer) => against(own, peer)));
+  // Both against the limit of their own rounds, which may be of two runs.
+  return Math.max(...peers.map((peer) => own.ratio / peer.ratio));
 }
 
 function difference(one, other) {

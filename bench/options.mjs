@@ -15,7 +15,7 @@ export const help = (workloads, targets) => `Measures the gateway against bare l
   npm run bench -- small-http --targets toolway,pass-through
   npm run bench -- --quick --no-peers             a first look, in a few minutes
   npm run bench -- --check                        compares the ratios with those recorded; exit code 1 if worse
-  npm run bench -- --record                       records the ratios of this run
+  npm run bench -- --record                       records this run; what did not run stays as it was recorded
 
   --targets NAMES   only these, separated by commas
   --no-peers        leaves out the peers, and installs nothing

@@ -1,7 +1,8 @@
 // Keeps a run's figures in the repository: what `--check` compares with, and what the docs show.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { goalsOf } from "../goals.mjs";
 import { writeChart } from "./chart.mjs";
 import { fillDoc } from "./doc.mjs";
 
@@ -11,14 +12,28 @@ const DOCS = { page: inDocs("performance.md"), chart: inDocs("performance.svg") 
 const DIGITS = 4;
 
 /**
- * @param {import("../target.mjs").Results} results
+ * What ran replaces what was recorded of it; what did not run stays.
+ * @param {import("../target.mjs").Results} run
  * @param {string} file such as bench/recorded.json
  * @param {{ page: string, chart: string }} docs are filled with the same figures
  */
-export function record(results, file, docs = DOCS) {
+export function record(run, file, docs = DOCS) {
+  const results = existsSync(file) ? merged(JSON.parse(readFileSync(file, "utf8")), run) : run;
   writeFileSync(file, recordText(results));
   writeFileSync(docs.page, fillDoc(readFileSync(docs.page, "utf8"), results));
   writeChart(results, docs.chart);
+}
+
+/** By whole cases; but a run without peers leaves those of before, each with its ratio to the limit of its own rounds. */
+export function merged(before, run) {
+  const caseOf = ({ workload, upstream, group }) => `${workload} ${upstream} ${group === "peer" ? "peers" : ""}`;
+  const ran = new Set(run.rows.map(caseOf));
+  const measured = new Set(run.measures.map(({ measure }) => measure));
+  const kept = before.rows.filter((row) => !ran.has(caseOf(row)));
+  const isPeer = ({ group }) => group === "peer";
+  const rows = [...kept.filter((row) => !isPeer(row)), ...run.rows, ...kept.filter(isPeer)];
+  const measures = [...before.measures.filter(({ measure }) => !measured.has(measure)), ...run.measures];
+  return { ...run, rows, measures, goals: goalsOf({ rows, measures }) };
 }
 
 /** A line for each row, so that a change of a record can be read. */

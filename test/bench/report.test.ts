@@ -28,6 +28,13 @@ const doc: string = "../../bench/report/doc.mjs";
 const { printTable, writeChart, checkAgainst, record } = (await import(report)) as Report;
 const { fillDoc } = (await import(doc)) as Pick<Report, "fillDoc">;
 
+interface Row {
+  readonly workload: string;
+  readonly upstream: string;
+  readonly target: string;
+  readonly cpuUs: number;
+}
+
 const MACHINE = { node: "v20.20.2", cpus: "2 × A processor with a rather long name @ 2.10GHz", kernel: "6.1.0" };
 
 function row(target: string, group: string, cpuUs: number, ratio?: number, more: object = {}): Record<string, unknown> {
@@ -271,6 +278,25 @@ describe("the record", () => {
     expect(filled).toContain("| merged list | 1.25 × | – | not measured |");
     expect(filled.endsWith("<!-- bench:end -->\n\nThe end.\n")).toBe(true);
     expect(readFileSync(docs.chart, "utf8")).toContain("<svg");
+  });
+
+  it("keeps what did not run, and takes what did by whole cases", () => {
+    const dir = directory();
+    const file = join(dir, "recorded.json");
+    const docs = { page: join(dir, "page.md"), chart: join(dir, "chart.svg") };
+    writeFileSync(docs.page, page);
+    record(results(), file, docs);
+    record({ ...EMPTY, rows: [row("pass-through", "limit", 50, 1), row("toolway", "toolway", 40, 0.8)] }, file, docs);
+    const { rows, measures } = JSON.parse(readFileSync(file, "utf8")) as { rows: Row[]; measures: unknown[] };
+    const http = rows.filter(({ workload, upstream }) => workload === "small" && upstream === "http");
+    // A run without peers leaves those that are recorded.
+    expect(http.map(({ target, cpuUs }) => [target, cpuUs])).toEqual([
+      ["pass-through", 50],
+      ["toolway", 40],
+      ["sdk-v1", 1400],
+    ]);
+    expect(rows).toHaveLength(7);
+    expect(measures).toHaveLength(3);
   });
 
   it("filled twice is the same", () => {
