@@ -183,7 +183,10 @@ describe("goals", () => {
     ];
     const goals = goalsOf({ rows, measures: [] });
     expect(find(goals, "legacy: CPU against pass-through")).toMatchObject({ value: 0.98, met: true });
-    expect(find(goals, "legacy: CPU against the best peer")).toMatchObject({ value: expect.closeTo(0.2, 10), met: false });
+    expect(find(goals, "legacy: CPU against the best peer")).toMatchObject({
+      value: expect.closeTo(0.2, 10),
+      met: false,
+    });
     expect(find(goals, "legacy: CPU of SSE")).toMatchObject({ value: 1.3, met: false });
     expect(find(goals, "modern: CPU against pass-through")?.met).toBeUndefined();
   });
