@@ -12,8 +12,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { diffServers } from "./diff.js";
-import { resolveConfig } from "./load.js";
 import { type WatchOptions, watchConfig } from "./watch.js";
 
 let folder: string;
@@ -146,27 +144,5 @@ describe("watchConfig", () => {
     writeFileSync(file, "333");
     await vi.waitFor(() => expect(errors.length).toBeGreaterThan(1), { timeout: 60_000 });
     expect(most).toBe(1);
-  });
-});
-
-describe("diffServers", () => {
-  const servers = (entries: Record<string, { command: string; tools?: Record<string, { hide: boolean }> }>) =>
-    resolveConfig({ mcpServers: entries }, { dir: "/d", env: {} }).servers;
-  const names = (list: readonly { name: string }[]) => list.map((server) => server.name);
-
-  it("tells what is new, gone, changed and the same, whatever the order", () => {
-    const before = servers({ a: { command: "a" }, b: { command: "b" }, c: { command: "c" }, d: { command: "d" } });
-    const after = servers({
-      d: { command: "d", tools: { t: { hide: true } } },
-      c: { command: "c2" },
-      a: { command: "a" },
-      e: { command: "e" },
-    });
-    const diff = diffServers(before, after);
-    expect(names(diff.added)).toEqual(["e"]);
-    expect(names(diff.removed)).toEqual(["b"]);
-    expect(names(diff.changed)).toEqual(["d", "c"]);
-    expect(names(diff.same)).toEqual(["a"]);
-    expect(diff.changed[1]?.target).toMatchObject({ command: "c2" });
   });
 });
