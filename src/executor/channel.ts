@@ -1,0 +1,170 @@
+// A conversation that outlives its sockets: what is sent is numbered and kept until the peer has it, and sent again on
+// the next socket. With a peer that knows nothing of this it is a plain socket. The handshake is its users' business.
+
+import { ACK_BYTES, ACK_MESSAGES, MAX_UNACKED_BYTES } from "./limits.js";
+import { ACK } from "./protocol.js";
+
+/** What a channel needs of a socket; socket.ts has it. */
+export interface Carrier {
+  readonly waiting: number;
+  send(frame: string | Buffer): void;
+  attach(events: { onMessage(bytes: Buffer): void; onDrain(): void; onClose(why: string): void }): void;
+}
+
+export interface ChannelEvents {
+  /** The next message of the conversation: each one once, in order. */
+  onMessage(bytes: Buffer): void;
+  /** It was full, and is not any more. */
+  onRoom(): void;
+  /** The socket is gone; the conversation goes on with open(), or is over. */
+  onLost(why: string): void;
+}
+
+const ACK_START = Buffer.from(`{"method":"${ACK}","params":{"received":`);
+
+export class Channel {
+  readonly #events: ChannelEvents;
+  #carrier: Carrier | undefined;
+  #lasting: boolean = false;
+  /** What was sent and is not acknowledged, oldest first, from `#first` on. */
+  #tape: (string | Buffer | undefined)[] = [];
+  #first = 0;
+  /** The number of the message at `#first`: so many are acknowledged. */
+  #acked = 0;
+  #unackedBytes = 0;
+  /** Messages that were given to some socket, ever. */
+  #written = 0;
+  #received = 0;
+  #receivedBytes = 0;
+  #ackedByUs = 0;
+  #full: boolean = false;
+
+  constructor(events: ChannelEvents) {
+    this.#events = events;
+  }
+
+  get isOpen(): boolean {
+    return this.#carrier !== undefined;
+  }
+
+  /** Messages that have arrived: what the peer is told when it is asked to go on. */
+  get received(): number {
+    return this.#received;
+  }
+
+  /** More should wait until onRoom(). Single messages are taken all the same. */
+  get isFull(): boolean {
+    const waits = this.#lasting ? this.#unackedBytes : (this.#carrier?.waiting ?? 0);
+    if (waits > MAX_UNACKED_BYTES) this.#full = true;
+    return this.#full;
+  }
+
+  /** A plain conversation on this socket: it ends with it. */
+  openPlain(carrier: Carrier): void {
+    this.#lasting = false;
+    this.#begin(carrier);
+  }
+
+  /** A new conversation, or the next socket of an old one, of which `peerReceived` messages have arrived there. */
+  openLasting(carrier: Carrier, peerReceived: number): void {
+    this.#lasting = true;
+    this.#drop(peerReceived);
+    this.#begin(carrier);
+    for (let i = this.#first; i < this.#tape.length; i++) carrier.send(this.#tape[i] as string | Buffer);
+    this.#written = this.#acked + this.#tape.length - this.#first;
+    this.#ackedByUs = this.#received;
+    this.#receivedBytes = 0;
+    this.#tellRoom();
+  }
+
+  /** Could the peer that has so many of our messages go on from there? */
+  canResume(peerReceived: number): boolean {
+    return peerReceived >= this.#acked && peerReceived <= this.#acked + this.#tape.length - this.#first;
+  }
+
+  /** The message's number. Without a socket it is kept for the next one, where the conversation lasts. */
+  send(frame: string | Buffer): number {
+    const number = this.#acked + this.#tape.length - this.#first;
+    if (this.#lasting) {
+      this.#tape.push(frame);
+      this.#unackedBytes += frame.length;
+    } else {
+      this.#acked++;
+    }
+    if (this.#carrier !== undefined) {
+      this.#carrier.send(frame);
+      this.#written = number + 1;
+    }
+    return number;
+  }
+
+  /** Whether any of it can have reached the peer. */
+  wasWritten(number: number): boolean {
+    return number < this.#written;
+  }
+
+  /** No more of this socket is heard. */
+  detach(): void {
+    this.#carrier?.attach(SILENT);
+    this.#carrier = undefined;
+  }
+
+  #begin(carrier: Carrier): void {
+    this.detach();
+    this.#carrier = carrier;
+    carrier.attach({
+      onMessage: (bytes) => this.#message(bytes),
+      onDrain: () => this.#tellRoom(),
+      onClose: (why) => {
+        this.#carrier = undefined;
+        this.#events.onLost(why);
+      },
+    });
+  }
+
+  #message(bytes: Buffer): void {
+    if (!this.#lasting) {
+      this.#events.onMessage(bytes);
+      return;
+    }
+    if (bytes.length < ACK_START.length + 24 && ACK_START.compare(bytes, 0, ACK_START.length) === 0) {
+      this.#drop(Number.parseInt(bytes.toString("latin1", ACK_START.length), 10));
+      this.#tellRoom();
+      return;
+    }
+    this.#received++;
+    this.#receivedBytes += bytes.length;
+    // First it is told: an acknowledged message is one that was taken.
+    this.#events.onMessage(bytes);
+    if (this.#receivedBytes >= ACK_BYTES || this.#received - this.#ackedByUs >= ACK_MESSAGES) this.#acknowledge();
+  }
+
+  #acknowledge(): void {
+    this.#ackedByUs = this.#received;
+    this.#receivedBytes = 0;
+    this.#carrier?.send(`{"method":"${ACK}","params":{"received":${this.#received}}}`);
+  }
+
+  #drop(received: number): void {
+    while (this.#acked < received && this.#first < this.#tape.length) {
+      this.#unackedBytes -= (this.#tape[this.#first] as string | Buffer).length;
+      this.#tape[this.#first++] = undefined;
+      this.#acked++;
+    }
+    // Moved together seldom, and never message by message.
+    if (this.#first > 64 && this.#first * 2 > this.#tape.length) {
+      this.#tape = this.#tape.slice(this.#first);
+      this.#first = 0;
+    }
+  }
+
+  #tellRoom(): void {
+    if (!this.#full) return;
+    const waits = this.#lasting ? this.#unackedBytes : (this.#carrier?.waiting ?? 0);
+    if (waits > MAX_UNACKED_BYTES / 2) return;
+    this.#full = false;
+    this.#events.onRoom();
+  }
+}
+
+const SILENT = { onMessage() {}, onDrain() {}, onClose() {} };

@@ -1,0 +1,157 @@
+// Messages to text and back. Pieces of bodies are most of the bytes, so they are written and read without a JSON parser
+// where they look as both ends write them; anything else goes the long way and means the same.
+
+import { BODY_DELTA, type BodyDelta, type RpcFailure, type RpcId, UPLOAD } from "./protocol.js";
+
+export type Frame =
+  | { readonly kind: "request"; readonly id: RpcId; readonly method: string; readonly params: unknown }
+  | { readonly kind: "result"; readonly id: RpcId; readonly result: unknown }
+  | { readonly kind: "error"; readonly id: RpcId | null; readonly error: RpcFailure }
+  | { readonly kind: "notification"; readonly method: string; readonly params: unknown }
+  | { readonly kind: "delta"; readonly method: typeof BODY_DELTA | typeof UPLOAD; readonly delta: BodyDelta }
+  /** No JSON, or no message: `why` is for the log and the peer. */
+  | { readonly kind: "broken"; readonly why: string };
+
+const AFTER_ID = '","seq":';
+const AFTER_SEQ = ',"deltaBase64":"';
+const MORE_END = Buffer.from('","done":false}}');
+const LAST_END = Buffer.from('","done":true}}');
+const PREFIXES = {
+  [BODY_DELTA]: Buffer.from(`{"method":"${BODY_DELTA}","params":{"requestId":"`),
+  [UPLOAD]: Buffer.from(`{"method":"${UPLOAD}","params":{"requestId":"`),
+};
+const QUOTE = 0x22;
+/** Ids and numbers between prefix and data: ours are far shorter. */
+const MAX_MIDDLE = 256;
+
+/** A piece of a body, ready to be sent. Without an error: the text is put together once, and not scanned again. */
+export function renderDelta(
+  method: typeof BODY_DELTA | typeof UPLOAD,
+  requestId: string,
+  seq: number,
+  data: Buffer,
+  done: boolean,
+): Buffer {
+  const prefix = PREFIXES[method];
+  const id = JSON.stringify(requestId);
+  // Inside the prefix's opening quote.
+  const middle = `${id.slice(1, -1)}${AFTER_ID}${seq}${AFTER_SEQ}`;
+  const end = done ? LAST_END : MORE_END;
+  const encodedLength = Math.ceil(data.length / 3) * 4;
+  const middleLength = Buffer.byteLength(middle);
+  const frame = Buffer.allocUnsafeSlow(prefix.length + middleLength + encodedLength + end.length);
+  prefix.copy(frame, 0);
+  let at = prefix.length;
+  at += frame.write(middle, at);
+  at += frame.write(data.toString("base64"), at, "latin1");
+  end.copy(frame, at);
+  return frame;
+}
+
+/** The last piece of a body that broke off. */
+export function renderBrokenDelta(
+  method: typeof BODY_DELTA | typeof UPLOAD,
+  requestId: string,
+  seq: number,
+  error: string,
+): string {
+  return JSON.stringify({ method, params: { requestId, seq, deltaBase64: "", done: true, error } });
+}
+
+export function renderRequest(id: RpcId, method: string, params: unknown): string {
+  return JSON.stringify({ id, method, params });
+}
+
+export function renderResult(id: RpcId, result: unknown): string {
+  return JSON.stringify({ id, result });
+}
+
+export function renderError(id: RpcId | null, error: RpcFailure): string {
+  return JSON.stringify({ id, error });
+}
+
+export function renderNotification(method: string, params?: unknown): string {
+  return JSON.stringify(params === undefined ? { method } : { method, params });
+}
+
+export function readFrame(bytes: Buffer): Frame {
+  return readPlainDelta(bytes, BODY_DELTA) ?? readPlainDelta(bytes, UPLOAD) ?? readJson(bytes);
+}
+
+/** Undefined where it looks otherwise; then the long way decides what it is. */
+function readPlainDelta(bytes: Buffer, method: typeof BODY_DELTA | typeof UPLOAD): Frame | undefined {
+  const prefix = PREFIXES[method];
+  const idAt = prefix.length;
+  if (bytes.length < idAt || prefix.compare(bytes, 0, idAt) !== 0) return undefined;
+  const middle = bytes.toString("latin1", idAt, idAt + MAX_MIDDLE);
+  const found = /^([\w.:-]+)","seq":(\d{1,15}),"deltaBase64":"/.exec(middle);
+  if (found === null) return undefined;
+  const done = endsWith(bytes, LAST_END);
+  const end = done ? LAST_END : MORE_END;
+  if (!done && !endsWith(bytes, MORE_END)) return undefined;
+  const dataAt = idAt + found[0].length;
+  const dataEnd = bytes.length - end.length;
+  if (dataEnd < dataAt || bytes.indexOf(QUOTE, dataAt) !== dataEnd) return undefined;
+  const data = decoded(bytes.toString("latin1", dataAt, dataEnd));
+  if (data === undefined) return undefined;
+  const delta = { requestId: found[1] as string, seq: Number(found[2]), data, done, error: undefined };
+  return { kind: "delta", method, delta };
+}
+
+function endsWith(bytes: Buffer, end: Buffer): boolean {
+  return end.compare(bytes, Math.max(0, bytes.length - end.length)) === 0;
+}
+
+function readJson(bytes: Buffer): Frame {
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString());
+  } catch {
+    return { kind: "broken", why: "not JSON" };
+  }
+  if (!isObject(value)) return { kind: "broken", why: "not a JSON-RPC message" };
+  const { id, method, params } = value;
+  if (typeof method === "string") {
+    if (isId(id)) return { kind: "request", id, method, params };
+    if (id !== undefined && id !== null) return { kind: "broken", why: "an id that is neither text nor a number" };
+    if (method === BODY_DELTA || method === UPLOAD) return deltaFrame(method, params);
+    return { kind: "notification", method, params };
+  }
+  if (isObject(value["error"]) && (isId(id) || id === null)) {
+    const { code, message, data } = value["error"];
+    const error = {
+      code: typeof code === "number" ? code : 0,
+      message: typeof message === "string" ? message : "no message",
+    };
+    return { kind: "error", id, error: data === undefined ? error : { ...error, data } };
+  }
+  if (isId(id) && "result" in value) return { kind: "result", id, result: value["result"] };
+  return { kind: "broken", why: "not a JSON-RPC message" };
+}
+
+function deltaFrame(method: typeof BODY_DELTA | typeof UPLOAD, params: unknown): Frame {
+  if (!isObject(params)) return { kind: "broken", why: `${method} without params` };
+  const { requestId, seq, deltaBase64, done, error } = params;
+  const data = typeof deltaBase64 === "string" ? decoded(deltaBase64) : undefined;
+  if (typeof requestId !== "string" || !Number.isSafeInteger(seq) || data === undefined) {
+    return { kind: "broken", why: `${method} without requestId, seq or deltaBase64` };
+  }
+  const why = typeof error === "string" ? error : undefined;
+  return { kind: "delta", method, delta: { requestId, seq: seq as number, data, done: done === true, error: why } };
+}
+
+/** Base64 with its padding; undefined where it is not. Node ignores what is not base64, so the length must tell. */
+export function decoded(text: string): Buffer | undefined {
+  if (text.length % 4 !== 0) return undefined;
+  const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
+  const data = Buffer.from(text, "base64");
+  return data.length === (text.length / 4) * 3 - padding ? data : undefined;
+}
+
+function isId(id: unknown): id is RpcId {
+  return typeof id === "string" || typeof id === "number";
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

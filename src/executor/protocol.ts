@@ -1,0 +1,107 @@
+// What the two ends say to each other: JSON-RPC over WebSocket without a `jsonrpc` field, the exec-server's methods and
+// field names. What is ours beyond them is under `toolway` at initialize, and used only where both ends said it.
+
+/** The exec-server's own. */
+export const INITIALIZE = "initialize";
+export const INITIALIZED = "initialized";
+export const REQUEST = "http/request";
+export const BODY_DELTA = "http/request/bodyDelta";
+/** Ours, by agreement. */
+export const CANCEL = "http/request/cancel";
+export const UPLOAD = "http/request/upload";
+export const CREDIT = "http/request/credit";
+export const ACK = "session/ack";
+
+/** What our extensions are called; another number is another agreement. */
+export const EXTENSIONS_VERSION = 1;
+
+export const RpcCode = {
+  invalidRequest: -32600,
+  unknownMethod: -32601,
+  invalidParams: -32602,
+  failed: -32603,
+} as const;
+
+export interface HttpHeader {
+  readonly name: string;
+  readonly value: string;
+}
+
+export interface HttpRequestParams {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: readonly HttpHeader[];
+  readonly bodyBase64?: string | null;
+  readonly timeoutMs?: number | null;
+  /** `stop`: a redirect is the answer. Default: it is followed. */
+  readonly redirectPolicy?: "follow" | "stop" | null;
+  readonly requestId: string;
+  readonly streamResponse: boolean;
+  /** Ours: the body comes in `http/request/upload` messages. */
+  readonly streamRequest?: boolean;
+}
+
+export interface HttpRequestResult {
+  readonly status: number;
+  readonly headers: readonly HttpHeader[];
+  /** Empty where the answer is streamed. */
+  readonly bodyBase64: string;
+}
+
+/** `http/request/bodyDelta` and, the other way, `http/request/upload`. `seq` counts from 1. */
+export interface BodyDelta {
+  readonly requestId: string;
+  readonly seq: number;
+  readonly data: Buffer;
+  readonly done: boolean;
+  readonly error: string | undefined;
+}
+
+export interface InitializeParams {
+  readonly clientName: string;
+  readonly resumeSessionId?: string | null;
+  readonly toolway?: Offer;
+}
+
+export interface InitializeResult {
+  readonly sessionId: string;
+  readonly toolway?: Agreement;
+}
+
+/** What the client can do, and how far the executor may go. */
+export interface Offer {
+  readonly version: number;
+  /** Raw bytes of a response's body that may be sent before the first `http/request/credit`. */
+  readonly window: number;
+  /** Messages of the conversation that `resumeSessionId` names that have arrived here; 0 for a new one. */
+  readonly received: number;
+}
+
+/** What the executor answers: both have credit, cancel, uploads and resume. */
+export interface Agreement {
+  readonly version: number;
+  /** The same for a request's body. */
+  readonly window: number;
+  /** How long the conversation is kept without a socket. */
+  readonly retentionMs: number;
+  /** True where the conversation that was asked for goes on. */
+  readonly resumed: boolean;
+  /** Messages of it that have arrived at the executor. */
+  readonly received: number;
+}
+
+/** What goes with the error of a request at our executor: enough to know whether it may be sent again. */
+export interface FailureData {
+  /** As Node names it (`ECONNREFUSED`), or `forbidden`, `timeout`, `limit`, `cancelled`, `busy`. */
+  readonly code: string;
+  /** False where it is certain that the server saw nothing of the request. */
+  readonly written: boolean;
+}
+
+export type RpcId = string | number;
+
+export interface RpcFailure {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
+}

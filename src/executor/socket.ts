@@ -1,0 +1,100 @@
+// A WebSocket as the rest needs it: whole messages in, frames out, room told of, a peer that went silent given up.
+// What the messages mean is for its users.
+
+import type { RawData, WebSocket } from "ws";
+import { MAX_UNACKED_BYTES, PING_MS, SILENCE_MS } from "./limits.js";
+
+export interface SocketEvents {
+  onMessage(bytes: Buffer): void;
+  /** What was sent has been written: there is room again. */
+  onDrain(): void;
+  /** It is gone; `why` is for people. Nothing comes after it. */
+  onClose(why: string): void;
+}
+
+/** WebSocket close codes that we send. */
+export const Close = { normal: 1000, goingAway: 1001, policy: 1008, replaced: 4000 } as const;
+
+const DEAF: SocketEvents = { onMessage() {}, onDrain() {}, onClose() {} };
+
+export class Socket {
+  readonly #ws: WebSocket;
+  readonly #pings: NodeJS.Timeout;
+  #events: SocketEvents = DEAF;
+  #heardAt = performance.now();
+  #crowded: boolean = false;
+  #gone: boolean = false;
+  #closedBefore: string | undefined;
+
+  /** Of a WebSocket that is open; nothing is read before attach(). */
+  constructor(ws: WebSocket) {
+    this.#ws = ws;
+    ws.pause();
+    ws.on("message", (data: RawData) => {
+      this.#heardAt = performance.now();
+      this.#events.onMessage(data as Buffer);
+    });
+    ws.on("pong", () => {
+      this.#heardAt = performance.now();
+    });
+    // Followed by `close`, which is told.
+    ws.on("error", (error: Error) => {
+      this.#closedBefore ??= error.message;
+    });
+    ws.on("close", (code: number, reason: Buffer) => this.#close(code, reason));
+    this.#pings = setInterval(() => this.#ping(), PING_MS).unref();
+  }
+
+  /** Who hears of it from now on. */
+  attach(events: SocketEvents): void {
+    this.#events = events;
+    if (this.#gone) queueMicrotask(() => events.onClose(this.#closedBefore ?? "it is closed"));
+    else this.#ws.resume();
+  }
+
+  /** Never throws; what cannot be sent is lost with the socket. */
+  send(frame: string | Buffer): void {
+    if (this.#gone) return;
+    this.#ws.send(frame, TEXT, this.#written);
+    if (this.#ws.bufferedAmount > MAX_UNACKED_BYTES) this.#crowded = true;
+  }
+
+  /** Bytes that are not written yet. */
+  get waiting(): number {
+    return this.#ws.bufferedAmount;
+  }
+
+  /** Says goodbye, and does not wait for long. */
+  close(code: number, reason: string): void {
+    this.#ws.close(code, reason);
+  }
+
+  /** Ends it at once, as a broken network would. */
+  destroy(why: string): void {
+    this.#closedBefore ??= why;
+    this.#ws.terminate();
+  }
+
+  /** One for all messages: the callback of every send. */
+  readonly #written = (): void => {
+    if (!this.#crowded || this.#ws.bufferedAmount > MAX_UNACKED_BYTES / 2) return;
+    this.#crowded = false;
+    this.#events.onDrain();
+  };
+
+  #ping(): void {
+    if (performance.now() - this.#heardAt > SILENCE_MS) this.destroy(`nothing was heard for ${SILENCE_MS / 1000} s`);
+    else this.#ws.ping();
+  }
+
+  #close(code: number, reason: Buffer): void {
+    if (this.#gone) return;
+    this.#gone = true;
+    clearInterval(this.#pings);
+    const said = reason.length > 0 ? reason.toString() : code === Close.normal ? "the peer closed it" : `code ${code}`;
+    this.#closedBefore ??= said;
+    this.#events.onClose(this.#closedBefore);
+  }
+}
+
+const TEXT = { binary: false };

@@ -1,0 +1,71 @@
+// What the parts of an executor hand to each other: a request that is to be made, what hears of its answer, and what
+// steers it. The same shapes at both ends, so that a gateway cannot tell an executor from its own network.
+
+import type { HttpHeader } from "./protocol.js";
+
+export type RedirectPolicy = "follow" | "stop";
+
+/** A request as a user of the client makes it. */
+export interface ExecutorRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: readonly HttpHeader[];
+  /** A stream is sent as it comes where the executor can take it, and is collected first where it cannot. */
+  readonly body?: Buffer | string | AsyncIterable<Uint8Array> | undefined;
+  readonly timeoutMs?: number | undefined;
+  /** Default: follow. */
+  readonly redirect?: RedirectPolicy | undefined;
+}
+
+/** Hears of an answer: head, data, then exactly one of end and error. After abort() it hears nothing more. */
+export interface AnswerHandler {
+  onHead(status: number, headers: readonly HttpHeader[]): void;
+  onData(chunk: Buffer): void;
+  onEnd(): void;
+  onError(error: ExecutorError): void;
+}
+
+/** Steers a request that was made. */
+export interface Exchange {
+  /** What comes meanwhile is kept, within the stream's window; then the far end waits. */
+  pause(): void;
+  resume(): void;
+  /** The far end is told to stop, where it knows how to be told. */
+  abort(): void;
+}
+
+export type ExecutorErrorCode =
+  /** The connection to the executor ended, and what was under way on it with it. */
+  | "disconnected"
+  /** No executor is connected, so nothing was sent. */
+  | "unavailable"
+  /** More came than the reader took, from an executor that cannot be slowed down. */
+  | "overflow"
+  /** The executor broke the protocol: a gap in a body, a message that means nothing. */
+  | "protocol"
+  /** The executor refused the request: a bad request, or a destination that it may not reach. */
+  | "refused"
+  /** The executor tried, and the request failed there: refused connection, reset, timeout. */
+  | "failed"
+  /** A bound of ours was hit. */
+  | "limit"
+  /** Taken back by the caller. */
+  | "cancelled"
+  /** The client was closed. */
+  | "closed";
+
+export class ExecutorError extends Error {
+  override readonly name = "ExecutorError";
+  readonly code: ExecutorErrorCode;
+  /** False where it is certain that the server at the end saw nothing of the request. */
+  readonly sent: boolean;
+  /** What the executor's network said, as Node names it: `ECONNREFUSED`. */
+  readonly networkCode: string | undefined;
+
+  constructor(code: ExecutorErrorCode, message: string, options: { sent: boolean; networkCode?: string | undefined }) {
+    super(message);
+    this.code = code;
+    this.sent = options.sent;
+    this.networkCode = options.networkCode;
+  }
+}
