@@ -138,4 +138,49 @@ export const PROMISES: readonly Promised[] = [
     text: "An ejected server is seen in status, log and answers, and is tried again by reload, or by itself where the config says so.",
     status: "made",
   },
+  {
+    id: "exec-1",
+    text: "Each stream through an executor has credit: a sender waits for its reader, nothing overflows, and a slow reader holds up nobody else.",
+    status: "made",
+  },
+  {
+    id: "exec-2",
+    text: "A request that is taken back ends at the far end too: the server's socket is closed.",
+    status: "made",
+  },
+  {
+    id: "exec-3",
+    text: "A connection that was lost is reported as that, never as a gap in a body or as its end.",
+    status: "made",
+  },
+  {
+    id: "exec-4",
+    text: "A cut of the connection is not seen by requests and streams, if the two ends find each other again in time: every byte once, in order.",
+    status: "made",
+  },
+  {
+    id: "exec-5",
+    text: "Bodies have a largest size in both directions, and a request's body is sent as it comes.",
+    status: "made",
+  },
+  {
+    id: "exec-6",
+    text: "An executor reaches what its rules allow and nothing else; link-local and metadata addresses never; the address that was checked is the one that is connected to; redirects are checked again.",
+    status: "made",
+  },
+  {
+    id: "exec-7",
+    text: "Requests of one connection run side by side, within a bound, and nobody is served without the token.",
+    status: "made",
+  },
+  {
+    id: "exec-8",
+    text: "An executor can be dialled, or dial out to the gateway by itself; both do the same.",
+    status: "made",
+  },
+  {
+    id: "exec-keep",
+    text: "The wire is that of the Codex exec-server: its methods, fields, ids, order and errors hold with a peer that knows nothing else.",
+    status: "made",
+  },
 ];
