@@ -16,7 +16,7 @@ const OPENING = `# The command line
 | 130 | interrupted by Ctrl-C |
 
 What a script reads goes to stdout; notes, warnings, errors and logs go to stderr. Colours appear on a terminal only,
-and not when \`NO_COLOR\` is set. \`serve\` ends with 0 after Ctrl-C: that is how it is stopped.
+and not when \`NO_COLOR\` is set. \`serve\` and \`executor\` end with 0 after Ctrl-C: that is how they are stopped.
 
 **Which config.** The one that is named; else \`./toolway.json\`; else \`~/.config/toolway/toolway.json\`; else a
 built-in demo. **Which gateway.** \`tools\`, \`call\`, \`status\`, \`pins\`, \`token\` and \`state\` talk to the gateway that
@@ -25,7 +25,7 @@ runs for that config, through its control socket, and start one for themselves w
 
 | environment variable | |
 |---|---|
-| \`TOOLWAY_TOKEN\` | the default token of \`serve\`, in place of one that it makes; at least 16 characters, kept in no file |
+| \`TOOLWAY_TOKEN\` | the default token of \`serve\`, in place of one that it makes; the token of \`executor\`; at least 16 characters, kept in no file |
 | \`TOOLWAY_LOG_LEVEL\` | what is logged: \`debug\`, \`info\` (default), \`warn\`, \`error\` |
 | \`TOOLWAY_LOG_FORMAT\` | \`json\` for one JSON object a line; else text |
 | \`TOOLWAY_DEBUG\` | if set, the stack of a fault is shown |

@@ -7,6 +7,7 @@ import { completionOf } from "./completion.js";
 import { configCheck } from "./config-check.js";
 import { configSchema } from "./config-schema.js";
 import { doctor } from "./doctor.js";
+import { executor } from "./executor.js";
 import { importConfigs } from "./import.js";
 import { pinsAccept } from "./pins-accept.js";
 import { pinsDiff } from "./pins-diff.js";
@@ -44,6 +45,7 @@ export const commands: readonly Command[] = [
   start,
   doctor,
   importConfigs,
+  executor,
   pinsList,
   pinsDiff,
   pinsAccept,
