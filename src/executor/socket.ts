@@ -25,6 +25,8 @@ export class Socket {
   #crowded: boolean = false;
   #gone: boolean = false;
   #closedBefore: string | undefined;
+  #saidGoodbye: boolean = false;
+  #whenGone: ((why: string) => void) | undefined;
 
   /** Of a WebSocket that is open; nothing is read before attach(). */
   constructor(ws: WebSocket) {
@@ -50,6 +52,17 @@ export class Socket {
     this.#events = events;
     if (this.#gone) queueMicrotask(() => events.onClose(this.#closedBefore ?? "it is closed"));
     else this.#ws.resume();
+  }
+
+  /** For the one who counts sockets: told of the end whoever is attached, and before them; at once where it was. */
+  whenGone(listener: (why: string) => void): void {
+    if (this.#gone) listener(this.#closedBefore ?? "it is closed");
+    else this.#whenGone = listener;
+  }
+
+  /** The peer ended it of its own will: it does not come back to what was said here. */
+  get saidGoodbye(): boolean {
+    return this.#saidGoodbye;
   }
 
   /** Never throws; what cannot be sent is lost with the socket. */
@@ -93,6 +106,8 @@ export class Socket {
     clearInterval(this.#pings);
     const said = reason.length > 0 ? reason.toString() : code === Close.normal ? "the peer closed it" : `code ${code}`;
     this.#closedBefore ??= said;
+    this.#saidGoodbye = code === Close.normal;
+    this.#whenGone?.(this.#closedBefore);
     this.#events.onClose(this.#closedBefore);
   }
 }

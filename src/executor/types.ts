@@ -3,6 +3,13 @@
 
 import type { HttpHeader } from "./protocol.js";
 
+/** Where the parts of an executor say what happens; the gateway's log is one. Never bodies, headers or queries. */
+export interface ExecutorLog {
+  debug(text: string, fields?: Readonly<Record<string, unknown>>): void;
+  info(text: string, fields?: Readonly<Record<string, unknown>>): void;
+  warn(text: string, fields?: Readonly<Record<string, unknown>>): void;
+}
+
 export type RedirectPolicy = "follow" | "stop";
 
 /** A request as a user of the client makes it. */
