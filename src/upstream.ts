@@ -19,6 +19,8 @@ export interface HttpTarget {
   readonly kind: "http" | "sse";
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** The executor that makes the requests. None: they are made from here. */
+  readonly via?: string | undefined;
 }
 
 export type Target = StdioTarget | HttpTarget;

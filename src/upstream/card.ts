@@ -3,7 +3,8 @@
 
 import { open } from "node:fs/promises";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import type { ServerSpec } from "../upstream.js";
+import type { HttpTarget, ServerSpec } from "../upstream.js";
+import { type OpenWire, openPoolWire, type RequestOptions, type Wire } from "./http-wire.js";
 
 /** Cards are a few kB. It is kept in memory and shown whole. */
 const MAX_CARD_BYTES = 64 * 1024;
@@ -11,11 +12,17 @@ const MAX_CARD_BYTES = 64 * 1024;
 /** Nobody waits for it, and a server that is slow with it has none. */
 const CARD_MS = 5_000;
 
-/** From where the entry says; else an HTTP server is asked, beside its own address. */
-export async function readCard({ card, target }: ServerSpec): Promise<JsonObject | undefined> {
+/** From where the entry says; else an HTTP server is asked, beside its own address. By the way that its calls go. */
+export async function readCard(
+  { card, target }: ServerSpec,
+  openWire: OpenWire = openPoolWire,
+): Promise<JsonObject | undefined> {
+  const own = target.kind === "stdio" ? undefined : target;
+  // The server's own headers go to the server's own address, and nowhere else.
+  const elsewhere = { kind: "http", url: "", headers: {}, via: own?.via } as const;
   try {
-    if (card === undefined) return target.kind === "stdio" ? undefined : await fetched(besideUrl(target.url), target);
-    return /^https?:\/\//.test(card) ? await fetched(card, undefined) : parsed(await headOf(card));
+    if (card === undefined) return own === undefined ? undefined : await fetched(besideUrl(own.url), own, openWire);
+    return /^https?:\/\//.test(card) ? await fetched(card, elsewhere, openWire) : parsed(await headOf(card));
   } catch {
     return undefined;
   }
@@ -27,32 +34,39 @@ function besideUrl(url: string): string {
   return at.href;
 }
 
-/** The server's own headers go to the server's own address, and nowhere else: redirects are not followed. */
-async function fetched(
-  url: string,
-  target: { readonly headers: Readonly<Record<string, string>> } | undefined,
-): Promise<JsonObject | undefined> {
-  const { Pool } = await import("undici");
-  const { origin, pathname, search } = new URL(url);
-  const headers = { ...target?.headers, accept: "application/json" };
-  const pool = new Pool(origin, { connections: 1 });
-  const chunks: Buffer[] = [];
-  let bytes = 0;
+async function fetched(address: string, target: HttpTarget, openWire: OpenWire): Promise<JsonObject | undefined> {
+  const url = new URL(address);
+  const signal = AbortSignal.timeout(CARD_MS);
+  const wire = await openWire(target, url, signal);
+  const headers = Object.entries({ ...target.headers, accept: "application/json" }).flat();
   try {
-    const signal = AbortSignal.timeout(CARD_MS);
-    const response = await pool.request({ method: "GET", path: pathname + search, headers, signal });
-    // To destroy what is left of an answer makes it fail, which nobody need hear of.
-    response.body.on("error", () => {});
-    if (response.statusCode !== 200) return undefined;
-    for await (const chunk of response.body as AsyncIterable<Buffer>) {
-      bytes += chunk.length;
-      if (bytes > MAX_CARD_BYTES) return undefined;
-      chunks.push(chunk);
-    }
+    return parsed(
+      await bodyOf(wire, { method: "GET", lane: "asides", path: url.pathname + url.search, headers }, signal),
+    );
   } finally {
-    await pool.destroy();
+    await wire.destroy();
   }
-  return parsed(Buffer.concat(chunks));
+}
+
+/** Rejects where there is none, or more than a card has. */
+function bodyOf(wire: Wire, options: RequestOptions, signal: AbortSignal): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    signal.addEventListener("abort", reject, { once: true });
+    wire.dispatch(options, {
+      onHead: (status) => {
+        if (status !== 200) reject(new Error(`HTTP ${status}`));
+      },
+      onData: (chunk) => {
+        bytes += chunk.length;
+        if (bytes > MAX_CARD_BYTES) reject(new Error("too large"));
+        else chunks.push(chunk);
+      },
+      onEnd: () => resolve(Buffer.concat(chunks)),
+      onError: reject,
+    });
+  });
 }
 
 /** One byte past the bound tells a file that is too large; what is no file (a pipe, say) is not read. */

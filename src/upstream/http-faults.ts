@@ -1,5 +1,6 @@
 // What an HTTP status, or a failure of the network, means for a call. Pure: no I/O, no state.
 
+import type { ExecutorError } from "../executor/types.js";
 import { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { ModernError } from "../protocol/modern.js";
@@ -146,6 +147,37 @@ export function networkFault(error: Error, written: boolean, url: string): { fau
   }
   const message = `The connection to ${url} broke before the answer was complete (${code || error.message}). Whether the call took effect is unknown.`;
   return { fault: new Fault("outcome-unknown", message, { cause: error }), sent: true };
+}
+
+/** A failure on the way through an executor: at it, or at the server as it sees it. */
+export function executorFault(error: ExecutorError, url: string, via: string): { fault: Fault; sent: boolean } {
+  const { sent, networkCode = "" } = error;
+  const made = (code: Fault["code"], message: string) => ({ fault: new Fault(code, message, { cause: error }), sent });
+  const executor = `executor "${via}"`;
+  switch (error.code) {
+    case "unavailable":
+      return made("unavailable", error.message);
+    case "refused":
+      return made("unavailable", `${capital(executor)} does not reach ${url}: ${error.message}`);
+    case "limit":
+      return made("limit", `${capital(executor)}: ${error.message}`);
+    case "protocol":
+      return made("protocol", `${capital(executor)} broke its protocol: ${error.message}`);
+    case "closed":
+      return made("closing", `The connection to ${executor} was closed.`);
+  }
+  if (!sent) {
+    const why = error.code === "failed" ? connectHint(networkCode, error) : error.message;
+    return made("unavailable", `${url} cannot be reached through ${executor}: ${why}`);
+  }
+  const where = error.code === "failed" ? `from ${executor} to ${url}` : `to ${executor}`;
+  const why = networkCode === "" ? error.message : networkCode;
+  const message = `The connection ${where} broke before the answer was complete (${why}). Whether the call took effect is unknown.`;
+  return made("outcome-unknown", message);
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function connectHint(code: string, error: Error): string {

@@ -11,7 +11,7 @@ import type { Refusal } from "./http-faults.js";
 import { Gate, type HeldMessage } from "./http-gate.js";
 import { Destination, isSessionId } from "./http-headers.js";
 import { type ListenHost, ListenStream } from "./http-listen.js";
-import { type ResponseHeaders, Wire } from "./http-wire.js";
+import { type OpenWire, openPoolWire, type ResponseHeaders, type Wire } from "./http-wire.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
 
 /**
@@ -31,7 +31,9 @@ export type RefusedInitialize = (text: string, ticket: Ticket, fault: Fault, ref
 
 export class HttpLink implements Link, CallHost, ListenHost {
   readonly destination: Destination;
+  readonly #target: HttpTarget;
   readonly #events: LinkEvents;
+  readonly #openWire: OpenWire;
   readonly #refusedInitialize: RefusedInitialize | undefined;
   #wire: Wire | undefined;
   #session: string | undefined;
@@ -48,14 +50,21 @@ export class HttpLink implements Link, CallHost, ListenHost {
   #perished: boolean = false;
 
   /** Throws a Fault `invalid` where the target cannot be used at all. */
-  constructor(target: HttpTarget, events: LinkEvents, refusedInitialize?: RefusedInitialize) {
+  constructor(
+    target: HttpTarget,
+    events: LinkEvents,
+    openWire: OpenWire = openPoolWire,
+    refusedInitialize?: RefusedInitialize,
+  ) {
     this.destination = new Destination(target);
+    this.#target = target;
     this.#events = events;
+    this.#openWire = openWire;
     this.#refusedInitialize = refusedInitialize;
   }
 
   async open(signal: AbortSignal): Promise<void> {
-    const wire = await Wire.open(this.destination.url);
+    const wire = await this.#openWire(this.#target, this.destination.url, signal);
     this.#wire = wire;
     if (!this.#closed && !signal.aborted) return;
     await wire.destroy();

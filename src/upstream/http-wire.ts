@@ -1,11 +1,12 @@
-// HTTP itself, on undici: the pools of one origin, one exchange with its redirect and its back-pressure.
-// It knows nothing of MCP: what a status or a body means is for its users to say.
+// The way of HTTP requests to one origin, as links see it: a wire, its exchanges, and the redirects that are followed.
+// It knows nothing of MCP. The way over our own network is here too, on undici; executor-wire.ts has the other.
 
 import type { Dispatcher, Pool } from "undici";
 import { Fault } from "../protocol/errors.js";
+import type { HttpTarget } from "../upstream.js";
 
 /** Requests in flight to one server. Each holds a connection (a stream may last for minutes), so this is generous. */
-const MAX_CALL_CONNECTIONS = 256;
+export const MAX_CALLS_IN_FLIGHT = 256;
 /**
  * Connections for what must get through while all calls wait: answers to a server's questions, cancellations,
  * the stream of what is unasked. Without them of their own, 256 calls that wait for an answer would wait for ever.
@@ -56,8 +57,66 @@ export class RedirectError extends Error {
 }
 
 /** One request and its answer. After abort() the handler hears nothing more. */
-export class Exchange implements Dispatcher.DispatchHandler {
-  readonly #wire: Wire;
+export interface Exchange {
+  /** Takes effect after the data at hand. */
+  pause(): void;
+  resume(): void;
+  /** Ends it where it stands; other exchanges are not touched. */
+  abort(): void;
+}
+
+export interface Wire {
+  /** Never throws; the handler is called after it has returned. */
+  dispatch(options: RequestOptions, handler: ExchangeHandler): Exchange;
+  /** Nothing is sent any more, and what is under way ends. */
+  destroy(): Promise<void>;
+}
+
+/** Rejects with a Fault where there is no way; `signal`: nobody waits any longer. */
+export type OpenWire = (target: HttpTarget, url: URL, signal: AbortSignal) => Promise<Wire>;
+
+/** Which redirects of one origin are followed: those that keep method, body and origin, once each. */
+export class Redirects {
+  readonly #base: URL;
+  readonly #moved = new Map<string, string>();
+
+  constructor(base: URL) {
+    this.#base = base;
+  }
+
+  /** Where a path is now, as far as the server has said. */
+  current(path: string): string {
+    return this.#moved.get(path) ?? path;
+  }
+
+  /** Where a redirect leads; undefined for one that is not followed. */
+  followed(status: number, location: string, from: string): string | undefined {
+    if (status !== 307 && status !== 308) return undefined;
+    const target = this.#resolve(location, from);
+    return target?.origin === this.#base.origin ? target.pathname + target.search : undefined;
+  }
+
+  refused(status: number, location: string, from: string): RedirectError {
+    const target = this.#resolve(location, from);
+    return new RedirectError(status, target === undefined ? "an address that is no URL" : safeUrl(target));
+  }
+
+  /** It was followed; one that is for good is remembered. */
+  moved(status: number, from: string, to: string): void {
+    if (status === 308) this.#moved.set(from, to);
+  }
+
+  #resolve(location: string, from: string): URL | undefined {
+    try {
+      return new URL(location, new URL(from, this.#base));
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+class PoolExchange implements Exchange, Dispatcher.DispatchHandler {
+  readonly #wire: PoolWire;
   readonly #options: RequestOptions;
   #handler: ExchangeHandler | undefined;
   #controller: Dispatcher.DispatchController | undefined;
@@ -68,14 +127,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** The exchange that follows the redirect; from then on it is the one to steer. */
   #next: Exchange | undefined;
 
-  constructor(wire: Wire, options: RequestOptions, handler: ExchangeHandler, redirected: boolean) {
+  constructor(wire: PoolWire, options: RequestOptions, handler: ExchangeHandler, redirected: boolean) {
     this.#wire = wire;
     this.#options = options;
     this.#handler = handler;
     this.#redirected = redirected;
   }
 
-  /** Takes effect after the data at hand. */
   pause(): void {
     if (this.#next !== undefined) this.#next.pause();
     else this.#controller?.pause();
@@ -93,7 +151,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     });
   }
 
-  /** Ends it where it stands; the socket is lost, other exchanges are not touched. */
+  /** The socket is lost. */
   abort(): void {
     this.#handler = undefined;
     this.#next?.abort();
@@ -122,14 +180,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#handler.onHead(status, headers);
       return;
     }
-    const followed = this.#redirected ? undefined : this.#wire.sameOriginPath(status, location, this.#options.path);
+    const { redirects } = this.#wire;
+    const followed = this.#redirected ? undefined : redirects.followed(status, location, this.#options.path);
     if (followed !== undefined) {
       this.#redirect = { status, path: followed };
       return;
     }
     const handler = this.#handler;
     this.abort();
-    handler.onError(new RedirectError(status, this.#wire.nameTarget(location, this.#options.path)), true);
+    handler.onError(redirects.refused(status, location, this.#options.path), true);
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -145,7 +204,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       return;
     }
     const { status, path } = this.#redirect;
-    if (status === 308) this.#wire.movedTo(this.#options.path, path);
+    this.#wire.redirects.moved(status, this.#options.path, path);
     this.#next = this.#wire.dispatch({ ...this.#options, path }, handler, true);
   }
 
@@ -158,39 +217,20 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-export class Wire {
-  readonly #base: URL;
+class PoolWire implements Wire {
+  readonly redirects: Redirects;
   readonly #pools: Record<Lane, Pool>;
-  readonly #moved = new Map<string, string>();
   #destroyed: boolean = false;
 
-  private constructor(base: URL, pools: Record<Lane, Pool>) {
-    this.#base = base;
+  constructor(base: URL, pools: Record<Lane, Pool>) {
+    this.redirects = new Redirects(base);
     this.#pools = pools;
   }
 
-  static async open(base: URL): Promise<Wire> {
-    // Loaded when the first HTTP server is: it costs tens of milliseconds that a start without one should not pay.
-    const undici = await import("undici");
-    const pool = (connections: number) =>
-      new undici.Pool(base.origin, {
-        connections,
-        pipelining: 1,
-        keepAliveTimeout: IDLE_SOCKET_MS,
-        keepAliveMaxTimeout: IDLE_SOCKET_MS,
-        // How long an answer may take is known to whoever asked, who forgets the ticket.
-        headersTimeout: 0,
-        bodyTimeout: 0,
-        maxHeaderSize: MAX_HEADER_BYTES,
-        connect: { timeout: CONNECT_TIMEOUT_MS, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS },
-      });
-    return new Wire(base, { calls: pool(MAX_CALL_CONNECTIONS), asides: pool(MAX_ASIDE_CONNECTIONS) });
-  }
-
   dispatch(options: RequestOptions, handler: ExchangeHandler, redirected = false): Exchange {
-    const exchange = new Exchange(this, options, handler, redirected);
+    const exchange = new PoolExchange(this, options, handler, redirected);
     const { method, headers, body } = options;
-    const path = this.#moved.get(options.path) ?? options.path;
+    const path = this.redirects.current(options.path);
     try {
       if (this.#destroyed) throw new Error("The link is closed.");
       this.#pools[options.lane].dispatch({ path, method, headers, body: body ?? null, idempotent: false }, exchange);
@@ -201,36 +241,31 @@ export class Wire {
     return exchange;
   }
 
-  /** Where a redirect leads that keeps method, body and origin; undefined for all others. */
-  sameOriginPath(status: number, location: string, from: string): string | undefined {
-    if (status !== 307 && status !== 308) return undefined;
-    const target = this.#resolve(location, from);
-    return target?.origin === this.#base.origin ? target.pathname + target.search : undefined;
-  }
-
-  nameTarget(location: string, from: string): string {
-    const target = this.#resolve(location, from);
-    return target === undefined ? "an address that is no URL" : safeUrl(target);
-  }
-
-  movedTo(from: string, to: string): void {
-    this.#moved.set(from, to);
-  }
-
   async destroy(): Promise<void> {
     this.#destroyed = true;
     const closed = new Fault("closing", "The link is closed.");
     await Promise.allSettled([this.#pools.calls.destroy(closed), this.#pools.asides.destroy(closed)]);
   }
-
-  #resolve(location: string, from: string): URL | undefined {
-    try {
-      return new URL(location, new URL(from, this.#base));
-    } catch {
-      return undefined;
-    }
-  }
 }
+
+/** Over our own network. */
+export const openPoolWire: OpenWire = async (_target, base) => {
+  // Loaded when the first HTTP server is: it costs tens of milliseconds that a start without one should not pay.
+  const undici = await import("undici");
+  const pool = (connections: number) =>
+    new undici.Pool(base.origin, {
+      connections,
+      pipelining: 1,
+      keepAliveTimeout: IDLE_SOCKET_MS,
+      keepAliveMaxTimeout: IDLE_SOCKET_MS,
+      // How long an answer may take is known to whoever asked, who forgets the ticket.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      connect: { timeout: CONNECT_TIMEOUT_MS, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS },
+    });
+  return new PoolWire(base, { calls: pool(MAX_CALLS_IN_FLIGHT), asides: pool(MAX_ASIDE_CONNECTIONS) });
+};
 
 /** A URL as it may be shown: userinfo and query may hold secrets. */
 export function safeUrl(url: URL): string {

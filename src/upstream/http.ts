@@ -5,6 +5,7 @@ import { Fault } from "../protocol/errors.js";
 import type { HttpTarget } from "../upstream.js";
 import { parseRpc, type Refusal } from "./http-faults.js";
 import { HttpLink } from "./http-streamable.js";
+import { type OpenWire, openPoolWire } from "./http-wire.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
 import { SseLink } from "./sse.js";
 
@@ -12,22 +13,24 @@ import { SseLink } from "./sse.js";
 const OLD_SERVER_STATUSES = new Set([400, 404, 405]);
 
 /** The link for an entry of the config; open() it before use. Throws a Fault `invalid`. */
-export function openHttpLink(target: HttpTarget, events: LinkEvents): Link {
-  return target.kind === "sse" ? new SseLink(target, events) : new DetectingLink(target, events);
+export function openHttpLink(target: HttpTarget, events: LinkEvents, openWire: OpenWire = openPoolWire): Link {
+  return target.kind === "sse" ? new SseLink(target, events, openWire) : new DetectingLink(target, events, openWire);
 }
 
 class DetectingLink implements Link {
   readonly #target: HttpTarget;
   readonly #events: LinkEvents;
+  readonly #openWire: OpenWire;
   #link: Link;
   /** Of the change to the old kind, while it is made. */
   #change: { abort: AbortController; ticket: Ticket; forgotten: boolean } | undefined;
   #closed: boolean = false;
 
-  constructor(target: HttpTarget, events: LinkEvents) {
+  constructor(target: HttpTarget, events: LinkEvents, openWire: OpenWire) {
     this.#target = target;
     this.#events = events;
-    this.#link = new HttpLink(target, events, (text, ticket, fault, refusal) => {
+    this.#openWire = openWire;
+    this.#link = new HttpLink(target, events, openWire, (text, ticket, fault, refusal) => {
       if (!OLD_SERVER_STATUSES.has(refusal.status) || parseRpc(refusal.body) !== undefined) return false;
       void this.#changeOver(text, ticket, fault, refusal);
       return true;
@@ -72,7 +75,7 @@ class DetectingLink implements Link {
   async #changeOver(text: string, ticket: Ticket, fault: Fault, refusal: Refusal): Promise<void> {
     const change = { abort: new AbortController(), ticket, forgotten: false };
     this.#change = change;
-    const old = new SseLink(this.#target, this.#events);
+    const old = new SseLink(this.#target, this.#events, this.#openWire);
     try {
       await this.#link.close();
       await old.open(change.abort.signal);

@@ -3,6 +3,7 @@
 import { Fault } from "../protocol/errors.js";
 import type { ServerSpec, StdioTarget } from "../upstream.js";
 import { openHttpLink } from "./http.js";
+import type { OpenWire } from "./http-wire.js";
 import type { Link, LinkDescription, LinkEvents } from "./link.js";
 import { SseLink } from "./sse.js";
 import { type StdioContext, StdioLink } from "./stdio.js";
@@ -10,6 +11,8 @@ import { type StdioContext, StdioLink } from "./stdio.js";
 export interface LinkContext extends StdioContext {
   /** What a child must not meet: those that an earlier gateway left behind. Its start waits for this. */
   readonly swept?: () => Promise<unknown>;
+  /** How addresses are reached. Default: over our own network. */
+  readonly openWire?: OpenWire;
 }
 
 /** Never throws: an entry that cannot be used fails when it is opened, like a server that cannot be reached. */
@@ -20,9 +23,9 @@ export function linkMaker(context: LinkContext): (spec: ServerSpec, events: Link
         case "stdio":
           return new ChildLink(target, events, context);
         case "sse":
-          return new SseLink(target, events);
+          return new SseLink(target, events, context.openWire);
         case "http":
-          return openHttpLink(target, events);
+          return openHttpLink(target, events, context.openWire);
       }
     } catch (error) {
       return new UnusableLink(target.kind, error);

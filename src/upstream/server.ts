@@ -10,6 +10,7 @@ import { Breaker } from "./breaker.js";
 import { readCard } from "./card.js";
 import { type EraMemory, ProcessEras } from "./era.js";
 import { EVERY_CAPABILITY } from "./handshake.js";
+import type { OpenWire } from "./http-wire.js";
 import { changedKinds, listKinds } from "./lists.js";
 import { isOwnWord } from "./modern-side.js";
 import { ToolHeaders } from "./param-headers.js";
@@ -40,6 +41,8 @@ export interface ServerDeps {
   /** Whether the lists of a server are known from before: a lazy one need not be started to be listed. */
   readonly isKnown?: (server: string) => boolean;
   readonly log: (level: "info" | "warn", text: string) => void;
+  /** How addresses are reached. Default: over our own network. */
+  readonly openWire?: OpenWire | undefined;
 }
 
 export class Server {
@@ -366,7 +369,7 @@ export class Server {
 
   async #learnCard(): Promise<void> {
     this.#readsCard = true;
-    this.#card = await readCard(this.spec);
+    this.#card = await readCard(this.spec, this.#deps.openWire);
   }
 
   #tryAgain(): void {

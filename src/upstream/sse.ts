@@ -10,7 +10,15 @@ import type { HttpTarget } from "../upstream.js";
 import { judge, networkFault } from "./http-faults.js";
 import { Gate } from "./http-gate.js";
 import { Destination, mediaType } from "./http-headers.js";
-import { type Exchange, type ExchangeHandler, type ResponseHeaders, safeUrl, Wire } from "./http-wire.js";
+import {
+  type Exchange,
+  type ExchangeHandler,
+  type OpenWire,
+  openPoolWire,
+  type ResponseHeaders,
+  safeUrl,
+  type Wire,
+} from "./http-wire.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
 import { SsePost, type SsePostHost } from "./sse-post.js";
 
@@ -28,7 +36,9 @@ interface Opening {
 
 export class SseLink implements Link, ExchangeHandler, SsePostHost {
   readonly destination: Destination;
+  readonly #target: HttpTarget;
   readonly #events: LinkEvents;
+  readonly #openWire: OpenWire;
   #wire: Wire | undefined;
   #stream: Exchange | undefined;
   #parser: EventStreamParser | undefined;
@@ -46,13 +56,15 @@ export class SseLink implements Link, ExchangeHandler, SsePostHost {
   #closed: boolean = false;
 
   /** Throws a Fault `invalid` where the target cannot be used at all. */
-  constructor(target: HttpTarget, events: LinkEvents) {
+  constructor(target: HttpTarget, events: LinkEvents, openWire: OpenWire = openPoolWire) {
     this.destination = new Destination(target);
+    this.#target = target;
     this.#events = events;
+    this.#openWire = openWire;
   }
 
   async open(signal: AbortSignal): Promise<void> {
-    const wire = await Wire.open(this.destination.url);
+    const wire = await this.#openWire(this.#target, this.destination.url, signal);
     this.#wire = wire;
     const closed = () => new Fault("closing", "The link was closed while it was being opened.");
     if (this.#closed || signal.aborted) {
