@@ -46,6 +46,15 @@ export interface RoleRules {
   readonly budget: CallBudget | undefined;
 }
 
+/** Those who make HTTP requests for servers of another network. */
+export interface ExecutorConfig {
+  readonly name: string;
+  /** Where they are dialled. None: they dial in. */
+  readonly urls: readonly string[];
+  /** What they are shown when they are dialled. */
+  readonly token: string | undefined;
+}
+
 export interface ListenAddress {
   readonly host: string;
   /** 0: any free port. */
@@ -86,6 +95,7 @@ export interface Config {
   readonly servers: readonly ServerConfig[];
   /** Names of the servers that the file switches off. */
   readonly disabled: readonly string[];
+  readonly executors: readonly ExecutorConfig[];
   readonly listen: ListenAddress;
   readonly names: Names;
   readonly menu: Menu;
@@ -182,6 +192,11 @@ export const DEFAULT_PAGE_SIZE = 500;
 
 /** Longest server name: it is part of URLs, tool names and log lines. */
 export const MAX_SERVER_NAME = 128;
+
+/** A host name of this machine's own, as it stands in a URL. */
+export function isLoopbackName(host: string): boolean {
+  return host === "localhost" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host);
+}
 
 /** Reads `HOST:PORT`, with brackets around an IPv6 host. Undefined where it is something else. */
 export function parseListen(text: string): ListenAddress | undefined {

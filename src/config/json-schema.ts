@@ -87,6 +87,7 @@ export function keyTables(): Readonly<Record<string, string>> {
     budget: table(OWN_OBJECTS.budget),
     tools: table(OWN_OBJECTS.tools),
     settings: table(settings),
+    executors: table(OWN_OBJECTS.executors),
     roles: table(OWN_OBJECTS.roles),
     tls: table(OWN_OBJECTS.tls),
     sessions: table(OWN_OBJECTS.sessions),

@@ -2,6 +2,7 @@
 // to the report; reading files and text is load.ts.
 
 import { type Config, MAX_SERVER_NAME, parseListen, type RoleRules, type ServerConfig } from "./config.js";
+import { resolveExecutors } from "./executors.js";
 import { isObject, mismatch, readFields } from "./expected.js";
 import { FOREIGN_TOP_KEYS } from "./foreign-keys.js";
 import { keyText } from "./mistakes.js";
@@ -22,6 +23,7 @@ export function resolve(value: unknown, file: string | undefined, around: Surrou
   }
   checkTopKeys(value, around);
   const settings = readFields(settingsFields, value, [], report);
+  const executors = resolveExecutors(settings.executors, (name) => nameProblem(name, "executor"), around);
   const { servers, disabled } = resolveServers(value, around);
 
   const listen = settings.listen === undefined ? undefined : parseListen(settings.listen);
@@ -46,6 +48,7 @@ export function resolve(value: unknown, file: string | undefined, around: Surrou
     dir,
     servers,
     disabled,
+    executors,
     listen,
     names,
     menu,
@@ -100,6 +103,8 @@ function resolveServers(
   const servers: ServerConfig[] = [];
   const disabled: string[] = [];
   const seen = new Map<string, string>();
+  // By what the file says: an executor with a mistake in it is not unknown.
+  const executors = isObject(value["executors"]) ? Object.keys(value["executors"]) : [];
   for (const group of Object.keys(value).filter((key) => key === "mcpServers" || key === "servers")) {
     const entries = value[group];
     if (!isObject(entries)) {
@@ -109,7 +114,7 @@ function resolveServers(
     for (const [rawName, entry] of Object.entries(entries)) {
       const path = [group, rawName];
       const name = rawName.trim();
-      const wrong = nameProblem(name);
+      const wrong = nameProblem(name, "server");
       if (wrong !== undefined) report.mistake(path, wrong, { hint: "rename the server", onKey: true });
       const first = seen.get(name);
       if (first !== undefined) {
@@ -130,7 +135,10 @@ function resolveServers(
         continue;
       }
       const parsed = readFields(serverForm.fields, entry, path, report);
-      const server = resolveServer(name, { ...parsed, meant: [...meant, ...missing(entry, parsed)] }, path, around);
+      const server = resolveServer(name, { ...parsed, meant: [...meant, ...missing(entry, parsed)] }, path, {
+        ...around,
+        executors,
+      });
       if (server !== undefined) servers.push(server);
     }
   }
@@ -143,8 +151,8 @@ function missing(entry: object, parsed: object): string[] {
 }
 
 /** Names become part of a URL, percent-encoded, and of tool names, folded: nearly everything will do. */
-function nameProblem(name: string): string | undefined {
-  if (name === "") return "expected a name for the server, found none";
+function nameProblem(name: string, what: "server" | "executor"): string | undefined {
+  if (name === "") return `expected a name for the ${what}, found none`;
   if (name.length > MAX_SERVER_NAME) return `expected a name of at most ${MAX_SERVER_NAME} characters`;
   if (name === "." || name === "..") return `"${name}" cannot be part of an address`;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for

@@ -136,6 +136,7 @@ export const serverForm = loose(
       record(scalar("string", "number", "boolean")),
       "HTTP headers that go with every request to the server.",
     ),
+    via: optional(filled, "The executor, by its name in `executors`, that makes the requests to the `url`."),
     disabled: optional(flag(), "`true` leaves the server out."),
     enabled: optional(flag(), "`false` leaves the server out."),
     isolation: defaulted(
@@ -244,6 +245,18 @@ const telemetry = loose({
   ),
 });
 
+const executor = strict(
+  {
+    url: optional(
+      filled,
+      "Where the executor listens: `ws://…` or `wss://…`. Without it executors dial in, at `/executors/<name>`.",
+    ),
+    urls: optional(list(filled), "The same for several, which share the load and take over for each other."),
+    token: optional(filled, "The token that is shown to it, best as a variable. Only with a `url`."),
+  },
+  "executor",
+);
+
 const servers = record(serverForm);
 
 /** The keys of the file beside the servers. Each is read on its own, so that all mistakes are found at once. */
@@ -263,6 +276,11 @@ export const settingsFields = {
   allowedHosts: defaulted(strings, [], "Host names in requests that are accepted besides the loopback ones."),
   allowedOrigins: defaulted(strings, [], "Origins of web pages that may connect, as `https://example.com`."),
   tls: optional(tls, "Serves HTTPS with this certificate."),
+  executors: defaulted(
+    record(executor),
+    {},
+    "Those who make HTTP requests in networks that the gateway cannot reach, by name.",
+  ),
   roles: defaulted(record(role), {}, "What the tokens of a role may use, by role."),
   unlistedRoles: defaulted(
     word(["allow", "deny"]),
@@ -296,6 +314,7 @@ export const OWN_OBJECTS = {
   limits: limits.fields,
   cache: cache.fields,
   telemetry: telemetry.fields,
+  executors: executor.fields,
   restarts: restarts.fields,
   backoff: backoff.fields,
   breaker: breaker.fields,

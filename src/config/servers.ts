@@ -17,6 +17,8 @@ export interface Surroundings {
   readonly dir: string;
   readonly variables: Variables;
   readonly report: Report;
+  /** Names of the config's executors. */
+  readonly executors?: readonly string[];
 }
 
 /** An entry as far as it could be read. `meant` has the keys that are there in a form that could not be. */
@@ -125,10 +127,29 @@ function resolveTarget(entry: ReadEntry, path: KeyPath, around: Surroundings): T
     resolveHeaders(entry.headers ?? {}, [...path, "headers"], around);
     return undefined;
   }
+  const via = resolveVia(entry, path, around);
   if (urlKey === undefined) return resolveStdio(entry.command ?? "", entry, path, around);
   const headers = resolveHeaders(entry.headers ?? {}, [...path, "headers"], around);
   const url = resolveUrl(entry[urlKey] ?? "", [...path, urlKey], around);
-  return url === undefined ? undefined : { kind: kind === "sse" ? "sse" : "http", url, headers };
+  if (url === undefined) return undefined;
+  return { kind: kind === "sse" ? "sse" : "http", url, headers, ...(via === undefined ? {} : { via }) };
+}
+
+function resolveVia({ via, command }: ReadEntry, path: KeyPath, around: Surroundings): string | undefined {
+  if (via === undefined) return undefined;
+  const { report, executors = [] } = around;
+  const at = [...path, "via"];
+  if (command !== undefined) {
+    report.mistake(at, 'an executor makes HTTP requests: expected a "url" with it, found a "command"', {
+      hint: "run the program in that network, behind HTTP, or remove the key",
+      onKey: true,
+    });
+  } else if (!executors.includes(via)) {
+    const near = nearest(via, executors);
+    const hint = near === undefined ? `add it: "executors": { ${JSON.stringify(via)}: {} }` : `did you mean "${near}"?`;
+    report.mistake(at, `there is no executor ${JSON.stringify(via)} in "executors"`, { hint });
+  }
+  return via;
 }
 
 /** True where the entry is either a program or an address; the report says why it is not. */
@@ -241,7 +262,8 @@ export function text(raw: string, path: KeyPath, around: Surroundings): string {
   return expandAt(raw, path, around).value;
 }
 
-function expandAt(raw: string, path: KeyPath, around: Surroundings): { value: string; complete: boolean } {
+/** `complete`: nothing of it is missing. */
+export function expandAt(raw: string, path: KeyPath, around: Surroundings): { value: string; complete: boolean } {
   const { value, problems, literal } = expand(raw, around.variables);
   for (const { message, hint } of problems) around.report.mistake(path, message, { hint });
   for (const form of literal) around.report.warning(path, `${form} is no variable of ours, and stays as it is`);
