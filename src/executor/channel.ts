@@ -21,6 +21,8 @@ export interface ChannelEvents {
 }
 
 const ACK_START = Buffer.from(`{"method":"${ACK}","params":{"received":`);
+/** The digits of the largest number that is exact, and the braces. */
+const MAX_ACK_END = 24;
 
 export class Channel {
   readonly #events: ChannelEvents;
@@ -127,7 +129,7 @@ export class Channel {
       this.#events.onMessage(bytes);
       return;
     }
-    if (bytes.length < ACK_START.length + 24 && ACK_START.compare(bytes, 0, ACK_START.length) === 0) {
+    if (isAck(bytes)) {
       this.#drop(Number.parseInt(bytes.toString("latin1", ACK_START.length), 10));
       this.#tellRoom();
       return;
@@ -165,6 +167,12 @@ export class Channel {
     this.#full = false;
     this.#events.onRoom();
   }
+}
+
+/** Those of the other end alone: any other writing of it is a message like all others. */
+function isAck(bytes: Buffer): boolean {
+  const at = ACK_START.length;
+  return bytes.length > at && bytes.length < at + MAX_ACK_END && ACK_START.compare(bytes, 0, at) === 0;
 }
 
 const SILENT = { onMessage() {}, onDrain() {}, onClose() {} };

@@ -16,6 +16,13 @@ const AFTER_ID = '","seq":';
 const AFTER_SEQ = ',"deltaBase64":"';
 const MORE_END = Buffer.from('","done":false}}');
 const LAST_END = Buffer.from('","done":true}}');
+/** How a delta can end; the exec-server names the error that there is none of. */
+const ENDS = [
+  { text: MORE_END, done: false },
+  { text: LAST_END, done: true },
+  { text: Buffer.from('","done":false,"error":null}}'), done: false },
+  { text: Buffer.from('","done":true,"error":null}}'), done: true },
+];
 const PREFIXES = {
   [BODY_DELTA]: Buffer.from(`{"method":"${BODY_DELTA}","params":{"requestId":"`),
   [UPLOAD]: Buffer.from(`{"method":"${UPLOAD}","params":{"requestId":"`),
@@ -84,22 +91,18 @@ function readPlainDelta(bytes: Buffer, method: typeof BODY_DELTA | typeof UPLOAD
   const idAt = prefix.length;
   if (bytes.length < idAt || prefix.compare(bytes, 0, idAt) !== 0) return undefined;
   const middle = bytes.toString("latin1", idAt, idAt + MAX_MIDDLE);
-  const found = /^([\w.:-]+)","seq":(\d{1,15}),"deltaBase64":"/.exec(middle);
+  const found = /^([\w.:-]+)","seq":(0|[1-9]\d{0,14}),"deltaBase64":"/.exec(middle);
   if (found === null) return undefined;
-  const done = endsWith(bytes, LAST_END);
-  const end = done ? LAST_END : MORE_END;
-  if (!done && !endsWith(bytes, MORE_END)) return undefined;
   const dataAt = idAt + found[0].length;
-  const dataEnd = bytes.length - end.length;
-  if (dataEnd < dataAt || bytes.indexOf(QUOTE, dataAt) !== dataEnd) return undefined;
+  // The data's end is where its quote is: nothing is known of what stands between it and an end that looks right.
+  const dataEnd = bytes.indexOf(QUOTE, dataAt);
+  if (dataEnd < 0) return undefined;
+  const end = ENDS.find(({ text }) => text.length === bytes.length - dataEnd && text.compare(bytes, dataEnd) === 0);
+  if (end === undefined) return undefined;
   const data = decoded(bytes.toString("latin1", dataAt, dataEnd));
   if (data === undefined) return undefined;
-  const delta = { requestId: found[1] as string, seq: Number(found[2]), data, done, error: undefined };
+  const delta = { requestId: found[1] as string, seq: Number(found[2]), data, done: end.done, error: undefined };
   return { kind: "delta", method, delta };
-}
-
-function endsWith(bytes: Buffer, end: Buffer): boolean {
-  return end.compare(bytes, Math.max(0, bytes.length - end.length)) === 0;
 }
 
 function readJson(bytes: Buffer): Frame {
