@@ -8,7 +8,7 @@ import { type ControlClient, connectControl, findGateway } from "../control/clie
 import { createGateway } from "../create-gateway.js";
 import { DRAIN_MS, type Gateway, type ServerStart } from "../gateway.js";
 import { openControl, STDIO_UPGRADE } from "../gateway-control.js";
-import { createLog, type Log, type LogLevel } from "../observe/log.js";
+import type { Log } from "../observe/log.js";
 import { Fault } from "../protocol/errors.js";
 import { systemClock } from "../runtime/clock.js";
 import { StateDirError } from "../runtime/state-dir.js";
@@ -29,22 +29,12 @@ import type {
   StartOptions,
   StdioStreams,
 } from "./gateway-port.js";
+import { logOf } from "./log-of.js";
 import { clientOf, defaultToken, find, stateDirOf } from "./running-gateway.js";
-
-const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 /** A verb that is done in a moment says what failed by itself; its log would only repeat it. */
 function logFor(env: GatewaySource["env"], quiet: boolean): Log {
-  const wanted = env["TOOLWAY_LOG_LEVEL"] ?? "";
-  const level = LEVELS.find((one) => one === wanted.toLowerCase());
-  const format = env["TOOLWAY_LOG_FORMAT"] === "json" ? "json" : "text";
-  const log = createLog({
-    write: (line) => void process.stderr.write(line),
-    level: level ?? (quiet ? "error" : "info"),
-    format,
-  });
-  if (wanted !== "" && level === undefined) log.warn(`TOOLWAY_LOG_LEVEL is one of ${LEVELS.join(", ")}; info is used`);
-  return log;
+  return logOf(env, (line) => void process.stderr.write(line), quiet ? "error" : "info");
 }
 
 async function open(
