@@ -109,6 +109,7 @@ describe("rules of --allow", () => {
     ["a.*.corp", "a.b.c.corp", false],
     ["w*k*i.corp", "wki.corp", true],
     ["w*k*i.corp", "wi.corp", false],
+    ["w*ki*i.corp", "wki.corp", false],
     ["aba*aba.corp", "ababa.corp", false],
     ["*.Bücher.example", "www.xn--bcher-kva.example", true],
     ["*", "wiki.internal", true],

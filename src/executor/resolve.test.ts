@@ -3,6 +3,7 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { type AddressInfo, connect, createServer, type LookupFunction, type Server, type Socket } from "node:net";
+import { Pool } from "undici";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { DestinationRefused, Destinations } from "./destinations.js";
 import { explain, explanationLines } from "./explain-destination.js";
@@ -208,6 +209,20 @@ describe("connections", () => {
       expect(accepted).toHaveLength(1);
     },
   );
+
+  it("[exec-6] a pool of undici resolves at each connection, and by this lookup alone", async () => {
+    const url = new URL(`http://flip.test:${port}/`);
+    const resolver = new LyingResolver(["127.0.0.1"], ["127.0.0.2"]);
+    const lookup = pinnedLookup(url, Destinations.parse([`127.0.0.1:${port}`]), resolver.resolve);
+    const pool = new Pool(url.origin, { connect: { lookup } });
+    const first = await pool.request({ path: "/", method: "GET" });
+    expect(first.statusCode).toBe(204);
+    await first.body.dump();
+    await expect(pool.request({ path: "/", method: "GET" })).rejects.toBeInstanceOf(DestinationRefused);
+    expect(resolver.asked).toEqual(["flip.test", "flip.test"]);
+    expect(accepted).toHaveLength(1);
+    await pool.destroy();
+  });
 
   it("[exec-6] what was resolved before stays, whatever DNS says by then", async () => {
     const destinations = Destinations.parse([`127.0.0.1:${port}`]);
