@@ -29,6 +29,10 @@ export const tokenCreate = defineCommand({
       line: "export TOOLWAY_TOKEN=$(toolway token create --id me --role admin)",
       note: "straight into the environment",
     },
+    {
+      line: "toolway token create --id office --role executor",
+      note: "lets an executor in at /executors/<name>, and no agent",
+    },
   ],
   async handler(input, io) {
     const expires = input.expires === undefined ? {} : { expires: input.expires };
@@ -48,9 +52,12 @@ export const tokenCreate = defineCommand({
   },
 });
 
+const EXECUTOR_ROLE = "executor";
+
 /** A role that the config does not have is legal, and seldom what was meant. */
 async function remarkOn(role: string, { configPath, env, home }: GatewaySource): Promise<string | undefined> {
-  if (configPath === undefined) return undefined;
+  // Not of the config: it opens the door of executors, and no tools.
+  if (configPath === undefined || role === EXECUTOR_ROLE) return undefined;
   const { loadConfig } = await import("../../config/load.js");
   try {
     const { roles, unlistedRoles } = loadConfig(configPath, { env, home });
