@@ -1,10 +1,12 @@
 // The real Codex as the agent, its MCP server in another network. In the full runs only: Codex is a large download.
 
-import { afterAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { findCodex } from "../codex/binary.js";
 import { runCodex } from "../codex/codex-agent.js";
 import { startCodexExecServer } from "../codex/exec-server.js";
-import { startHttpFixture } from "../e2e/harness.js";
+import { startGuard } from "../codex/guard.js";
+import { startToolwayExecutor } from "../codex/toolway-executor.js";
+import { startGateway, startHttpFixture, stdioFixture, until } from "../e2e/harness.js";
 import { full } from "./length.js";
 import { report } from "./measure.js";
 
@@ -13,17 +15,133 @@ if (full && codex.path === undefined) report("codex as the agent", `skipped: ${c
 
 describe.skipIf(codex.path === undefined)("Codex with a remote environment", () => {
   const stops: (() => Promise<void>)[] = [];
-  afterAll(async () => {
-    for (const stop of stops) await stop();
+  const stoppedLater = <T extends { stop(): Promise<void> }>(started: T): T => {
+    stops.push(() => started.stop());
+    return started;
+  };
+  afterEach(async () => {
+    for (const stop of stops.splice(0)) await stop();
   });
 
   it("calls a tool through its own exec-server: what the others are compared with", async () => {
-    const executor = await startCodexExecServer();
-    stops.push(executor.stop);
+    const executor = stoppedLater(await startCodexExecServer());
     const mcp = await startHttpFixture("stateful");
-    const run = { mcpUrl: mcp.url, executorUrl: executor.url, token: executor.token, tool: { name: "count" } };
-    const outcome = await runCodex(run);
+    const outcome = await runCodex({
+      mcpUrl: mcp.url,
+      executorUrl: executor.url,
+      token: executor.token,
+      tool: { name: "count" },
+    });
     expect(outcome.toolResult, outcome.output).toContain('"count":1');
     expect(outcome.finished).toBe(true);
+  });
+
+  it("calls a tool through toolway executor [exec-keep]", async () => {
+    const executor = stoppedLater(await startToolwayExecutor());
+    const mcp = await startHttpFixture("stateful");
+    const outcome = await runCodex({
+      mcpUrl: mcp.url,
+      executorUrl: executor.url,
+      token: executor.token,
+      tool: { name: "count" },
+    });
+    expect(outcome.toolResult, outcome.output + executor.log()).toContain('"count":1');
+    expect(outcome.finished).toBe(true);
+    // Nothing that Codex asks besides makes it complain.
+    expect(outcome.output).not.toContain("ERROR");
+    report("codex as the agent", "one tool call of Codex 0.166.0 through toolway executor: answered [exec-keep]");
+  });
+
+  it("brings its server's bearer token itself: the executor holds none [exec-keep]", async () => {
+    const executor = stoppedLater(await startToolwayExecutor());
+    const mcp = await startHttpFixture("stateful");
+    const guard = await startGuard(mcp.url, "of-the-server");
+    stops.push(guard.close);
+    const outcome = await runCodex({
+      mcpUrl: guard.url,
+      executorUrl: executor.url,
+      token: executor.token,
+      tool: { name: "count" },
+      mcpToken: "of-the-server",
+    });
+    expect(outcome.toolResult, outcome.output + executor.log()).toContain('"count":1');
+    expect(guard.passed.some((body) => body.includes("tools/call"))).toBe(true);
+    expect(guard.refused).toBe(0);
+    expect(executor.log()).not.toContain("of-the-server");
+  });
+
+  it("reads progress and a large answer from an event stream [exec-keep]", async () => {
+    const executor = stoppedLater(await startToolwayExecutor());
+    const mcp = await startHttpFixture("slow");
+    const outcome = await runCodex({
+      mcpUrl: mcp.url,
+      executorUrl: executor.url,
+      token: executor.token,
+      tool: { name: "sleep", arguments: { ms: 600, everyMs: 50, label: "x".repeat(200_000) } },
+    });
+    expect(outcome.toolResult?.length, outcome.output.slice(-4000)).toBeGreaterThan(200_000);
+  });
+
+  it("reaches a gateway, and the tools behind that [exec-keep]", async () => {
+    const executor = stoppedLater(await startToolwayExecutor());
+    const gateway = await startGateway({ mcpServers: { counter: stdioFixture("stateful") } });
+    await until("its server", () => gateway.log().includes("ready after"));
+    const outcome = await runCodex({
+      mcpUrl: gateway.url,
+      executorUrl: executor.url,
+      token: executor.token,
+      tool: { name: "count" },
+    });
+    expect(outcome.toolResult, outcome.output + executor.log()).toContain('"count":1');
+  });
+
+  it("gets no tools of a place that the executor may not reach, and goes on [exec-6]", async () => {
+    const executor = stoppedLater(await startToolwayExecutor(["wiki.internal"]));
+    const mcp = await startHttpFixture("stateful");
+    const guard = await startGuard(mcp.url, "of-the-server");
+    stops.push(guard.close);
+    const outcome = await runCodex({
+      mcpUrl: guard.url,
+      executorUrl: executor.url,
+      token: executor.token,
+      tool: { name: "count" },
+    });
+    expect(outcome.toolResult).toBeUndefined();
+    expect(outcome.finished, outcome.output).toBe(true);
+    // Nobody knocked.
+    expect(guard.refused).toBe(0);
+  });
+
+  it("hears of an executor that dies in the middle of a call [exec-3]", async () => {
+    const executor = stoppedLater(await startToolwayExecutor());
+    const mcp = await startHttpFixture("hang");
+    const guard = await startGuard(mcp.url, "of-the-server");
+    stops.push(guard.close);
+    const run = runCodex({
+      mcpUrl: guard.url,
+      executorUrl: executor.url,
+      token: executor.token,
+      tool: { name: "hang" },
+      mcpToken: "of-the-server",
+    });
+    await until("the call", () => guard.passed.some((body) => body.includes("tools/call")));
+    await executor.stop("SIGKILL");
+    const outcome = await run;
+    expect(outcome.toolResult).toBeUndefined();
+    expect(outcome.toolError, outcome.output).toContain("disconnected");
+    expect(outcome.finished).toBe(true);
+  });
+
+  it("does without its tools when its token is wrong [exec-7]", async () => {
+    const executor = stoppedLater(await startToolwayExecutor());
+    const mcp = await startHttpFixture("stateful");
+    const outcome = await runCodex({
+      mcpUrl: mcp.url,
+      executorUrl: executor.url,
+      token: "another",
+      tool: { name: "count" },
+    });
+    expect(outcome.toolResult).toBeUndefined();
+    expect(outcome.output).not.toContain(executor.token);
   });
 });
