@@ -15,6 +15,15 @@ export interface SocketEvents {
 /** WebSocket close codes that we send. */
 export const Close = { normal: 1000, goingAway: 1001, policy: 1008, replaced: 4000 } as const;
 
+/** How long the peer may take to say goodbye in return. */
+const GOODBYE_MS = 2_000;
+
+/** The code of a socket that ended without a goodbye. */
+const BROKE_OFF = 1006;
+
+/** What fits into a close frame, in bytes. */
+const MAX_REASON_BYTES = 123;
+
 const DEAF: SocketEvents = { onMessage() {}, onDrain() {}, onClose() {} };
 
 export class Socket {
@@ -24,6 +33,7 @@ export class Socket {
   #heardAt = performance.now();
   #crowded: boolean = false;
   #gone: boolean = false;
+  #goodbye: NodeJS.Timeout | undefined;
   #closedBefore: string | undefined;
   #saidGoodbye: boolean = false;
   #whenGone: ((why: string) => void) | undefined;
@@ -50,8 +60,14 @@ export class Socket {
   /** Who hears of it from now on. */
   attach(events: SocketEvents): void {
     this.#events = events;
-    if (this.#gone) queueMicrotask(() => events.onClose(this.#closedBefore ?? "it is closed"));
-    else this.#ws.resume();
+    if (!this.#gone) {
+      this.#ws.resume();
+      return;
+    }
+    queueMicrotask(() => {
+      // Another may have been attached meanwhile.
+      if (this.#events === events) events.onClose(this.#closedBefore ?? "it is closed");
+    });
   }
 
   /** For the one who counts sockets: told of the end whoever is attached, and before them; at once where it was. */
@@ -79,7 +95,13 @@ export class Socket {
 
   /** Says goodbye, and does not wait for long. */
   close(code: number, reason: string): void {
-    this.#ws.close(code, reason);
+    if (this.#gone || this.#goodbye !== undefined) return;
+    this.#goodbye = setTimeout(() => this.#ws.terminate(), GOODBYE_MS).unref();
+    // The peer's goodbye is read even where nobody was attached.
+    this.#ws.resume();
+    const bytes = Buffer.from(reason).subarray(0, MAX_REASON_BYTES);
+    // Half a letter at the cut is none.
+    this.#ws.close(code, bytes.toString().replace(/\uFFFD+$/, ""));
   }
 
   /** Ends it at once, as a broken network would. */
@@ -104,12 +126,17 @@ export class Socket {
     if (this.#gone) return;
     this.#gone = true;
     clearInterval(this.#pings);
-    const said = reason.length > 0 ? reason.toString() : code === Close.normal ? "the peer closed it" : `code ${code}`;
-    this.#closedBefore ??= said;
+    clearTimeout(this.#goodbye);
+    this.#closedBefore ??= reason.length > 0 ? reason.toString() : meaningOf(code);
     this.#saidGoodbye = code === Close.normal;
     this.#whenGone?.(this.#closedBefore);
     this.#events.onClose(this.#closedBefore);
   }
+}
+
+function meaningOf(code: number): string {
+  if (code === BROKE_OFF) return "the connection broke off";
+  return code === Close.normal ? "the peer closed it" : `the peer closed it with code ${code}`;
 }
 
 const TEXT = { binary: false };
