@@ -75,16 +75,20 @@ function shown(target: URL): string {
 
 function refused(target: URL, response: IncomingMessage): ExecutorError {
   const status = response.statusCode ?? 0;
+  return new ExecutorError("unavailable", whyRefused(target, status), { sent: false, status });
+}
+
+function whyRefused(target: URL, status: number): string {
   const there = shown(target);
-  if (status === 401) return unavailable(`${there} refused the token (401): give the token that was set there`);
-  if (status === 403) return unavailable(`${there} forbids the connection (403): ask who runs it what it allows`);
+  if (status === 401) return `${there} refused the token (401): give the token that was set there`;
+  if (status === 403) return `${there} forbids the connection (403): ask who runs it what it allows`;
   if (status === 503 || status === 429) {
-    return unavailable(`${there} has no room for another connection (${status}): try again later`);
+    return `${there} has no room for another connection (${status}): try again later`;
   }
   if (status >= 300 && status < 400) {
-    return unavailable(`${there} redirects (${status}): give the URL that it leads to`);
+    return `${there} redirects (${status}): give the URL that it leads to`;
   }
-  return unavailable(`${there} answered ${status} instead of a WebSocket: the URL is not that of an executor`);
+  return `${there} answered ${status} instead of a WebSocket: the URL is not that of an executor`;
 }
 
 /** What Node calls it, and what that means here. */

@@ -68,11 +68,18 @@ export class ExecutorError extends Error {
   readonly sent: boolean;
   /** What the executor's network said, as Node names it: `ECONNREFUSED`. */
   readonly networkCode: string | undefined;
+  /** The HTTP status that the other end answered in place of a WebSocket. */
+  readonly status: number | undefined;
 
-  constructor(code: ExecutorErrorCode, message: string, options: { sent: boolean; networkCode?: string | undefined }) {
+  constructor(
+    code: ExecutorErrorCode,
+    message: string,
+    options: { sent: boolean; networkCode?: string | undefined; status?: number },
+  ) {
     super(message);
     this.code = code;
     this.sent = options.sent;
     this.networkCode = options.networkCode;
+    this.status = options.status;
   }
 }
