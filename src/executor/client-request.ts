@@ -1,0 +1,75 @@
+// A request as it is put on the wire, and what the executor's answer to it means.
+
+import { decoded } from "./frame.js";
+import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_CHARS } from "./limits.js";
+import { type HttpHeader, type HttpRequestParams, RpcCode, type RpcFailure } from "./protocol.js";
+import { ExecutorError, type ExecutorRequest } from "./types.js";
+
+/** How the bodies of a request travel. */
+export interface Travel {
+  readonly requestId: string;
+  readonly streamResponse: boolean;
+  readonly streamRequest: boolean;
+  readonly body: Buffer | undefined;
+}
+
+export function requestParams(request: ExecutorRequest, travel: Travel): HttpRequestParams {
+  return {
+    method: request.method,
+    url: request.url,
+    headers: request.headers,
+    ...(travel.body === undefined ? {} : { bodyBase64: travel.body.toString("base64") }),
+    ...(request.timeoutMs === undefined ? {} : { timeoutMs: request.timeoutMs }),
+    ...(request.redirect === "stop" ? { redirectPolicy: "stop" } : {}),
+    requestId: travel.requestId,
+    streamResponse: travel.streamResponse,
+    ...(travel.streamRequest ? { streamRequest: true } : {}),
+  };
+}
+
+/** What no executor would take, or what could cost the connection as a message too large. */
+export function beyondBounds(request: ExecutorRequest): ExecutorError | undefined {
+  if (request.url.length > MAX_URL_CHARS) return beyond(`a URL of more than ${MAX_URL_CHARS} characters`);
+  if (request.headers.length > MAX_HEADERS) return beyond(`more than ${MAX_HEADERS} headers`);
+  let bytes = 0;
+  for (const { name, value } of request.headers) bytes += name.length + value.length;
+  return bytes > MAX_HEADER_BYTES ? beyond(`headers of more than ${MAX_HEADER_BYTES} bytes`) : undefined;
+}
+
+export function beyond(what: string): ExecutorError {
+  return new ExecutorError("limit", `${what} is more than an executor takes`, { sent: false });
+}
+
+export interface Head {
+  readonly status: number;
+  readonly headers: readonly HttpHeader[];
+  readonly body: Buffer;
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/** Undefined where it is not the answer to a request. */
+export function readHead(result: unknown): Head | undefined {
+  if (typeof result !== "object" || result === null) return undefined;
+  const { status, headers, bodyBase64 } = result as Record<string, unknown>;
+  if (!Number.isInteger(status) || !Array.isArray(headers) || !headers.every(isHeader)) return undefined;
+  if (typeof bodyBase64 !== "string") return undefined;
+  const body = bodyBase64 === "" ? NOTHING : decoded(bodyBase64);
+  return body === undefined ? undefined : { status: status as number, headers, body };
+}
+
+function isHeader(header: unknown): header is HttpHeader {
+  if (typeof header !== "object" || header === null) return false;
+  const { name, value } = header as Record<string, unknown>;
+  return typeof name === "string" && typeof value === "string";
+}
+
+/** -32603 is a request that was tried; every other code is one that was not. */
+export function errorOf(failure: RpcFailure): ExecutorError {
+  const { code, written } = (typeof failure.data === "object" ? (failure.data ?? {}) : {}) as Record<string, unknown>;
+  const tried = failure.code === RpcCode.failed;
+  return new ExecutorError(tried ? "failed" : "refused", failure.message, {
+    sent: typeof written === "boolean" ? written : tried,
+    networkCode: typeof code === "string" ? code : undefined,
+  });
+}
