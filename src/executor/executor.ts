@@ -45,9 +45,6 @@ export interface Executor {
   close(): Promise<void>;
 }
 
-/** How long a peer may take to answer our goodbye. */
-const GOODBYE_MS = 1_000;
-
 const SILENT: ExecutorLog = { debug() {}, info() {}, warn() {} };
 
 export function createExecutor(options: ExecutorOptions): Executor {
@@ -83,11 +80,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
   const close = async (): Promise<void> => {
     sessions.close();
     for (const socket of sockets.keys()) socket.close(Close.goingAway, "the executor stops");
-    const late = setTimeout(() => {
-      for (const socket of sockets.keys()) socket.destroy("the executor stops");
-    }, GOODBYE_MS);
     await Promise.all(sockets.values());
-    clearTimeout(late);
     await runner.close();
   };
 

@@ -31,9 +31,6 @@ export interface Listener {
 /** Connections that are no WebSocket, or none yet: probes, and upgrades under way. */
 const SPARE_CONNECTIONS = 64;
 
-/** How long a peer may take to answer our goodbye. */
-const GOODBYE_MS = 1_000;
-
 /** The exec-server's, for whoever probes it. */
 const SIGNS_OF_LIFE = new Set(["/healthz", "/readyz"]);
 
@@ -94,12 +91,8 @@ export async function listenForClients(executor: Executor, options: ListenOption
   const close = async (): Promise<void> => {
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     for (const socket of open.values()) socket.close(Close.goingAway, "the executor stops");
-    const late = setTimeout(() => {
-      for (const socket of open.values()) socket.destroy("the executor stops");
-    }, GOODBYE_MS);
     server.closeAllConnections();
     await closed;
-    clearTimeout(late);
   };
   return { url: `ws://${isIP(host) === 6 ? `[${host}]` : host}:${port}`, close };
 }
