@@ -16,7 +16,7 @@ import { sweepOrphans } from "./upstream/reaper.js";
 import { hashStateDir } from "./upstream/reaper-marker.js";
 
 /** The keys of a config that a host has a use for: it has no endpoint, and its servers come by spawn(). */
-type HostSettings = Pick<ConfigInput, "roles" | "unlistedRoles" | "cache" | "telemetry">;
+type HostSettings = Pick<ConfigInput, "roles" | "unlistedRoles" | "cache" | "telemetry" | "executors">;
 
 export interface HostOptions extends HostSettings {
   /** Where pins and last-known lists are kept. None: in memory, and gone with the host. */
@@ -47,7 +47,10 @@ export async function createHost(options: HostOptions = {}): Promise<ToolHost> {
     principal,
     policy: base,
     log,
-    resolve: (name, entry) => resolveConfig({ mcpServers: { [name]: entry } }, around).servers[0],
+    resolve: (name, entry) => {
+      const { executors = {} } = options;
+      return resolveConfig({ mcpServers: { [name]: entry }, executors }, around).servers[0];
+    },
   };
   const state = stateDir === undefined ? memoryState(env) : await openState(stateDir, env);
   try {
@@ -74,7 +77,9 @@ export async function createHost(options: HostOptions = {}): Promise<ToolHost> {
   }
 }
 
-function settingsOf({ roles, unlistedRoles, cache, telemetry }: HostOptions): HostSettings {
-  const given = Object.entries({ roles, unlistedRoles, cache, telemetry }).filter(([, value]) => value !== undefined);
+function settingsOf({ roles, unlistedRoles, cache, telemetry, executors }: HostOptions): HostSettings {
+  const given = Object.entries({ roles, unlistedRoles, cache, telemetry, executors }).filter(
+    ([, value]) => value !== undefined,
+  );
   return Object.fromEntries(given) as HostSettings;
 }

@@ -13,6 +13,7 @@ import type { HttpEndpoint } from "./endpoint/http-server.js";
 import { createStdioEndpoint, type StdioEndpoint } from "./endpoint/stdio.js";
 import { DEFAULT_PRINCIPAL } from "./endpoint/tokens.js";
 import { EraBook } from "./era-book.js";
+import { Executors } from "./executors.js";
 import { openControl } from "./gateway-control.js";
 import { openEndpoint } from "./gateway-endpoint.js";
 import type { GatewayState } from "./gateway-state.js";
@@ -71,6 +72,7 @@ export class Gateway {
   readonly #operator = new LocalCaller(OPERATOR);
   readonly #startedAt = new Date(systemClock.wall()).toISOString();
   readonly #lists: ListKeeper;
+  readonly #executors: Executors;
   #config: Config;
   #configError: string | undefined;
   #endpoint: { readonly http: HttpEndpoint; readonly url: string } | undefined;
@@ -132,12 +134,15 @@ export class Gateway {
       env,
       onProblem: (text) => log.warn(text),
     });
+    this.#executors = new Executors(log, this);
+    const { openWire } = this.#executors;
     this.host = new Host({
       context: {
         now: systemClock.now,
         random: Math.random,
-        makeLink: linkMaker({ reaper: this.#reaper, env, swept: () => this.#sweep() }),
+        makeLink: linkMaker({ reaper: this.#reaper, env, swept: () => this.#sweep(), openWire }),
       },
+      openWire,
       events: this.pipeline,
       clientInfo: { name: "toolway", version },
       eras: new EraBook(state.eras, systemClock.wall, (error) =>
@@ -156,7 +161,10 @@ export class Gateway {
     }
     this.pipeline.setBudgets(compileBudgets(config, undefined));
     // A revoked token closes what it holds open, at once.
-    state.tokens.onRevoked((id) => this.#endpoint?.http.closePrincipal(id));
+    state.tokens.onRevoked((id) => {
+      this.#endpoint?.http.closePrincipal(id);
+      this.#executors.dropPrincipal(id);
+    });
     if (parts.startServers === true) this.#start();
   }
 
@@ -191,6 +199,7 @@ export class Gateway {
     if (this.#closing !== undefined) await endpoint.http.close({ drainMs: 0 });
     this.#refuseIfClosing();
     this.#endpoint = endpoint;
+    this.#executors.comeInBy(endpoint.http);
     // In the turn in which it began to listen: no request has been read yet, so none finds the servers missing.
     if (this.#startServers === "listening") this.#start();
     return { url: endpoint.url };
@@ -206,14 +215,13 @@ export class Gateway {
   /** An agent that speaks over a pair of streams, as the default principal. Resolves when it is gone. */
   async serveStdio(input: Readable, output: Writable): Promise<void> {
     if (this.#closing !== undefined) return;
-    const { service, log } = { service: this.pipeline, log: this.#log };
     const stdio = createStdioEndpoint({
-      service,
+      service: this.pipeline,
       input,
       output,
       principal: DEFAULT_PRINCIPAL,
       sealer: this.#state.sealer,
-      log: (event) => log.warn(`stdio: ${event.kind === "failed" ? String(event.error) : event.why}`),
+      log: (event) => this.#log.warn(`stdio: ${event.kind === "failed" ? String(event.error) : event.why}`),
     });
     this.#stdio.add(stdio);
     await stdio.closed;
@@ -271,6 +279,7 @@ export class Gateway {
       sessions: this.pipeline.audience.size - 1,
       draining: this.#closing !== undefined,
       servers: this.host.status((server) => this.#catalog.counts(server)),
+      executors: this.#executors.status(),
       conflicts: this.#catalog.conflicts(),
     };
   }
@@ -312,6 +321,8 @@ export class Gateway {
     ]);
     try {
       await this.host.close();
+      // After the servers behind them, which say goodbye through them.
+      await this.#executors.close();
       await this.#control?.close();
       await this.#reaper.close();
       await this.#lists.save();
@@ -338,6 +349,7 @@ export class Gateway {
       ...this.#catalog.setServers(config.servers),
       ...this.#catalog.setModes(config.names, config.menu),
     ]);
+    if (this.#startServers === true) this.#executors.apply(config.executors);
     const { added, changed, removed } =
       this.#startServers === true ? this.host.apply(config.servers) : { added: [], changed: [], removed: [] };
     for (const server of changed) this.#cache.invalidate(server);
@@ -352,6 +364,7 @@ export class Gateway {
 
   #start(): void {
     this.#startServers = true;
+    this.#executors.apply(this.#config.executors);
     this.host.apply(this.#config.servers);
     // Also where no server is a child any more.
     void this.#sweep();

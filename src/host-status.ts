@@ -8,6 +8,7 @@ export function statusAsleep({ name, target, isolation, supervision }: ServerCon
     name,
     kind: target.kind,
     isolation,
+    via: target.kind === "stdio" ? undefined : target.via,
     state: "idle",
     version: undefined,
     serverInfo: undefined,

@@ -15,6 +15,7 @@ function server(name: string, problems: readonly string[]): ServerStatus {
     name,
     kind: "http",
     isolation: "shared",
+    via: undefined,
     state: "ready",
     version: "2026-07-28",
     serverInfo: { name, version: "1.2.3" },
@@ -53,6 +54,7 @@ function status(...servers: ServerStatus[]): GatewayStatus {
     sessions: 0,
     draining: false,
     servers,
+    executors: [],
     conflicts: [],
   };
 }
@@ -77,4 +79,20 @@ it("what gets no calls is not to be overlooked: ejected, or with its circuit ope
   expect(text).toContain("dead: restarted too often and ejected; `toolway reload dead` tries it.");
   expect(text).toMatch(/^sick +circuit open /m);
   expect(text).toMatch(/sick: failed 5 times in a row, so its calls are held back; the next is tried in 12/);
+});
+
+it("executors have a table of their own, and what is not connected is not to be overlooked", () => {
+  const at = { inFlight: 3, extended: true, since: new Date(0).toISOString(), lastError: undefined };
+  const office = { where: "ws://10.0.0.7:7430", state: "ready", ...at } as const;
+  const away = { where: "ws://10.0.0.8:7430", state: "connecting", ...at, lastError: "nothing listens there" } as const;
+  const executors = [
+    { name: "office", ready: true, members: [office, away] },
+    { name: "lab", ready: false, members: [] },
+  ];
+  const found = { ...status({ ...server("wiki", []), via: "office" }), executors };
+  const text = statusText(found, true, io(false), 60_000);
+  expect(text).toMatch(/^wiki +ready +http via office /m);
+  expect(text).toMatch(/^office +ready +ws:\/\/10\.0\.0\.7:7430 +3 /m);
+  expect(text).toMatch(/^lab +not connected /m);
+  expect(text).toContain("executor office at ws://10.0.0.8:7430: nothing listens there");
 });

@@ -1,6 +1,6 @@
 // A gateway's status as a person reads it: the state of things in a table, and below it only what needs attention.
 
-import type { GatewayStatus, ServerState, ServerStatus } from "../control/status.js";
+import type { ExecutorStatus, GatewayStatus, ServerState, ServerStatus } from "../control/status.js";
 import { type Io, shortPath } from "./io.js";
 import { count, duration, heading, oneLine, type Style, styleOf, table } from "./print.js";
 
@@ -33,6 +33,10 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
   } else {
     parts.push("No servers. Add some to the config; it is read again when it changes.");
   }
+  if (status.executors.length > 0) {
+    const head = heading(style, ["EXECUTOR", "STATE", "WHERE", "IN FLIGHT", "SINCE"]);
+    parts.push(table([head, ...status.executors.flatMap((one) => executorRows(one, style, nowMs))]));
+  }
   const remarks = remarksOf(status, style);
   if (remarks.length > 0) parts.push(remarks.join("\n"));
   return parts.join("\n\n");
@@ -44,13 +48,29 @@ function serverRow(server: ServerStatus, style: Style): string[] {
   return [
     style.bold(server.name),
     stateText(server, style),
-    server.isolation === "session" ? `${server.kind}, ${count(server.connections, "session")}` : server.kind,
+    kindText(server),
     tools,
     server.readyAfterMs === undefined ? "-" : duration(server.readyAfterMs),
     String(server.restarts),
     String(server.inFlight),
     version.filter((part) => part !== undefined).join(", "),
   ];
+}
+
+function kindText({ kind, via, isolation, connections }: ServerStatus): string {
+  const how = via === undefined ? kind : `${kind} via ${via}`;
+  return isolation === "session" ? `${how}, ${count(connections, "session")}` : how;
+}
+
+function executorRows({ name, members }: ExecutorStatus, style: Style, nowMs: number): string[][] {
+  if (members.length === 0) return [[style.bold(name), style.red("not connected"), "-", "-", "-"]];
+  return members.map(({ where, state, inFlight, since }) => [
+    style.bold(name),
+    state === "ready" ? style.green(state) : style.red(state),
+    where,
+    String(inFlight),
+    duration(Math.max(0, nowMs - Date.parse(since))),
+  ]);
 }
 
 function stateText(server: ServerStatus, style: Style): string {
@@ -84,6 +104,12 @@ function remarksOf(status: GatewayStatus, style: Style): string[] {
   }
   for (const warning of status.config.warnings) lines.push(style.yellow(`warning: ${warning}`));
   for (const conflict of status.conflicts) lines.push(style.yellow(`conflict: ${conflict}`));
+  for (const { name, members } of status.executors) {
+    for (const { where, state, lastError } of members) {
+      if (state === "ready" || lastError === undefined) continue;
+      lines.push(style.red(`executor ${name} at ${where}: ${oneLine(lastError, ERROR_WIDTH)}`));
+    }
+  }
   for (const server of status.servers) {
     if (server.lastError !== undefined) {
       const again = nextTry(server);

@@ -1,11 +1,17 @@
 // What `toolway status` and the control socket tell of a running gateway.
 
+import type { ExecutorStatus } from "../executor/group.js";
+
+export type { ExecutorStatus } from "../executor/group.js";
+
 export type ServerState = "idle" | "starting" | "ready" | "backoff" | "ejected" | "stopped";
 
 export interface ServerStatus {
   readonly name: string;
   readonly kind: "stdio" | "http" | "sse";
   readonly isolation: "shared" | "session";
+  /** The executor that makes its requests, where it is in another network. */
+  readonly via: string | undefined;
   readonly state: ServerState;
   /** Protocol version of the handshake, and what the server calls itself. */
   readonly version: string | undefined;
@@ -58,6 +64,8 @@ export interface GatewayStatus {
   readonly sessions: number;
   readonly draining: boolean;
   readonly servers: readonly ServerStatus[];
+  /** Those who make requests in other networks. */
+  readonly executors: readonly ExecutorStatus[];
   /** Names and URIs that two servers claim, and what became of them. */
   readonly conflicts: readonly string[];
 }

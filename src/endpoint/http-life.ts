@@ -42,18 +42,20 @@ export interface Draining {
   readonly server: Server;
   readonly drainMs: number;
   inFlight(): number;
+  /** Connections that are no HTTP any more: they outlive the door, and whoever has them ends them. */
+  upgraded?(): number;
   /** Answers what is left with an error, and ends all streams. */
   endAll(): void;
 }
 
 /** Requests on connections that are already there are still served meanwhile, each with "Connection: close". */
-export async function drain({ server, drainMs, inFlight, endAll }: Draining): Promise<void> {
+export async function drain({ server, drainMs, inFlight, endAll, upgraded = () => 0 }: Draining): Promise<void> {
   const started = performance.now();
   await takeIn(server);
   // http's own close() would cut kept connections at once, under a request that is on its way.
   NetServer.prototype.close.call(server);
   let quiet = 0;
-  while (quiet < QUIET_LOOKS && performance.now() - started < drainMs && (await connections(server)) > 0) {
+  while (quiet < QUIET_LOOKS && performance.now() - started < drainMs && (await connections(server)) > upgraded()) {
     await pause();
     quiet = inFlight() === 0 ? quiet + 1 : 0;
   }
@@ -62,11 +64,12 @@ export async function drain({ server, drainMs, inFlight, endAll }: Draining): Pr
   const deadline = Math.max(started + drainMs, performance.now() + FLUSH_MS);
   while (performance.now() < deadline) {
     server.closeIdleConnections();
-    if ((await connections(server)) === 0) break;
+    if ((await connections(server)) <= upgraded()) break;
     await pause();
   }
   server.closeAllConnections();
-  await new Promise<void>((resolve) => server.close(() => resolve()));
+  // Node's own end waits for those too.
+  if (upgraded() === 0) await new Promise<void>((resolve) => server.close(() => resolve()));
 }
 
 /**

@@ -14,7 +14,9 @@ import { DENIED, refuse, refuseMethod, sendJson, UNAUTHORIZED } from "./answers.
 import { accepts, bearer, HostCheck, hasTokenInQuery, isJsonType } from "./checks.js";
 import type { EndpointEvent } from "./event.js";
 import type { EventStream, StreamContext } from "./event-stream-out.js";
+import { EXECUTOR_ROLE, ExecutorDoor, type ExecutorHall } from "./executor-door.js";
 import { BACKLOG, drain, Flights } from "./http-life.js";
+import { ignoreUpgrade } from "./ignored-upgrade.js";
 import { endSession, listen } from "./legacy-get.js";
 import { LegacySse } from "./legacy-sse.js";
 import { DEFAULT_LIMITS, type EndpointLimits } from "./limits.js";
@@ -59,6 +61,8 @@ export interface HttpEndpoint {
   close(options: { drainMs: number }): Promise<void>;
   /** A token was revoked: the principal's streams end and its calls are taken back. */
   closePrincipal(id: string): void;
+  /** Who takes executors in from now on; undefined: nobody, and those who are in stay. */
+  admitExecutors(hall: ExecutorHall | undefined): void;
   stats(): EndpointStats;
 }
 
@@ -90,6 +94,7 @@ class Endpoint implements HttpEndpoint {
   readonly #modernStreams = new Set<HttpOutlet>();
   readonly #retained: Retained;
   readonly #sse: LegacySse;
+  #door: ExecutorDoor | undefined;
   #timer: NodeJS.Timeout | undefined;
   #sweptAt: number;
   #connections = 0;
@@ -209,6 +214,12 @@ class Endpoint implements HttpEndpoint {
     }
     const principal = this.#principal(req, res, path, query);
     if (principal === undefined) return;
+    if (principal.role === EXECUTOR_ROLE) {
+      const why = `This token is for an executor (its role is "${EXECUTOR_ROLE}"), which is no agent.`;
+      this.#options.log?.({ kind: "refused", status: 403, path, why });
+      refuse(res, 403, DENIED, `${why} Make one for the agent with "toolway token create".`);
+      return;
+    }
     const { scope } = place;
     if (scope !== undefined && !this.#options.service.hasScope(scope)) {
       refuse(res, 404, ErrorCode.invalidRequest, `There is no server ${JSON.stringify(scope)} here.`);
@@ -283,6 +294,28 @@ class Endpoint implements HttpEndpoint {
     this.#modern.closePrincipal(id);
   }
 
+  admitExecutors(hall: ExecutorHall | undefined): void {
+    const { authenticate, noAuth, log } = this.#options;
+    const before = this.#door;
+    this.#server.removeAllListeners("upgrade");
+    if (hall === undefined) return;
+    const door = new ExecutorDoor(
+      {
+        hall,
+        hosts: this.#hosts,
+        authenticate: (token) => authenticate?.(token, this.#clock.wall()),
+        everybody: noAuth === true ? LOCAL : undefined,
+        log,
+      },
+      before?.count,
+    );
+    this.#door = door;
+    this.#server.on("upgrade", (req, socket, head) => {
+      if (req.headers.upgrade?.toLowerCase() === "websocket") door.upgrade(req, socket, head);
+      else ignoreUpgrade(this.#server, req, socket, head);
+    });
+  }
+
   stats(): EndpointStats {
     return {
       connections: this.#connections,
@@ -299,6 +332,7 @@ class Endpoint implements HttpEndpoint {
       server: this.#server,
       drainMs,
       inFlight: () => this.#flights.posts.size + this.#sse.inFlight,
+      upgraded: () => this.#door?.count.open ?? 0,
       endAll: () => {
         this.#sessions.closeAll();
         this.#sse.closeAll();

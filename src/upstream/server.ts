@@ -135,6 +135,11 @@ export class Server {
     return this.#shared.lastFault?.message ?? this.#lists.fault;
   }
 
+  /** Its last starts or calls failed. */
+  get isFailing(): boolean {
+    return this.#shared.failures > 0 || this.#shared.state === "ejected" || this.#breaker.circuit !== "closed";
+  }
+
   get isStopped(): boolean {
     return this.#stopped;
   }
@@ -204,6 +209,7 @@ export class Server {
       name: this.spec.name,
       kind: link?.kind ?? this.spec.target.kind,
       isolation: this.spec.isolation,
+      via: this.spec.target.kind === "stdio" ? undefined : this.spec.target.via,
       state: isDown ? "backoff" : shown.state,
       version: this.#intro?.version,
       serverInfo: info === undefined ? undefined : pickInfo(info),

@@ -1,0 +1,393 @@
+// The executors of one name, dialled or dialled in: each request goes to the one that is ready and has the least to do,
+// and to another where one is lost before it got it. How one is talked to is client.ts's.
+
+import type { Socket } from "./socket.js";
+import { type AnswerHandler, type Exchange, ExecutorError, type ExecutorRequest } from "./types.js";
+
+/** An executor that the config names no longer has so long to end what it is at. Event streams never end by themselves. */
+const RETIRE_MS = 30_000;
+
+/** How often a request that reached no executor is handed to another: each time one more was lost meanwhile. */
+const MAX_TRIES = 3;
+
+export type MemberState = "connecting" | "ready" | "lost" | "closed";
+
+/** What a group needs of the client of one executor. */
+export interface GroupClient {
+  readonly state: MemberState;
+  readonly sessionId: string | undefined;
+  readonly inFlight: number;
+  /** The executor has our extensions. */
+  readonly extended: boolean;
+  readonly lastError: Error | string | undefined;
+  start(request: ExecutorRequest, handler: AnswerHandler): Exchange;
+  adopt(socket: Socket): void;
+  close(): Promise<void>;
+}
+
+export type Dial = (signal: AbortSignal) => Promise<Socket>;
+
+/** `dial`: absent for an executor that dials in. `onState`: `state` or `lastError` is another. */
+export type MakeClient = (dial: Dial | undefined, onState: () => void) => GroupClient;
+
+export interface GroupOptions {
+  readonly name: string;
+  readonly makeClient: MakeClient;
+  readonly dial: (url: string, token: string | undefined, signal: AbortSignal) => Promise<Socket>;
+  /** Milliseconds since 1970, for people. */
+  readonly wall: () => number;
+  /** One came, went, was lost or is back. */
+  readonly onState?: () => void;
+}
+
+/** Who dialled in. */
+export interface Visitor {
+  /** Of the conversation that it still has. */
+  readonly sessionId: string | undefined;
+  readonly address: string;
+  /** The id of its token's principal: another token's conversation is not gone on with. */
+  readonly principal: string;
+}
+
+export interface MemberStatus {
+  /** Its URL, or the address that it dialled in from. */
+  readonly where: string;
+  readonly state: MemberState;
+  readonly inFlight: number;
+  readonly extended: boolean;
+  /** When it came to this state. */
+  readonly since: string;
+  readonly lastError: string | undefined;
+}
+
+export interface ExecutorStatus {
+  readonly name: string;
+  /** A request can be made now. */
+  readonly ready: boolean;
+  readonly members: readonly MemberStatus[];
+}
+
+interface Member {
+  readonly client: GroupClient;
+  where: string;
+  /** URL and token of one that we dial. */
+  readonly key: string | undefined;
+  readonly principal: string | undefined;
+  state: MemberState;
+  sinceMs: number;
+  /** It is given nothing more, and closed when it is idle or this fires. */
+  retiring: NodeJS.Timeout | undefined;
+}
+
+interface Waiter {
+  resolve(): void;
+  reject(error: ExecutorError): void;
+}
+
+export class ExecutorGroup {
+  readonly name: string;
+  readonly #options: GroupOptions;
+  #members: Member[] = [];
+  readonly #waiters = new Set<Waiter>();
+  #dialled: boolean = false;
+  /** Among equals each has its turn. */
+  #turn = 0;
+  #closed: boolean = false;
+
+  constructor(options: GroupOptions) {
+    this.name = options.name;
+    this.#options = options;
+  }
+
+  /** Which executors are dialled from now on. Those that stay are not touched, and those that dialled in either. */
+  configure(urls: readonly string[], token: string | undefined): void {
+    if (this.#closed) return;
+    this.#dialled = urls.length > 0;
+    const wanted = new Map(urls.map((url) => [`${url} ${token ?? ""}`, url]));
+    for (const member of [...this.#members]) {
+      if (member.key === undefined || wanted.delete(member.key)) continue;
+      this.#retire(member);
+    }
+    for (const [key, url] of wanted) {
+      this.#join((signal) => this.#options.dial(url, token, signal), { where: shown(url), key, principal: undefined });
+    }
+  }
+
+  /** An executor dialled in, for the first time or again. */
+  adopt(socket: Socket, visitor: Visitor): void {
+    if (this.#closed) {
+      socket.destroy("there is no such executor any more");
+      return;
+    }
+    const { sessionId, address, principal } = visitor;
+    const known = this.#members.find(
+      (one) => one.principal === principal && sessionId !== undefined && one.client.sessionId === sessionId,
+    );
+    if (known !== undefined) {
+      known.where = address;
+      known.client.adopt(socket);
+      return;
+    }
+    this.#join(undefined, { where: address, key: undefined, principal }).client.adopt(socket);
+  }
+
+  /** Never throws, and the handler is called after it has returned. */
+  start(request: ExecutorRequest, handler: AnswerHandler): Exchange {
+    return new Relay(
+      request,
+      handler,
+      () => this.#choose(),
+      (member) => this.#relieved(member),
+      () => this.#none(),
+    );
+  }
+
+  /** Resolves when a request can be made; rejects with why none can when `signal` says that nobody waits any longer. */
+  ready(signal: AbortSignal): Promise<void> {
+    if (this.#isReady) return Promise.resolve();
+    if (this.#closed || signal.aborted) return Promise.reject(this.#none());
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        this.#waiters.delete(waiter);
+        signal.removeEventListener("abort", giveUp);
+      };
+      const giveUp = (): void => waiter.reject(this.#none());
+      const waiter: Waiter = {
+        resolve: () => {
+          leave();
+          resolve();
+        },
+        reject: (error) => {
+          leave();
+          reject(error);
+        },
+      };
+      this.#waiters.add(waiter);
+      signal.addEventListener("abort", giveUp, { once: true });
+    });
+  }
+
+  status(): ExecutorStatus {
+    const members = this.#members.map(({ client, where, sinceMs }) => ({
+      where,
+      state: client.state,
+      inFlight: client.inFlight,
+      extended: client.extended,
+      since: new Date(sinceMs).toISOString(),
+      lastError: textOf(client.lastError),
+    }));
+    return { name: this.name, ready: this.#isReady, members };
+  }
+
+  /** A token was revoked: who came with it goes, at once. */
+  dropPrincipal(id: string): void {
+    for (const member of [...this.#members]) if (member.principal === id) this.#remove(member);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const members = this.#members;
+    this.#members = [];
+    for (const waiter of [...this.#waiters]) waiter.reject(this.#none());
+    await Promise.all(members.map((member) => this.#end(member)));
+  }
+
+  get #isReady(): boolean {
+    return this.#members.some(({ client, retiring }) => client.state === "ready" && retiring === undefined);
+  }
+
+  #join(dial: Dial | undefined, more: Pick<Member, "where" | "key" | "principal">): Member {
+    const client = this.#options.makeClient(dial, () => this.#changed(member));
+    const member: Member = {
+      client,
+      ...more,
+      state: client.state,
+      sinceMs: this.#options.wall(),
+      retiring: undefined,
+    };
+    this.#members.push(member);
+    return member;
+  }
+
+  #changed(member: Member): void {
+    const { state, lastError } = member.client;
+    // One that came and is lost for good does not come back as this one; those that we dial are sought for ever.
+    if (member.key === undefined && state === "connecting" && lastError !== undefined) {
+      this.#remove(member);
+      return;
+    }
+    if (state === member.state) return;
+    member.state = state;
+    member.sinceMs = this.#options.wall();
+    if (this.#isReady) for (const waiter of [...this.#waiters]) waiter.resolve();
+    this.#options.onState?.();
+  }
+
+  /** The ready one with the fewest requests; else one that may come back; else none. */
+  #choose(): Member | undefined {
+    const members = this.#members;
+    const from = this.#turn++;
+    let best: Member | undefined;
+    for (let i = 0; i < members.length; i++) {
+      const member = members[(from + i) % members.length] as Member;
+      if (member.retiring !== undefined || rank(member) === UNUSABLE) continue;
+      if (best === undefined || isBetter(member, best)) best = member;
+    }
+    return best;
+  }
+
+  #relieved(member: Member): void {
+    if (member.retiring !== undefined && member.client.inFlight === 0) this.#remove(member);
+  }
+
+  #retire(member: Member): void {
+    member.retiring ??= setTimeout(() => this.#remove(member), RETIRE_MS).unref();
+    this.#relieved(member);
+  }
+
+  #remove(member: Member): void {
+    if (!this.#members.includes(member)) return;
+    this.#members = this.#members.filter((one) => one !== member);
+    void this.#end(member);
+    this.#options.onState?.();
+  }
+
+  async #end(member: Member): Promise<void> {
+    clearTimeout(member.retiring);
+    await member.client.close().catch(() => {});
+  }
+
+  #none(): ExecutorError {
+    const told = this.#members.map(({ client }) => textOf(client.lastError)).find((text) => text !== undefined);
+    const why = told === undefined ? "" : ` Last: ${told}.`;
+    const advice = this.#dialled
+      ? "Is it running there? `toolway executor --listen` starts one."
+      : `Start one in its network: toolway executor --connect ws://GATEWAY/executors/${encodeURIComponent(this.name)} --allow HOST.`;
+    const message = `No executor "${this.name}" is connected.${why} ${advice}`;
+    return new ExecutorError("unavailable", message, { sent: false });
+  }
+}
+
+/** One request, at whichever executor has it. */
+class Relay implements Exchange, AnswerHandler {
+  readonly #request: ExecutorRequest;
+  readonly #choose: () => Member | undefined;
+  readonly #relieved: (member: Member) => void;
+  readonly #none: () => ExecutorError;
+  #handler: AnswerHandler | undefined;
+  #member: Member | undefined;
+  #exchange: Exchange | undefined;
+  #paused: boolean = false;
+  #tries = 0;
+
+  constructor(
+    request: ExecutorRequest,
+    handler: AnswerHandler,
+    choose: () => Member | undefined,
+    relieved: (member: Member) => void,
+    none: () => ExecutorError,
+  ) {
+    this.#request = request;
+    this.#handler = handler;
+    this.#choose = choose;
+    this.#relieved = relieved;
+    this.#none = none;
+    this.#begin();
+  }
+
+  pause(): void {
+    this.#paused = true;
+    this.#exchange?.pause();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    this.#exchange?.resume();
+  }
+
+  abort(): void {
+    this.#handler = undefined;
+    this.#exchange?.abort();
+    this.#leave();
+  }
+
+  onHead(status: number, headers: Parameters<AnswerHandler["onHead"]>[1]): void {
+    this.#handler?.onHead(status, headers);
+  }
+
+  onData(chunk: Buffer): void {
+    this.#handler?.onData(chunk);
+  }
+
+  onEnd(): void {
+    const handler = this.#handler;
+    this.#handler = undefined;
+    this.#leave();
+    handler?.onEnd();
+  }
+
+  onError(error: ExecutorError): void {
+    this.#leave();
+    if (this.#handler === undefined) return;
+    if (this.#mayGoElsewhere(error)) {
+      // A little later: the client that failed it is still about it.
+      queueMicrotask(() => this.#begin());
+      return;
+    }
+    const handler = this.#handler;
+    this.#handler = undefined;
+    handler.onError(error);
+  }
+
+  #begin(): void {
+    if (this.#handler === undefined) return;
+    const member = this.#choose();
+    if (member === undefined) {
+      queueMicrotask(() => {
+        const handler = this.#handler;
+        this.#handler = undefined;
+        handler?.onError(this.#none());
+      });
+      return;
+    }
+    this.#tries++;
+    this.#member = member;
+    this.#exchange = member.client.start(this.#request, this);
+    if (this.#paused) this.#exchange.pause();
+  }
+
+  /** The executor was lost, or left us, and never had it. A body that is a stream may have been begun. */
+  #mayGoElsewhere({ code, sent }: ExecutorError): boolean {
+    if (sent || (code !== "disconnected" && code !== "closed") || this.#tries >= MAX_TRIES) return false;
+    const { body } = this.#request;
+    return body === undefined || typeof body === "string" || Buffer.isBuffer(body);
+  }
+
+  #leave(): void {
+    const member = this.#member;
+    this.#member = undefined;
+    this.#exchange = undefined;
+    if (member !== undefined) this.#relieved(member);
+  }
+}
+
+const UNUSABLE = 0;
+
+function rank({ client }: Member): number {
+  return client.state === "ready" ? 2 : client.state === "lost" ? 1 : UNUSABLE;
+}
+
+function isBetter(one: Member, other: Member): boolean {
+  const ranks = rank(one) - rank(other);
+  return ranks > 0 || (ranks === 0 && one.client.inFlight < other.client.inFlight);
+}
+
+function textOf(error: Error | string | undefined): string | undefined {
+  return error instanceof Error ? error.message : error;
+}
+
+/** Without what may be a secret. */
+function shown(url: string): string {
+  const { protocol, host, pathname } = new URL(url);
+  return `${protocol}//${host}${pathname === "/" ? "" : pathname}`;
+}

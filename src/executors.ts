@@ -1,0 +1,168 @@
+// The gateway's executors: a group for each name of the config, made, changed and ended as the config says. What ties
+// them to servers is the wire that they are asked for.
+
+import type { ExecutorConfig } from "./config/config.js";
+import type { HttpEndpoint } from "./endpoint/http-server.js";
+import {
+  ExecutorGroup,
+  type ExecutorStatus,
+  type GroupClient,
+  type GroupOptions,
+  type MakeClient,
+  type Visitor,
+} from "./executor/group.js";
+import type { Socket } from "./executor/socket.js";
+import type { ExecutorLog } from "./executor/types.js";
+import type { Log } from "./observe/log.js";
+import { systemClock } from "./runtime/clock.js";
+import { wiresBy } from "./upstream/executor-wire.js";
+import type { OpenWire } from "./upstream/http-wire.js";
+import type { Server } from "./upstream/server.js";
+
+/** What talks to executors; loaded with the first one of a config. */
+interface Talk {
+  makeClient(name: string, ...more: Parameters<MakeClient>): GroupClient;
+  readonly dial: GroupOptions["dial"];
+}
+
+/** Whose servers are behind the executors; the gateway. */
+export interface Behind {
+  readonly host: { readonly servers: Iterable<Pick<Server, "spec" | "isFailing" | "isStopped">> };
+  /** Starts a server from new. */
+  reloadServer(name: string): Promise<void>;
+}
+
+export class Executors {
+  readonly #log: Log;
+  readonly #behind: Behind | undefined;
+  readonly #groups = new Map<string, { readonly group: ExecutorGroup; wasReady: boolean }>();
+  #configs: readonly ExecutorConfig[] = [];
+  #talk: Promise<Talk> | undefined;
+  #door: Pick<HttpEndpoint, "admitExecutors"> | undefined;
+  readonly #ending = new Set<Promise<void>>();
+  /** How servers are reached: through the executor that their entry names, or from here. */
+  readonly openWire: OpenWire = wiresBy((name) => this.#groups.get(name)?.group);
+
+  constructor(log: Log, behind?: Behind) {
+    this.#log = log;
+    this.#behind = behind;
+  }
+
+  has(name: string): boolean {
+    return this.#groups.has(name);
+  }
+
+  /** Where executors dial in, as long as there are any in the config. */
+  comeInBy(door: Pick<HttpEndpoint, "admitExecutors">): void {
+    this.#door = door;
+    this.#openDoor();
+  }
+
+  apply(configs: readonly ExecutorConfig[]): void {
+    this.#configs = configs;
+    for (const [name, { group }] of this.#groups) {
+      if (configs.some((config) => config.name === name)) continue;
+      this.#groups.delete(name);
+      this.#end(group);
+    }
+    if (configs.length > 0) this.#join(configs);
+    this.#openDoor();
+  }
+
+  #join(configs: readonly ExecutorConfig[]): void {
+    this.#talk ??= loadTalk(this.#log);
+    for (const { name } of configs) if (!this.#groups.has(name)) this.#found(name, this.#talk);
+    // In the order of the edits: an older one that waited for the loading must not undo a newer one.
+    void this.#talk.then(() => {
+      if (this.#configs !== configs) return;
+      for (const { name, urls, token } of configs) this.#groups.get(name)?.group.configure(urls, token);
+    });
+  }
+
+  /** An executor dialled in under this name. */
+  adopt(name: string, socket: Socket, visitor: Visitor): void {
+    void (this.#talk ?? Promise.resolve()).then(() => {
+      const group = this.#groups.get(name)?.group;
+      if (group === undefined) socket.destroy("there is no such executor any more");
+      else group.adopt(socket, visitor);
+    });
+  }
+
+  status(): ExecutorStatus[] {
+    return [...this.#groups.values()].map(({ group }) => group.status());
+  }
+
+  dropPrincipal(id: string): void {
+    for (const { group } of this.#groups.values()) group.dropPrincipal(id);
+  }
+
+  async close(): Promise<void> {
+    for (const { group } of this.#groups.values()) this.#end(group);
+    this.#groups.clear();
+    await Promise.all(this.#ending);
+  }
+
+  #found(name: string, talk: Promise<Talk>): void {
+    let loaded: Talk | undefined;
+    void talk.then((found) => {
+      loaded = found;
+    });
+    const needed = (): Talk => {
+      if (loaded === undefined) throw new Error("An executor was wanted before its client was loaded.");
+      return loaded;
+    };
+    const group: ExecutorGroup = new ExecutorGroup({
+      name,
+      makeClient: (dial, onState) => needed().makeClient(name, dial, onState),
+      dial: (url, token, signal) => needed().dial(url, token, signal),
+      wall: systemClock.wall,
+      onState: () => this.#changed(name),
+    });
+    this.#groups.set(name, { group, wasReady: false });
+  }
+
+  #changed(name: string): void {
+    const entry = this.#groups.get(name);
+    if (entry === undefined) return;
+    const { ready } = entry.group.status();
+    if (ready === entry.wasReady) return;
+    entry.wasReady = ready;
+    if (ready) this.#wakeServers(name);
+  }
+
+  /** What failed for want of an executor need not wait for its next try. */
+  #wakeServers(name: string): void {
+    for (const { spec, isFailing, isStopped } of this.#behind?.host.servers ?? []) {
+      const isBehind = spec.target.kind !== "stdio" && spec.target.via === name;
+      if (isBehind && isFailing && !isStopped) void this.#behind?.reloadServer(spec.name).catch(() => {});
+    }
+  }
+
+  #openDoor(): void {
+    this.#door?.admitExecutors(this.#groups.size === 0 ? undefined : this);
+  }
+
+  #end(group: ExecutorGroup): void {
+    const ending = group.close().finally(() => this.#ending.delete(ending));
+    this.#ending.add(ending);
+  }
+}
+
+async function loadTalk(log: Log): Promise<Talk> {
+  const [{ ExecutorClient }, { dialSocket }] = await Promise.all([
+    import("./executor/client.js"),
+    import("./executor/dial.js"),
+  ]);
+  return {
+    makeClient: (name, dial, onState) => new ExecutorClient({ dial, onState, log: named(log, name) }),
+    dial: (url, token, signal) => dialSocket(url, { token, signal }),
+  };
+}
+
+function named(log: Log, executor: string): ExecutorLog {
+  return {
+    debug: (text, fields) => log.debug(text, { executor, ...fields }),
+    info: (text, fields) => log.info(text, { executor, ...fields }),
+    warn: (text, fields) => log.warn(text, { executor, ...fields }),
+  };
+}
