@@ -153,6 +153,15 @@ export class HttpRun implements Run, Placed {
     request.on("socket", (socket) => this.#onSocket(request, socket));
     request.on("response", (response) => this.#onResponse(request, response));
     request.on("error", (error: NodeJS.ErrnoException) => this.#onError(request, error));
+    request.on("close", () => {
+      // Its error came before, where there was one; of an answer that has begun, the answer tells.
+      if (this.#response === undefined) this.#onError(request, new Error("the connection was closed"));
+    });
+    // Nobody asked for another protocol, and Node would leave the request hanging.
+    request.on("upgrade", (_response, socket) => {
+      socket.destroy();
+      this.#onError(request, new Error("the server wants to speak another protocol"));
+    });
     if (body instanceof Readable) this.#upload(request, body);
     else request.end(body);
   }
