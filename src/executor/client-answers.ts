@@ -83,7 +83,7 @@ export function streamedAnswer(
     if (signal === undefined) return;
     const abort = (): void => {
       reject(signal.reason);
-      body.destroy(signal.reason);
+      body.takeBack(signal.reason);
     };
     signal.addEventListener("abort", abort, { once: true });
     body.once("close", () => signal.removeEventListener("abort", abort));
@@ -113,6 +113,11 @@ class AnswerBody extends Readable implements AnswerHandler {
   begin(starter: Starter, request: ExecutorRequest): void {
     this.#exchange = starter.start(request, this);
     this.#exchange.pause();
+  }
+
+  /** Nobody has it before its head has come, so nobody would hear of its error. */
+  takeBack(reason: Error): void {
+    this.destroy(this.#hasHead ? reason : undefined);
   }
 
   onHead(status: number, headers: readonly HttpHeader[]): void {
