@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { SUPERVISED } from "../../test/fixtures/spec.js";
+import { OFFICE, startVia } from "../../test/fixtures/via.js";
 import type { Caller } from "../caller.js";
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage, type ResponseMessage } from "../protocol/message.js";
@@ -14,6 +15,7 @@ import type { Era } from "../protocol/modern.js";
 import { type Reply, replyText } from "../protocol/reply.js";
 import type { ServerSpec, Target, UpstreamCall } from "../upstream.js";
 import { EVERY_CAPABILITY } from "./handshake.js";
+import type { OpenWire } from "./http-wire.js";
 import { linkMaker } from "./links.js";
 import { Reaper } from "./reaper.js";
 import { hashStateDir } from "./reaper-marker.js";
@@ -99,7 +101,7 @@ async function startHttp(name: string, era: Era, port = 0): Promise<{ url: strin
 interface Kind {
   readonly name: string;
   readonly era: Era;
-  target(fixtureName: string): Promise<{ target: Target; again(): Promise<void> }>;
+  target(fixtureName: string): Promise<{ target: Target; again(): Promise<void>; openWire?: OpenWire }>;
 }
 
 const kindsOf = (era: Era): readonly Kind[] => [
@@ -128,8 +130,20 @@ const kindsOf = (era: Era): readonly Kind[] => [
   },
 ];
 
+const executorKind = (how: "dialled" | "dialled in", era: Era): Kind => ({
+  name: `http through an executor that ${how === "dialled" ? "is dialled" : "dials in [exec-8]"}, ${era}`,
+  era,
+  async target(name) {
+    const { url } = await startHttp(name, era);
+    const again = async () => void (await startHttp(name, era, Number(new URL(url).port)));
+    const via = await startVia(how);
+    cleanUp.push(() => via.close());
+    return { target: { kind: "http", url, headers: {}, via: OFFICE }, again, openWire: via.openWire };
+  },
+});
+
 async function start(kind: Kind, name: string, options: Partial<ServerSpec> = {}) {
-  const { target, again } = await kind.target(name);
+  const { target, again, openWire } = await kind.target(name);
   const reaper = new Reaper({ stateHash: hashStateDir(`contract ${process.pid}`), env: process.env });
   const spec: ServerSpec = {
     name,
@@ -145,7 +159,11 @@ async function start(kind: Kind, name: string, options: Partial<ServerSpec> = {}
     spec,
     undefined,
     { clientInfo: { name: "test", version: "1" }, capabilities: EVERY_CAPABILITY },
-    { now: () => performance.now(), random: Math.random, makeLink: linkMaker({ reaper, env: process.env }) },
+    {
+      now: () => performance.now(),
+      random: Math.random,
+      makeLink: linkMaker({ reaper, env: process.env, ...(openWire === undefined ? {} : { openWire }) }),
+    },
     {
       onReady: () => {},
       onNotification: ({ method }, caller) => notifications.push({ method, caller }),
@@ -170,7 +188,16 @@ const call = (upstream: Supervised, caller: Caller, tool: string, args?: JsonObj
 const textOf = (answer: JsonObject) =>
   ((answer["result"] as JsonObject)["content"] as { text: string }[])[0]?.text as string;
 
-describe.each([...kindsOf("legacy"), ...kindsOf("modern")])("an upstream over $name", (kind) => {
+const KINDS: readonly Kind[] = [
+  ...kindsOf("legacy"),
+  ...kindsOf("modern"),
+  executorKind("dialled", "legacy"),
+  executorKind("dialled in", "legacy"),
+  executorKind("dialled", "modern"),
+  executorKind("dialled in", "modern"),
+];
+
+describe.each(KINDS)("an upstream over $name", (kind) => {
   it("starts with the first call, and answers it under the asker's id", async () => {
     const { upstream } = await start(kind, "slow");
     expect(upstream.state).toBe("idle");
