@@ -92,7 +92,7 @@ export interface Agreement {
 
 /** What goes with the error of a request at our executor: enough to know whether it may be sent again. */
 export interface FailureData {
-  /** As Node names it (`ECONNREFUSED`), or `forbidden`, `timeout`, `limit`, `cancelled`, `busy`. */
+  /** As Node names it (`ECONNREFUSED`), or `forbidden`, `timeout`, `limit`, `redirect`, `cancelled`, `busy`, `invalid`. */
   readonly code: string;
   /** False where it is certain that the server saw nothing of the request. */
   readonly written: boolean;
