@@ -2,12 +2,11 @@
 
 export type { ConfigInput } from "./config/load.js";
 export { ConfigError } from "./config/mistakes.js";
+export { type ConnectOptions, connectExecutor, type ExecutorClient } from "./connect-executor.js";
 export type { GatewayStatus, ServerState, ServerStatus } from "./control/status.js";
 export { createGateway, type GatewayInput, type GatewayOptions } from "./create-gateway.js";
 export { createHost, type HostOptions } from "./create-host.js";
-export type { ClientState, ExecutorClient } from "./executor/client.js";
 export type { StreamedAnswer, WaitOptions, WholeAnswer } from "./executor/client-answers.js";
-export { type ConnectOptions, connectExecutor } from "./executor/connect.js";
 export type { HttpHeader } from "./executor/protocol.js";
 export { ExecutorError, type ExecutorErrorCode, type ExecutorLog, type ExecutorRequest } from "./executor/types.js";
 export type { Gateway, ToolListing } from "./gateway.js";

@@ -3,6 +3,7 @@
 import { type DialState, dialGateway } from "../executor/dialer.js";
 import { createExecutor, type Executor } from "../executor/executor.js";
 import { listenForClients } from "../executor/listener.js";
+import { Close, type Socket } from "../executor/socket.js";
 import type { ExecutorLog } from "../executor/types.js";
 import { Exit, type ExitCode, UserError } from "./errors.js";
 import { executorBanner, executorFacts } from "./executor-banner.js";
@@ -23,16 +24,30 @@ export async function runExecutor(plan: RunPlan, how: { readonly json: boolean }
   };
   const log = toldOf(io, tell);
   const executor = createExecutor({ destinations, log });
+  const sockets = new Set<Socket>();
+  const counted: Executor = {
+    ...executor,
+    serve(socket) {
+      const served = executor.serve(socket);
+      sockets.add(socket);
+      if (plan.kind === "listen") tell("connected");
+      void served.closed.then((why) => {
+        sockets.delete(socket);
+        if (plan.kind === "listen") tell("disconnected", { why });
+      });
+      return served;
+    },
+  };
   const begin = (url?: string): void => {
     if (how.json) tell(plan.kind === "listen" ? "listening" : "dialling", executorFacts(plan, url));
     else print(io, executorBanner(plan, url, io));
   };
   try {
     const closeDoors =
-      plan.kind === "listen"
-        ? await listen(executor, plan, log, tell, begin)
-        : connect(executor, plan, log, tell, begin);
+      plan.kind === "listen" ? await listen(counted, plan, log, begin) : connect(counted, plan, log, tell, begin);
     await untilStopped(io);
+    // As one that does not come back: gateways would wait for it else.
+    for (const socket of sockets) socket.close(Close.normal, "the executor stops");
     await closeDoors();
   } finally {
     await executor.close();
@@ -46,21 +61,10 @@ async function listen(
   executor: Executor,
   plan: ListenPlan,
   log: ExecutorLog,
-  tell: Tell,
   begin: (url: string) => void,
 ): Promise<() => Promise<void>> {
   const { address, token } = plan;
-  // Sockets come and go in the listener; their coming and going is told here.
-  const told: Executor = {
-    ...executor,
-    serve(socket) {
-      const served = executor.serve(socket);
-      tell("connected");
-      void served.closed.then((why) => tell("disconnected", { why }));
-      return served;
-    },
-  };
-  const listener = await listenForClients(told, { ...address, token, log }).catch((error: unknown) => {
+  const listener = await listenForClients(executor, { ...address, token, log }).catch((error: unknown) => {
     throw unbound(plan, error);
   });
   begin(listener.url);
