@@ -142,8 +142,7 @@ export function networkFault(error: Error, written: boolean, url: string): { fau
     return { fault: new Fault("unavailable", message, { cause: error }), sent: false };
   }
   if (error.name === "HTTPParserError" || code === "UND_ERR_HEADERS_OVERFLOW") {
-    const message = `${url} answered with something that is not HTTP (${code || "it cannot be parsed"}).`;
-    return { fault: new Fault("protocol", message, { cause: error }), sent: true };
+    return { fault: new Fault("protocol", notHttp(url, code), { cause: error }), sent: true };
   }
   const message = `The connection to ${url} broke before the answer was complete (${code || error.message}). Whether the call took effect is unknown.`;
   return { fault: new Fault("outcome-unknown", message, { cause: error }), sent: true };
@@ -170,10 +169,20 @@ export function executorFault(error: ExecutorError, url: string, via: string): {
     const why = error.code === "failed" ? connectHint(networkCode, error) : error.message;
     return made("unavailable", `${url} cannot be reached through ${executor}: ${why}`);
   }
+  if (isUnreadable(networkCode)) return made("protocol", notHttp(url, networkCode));
   const where = error.code === "failed" ? `from ${executor} to ${url}` : `to ${executor}`;
   const why = networkCode === "" ? error.message : networkCode;
   const message = `The connection ${where} broke before the answer was complete (${why}). Whether the call took effect is unknown.`;
   return made("outcome-unknown", message);
+}
+
+function notHttp(url: string, code: string): string {
+  return `${url} answered with something that is not HTTP (${code || "it cannot be parsed"}).`;
+}
+
+/** Node's parser gave up on what came; an end in the middle is a cut. */
+function isUnreadable(code: string): boolean {
+  return code.startsWith("HPE_") && !code.includes("EOF");
 }
 
 function capital(text: string): string {

@@ -1,0 +1,27 @@
+// Everything that is tested of HTTP links, once more through an executor: they cannot tell the difference.
+
+import { afterAll, describe, expect, vi } from "vitest";
+import { OFFICE, startVia } from "../../test/fixtures/via.js";
+import type { OpenWire } from "./http-wire.js";
+
+const via = await startVia("dialled", ["127.0.0.1", "localhost", "*.invalid"]);
+let opened = 0;
+afterAll(async () => {
+  await via.close();
+  expect(opened).toBeGreaterThan(0);
+});
+
+vi.mock("./http-wire.js", async (original) => {
+  const openPoolWire: OpenWire = (target, url, signal) => {
+    opened++;
+    return via.openWire({ ...target, via: OFFICE }, url, signal);
+  };
+  return { ...(await original<typeof import("./http-wire.js")>()), openPoolWire };
+});
+
+describe.each(["http-streamable", "http-streams", "http-session", "http-large", "http-sdk", "sse"])(
+  "through an executor: %s",
+  async (suite) => {
+    await import(`./${suite}.test.ts`);
+  },
+);
