@@ -11,9 +11,9 @@ import { median, ratios } from "./ratios.mjs";
 
 const LOAD = fileURLToPath(new URL("./load.mjs", import.meta.url));
 /** Garbage and timers of the call before should not fall into the next one's time. */
-const SETTLE_MS = 20;
+export const SETTLE_MS = 20;
 /** A round is cut into slices that take turns: a disturbance of a second then falls on all targets, not on one. */
-const SLICES = 6;
+export const SLICES = 6;
 
 /** Everything that must be stopped when the bench is, by Ctrl-C too. */
 const cleanups = new Set();
@@ -128,13 +128,13 @@ export function contest(sides, plan, context) {
 }
 
 /** Each has another one before it from turn to turn, and nobody is always the first. */
-function rotated(keys, turns) {
+export function rotated(keys, turns) {
   const from = keys.length === 0 ? 0 : turns % keys.length;
   return [...keys.slice(from), ...keys.slice(0, from)];
 }
 
 /** CPU for one call of a round, all its slices together. */
-function cpuOf(results, round) {
+export function cpuOf(results, round) {
   const own = results.filter((result) => result.round === round);
   return sum(own.map(({ cpuNs }) => cpuNs)) / 1000 / sum(own.map(({ calls }) => calls));
 }
@@ -205,9 +205,9 @@ function rowsOf(entries, rounds, context) {
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
-/** The load's process, and questions to it. */
-async function startLoad(own) {
-  const { child, exited, stop } = forkNode(LOAD);
+/** A load's process, and questions to it. */
+export async function startLoad(own, file = LOAD) {
+  const { child, exited, stop } = forkNode(file);
   own(stop);
   const waiting = new Map();
   const settle = (did, outcome, value) => {
@@ -233,5 +233,5 @@ async function startLoad(own) {
     child.send({ do: what, ...more });
     return answer;
   };
-  return { ask, once, send: (message) => child.send(message) };
+  return { pid: child.pid, ask, once, send: (message) => child.send(message) };
 }

@@ -70,6 +70,11 @@ export function goalsOf({ rows, measures }) {
       1.1,
       row({ workload: "ten", variant: "10 servers, 5 in trouble", target: GATEWAY })?.ratio,
     ),
+    goal(
+      "bodies through an executor, 64 KiB pieces: CPU of both ends against a bare WebSocket tunnel",
+      1.5,
+      row({ upstream: "executor", unit: "MiB", target: GATEWAY })?.ratio,
+    ),
   ];
 }
 

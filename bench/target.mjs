@@ -56,14 +56,15 @@
 
 /**
  * One target in one case of a workload. `cpuUs` is the median over the rounds, of the CPU that the target's process
- * tree used for one call; `ratios` are the rounds' `cpuUs` against the limit `against` in the same round, `ratio` their
+ * tree used for one call, or for one `unit` where the row names one; `ratios` are the rounds' `cpuUs` against the limit `against` in the same round, `ratio` their
  * median. `direct` charges nobody: its `cpuUs` is 0.
  * @typedef {{
  *   workload: string,
- *   upstream: "http" | "stdio",
- *   answers: "json" | "sse",
- *   era: "legacy" | "modern",
+ *   upstream: "http" | "stdio" | "executor",
+ *   answers?: "json" | "sse",
+ *   era?: "legacy" | "modern",
  *   inFlight: number,
+ *   unit?: "MiB",
  *   target: string,
  *   group: "limit" | "toolway" | "peer",
  *   cpuUs: number,

@@ -9,7 +9,7 @@ import { ask } from "./ask.mjs";
 import { firstLine, startNode } from "./processes.mjs";
 
 /** `TOOLWAY_CLI`: another build than the one in dist/. */
-const CLI = process.env.TOOLWAY_CLI ?? fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
+export const CLI = process.env.TOOLWAY_CLI ?? fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
 /** 500 servers are met one after another; each takes some milliseconds. */
 const READY_MS = 120_000;
 const POLL_MS = 200;

@@ -75,10 +75,23 @@ export const limits = [
     () => false,
     () => [],
   ),
+  // No endpoint for MCP: the workload `executor` starts it.
+  limit(
+    "tunnel",
+    () => false,
+    () => [],
+  ),
 ];
 
 /** Not among the limits: only for who asks for it by name. */
 export const liar = limit("liar", isHttp, () => []);
+
+/** The far end of the bare tunnel. */
+export async function startTunnel() {
+  const started = startNode([file("tunnel")]);
+  const { port } = await firstLine(started, "tunnel");
+  return { url: `ws://127.0.0.1:${port}`, pid: started.child.pid, stop: started.stop };
+}
 
 /** For measuring the start: a limit on a given port, which does not yet listen. */
 export const startLimit = (name, args, port) => startNode([file(name), ...args, "--port", String(port)]);

@@ -1,6 +1,6 @@
 // The figures of docs/performance.md: what stands between its two marks is written by the bench. Pure.
 
-import { byCase, figure, MEASURES, outcome, sideOf, times } from "./figures.mjs";
+import { byCase, figure, MEASURES, outcome, rateOf, sideOf, times, unitOf } from "./figures.mjs";
 
 const BEGIN = "<!-- bench:begin -->";
 const END = "<!-- bench:end -->";
@@ -38,7 +38,7 @@ function goalTable(goals) {
 function caseTable(rows) {
   const against = rows.find((row) => row.against !== undefined)?.against;
   return markdown(
-    ["", "CPU µs a call", against === undefined ? "×" : `× ${against}`, "calls/s", "p50 ms", "p99 ms"],
+    ["", `CPU µs a ${unitOf(rows)}`, against === undefined ? "×" : `× ${against}`, rateOf(rows), "p50 ms", "p99 ms"],
     rows.map((row) => [
       row.group === "toolway" ? `**${sideOf(row)}**` : sideOf(row),
       row.cpuUs === 0 ? "–" : figure(row.cpuUs),

@@ -20,6 +20,7 @@ export function percent(share) {
 
 /** What a row is of, without its target: rows of one case stand in one table. */
 export function caseOf({ workload, upstream, answers, era, inFlight }) {
+  if (upstream === "executor") return `${workload}, ${inFlight} in flight`;
   const answered = upstream === "http" ? `, ${answers === "sse" ? "SSE" : "JSON"} answers` : "";
   return `${workload}: HTTP→${upstream === "http" ? "HTTP" : upstream}, ${inFlight} in flight${answered}, ${era}`;
 }
@@ -27,6 +28,16 @@ export function caseOf({ workload, upstream, answers, era, inFlight }) {
 /** Which of the rows of its case a row is. */
 export function sideOf({ target, variant }) {
   return variant === undefined ? target : `${target}, ${variant}`;
+}
+
+/** What the CPU of a row's case is counted for: a call, or a MiB of a body. */
+export function unitOf(rows) {
+  return rows[0]?.unit ?? "call";
+}
+
+/** How many of them in a second. */
+export function rateOf(rows) {
+  return rows[0]?.unit === undefined ? "calls/s" : `${rows[0].unit}/s`;
 }
 
 /** The rows by case, in the order in which the cases came. @returns {Map<string, any[]>} */

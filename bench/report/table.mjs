@@ -1,6 +1,6 @@
 // The results as tables for a terminal, at most 120 columns wide. Pure.
 
-import { byCase, figure, MEASURES, outcome, sideOf, times } from "./figures.mjs";
+import { byCase, figure, MEASURES, outcome, rateOf, sideOf, times, unitOf } from "./figures.mjs";
 
 const NAME_COLUMNS = 40;
 const GOAL_COLUMNS = 80;
@@ -21,7 +21,7 @@ export function printTable(results) {
 
 function caseTable(title, rows) {
   const against = rows.find((row) => row.against !== undefined)?.against;
-  const head = ["", "CPU µs/call", "ratio", "calls/s", "p50 ms", "p99 ms"];
+  const head = ["", `CPU µs/${unitOf(rows)}`, "ratio", rateOf(rows), "p50 ms", "p99 ms"];
   const lines = rows.map((row) => [
     sideOf(row),
     // `direct` has nobody between: nobody is charged.

@@ -12,6 +12,13 @@ export async function startHttpServer({ era, answers, tools = 2 }) {
   return { entry: (name) => ({ name, url: `http://127.0.0.1:${port}/${name}/mcp` }), stop: started.stop };
 }
 
+/** Bodies over plain HTTP, for the workload `executor`. */
+export async function startBodies() {
+  const started = startNode([file("bodies")]);
+  const { port } = await firstLine(started, "The server of bodies");
+  return { port, url: `http://127.0.0.1:${port}`, stop: started.stop };
+}
+
 /** The entry of a server that is in trouble; `trouble` is its name, too. */
 export function troubledEntry(trouble) {
   return { name: trouble, command: process.execPath, args: [file("troubled"), trouble] };

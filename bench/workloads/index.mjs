@@ -1,6 +1,7 @@
 // The workloads, in the order in which they run.
 
 import { bigHttp, bigStdio, smallHttp, smallStdio } from "./calls.mjs";
+import { executor } from "./executor.mjs";
 import { list } from "./list.mjs";
 import { memory } from "./memory.mjs";
 import { scaleServers, scaleSessions, scaleTools } from "./scale.mjs";
@@ -30,4 +31,5 @@ export const workloads = [
   scaleTools,
   scaleSessions,
   ten,
+  executor,
 ];

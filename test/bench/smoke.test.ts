@@ -20,6 +20,8 @@ interface Row {
   readonly answers: string;
   readonly era: string;
   readonly inFlight: number;
+  readonly unit?: string;
+  readonly ratio?: number;
   readonly target: string;
   readonly cpuUs: number;
   readonly cpuRounds: readonly number[];
@@ -136,6 +138,20 @@ describe.skipIf(process.platform !== "linux")("the bench", () => {
     const named = goals.filter(({ value }) => value !== undefined).map(({ goal }) => goal);
     expect(named).toContain("RSS for each open session");
     expect(named).toContain("small call with 5000 tools: CPU against 10 tools");
+  });
+
+  test("bodies and small requests through an executor, a bare tunnel and directly, every byte count verified", {
+    timeout: RUN_MS,
+  }, async () => {
+    const { rows, goals } = await measured("executor", ["executor", "--calls", "24"]);
+    const ways = ["direct", "tunnel", "toolway"];
+    expect(rows.map(({ target, unit = "call", inFlight }) => `${target} ${unit} ${inFlight}`)).toEqual(
+      ["MiB 4", "call 1", "call 32"].flatMap((one) => ways.map((way) => `${way} ${one}`)),
+    );
+    expectVerified(rows);
+    for (const row of rows) expect(row.ratio, row.target).toBeGreaterThan(0);
+    const goal = goals.find(({ value }) => value !== undefined);
+    expect(goal).toMatchObject({ limit: 1.5, value: rows.find(({ target }) => target === "toolway")?.ratio });
   });
 
   test("a target that answers a call wrongly now and then fails the run", { timeout: RUN_MS }, async () => {

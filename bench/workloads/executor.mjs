@@ -1,0 +1,160 @@
+// HTTP through an executor, against the same through a bare WebSocket tunnel and against no detour at all. The CPU of
+// both ends is charged: whoever asks, and whoever asks for him.
+
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { cpuOf, rotated, SETTLE_MS, SLICES, startLoad, stopping } from "../contest.mjs";
+import { cpuBetween, readCpu } from "../cpu.mjs";
+import { startTunnel } from "../limits/index.mjs";
+import { firstLine, startNode } from "../processes.mjs";
+import { median, ratios } from "../ratios.mjs";
+import { startBodies } from "../servers/index.mjs";
+import { CLI } from "../toolway.mjs";
+
+const LOAD = fileURLToPath(new URL("../body-load.mjs", import.meta.url));
+const MIB = 1024 * 1024;
+const BASE = "tunnel";
+
+/** Long enough that the head and the first window count for little. */
+const BODY_BYTES = 8 * MIB;
+
+/** In `calls`: MiB of bodies, or requests. `share`: how many of them one request is. */
+const CASES = [
+  {
+    workload: "executor, bodies of 8 MiB in pieces of 64 KiB",
+    job: { kind: "body", bodyBytes: BODY_BYTES, inFlight: 4 },
+    unit: "MiB",
+    plan: { calls: 768, warm: 384, rewarm: 32, maxMs: 6000 },
+  },
+  {
+    workload: "executor, small requests",
+    job: { kind: "small", inFlight: 1 },
+    plan: { calls: 3000, warm: 4000, rewarm: 64, maxMs: 3000 },
+  },
+  {
+    workload: "executor, small requests",
+    job: { kind: "small", inFlight: 32 },
+    plan: { calls: 6000, warm: 6000, rewarm: 64, maxMs: 3000 },
+  },
+];
+
+/** The ways, each with what it starts at the far end. */
+const WAYS = [
+  { target: "direct", group: "limit", far: async () => undefined },
+  { target: BASE, group: "limit", far: startTunnel },
+  { target: "toolway", group: "toolway", far: startExecutor },
+];
+
+export const executor = {
+  name: "executor",
+  summary: "HTTP through an executor, against a bare WebSocket tunnel and a direct request: bodies and small requests",
+  run: (context) => stopping((own) => measure(context, own)),
+};
+
+async function startExecutor(origin) {
+  if (!existsSync(CLI)) throw new Error("There is no built program: run `npm run build` first.");
+  const token = `bench-${randomBytes(24).toString("hex")}`;
+  const args = [CLI, "executor", "--listen", "ws://127.0.0.1:0", "--allow", `127.0.0.1:${origin.port}`, "--json"];
+  const started = startNode(args, { env: { TOOLWAY_TOKEN: token } });
+  const { url } = await firstLine(started, "toolway executor");
+  const library = pathToFileURL(join(dirname(CLI), "../index.js")).href;
+  return { url, token, library, pid: started.child.pid, stop: started.stop };
+}
+
+async function measure(context, own) {
+  const chosen = WAYS.filter(({ target }) => context.targets.some(({ name }) => name === target));
+  const origin = await startBodies();
+  own(origin.stop);
+  const ways = [];
+  for (const { far: startFar, ...way } of chosen) {
+    context.log(`  starting ${way.target}`);
+    const far = await startFar(origin);
+    if (far !== undefined) own(far.stop);
+    const load = await startLoad(own, LOAD);
+    const { url, token, library } = far ?? {};
+    await load.ask("open", { way: way.target, origin: origin.url, url, token, library });
+    ways.push({ ...way, load, pids: far === undefined ? [load.pid] : [load.pid, far.pid] });
+  }
+  const rows = [];
+  for (const one of CASES) rows.push(...(await contestOf(one, ways, context)));
+  return { rows };
+}
+
+async function contestOf(one, ways, context) {
+  const plan = context.plan(one.plan);
+  const results = new Map(ways.map(({ target }) => [target, []]));
+  for (let round = 0; round < plan.rounds; round++) {
+    for (let slice = 0; slice < SLICES; slice++) {
+      for (const way of rotated(ways, round * SLICES + slice)) {
+        const turnPlan = turnPlanOf(one, plan, round + slice === 0);
+        results.get(way.target).push({ ...(await turn(way, turnPlan)), round });
+      }
+    }
+    for (const { target } of ways) {
+      const cpu = cpuOf(results.get(target), round).toFixed(1);
+      const what = `${target} (${one.job.kind} × ${one.job.inFlight})`;
+      context.log(`  round ${round + 1}/${plan.rounds}  ${what}: ${cpu} µs a ${one.unit ?? "request"}`);
+    }
+  }
+  return rowsOf(one, ways, results, plan.rounds, context);
+}
+
+/** What a slice has to do, in requests. */
+function turnPlanOf({ job }, plan, isFirst) {
+  const most = Math.max(1, Math.ceil(plan.calls / SLICES));
+  const share = job.kind === "body" ? Math.min(job.bodyBytes, most * MIB) / MIB : 1;
+  const requests = (units) => Math.ceil(units / share);
+  return {
+    job: job.kind === "body" ? { ...job, bodyBytes: share * MIB } : job,
+    plan: { warm: requests(isFirst ? plan.warm : plan.rewarm), calls: requests(most), maxMs: plan.maxMs / SLICES },
+  };
+}
+
+async function turn({ load, pids, target }, { job, plan }) {
+  try {
+    const round = load.ask("round", { job, plan });
+    await Promise.race([load.once("ready"), round]);
+    await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+    const before = pids.map(readCpu);
+    load.send({ do: "go" });
+    const result = await round;
+    const spent = pids.map((pid, at) => cpuBetween(before[at], readCpu(pid)));
+    return {
+      ...result,
+      cpuNs: spent.reduce((sum, { ns }) => sum + ns, 0),
+      isCoarse: spent.some(({ isCoarse }) => isCoarse),
+    };
+  } catch (error) {
+    throw new Error(`${target}: ${error.message}`);
+  }
+}
+
+function rowsOf({ workload, job, unit }, ways, results, rounds, context) {
+  const base = results.get(BASE);
+  const roundsOf = (of) => Array.from({ length: rounds }, (_, round) => cpuOf(of, round));
+  return ways.map(({ target, group }) => {
+    const own = results.get(target);
+    const cpuRounds = roundsOf(own);
+    if (own.some(({ isCoarse }) => isCoarse)) context.note(`${target}: its CPU time is in steps of 10 ms.`);
+    const compared = base === undefined ? undefined : ratios(cpuRounds, roundsOf(base));
+    const sum = (key) => own.reduce((total, one) => total + one[key], 0);
+    return {
+      workload,
+      upstream: "executor",
+      inFlight: job.inFlight,
+      ...(unit === undefined ? {} : { unit }),
+      target,
+      group,
+      cpuUs: median(cpuRounds),
+      cpuRounds,
+      callsPerSec: median(own.map(({ callsPerSec }) => callsPerSec)),
+      p50Ms: median(own.map(({ p50Ms }) => p50Ms)),
+      p99Ms: median(own.map(({ p99Ms }) => p99Ms)),
+      calls: sum("calls"),
+      verified: sum("verified"),
+      ...(compared === undefined ? {} : { against: BASE, ratios: compared, ratio: median(compared) }),
+    };
+  });
+}
