@@ -30,7 +30,7 @@ export class RoomLine {
 
   /** There is room. Those whose turn does not come now come as soon as the others' pieces are there. */
   readonly wake = (): void => {
-    this.#next = undefined;
+    this.#cancelNext();
     for (let woken = 0; woken < WOKEN_AT_ONCE && this.#first !== undefined; woken++) {
       // Full again: then room will be told of again.
       if (this.#isFull()) return;
@@ -41,12 +41,17 @@ export class RoomLine {
       waiter.inLine = false;
       waiter.hasRoom();
     }
-    if (this.#first !== undefined) this.#next ??= setImmediate(this.wake);
+    if (this.#first !== undefined) this.#next = setImmediate(this.wake);
   };
 
   clear(): void {
-    clearImmediate(this.#next);
+    this.#cancelNext();
     this.#first = undefined;
     this.#last = undefined;
+  }
+
+  #cancelNext(): void {
+    clearImmediate(this.#next);
+    this.#next = undefined;
   }
 }
