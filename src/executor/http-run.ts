@@ -4,16 +4,14 @@
 
 import { type ClientRequest, type Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
-import type { Socket } from "node:net";
+import type { LookupFunction, Socket } from "node:net";
 import { Readable } from "node:stream";
 import { NOWHERE, type Placed } from "../runtime/bag.js";
-import type { Destinations } from "./destinations.js";
 import { failure, failureOf, type RunFailure, shown } from "./http-failure.js";
 import { type Hop, redirected } from "./http-redirect.js";
 import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_REDIRECTS, MAX_STREAMED_BODY_BYTES } from "./limits.js";
 import type { HttpHeader } from "./protocol.js";
 import type { CheckedRequest } from "./request-check.js";
-import { pinnedLookup, type Resolve } from "./resolve.js";
 
 /** Hears of an answer: head, data, then exactly one of end and failure. A failure may come at any time before the end. */
 export interface RunHandler {
@@ -34,11 +32,11 @@ export interface Run {
 
 /** What the requests of one runner share. */
 export interface RunPlace {
-  readonly destinations: Destinations;
-  readonly resolve: Resolve;
   readonly connectMs: number;
   readonly idleMs: number;
   agentFor(url: URL): HttpAgent;
+  /** Throws where the place is refused; a name's addresses are judged when it connects. */
+  lookupFor(url: URL): LookupFunction;
   /** It has ended, however. */
   left(run: HttpRun): void;
 }
@@ -130,8 +128,7 @@ export class HttpRun implements Run, Placed {
     const body = this.#body;
     let request: ClientRequest;
     try {
-      // Judges the place as well; a name's addresses are judged when it connects.
-      const lookup = pinnedLookup(url, this.#at.destinations, this.#at.resolve);
+      const lookup = this.#at.lookupFor(url);
       const isTls = url.protocol === "https:";
       request = (isTls ? httpsRequest : httpRequest)({
         agent: this.#at.agentFor(url),
@@ -154,8 +151,8 @@ export class HttpRun implements Run, Placed {
     request.on("response", (response) => this.#onResponse(request, response));
     request.on("error", (error: NodeJS.ErrnoException) => this.#onError(request, error));
     request.on("close", () => {
-      // Its error came before, where there was one; of an answer that has begun, the answer tells.
-      if (this.#response === undefined) this.#onError(request, new Error("the connection was closed"));
+      // Of an answer that has begun, the answer tells.
+      if (this.#response === undefined) this.#onClose(request);
     });
     // Nobody asked for another protocol, and Node would leave the request hanging.
     request.on("upgrade", (_response, socket) => {
@@ -203,8 +200,7 @@ export class HttpRun implements Run, Placed {
     this.#response = response;
     response.on("error", (error) => this.#onError(request, error));
     response.on("end", () => this.#onEnd(request, response));
-    // Its error came before, where there was one.
-    response.on("close", () => this.#onError(request, new Error("the connection was closed")));
+    response.on("close", () => this.#onClose(request));
     this.#handler.onHead(status, headersOf(rawHeaders));
     response.on("data", (chunk: Buffer) => this.#onData(chunk));
     if (this.#paused) response.pause();
@@ -229,6 +225,11 @@ export class HttpRun implements Run, Placed {
     // The server has said everything: what is still to be uploaded has no reader.
     if (!request.writableEnded) request.destroy();
     handler?.onEnd();
+  }
+
+  /** The end or an error came before; where neither did, this is one. */
+  #onClose(request: ClientRequest): void {
+    if (this.#handler !== undefined) this.#onError(request, new Error("the connection was closed"));
   }
 
   #onError(request: ClientRequest, error: NodeJS.ErrnoException): void {

@@ -3,13 +3,14 @@
 
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
+import type { LookupFunction } from "node:net";
 import { Bag } from "../runtime/bag.js";
 import type { Destinations } from "./destinations.js";
 import { failure } from "./http-failure.js";
 import { HttpRun, type Run, type RunHandler, type RunPlace } from "./http-run.js";
 import { IDLE_REQUEST_MS, MAX_REQUESTS } from "./limits.js";
 import type { CheckedRequest } from "./request-check.js";
-import { type Resolve, resolveBySystem } from "./resolve.js";
+import { pinnedLookup, type Resolve, resolveBySystem } from "./resolve.js";
 
 export type { RunFailure } from "./http-failure.js";
 export type { Run, RunHandler } from "./http-run.js";
@@ -24,6 +25,8 @@ const IDLE_SOCKET_MS = 4_000;
 /** Of one origin, and of all of them; they only save a handshake. */
 const MAX_IDLE_SOCKETS_OF_ORIGIN = 64;
 const MAX_IDLE_SOCKETS = 256;
+/** Origins whose verdict is kept; it saves some microseconds. */
+const MAX_LOOKUPS = 1_024;
 /** TCP keep-alive, so that a peer that vanished under a silent stream is noticed in minutes. */
 const TCP_KEEPALIVE_MS = 15_000;
 /** How often silence is looked for; the bound on it is an hour. */
@@ -41,9 +44,13 @@ export interface HttpRunnerOptions {
 
 export class HttpRunner {
   readonly #runs = new Bag<HttpRun>();
+  readonly #destinations: Destinations;
+  readonly #resolve: Resolve;
   readonly #agents: { readonly http: HttpAgent; readonly https: HttpsAgent };
   readonly #place: RunPlace;
   readonly #sweep: NodeJS.Timeout;
+  /** By origin, so that a place is judged once: the rules do not change. What is refused is not kept. */
+  readonly #lookups = new Map<string, LookupFunction>();
   #closed: boolean = false;
 
   constructor(options: HttpRunnerOptions) {
@@ -54,7 +61,9 @@ export class HttpRunner {
       timeout: IDLE_SOCKET_MS,
       scheduling: "lifo" as const,
     };
-    const { destinations, resolve = resolveBySystem, ca, connectMs = CONNECT_MS, idleMs = IDLE_REQUEST_MS } = options;
+    const { ca, connectMs = CONNECT_MS, idleMs = IDLE_REQUEST_MS } = options;
+    this.#destinations = options.destinations;
+    this.#resolve = options.resolve ?? resolveBySystem;
     const agents = {
       http: new HttpAgent(settings),
       https: new HttpsAgent(ca === undefined ? settings : { ...settings, ca }),
@@ -62,11 +71,10 @@ export class HttpRunner {
     this.#agents = agents;
     for (const agent of [agents.http, agents.https]) agent.on("free", () => dropSurplus(agent));
     this.#place = {
-      destinations,
-      resolve,
       connectMs,
       idleMs,
       agentFor: ({ protocol }) => (protocol === "https:" ? agents.https : agents.http),
+      lookupFor: (url) => this.#lookupFor(url),
       left: (run) => this.#runs.delete(run),
     };
     this.#sweep = setInterval(() => this.#checkIdle(), Math.min(SWEEP_MS, idleMs / 4)).unref();
@@ -100,6 +108,17 @@ export class HttpRunner {
     this.#agents.https.destroy();
     // Sockets that were destroyed close in the turn after this one.
     await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  #lookupFor(url: URL): LookupFunction {
+    // A user or a password belongs to no origin, and is for the rules to refuse.
+    const isBare = url.username === "" && url.password === "";
+    const kept = isBare ? this.#lookups.get(url.origin) : undefined;
+    if (kept !== undefined) return kept;
+    const lookup = pinnedLookup(url, this.#destinations, this.#resolve);
+    if (this.#lookups.size >= MAX_LOOKUPS) this.#lookups.clear();
+    this.#lookups.set(url.origin, lookup);
+    return lookup;
   }
 
   #checkIdle(): void {
