@@ -4,11 +4,9 @@
 import { type BackoffLimits, fullJitter } from "../runtime/backoff.js";
 import { dialSocket } from "./dial.js";
 import type { Executor } from "./executor.js";
+import { SESSION_HEADER } from "./protocol.js";
 import { Close, type Socket } from "./socket.js";
 import { ExecutorError, type ExecutorLog } from "./types.js";
-
-/** Names the session that the executor still has, in the upgrade: the gateway looks for the client that waits for it. */
-export const SESSION_HEADER = "toolway-session";
 
 export type DialState =
   | { readonly state: "connecting" }

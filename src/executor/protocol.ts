@@ -12,6 +12,9 @@ export const UPLOAD = "http/request/upload";
 export const CREDIT = "http/request/credit";
 export const ACK = "session/ack";
 
+/** In the upgrade of an executor that dials out: the session that it still has. Its client waits at the gateway. */
+export const SESSION_HEADER = "toolway-session";
+
 /** What our extensions are called; another number is another agreement. */
 export const EXTENSIONS_VERSION = 1;
 
