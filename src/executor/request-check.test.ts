@@ -35,7 +35,7 @@ describe("a request", () => {
 
   it("may have all of them, nulls, and fields that nobody knows [exec-keep]", () => {
     const full = passed({
-      method: "PROPFIND",
+      method: "propfind",
       url: "https://WIKI.internal:443/a%20b?q=1#part",
       headers: [{ name: "X-A", value: "1", valueEnvVar: null }],
       bodyBase64: "aGVsbG8=",

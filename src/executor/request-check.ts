@@ -9,6 +9,7 @@ import type { RedirectPolicy } from "./types.js";
 
 /** A request as it can be made. */
 export interface CheckedRequest {
+  /** In upper case. */
   readonly method: string;
   readonly url: URL;
   /** Names in lower case, values as bytes in latin1; without what belongs to the connection. */
@@ -95,10 +96,12 @@ function readMethod(method: string): string {
   if (method.length > MAX_METHOD_CHARS || !TOKEN.test(method)) {
     throw new Wrong("http/request method is invalid: send one word, such as GET");
   }
-  if (REFUSED_METHODS.has(method.toUpperCase())) {
+  // As Node writes it in any case.
+  const upper = method.toUpperCase();
+  if (REFUSED_METHODS.has(upper)) {
     throw new Wrong(`http/request method ${method} is not made by an executor: use another`);
   }
-  return method;
+  return upper;
 }
 
 function readUrl(text: string): URL {
