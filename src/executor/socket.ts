@@ -2,7 +2,7 @@
 // What the messages mean is for its users.
 
 import type { RawData, WebSocket } from "ws";
-import { MAX_UNACKED_BYTES, PING_MS, SILENCE_MS } from "./limits.js";
+import { MAX_UNACKED_BYTES, MIB, PING_MS, SILENCE_MS } from "./limits.js";
 
 export interface SocketEvents {
   onMessage(bytes: Buffer): void;
@@ -20,6 +20,9 @@ const GOODBYE_MS = 2_000;
 
 /** The code of a socket that ended without a goodbye. */
 const BROKE_OFF = 1006;
+
+/** The exec-server closes a connection on which a frame is larger than 16 MiB; a message may be made of several. */
+const MAX_FRAME_BYTES = 8 * MIB;
 
 /** What fits into a close frame, in bytes. */
 const MAX_REASON_BYTES = 123;
@@ -84,7 +87,8 @@ export class Socket {
   /** Never throws; what cannot be sent is lost with the socket. */
   send(frame: string | Buffer): void {
     if (this.#gone) return;
-    this.#ws.send(frame, TEXT, this.#written);
+    if (frame.length > MAX_FRAME_BYTES) this.#sendInFrames(Buffer.from(frame as string));
+    else this.#ws.send(frame, TEXT, this.#written);
     if (this.#ws.bufferedAmount > MAX_UNACKED_BYTES) this.#crowded = true;
   }
 
@@ -117,6 +121,15 @@ export class Socket {
     this.#events.onDrain();
   };
 
+  /** One message all the same: nothing else is sent between them but pings. */
+  #sendInFrames(message: Buffer): void {
+    for (let at = 0; at < message.length; at += MAX_FRAME_BYTES) {
+      const end = at + MAX_FRAME_BYTES;
+      const fin = end >= message.length;
+      this.#ws.send(message.subarray(at, end), fin ? TEXT : MORE_TEXT, this.#written);
+    }
+  }
+
   #ping(): void {
     if (performance.now() - this.#heardAt > SILENCE_MS) this.destroy(`nothing was heard for ${SILENCE_MS / 1000} s`);
     else this.#ws.ping();
@@ -140,3 +153,4 @@ function meaningOf(code: number): string {
 }
 
 const TEXT = { binary: false };
+const MORE_TEXT = { binary: false, fin: false };
