@@ -1,101 +1,56 @@
-// `toolway executor` at work: opens the door or dials the gateways, tells what happens, and ends when told to.
+// `toolway executor` at work: opens its doors, tells what happens, and ends when told to; or says what it would do.
 
-import { type DialState, dialGateway } from "../executor/dialer.js";
-import { createExecutor, type Executor } from "../executor/executor.js";
-import { listenForClients } from "../executor/listener.js";
-import { Close, type Socket } from "../executor/socket.js";
 import type { ExecutorLog } from "../executor/types.js";
-import { Exit, type ExitCode, UserError } from "./errors.js";
+import { Exit, type ExitCode, UserError, usageError } from "./errors.js";
 import { executorBanner, executorFacts } from "./executor-banner.js";
-import { destinationsOf } from "./executor-destinations.js";
-import type { ConnectPlan, ListenPlan, RunPlan } from "./executor-plan.js";
-import { type Io, note, print } from "./io.js";
+import type { DoorEvents, OpenDoors } from "./executor-doors.js";
+import type { DryRunPlan, RunPlan } from "./executor-plan.js";
+import { type Io, note, print, printJson } from "./io.js";
 import { logOf } from "./log-of.js";
 
-type Fields = Readonly<Record<string, unknown>>;
+interface How {
+  readonly json: boolean;
+}
 
 /** A line of `--json`. */
-type Tell = (event: string, fields?: Fields) => void;
+type Tell = (event: string, fields?: Readonly<Record<string, unknown>>) => void;
 
-export async function runExecutor(plan: RunPlan, how: { readonly json: boolean }, io: Io): Promise<ExitCode> {
-  const destinations = destinationsOf(plan.rules);
+export async function runExecutor(plan: RunPlan, how: How, io: Io): Promise<ExitCode> {
+  const { dialAll, listenAt } = await import("./executor-doors.js");
   const tell: Tell = (event, fields) => {
     if (how.json) print(io, JSON.stringify({ event, time: new Date().toISOString(), ...fields }));
   };
-  const log = toldOf(io, tell);
-  const executor = createExecutor({ destinations, log });
-  const sockets = new Set<Socket>();
-  const counted: Executor = {
-    ...executor,
-    serve(socket) {
-      const served = executor.serve(socket);
-      sockets.add(socket);
-      if (plan.kind === "listen") tell("connected");
-      void served.closed.then((why) => {
-        sockets.delete(socket);
-        if (plan.kind === "listen") tell("disconnected", { why });
-      });
-      return served;
-    },
-  };
-  const begin = (url?: string): void => {
-    if (how.json) tell(plan.kind === "listen" ? "listening" : "dialling", executorFacts(plan, url));
-    else print(io, executorBanner(plan, url, io));
-  };
+  const options = { rules: plan.rules, token: plan.token, log: toldOf(io, tell), events: eventsOf(tell) };
+  let doors: OpenDoors;
   try {
-    const closeDoors =
-      plan.kind === "listen" ? await listen(counted, plan, log, begin) : connect(counted, plan, log, tell, begin);
-    await untilStopped(io);
-    // As one that does not come back: gateways would wait for it else.
-    for (const socket of sockets) socket.close(Close.normal, "the executor stops");
-    await closeDoors();
-  } finally {
-    await executor.close();
+    doors = plan.kind === "listen" ? await listenAt(plan.address, options) : dialAll(plan.gateways, options);
+  } catch (error) {
+    throw mended(plan, error);
   }
+  if (how.json) tell(plan.kind === "listen" ? "listening" : "dialling", executorFacts(plan, doors.url));
+  else print(io, executorBanner(plan, doors.url, io));
+  await untilStopped(io);
+  await doors.close();
   tell("stopped");
   return Exit.ok;
 }
 
-/** Opens the door. Returns what closes it. */
-async function listen(
-  executor: Executor,
-  plan: ListenPlan,
-  log: ExecutorLog,
-  begin: (url: string) => void,
-): Promise<() => Promise<void>> {
-  const { address, token } = plan;
-  const listener = await listenForClients(executor, { ...address, token, log }).catch((error: unknown) => {
-    throw unbound(plan, error);
+/** Looks names up, and connects to nothing. */
+export async function dryRun(plan: DryRunPlan, how: How, io: Io): Promise<ExitCode> {
+  const { explainAll } = await import("./executor-doors.js");
+  const { found, lines } = await explainAll(plan.rules, plan.urls).catch((error: unknown) => {
+    throw mended(plan, error);
   });
-  begin(listener.url);
-  return () => listener.close();
+  if (how.json) printJson(io, found);
+  else print(io, lines.join("\n\n"));
+  return found.every(({ allowed }) => allowed) ? Exit.ok : Exit.failure;
 }
 
-/** Dials every gateway, and again after each loss. Returns what ends that. */
-function connect(
-  executor: Executor,
-  plan: ConnectPlan,
-  log: ExecutorLog,
-  tell: Tell,
-  begin: () => void,
-): () => Promise<void> {
-  begin();
-  const dialled = plan.gateways.map((url) =>
-    dialGateway(executor, {
-      url,
-      token: plan.token,
-      log,
-      onState: (state) => tellState(url, state, tell),
-    }),
-  );
-  return async () => void (await Promise.all(dialled.map((one) => one.close())));
-}
-
-function tellState(gateway: string, state: DialState, tell: Tell): void {
-  if (state.state === "connected") tell("connected", { gateway });
-  if (state.state === "waiting") {
-    tell("disconnected", { gateway, why: state.why, nextTryInMs: state.retryMs });
-  }
+function eventsOf(tell: Tell): DoorEvents {
+  return {
+    connected: (gateway) => tell("connected", { gateway }),
+    disconnected: (why, gateway, nextTryInMs) => tell("disconnected", { gateway, why, nextTryInMs }),
+  };
 }
 
 /** Warnings are events as well: a request or a connection that was refused. */
@@ -126,8 +81,12 @@ const UNBOUND: Readonly<Record<string, string>> = {
   ENOTFOUND: "There is no such host name. Use 127.0.0.1, or an address of this machine.",
 };
 
-function unbound({ address: { host, port } }: ListenPlan, cause: unknown): unknown {
-  const hint = UNBOUND[(cause as NodeJS.ErrnoException).code ?? ""];
-  if (hint === undefined) return cause;
-  return new UserError(`Cannot listen on ${host}:${port}.`, { hint, cause });
+/** What the user can put right: a rule, or the address. */
+function mended(plan: RunPlan | DryRunPlan, error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  // By name: the class lives in what is loaded later.
+  if (error.name === "RuleError") return usageError(error.message);
+  const hint = UNBOUND[(error as NodeJS.ErrnoException).code ?? ""];
+  if (hint === undefined || plan.kind !== "listen") return error;
+  return new UserError(`Cannot listen on ${plan.address.host}:${plan.address.port}.`, { hint, cause: error });
 }

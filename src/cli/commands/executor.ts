@@ -2,6 +2,9 @@
 
 import { defineCommand } from "../command.js";
 
+import { planOf } from "../executor-plan.js";
+import { dryRun, runExecutor } from "../executor-run.js";
+
 export const executor = defineCommand({
   metadata: {
     name: "executor",
@@ -55,13 +58,7 @@ export const executor = defineCommand({
     },
   ],
   async handler(input, io) {
-    const { planOf } = await import("../executor-plan.js");
     const plan = planOf(input, io.env);
-    if (plan.kind === "dry-run") {
-      const { dryRun } = await import("../executor-dry-run.js");
-      return dryRun(plan, { json: input.json }, io);
-    }
-    const { runExecutor } = await import("../executor-run.js");
-    return runExecutor(plan, { json: input.json }, io);
+    return plan.kind === "dry-run" ? dryRun(plan, input, io) : runExecutor(plan, input, io);
   },
 });
