@@ -14,7 +14,7 @@ export const executor = defineCommand({
       "(--listen), or it dials the gateway (--connect), as a firewall lets it. It reaches what --allow names and nothing " +
       "else. The token is taken from TOOLWAY_TOKEN: with --listen the one that gateways must show, with --connect one of " +
       "the gateway's, of the role executor. A gateway that cannot be reached is tried until it can. Ctrl-C and SIGTERM " +
-      "end the requests that are under way, and it.",
+      "end it, and the requests that are under way.",
   },
   args: {},
   options: {
