@@ -9,6 +9,7 @@ import { type Origin, patterned, startOrigin } from "../codex/origin.js";
 import { wireSuite } from "../codex/wire-suite.js";
 import { startGateway, startHttpFixture } from "../e2e/harness.js";
 import { openHttpWire } from "../e2e/wire.js";
+import { clientSuite } from "../executor/client-suite.js";
 import { callText } from "./gateway.js";
 import { full } from "./length.js";
 import { report } from "./measure.js";
@@ -18,6 +19,7 @@ if (full && codex.path === undefined) report("codex exec-server", `skipped: ${co
 
 describe.skipIf(codex.path === undefined)("the real codex exec-server", () => {
   wireSuite("codex exec-server", () => startCodexExecServer());
+  clientSuite("codex exec-server", () => startCodexExecServer());
 
   describe("with our client", () => {
     let executor: CodexExecServer;
