@@ -82,10 +82,12 @@ const STATUS = {
   sessions: 2,
   draining: false,
   conflicts: [],
+  executors: [],
   servers: [
     {
       name: "demo",
       kind: "stdio",
+      via: undefined,
       isolation: "shared",
       state: "backoff",
       version: undefined,
