@@ -15,6 +15,9 @@ export interface SocketEvents {
 /** WebSocket close codes that we send. */
 export const Close = { normal: 1000, goingAway: 1001, policy: 1008, replaced: 4000 } as const;
 
+/** What was said on such a socket is over; after any other end the peer may come back to it. */
+const GOODBYES: ReadonlySet<number> = new Set([Close.normal, Close.goingAway, Close.policy]);
+
 /** How long the peer may take to say goodbye in return. */
 const GOODBYE_MS = 2_000;
 
@@ -141,7 +144,7 @@ export class Socket {
     clearInterval(this.#pings);
     clearTimeout(this.#goodbye);
     this.#closedBefore ??= reason.length > 0 ? reason.toString() : meaningOf(code);
-    this.#saidGoodbye = code === Close.normal;
+    this.#saidGoodbye = GOODBYES.has(code);
     this.#whenGone?.(this.#closedBefore);
     this.#events.onClose(this.#closedBefore);
   }

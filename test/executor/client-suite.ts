@@ -156,7 +156,7 @@ export function clientSuite(name: string, start: () => Promise<SuiteExecutor>): 
 
     it("an executor that ends takes its streams with it, and says so [exec-3]", async () => {
       const own = await start();
-      const other = await connectExecutor({ url: own.url, token: own.token, retentionMs: 1_000 });
+      const other = await connectExecutor({ url: own.url, token: own.token });
       const { body } = await other.requestStream(at("/open"));
       const read = text(body);
       const outcome = expect(read).rejects.toMatchObject({ code: "disconnected" });
