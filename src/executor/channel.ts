@@ -21,6 +21,8 @@ export interface ChannelEvents {
 }
 
 const ACK_START = Buffer.from(`{"method":"${ACK}","params":{"received":`);
+/** A power of two, as all lengths of a tape; more than is under way between two acknowledgements. */
+const FIRST_TAPE = 2 * ACK_MESSAGES;
 /** The digits of the largest number that is exact, and the braces. */
 const MAX_ACK_END = 24;
 
@@ -28,9 +30,13 @@ export class Channel {
   readonly #events: ChannelEvents;
   #carrier: Carrier | undefined;
   #lasting: boolean = false;
-  /** What was sent and is not acknowledged, oldest first, from `#first` on. */
-  #tape: (string | Buffer | undefined)[] = [];
+  /**
+   * What was sent and is not acknowledged: `#kept` messages from `#first` on, round and round. In place: an array that
+   * is left for another one keeps what stood in it, and once it is old, until the whole heap is collected.
+   */
+  #tape: (string | Buffer | undefined)[] = new Array(FIRST_TAPE).fill(undefined);
   #first = 0;
+  #kept = 0;
   /** The number of the message at `#first`: so many are acknowledged. */
   #acked = 0;
   #unackedBytes = 0;
@@ -72,8 +78,8 @@ export class Channel {
     this.#lasting = true;
     this.#drop(peerReceived);
     this.#begin(carrier);
-    for (let i = this.#first; i < this.#tape.length; i++) carrier.send(this.#tape[i] as string | Buffer);
-    this.#written = this.#acked + this.#tape.length - this.#first;
+    for (let i = 0; i < this.#kept; i++) carrier.send(this.#tape[this.#placeOf(i)] as string | Buffer);
+    this.#written = this.#acked + this.#kept;
     this.#ackedByUs = this.#received;
     this.#receivedBytes = 0;
     this.#tellRoom();
@@ -81,14 +87,15 @@ export class Channel {
 
   /** Could the peer that has so many of our messages go on from there? */
   canResume(peerReceived: number): boolean {
-    return peerReceived >= this.#acked && peerReceived <= this.#acked + this.#tape.length - this.#first;
+    return peerReceived >= this.#acked && peerReceived <= this.#acked + this.#kept;
   }
 
   /** The message's number. Without a socket it is kept for the next one, where the conversation lasts. */
   send(frame: string | Buffer): number {
-    const number = this.#acked + this.#tape.length - this.#first;
+    const number = this.#acked + this.#kept;
     if (this.#lasting) {
-      this.#tape.push(frame);
+      if (this.#kept === this.#tape.length) this.#enlarge();
+      this.#tape[this.#placeOf(this.#kept++)] = frame;
       this.#unackedBytes += frame.length;
     } else {
       this.#acked++;
@@ -148,16 +155,27 @@ export class Channel {
   }
 
   #drop(received: number): void {
-    while (this.#acked < received && this.#first < this.#tape.length) {
+    while (this.#acked < received && this.#kept > 0) {
       this.#unackedBytes -= (this.#tape[this.#first] as string | Buffer).length;
-      this.#tape[this.#first++] = undefined;
+      this.#tape[this.#first] = undefined;
+      this.#first = this.#placeOf(1);
+      this.#kept--;
       this.#acked++;
     }
-    // Moved together seldom, and never message by message.
-    if (this.#first > 64 && this.#first * 2 > this.#tape.length) {
-      this.#tape = this.#tape.slice(this.#first);
-      this.#first = 0;
-    }
+  }
+
+  /** Of the message that is the `index`th of those that are kept. */
+  #placeOf(index: number): number {
+    return (this.#first + index) & (this.#tape.length - 1);
+  }
+
+  #enlarge(): void {
+    const before = this.#tape;
+    const tape = new Array<string | Buffer | undefined>(before.length * 2).fill(undefined);
+    for (let i = 0; i < this.#kept; i++) tape[i] = before[this.#placeOf(i)];
+    before.fill(undefined);
+    this.#tape = tape;
+    this.#first = 0;
   }
 
   #tellRoom(): void {
