@@ -1,0 +1,210 @@
+// Servers in a network that the gateway cannot reach, through `toolway executor` in a process of its own.
+
+import { describe, expect, it } from "vitest";
+import { callJson, connectV1, waitForTools } from "./clients.js";
+import { connected, executorOf, startExecutor, statusOfAll } from "./executor-process.js";
+import { freePort, startGateway, startHttpFixture, until } from "./harness.js";
+import { callTool, createToken, hasTool, made, refusal, statusOf, toolway } from "./operator.js";
+
+const TOKEN = "a-token-of-the-tests-0123456789";
+
+/** A fixture behind the executor `office`. `more`: of its entry. */
+async function wiki(name = "slow", more: object = {}) {
+  const fixture = await startHttpFixture(name);
+  return { fixture, entry: { ...fixture.entry, via: "office", ...more } };
+}
+
+const slept = (url: string, label: string, ms = 1, token?: string) =>
+  callTool(url, "sleep", { ms, label }, token).then((reply) => made<{ label: string }>(reply).label);
+
+describe("an executor that is dialled", () => {
+  it("makes the requests of the servers behind it, and is shown", async () => {
+    const { entry } = await wiki();
+    const port = await freePort();
+    startExecutor(["--listen", `ws://127.0.0.1:${port}`], TOKEN);
+    const gateway = await startGateway(
+      {
+        mcpServers: { wiki: entry },
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of the config
+        executors: { office: { url: `ws://127.0.0.1:${port}`, token: "${OFFICE_TOKEN}" } },
+      },
+      { env: { OFFICE_TOKEN: TOKEN } },
+    );
+    const client = await connectV1(gateway.url);
+    await waitForTools(client, "sleep");
+    const answers = Array.from({ length: 30 }, (_, i) => callJson(client, "sleep", { ms: i, label: `c${i}` }));
+    for (const [i, answer] of (await Promise.all(answers)).entries()) expect(answer).toMatchObject({ label: `c${i}` });
+
+    const status = await statusOfAll(gateway);
+    expect(status.servers).toMatchObject([{ name: "wiki", via: "office", state: "ready" }]);
+    expect(status.executors).toMatchObject([
+      { name: "office", ready: true, members: [{ where: `ws://127.0.0.1:${port}`, state: "ready", extended: true }] },
+    ]);
+    const { out } = await toolway(gateway, "status");
+    expect(out).toMatch(/^wiki +ready +http via office /m);
+    expect(out).toMatch(new RegExp(`^office +ready +ws://127\\.0\\.0\\.1:${port} `, "m"));
+    for (const text of [out, JSON.stringify(status), gateway.log()]) expect(text).not.toContain(TOKEN);
+  });
+
+  it("killed and started again while calls run: what it had is said to be unknown, the next works [unknown-is-said]", async () => {
+    const { entry } = await wiki();
+    const port = await freePort();
+    const listen = ["--listen", `ws://127.0.0.1:${port}`];
+    const first = startExecutor(listen, TOKEN);
+    const executors = { office: { url: `ws://127.0.0.1:${port}`, token: TOKEN } };
+    const gateway = await startGateway({ mcpServers: { wiki: entry }, executors });
+    await until("the tools", () => hasTool(gateway.url, "sleep"));
+    const lost = Array.from({ length: 5 }, (_, i) => refusal(gateway.url, "sleep", { ms: 60_000, label: `lost${i}` }));
+    await until("the calls at the server", async () => {
+      const begun = made<string[]>(await callTool(gateway.url, "started"));
+      return begun.filter((label) => label.startsWith("lost")).length === 5;
+    });
+    await first.kill();
+    startExecutor(listen, TOKEN);
+    for (const told of await Promise.all(lost)) {
+      expect(told).toMatchObject({ code: -31003, message: expect.stringMatching(/executor "office".*unknown/s) });
+    }
+    expect(await slept(gateway.url, "next")).toBe("next");
+    expect((await connected(gateway, "office")).members).toHaveLength(1);
+  });
+
+  it("with the wrong token is not used, and the status says why", async () => {
+    const { entry } = await wiki("slow", { connectTimeoutMs: 1_000 });
+    const port = await freePort();
+    const executor = startExecutor(["--listen", `ws://127.0.0.1:${port}`], TOKEN);
+    await until("the executor", () => executor.log().includes(String(port)));
+    const executors = { office: { url: `ws://127.0.0.1:${port}`, token: "another-token-of-the-tests" } };
+    const gateway = await startGateway({ mcpServers: { wiki: entry }, executors });
+    const { lastError } = await until("the server's trouble", async () => {
+      const status = await statusOf(gateway, "wiki");
+      return status.lastError === undefined ? undefined : status;
+    });
+    expect(lastError).toMatch(/No executor "office" is connected\..*401/s);
+    expect((await executorOf(gateway, "office")).members[0]?.lastError).toMatch(/401/);
+    expect(JSON.stringify(await statusOfAll(gateway))).not.toContain("another-token");
+  });
+
+  it("two of one name: they share the calls, and one goes on when the other is killed [exec-7]", async () => {
+    const { entry } = await wiki();
+    const ports = [await freePort(), await freePort()];
+    const urls = ports.map((port) => `ws://127.0.0.1:${port}`);
+    const [first] = urls.map((url) => startExecutor(["--listen", url], TOKEN));
+    const executors = { office: { urls, token: TOKEN } };
+    const gateway = await startGateway({ mcpServers: { wiki: entry }, executors });
+    await connected(gateway, "office", 2);
+    await until("the tools", () => hasTool(gateway.url, "sleep"));
+    const calls = Array.from({ length: 20 }, (_, i) => slept(gateway.url, `c${i}`, 2_000));
+    await until("both at work", async () => {
+      const { members } = await executorOf(gateway, "office");
+      return members.every(({ inFlight }) => inFlight >= 8);
+    });
+    await Promise.all(calls);
+    await first?.kill();
+    // At once, before anybody could have noticed that it does not come back.
+    for (let i = 0; i < 10; i++) expect(await slept(gateway.url, `after${i}`)).toBe(`after${i}`);
+    const { ready, members } = await executorOf(gateway, "office");
+    expect(ready).toBe(true);
+    expect(members.filter(({ state }) => state === "ready").map(({ where }) => where)).toEqual([urls[1]]);
+  });
+});
+
+describe("an executor that dials in [exec-8]", () => {
+  it("with a token of its role does the same; a revoked one ends it; an agent's is none", async () => {
+    const { entry } = await wiki("slow", { connectTimeoutMs: 2_000 });
+    const gateway = await startGateway({ mcpServers: { wiki: entry }, executors: { office: {} } }, { auth: true });
+    const [agent, office] = [
+      await createToken(gateway, "ann", "default"),
+      await createToken(gateway, "office", "executor"),
+    ];
+    const connect = ["--connect", `ws://127.0.0.1:${gateway.port}/executors/office`];
+
+    const stranger = startExecutor(connect, agent);
+    await until("the refusal", () => /403/.test(stranger.log()));
+    await stranger.kill();
+    expect((await executorOf(gateway, "office")).members).toEqual([]);
+
+    const executor = startExecutor(connect, office);
+    const { members } = await connected(gateway, "office");
+    expect(members[0]?.where).toMatch(/^127\.0\.0\.1:\d+$/);
+    await until("the tools", () => hasTool(gateway.url, "sleep", agent));
+    expect(await slept(gateway.url, "x", 1, agent)).toBe("x");
+    const asAgent = await fetch(gateway.url, {
+      method: "POST",
+      headers: { authorization: `Bearer ${office}` },
+      body: "{}",
+    });
+    expect(asAgent.status).toBe(403);
+
+    await toolway(gateway, "token", "revoke", "office");
+    expect((await executorOf(gateway, "office")).members).toEqual([]);
+    const told = await refusal(gateway.url, "sleep", { ms: 1 }, agent);
+    expect(told).toMatchObject({
+      code: -31001,
+      message: expect.stringContaining('No executor "office" is connected.'),
+    });
+    await until("the refusal", () => /401/.test(executor.log()));
+    expect(gateway.log() + executor.log() + stranger.log()).not.toContain(office);
+  });
+
+  it("that is missing is what the server's status says; when it comes, the server is up [menu-survives]", async () => {
+    const { entry } = await wiki("slow", { connectTimeoutMs: 500, restarts: { max: 1 }, ejectedProbeMs: 0 });
+    const gateway = await startGateway({ mcpServers: { wiki: entry }, executors: { office: {} } });
+    const advice = `toolway executor --connect ws://GATEWAY/executors/office`;
+    await until("the advice", async () => (await statusOf(gateway, "wiki")).lastError?.includes(advice));
+    const connect = ["--connect", `ws://127.0.0.1:${gateway.port}/executors/office`];
+    const executor = startExecutor(connect);
+    await until("the tools", () => hasTool(gateway.url, "sleep"));
+    await executor.kill();
+    // Its tools stay listed, and work again with the next one.
+    expect(await hasTool(gateway.url, "sleep")).toBe(true);
+    startExecutor(connect);
+    await until("a call that works", async () => (await slept(gateway.url, "again")) === "again");
+  });
+
+  it("finds a restarted gateway again [restart-unseen]", async () => {
+    const { entry } = await wiki();
+    const gateway = await startGateway({ mcpServers: { wiki: entry }, executors: { office: {} } });
+    startExecutor(["--connect", `ws://127.0.0.1:${gateway.port}/executors/office`]);
+    await until("the tools", () => hasTool(gateway.url, "sleep"));
+    await gateway.stop("SIGKILL");
+    const again = await gateway.again();
+    expect(await slept(again.url, "after")).toBe("after");
+  });
+
+  it("stays until the calls of a gateway that stops are done", async () => {
+    const { entry } = await wiki();
+    const gateway = await startGateway({ mcpServers: { wiki: entry }, executors: { office: {} } });
+    const executor = startExecutor(["--connect", `ws://127.0.0.1:${gateway.port}/executors/office`]);
+    await until("the tools", () => hasTool(gateway.url, "sleep"));
+    const last = slept(gateway.url, "last", 2_000);
+    await until("the call", async () => made<string[]>(await callTool(gateway.url, "started")).includes("last"));
+    gateway.signal("SIGTERM");
+    expect(await last).toBe("last");
+    await gateway.exited;
+    await executor.kill();
+  });
+
+  it("can be added, and moved, while the gateway runs", async () => {
+    const { entry, fixture } = await wiki();
+    const other = await startHttpFixture("crash");
+    const gateway = await startGateway({ mcpServers: { crash: other.entry } });
+    await until("the tools", () => hasTool(gateway.url, "pid"));
+    await gateway.writeConfig({ mcpServers: { crash: other.entry, wiki: entry }, executors: { office: {} } });
+    await until("the executor's place", async () => (await statusOfAll(gateway)).executors.length === 1);
+    const executor = startExecutor(["--connect", `ws://127.0.0.1:${gateway.port}/executors/office`]);
+    await until("the tools", () => hasTool(gateway.url, "sleep"));
+
+    const port = await freePort();
+    startExecutor(["--listen", `ws://127.0.0.1:${port}`]);
+    const executors = { office: { url: `ws://127.0.0.1:${port}` } };
+    await gateway.writeConfig({ mcpServers: { crash: other.entry, wiki: entry }, executors });
+    await connected(gateway, "office", 2);
+    await executor.kill();
+    expect(await slept(gateway.url, "moved")).toBe("moved");
+
+    await gateway.writeConfig({ mcpServers: { crash: other.entry, wiki: fixture.entry } });
+    await until("no executor", async () => (await statusOfAll(gateway)).executors.length === 0);
+    await until("a call that works", async () => (await slept(gateway.url, "direct")) === "direct");
+    expect((await statusOf(gateway, "crash")).restarts).toBe(0);
+  });
+});
