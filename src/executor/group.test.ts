@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ExecutorGroup, type GroupClient, type MemberState } from "./group.js";
+import { MAX_UNACKED_BYTES } from "./limits.js";
 import type { Socket } from "./socket.js";
 import { type AnswerHandler, type Exchange, ExecutorError, type ExecutorRequest } from "./types.js";
 
@@ -108,19 +109,20 @@ describe("a group of executors", () => {
           if (one.kind === "start") {
             const before = clients.map(({ inFlight }) => inFlight);
             const ready = clients.filter(({ state }) => state === "ready");
-            const usable = ready.length > 0 ? ready : clients.filter(({ state }) => state === "lost");
-            const least = Math.min(...usable.map(({ inFlight }) => inFlight));
+            const mayComeBack = clients.some(({ state }) => state === "lost");
+            const least = Math.min(...ready.map(({ inFlight }) => inFlight));
             const handler = new Heard();
             heard.push(handler);
             group.start(GET, handler);
             expect(handler.ends).toBe(0);
             const chosen = clients.findIndex(({ inFlight }, i) => inFlight > (before[i] ?? 0));
-            if (usable.length === 0) {
-              await turn();
-              expect(handler.error?.code).toBe("unavailable");
-            } else {
-              expect(usable).toContain(clients[chosen]);
+            if (ready.length > 0) {
+              expect(ready).toContain(clients[chosen]);
               expect(before[chosen]).toBe(least);
+            } else {
+              await turn();
+              expect(chosen).toBe(-1);
+              expect(handler.error?.code).toBe(mayComeBack ? undefined : "unavailable");
             }
             continue;
           }
@@ -133,7 +135,11 @@ describe("a group of executors", () => {
           } else client.become(one.kind as MemberState);
         }
         const open = clients.reduce((sum, { inFlight }) => sum + inFlight, 0);
-        expect(heard.filter(({ ends }) => ends === 0)).toHaveLength(open);
+        const waits = heard.filter(({ ends }) => ends === 0).length - open;
+        const mayWait =
+          clients.some(({ state }) => state === "lost") && !clients.some(({ state }) => state === "ready");
+        if (mayWait) expect(waits).toBeGreaterThanOrEqual(0);
+        else expect(waits).toBe(0);
         await group.close();
         await turn();
         expect(heard.every(({ ends }) => ends === 1)).toBe(true);
@@ -158,6 +164,38 @@ describe("a group of executors", () => {
     expect(sent.error).toMatchObject({ code: "disconnected", sent: true });
     b.finish();
     expect(unsent).toMatchObject({ ends: 1, error: undefined });
+  });
+
+  it("keeps requests for one that may come back, and gives them to whoever comes first", async () => {
+    const { group, clients } = rig(URLS.slice(0, 2));
+    const [a, b] = clients as [FakeClient, FakeClient];
+    a.become("ready");
+    a.become("lost", new Error("cut"));
+    const [first, second, dropped] = [new Heard(), new Heard(), new Heard()];
+    group.start({ ...GET, body: "1" }, first);
+    group.start({ ...GET, body: "2" }, dropped).abort();
+    b.become("ready");
+    expect(b.flights.map(({ request }) => request.body)).toEqual(["1"]);
+    b.finish();
+    b.become("connecting", new Error("gone"));
+    group.start(GET, second);
+    await turn();
+    expect(second.ends).toBe(0);
+    a.become("connecting", new Error("it did not come back"));
+    expect(second.error).toMatchObject({ code: "unavailable", sent: false });
+    expect([first.ends, dropped.ends]).toEqual([1, 0]);
+  });
+
+  it("keeps no more than it may [bounded]", async () => {
+    const { group, clients } = rig(["ws://a"]);
+    clients[0]?.become("ready");
+    clients[0]?.become("lost", new Error("cut"));
+    const heard = Array.from({ length: 10 }, () => new Heard());
+    for (const handler of heard) group.start({ ...GET, body: "x".repeat(1024 * 1024) }, handler);
+    await turn();
+    expect(heard.filter(({ ends }) => ends === 0)).toHaveLength(MAX_UNACKED_BYTES / (1024 * 1024));
+    clients[0]?.become("ready");
+    expect(clients[0]?.inFlight).toBe(MAX_UNACKED_BYTES / (1024 * 1024));
   });
 
   it("does not read a streamed body twice", async () => {

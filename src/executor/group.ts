@@ -1,14 +1,13 @@
 // The executors of one name, dialled or dialled in: each request goes to the one that is ready and has the least to do,
 // and to another where one is lost before it got it. How one is talked to is client.ts's.
 
+import { Relay, type RelayKeeper } from "./group-relay.js";
+import { MAX_REQUESTS, MAX_UNACKED_BYTES } from "./limits.js";
 import type { Socket } from "./socket.js";
 import { type AnswerHandler, type Exchange, ExecutorError, type ExecutorRequest } from "./types.js";
 
 /** An executor that the config names no longer has so long to end what it is at. Event streams never end by themselves. */
 const RETIRE_MS = 30_000;
-
-/** How often a request that reached no executor is handed to another: each time one more was lost meanwhile. */
-const MAX_TRIES = 3;
 
 export type MemberState = "connecting" | "ready" | "lost" | "closed";
 
@@ -92,11 +91,22 @@ export class ExecutorGroup {
   #dialled: boolean = false;
   /** Among equals each has its turn. */
   #turn = 0;
+  /** Requests for an executor that is lost and may come back. Not given to it: another may come sooner. */
+  readonly #parked = new Set<Relay>();
+  #parkedBytes = 0;
+  readonly #keeper: RelayKeeper<Member>;
   #closed: boolean = false;
 
   constructor(options: GroupOptions) {
     this.name = options.name;
     this.#options = options;
+    this.#keeper = {
+      choose: () => this.#choose(),
+      park: (relay) => this.#park(relay),
+      unpark: (relay) => this.#unpark(relay),
+      relieved: (member) => this.#relieved(member),
+      none: () => this.#none(),
+    };
   }
 
   /** Which executors are dialled from now on. Those that stay are not touched, and those that dialled in either. */
@@ -133,13 +143,9 @@ export class ExecutorGroup {
 
   /** Never throws, and the handler is called after it has returned. */
   start(request: ExecutorRequest, handler: AnswerHandler): Exchange {
-    return new Relay(
-      request,
-      handler,
-      () => this.#choose(),
-      (member) => this.#relieved(member),
-      () => this.#none(),
-    );
+    const relay = new Relay(request, handler, this.#keeper);
+    relay.begin();
+    return relay;
   }
 
   /** Resolves when a request can be made; rejects with why none can when `signal` says that nobody waits any longer. */
@@ -189,11 +195,12 @@ export class ExecutorGroup {
     const members = this.#members;
     this.#members = [];
     for (const waiter of [...this.#waiters]) waiter.reject(this.#none());
+    this.#letGo();
     await Promise.all(members.map((member) => this.#end(member)));
   }
 
   get #isReady(): boolean {
-    return this.#members.some(({ client, retiring }) => client.state === "ready" && retiring === undefined);
+    return this.#members.some(isUsable);
   }
 
   #join(dial: Dial | undefined, more: Pick<Member, "where" | "key" | "principal">): Member {
@@ -220,20 +227,51 @@ export class ExecutorGroup {
     member.state = state;
     member.sinceMs = this.#options.wall();
     if (this.#isReady) for (const waiter of [...this.#waiters]) waiter.resolve();
+    this.#letGo();
     this.#options.onState?.();
   }
 
-  /** The ready one with the fewest requests; else one that may come back; else none. */
+  /** The ready one with the fewest requests. */
   #choose(): Member | undefined {
     const members = this.#members;
     const from = this.#turn++;
     let best: Member | undefined;
     for (let i = 0; i < members.length; i++) {
       const member = members[(from + i) % members.length] as Member;
-      if (member.retiring !== undefined || rank(member) === UNUSABLE) continue;
-      if (best === undefined || isBetter(member, best)) best = member;
+      if (!isUsable(member)) continue;
+      if (best === undefined || member.client.inFlight < best.client.inFlight) best = member;
     }
     return best;
+  }
+
+  #park(relay: Relay): boolean {
+    if (!this.#mayComeBack || this.#parked.size >= MAX_REQUESTS) return false;
+    if (this.#parkedBytes + relay.bytes > MAX_UNACKED_BYTES) return false;
+    this.#parked.add(relay);
+    this.#parkedBytes += relay.bytes;
+    return true;
+  }
+
+  #unpark(relay: Relay): void {
+    if (this.#parked.delete(relay)) this.#parkedBytes -= relay.bytes;
+  }
+
+  /** What waits is let go: to those that are ready, or, where nobody may come back, with an error. */
+  #letGo(): void {
+    if (this.#parked.size === 0) return;
+    const isReady = this.#isReady;
+    if (!isReady && this.#mayComeBack) return;
+    const parked = [...this.#parked];
+    this.#parked.clear();
+    this.#parkedBytes = 0;
+    for (const relay of parked) {
+      if (isReady) relay.begin();
+      else relay.fail(this.#none());
+    }
+  }
+
+  get #mayComeBack(): boolean {
+    return this.#members.some(({ client, retiring }) => client.state === "lost" && retiring === undefined);
   }
 
   #relieved(member: Member): void {
@@ -249,6 +287,7 @@ export class ExecutorGroup {
     if (!this.#members.includes(member)) return;
     this.#members = this.#members.filter((one) => one !== member);
     void this.#end(member);
+    this.#letGo();
     this.#options.onState?.();
   }
 
@@ -268,118 +307,8 @@ export class ExecutorGroup {
   }
 }
 
-/** One request, at whichever executor has it. */
-class Relay implements Exchange, AnswerHandler {
-  readonly #request: ExecutorRequest;
-  readonly #choose: () => Member | undefined;
-  readonly #relieved: (member: Member) => void;
-  readonly #none: () => ExecutorError;
-  #handler: AnswerHandler | undefined;
-  #member: Member | undefined;
-  #exchange: Exchange | undefined;
-  #paused: boolean = false;
-  #tries = 0;
-
-  constructor(
-    request: ExecutorRequest,
-    handler: AnswerHandler,
-    choose: () => Member | undefined,
-    relieved: (member: Member) => void,
-    none: () => ExecutorError,
-  ) {
-    this.#request = request;
-    this.#handler = handler;
-    this.#choose = choose;
-    this.#relieved = relieved;
-    this.#none = none;
-    this.#begin();
-  }
-
-  pause(): void {
-    this.#paused = true;
-    this.#exchange?.pause();
-  }
-
-  resume(): void {
-    this.#paused = false;
-    this.#exchange?.resume();
-  }
-
-  abort(): void {
-    this.#handler = undefined;
-    this.#exchange?.abort();
-    this.#leave();
-  }
-
-  onHead(status: number, headers: Parameters<AnswerHandler["onHead"]>[1]): void {
-    this.#handler?.onHead(status, headers);
-  }
-
-  onData(chunk: Buffer): void {
-    this.#handler?.onData(chunk);
-  }
-
-  onEnd(): void {
-    const handler = this.#handler;
-    this.#handler = undefined;
-    this.#leave();
-    handler?.onEnd();
-  }
-
-  onError(error: ExecutorError): void {
-    this.#leave();
-    if (this.#handler === undefined) return;
-    if (this.#mayGoElsewhere(error)) {
-      // A little later: the client that failed it is still about it.
-      queueMicrotask(() => this.#begin());
-      return;
-    }
-    const handler = this.#handler;
-    this.#handler = undefined;
-    handler.onError(error);
-  }
-
-  #begin(): void {
-    if (this.#handler === undefined) return;
-    const member = this.#choose();
-    if (member === undefined) {
-      queueMicrotask(() => {
-        const handler = this.#handler;
-        this.#handler = undefined;
-        handler?.onError(this.#none());
-      });
-      return;
-    }
-    this.#tries++;
-    this.#member = member;
-    this.#exchange = member.client.start(this.#request, this);
-    if (this.#paused) this.#exchange.pause();
-  }
-
-  /** The executor was lost, or left us, and never had it. A body that is a stream may have been begun. */
-  #mayGoElsewhere({ code, sent }: ExecutorError): boolean {
-    if (sent || (code !== "disconnected" && code !== "closed") || this.#tries >= MAX_TRIES) return false;
-    const { body } = this.#request;
-    return body === undefined || typeof body === "string" || Buffer.isBuffer(body);
-  }
-
-  #leave(): void {
-    const member = this.#member;
-    this.#member = undefined;
-    this.#exchange = undefined;
-    if (member !== undefined) this.#relieved(member);
-  }
-}
-
-const UNUSABLE = 0;
-
-function rank({ client }: Member): number {
-  return client.state === "ready" ? 2 : client.state === "lost" ? 1 : UNUSABLE;
-}
-
-function isBetter(one: Member, other: Member): boolean {
-  const ranks = rank(one) - rank(other);
-  return ranks > 0 || (ranks === 0 && one.client.inFlight < other.client.inFlight);
+function isUsable({ client, retiring }: Member): boolean {
+  return client.state === "ready" && retiring === undefined;
 }
 
 function textOf(error: Error | string | undefined): string | undefined {
