@@ -6,9 +6,10 @@ import { join } from "node:path";
 import type { Duplex, Readable, Writable } from "node:stream";
 import { type ControlClient, connectControl, findGateway } from "../control/client.js";
 import { createGateway } from "../create-gateway.js";
+import { Executors } from "../executors.js";
 import { DRAIN_MS, type Gateway, type ServerStart } from "../gateway.js";
 import { openControl, STDIO_UPGRADE } from "../gateway-control.js";
-import type { Log } from "../observe/log.js";
+import { type Log, SILENT } from "../observe/log.js";
 import { Fault } from "../protocol/errors.js";
 import { systemClock } from "../runtime/clock.js";
 import { StateDirError } from "../runtime/state-dir.js";
@@ -25,6 +26,7 @@ import type {
   GatewaySource,
   LocalGateway,
   Probe,
+  ProbeOptions,
   StartedGateway,
   StartOptions,
   StdioStreams,
@@ -210,13 +212,23 @@ async function serveOwn(gateway: Gateway, signal: AbortSignal, agent: Promise<vo
   }
 }
 
-async function probe(spec: ServerSpec, { signal }: { signal: AbortSignal }): Promise<Probe> {
+async function probe(spec: ServerSpec, options: ProbeOptions): Promise<Probe> {
+  const { signal, executors: configs = [] } = options;
+  const wanted = spec.target.kind === "stdio" ? undefined : spec.target.via;
+  const via = configs.find(({ name }) => name === wanted);
+  if (via !== undefined && via.urls.length === 0) {
+    const message = `Executor "${via.name}" dials in to the gateway, so only the one that runs can try it: \`toolway status\`.`;
+    throw new Fault("unavailable", message);
+  }
+  const executors = new Executors(SILENT);
+  executors.apply(via === undefined ? [] : [via]);
   const reaper = new Reaper({ stateHash: hashStateDir(`probe ${process.pid}`), env: process.env });
   try {
-    const makeLink = linkMaker({ reaper, env: process.env });
+    const makeLink = linkMaker({ reaper, env: process.env, openWire: executors.openWire });
     const clientInfo = { name: "toolway", version: packageVersion() };
     return await probeServer(spec, { makeLink, clientInfo, now: systemClock.now }, signal);
   } finally {
+    await executors.close();
     await reaper.close();
   }
 }

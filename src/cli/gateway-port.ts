@@ -1,7 +1,7 @@
 // What the CLI needs of the gateway, as interfaces, and the one door through which it gets them. Everything behind
 // it is heavy, and loaded when a verb asks for it.
 
-import type { Config, ListenAddress, Names } from "../config/config.js";
+import type { Config, ExecutorConfig, ListenAddress, Names } from "../config/config.js";
 import type { GatewayStatus } from "../control/status.js";
 import type { ProbeResult } from "../upstream/probe.js";
 import type { ServerSpec } from "../upstream.js";
@@ -56,6 +56,12 @@ export interface LocalGateway extends GatewayClient {
 /** What `doctor` learns of one server. */
 export type Probe = ProbeResult;
 
+export interface ProbeOptions {
+  readonly signal: AbortSignal;
+  /** Those of the config. */
+  readonly executors?: readonly ExecutorConfig[];
+}
+
 export interface GatewayPort {
   /** The gateway that runs for this config and state directory, if one does. */
   find(source: GatewaySource): Promise<GatewayClient | undefined>;
@@ -72,7 +78,7 @@ export interface GatewayPort {
   /** `stdio`: speaks MCP on the streams until the input ends; joins a running gateway, else is one. */
   stdio(source: GatewaySource, streams: StdioStreams): Promise<void>;
   /** Starts one server by itself, asks what it has, and stops it again. */
-  probe(spec: ServerSpec, options: { readonly signal: AbortSignal }): Promise<Probe>;
+  probe(spec: ServerSpec, options: ProbeOptions): Promise<Probe>;
   /** The default token of the state directory, read without a gateway. */
   defaultToken(source: GatewaySource): Promise<string | undefined>;
 }

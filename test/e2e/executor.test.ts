@@ -1,9 +1,12 @@
 // Servers in a network that the gateway cannot reach, through `toolway executor` in a process of its own.
 
+import { execFile } from "node:child_process";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { callJson, connectV1, waitForTools } from "./clients.js";
 import { connected, executorOf, startExecutor, statusOfAll } from "./executor-process.js";
-import { freePort, startGateway, startHttpFixture, until } from "./harness.js";
+import { cli, freePort, startGateway, startHttpFixture, temporaryDirectory, until } from "./harness.js";
 import { callTool, createToken, hasTool, made, refusal, statusOf, toolway } from "./operator.js";
 
 const TOKEN = "a-token-of-the-tests-0123456789";
@@ -87,6 +90,25 @@ describe("an executor that is dialled", () => {
     expect(lastError).toMatch(/No executor "office" is connected\..*401/s);
     expect((await executorOf(gateway, "office")).members[0]?.lastError).toMatch(/401/);
     expect(JSON.stringify(await statusOfAll(gateway))).not.toContain("another-token");
+  });
+
+  it("is what doctor goes through; of one that dials in it says where to look", async () => {
+    const { entry } = await wiki();
+    const executor = startExecutor(["--listen", "ws://127.0.0.1:0"], TOKEN);
+    const url = await until("the executor", () => /ws:\/\/127\.0\.0\.1:\d+/.exec(executor.log())?.[0]);
+    const configPath = join(await temporaryDirectory(), "toolway.json");
+    const mcpServers = { wiki: entry, far: { ...entry, via: "lab" } };
+    await writeFile(configPath, JSON.stringify({ mcpServers, executors: { office: { url, token: TOKEN }, lab: {} } }));
+    const { stdout, code } = await new Promise<{ stdout: string; code: unknown }>((done) => {
+      execFile(process.execPath, [cli, "doctor", configPath, "--json"], (error, out) => {
+        done({ stdout: out, code: error?.code ?? 0 });
+      });
+    });
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject([
+      { name: "wiki", ok: true, tools: expect.arrayContaining(["sleep"]) },
+      { name: "far", ok: false, error: { message: expect.stringContaining("toolway status") } },
+    ]);
   });
 
   it("two of one name: they share the calls, and one goes on when the other is killed [exec-7]", async () => {

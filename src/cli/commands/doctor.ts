@@ -50,7 +50,7 @@ export const doctor = defineCommand({
     if (specs.length === 0) throw nothingToDo(config, input.server);
     const style = styleOf(io);
     if (!input.json && io.isErrTTY) note(io, style.dim(`Starting ${count(specs.length, "server")} …`));
-    const findings = await examineAll(specs, io);
+    const findings = await examineAll(specs, config, io);
     if (input.json) printJson(io, findings.map(toJson));
     else {
       for (const warning of config.warnings) note(io, `warning: ${warning}`);
@@ -80,7 +80,7 @@ function nothingToDo(config: Config, server: string | undefined): UserError {
   });
 }
 
-async function examineAll(specs: readonly ServerSpec[], io: Io): Promise<Finding[]> {
+async function examineAll(specs: readonly ServerSpec[], { executors }: Config, io: Io): Promise<Finding[]> {
   const port = await gatewayPort();
   const findings: Finding[] = [];
   let next = 0;
@@ -90,7 +90,7 @@ async function examineAll(specs: readonly ServerSpec[], io: Io): Promise<Finding
       if (spec === undefined) return;
       io.signal.throwIfAborted();
       const signal = AbortSignal.any([io.signal, AbortSignal.timeout(spec.connectTimeoutMs + STOP_MS)]);
-      const probe = await port.probe(spec, { signal }).catch((error: unknown) => failedProbe(error, io));
+      const probe = await port.probe(spec, { signal, executors }).catch((error: unknown) => failedProbe(error, io));
       findings[i] = { spec, probe, advice: adviceFor(spec, probe, (program) => isOnPath(program, io)) };
     }
   };
