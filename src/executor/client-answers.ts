@@ -1,6 +1,7 @@
 // Answers for those who would rather wait than be called: whole, or as a stream that holds the sender back.
 
 import { Readable } from "node:stream";
+import { FIRST_WINDOW_BYTES } from "./limits.js";
 import type { HttpHeader } from "./protocol.js";
 import type { AnswerHandler, Exchange, ExecutorError, ExecutorRequest } from "./types.js";
 
@@ -91,15 +92,22 @@ export function streamedAnswer(
 }
 
 /**
- * Holds one piece at most: the rest waits where it is counted, and where an error cannot overtake it, as one would
- * that destroys a stream with pieces in it.
+ * What is kept for a reader that has not come yet. A small answer is here in full by then, and its request over: one
+ * that nobody reads costs no more than its bytes.
  */
+const AHEAD_BYTES = FIRST_WINDOW_BYTES;
+
+/** Hands on one piece at a time: an error would take from its reader what waits in the stream itself. */
 class AnswerBody extends Readable implements AnswerHandler {
   readonly #onHead: (status: number, headers: readonly HttpHeader[]) => void;
   readonly #onRefused: (error: ExecutorError) => void;
   #exchange: Exchange | undefined;
   #hasHead: boolean = false;
-  #isOver: boolean = false;
+  #ahead: Buffer[] = [];
+  #aheadBytes = 0;
+  #wanted: boolean = false;
+  /** Null is the end; told after all that is ahead. */
+  #ending: ExecutorError | null | undefined;
 
   constructor(
     onHead: (status: number, headers: readonly HttpHeader[]) => void,
@@ -112,7 +120,6 @@ class AnswerBody extends Readable implements AnswerHandler {
 
   begin(starter: Starter, request: ExecutorRequest): void {
     this.#exchange = starter.start(request, this);
-    this.#exchange.pause();
   }
 
   /** Nobody has it before its head has come, so nobody would hear of its error. */
@@ -126,18 +133,24 @@ class AnswerBody extends Readable implements AnswerHandler {
   }
 
   onData(chunk: Buffer): void {
-    if (!this.push(chunk)) this.#exchange?.pause();
+    if (this.#wanted && this.#ahead.length === 0) {
+      this.#wanted = this.push(chunk);
+      return;
+    }
+    this.#ahead.push(chunk);
+    this.#aheadBytes += chunk.length;
+    if (this.#aheadBytes >= AHEAD_BYTES) this.#exchange?.pause();
   }
 
   onEnd(): void {
-    this.#isOver = true;
-    this.push(null);
+    this.#ending = null;
+    this.#deliver();
   }
 
   onError(error: ExecutorError): void {
-    this.#isOver = true;
+    this.#ending = error;
     if (this.#hasHead) {
-      this.destroy(error);
+      this.#deliver();
       return;
     }
     this.#onRefused(error);
@@ -145,16 +158,38 @@ class AnswerBody extends Readable implements AnswerHandler {
   }
 
   override _read(): void {
-    // Later: within read() there still is a piece on its way to the reader, which an error would take from it.
+    // Later: within read() there still is a piece on its way to the reader.
     queueMicrotask(this.#goOn);
   }
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
-    if (!this.#isOver) this.#exchange?.abort();
+    this.#ahead = [];
+    this.#wanted = false;
+    if (this.#ending === undefined) this.#exchange?.abort();
     callback(error);
   }
 
   readonly #goOn = (): void => {
-    if (!this.destroyed) this.#exchange?.resume();
+    if (this.destroyed) return;
+    this.#wanted = true;
+    this.#deliver();
   };
+
+  #deliver(): void {
+    while (this.#wanted) {
+      const chunk = this.#ahead.shift();
+      if (chunk === undefined) break;
+      this.#aheadBytes -= chunk.length;
+      this.#wanted = this.push(chunk);
+    }
+    if (this.#ending === undefined) {
+      if (this.#aheadBytes < AHEAD_BYTES) this.#exchange?.resume();
+      return;
+    }
+    // Wanted: then all that was pushed has been taken.
+    if (!this.#wanted) return;
+    this.#wanted = false;
+    if (this.#ending === null) this.push(null);
+    else this.destroy(this.#ending);
+  }
 }

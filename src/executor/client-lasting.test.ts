@@ -5,7 +5,7 @@ import { type Message, type Peer, type Scripted, startScripted } from "../../tes
 import type { ExecutorClient } from "./client.js";
 import { connectExecutor } from "./connect.js";
 import { FIRST_WINDOW_BYTES, LARGEST_WINDOW_BYTES, MAX_DELTA_BYTES, MAX_REQUESTS, MIB } from "./limits.js";
-import type { ExecutorRequest } from "./types.js";
+import type { Exchange, ExecutorError, ExecutorRequest } from "./types.js";
 
 let scripted: Scripted;
 let client: ExecutorClient;
@@ -46,6 +46,21 @@ async function resumed(received: number): Promise<Peer> {
   return again;
 }
 
+function started(url: string): { exchange: Exchange; told: { bytes: number; error: ExecutorError | undefined } } {
+  const told: { bytes: number; error: ExecutorError | undefined } = { bytes: 0, error: undefined };
+  const exchange = client.start(get(url), {
+    onHead() {},
+    onData(chunk) {
+      told.bytes += chunk.length;
+    },
+    onEnd() {},
+    onError(error) {
+      told.error = error;
+    },
+  });
+  return { exchange, told };
+}
+
 describe("an executor of ours", () => {
   it("is offered the extensions, with the window that it may use", () => {
     expect(peer.initialize).toEqual({
@@ -68,22 +83,35 @@ describe("an executor of ours", () => {
   });
 
   it("[exec-1] gets credit as its reader reads, and none while the reader waits", async () => {
-    const answer = client.requestStream(get("https://example.test/large"));
+    const { exchange, told } = started("https://example.test/large");
+    exchange.pause();
     const { id } = await peer.request();
     peer.head(id);
-    const { body } = await answer;
     const half = Buffer.alloc(FIRST_WINDOW_BYTES / 2, 1);
     peer.delta("http-1", 1, half);
     peer.delta("http-1", 2, half);
     await peer.flushed();
-    expect(peer.unread).toBe(0);
-    const reader = body[Symbol.asyncIterator]();
-    expect((await reader.next()).value).toEqual(half);
+    expect([told.bytes, peer.unread]).toEqual([0, 0]);
+    exchange.resume();
     const { method, params } = await next(peer);
+    expect(told.bytes).toBe(FIRST_WINDOW_BYTES);
     expect([method, params.requestId]).toEqual(["http/request/credit", "http-1"]);
     expect(params.bytes).toBeGreaterThan(0);
-    expect(params.bytes).toBeLessThanOrEqual(LARGEST_WINDOW_BYTES - FIRST_WINDOW_BYTES / 2);
-    body.destroy();
+    expect(params.bytes).toBeLessThanOrEqual(LARGEST_WINDOW_BYTES);
+    exchange.abort();
+  });
+
+  it("[exec-1] an answer that fits into the first window costs no message of credit, and no reader", async () => {
+    const answer = client.requestStream(get("https://example.test/small"));
+    const { id } = await peer.request();
+    peer.head(id);
+    peer.delta("http-1", 1, Buffer.alloc(FIRST_WINDOW_BYTES / 4));
+    peer.delta("http-1", 2, "", true);
+    await answer;
+    // Nobody reads it, and yet it is over.
+    await expect.poll(() => client.inFlight).toBe(0);
+    await peer.flushed();
+    expect(peer.unread).toBe(0);
   });
 
   it("[exec-1] has no bound on the number of pieces: 1,024 of them wait for a reader", async () => {
@@ -98,18 +126,15 @@ describe("an executor of ours", () => {
   });
 
   it("more than was granted is the executor's fault, and its work is stopped", async () => {
-    const answer = client.requestStream(get("https://example.test/flood"));
+    const { exchange, told } = started("https://example.test/flood");
+    exchange.pause();
     const { id } = await peer.request();
     peer.head(id);
-    const { body } = await answer;
     peer.delta("http-1", 1, Buffer.alloc(FIRST_WINDOW_BYTES));
     peer.delta("http-1", 2, "x");
-    const read = async () => {
-      for await (const _ of body);
-    };
-    // Before anything is read, and so before more is granted.
     expect((await next(peer)).method).toBe("http/request/cancel");
-    await expect(read()).rejects.toMatchObject({ code: "protocol" });
+    exchange.resume();
+    expect(told).toMatchObject({ bytes: FIRST_WINDOW_BYTES, error: { code: "protocol" } });
   });
 
   it("[exec-2] is told of a body that is dropped, and of a request that is taken back", async () => {

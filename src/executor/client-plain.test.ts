@@ -224,7 +224,8 @@ describe("a plain executor", () => {
     const asked = await peer.request();
     peer.head(asked.id);
     const { body } = await slow;
-    for (let seq = 1; seq <= 4 * MAX_QUEUED_DELTAS; seq++) peer.delta("http-1", seq, "x");
+    // Of a size that what is kept ahead of the reader cannot hide.
+    for (let seq = 1; seq <= 4 * MAX_QUEUED_DELTAS; seq++) peer.delta("http-1", seq, "x".repeat(1024));
     const quick = client.request(get("https://example.test/quick"));
     const second = await peer.request();
     peer.head(second.id, 200, [], Buffer.from("quick").toString("base64"));

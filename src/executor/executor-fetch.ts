@@ -108,10 +108,15 @@ class WebBody implements AsyncIterable<Uint8Array> {
   }
 }
 
+/** A body that nobody can read any more is taken back, as the global fetch does. */
+const forgotten = new FinalizationRegistry<Readable>((body) => body.destroy());
+
 /** Read on demand and no sooner: an error then cannot overtake what came before it. */
-function webBody(body: Readable, signal: AbortSignal | undefined) {
+function webBody(body: Readable, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
   const iterator: AsyncIterator<Buffer> = body[Symbol.asyncIterator]();
-  return new ReadableStream<Uint8Array>(
+  // An error that comes before the first read is told there.
+  body.on("error", () => {});
+  const stream = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         try {
@@ -123,12 +128,14 @@ function webBody(body: Readable, signal: AbortSignal | undefined) {
           throw new TypeError("terminated", { cause: error });
         }
       },
-      async cancel() {
-        await iterator.return?.();
+      cancel() {
+        body.destroy();
       },
     },
     { highWaterMark: 0 },
   );
+  forgotten.register(stream, body);
+  return stream;
 }
 
 /** One that fetch's Headers cannot hold is left out, as no program could have read it. */
