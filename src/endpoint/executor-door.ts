@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import type { WebSocketServer } from "ws";
 import type { Principal } from "../caller.js";
 import { MAX_CONNECTIONS, MAX_MESSAGE_BYTES } from "../executor/limits.js";
+import { SESSION_HEADER } from "../executor/protocol.js";
 import { Socket } from "../executor/socket.js";
 import { ErrorCode } from "../protocol/jsonrpc.js";
 import { DENIED, LIMIT, UNAUTHORIZED } from "./answers.js";
@@ -14,9 +15,6 @@ import type { EndpointEvent } from "./event.js";
 
 /** The role of a token that lets an executor in, and nobody else. */
 export const EXECUTOR_ROLE = "executor";
-
-/** The header by which an executor says which conversation it still has. */
-const SESSION_HEADER = "toolway-session";
 
 /** Longer than any id of a conversation. */
 const MAX_SESSION_CHARS = 256;
