@@ -41,7 +41,8 @@ export const undiciPoolAlone = {
     build.onLoad({ filter: /.*/, namespace: "undici-pool" }, ({ path }) => ({
       // Its entry gives every dispatcher `request`, and more that is not used.
       contents: `import Pool from "undici/lib/dispatcher/pool.js"; import request from "undici/lib/api/api-request.js";
-Pool.prototype.request = request; export { Pool };`,
+import buildConnector from "undici/lib/core/connect.js";
+Pool.prototype.request = request; export { Pool, buildConnector };`,
       resolveDir: path,
     }));
     // Never reached: bodies are strings, and HTTP/2 is not asked for.

@@ -1,6 +1,7 @@
 // The way of HTTP requests to one origin, as links see it: a wire, its exchanges, and the redirects that are followed.
 // It knows nothing of MCP. The way over our own network is here too, on undici; executor-wire.ts has the other.
 
+import type { Socket } from "node:net";
 import type { Dispatcher, Pool } from "undici";
 import { Fault } from "../protocol/errors.js";
 import type { HttpTarget } from "../upstream.js";
@@ -124,6 +125,7 @@ class PoolExchange implements Exchange, Dispatcher.DispatchHandler {
   #redirect: { status: number; path: string } | undefined;
   readonly #redirected: boolean;
   #answered: boolean = false;
+  #unstoppable: boolean = false;
   /** The exchange that follows the redirect; from then on it is the one to steer. */
   #next: Exchange | undefined;
 
@@ -135,8 +137,25 @@ class PoolExchange implements Exchange, Dispatcher.DispatchHandler {
   }
 
   pause(): void {
-    if (this.#next !== undefined) this.#next.pause();
-    else this.#controller?.pause();
+    if (this.#next !== undefined) {
+      this.#next.pause();
+      return;
+    }
+    if (this.#unstoppable) return;
+    this.#wire.paused.add(this);
+    this.#controller?.pause();
+  }
+
+  /** All that the connection holds is told now, whoever asks for a pause. Never from inside undici's parser. */
+  flush(): void {
+    this.#unstoppable = true;
+    this.#wake();
+    this.#unstoppable = false;
+  }
+
+  #wake(): void {
+    this.#wire.paused.delete(this);
+    if (this.#handler !== undefined) this.#controller?.resume();
   }
 
   resume(): void {
@@ -146,14 +165,13 @@ class PoolExchange implements Exchange, Dispatcher.DispatchHandler {
     }
     // undici's parser is one for the process and must not be entered from inside itself; a reader that wakes
     // up in the callback of another exchange would do that.
-    queueMicrotask(() => {
-      if (this.#handler !== undefined) this.#controller?.resume();
-    });
+    queueMicrotask(() => this.#wake());
   }
 
   /** The socket is lost. */
   abort(): void {
     this.#handler = undefined;
+    this.#wire.paused.delete(this);
     this.#next?.abort();
     // Within the parser's callbacks the socket must not vanish under it.
     queueMicrotask(() => this.#controller?.abort(new Error("abandoned")));
@@ -200,6 +218,7 @@ class PoolExchange implements Exchange, Dispatcher.DispatchHandler {
     if (handler === undefined) return;
     if (this.#redirect === undefined) {
       this.#handler = undefined;
+      this.#wire.paused.delete(this);
       handler.onEnd();
       return;
     }
@@ -211,6 +230,8 @@ class PoolExchange implements Exchange, Dispatcher.DispatchHandler {
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
     const handler = this.#handler;
     this.#handler = undefined;
+    this.#wire.paused.delete(this);
+    unmaskReset(error);
     // A body that stops in the middle is for the parser an error of grammar; what was HTTP so far was cut.
     const cut = this.#answered && error.name === "HTTPParserError";
     handler?.onError(cut ? new Error("the body broke off", { cause: error }) : error, this.#controller !== undefined);
@@ -219,12 +240,15 @@ class PoolExchange implements Exchange, Dispatcher.DispatchHandler {
 
 class PoolWire implements Wire {
   readonly redirects: Redirects;
+  /** Those whose readers are slow: a few at most. */
+  readonly paused = new Set<PoolExchange>();
   readonly #pools: Record<Lane, Pool>;
   #destroyed: boolean = false;
 
-  constructor(base: URL, pools: Record<Lane, Pool>) {
+  constructor(base: URL, makePool: (connections: number, watch: (socket: Socket) => void) => Pool) {
     this.redirects = new Redirects(base);
-    this.#pools = pools;
+    const watch = (socket: Socket) => watchEnd(socket, this.paused);
+    this.#pools = { calls: makePool(MAX_CALLS_IN_FLIGHT, watch), asides: makePool(MAX_ASIDE_CONNECTIONS, watch) };
   }
 
   dispatch(options: RequestOptions, handler: ExchangeHandler, redirected = false): Exchange {
@@ -252,7 +276,12 @@ class PoolWire implements Wire {
 export const openPoolWire: OpenWire = async (_target, base) => {
   // Loaded when the first HTTP server is: it costs tens of milliseconds that a start without one should not pay.
   const undici = await import("undici");
-  const pool = (connections: number) =>
+  const connect = undici.buildConnector({
+    timeout: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    keepAliveInitialDelay: TCP_KEEPALIVE_MS,
+  });
+  const pool = (connections: number, watch: (socket: Socket) => void) =>
     new undici.Pool(base.origin, {
       connections,
       pipelining: 1,
@@ -262,10 +291,39 @@ export const openPoolWire: OpenWire = async (_target, base) => {
       headersTimeout: 0,
       bodyTimeout: 0,
       maxHeaderSize: MAX_HEADER_BYTES,
-      connect: { timeout: CONNECT_TIMEOUT_MS, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS },
+      connect: (options, callback) =>
+        connect(options, (...[error, socket]) => {
+          if (error !== null) {
+            callback(error, null);
+            return;
+          }
+          watch(socket);
+          callback(null, socket);
+        }),
     });
-  return new PoolWire(base, { calls: pool(MAX_CALLS_IN_FLIGHT), asides: pool(MAX_ASIDE_CONNECTIONS) });
+  return new PoolWire(base, pool);
 };
+
+/**
+ * undici 7 ends the process when a connection ends under a paused response (nodejs/undici#5360; 8, which is mended,
+ * does not run on Node 20), and takes a reset for the end of a body without a length. So before it hears of an end,
+ * paused responses go on (a connection holds a piece or two), and a reset bears a name that it does not know.
+ */
+function watchEnd(socket: Socket, paused: ReadonlySet<PoolExchange>): void {
+  socket.on("end", () => {
+    // Which of them is this connection's cannot be told; the others pause again with their next piece.
+    for (const exchange of [...paused]) exchange.flush();
+  });
+  socket.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "ECONNRESET") error.code = MASKED_RESET;
+  });
+}
+
+const MASKED_RESET = "ERR_RESET";
+
+function unmaskReset(error: NodeJS.ErrnoException): void {
+  if (error.code === MASKED_RESET) error.code = "ECONNRESET";
+}
 
 /** A URL as it may be shown: userinfo and query may hold secrets. */
 export function safeUrl(url: URL): string {
