@@ -116,7 +116,7 @@ function readJson(bytes: Buffer): Frame {
   const { id, method, params } = value;
   if (typeof method === "string") {
     if (isId(id)) return { kind: "request", id, method, params };
-    if (id !== undefined && id !== null) return { kind: "broken", why: "an id that is neither text nor a number" };
+    if (id !== undefined) return { kind: "broken", why: "an id that is neither text nor a whole number" };
     if (method === BODY_DELTA || method === UPLOAD) return deltaFrame(method, params);
     return { kind: "notification", method, params };
   }
@@ -152,7 +152,7 @@ export function decoded(text: string): Buffer | undefined {
 }
 
 function isId(id: unknown): id is RpcId {
-  return typeof id === "string" || typeof id === "number";
+  return typeof id === "string" || Number.isSafeInteger(id);
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -188,7 +188,15 @@ function frames(stage: Stage): void {
     expect(await pong).toBe("there?");
   });
 
-  const BROKEN = ["{", "[]", "1", '{"id":true,"method":"nope"}', '[{"id":1,"method":"nope"}]'];
+  const BROKEN = [
+    "{",
+    "[]",
+    "1",
+    '{"id":true,"method":"nope"}',
+    '{"id":1.5,"method":"nope"}',
+    '{"id":null,"method":"nope"}',
+    '[{"id":1,"method":"nope"}]',
+  ];
   it.each(BROKEN)("that are none get an error, and the connection stays: %s [exec-keep]", async (broken) => {
     const peer = await stage.peer();
     const before = peer.frames.length;
