@@ -2,7 +2,14 @@
 
 import { readFrame, renderNotification, renderRequest } from "./frame.js";
 import { HANDSHAKE_MS } from "./limits.js";
-import { type Agreement, EXTENSIONS_VERSION, INITIALIZE, INITIALIZED, type InitializeParams } from "./protocol.js";
+import {
+  type Agreement,
+  EXTENSIONS_VERSION,
+  INITIALIZE,
+  INITIALIZED,
+  type InitializeParams,
+  type InitializeResult,
+} from "./protocol.js";
 import type { Socket } from "./socket.js";
 import { ExecutorError } from "./types.js";
 
@@ -76,7 +83,7 @@ export function greet(socket: Socket, params: InitializeParams, events: Greeting
 
 function readGreeted(result: unknown): Greeted | undefined {
   if (typeof result !== "object" || result === null) return undefined;
-  const { sessionId, toolway } = result as { sessionId?: unknown; toolway?: unknown };
+  const { sessionId, toolway } = result as Readonly<Record<keyof InitializeResult, unknown>>;
   if (typeof sessionId !== "string") return undefined;
   if (toolway === undefined || toolway === null) return { sessionId, agreement: undefined };
   return isAgreement(toolway) ? { sessionId, agreement: toolway } : undefined;

@@ -2,7 +2,13 @@
 
 import { decoded } from "./frame.js";
 import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_CHARS } from "./limits.js";
-import { type HttpHeader, type HttpRequestParams, RpcCode, type RpcFailure } from "./protocol.js";
+import {
+  type HttpHeader,
+  type HttpRequestParams,
+  type HttpRequestResult,
+  RpcCode,
+  type RpcFailure,
+} from "./protocol.js";
 import { ExecutorError, type ExecutorRequest } from "./types.js";
 
 /** How the bodies of a request travel. */
@@ -51,7 +57,7 @@ const NOTHING = Buffer.alloc(0);
 /** Undefined where it is not the answer to a request. */
 export function readHead(result: unknown): Head | undefined {
   if (typeof result !== "object" || result === null) return undefined;
-  const { status, headers, bodyBase64 } = result as Record<string, unknown>;
+  const { status, headers, bodyBase64 } = result as Readonly<Record<keyof HttpRequestResult, unknown>>;
   if (!Number.isInteger(status) || !Array.isArray(headers) || !headers.every(isHeader)) return undefined;
   if (typeof bodyBase64 !== "string") return undefined;
   const body = bodyBase64 === "" ? NOTHING : decoded(bodyBase64);
@@ -64,11 +70,11 @@ function isHeader(header: unknown): header is HttpHeader {
   return typeof name === "string" && typeof value === "string";
 }
 
-/** -32603 is a request that was tried; every other code is one that was not. */
+/** -32603 is a request that was tried, unless its destination was forbidden; every other code is one that was not. */
 export function errorOf(failure: RpcFailure): ExecutorError {
   const { code, written } = (typeof failure.data === "object" ? (failure.data ?? {}) : {}) as Record<string, unknown>;
   const tried = failure.code === RpcCode.failed;
-  return new ExecutorError(tried ? "failed" : "refused", failure.message, {
+  return new ExecutorError(tried && code !== "forbidden" ? "failed" : "refused", failure.message, {
     sent: typeof written === "boolean" ? written : tried,
     networkCode: typeof code === "string" ? code : undefined,
   });
