@@ -242,6 +242,18 @@ describe("a conversation", () => {
     expect(client.channel.canResume(3)).toBe(true);
   });
 
+  it("reads an acknowledgement however it is written, and counts it as no message", () => {
+    const { client } = connected();
+    for (let i = 0; i < 4; i++) client.say(10);
+    const spaced = '{ "jsonrpc": "2.0", "params": { "received": 3, "more": true }, "method": "session/ack" }';
+    client.end?.events?.onMessage(Buffer.from(spaced));
+    expect([client.acked, client.channel.received]).toEqual([3, 0]);
+    // Its name in a message is not the message.
+    client.end?.events?.onMessage(Buffer.from('{"method":"a","params":"session/ack","received":4};'));
+    client.end?.events?.onMessage(Buffer.from('{"method":"a","params":["session/ack"]}'));
+    expect([client.acked, client.channel.received]).toEqual([3, 2]);
+  });
+
   it("numbers what is said, and knows what can have reached the peer", () => {
     const { client, executor } = connected();
     expect(client.channel.send("a;")).toBe(0);

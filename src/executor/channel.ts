@@ -20,11 +20,11 @@ export interface ChannelEvents {
   onLost(why: string): void;
 }
 
-const ACK_START = Buffer.from(`{"method":"${ACK}","params":{"received":`);
+const ACK_NAME = Buffer.from(`"${ACK}"`);
+/** Far more than it takes, however it is written; longer messages are not looked into. */
+const MAX_ACK_BYTES = 256;
 /** A power of two, as all lengths of a tape; more than is under way between two acknowledgements. */
 const FIRST_TAPE = 2 * ACK_MESSAGES;
-/** The digits of the largest number that is exact, and the braces. */
-const MAX_ACK_END = 24;
 
 export class Channel {
   readonly #events: ChannelEvents;
@@ -136,8 +136,9 @@ export class Channel {
       this.#events.onMessage(bytes);
       return;
     }
-    if (isAck(bytes)) {
-      this.#drop(Number.parseInt(bytes.toString("latin1", ACK_START.length), 10));
+    const acknowledged = readAck(bytes);
+    if (acknowledged !== undefined) {
+      this.#drop(acknowledged);
       this.#tellRoom();
       return;
     }
@@ -187,10 +188,15 @@ export class Channel {
   }
 }
 
-/** Those of the other end alone: any other writing of it is a message like all others. */
-function isAck(bytes: Buffer): boolean {
-  const at = ACK_START.length;
-  return bytes.length > at && bytes.length < at + MAX_ACK_END && ACK_START.compare(bytes, 0, at) === 0;
+/** How many messages the peer has; undefined for any other message. */
+function readAck(bytes: Buffer): number | undefined {
+  if (bytes.length > MAX_ACK_BYTES || !bytes.includes(ACK_NAME)) return undefined;
+  try {
+    const { method, params } = JSON.parse(bytes.toString());
+    return method === ACK ? Number(params?.received) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 const SILENT = { onMessage() {}, onDrain() {}, onClose() {} };
