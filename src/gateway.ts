@@ -187,10 +187,9 @@ export class Gateway {
     if (this.#endpoint !== undefined) {
       throw new Fault("invalid", `The gateway already listens at ${this.#endpoint.url}.`);
     }
-    const wanted = { ...this.#config.listen, ...address };
     const endpoint = await openEndpoint({
       config: this.#config,
-      address: wanted,
+      address: { ...this.#config.listen, ...address },
       service: this.pipeline,
       state: this.#state,
       noAuth: this.#noAuth,

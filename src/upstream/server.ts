@@ -135,9 +135,11 @@ export class Server {
     return this.#shared.lastFault?.message ?? this.#lists.fault;
   }
 
-  /** Its last starts or calls failed. */
+  /** Its last starts or calls failed, and nothing of it is under way that a new start would end. */
   get isFailing(): boolean {
-    return this.#shared.failures > 0 || this.#shared.state === "ejected" || this.#breaker.circuit !== "closed";
+    const { state, failures, inFlight } = this.#shared;
+    if (inFlight > 0 || state === "starting") return false;
+    return state === "ready" ? this.#breaker.circuit !== "closed" : failures > 0 || state === "ejected";
   }
 
   get isStopped(): boolean {
