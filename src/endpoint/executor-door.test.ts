@@ -21,7 +21,11 @@ class Hall implements ExecutorHall {
     return name === "office" || name === "a b";
   }
 
-  adopt(name: string, socket: Socket, visitor: { sessionId: string | undefined; address: string; principal: string }) {
+  adopt(
+    name: string,
+    socket: Socket,
+    visitor: { sessionId: string | undefined; address: string; machine: string | undefined; principal: string },
+  ) {
     this.came.push({ name, socket, ...visitor });
   }
 }

@@ -6,7 +6,7 @@ import type { Duplex } from "node:stream";
 import type { WebSocketServer } from "ws";
 import type { Principal } from "../caller.js";
 import { MAX_CONNECTIONS, MAX_MESSAGE_BYTES } from "../executor/limits.js";
-import { SESSION_HEADER } from "../executor/protocol.js";
+import { MACHINE_HEADER, SESSION_HEADER } from "../executor/protocol.js";
 import { Socket } from "../executor/socket.js";
 import { ErrorCode } from "../protocol/jsonrpc.js";
 import { DENIED, LIMIT, UNAUTHORIZED } from "./answers.js";
@@ -19,13 +19,21 @@ export const EXECUTOR_ROLE = "executor";
 /** Longer than any id of a conversation. */
 const MAX_SESSION_CHARS = 256;
 
+/** As host names are; what else is said there is shown to nobody. */
+const MACHINE_NAME = /^[\p{L}\p{N}][\p{L}\p{N}._-]{0,252}$/u;
+
 /** Who takes executors in. */
 export interface ExecutorHall {
   has(name: string): boolean;
   adopt(
     name: string,
     socket: Socket,
-    visitor: { readonly sessionId: string | undefined; readonly address: string; readonly principal: string },
+    visitor: {
+      readonly sessionId: string | undefined;
+      readonly address: string;
+      readonly machine: string | undefined;
+      readonly principal: string;
+    },
   ): void;
 }
 
@@ -81,10 +89,11 @@ export class ExecutorDoor {
     const server = await this.#webSockets();
     const session = req.headers[SESSION_HEADER];
     const sessionId = typeof session === "string" && session.length <= MAX_SESSION_CHARS ? session : undefined;
+    const machine = machineOf(req.headers[MACHINE_HEADER]);
     const { remoteAddress = "unknown", remotePort } = req.socket;
     const address = `${remoteAddress.replace(/^::ffff:/, "")}:${remotePort}`;
     server.handleUpgrade(req, socket, head, (ws) => {
-      this.#options.hall.adopt(name, new Socket(ws), { sessionId, address, principal: principal.id });
+      this.#options.hall.adopt(name, new Socket(ws), { sessionId, address, machine, principal: principal.id });
     });
   }
 
@@ -169,6 +178,15 @@ function refused(status: number, code: number, why: string): Refusal {
 function howToGetIn(name: string): string {
   const id = /^[\w.-]+$/.test(name) ? name : "office";
   return `Make one with "toolway token create --id ${id} --role ${EXECUTOR_ROLE}", and give it to the executor as TOOLWAY_TOKEN.`;
+}
+
+function machineOf(header: string | string[] | undefined): string | undefined {
+  try {
+    const name = typeof header === "string" ? decodeURIComponent(header) : "";
+    return MACHINE_NAME.test(name) ? name : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function nameOf(path: string): string | undefined {

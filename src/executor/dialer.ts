@@ -1,10 +1,11 @@
 // An executor that dials out, from behind a firewall: keeps one socket to a gateway open for ever, and says where the
 // session that it still has is to go on. What is said on the socket is the executor's.
 
+import { hostname } from "node:os";
 import { type BackoffLimits, fullJitter } from "../runtime/backoff.js";
 import { dialSocket } from "./dial.js";
 import type { Executor } from "./executor.js";
-import { SESSION_HEADER } from "./protocol.js";
+import { MACHINE_HEADER, SESSION_HEADER } from "./protocol.js";
 import { Close, type Socket } from "./socket.js";
 import { ExecutorError, type ExecutorLog } from "./types.js";
 
@@ -117,7 +118,8 @@ class Dialer {
 
   #headers(): Record<string, string> {
     const id = this.#sessionId;
-    return id !== undefined && this.#executor.has(id) ? { [SESSION_HEADER]: id } : {};
+    const machine = { [MACHINE_HEADER]: encodeURIComponent(hostname()) };
+    return id !== undefined && this.#executor.has(id) ? { ...machine, [SESSION_HEADER]: id } : machine;
   }
 
   /** Once for each reason: it is tried for ever. */

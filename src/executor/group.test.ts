@@ -91,7 +91,12 @@ const GET: ExecutorRequest = { method: "GET", url: "http://x/", headers: [] };
 const URLS = ["ws://a", "ws://b", "ws://c"];
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 const lostUnsent = () => new ExecutorError("disconnected", "lost", { sent: false });
-const visitor = (sessionId: string | undefined, principal = "p") => ({ sessionId, address: "10.0.0.1:5", principal });
+const visitor = (sessionId: string | undefined, principal = "p", machine: string | undefined = undefined) => ({
+  sessionId,
+  address: "10.0.0.1:5",
+  machine,
+  principal,
+});
 const socket = () => ({ destroy() {} }) as unknown as Socket;
 
 describe("a group of executors", () => {
@@ -252,6 +257,20 @@ describe("a group of executors", () => {
     expect(first.sockets).toHaveLength(2);
     group.adopt(socket(), visitor("s-2"));
     expect(clients).toHaveLength(3);
+  });
+
+  it("does not wait for one whose machine dials in anew: it was restarted, and knows of nothing", () => {
+    const { group, clients } = rig([]);
+    for (const machine of ["box", "other-box"]) group.adopt(socket(), visitor(undefined, "p", machine));
+    for (const client of clients) client.become("ready");
+    for (const client of clients) client.become("lost", new Error("cut"));
+    // One that still has a conversation is another one of that machine; and so is one with another token.
+    group.adopt(socket(), visitor("s-9", "p", "box"));
+    group.adopt(socket(), visitor(undefined, "q", "box"));
+    expect(clients.map(({ state }) => state).slice(0, 2)).toEqual(["lost", "lost"]);
+    group.adopt(socket(), visitor(undefined, "p", "box"));
+    expect(clients.map(({ state }) => state).slice(0, 2)).toEqual(["closed", "lost"]);
+    expect(group.status().members.at(-1)?.where).toBe("10.0.0.1:5 (box)");
   });
 
   it("forgets one that dialled in and is lost for good, and closes those of a revoked token", () => {

@@ -44,6 +44,8 @@ export interface Visitor {
   /** Of the conversation that it still has. */
   readonly sessionId: string | undefined;
   readonly address: string;
+  /** The name of its machine, where it said it. */
+  readonly machine: string | undefined;
   /** The id of its token's principal: another token's conversation is not gone on with. */
   readonly principal: string;
 }
@@ -72,6 +74,7 @@ interface Member {
   /** URL and token of one that we dial. */
   readonly key: string | undefined;
   readonly principal: string | undefined;
+  readonly machine: string | undefined;
   state: MemberState;
   sinceMs: number;
   /** It is given nothing more, and closed when it is idle or this fires. */
@@ -119,7 +122,12 @@ export class ExecutorGroup {
       this.#retire(member);
     }
     for (const [key, url] of wanted) {
-      this.#join((signal) => this.#options.dial(url, token, signal), { where: shown(url), key, principal: undefined });
+      this.#join((signal) => this.#options.dial(url, token, signal), {
+        where: shown(url),
+        key,
+        principal: undefined,
+        machine: undefined,
+      });
     }
   }
 
@@ -129,16 +137,21 @@ export class ExecutorGroup {
       socket.destroy("there is no such executor any more");
       return;
     }
-    const { sessionId, address, principal } = visitor;
+    const { sessionId, address, machine, principal } = visitor;
+    const where = machine === undefined ? address : `${address} (${machine})`;
     const known = this.#members.find(
       (one) => one.principal === principal && sessionId !== undefined && one.client.sessionId === sessionId,
     );
     if (known !== undefined) {
-      known.where = address;
+      known.where = where;
       known.client.adopt(socket);
       return;
     }
-    this.#join(undefined, { where: address, key: undefined, principal }).client.adopt(socket);
+    this.#join(undefined, { where, key: undefined, principal, machine }).client.adopt(socket);
+    // It was restarted: nobody there knows what was under way, so nobody need wait for it.
+    for (const one of machine === undefined || sessionId !== undefined ? [] : [...this.#members]) {
+      if (one.machine === machine && one.principal === principal && one.client.state === "lost") this.#remove(one);
+    }
   }
 
   /** Never throws, and the handler is called after it has returned. */
@@ -203,7 +216,7 @@ export class ExecutorGroup {
     return this.#members.some(isUsable);
   }
 
-  #join(dial: Dial | undefined, more: Pick<Member, "where" | "key" | "principal">): Member {
+  #join(dial: Dial | undefined, more: Pick<Member, "where" | "key" | "principal" | "machine">): Member {
     const client = this.#options.makeClient(dial, () => this.#changed(member));
     const member: Member = {
       client,

@@ -14,6 +14,8 @@ export const ACK = "session/ack";
 
 /** In the upgrade of an executor that dials out: the session that it still has. Its client waits at the gateway. */
 export const SESSION_HEADER = "toolway-session";
+/** The machine that the executor runs on, percent-encoded: who comes from it without a conversation has lost his. */
+export const MACHINE_HEADER = "toolway-machine";
 
 /** What our extensions are called; another number is another agreement. */
 export const EXTENSIONS_VERSION = 1;
