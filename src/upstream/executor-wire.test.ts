@@ -133,7 +133,9 @@ describe("the wire through an executor", () => {
     ["overflow", true, undefined, "outcome-unknown", /unknown/],
     ["protocol", true, undefined, "protocol", /broke its protocol/],
     ["limit", false, undefined, "limit", /why/],
-    ["closed", true, undefined, "closing", /closed/],
+    // Its token was revoked, or the config names it no longer.
+    ["closed", true, undefined, "outcome-unknown", /to executor "office" broke .* unknown/],
+    ["closed", false, undefined, "unavailable", /cannot be reached through executor "office"/],
   ])("tells a failure (%s, sent: %s, %s) as %s [unknown-is-said]", (code, sent, networkCode, fault, message) => {
     const way = new Way();
     const heard = new Heard();

@@ -162,8 +162,6 @@ export function executorFault(error: ExecutorError, url: string, via: string): {
       return made("limit", `${capital(executor)}: ${error.message}`);
     case "protocol":
       return made("protocol", `${capital(executor)} broke its protocol: ${error.message}`);
-    case "closed":
-      return made("closing", `The connection to ${executor} was closed.`);
   }
   if (!sent) {
     const why = error.code === "failed" ? connectHint(networkCode, error) : error.message;

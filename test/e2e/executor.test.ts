@@ -152,7 +152,7 @@ describe("an executor that dials in [exec-8]", () => {
 
     const executor = startExecutor(connect, office);
     const { members } = await connected(gateway, "office");
-    expect(members[0]?.where).toMatch(/^127\.0\.0\.1:\d+$/);
+    expect(members[0]?.where).toMatch(/^127\.0\.0\.1:\d+( \(.+\))?$/);
     await until("the tools", () => hasTool(gateway.url, "sleep", agent));
     expect(await slept(gateway.url, "x", 1, agent)).toBe("x");
     const asAgent = await fetch(gateway.url, {
