@@ -173,6 +173,14 @@ export class ExecutorClient {
     });
   }
 
+  /** A lost executor will not come back: what was under way there is not waited for. */
+  abandon(why: string): void {
+    // It is just coming back.
+    if (this.#state !== "lost" || this.#greeting !== undefined) return;
+    this.#end("disconnected", `the executor is lost: ${why}`);
+    this.#lost(why);
+  }
+
   /** Says goodbye. Every request that is not answered in full ends with `closed`. */
   close(): Promise<void> {
     this.#closing ??= this.#close();

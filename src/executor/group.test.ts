@@ -37,6 +37,10 @@ class FakeClient implements GroupClient {
     this.sockets.push(socket);
   }
 
+  abandon(why: string): void {
+    this.become("connecting", new Error(why));
+  }
+
   async close(): Promise<void> {
     this.become("closed");
     while (this.flights.length > 0) this.fail(new ExecutorError("closed", "closed", { sent: true }));

@@ -21,6 +21,7 @@ export interface GroupClient {
   readonly lastError: Error | string | undefined;
   start(request: ExecutorRequest, handler: AnswerHandler): Exchange;
   adopt(socket: Socket): void;
+  abandon(why: string): void;
   close(): Promise<void>;
 }
 
@@ -150,7 +151,9 @@ export class ExecutorGroup {
     this.#join(undefined, { where, key: undefined, principal, machine }).client.adopt(socket);
     // It was restarted: nobody there knows what was under way, so nobody need wait for it.
     for (const one of machine === undefined || sessionId !== undefined ? [] : [...this.#members]) {
-      if (one.machine === machine && one.principal === principal && one.client.state === "lost") this.#remove(one);
+      if (one.machine === machine && one.principal === principal && one.client.state === "lost") {
+        one.client.abandon("it was restarted");
+      }
     }
   }
 
