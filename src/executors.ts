@@ -27,7 +27,7 @@ interface Talk {
 
 /** Whose servers are behind the executors; the gateway. */
 export interface Behind {
-  readonly host: { readonly servers: Iterable<Pick<Server, "spec" | "isFailing" | "isStopped">> };
+  readonly host: { readonly servers: Iterable<Pick<Server, "spec" | "isFailing" | "isStopped" | "hasten">> };
   /** Starts a server from new. */
   reloadServer(name: string): Promise<void>;
 }
@@ -132,9 +132,11 @@ export class Executors {
 
   /** What failed for want of an executor need not wait for its next try. */
   #wakeServers(name: string): void {
-    for (const { spec, isFailing, isStopped } of this.#behind?.host.servers ?? []) {
-      const isBehind = spec.target.kind !== "stdio" && spec.target.via === name;
-      if (isBehind && isFailing && !isStopped) void this.#behind?.reloadServer(spec.name).catch(() => {});
+    for (const server of this.#behind?.host.servers ?? []) {
+      const { spec, isFailing, isStopped } = server;
+      if (isStopped || spec.target.kind === "stdio" || spec.target.via !== name) continue;
+      if (isFailing) void this.#behind?.reloadServer(spec.name).catch(() => {});
+      else server.hasten();
     }
   }
 

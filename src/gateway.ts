@@ -300,7 +300,6 @@ export class Gateway {
     this.#apply(config);
   }
 
-  /** Something to be let go of with the gateway. */
   onClose(act: () => void): void {
     this.#onClose.push(act);
   }

@@ -46,9 +46,9 @@ it("a gateway loads itself and its store, and no client, parser or search before
   const files = loads(main);
   loads(later(files, "gateway-adapter"), files);
   expect(files.size).toBeLessThanOrEqual(20);
-  expect(kilobytes(files)).toBeLessThan(600);
+  expect(kilobytes(files)).toBeLessThan(640);
   const text = [...files.values()].join("");
-  for (const foreign of ["UND_ERR_", "CommanderError", "MiniSearch", "llhttp"]) {
+  for (const foreign of ["UND_ERR_", "CommanderError", "MiniSearch", "llhttp", "perMessageDeflate", "ExecutorClient"]) {
     const found = text.split(foreign).length - 1;
     // Our own code may know the name of an error, and no more.
     expect(found, foreign).toBeLessThan(5);

@@ -38,7 +38,7 @@ class FakeClient implements GroupClient {
   }
 
   abandon(why: string): void {
-    this.become("connecting", new Error(why));
+    if (this.state === "lost") this.become("connecting", new Error(why));
   }
 
   async close(): Promise<void> {
@@ -271,8 +271,12 @@ describe("a group of executors", () => {
     // One that still has a conversation is another one of that machine; and so is one with another token.
     group.adopt(socket(), visitor("s-9", "p", "box"));
     group.adopt(socket(), visitor(undefined, "q", "box"));
+    for (const client of clients.slice(2)) client.become("ready");
     expect(clients.map(({ state }) => state).slice(0, 2)).toEqual(["lost", "lost"]);
     group.adopt(socket(), visitor(undefined, "p", "box"));
+    // Until it can take requests, they wait for whoever comes.
+    expect(clients[0]?.state).toBe("lost");
+    clients[4]?.become("ready");
     expect(clients.map(({ state }) => state).slice(0, 2)).toEqual(["closed", "lost"]);
     expect(group.status().members.at(-1)?.where).toBe("10.0.0.1:5 (box)");
   });

@@ -76,6 +76,8 @@ interface Member {
   readonly key: string | undefined;
   readonly principal: string | undefined;
   readonly machine: string | undefined;
+  /** It came without a conversation. */
+  isAnew: boolean;
   state: MemberState;
   sinceMs: number;
   /** It is given nothing more, and closed when it is idle or this fires. */
@@ -148,13 +150,9 @@ export class ExecutorGroup {
       known.client.adopt(socket);
       return;
     }
-    this.#join(undefined, { where, key: undefined, principal, machine }).client.adopt(socket);
-    // It was restarted: nobody there knows what was under way, so nobody need wait for it.
-    for (const one of machine === undefined || sessionId !== undefined ? [] : [...this.#members]) {
-      if (one.machine === machine && one.principal === principal && one.client.state === "lost") {
-        one.client.abandon("it was restarted");
-      }
-    }
+    const member = this.#join(undefined, { where, key: undefined, principal, machine });
+    member.isAnew = sessionId === undefined;
+    member.client.adopt(socket);
   }
 
   /** Never throws, and the handler is called after it has returned. */
@@ -224,6 +222,7 @@ export class ExecutorGroup {
     const member: Member = {
       client,
       ...more,
+      isAnew: false,
       state: client.state,
       sinceMs: this.#options.wall(),
       retiring: undefined,
@@ -244,7 +243,16 @@ export class ExecutorGroup {
     member.sinceMs = this.#options.wall();
     if (this.#isReady) for (const waiter of [...this.#waiters]) waiter.resolve();
     this.#letGo();
+    if (state === "ready" && member.isAnew) this.#succeed(member);
     this.#options.onState?.();
+  }
+
+  /** It took the place of one that died on its machine: nobody there knows what that one had under way. */
+  #succeed({ machine, principal }: Member): void {
+    if (machine === undefined) return;
+    for (const one of [...this.#members]) {
+      if (one.machine === machine && one.principal === principal) one.client.abandon("it was restarted");
+    }
   }
 
   /** The ready one with the fewest requests. */

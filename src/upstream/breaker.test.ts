@@ -116,6 +116,19 @@ describe("Breaker", () => {
     expect(breaker.strikes).toBe(2);
   });
 
+  it("is hastened where there is reason to try: the next call is the probe, and only while it is open", () => {
+    const breaker = new Breaker({ failures: 1, openMs: 100 });
+    breaker.hasten(0);
+    breaker.faulted(0, 0);
+    expect(breaker.admit(50)).toBeUndefined();
+    breaker.hasten(50);
+    const probe = breaker.admit(50) ?? 0;
+    breaker.hasten(51);
+    expect(breaker.admit(51)).toBeUndefined();
+    breaker.probed(probe, "fault", 60);
+    expect([breaker.circuit, breaker.nextTryInMs(60)]).toEqual(["open", 100]);
+  });
+
   it("a probe that was taken back is given back: the next call is tried at once", () => {
     const breaker = new Breaker({ failures: 1, openMs: 100 });
     breaker.faulted(0, 0);

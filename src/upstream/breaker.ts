@@ -65,6 +65,11 @@ export class Breaker {
     }
   }
 
+  /** There is reason to think that it works again: the next call is the probe. */
+  hasten(nowMs: number): void {
+    if (this.#circuit === "open") this.#dueMs = Math.min(this.#dueMs, nowMs);
+  }
+
   /** A call was answered, with whatever. While the circuit is not closed, only the probe counts. */
   answered(): void {
     if (this.#circuit === "closed") this.strikes = 0;

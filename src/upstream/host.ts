@@ -3,7 +3,8 @@
 import type { ServerStatus } from "../control/status.js";
 import { Fault } from "../protocol/errors.js";
 import type { ServerSpec } from "../upstream.js";
-import { Server, type ServerDeps } from "./server.js";
+import { Server } from "./server.js";
+import type { ServerDeps } from "./server-deps.js";
 
 /** Starts under way at once: a config of hundreds must not fork them all in one breath. Calls do not wait for it. */
 const MAX_STARTS = 16;

@@ -5,20 +5,20 @@ import type { Caller } from "../caller.js";
 import type { ServerStatus } from "../control/status.js";
 import { Fault } from "../protocol/errors.js";
 import type { NotificationMessage } from "../protocol/message.js";
-import type { Freshness, Listed, ListKind, ServerIntro, ServerSpec, Upstream, UpstreamEvents } from "../upstream.js";
+import type { Freshness, Listed, ListKind, ServerIntro, ServerSpec, Upstream } from "../upstream.js";
 import { Breaker } from "./breaker.js";
 import { readCard } from "./card.js";
 import { type EraMemory, ProcessEras } from "./era.js";
 import { EVERY_CAPABILITY } from "./handshake.js";
-import type { OpenWire } from "./http-wire.js";
 import { changedKinds, listKinds } from "./lists.js";
 import { isOwnWord } from "./modern-side.js";
 import { ToolHeaders } from "./param-headers.js";
 import { stopped } from "./refusals.js";
 import { Repeatable } from "./repeatable.js";
 import { Rereads } from "./rereads.js";
+import type { ServerDeps } from "./server-deps.js";
 import { EVERY_LIST, ServerLists } from "./server-lists.js";
-import { Supervised, type UpstreamContext } from "./supervised.js";
+import { Supervised } from "./supervised.js";
 
 /** Sessions that may each have a process of their own. Past it, a new session is refused rather than the machine filled. */
 const MAX_SESSION_CONNECTIONS = 200;
@@ -31,19 +31,6 @@ const UNAUTHORIZED_RETRY_MS = 15 * 60_000;
 
 /** Different problems kept for `status`; more would not be read. */
 const MAX_PROBLEMS = 20;
-
-export interface ServerDeps {
-  readonly context: UpstreamContext;
-  readonly events: UpstreamEvents;
-  readonly clientInfo: { readonly name: string; readonly version: string };
-  /** Where the eras of servers are remembered; absent: for as long as each is in the config. */
-  readonly eras?: EraMemory | undefined;
-  /** Whether the lists of a server are known from before: a lazy one need not be started to be listed. */
-  readonly isKnown?: (server: string) => boolean;
-  readonly log: (level: "info" | "warn", text: string) => void;
-  /** How addresses are reached. Default: over our own network. */
-  readonly openWire?: OpenWire | undefined;
-}
 
 export class Server {
   readonly spec: ServerSpec;
@@ -140,6 +127,11 @@ export class Server {
     const { state, failures, inFlight } = this.#shared;
     if (inFlight > 0 || state === "starting") return false;
     return state === "ready" ? this.#breaker.circuit !== "closed" : failures > 0 || state === "ejected";
+  }
+
+  /** What its calls failed for is mended: the next one is tried, however long others were to be refused. */
+  hasten(): void {
+    this.#breaker.hasten(this.#deps.context.now());
   }
 
   get isStopped(): boolean {
