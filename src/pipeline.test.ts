@@ -4,174 +4,17 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import type { Caller } from "./caller.js";
-import type { ConfigInput } from "./config/load.js";
-import { createGateway } from "./create-gateway.js";
+import { Agent, closeGateways, entry, listed, notification, start } from "../test/fixtures/agents.js";
 import type { Gateway } from "./gateway.js";
 import type { JsonObject } from "./protocol/jsonrpc.js";
-import {
-  type NotificationMessage,
-  parseMessage,
-  type RequestMessage,
-  type ResponseMessage,
-} from "./protocol/message.js";
-import { type Reply, replyText } from "./protocol/reply.js";
-import type { AgentCall } from "./service.js";
-
-const fixture = (name: string) => fileURLToPath(new URL(`../test/fixtures/servers/${name}.mjs`, import.meta.url));
-const entry = (name: string, args: string[] = [], more: object = {}) => ({
-  command: process.execPath,
-  args: [fixture(name), ...args],
-  ...more,
-});
 
 /** Two busy cores start a process in a second or two. */
 const SOON = { timeout: 60_000, interval: 50 };
 /** Far below the time that a hung server has to connect. */
 const HUNG_MS = 60_000;
 
-const gateways: Gateway[] = [];
-async function start(
-  config: ConfigInput,
-  { note = () => {}, stateDir }: { note?: (text: string) => void; stateDir?: string } = {},
-): Promise<Gateway> {
-  const gateway = await createGateway(config, {
-    env: { PATH: process.env["PATH"] },
-    log: { debug: note, info: note, warn: note, error: note },
-    ...(stateDir === undefined ? {} : { stateDir }),
-  });
-  gateways.push(gateway);
-  return gateway;
-}
-
-/** Waits until the servers' lists are read. */
-async function listed(gateway: Gateway, ...servers: string[]): Promise<void> {
-  await Promise.all(servers.map((name) => gateway.host.get(name)?.firstTry));
-}
-
-class Agent implements Caller {
-  readonly principal: { id: string; role: string };
-  readonly sessionKey: string;
-  readonly era = "legacy";
-  logLevel: string | undefined;
-  readonly version = "2025-11-25";
-  readonly capabilities: JsonObject = { elicitation: {}, sampling: {}, roots: {} };
-  readonly clientInfo: JsonObject = { name: "test" };
-  readonly heard: JsonObject[] = [];
-  readonly asked: RequestMessage[] = [];
-  readonly gateway: Gateway;
-  readonly scope: string | undefined;
-
-  constructor(gateway: Gateway, sessionKey: string, role = "default", scope?: string) {
-    this.gateway = gateway;
-    this.sessionKey = sessionKey;
-    this.principal = { id: sessionKey, role };
-    this.scope = scope;
-    gateway.pipeline.sessionOpened(this, scope);
-  }
-
-  setLogLevel(level: string): void {
-    this.logLevel = level;
-  }
-
-  notify(text: string): void {
-    this.heard.push(JSON.parse(text) as JsonObject);
-  }
-
-  async ask(request: RequestMessage): Promise<ResponseMessage> {
-    this.asked.push(request);
-    const result = { action: "accept", content: { answer: `${this.sessionKey} answers` } };
-    return parseMessage(JSON.stringify({ jsonrpc: "2.0", id: "x", result })) as ResponseMessage;
-  }
-
-  heardMethods(): unknown[] {
-    return this.heard.map(({ method }) => method);
-  }
-
-  /** `params` as an object, or as the JSON text that the agent sends. */
-  send(method: string, params: JsonObject | string = {}, id = "1"): Sent {
-    const json = typeof params === "string" ? params : JSON.stringify(params);
-    const text = `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)},"params":${json}}`;
-    const sent = new Sent(this, parseMessage(text) as RequestMessage);
-    this.gateway.pipeline.handle(sent);
-    return sent;
-  }
-
-  call(name: string, args: JsonObject = {}, meta?: JsonObject): Sent {
-    return this.send("tools/call", { name, arguments: args, ...(meta === undefined ? {} : { _meta: meta }) });
-  }
-
-  close(): void {
-    this.gateway.pipeline.sessionClosed(this);
-  }
-}
-
-/** One call: a Caller of its own, as the endpoint makes it, which ends with it. */
-class Sent implements AgentCall {
-  readonly caller: Caller;
-  readonly message: RequestMessage;
-  readonly scope: string | undefined;
-  readonly replies: Reply[] = [];
-  onCancel: AgentCall["onCancel"] = undefined;
-  #settle: (reply: Reply) => void = () => {};
-  readonly #first = new Promise<Reply>((resolve) => {
-    this.#settle = resolve;
-  });
-
-  constructor(agent: Agent, message: RequestMessage) {
-    this.message = message;
-    this.scope = agent.scope;
-    const { principal, sessionKey, version, capabilities, clientInfo } = agent;
-    this.caller = {
-      principal,
-      sessionKey,
-      era: "legacy",
-      get logLevel() {
-        return agent.logLevel;
-      },
-      setLogLevel: (level) => agent.setLogLevel(level),
-      version,
-      capabilities,
-      clientInfo,
-      notify: (text) => {
-        if (this.replies.length > 0) throw new Error("A call that has ended was told something.");
-        agent.notify(text);
-      },
-      ask: (request) => {
-        if (this.replies.length > 0) throw new Error("A call that has ended was asked something.");
-        return agent.ask(request);
-      },
-    };
-  }
-
-  reply(reply: Reply): void {
-    this.replies.push(reply);
-    this.#settle(reply);
-  }
-
-  async answer(): Promise<JsonObject> {
-    return JSON.parse(await replyText(await this.#first, "1")) as JsonObject;
-  }
-
-  async json(): Promise<JsonObject> {
-    const { result, error } = await this.answer();
-    if (error !== undefined) throw new Error(JSON.stringify(error));
-    return JSON.parse(((result as JsonObject)["content"] as { text: string }[])[0]?.text ?? "") as JsonObject;
-  }
-
-  async code(): Promise<unknown> {
-    return ((await this.answer())["error"] as JsonObject | undefined)?.["code"];
-  }
-}
-
-const notification = (method: string, params: JsonObject = {}) =>
-  parseMessage(JSON.stringify({ jsonrpc: "2.0", method, params })) as NotificationMessage;
-
-afterEach(async () => {
-  await Promise.all(gateways.splice(0).map((gateway) => gateway.close({ drainMs: 0 })));
-});
+afterEach(closeGateways);
 
 describe("requests", () => {
   let gateway: Gateway;
@@ -183,9 +26,8 @@ describe("requests", () => {
         mcpServers: { state: entry("stateful"), paint: entry("resources"), slow: entry("slow") },
         roles: { reader: { allow: ["state/whoami", "paint"] }, blind: { allow: [] } },
       },
-      { note: (text) => void logged.push(text) },
+      { note: (text) => void logged.push(text), lasting: true },
     );
-    gateways.length = 0;
     await listed(gateway, "state", "paint", "slow");
   });
   afterAll(() => gateway.close({ drainMs: 0 }));
