@@ -1,188 +1,26 @@
 // Commands from the words of the line to output and exit code, in process, with a gateway that is played.
 
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { PassThrough, Readable } from "node:stream";
+import { Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { resolveConfig } from "../config/load.js";
-import { Fault } from "../protocol/errors.js";
 import {
-  type GatewayPort,
-  type GatewaySource,
-  type Probe,
-  replaceGatewayPort,
-  type StartOptions,
-} from "./gateway-port.js";
-import { type Io, Stopped } from "./io.js";
-import { runCli } from "./program.js";
+  folder,
+  leaveFolder,
+  makeFolder,
+  play,
+  probe,
+  run,
+  STATUS,
+  TOOLS,
+} from "../../test/fixtures/played-gateway.js";
+import { Fault } from "../protocol/errors.js";
+import { type GatewayPort, type GatewaySource, replaceGatewayPort } from "./gateway-port.js";
+import { Stopped } from "./io.js";
 
-let folder: string;
+beforeEach(makeFolder);
 
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "toolway-cli-"));
-  mkdirSync(join(folder, "home"));
-});
-
-afterEach(() => {
-  replaceGatewayPort(undefined);
-  rmSync(folder, { recursive: true, force: true });
-});
-
-interface Ran {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
-
-async function run(argv: readonly string[], over: Partial<Io> = {}): Promise<Ran> {
-  const gather = (): { stream: PassThrough; text: () => string } => {
-    const chunks: Buffer[] = [];
-    const stream = new PassThrough();
-    stream.on("data", (chunk: Buffer) => chunks.push(chunk));
-    return { stream, text: () => Buffer.concat(chunks).toString() };
-  };
-  const [out, err] = [gather(), gather()];
-  const io: Io = {
-    stdin: Readable.from([]),
-    stdout: out.stream,
-    stderr: err.stream,
-    env: {},
-    cwd: folder,
-    home: join(folder, "home"),
-    isTTY: false,
-    isErrTTY: false,
-    signal: new AbortController().signal,
-    ...over,
-  };
-  const code = await runCli(argv, io);
-  return { code, out: out.text(), err: err.text() };
-}
-
-const TOOLS = [
-  {
-    name: "demo__add",
-    server: "demo",
-    ownName: "add",
-    description: "Adds two numbers.\nAnd more.",
-    inputSchema: { type: "object", properties: { a: { type: "number" }, b: { type: "number" } } },
-  },
-  { name: "demo__echo", server: "demo", ownName: "echo", inputSchema: { type: "object", properties: {} } },
-];
-
-const STATUS = {
-  toolway: "0.1.0",
-  pid: 7,
-  startedAt: new Date(0).toISOString(),
-  endpoint: "http://127.0.0.1:7420/mcp",
-  stateDir: "/state",
-  config: { path: undefined, error: undefined, warnings: [] },
-  names: "prefixed",
-  menu: "full",
-  sessions: 2,
-  draining: false,
-  conflicts: [],
-  executors: [],
-  servers: [
-    {
-      name: "demo",
-      kind: "stdio",
-      via: undefined,
-      isolation: "shared",
-      state: "backoff",
-      version: undefined,
-      serverInfo: undefined,
-      counts: { tools: 2, prompts: 0, resources: 0, resourceTemplates: 0 },
-      listsFromBefore: true,
-      connections: 0,
-      inFlight: 0,
-      restarts: 3,
-      ejected: false,
-      circuit: "closed",
-      failures: 3,
-      lazy: false,
-      refs: 0,
-      card: undefined,
-      readyAfterMs: undefined,
-      lastError: "It ended with code 1.",
-      nextTryInMs: 2000,
-      pid: undefined,
-      url: undefined,
-      noise: { count: 0, sample: undefined },
-      stderr: ["Error: no key"],
-      problems: [],
-    },
-  ],
-};
-
-interface Played {
-  readonly port: GatewayPort;
-  readonly requests: { readonly path: string; readonly body?: unknown }[];
-  readonly closed: string[];
-  started: StartOptions | undefined;
-}
-
-function play(answers: Record<string, unknown> = {}, over: Partial<GatewayPort> = {}, running = true): Played {
-  const played: { -readonly [K in keyof Played]: Played[K] } = {
-    requests: [],
-    closed: [],
-    started: undefined,
-    port: undefined as never,
-  };
-  const all: Record<string, unknown> = { "/status": STATUS, "/tools": { tools: TOOLS }, ...answers };
-  const ask = async (path: string, body?: unknown): Promise<unknown> => {
-    played.requests.push({ path, ...(body === undefined ? {} : { body }) });
-    const answer = all[path];
-    if (answer instanceof Error) throw answer;
-    return typeof answer === "function" ? (answer as (body: unknown) => unknown)(body) : (answer ?? {});
-  };
-  const client = {
-    get: (path: string) => ask(path),
-    post: (path: string, body: unknown) => ask(path, body),
-    delete: (path: string) => ask(`DELETE ${path}`),
-    async *lines() {
-      yield '{"a":1}';
-      yield '{"b":2}';
-    },
-  };
-  played.port = {
-    find: async () => (running ? client : undefined),
-    connect: async () => {
-      const own = { ...client, close: async () => void played.closed.push("local") };
-      return running ? { client, own: undefined } : { client: own, own };
-    },
-    start: async (options) => {
-      played.started = options;
-      return {
-        url: "http://127.0.0.1:7420/mcp",
-        stateDir: "/state",
-        config: resolveConfig({ mcpServers: { demo: { command: "x" } } }),
-        token: { isNew: true, fromEnv: false, value: "tw_secret" },
-        status: () => STATUS as never,
-        close: async ({ drainMs }) => void played.closed.push(`drained ${drainMs}`),
-      };
-    },
-    stdio: async () => undefined,
-    probe: async () => probe({}),
-    defaultToken: async () => undefined,
-    ...over,
-  };
-  replaceGatewayPort(played.port);
-  return played;
-}
-
-const probe = (over: Partial<Probe>): Probe => ({
-  ok: true,
-  era: "legacy",
-  version: "2025-11-25",
-  serverInfo: { name: "srv", version: "1.2" },
-  tools: ["a", "b"],
-  readyMs: 120,
-  error: undefined,
-  stderr: [],
-  noise: { count: 0, sample: undefined },
-  ...over,
-});
+afterEach(leaveFolder);
 
 describe("exit codes", () => {
   it("0 for help and version, which load no gateway", async () => {
@@ -449,7 +287,7 @@ describe("tokens", () => {
     const roles = { roles: { reader: { allow: [] } }, mcpServers: {} };
     writeFileSync(join(folder, "toolway.json"), JSON.stringify(roles));
     play({ "/tokens": { token: "tw_new" } });
-    const create = (role: string): Promise<Ran> => run(["token", "create", "--id", "x", "--role", role]);
+    const create = (role: string) => run(["token", "create", "--id", "x", "--role", role]);
     expect(await create("reader")).toEqual({ code: 0, out: "tw_new\n", err: "" });
     expect((await create("raeder")).err).toContain('no role "raeder"');
   });

@@ -1,12 +1,9 @@
 // Meeting servers of both eras, over real pipes and sockets: what is sent, what is remembered, and what it costs.
 
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { scripted } from "../../test/fixtures/modern/scripted.js";
 import { SUPERVISED } from "../../test/fixtures/spec.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import type { Era } from "../protocol/modern.js";
@@ -23,8 +20,6 @@ import { Supervised } from "./supervised.js";
 
 /** Above what anything here takes on a busy machine; only reached where a test fails. */
 const SOON = { timeout: 60_000, interval: 20 };
-
-const script = fileURLToPath(new URL("../../test/fixtures/modern/scripted.mjs", import.meta.url));
 
 const cleanUp: (() => unknown)[] = [];
 afterEach(async () => {
@@ -62,25 +57,6 @@ async function connect(target: Target, eras: EraMemory, connectTimeoutMs = 60_00
     return (result["content"] as { text: string }[])[0]?.text;
   };
   return { upstream, intros, who, stop };
-}
-
-function scripted(behaviour: string) {
-  const dir = mkdtempSync(join(tmpdir(), "toolway-meeting-"));
-  const [file, log] = [join(dir, "behaviour"), join(dir, "log")];
-  writeFileSync(file, behaviour);
-  writeFileSync(log, "");
-  const target: Target = {
-    kind: "stdio",
-    command: process.execPath,
-    args: [script, file, log],
-    env: {},
-    cwd: undefined,
-  };
-  const became = (next: string) => {
-    writeFileSync(file, next);
-    writeFileSync(log, "");
-  };
-  return { target, became, log: () => readFileSync(log, "utf8").trim().split("\n") };
 }
 
 describe("a server that is a child", () => {
