@@ -1,8 +1,19 @@
 // A WebSocket as the rest needs it: whole messages in, frames out, room told of, a peer that went silent given up.
 // What the messages mean is for its users.
 
-import type { RawData, WebSocket } from "ws";
+import type { EventEmitter } from "node:events";
 import { MAX_UNACKED_BYTES, MIB, PING_MS, SILENCE_MS } from "./limits.js";
+
+/** What is used of a WebSocket of `ws`, whose own types would have to be installed beside ours. */
+interface OpenWebSocket extends EventEmitter {
+  readonly bufferedAmount: number;
+  pause(): void;
+  resume(): void;
+  ping(): void;
+  send(data: string | Buffer, options: { binary: boolean; fin?: boolean }, written: () => void): void;
+  close(code: number, reason: string): void;
+  terminate(): void;
+}
 
 export interface SocketEvents {
   onMessage(bytes: Buffer): void;
@@ -33,7 +44,7 @@ const MAX_REASON_BYTES = 123;
 const DEAF: SocketEvents = { onMessage() {}, onDrain() {}, onClose() {} };
 
 export class Socket {
-  readonly #ws: WebSocket;
+  readonly #ws: OpenWebSocket;
   readonly #pings: NodeJS.Timeout;
   #events: SocketEvents = DEAF;
   #heardAt = performance.now();
@@ -45,12 +56,12 @@ export class Socket {
   #whenGone: ((why: string) => void) | undefined;
 
   /** Of a WebSocket that is open; nothing is read before attach(). */
-  constructor(ws: WebSocket) {
+  constructor(ws: OpenWebSocket) {
     this.#ws = ws;
     ws.pause();
-    ws.on("message", (data: RawData) => {
+    ws.on("message", (data: Buffer) => {
       this.#heardAt = performance.now();
-      this.#events.onMessage(data as Buffer);
+      this.#events.onMessage(data);
     });
     ws.on("pong", () => {
       this.#heardAt = performance.now();

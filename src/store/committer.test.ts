@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Committer, type Env, envStats, fileEnd, type Write } from "./committer.js";
+import { Committer, envStats, fileEnd, type Write } from "./committer.js";
+import type { Env } from "./env.js";
 import { Space } from "./space.js";
 import { openStore } from "./store.js";
 

@@ -1,11 +1,9 @@
 // Group commit: collects writes while one commit is on its way to disk, then commits them together. Owns the order
 // of writes, the bound on size and the errors of commits; knows nothing of maps and logs.
 
-import type { RootDatabase } from "lmdb";
+import type { Env } from "./env.js";
 import type { Space } from "./space.js";
 import { StoreError, toStoreError } from "./store-error.js";
-
-export type Env = RootDatabase<string, Uint8Array>;
 
 export interface Write {
   readonly key: Buffer;

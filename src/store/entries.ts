@@ -1,7 +1,8 @@
 // Durable maps and ordered logs as views on the store's one key space. Owns names, encoding and ranges; when and how
 // things get to disk is the committer's.
 
-import type { Env, Write } from "./committer.js";
+import type { Write } from "./committer.js";
+import type { Env } from "./env.js";
 import { after, checkName, logKey, logSequence, mapKey, mapKeyText, prefixOf, trimKey } from "./keys.js";
 import { corrupt, StoreError, toStoreError } from "./store-error.js";
 

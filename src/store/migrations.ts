@@ -1,13 +1,11 @@
 // The schema version of a store and the steps from one version to the next. Owns no data: each step says what it
 // changes, and runs in the one transaction in which the version changes too.
 
-import type { RootDatabase } from "lmdb";
 import { envStats, fileEnd, usedBytes } from "./committer.js";
+import type { Env } from "./env.js";
 import { after, type Kind, logKey, logSequence, mapKey, mapKeyText, prefixOf, SCHEMA_KEY } from "./keys.js";
 import type { Space } from "./space.js";
 import { corrupt, StoreError, toStoreError } from "./store-error.js";
-
-type Env = RootDatabase<string, Uint8Array>;
 
 /** What a migration may do. All of it happens in one transaction, or not at all. */
 export interface MigrationStore {

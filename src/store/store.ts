@@ -5,8 +5,9 @@
 import { chmodSync, existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { Committer, type Env, envStats, fileEnd, usedBytes, type Write } from "./committer.js";
+import { Committer, envStats, fileEnd, usedBytes, type Write } from "./committer.js";
 import { type Backing, type DurableMap, decode, type OrderedLog, StoredLog, StoredMap, walk } from "./entries.js";
+import type { Env } from "./env.js";
 import { checkHeader, prepareLockFile } from "./files.js";
 import { parseKey } from "./keys.js";
 import { MIGRATIONS, type Migration, migrate } from "./migrations.js";
