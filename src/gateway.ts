@@ -236,7 +236,7 @@ export class Gateway {
 
   /** Every tool there is, whatever the menu shows. */
   tools(): ToolListing[] {
-    return listTools(this.#catalog);
+    return listTools(this.#catalog, this.pins);
   }
 
   /** A say of the program's own in who may use what; undefined: the rules of roles alone. */

@@ -188,6 +188,13 @@ describe("tools", () => {
     expect(await run(["tools", "--server", "x"])).toMatchObject({ code: 1 });
   });
 
+  it("say which of them are quarantined", async () => {
+    play({ "/tools": { tools: [{ ...TOOLS[0], quarantined: "its description changed" }, TOOLS[1]] } });
+    const { out, err } = await run(["tools"]);
+    expect(out).toMatch(/demo__add +demo +quarantined: its description changed/);
+    expect(err).toContain("toolway pins diff");
+  });
+
   it("say whose tools are not known", async () => {
     const [demo] = STATUS.servers;
     const away = { ...demo, name: "away", counts: { tools: 0, prompts: 0, resources: 0, resourceTemplates: 0 } };

@@ -13,6 +13,8 @@ export interface ToolEntry {
   readonly ownName: string;
   readonly description?: string;
   readonly inputSchema?: JsonObject;
+  /** Why no agent may use it. */
+  readonly quarantined?: string;
 }
 
 /** More names than this help nobody. */

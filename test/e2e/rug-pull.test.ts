@@ -65,6 +65,7 @@ describe("a definition that changes", () => {
     const again = await gateway.again();
     await expectQuarantined(again.url);
     expect((await toolway(again, "pins")).out).toMatch(/rug +add +changed/);
+    expect((await toolway(again, "tools")).out).toMatch(/add +rug +quarantined: /);
 
     const diff = await toolway(again, "pins", "diff", "rug");
     expect(diff.code).toBe(0);

@@ -50,12 +50,15 @@ export const tools = defineCommand({
       note(io, "No tools. `toolway status` shows the servers, `toolway doctor` what is wrong with them.");
       return Exit.ok;
     }
-    const rows = found.map(({ name, server, description }) => [
+    const rows = found.map(({ name, server, description, quarantined }) => [
       style.bold(name),
       server,
-      oneLine(description ?? "", DESCRIPTION_WIDTH),
+      oneLine(quarantined === undefined ? (description ?? "") : `quarantined: ${quarantined}`, DESCRIPTION_WIDTH),
     ]);
     print(io, table([heading(style, ["TOOL", "SERVER", "DESCRIPTION"]), ...rows]));
+    if (found.some(({ quarantined }) => quarantined !== undefined)) {
+      note(io, "A quarantined tool is hidden from agents; `toolway pins diff` shows what changed.");
+    }
     if (io.isTTY) print(io, style.dim(`\n${count(found.length, "tool")}`));
     return Exit.ok;
   },
