@@ -105,6 +105,8 @@ export class ExecutorDoor {
           noServer: true,
           clientTracking: false,
           perMessageDeflate: false,
+          // The socket answers pings, one at a time.
+          autoPong: false,
           maxPayload: MAX_MESSAGE_BYTES,
           skipUTF8Validation: true,
         }),

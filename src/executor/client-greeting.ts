@@ -1,5 +1,6 @@
 // The handshake on a socket, from the client's side: `initialize` out, its result in, `initialized` out.
 
+import { briefly } from "./client-request.js";
 import { readFrame, renderNotification, renderRequest } from "./frame.js";
 import { HANDSHAKE_MS } from "./limits.js";
 import {
@@ -31,6 +32,9 @@ export interface Greeting {
   cancel(): void;
 }
 
+/** Longer than any id of a session; it is kept, and sent in a header. */
+const MAX_SESSION_CHARS = 256;
+
 /** The exec-server counts from 1 as well; nothing else is asked before it is answered. */
 const INITIALIZE_ID = 1;
 
@@ -54,7 +58,7 @@ export function greet(socket: Socket, params: InitializeParams, events: Greeting
       // Whatever else comes before the answer is for a client that is ready.
       if (frame.kind === "broken") fail(`the other end does not speak an executor's protocol: ${frame.why}`);
       else if (frame.kind === "error" && frame.id === INITIALIZE_ID) {
-        fail(`the executor refused to begin: ${frame.error.message} (${frame.error.code})`);
+        fail(`the executor refused to begin: ${briefly(frame.error.message)} (${frame.error.code})`);
       } else if (frame.kind === "result" && frame.id === INITIALIZE_ID) {
         const greeted = readGreeted(frame.result);
         if (greeted === undefined) {
@@ -84,9 +88,12 @@ export function greet(socket: Socket, params: InitializeParams, events: Greeting
 function readGreeted(result: unknown): Greeted | undefined {
   if (typeof result !== "object" || result === null) return undefined;
   const { sessionId, toolway } = result as Readonly<Record<keyof InitializeResult, unknown>>;
-  if (typeof sessionId !== "string") return undefined;
+  if (typeof sessionId !== "string" || sessionId.length > MAX_SESSION_CHARS) return undefined;
   if (toolway === undefined || toolway === null) return { sessionId, agreement: undefined };
-  return isAgreement(toolway) ? { sessionId, agreement: toolway } : undefined;
+  if (!isAgreement(toolway)) return undefined;
+  const { version, window, retentionMs, resumed, received } = toolway;
+  // Nothing else of it is kept.
+  return { sessionId, agreement: { version, window, retentionMs, resumed, received } };
 }
 
 function isAgreement(value: unknown): value is Agreement {

@@ -1,9 +1,11 @@
 // One request at the client, from before it is sent until its answer is told: order, pauses, what waits, and how it
 // ends. It knows no socket and no clock; who sends and grants for it is its keeper.
 
+import { briefly } from "./client-request.js";
 import type { Upload } from "./client-upload.js";
 import { CreditAccount } from "./credit.js";
 import { MAX_QUEUED_BYTES, MAX_QUEUED_DELTAS } from "./limits.js";
+import { PieceQueue } from "./piece-queue.js";
 import type { BodyDelta, HttpHeader } from "./protocol.js";
 import { type AnswerHandler, type Exchange, ExecutorError } from "./types.js";
 
@@ -43,9 +45,7 @@ export class ClientStream implements Exchange {
   #hasHead: boolean = false;
   #telling: boolean = false;
   #over: boolean = false;
-  /** Pieces that wait, from `#first` on. */
-  #queue: (Buffer | undefined)[] = [];
-  #first = 0;
+  readonly #queue = new PieceQueue();
   #queuedBytes = 0;
   /** How it ends once what waits is told. */
   #ending: typeof ENDED | ExecutorError | undefined;
@@ -138,7 +138,7 @@ export class ClientStream implements Exchange {
   }
 
   #failed(why: string): ExecutorError {
-    return new ExecutorError("failed", `${this.#named} failed: ${why}`, { sent: true });
+    return new ExecutorError("failed", `${this.#named} failed: ${briefly(why)}`, { sent: true });
   }
 
   /** The far end goes on with what cannot be used any more. */
@@ -155,14 +155,14 @@ export class ClientStream implements Exchange {
       this.#break(new ExecutorError("protocol", message, { sent: true }));
       return false;
     }
-    if (this.#hasHead && !this.#paused && !this.#telling && this.#first === this.#queue.length) {
+    if (this.#hasHead && !this.#paused && !this.#telling && this.#queue.size === 0) {
       this.#telling = true;
       this.#handler.onData(data);
       this.#telling = false;
       if (!this.#over && !last) this.#keeper.taken(this, data.length);
       return true;
     }
-    if (this.#queue.length - this.#first >= MAX_QUEUED_DELTAS && !this.account.isOpen) return this.#overflow();
+    if (this.#queue.size >= MAX_QUEUED_DELTAS && !this.account.isOpen) return this.#overflow();
     if (this.#isGreedy(data.length)) return this.#overflow();
     this.#enqueue(data);
     return true;
@@ -181,7 +181,8 @@ export class ClientStream implements Exchange {
   }
 
   #enqueue(data: Buffer): void {
-    this.#queue.push(data);
+    // Without credit it is their number that is bounded.
+    this.#queue.push(data, this.account.isOpen);
     this.#queuedBytes += data.length;
     this.#keeper.queuedBytes += data.length;
   }
@@ -189,13 +190,8 @@ export class ClientStream implements Exchange {
   #tell(): void {
     if (this.#telling || !this.#hasHead) return;
     this.#telling = true;
-    while (!this.#paused && !this.#over && this.#first < this.#queue.length) {
-      const data = this.#queue[this.#first] as Buffer;
-      this.#queue[this.#first++] = undefined;
-      if (this.#first === this.#queue.length) {
-        this.#queue = [];
-        this.#first = 0;
-      }
+    while (!this.#paused && !this.#over && this.#queue.size > 0) {
+      const data = this.#queue.shift() as Buffer;
       this.#queuedBytes -= data.length;
       this.#keeper.queuedBytes -= data.length;
       this.#handler.onData(data);
@@ -216,8 +212,7 @@ export class ClientStream implements Exchange {
     this.#over = true;
     this.#keeper.queuedBytes -= this.#queuedBytes;
     this.#queuedBytes = 0;
-    this.#queue = [];
-    this.#first = 0;
+    this.#queue.clear();
     this.upload?.stop();
     this.#keeper.left(this);
   }

@@ -22,6 +22,8 @@ export async function dialSocket(url: string | URL, options: DialOptions = {}): 
   if (signal?.aborted === true) throw cancelled();
   const ws = new WebSocket(target, {
     perMessageDeflate: false,
+    // The socket answers pings, one at a time.
+    autoPong: false,
     maxPayload: MAX_MESSAGE_BYTES,
     handshakeTimeout: options.timeoutMs ?? HANDSHAKE_MS,
     // What is not UTF-8 is not JSON that means anything to us, and most of the bytes are base64.

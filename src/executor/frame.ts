@@ -1,6 +1,7 @@
 // Messages to text and back. Pieces of bodies are most of the bytes, so they are written and read without a JSON parser
 // where they look as both ends write them; anything else goes the long way and means the same.
 
+import { KIB, MIB } from "./limits.js";
 import { BODY_DELTA, type BodyDelta, type RpcFailure, type RpcId, UPLOAD } from "./protocol.js";
 
 export type Frame =
@@ -30,6 +31,14 @@ const PREFIXES = {
 const QUOTE = 0x22;
 /** Ids and numbers between prefix and data: ours are far shorter. */
 const MAX_MIDDLE = 256;
+
+/** An id is kept as long as its request is under way, and sent back. */
+const MAX_ID_CHARS = 256;
+/** A message beyond this is large for its body alone, in base64: the rest of it is headers at most. */
+const LARGE_BYTES = 1 * MIB;
+/** What JSON is built with, and base64 is not: memory and time of reading go by their number. As in 64 KiB of headers. */
+const MAX_MARKS = 64 * KIB;
+const MARKS = [..."{[,"].map((mark) => mark.charCodeAt(0));
 
 /** A piece of a body, ready to be sent. Without an error: the text is put together once, and not scanned again. */
 export function renderDelta(
@@ -106,6 +115,9 @@ function readPlainDelta(bytes: Buffer, method: typeof BODY_DELTA | typeof UPLOAD
 }
 
 function readJson(bytes: Buffer): Frame {
+  if (bytes.length > LARGE_BYTES && isIntricate(bytes)) {
+    return { kind: "broken", why: "a large message that is more than a body and its headers" };
+  }
   let value: unknown;
   try {
     value = JSON.parse(bytes.toString());
@@ -116,7 +128,8 @@ function readJson(bytes: Buffer): Frame {
   const { id, method, params } = value;
   if (typeof method === "string") {
     if (isId(id)) return { kind: "request", id, method, params };
-    if (id !== undefined) return { kind: "broken", why: "an id that is neither text nor a whole number" };
+    if (id !== undefined)
+      return { kind: "broken", why: "an id that is neither a whole number nor text of a few letters" };
     if (method === BODY_DELTA || method === UPLOAD) return deltaFrame(method, params);
     return { kind: "notification", method, params };
   }
@@ -152,7 +165,15 @@ export function decoded(text: string): Buffer | undefined {
 }
 
 function isId(id: unknown): id is RpcId {
-  return typeof id === "string" || Number.isSafeInteger(id);
+  return typeof id === "string" ? id.length <= MAX_ID_CHARS : Number.isSafeInteger(id);
+}
+
+function isIntricate(bytes: Buffer): boolean {
+  let left = MAX_MARKS;
+  for (const mark of MARKS) {
+    for (let at = bytes.indexOf(mark); at >= 0; at = bytes.indexOf(mark, at + 1)) if (left-- === 0) return true;
+  }
+  return false;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -45,6 +45,8 @@ export async function listenForClients(executor: Executor, options: ListenOption
   const upgrader = new WebSocketServer({
     noServer: true,
     perMessageDeflate: false,
+    // The socket answers pings, one at a time.
+    autoPong: false,
     maxPayload: MAX_MESSAGE_BYTES,
     // What is not UTF-8 is not JSON that means anything to us, and most of the bytes are base64.
     skipUTF8Validation: true,
@@ -124,9 +126,11 @@ function digestOf(token: string): Buffer {
   return hash("sha256", token, "buffer");
 }
 
+/** The connection ends with it, also where the peer keeps its side open: nobody else watches it any more. */
 function refuse(socket: Duplex, { status, why }: Refusal): void {
   const challenge = status === 401 ? "www-authenticate: Bearer\r\n" : "";
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\n${challenge}`;
+  socket.once("finish", () => socket.destroy());
   socket.end(`${head}content-type: text/plain\r\ncontent-length: ${Buffer.byteLength(why)}\r\n\r\n${why}`);
 }
 

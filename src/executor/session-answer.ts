@@ -6,6 +6,7 @@ import { renderError, renderResult } from "./frame.js";
 import { failure } from "./http-failure.js";
 import type { CheckedRequest, HttpRunner, Run, RunFailure, RunHandler } from "./http-runner.js";
 import { MAX_QUEUED_BYTES, MAX_WHOLE_BODY_BYTES, MIB } from "./limits.js";
+import { PieceQueue } from "./piece-queue.js";
 import type { HttpHeader, RpcId } from "./protocol.js";
 import type { Upload } from "./session-upload.js";
 
@@ -116,7 +117,7 @@ export class WholeAnswer extends Answer implements RoomWaiter {
   protected readonly isAnswered = false;
   #status = 0;
   #headers: HttpHeader[] = [];
-  #chunks: Buffer[] = [];
+  readonly #chunks = new PieceQueue();
   #bytes = 0;
   #complete: boolean = false;
 
@@ -127,7 +128,7 @@ export class WholeAnswer extends Answer implements RoomWaiter {
 
   onData(chunk: Buffer): void {
     if (this.isOver) return;
-    this.#chunks.push(chunk);
+    this.#chunks.push(chunk, true);
     this.#bytes += chunk.length;
     const all = this.owner.collected(chunk.length);
     if (this.#bytes > MAX_WHOLE_BODY_BYTES) {
@@ -161,14 +162,14 @@ export class WholeAnswer extends Answer implements RoomWaiter {
   }
 
   #send(): void {
-    const bodyBase64 = Buffer.concat(this.#chunks, this.#bytes).toString("base64");
+    const bodyBase64 = Buffer.concat(this.#chunks.takeAll(), this.#bytes).toString("base64");
     this.finish();
     this.owner.send(renderResult(this.rpcId, { status: this.#status, headers: this.#headers, bodyBase64 }));
   }
 
   protected override finish(): void {
     this.owner.collected(-this.#bytes);
-    this.#chunks = [];
+    this.#chunks.clear();
     super.finish();
   }
 }

@@ -21,6 +21,9 @@ import { Close, type Socket, type SocketEvents } from "./socket.js";
 /** The exec-server's code for a session that another socket holds. */
 const ALREADY_ATTACHED = -32_010;
 
+/** Nobody has as much to say before it begins. */
+const MAX_MESSAGES = 64;
+
 const DEAF: SocketEvents = { onMessage() {}, onDrain() {}, onClose() {} };
 
 export class Handshake implements SocketEvents {
@@ -32,6 +35,7 @@ export class Handshake implements SocketEvents {
   #isNew: boolean = false;
   #clientReceived = 0;
   #opened: boolean = false;
+  #messages = 0;
 
   constructor(socket: Socket, sessions: Sessions, handshakeMs: number) {
     this.#socket = socket;
@@ -46,6 +50,10 @@ export class Handshake implements SocketEvents {
   }
 
   onMessage(bytes: Buffer): void {
+    if (++this.#messages > MAX_MESSAGES) {
+      this.#refuse("too many messages before initialized");
+      return;
+    }
     const frame = readFrame(bytes);
     if (frame.kind === "request") this.#request(frame.id, frame.method, frame.params);
     else if (frame.kind === "notification" && frame.method === INITIALIZED) this.#initialized();

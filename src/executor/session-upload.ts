@@ -4,6 +4,7 @@
 import { Readable } from "node:stream";
 import { CreditAccount, type CreditBook } from "./credit.js";
 import { KIB, MAX_STREAMED_BODY_BYTES, MIB } from "./limits.js";
+import { PieceQueue } from "./piece-queue.js";
 import type { BodyDelta } from "./protocol.js";
 
 /** What the stream itself keeps ready for the socket; the rest waits in our queue, where it counts as unread. */
@@ -20,7 +21,7 @@ export class Upload extends Readable {
   readonly #requestId: string;
   #nextSeq = 1;
   /** Came, and was not asked for yet. */
-  #queue: Buffer[] = [];
+  readonly #queue = new PieceQueue();
   #wanted: boolean = false;
   readonly #account = new CreditAccount();
   #total = 0;
@@ -51,14 +52,14 @@ export class Upload extends Readable {
       return `the request's body has more than ${MAX_STREAMED_BODY_BYTES / MIB} MiB`;
     }
     this.#done = delta.done;
-    if (data.length > 0) this.#queue.push(data);
+    if (data.length > 0) this.#queue.push(data, true);
     if (this.#wanted) this.#deliver();
     return undefined;
   }
 
   /** Nobody needs the rest. */
   stop(): void {
-    this.#queue = [];
+    this.#queue.clear();
     this.#owner.uploads.close(this.#account);
     if (!this.readableEnded) this.destroy();
   }
@@ -81,7 +82,7 @@ export class Upload extends Readable {
     const granted = taken === 0 ? 0 : this.#owner.uploads.taken(this.#account, taken);
     if (!this.#done) {
       if (granted > 0) this.#owner.grant(this.#requestId, granted);
-    } else if (this.#queue.length === 0 && this.#wanted) {
+    } else if (this.#queue.size === 0 && this.#wanted) {
       this.#wanted = false;
       this.push(null);
     }

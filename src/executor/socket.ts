@@ -10,6 +10,7 @@ interface OpenWebSocket extends EventEmitter {
   pause(): void;
   resume(): void;
   ping(): void;
+  pong(data: Buffer, mask: undefined, written: () => void): void;
   send(data: string | Buffer, options: { binary: boolean; fin?: boolean }, written: () => void): void;
   close(code: number, reason: string): void;
   terminate(): void;
@@ -50,6 +51,8 @@ export class Socket {
   #heardAt = performance.now();
   #crowded: boolean = false;
   #gone: boolean = false;
+  /** A pong is on its way; the pings behind it need none of their own. */
+  #ponging: boolean = false;
   #goodbye: NodeJS.Timeout | undefined;
   #closedBefore: string | undefined;
   #saidGoodbye: boolean = false;
@@ -65,6 +68,14 @@ export class Socket {
     });
     ws.on("pong", () => {
       this.#heardAt = performance.now();
+    });
+    // Without the library's own pongs, which pile up where a peer sends pings and does not read.
+    ws.on("ping", (data: Buffer) => {
+      if (this.#ponging || this.#gone) return;
+      this.#ponging = true;
+      ws.pong(data, undefined, () => {
+        this.#ponging = false;
+      });
     });
     // Followed by `close`, which is told.
     ws.on("error", (error: Error) => {
