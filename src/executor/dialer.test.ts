@@ -7,6 +7,7 @@ import { type WebSocket, WebSocketServer } from "ws";
 import { patternBytes } from "../../test/fixtures/executor/origin.js";
 import { RawClient } from "../../test/fixtures/executor/raw-client.js";
 import { get, LogLines, type ServedExecutor, startServed, TOKEN } from "../../test/fixtures/executor/served.js";
+import { freePort } from "../../test/fixtures/free-port.js";
 import { type DialledGateway, type DialState, dialGateway } from "./dialer.js";
 
 /** Quick enough for a test, told apart by their size. */
@@ -114,8 +115,8 @@ test("[exec-8] [exec-4] after a cut it dials again, names its session, and the s
 });
 
 test("[exec-8] a gateway that is not there is tried until it is, and told of once", async () => {
-  const { port } = gateway;
   await gateway.close();
+  const port = await freePort();
   dialled = dialGateway(served.executor, {
     url: `ws://127.0.0.1:${port}/executors/office?key=hidden`,
     token: TOKEN,

@@ -129,10 +129,10 @@ describe("time", () => {
       });
     });
     const runner = runnerFor(LOCAL);
-    const heard = await ask(runner, origin, { timeoutMs: 50 });
+    const heard = await ask(runner, origin, { timeoutMs: 500 });
     expect(heard.events).toEqual(["failure"]);
     expect(heard.failure?.data.code).toBe("timeout");
-    expect(heard.failure?.message).toContain("gave no answer within 50 ms");
+    expect(heard.failure?.message).toContain("gave no answer within 500 ms");
     expect(runner.open).toBe(0);
     await expect.poll(() => closed).toBe(true);
   });
@@ -142,16 +142,16 @@ describe("time", () => {
       const timer = setInterval(() => response.write("x"), 5);
       response.on("close", () => clearInterval(timer));
     });
-    const heard = await ask(runnerFor(LOCAL), origin, { timeoutMs: 300 });
+    const heard = await ask(runnerFor(LOCAL), origin, { timeoutMs: 1_000 });
     expect(heard.events).toEqual(["head", "data", "failure"]);
-    expect(heard.failure?.message).toContain("did not end its answer within 300 ms");
+    expect(heard.failure?.message).toContain("did not end its answer within 1000 ms");
   });
 
   it("is up across redirects", async () => {
     const origin = await httpServer((_request, response) => {
-      setTimeout(() => response.writeHead(302, { location: "/again" }).end(), 60);
+      setTimeout(() => response.writeHead(302, { location: "/again" }).end(), 250);
     });
-    const heard = await ask(runnerFor(LOCAL), origin, { timeoutMs: 200 });
+    const heard = await ask(runnerFor(LOCAL), origin, { timeoutMs: 1_000 });
     expect(heard.failure?.data).toEqual({ code: "timeout", written: true });
   });
 
@@ -176,8 +176,9 @@ describe("time", () => {
       }, 40);
       response.on("close", () => clearInterval(timer));
     });
-    const { heard } = start(runnerFor(LOCAL, { idleMs: 400 }), origin);
-    await expect.poll(() => heard.bytes, { timeout: 20_000 }).toBeGreaterThan(20);
+    const { heard } = start(runnerFor(LOCAL, { idleMs: 1_500 }), origin);
+    // For longer than the bound.
+    await expect.poll(() => heard.bytes).toBeGreaterThan(45);
     expect(heard.failure).toBe(undefined);
     seen.quiet = true;
     await heard.ended;

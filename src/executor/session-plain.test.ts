@@ -158,7 +158,7 @@ test("[exec-keep] a body that breaks off: a last delta with an error, or -32603 
 
 test("[exec-keep] a timeout: -32603 before the head, the last delta's error in the body", async () => {
   const client = await plain();
-  const before = await client.call("http/request", get(`${served.origin.url}/never`, "t", { timeoutMs: 50 }));
+  const before = await client.call("http/request", get(`${served.origin.url}/never`, "t", { timeoutMs: 500 }));
   expect(before.error).toMatchObject({ code: -32603, data: { code: "timeout" } });
   const head = client.call("http/request", get(`${served.origin.url}/hold`, "u", { timeoutMs: 4_000 }));
   await expect.poll(() => served.origin.held.length).toBe(2);

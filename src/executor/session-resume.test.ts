@@ -211,7 +211,7 @@ test("only so many wait for their clients: names of plain ones go first, then th
 });
 
 test("[exec-7] a handshake that does not come ends the socket", async () => {
-  await start({ handshakeMs: 100 });
+  await start({ handshakeMs: 1_000 });
   const silent = await RawClient.dial(served.url, { token: TOKEN });
   expect((await silent.end()).code).toBe(1008);
   const half = await RawClient.dial(served.url, { token: TOKEN });

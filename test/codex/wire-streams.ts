@@ -45,7 +45,7 @@ export function wireStreams(stage: Stage): void {
   const BROKEN: readonly (readonly [string, string, object])[] = [
     ["cut, chunked", "/cut", {}],
     ["cut, of known length", "/short", {}],
-    ["too late", "/open", { timeoutMs: 400 }],
+    ["too late", "/open", { timeoutMs: 2_000 }],
   ];
   it.each(BROKEN)(
     "that break end with an error, never as if they were whole: %s [exec-keep]",

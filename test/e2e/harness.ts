@@ -2,14 +2,15 @@
 // fixtures behind it. Everything started here is killed when the test file ends; logs are shown for a failed test.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { randomInt } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll } from "vitest";
+import { freePort } from "../fixtures/free-port.js";
+
+export { freePort };
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 /** `TOOLWAY_CLI`: another build than the one in dist/. */
@@ -73,29 +74,6 @@ export async function temporaryDirectory(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), "toolway-e2e-"));
   directories.push(dir);
   return dir;
-}
-
-/**
- * Below what the kernel hands out by itself (from 32,768 on): a port that is free now, and one that is given back for
- * the time of a restart, stays free for whom it was chosen.
- */
-const PORTS = { from: 15_000, to: 32_000 };
-const PORT_TRIES = 100;
-
-export async function freePort(): Promise<number> {
-  for (let n = 0; n < PORT_TRIES; n++) {
-    const port = randomInt(PORTS.from, PORTS.to);
-    if (await isFree(port)) return port;
-  }
-  throw new Error("No port.");
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const probe = createServer();
-    probe.once("error", () => resolve(false));
-    probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
-  });
 }
 
 function launch(what: string, command: string, args: readonly string[], env: Record<string, string> = {}): Started {

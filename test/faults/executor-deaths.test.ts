@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { RETENTION_MS } from "../../src/executor/limits.js";
+import { send } from "../e2e/eras.js";
 import { connected, type ExecutorProcess, startExecutor } from "../e2e/executor-process.js";
 import { freePort, type Gateway, startGateway, startHttpFixture, until } from "../e2e/harness.js";
 import { callTool, hasTool, made } from "../e2e/operator.js";
@@ -49,15 +50,23 @@ async function work(url: string, worker: number, random: Random, tally: Tally, g
   }
 }
 
-/** Calls again and again until one is answered; one that went to the dead waits as long as those before it. */
+/**
+ * Calls again and again until one is answered; one that went to the dead waits as long as those before it. Each closes
+ * its connection: as many as come together on a busy machine, kept, would look like descriptors that leak.
+ */
 async function healthyAgain(url: string): Promise<void> {
   let isAnswered = false;
+  const params = { name: "sleep", arguments: { ms: 1, label: "probe" } };
   await until(
     "an answered call",
     () => {
-      void callTool(url, "sleep", { ms: 1, label: "probe" }).then(({ error }) => {
-        isAnswered ||= error === undefined;
-      });
+      void send(url, { method: "tools/call", params, headers: { connection: "close" } }).then(
+        ({ reply }) => {
+          isAnswered ||= reply.error === undefined;
+        },
+        // It is none that was answered; the next one may be.
+        () => {},
+      );
       return isAnswered;
     },
     PATIENCE_MS,
