@@ -43,6 +43,7 @@ export class StreamedAnswer extends Answer implements RoomWaiter {
       this.#held.push(chunk);
       this.#sendHeld();
       this.#pause();
+      this.#waitForRoom();
       return;
     }
     this.#credit -= chunk.length;
@@ -101,11 +102,8 @@ export class StreamedAnswer extends Answer implements RoomWaiter {
       return;
     }
     this.#sendHeld();
-    if (this.#held.length > 0) {
-      // Without credit it waits for that; with some, the connection became full under it.
-      if (this.#credit > 0) this.owner.waitForRoom(this);
-      return;
-    }
+    this.#waitForRoom();
+    if (this.#held.length > 0) return;
     if (this.#ending !== undefined) {
       if (this.#ending.why === undefined) this.onEnd();
       else this.onFailure(this.#ending.why);
@@ -126,6 +124,11 @@ export class StreamedAnswer extends Answer implements RoomWaiter {
       this.#credit -= piece.length;
       this.#send(piece);
     }
+  }
+
+  /** What is held without credit waits for that; with some, it is the connection that is full. */
+  #waitForRoom(): void {
+    if (this.#held.length > 0 && this.#credit > 0) this.owner.waitForRoom(this);
   }
 
   #send(piece: Buffer): void {
