@@ -317,6 +317,15 @@ describe("a plain conversation", () => {
     expect([party.channel.isFull, party.rooms]).toEqual([false, 1]);
   });
 
+  it("is not full on its next socket for what the one before it could not write", () => {
+    const party = plain();
+    (party.end as End).waiting = MAX_UNACKED_BYTES + 1;
+    expect(party.channel.isFull).toBe(true);
+    party.end?.events?.onClose("gone");
+    party.channel.openPlain(new End());
+    expect([party.channel.isFull, party.rooms]).toEqual([false, 1]);
+  });
+
   it("ends with its socket, and what is said then reaches nobody", () => {
     const party = plain();
     party.end?.events?.onClose("gone");

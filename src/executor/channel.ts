@@ -71,6 +71,8 @@ export class Channel {
   openPlain(carrier: Carrier): void {
     this.#lasting = false;
     this.#begin(carrier);
+    // What made the socket before it full went with it.
+    this.#tellRoom();
   }
 
   /** A new conversation, or the next socket of an old one, of which `peerReceived` messages have arrived there. */
