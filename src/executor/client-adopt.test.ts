@@ -2,7 +2,7 @@
 
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { WebSocketServer } from "ws";
 import { ExecutorClient } from "./client.js";
 import { Destinations } from "./destinations.js";
@@ -83,6 +83,23 @@ describe("a client that is given its sockets", () => {
     expect(text).toBe("one two three");
     expect(client.sessionId).toBe(session);
     expect(executor.status()).toMatchObject({ sessions: 1, sockets: 1 });
+  });
+
+  it("[exec-3] is told that nobody comes back, though its timer fires before the clock says so", async () => {
+    const hasty = new ExecutorClient({ retentionMs: 30 });
+    client = hasty;
+    await comeIn();
+    await hasty.ready();
+    const { body } = await hasty.requestStream({ method: "GET", url: url(), headers: [] });
+    // As timers do: a third of them fire in the millisecond before.
+    const clock = vi.spyOn(performance, "now").mockReturnValue(performance.now());
+    try {
+      sockets[0]?.destroy("cut by the test");
+      await expect(body.toArray()).rejects.toMatchObject({ code: "disconnected", sent: true });
+      expect(hasty.state).toBe("connecting");
+    } finally {
+      clock.mockRestore();
+    }
   });
 
   it("[exec-8] takes none once it is closed", async () => {

@@ -43,8 +43,8 @@ interface Session {
   readonly channel: Channel;
   readonly agreement: Agreement | undefined;
   socket: Socket;
-  /** When it is given up, while it has no socket. */
-  giveUpAt: number;
+  /** It has had no socket for as long as it is kept. */
+  isOverdue: boolean;
 }
 
 interface Waiting {
@@ -205,8 +205,9 @@ export class ExecutorClient {
     this.#lastError = undefined;
     if (goesOn) {
       before.socket = socket;
-      this.#setState("ready");
+      // Before anybody hears of it: what they then send does not find it full of what has arrived.
       before.channel.openLasting(socket, agreement.received);
+      this.#setState("ready");
       this.#options.log?.info("executor: connected again; the session goes on");
       return;
     }
@@ -216,7 +217,7 @@ export class ExecutorClient {
       onRoom: () => this.#requests.hasRoom(),
       onLost: (why) => this.#socketGone(session, why),
     });
-    const session: Session = { id: sessionId, channel, agreement, socket, giveUpAt: 0 };
+    const session: Session = { id: sessionId, channel, agreement, socket, isOverdue: false };
     this.#session = session;
     if (agreement === undefined) channel.openPlain(socket);
     else channel.openLasting(socket, 0);
@@ -266,16 +267,20 @@ export class ExecutorClient {
   /** For a while: until then its requests are under way. */
   #keep(session: Session, agreement: Agreement): void {
     const ms = Math.min(agreement.retentionMs, this.#options.retentionMs ?? RETENTION_MS);
-    session.giveUpAt = performance.now() + ms;
+    session.isOverdue = false;
     clearTimeout(this.#giveUp);
-    this.#giveUp = setTimeout(() => this.#checkKept(), ms).unref();
+    // It says itself that it fired: by the clock, it often does so a little too early.
+    this.#giveUp = setTimeout(() => {
+      session.isOverdue = true;
+      this.#checkKept();
+    }, ms).unref();
   }
 
   #checkKept(): void {
     const session = this.#session;
     // An answer that is on its way decides.
     if (session === undefined || session.channel.isOpen || this.#greeting !== undefined) return;
-    if (performance.now() < session.giveUpAt) return;
+    if (!session.isOverdue) return;
     this.#end("disconnected", `the executor is lost: ${this.#lastError?.message ?? "it did not come back in time"}`);
     this.#setState("connecting");
   }
