@@ -137,6 +137,17 @@ describe("an executor of ours", () => {
     expect(told).toMatchObject({ bytes: FIRST_WINDOW_BYTES, error: { code: "protocol" } });
   });
 
+  it("is not told to stop for a second answer that means nothing: the first one's body has its end", async () => {
+    const answer = client.requestStream(get("https://example.test/twice"));
+    const { id } = await peer.request();
+    peer.head(id);
+    peer.write({ id, result: "no head" });
+    peer.delta("http-1", 1, "all of it", true);
+    expect(Buffer.concat(await (await answer).body.toArray()).toString()).toBe("all of it");
+    peer.write({ id: "probe", method: "no/such" });
+    expect(await peer.next()).toMatchObject({ id: "probe" });
+  });
+
   it("[exec-2] is told of a body that is dropped, and of a request that is taken back", async () => {
     const first = client.requestStream(get("https://example.test/drop"));
     const { id } = await peer.request();

@@ -8,8 +8,16 @@ import { ClientStream, NOT_SENT, type StreamKeeper } from "./client-stream.js";
 import { collected, inOnePiece, Upload } from "./client-upload.js";
 import { CreditBook } from "./credit.js";
 import { readFrame, renderError, renderNotification, renderRequest } from "./frame.js";
-import { MAX_DELTA_BYTES, MAX_REQUESTS, MAX_UNACKED_BYTES, MAX_WHOLE_BODY_BYTES, MIB } from "./limits.js";
-import { type Agreement, BODY_DELTA, CANCEL, CREDIT, REQUEST, RpcCode } from "./protocol.js";
+import {
+  KIB,
+  MAX_DELTA_BYTES,
+  MAX_QUEUED_BYTES,
+  MAX_REQUESTS,
+  MAX_UNACKED_BYTES,
+  MAX_WHOLE_BODY_BYTES,
+  MIB,
+} from "./limits.js";
+import { type Agreement, BODY_DELTA, CANCEL, CREDIT, REQUEST, RpcCode, type RpcId } from "./protocol.js";
 import {
   type AnswerHandler,
   type Exchange,
@@ -17,6 +25,12 @@ import {
   type ExecutorErrorCode,
   type ExecutorRequest,
 } from "./types.js";
+
+/** Of a request's body that goes in its message though much waits already: larger ones wait as uploads. */
+const MAX_BODY_WHEN_FULL = 64 * KIB;
+
+/** What may pile up for an executor that goes on sending, and does not read or acknowledge. */
+const MAX_BACKLOG_BYTES = MAX_UNACKED_BYTES + 2 * MAX_QUEUED_BYTES;
 
 /** A conversation, as requests need it. */
 export interface Conversation {
@@ -32,6 +46,8 @@ export class Requests implements StreamKeeper {
   readonly #whyNone: () => ExecutorError;
   #conversation: Conversation | undefined;
   #lastId = 0;
+  /** Sent since the conversation became full. */
+  #backlog = 0;
   /** Large requests that wait for room, with a plain executor. */
   #waitForRoom: (() => void)[] = [];
 
@@ -69,6 +85,7 @@ export class Requests implements StreamKeeper {
   /** A conversation begins; there is none before it. */
   begin(conversation: Conversation): void {
     this.#conversation = conversation;
+    this.#backlog = 0;
   }
 
   /** It is over, and with it every request that is not answered in full. */
@@ -84,6 +101,11 @@ export class Requests implements StreamKeeper {
 
   /** The next message of the conversation. What is wrong with it, where it is none. */
   received(bytes: Buffer): string | undefined {
+    const broken = this.#read(bytes);
+    return this.#backlog > MAX_BACKLOG_BYTES ? "and nothing that acknowledges ours" : broken;
+  }
+
+  #read(bytes: Buffer): string | undefined {
     const frame = readFrame(bytes);
     switch (frame.kind) {
       case "delta":
@@ -99,9 +121,7 @@ export class Requests implements StreamKeeper {
         if (frame.method === CREDIT) this.#granted(frame.params);
         return undefined;
       case "request":
-        this.#conversation?.channel.send(
-          renderError(frame.id, { code: RpcCode.unknownMethod, message: `${frame.method} is not known here` }),
-        );
+        this.#refuse(frame.id, frame.method);
         return undefined;
       case "broken":
         return frame.why;
@@ -110,6 +130,7 @@ export class Requests implements StreamKeeper {
 
   /** The conversation was full, and is not any more. */
   hasRoom(): void {
+    this.#backlog = 0;
     for (const stream of [...this.#streams.values()]) stream.upload?.wake();
     this.#wakeWaiting();
   }
@@ -121,13 +142,13 @@ export class Requests implements StreamKeeper {
   taken(stream: ClientStream, bytes: number): void {
     const grant = this.#book.taken(stream.account, bytes);
     if (grant === 0) return;
-    this.#conversation?.channel.send(renderNotification(CREDIT, { requestId: stream.id, bytes: grant }));
+    this.#post(this.#conversation, renderNotification(CREDIT, { requestId: stream.id, bytes: grant }));
   }
 
   gaveUp(stream: ClientStream): void {
     const conversation = this.#conversation;
     if (conversation?.agreement === undefined || stream.number === NOT_SENT) return;
-    conversation.channel.send(renderNotification(CANCEL, { requestId: stream.id }));
+    this.#post(conversation, renderNotification(CANCEL, { requestId: stream.id }));
   }
 
   left(stream: ClientStream): void {
@@ -145,6 +166,21 @@ export class Requests implements StreamKeeper {
     return new ExecutorError("limit", message, { sent: false });
   }
 
+  /** Executors ask nothing. One that asks and does not read is not answered. */
+  #refuse(id: RpcId, method: string): void {
+    if (this.#conversation?.channel.isFull === true) return;
+    const message = `${method.slice(0, 80)} is not known here`;
+    this.#post(this.#conversation, renderError(id, { code: RpcCode.unknownMethod, message }));
+  }
+
+  /** Its number in the conversation. */
+  #post(conversation: Conversation | undefined, frame: string): number {
+    if (conversation === undefined) return NOT_SENT;
+    const number = conversation.channel.send(frame);
+    if (conversation.channel.isFull) this.#backlog += frame.length;
+    return number;
+  }
+
   /** A body of some size goes in pieces: in one message it would hold up all others. */
   #sendLasting(
     conversation: Conversation,
@@ -154,7 +190,8 @@ export class Requests implements StreamKeeper {
     whole: boolean,
   ): void {
     if (!whole) this.#book.open(stream.account);
-    if (body === undefined || (Buffer.isBuffer(body) && body.length <= MAX_DELTA_BYTES)) {
+    const most = conversation.channel.isFull ? MAX_BODY_WHEN_FULL : MAX_DELTA_BYTES;
+    if (body === undefined || (Buffer.isBuffer(body) && body.length <= most)) {
       this.#send(conversation, stream, request, body, { whole });
       return;
     }
@@ -195,19 +232,20 @@ export class Requests implements StreamKeeper {
   }
 
   #send(
-    { channel }: Conversation,
+    conversation: Conversation,
     stream: ClientStream,
     request: ExecutorRequest,
     body: Buffer | undefined,
     { whole, streamRequest = false }: { whole: boolean; streamRequest?: boolean },
   ): void {
     const params = requestParams(request, { requestId: stream.id, streamResponse: !whole, streamRequest, body });
-    stream.number = channel.send(renderRequest(stream.id, REQUEST, params));
+    stream.number = this.#post(conversation, renderRequest(stream.id, REQUEST, params));
   }
 
   #answered(id: string, result: unknown): void {
     const stream = this.#streams.get(id);
-    if (stream === undefined) return;
+    // A second answer means nothing: to take the request back for it would leave its reader without an end.
+    if (stream === undefined || stream.hasHead) return;
     const head = readHead(result);
     if (head !== undefined) {
       stream.answered(head.status, head.headers, head.body);
