@@ -115,6 +115,17 @@ describe("the wire through an executor", () => {
     expect(way.asked).toHaveLength(1);
   });
 
+  it("sends nothing of what waits when it is destroyed: it is known to be unsent", async () => {
+    const way = new Way();
+    const wire = new ExecutorWire(way, URL_OF);
+    const handlers = Array.from({ length: MAX_CALLS_IN_FLIGHT + 3 }, () => new Heard());
+    for (const handler of handlers) wire.dispatch(CALL, handler);
+    await wire.destroy();
+    expect(way.asked).toHaveLength(MAX_CALLS_IN_FLIGHT);
+    expect(handlers.filter(({ failure }) => failure?.written === true)).toHaveLength(MAX_CALLS_IN_FLIGHT);
+    expect(handlers.filter(({ failure }) => failure?.written === false)).toHaveLength(3);
+  });
+
   it.each<[ExecutorErrorCode, boolean, string | undefined, string, RegExp]>([
     ["unavailable", false, undefined, "unavailable", /^why$/],
     ["disconnected", true, undefined, "outcome-unknown", /to executor "office" broke .* unknown/],
@@ -176,8 +187,8 @@ describe("a card", () => {
       name: "wiki",
       target,
       isolation: "shared",
-      connectTimeoutMs: 1_000,
-      callTimeoutMs: 1_000,
+      connectTimeoutMs: 60_000,
+      callTimeoutMs: 60_000,
       ...SUPERVISED,
     } as const;
     const allowed = await startVia("dialled");

@@ -94,6 +94,8 @@ export class ExecutorWire implements Wire {
       return;
     }
     this.#calls--;
+    // Those that wait end with the rest, unsent.
+    if (this.#destroyed) return;
     const next = this.#waiting.shift();
     if (next === undefined) return;
     this.#calls++;
@@ -116,6 +118,9 @@ class WiredExchange implements Exchange, AnswerHandler {
   #redirect: { readonly status: number; readonly path: string } | undefined;
   #redirected: boolean = false;
   #paused: boolean = false;
+  /** What the answer's head says that its body has; the agent is told the same. */
+  #length: number | undefined;
+  #received = 0;
   place = NOWHERE;
 
   constructor(wire: ExecutorWire, options: RequestOptions, handler: ExchangeHandler) {
@@ -167,6 +172,12 @@ class WiredExchange implements Exchange, AnswerHandler {
     const headers = headersOf(list);
     const location = headers["location"];
     if (status < 300 || status > 399 || typeof location !== "string") {
+      const length = headers["content-length"];
+      if (length !== undefined && !isLength(length)) {
+        this.close(this.#broken("a length that is none"), true);
+        return;
+      }
+      if (status >= 200 && status !== 204 && status < 300 && length !== undefined) this.#length = Number(length);
       this.#handler.onHead(status, headers);
       return;
     }
@@ -178,7 +189,13 @@ class WiredExchange implements Exchange, AnswerHandler {
   }
 
   onData(chunk: Buffer): void {
-    if (this.#redirect === undefined) this.#handler?.onData(chunk);
+    if (this.#redirect !== undefined) return;
+    this.#received += chunk.length;
+    if (this.#length !== undefined && this.#received > this.#length) {
+      this.close(this.#broken("more than the answer's length"), true);
+      return;
+    }
+    this.#handler?.onData(chunk);
   }
 
   onEnd(): void {
@@ -188,13 +205,20 @@ class WiredExchange implements Exchange, AnswerHandler {
     if (redirect === undefined) {
       this.#handler = undefined;
       this.#wire.ended(this);
-      handler.onEnd();
+      if (this.#length === undefined || this.#received === this.#length) handler.onEnd();
+      else handler.onError(this.#broken("less than the answer's length"), true);
       return;
     }
     this.#wire.redirects.moved(redirect.status, this.options.path, redirect.path);
     this.#redirect = undefined;
     this.#redirected = true;
     this.start(this.#wire.urlOf(redirect.path));
+  }
+
+  /** Over our own network HTTP itself sees to it that a body is as long as it was said to be. */
+  #broken(what: string): Fault {
+    const message = `Executor "${this.#wire.way.name}" sent ${what}. Whether the call took effect is unknown.`;
+    return new Fault("outcome-unknown", message);
   }
 
   onError(error: ExecutorError): void {
@@ -205,6 +229,10 @@ class WiredExchange implements Exchange, AnswerHandler {
     const { fault, sent } = executorFault(error, this.#wire.shown, this.#wire.way.name);
     handler.onError(fault, sent);
   }
+}
+
+function isLength(value: string | string[]): value is string {
+  return typeof value === "string" && /^\d{1,15}$/.test(value);
 }
 
 /** From names and values in turn. */
