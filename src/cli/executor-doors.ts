@@ -7,7 +7,6 @@ import { type DialState, dialGateway } from "../executor/dialer.js";
 import { createExecutor, type Executor } from "../executor/executor.js";
 import { type Explanation, explain, explanationLines } from "../executor/explain-destination.js";
 import { listenForClients } from "../executor/listener.js";
-import { Close, type Socket } from "../executor/socket.js";
 import type { ExecutorLog } from "../executor/types.js";
 
 /** What happens to its connections. */
@@ -34,16 +33,18 @@ export interface OpenDoors {
 /** Throws RuleError, and what a listening socket fails with. */
 export async function listenAt(address: { host: string; port: number }, options: DoorOptions): Promise<OpenDoors> {
   const { token, log, events } = options;
-  const { executor, sayGoodbye } = begin(options, {
-    opened: () => events.connected(),
-    closed: (why) => events.disconnected(why),
-  });
-  const listener = await listenForClients(executor, { ...address, token, log }).catch(async (error: unknown) => {
+  const executor = executorOf(options);
+  const serve: Executor["serve"] = (socket) => {
+    const served = executor.serve(socket);
+    events.connected();
+    void served.closed.then((why) => events.disconnected(why));
+    return served;
+  };
+  const listener = await listenForClients({ serve }, { ...address, token, log }).catch(async (error: unknown) => {
     await executor.close();
     throw error;
   });
   const close = async (): Promise<void> => {
-    sayGoodbye();
     await listener.close();
     await executor.close();
   };
@@ -53,7 +54,7 @@ export async function listenAt(address: { host: string; port: number }, options:
 /** Throws RuleError. Dials every gateway, and again after each loss. */
 export function dialAll(gateways: readonly string[], options: DoorOptions): OpenDoors {
   const { token, log, events } = options;
-  const { executor, sayGoodbye } = begin(options, undefined);
+  const executor = executorOf(options);
   const dialled = gateways.map((url) => {
     const onState = (state: DialState): void => {
       if (state.state === "connected") events.connected(url);
@@ -62,7 +63,6 @@ export function dialAll(gateways: readonly string[], options: DoorOptions): Open
     return dialGateway(executor, { url, token, log, onState });
   });
   const close = async (): Promise<void> => {
-    sayGoodbye();
     await Promise.all(dialled.map((one) => one.close()));
     await executor.close();
   };
@@ -80,30 +80,6 @@ export async function explainAll(
   return { found, lines: found.map((one) => explanationLines(one).join("\n")) };
 }
 
-interface Watched {
-  opened(): void;
-  closed(why: string): void;
-}
-
-/** An executor whose sockets are known, so that each can be told that it does not come back: gateways would wait. */
-function begin(
-  { rules, log }: DoorOptions,
-  watched: Watched | undefined,
-): { readonly executor: Executor; sayGoodbye(): void } {
-  const executor = createExecutor({ destinations: Destinations.parse(rules), log });
-  const sockets = new Set<Socket>();
-  const serve: Executor["serve"] = (socket) => {
-    const served = executor.serve(socket);
-    sockets.add(socket);
-    watched?.opened();
-    void served.closed.then((why) => {
-      sockets.delete(socket);
-      watched?.closed(why);
-    });
-    return served;
-  };
-  const sayGoodbye = (): void => {
-    for (const socket of sockets) socket.close(Close.normal, "the executor stops");
-  };
-  return { executor: { ...executor, serve }, sayGoodbye };
+function executorOf({ rules, log }: DoorOptions): Executor {
+  return createExecutor({ destinations: Destinations.parse(rules), log });
 }

@@ -35,7 +35,7 @@ const SPARE_CONNECTIONS = 64;
 const SIGNS_OF_LIFE = new Set(["/healthz", "/readyz"]);
 
 /** Rejects where the address cannot be listened at; throws where it would be open to everybody. */
-export async function listenForClients(executor: Executor, options: ListenOptions): Promise<Listener> {
+export async function listenForClients(executor: Pick<Executor, "serve">, options: ListenOptions): Promise<Listener> {
   const host = options.host.replace(/^\[(.*)\]$/, "$1");
   if (options.token === undefined && !isLoopback(host)) {
     throw new Error(`without a token an executor listens on a loopback address only, not on ${host}`);
