@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ClientStream, type StreamKeeper } from "./client-stream.js";
+import type { Upload } from "./client-upload.js";
 import { MAX_QUEUED_BYTES, MAX_QUEUED_DELTAS, MIB } from "./limits.js";
 import { ExecutorError } from "./types.js";
 
@@ -201,6 +202,24 @@ describe("a stream at the client", () => {
     stream.answered(404, [], Buffer.from("none"));
     expect(told).toMatchObject({ heads: [404], text: "none", endings: ["end"] });
     expect(keeper.leftBy).toBe(1);
+  });
+
+  it.each<[string, (stream: ClientStream) => void]>([
+    ["a loss", (stream) => stream.fail(new ExecutorError("disconnected", "gone", { sent: true }))],
+    ["a gap", (stream) => stream.delta(piece(7, "no"))],
+    ["the answer's end", (stream) => stream.delta(piece(2, "", true))],
+  ])("%s ends its upload at once, though a reader that pauses hears of it later", (_what, end) => {
+    const { told, stream } = watched();
+    let stopped = 0;
+    stream.upload = { stop: () => stopped++ } as unknown as Upload;
+    stream.answered(200, [], Buffer.alloc(0));
+    stream.pause();
+    stream.delta(piece(1, "one"));
+    expect(stopped).toBe(0);
+    end(stream);
+    expect([stopped > 0, told.endings.length]).toEqual([true, 0]);
+    stream.resume();
+    expect([told.text, told.endings.length]).toEqual(["one", 1]);
   });
 
   it("what is closed from within its handler still ends", () => {

@@ -91,7 +91,7 @@ export class ClientStream implements Exchange {
     if (this.#over) return;
     if (this.#whole) {
       if (body.length > 0) this.#enqueue(body);
-      this.#ending ??= ENDED;
+      this.#endWith(ENDED);
     } else if (body.length > 0) {
       const message = `${this.#named} failed: a streamed answer came with a body in its head`;
       this.#break(new ExecutorError("protocol", message, { sent: true }));
@@ -117,7 +117,7 @@ export class ClientStream implements Exchange {
     const last = delta.done || delta.error !== undefined;
     if (delta.data.length > 0 && !this.#take(delta.data, last)) return;
     if (this.#over) return;
-    if (last) this.#ending ??= delta.error === undefined ? ENDED : this.#failed(delta.error);
+    if (last) this.#endWith(delta.error === undefined ? ENDED : this.#failed(delta.error));
     // Also of an end that came from outside while the piece was told.
     if (this.#ending !== undefined) this.#tell();
   }
@@ -129,7 +129,7 @@ export class ClientStream implements Exchange {
       this.#finish(error);
       return;
     }
-    this.#ending ??= error;
+    this.#endWith(error);
     this.#tell();
   }
 
@@ -141,9 +141,15 @@ export class ClientStream implements Exchange {
     return new ExecutorError("failed", `${this.#named} failed: ${briefly(why)}`, { sent: true });
   }
 
+  /** What is still to be uploaded has no reader, though what came may wait for ours for long. */
+  #endWith(ending: typeof ENDED | ExecutorError): void {
+    this.#ending ??= ending;
+    this.upload?.stop();
+  }
+
   /** The far end goes on with what cannot be used any more. */
   #break(error: ExecutorError): void {
-    this.#ending ??= error;
+    this.#endWith(error);
     this.#keeper.gaveUp(this);
     this.#tell();
   }
