@@ -186,6 +186,17 @@ describe("time", () => {
     expect(heard.failure?.message).toContain("was silent for");
   });
 
+  it("without a reader is bounded as well, and not laid at the server's door [bounded]", async () => {
+    const origin = await httpServer((_request, response) => response.end(Buffer.alloc(4 * 1024 * 1024)));
+    const { heard, run } = start(runnerFor(LOCAL, { idleMs: 200 }), origin);
+    heard.during = (event) => {
+      if (event === "head") run.pause();
+    };
+    await heard.ended;
+    expect(heard.failure?.data).toEqual({ code: "timeout", written: true });
+    expect(heard.failure?.message).toContain("nobody read the answer of");
+  });
+
   it("to connect is bounded", async () => {
     // Of a lookup that never answers, as of an address that drops what is sent to it.
     const runner = runnerFor(["slow.test"], { connectMs: 100, resolve: () => new Promise(() => {}) });

@@ -118,8 +118,11 @@ export class HttpRun implements Run, Placed {
       this.#stirred = false;
       this.#quietSince = nowMs;
     } else if (nowMs - this.#quietSince >= this.#at.idleMs) {
-      const silence = Math.round(this.#at.idleMs / 1000);
-      this.fail(failure("timeout", `${shown(this.#hop.url)} was silent for ${silence} s`, this.#written));
+      const silence = `for ${Math.round(this.#at.idleMs / 1000)} s`;
+      const where = shown(this.#hop.url);
+      // A server that is held back has nothing to answer for.
+      const what = this.#paused ? `nobody read the answer of ${where} ${silence}` : `${where} was silent ${silence}`;
+      this.fail(failure("timeout", what, this.#written));
     }
   }
 
