@@ -5,24 +5,13 @@ import { lookup as systemLookup } from "node:dns/promises";
 import type { LookupFunction } from "node:net";
 import { type AddressVerdict, DestinationRefused, type Destinations, type NameVerdict } from "./destinations.js";
 
-export interface ResolvedAddress {
+interface ResolvedAddress {
   readonly address: string;
   readonly family: 4 | 6;
 }
 
 /** All addresses of a name, in the order in which they should be tried. Rejects as `dns.lookup` does. */
 export type Resolve = (host: string) => Promise<readonly { readonly address: string }[]>;
-
-/** A URL whose addresses are settled. */
-export interface Pinned {
-  /** Without brackets. For TLS and the Host header the URL's own is right. */
-  readonly host: string;
-  readonly port: number;
-  /** At least one; all may be connected to, nothing else may. */
-  readonly addresses: readonly ResolvedAddress[];
-  /** The rule that allowed the first of them. */
-  readonly rule: string;
-}
 
 /** Addresses that are tried for one connection. A name can have hundreds, and each attempt is a connection to somebody. */
 const MAX_PINNED = 16;
@@ -33,15 +22,6 @@ const MAX_TOLD = 4;
 export const resolveBySystem: Resolve = (host) => systemLookup(host, { all: true });
 
 type Usable = Exclude<NameVerdict, { kind: "refused" }>;
-
-/** Throws DestinationRefused, or what the resolver throws. */
-export async function resolvePinned(
-  url: URL,
-  destinations: Destinations,
-  resolve: Resolve = resolveBySystem,
-): Promise<Pinned> {
-  return pin(usable(destinations.judgeUrl(url)), destinations, resolve);
-}
 
 /**
  * A `lookup` for `net.connect` and whatever hands its options there, to connect to the origin of `url` and to nothing
@@ -56,16 +36,9 @@ export function pinnedLookup(url: URL, destinations: Destinations, resolve: Reso
       return;
     }
     pin(verdict, destinations, resolve).then(
-      ({ addresses }) => hand(hostname, addresses, options, callback),
+      (addresses) => hand(hostname, addresses, options, callback),
       (error: NodeJS.ErrnoException) => callback(error, []),
     );
-  };
-}
-
-/** The same from addresses that are settled: for whoever resolved before it connects. */
-export function lookupOf(pinned: Pinned): LookupFunction {
-  return (hostname, options, callback) => {
-    process.nextTick(hand, hostname, pinned.addresses, options, callback);
   };
 }
 
@@ -99,18 +72,16 @@ function usable(verdict: NameVerdict): Usable {
   return verdict;
 }
 
-async function pin(verdict: Usable, destinations: Destinations, resolve: Resolve): Promise<Pinned> {
-  const { host, port } = verdict;
+/** At least one; all of them may be connected to. Throws DestinationRefused, or what the resolver throws. */
+async function pin(verdict: Usable, destinations: Destinations, resolve: Resolve): Promise<ResolvedAddress[]> {
   const judged = await judgeAll(verdict, destinations, resolve);
   const addresses: ResolvedAddress[] = [];
-  let rule: string | undefined;
   for (const one of judged) {
     if (one.verdict.kind === "refused" || addresses.length === MAX_PINNED) continue;
-    rule ??= one.verdict.rule;
     addresses.push({ address: one.address, family: one.address.includes(":") ? 6 : 4 });
   }
-  if (rule === undefined) throw refusalOf(host, judged);
-  return { host, port, addresses, rule };
+  if (addresses.length === 0) throw refusalOf(verdict.host, judged);
+  return addresses;
 }
 
 export interface Judged {
