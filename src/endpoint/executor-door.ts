@@ -5,9 +5,10 @@ import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { WebSocketServer } from "ws";
 import type { Principal } from "../caller.js";
-import { MAX_CONNECTIONS, MAX_MESSAGE_BYTES } from "../executor/limits.js";
+import type { Visitor } from "../executor/group.js";
+import { MAX_CONNECTIONS } from "../executor/limits.js";
 import { MACHINE_HEADER, SESSION_HEADER } from "../executor/protocol.js";
-import { Socket } from "../executor/socket.js";
+import { SOCKET_OPTIONS, Socket } from "../executor/socket.js";
 import { ErrorCode } from "../protocol/jsonrpc.js";
 import { DENIED, LIMIT, UNAUTHORIZED } from "./answers.js";
 import { bearer, type HostCheck, hasTokenInQuery } from "./checks.js";
@@ -25,16 +26,7 @@ const MACHINE_NAME = /^[\p{L}\p{N}][\p{L}\p{N}._-]{0,252}$/u;
 /** Who takes executors in. */
 export interface ExecutorHall {
   has(name: string): boolean;
-  adopt(
-    name: string,
-    socket: Socket,
-    visitor: {
-      readonly sessionId: string | undefined;
-      readonly address: string;
-      readonly machine: string | undefined;
-      readonly principal: string;
-    },
-  ): void;
+  adopt(name: string, socket: Socket, visitor: Visitor): void;
 }
 
 export interface ExecutorDoorOptions {
@@ -82,7 +74,8 @@ export class ExecutorDoor {
     socket.once("close", () => count.open--);
     // Nobody else listens until it is a WebSocket.
     socket.on("error", () => {});
-    void this.#admit(req, socket, head, name, principal);
+    // What it needs may be gone: installed anew while it runs.
+    this.#admit(req, socket, head, name, principal).catch(() => socket.destroy());
   }
 
   async #admit(req: IncomingMessage, socket: Duplex, head: Buffer, name: string, principal: Principal): Promise<void> {
@@ -93,23 +86,19 @@ export class ExecutorDoor {
     const { remoteAddress = "unknown", remotePort } = req.socket;
     const address = `${remoteAddress.replace(/^::ffff:/, "")}:${remotePort}`;
     server.handleUpgrade(req, socket, head, (ws) => {
-      this.#options.hall.adopt(name, new Socket(ws), { sessionId, address, machine, principal: principal.id });
+      this.#options.hall.adopt(name, new Socket(ws, req.socket), {
+        sessionId,
+        address,
+        machine,
+        principal: principal.id,
+      });
     });
   }
 
   #webSockets(): Promise<WebSocketServer> {
     // Loaded with the first executor that comes.
     this.#server ??= import("ws").then(
-      (ws) =>
-        new ws.WebSocketServer({
-          noServer: true,
-          clientTracking: false,
-          perMessageDeflate: false,
-          // The socket answers pings, one at a time.
-          autoPong: false,
-          maxPayload: MAX_MESSAGE_BYTES,
-          skipUTF8Validation: true,
-        }),
+      (ws) => new ws.WebSocketServer({ ...SOCKET_OPTIONS, noServer: true, clientTracking: false }),
     );
     return this.#server;
   }

@@ -29,8 +29,8 @@ beforeEach(async () => {
   states = [];
   sockets = [];
   client = new ExecutorClient({ onState: () => states.push(client.state) });
-  door.on("connection", (ws) => {
-    const socket = new Socket(ws);
+  door.on("connection", (ws, request) => {
+    const socket = new Socket(ws, request.socket);
     sockets.push(socket);
     client.adopt(socket);
   });

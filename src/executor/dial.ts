@@ -1,8 +1,8 @@
 // Opens a WebSocket to the other end, and says in plain words why there is none. What is said on it is for others.
 
 import type { IncomingMessage } from "node:http";
-import { HANDSHAKE_MS, MAX_MESSAGE_BYTES } from "./limits.js";
-import { Socket } from "./socket.js";
+import { HANDSHAKE_MS } from "./limits.js";
+import { SOCKET_OPTIONS, Socket } from "./socket.js";
 import { ExecutorError } from "./types.js";
 
 export interface DialOptions {
@@ -21,13 +21,8 @@ export async function dialSocket(url: string | URL, options: DialOptions = {}): 
   const { signal } = options;
   if (signal?.aborted === true) throw cancelled();
   const ws = new WebSocket(target, {
-    perMessageDeflate: false,
-    // The socket answers pings, one at a time.
-    autoPong: false,
-    maxPayload: MAX_MESSAGE_BYTES,
+    ...SOCKET_OPTIONS,
     handshakeTimeout: options.timeoutMs ?? HANDSHAKE_MS,
-    // What is not UTF-8 is not JSON that means anything to us, and most of the bytes are base64.
-    skipUTF8Validation: true,
     headers: {
       ...options.headers,
       ...(options.token === undefined ? {} : { authorization: `Bearer ${options.token}` }),
@@ -44,10 +39,12 @@ export async function dialSocket(url: string | URL, options: DialOptions = {}): 
     // Stays: terminate() tells of itself as an error, too.
     ws.on("error", (error) => fail(unreachable(target, error)));
     ws.once("unexpected-response", (_request, response: IncomingMessage) => fail(refused(target, response)));
-    ws.once("open", () => {
-      signal?.removeEventListener("abort", abort);
-      ws.removeAllListeners("error");
-      resolve(new Socket(ws));
+    ws.once("upgrade", ({ socket: wire }: IncomingMessage) => {
+      ws.once("open", () => {
+        signal?.removeEventListener("abort", abort);
+        ws.removeAllListeners("error");
+        resolve(new Socket(ws, wire));
+      });
     });
   });
 }

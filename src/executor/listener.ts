@@ -7,8 +7,8 @@ import { type AddressInfo, BlockList, isIP } from "node:net";
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import type { Executor } from "./executor.js";
-import { HANDSHAKE_MS, MAX_CONNECTIONS, MAX_MESSAGE_BYTES } from "./limits.js";
-import { Close, Socket } from "./socket.js";
+import { HANDSHAKE_MS, MAX_CONNECTIONS } from "./limits.js";
+import { Close, SOCKET_OPTIONS, Socket } from "./socket.js";
 import type { ExecutorLog } from "./types.js";
 
 export interface ListenOptions {
@@ -43,13 +43,8 @@ export async function listenForClients(executor: Pick<Executor, "serve">, option
   if (options.token === "") throw new Error("an empty token would let everybody in");
   const { WebSocketServer } = await import("ws");
   const upgrader = new WebSocketServer({
+    ...SOCKET_OPTIONS,
     noServer: true,
-    perMessageDeflate: false,
-    // The socket answers pings, one at a time.
-    autoPong: false,
-    maxPayload: MAX_MESSAGE_BYTES,
-    // What is not UTF-8 is not JSON that means anything to us, and most of the bytes are base64.
-    skipUTF8Validation: true,
     // Counted here: clients that are gone leave nothing behind.
     clientTracking: false,
     // A protocol that a client offers is passed over, as the exec-server does.
@@ -73,7 +68,7 @@ export async function listenForClients(executor: Pick<Executor, "serve">, option
       return;
     }
     upgrader.handleUpgrade(request, socket, head, (ws) => {
-      const made = new Socket(ws);
+      const made = new Socket(ws, request.socket);
       open.set(ws, made);
       ws.once("close", () => open.delete(ws));
       options.log?.info("executor: a client connected", { from: peerOf(request) });

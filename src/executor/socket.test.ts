@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
@@ -22,10 +23,15 @@ async function pair(options: { autoPong?: boolean; onPeer?: (peer: WebSocket) =>
   const connected = once(server, "connection") as Promise<[WebSocket]>;
   if (options.onPeer !== undefined) server.on("connection", options.onPeer);
   const ws = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  const opened = new Promise<Socket>((resolve) => ws.once("open", () => resolve(new Socket(ws))));
-  const [[peer], socket] = await Promise.all([connected, opened]);
+  // At once: what comes with the upgrade is not to be missed.
+  const opened = new Promise<{ socket: Socket; wire: IncomingMessage["socket"] }>((resolve) => {
+    ws.once("upgrade", ({ socket: wire }: IncomingMessage) => {
+      ws.once("open", () => resolve({ socket: new Socket(ws, wire), wire }));
+    });
+  });
+  const [[peer], { socket, wire }] = await Promise.all([connected, opened]);
   cleanups.push(() => socket.destroy("the test is over"));
-  return { socket, peer };
+  return { socket, peer, wire };
 }
 
 class Ear implements SocketEvents {
@@ -214,6 +220,22 @@ describe("a peer that is silent", () => {
     vi.advanceTimersByTime(SILENCE_MS + PING_MS + 1);
     vi.useRealTimers();
     await expect.poll(() => ear.ends).toEqual(["nothing was heard for 45 s"]);
+  });
+
+  it("is none while a large message comes, piece by piece", async () => {
+    vi.useFakeTimers(faked);
+    const { socket, peer, wire } = await pair({ autoPong: false });
+    const ear = new Ear();
+    socket.attach(ear);
+    for (let i = 0; i < 8; i++) {
+      const came = once(wire, "data");
+      peer.send(`${i} `, { fin: i === 7 });
+      await came;
+      vi.advanceTimersByTime(PING_MS);
+    }
+    vi.useRealTimers();
+    await expect.poll(() => ear.messages).toEqual(["0 1 2 3 4 5 6 7 "]);
+    expect(ear.ends).toEqual([]);
   });
 
   it("is kept where it answers pings", async () => {

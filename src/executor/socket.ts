@@ -2,7 +2,7 @@
 // What the messages mean is for its users.
 
 import type { EventEmitter } from "node:events";
-import { MAX_UNACKED_BYTES, MIB, PING_MS, SILENCE_MS } from "./limits.js";
+import { MAX_MESSAGE_BYTES, MAX_UNACKED_BYTES, MIB, PING_MS, SILENCE_MS } from "./limits.js";
 
 /** What is used of a WebSocket of `ws`, whose own types would have to be installed beside ours. */
 interface OpenWebSocket extends EventEmitter {
@@ -15,6 +15,16 @@ interface OpenWebSocket extends EventEmitter {
   close(code: number, reason: string): void;
   terminate(): void;
 }
+
+/** How a WebSocket that is to become a Socket is made, whichever side it is. */
+export const SOCKET_OPTIONS = {
+  perMessageDeflate: false,
+  // The socket answers pings, one at a time.
+  autoPong: false,
+  maxPayload: MAX_MESSAGE_BYTES,
+  // What is not UTF-8 is not JSON that means anything to us, and most of the bytes are base64.
+  skipUTF8Validation: true,
+} as const;
 
 export interface SocketEvents {
   onMessage(bytes: Buffer): void;
@@ -42,13 +52,20 @@ const MAX_FRAME_BYTES = 8 * MIB;
 /** What fits into a close frame, in bytes. */
 const MAX_REASON_BYTES = 123;
 
-const DEAF: SocketEvents = { onMessage() {}, onDrain() {}, onClose() {} };
+/** Pings without a sign of life after them. */
+const MAX_SILENT_PINGS = SILENCE_MS / PING_MS;
+
+/** For a socket that nobody wants to hear of. */
+export const DEAF: SocketEvents = { onMessage() {}, onDrain() {}, onClose() {} };
 
 export class Socket {
   readonly #ws: OpenWebSocket;
+  readonly #wire: { readonly bytesRead: number };
   readonly #pings: NodeJS.Timeout;
   #events: SocketEvents = DEAF;
-  #heardAt = performance.now();
+  /** What had been read when it was last looked at: a large message is a sign of life long before it is whole. */
+  #heardBytes: number;
+  #silentPings = 0;
   #crowded: boolean = false;
   #gone: boolean = false;
   /** A pong is on its way; the pings behind it need none of their own. */
@@ -58,17 +75,13 @@ export class Socket {
   #saidGoodbye: boolean = false;
   #whenGone: ((why: string) => void) | undefined;
 
-  /** Of a WebSocket that is open; nothing is read before attach(). */
-  constructor(ws: OpenWebSocket) {
+  /** Of a WebSocket that is open, and the connection that carries it; nothing is read before attach(). */
+  constructor(ws: OpenWebSocket, wire: { readonly bytesRead: number }) {
     this.#ws = ws;
+    this.#wire = wire;
+    this.#heardBytes = wire.bytesRead;
     ws.pause();
-    ws.on("message", (data: Buffer) => {
-      this.#heardAt = performance.now();
-      this.#events.onMessage(data);
-    });
-    ws.on("pong", () => {
-      this.#heardAt = performance.now();
-    });
+    ws.on("message", (data: Buffer) => this.#events.onMessage(data));
     // Without the library's own pongs, which pile up where a peer sends pings and does not read.
     ws.on("ping", (data: Buffer) => {
       if (this.#ponging || this.#gone) return;
@@ -112,7 +125,7 @@ export class Socket {
   /** Never throws; what cannot be sent is lost with the socket. */
   send(frame: string | Buffer): void {
     if (this.#gone) return;
-    if (frame.length > MAX_FRAME_BYTES) this.#sendInFrames(Buffer.from(frame as string));
+    if (frame.length > MAX_FRAME_BYTES) this.#sendInFrames(typeof frame === "string" ? Buffer.from(frame) : frame);
     else this.#ws.send(frame, TEXT, this.#written);
     if (this.#ws.bufferedAmount > MAX_UNACKED_BYTES) this.#crowded = true;
   }
@@ -156,8 +169,11 @@ export class Socket {
   }
 
   #ping(): void {
-    if (performance.now() - this.#heardAt > SILENCE_MS) this.destroy(`nothing was heard for ${SILENCE_MS / 1000} s`);
-    else this.#ws.ping();
+    const { bytesRead } = this.#wire;
+    this.#silentPings = bytesRead === this.#heardBytes ? this.#silentPings + 1 : 0;
+    this.#heardBytes = bytesRead;
+    if (this.#silentPings < MAX_SILENT_PINGS) this.#ws.ping();
+    else this.destroy(`nothing was heard for ${SILENCE_MS / 1000} s`);
   }
 
   #close(code: number, reason: Buffer): void {
