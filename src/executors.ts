@@ -37,7 +37,8 @@ export class Executors {
   readonly #behind: Behind | undefined;
   readonly #groups = new Map<string, { readonly group: ExecutorGroup; wasReady: boolean }>();
   #configs: readonly ExecutorConfig[] = [];
-  #talk: Promise<Talk> | undefined;
+  #loading: Promise<void> | undefined;
+  #talk: Talk | undefined;
   #door: Pick<HttpEndpoint, "admitExecutors"> | undefined;
   readonly #ending = new Set<Promise<void>>();
   /** How servers are reached: through the executor that their entry names, or from here. */
@@ -70,19 +71,30 @@ export class Executors {
   }
 
   #join(configs: readonly ExecutorConfig[]): void {
-    this.#talk ??= loadTalk(this.#log);
-    for (const { name } of configs) if (!this.#groups.has(name)) this.#found(name, this.#talk);
+    this.#loading ??= this.#load();
+    for (const { name } of configs) if (!this.#groups.has(name)) this.#found(name);
     // In the order of the edits: an older one that waited for the loading must not undo a newer one.
-    void this.#talk.then(() => {
-      if (this.#configs !== configs) return;
+    void this.#loading.then(() => {
+      if (this.#configs !== configs || this.#talk === undefined) return;
       for (const { name, urls, token } of configs) this.#groups.get(name)?.group.configure(urls, token);
     });
   }
 
+  /** Never rejects. */
+  async #load(): Promise<void> {
+    try {
+      this.#talk = await loadTalk(this.#log);
+    } catch (error) {
+      // Installed anew while it runs, say: the rest of the gateway goes on, and the next edit tries again.
+      this.#loading = undefined;
+      this.#log.error("executors cannot be used: their part of Toolway was not loaded", { why: String(error) });
+    }
+  }
+
   /** An executor dialled in under this name. */
   adopt(name: string, socket: Socket, visitor: Visitor): void {
-    void (this.#talk ?? Promise.resolve()).then(() => {
-      const group = this.#groups.get(name)?.group;
+    void Promise.resolve(this.#loading).then(() => {
+      const group = this.#talk === undefined ? undefined : this.#groups.get(name)?.group;
       if (group === undefined) socket.destroy("there is no such executor any more");
       else group.adopt(socket, visitor);
     });
@@ -102,14 +114,10 @@ export class Executors {
     await Promise.all(this.#ending);
   }
 
-  #found(name: string, talk: Promise<Talk>): void {
-    let loaded: Talk | undefined;
-    void talk.then((found) => {
-      loaded = found;
-    });
+  #found(name: string): void {
     const needed = (): Talk => {
-      if (loaded === undefined) throw new Error("An executor was wanted before its client was loaded.");
-      return loaded;
+      if (this.#talk === undefined) throw new Error("An executor was wanted before its client was loaded.");
+      return this.#talk;
     };
     const group: ExecutorGroup = new ExecutorGroup({
       name,
