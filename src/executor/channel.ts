@@ -3,12 +3,13 @@
 
 import { ACK_BYTES, ACK_MESSAGES, MAX_UNACKED_BYTES } from "./limits.js";
 import { ACK } from "./protocol.js";
+import { DEAF, type SocketEvents } from "./socket.js";
 
 /** What a channel needs of a socket; socket.ts has it. */
 export interface Carrier {
   readonly waiting: number;
   send(frame: string | Buffer): void;
-  attach(events: { onMessage(bytes: Buffer): void; onDrain(): void; onClose(why: string): void }): void;
+  attach(events: SocketEvents): void;
 }
 
 export interface ChannelEvents {
@@ -116,7 +117,7 @@ export class Channel {
 
   /** No more of this socket is heard. */
   detach(): void {
-    this.#carrier?.attach(SILENT);
+    this.#carrier?.attach(DEAF);
     this.#carrier = undefined;
   }
 
@@ -200,5 +201,3 @@ function readAck(bytes: Buffer): number | undefined {
     return undefined;
   }
 }
-
-const SILENT = { onMessage() {}, onDrain() {}, onClose() {} };

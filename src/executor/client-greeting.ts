@@ -10,6 +10,7 @@ import {
   INITIALIZED,
   type InitializeParams,
   type InitializeResult,
+  isCount,
 } from "./protocol.js";
 import type { Socket } from "./socket.js";
 import { ExecutorError } from "./types.js";
@@ -106,8 +107,4 @@ function isAgreement(value: unknown): value is Agreement {
     typeof resumed === "boolean" &&
     isCount(received)
   );
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }

@@ -106,12 +106,17 @@ function readPlainDelta(bytes: Buffer, method: typeof BODY_DELTA | typeof UPLOAD
   // The data's end is where its quote is: nothing is known of what stands between it and an end that looks right.
   const dataEnd = bytes.indexOf(QUOTE, dataAt);
   if (dataEnd < 0) return undefined;
-  const end = ENDS.find(({ text }) => text.length === bytes.length - dataEnd && text.compare(bytes, dataEnd) === 0);
+  const end = endAt(bytes, dataEnd);
   if (end === undefined) return undefined;
   const data = decoded(bytes.toString("latin1", dataAt, dataEnd));
   if (data === undefined) return undefined;
   const delta = { requestId: found[1] as string, seq: Number(found[2]), data, done: end.done, error: undefined };
   return { kind: "delta", method, delta };
+}
+
+function endAt(bytes: Buffer, at: number): (typeof ENDS)[number] | undefined {
+  for (const end of ENDS) if (end.text.length === bytes.length - at && end.text.compare(bytes, at) === 0) return end;
+  return undefined;
 }
 
 function readJson(bytes: Buffer): Frame {

@@ -110,3 +110,8 @@ export interface RpcFailure {
   readonly message: string;
   readonly data?: unknown;
 }
+
+/** Of bytes, messages or milliseconds, as any end may have written it. */
+export function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}

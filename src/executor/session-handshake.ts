@@ -8,6 +8,7 @@ import {
   EXTENSIONS_VERSION,
   INITIALIZE,
   INITIALIZED,
+  isCount,
   type Offer,
   REQUEST,
   RpcCode,
@@ -16,15 +17,13 @@ import {
 import type { Session } from "./session.js";
 import { answerOther, ENVIRONMENT } from "./session-other.js";
 import type { Sessions } from "./sessions.js";
-import { Close, type Socket, type SocketEvents } from "./socket.js";
+import { Close, DEAF, type Socket, type SocketEvents } from "./socket.js";
 
 /** The exec-server's code for a session that another socket holds. */
 const ALREADY_ATTACHED = -32_010;
 
 /** Nobody has as much to say before it begins. */
 const MAX_MESSAGES = 64;
-
-const DEAF: SocketEvents = { onMessage() {}, onDrain() {}, onClose() {} };
 
 export class Handshake implements SocketEvents {
   readonly #socket: Socket;
@@ -191,8 +190,4 @@ function readOffer(toolway: unknown): Offer | undefined | string {
   if (!isCount(window) || window === 0) return "invalid toolway.window: expected bytes, more than 0";
   if (!isCount(received)) return "invalid toolway.received: expected a number of messages";
   return { version, window, received };
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
