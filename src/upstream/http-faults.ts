@@ -169,7 +169,7 @@ export function executorFault(error: ExecutorError, url: string, via: string): {
   }
   if (isUnreadable(networkCode)) return made("protocol", notHttp(url, networkCode));
   const where = error.code === "failed" ? `from ${executor} to ${url}` : `to ${executor}`;
-  const why = networkCode === "" ? error.message : networkCode;
+  const why = nameOf(networkCode, error);
   const message = `The connection ${where} broke before the answer was complete (${why}). Whether the call took effect is unknown.`;
   return made("outcome-unknown", message);
 }
@@ -198,7 +198,12 @@ function connectHint(code: string, error: Error): string {
   if (code.includes("CERT") || code === "UNABLE_TO_VERIFY_LEAF_SIGNATURE") {
     return `its certificate is not trusted (${code}). For a private authority set NODE_EXTRA_CA_CERTS.`;
   }
-  return code === "" ? error.message : code;
+  return nameOf(code, error);
+}
+
+/** Node's code, which people can look up. An executor's own, in lower case or `ERROR`, says less than its words. */
+function nameOf(code: string, error: Error): string {
+  return /^(?!ERROR$)[A-Z]/.test(code) ? code : error.message;
 }
 
 function codeOf(error: Error): string {
