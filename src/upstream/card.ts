@@ -4,7 +4,8 @@
 import { open } from "node:fs/promises";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import type { HttpTarget, ServerSpec } from "../upstream.js";
-import { type OpenWire, openPoolWire, type RequestOptions, type Wire } from "./http-wire.js";
+import type { OpenWire, RequestOptions, Wire } from "./http-wire.js";
+import { openPoolWire } from "./pool-wire.js";
 
 /** Cards are a few kB. It is kept in memory and shown whole. */
 const MAX_CARD_BYTES = 64 * 1024;

@@ -11,13 +11,13 @@ import {
   type ExchangeHandler,
   MAX_CALLS_IN_FLIGHT,
   type OpenWire,
-  openPoolWire,
   Redirects,
   type RequestOptions,
   type ResponseHeaders,
   safeUrl,
   type Wire,
 } from "./http-wire.js";
+import { openPoolWire } from "./pool-wire.js";
 
 /** What a wire needs of the executors of one name. */
 export interface ExecutorWay {

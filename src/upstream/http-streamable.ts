@@ -11,8 +11,9 @@ import type { Refusal } from "./http-faults.js";
 import { Gate, type HeldMessage } from "./http-gate.js";
 import { Destination, isSessionId } from "./http-headers.js";
 import { type ListenHost, ListenStream } from "./http-listen.js";
-import { type OpenWire, openPoolWire, type ResponseHeaders, type Wire } from "./http-wire.js";
+import type { OpenWire, ResponseHeaders, Wire } from "./http-wire.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
+import { openPoolWire } from "./pool-wire.js";
 
 /**
  * The session is gone, other calls are in flight: so long they may still be answered, or refused for the same

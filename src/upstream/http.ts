@@ -5,8 +5,9 @@ import { Fault } from "../protocol/errors.js";
 import type { HttpTarget } from "../upstream.js";
 import { parseRpc, type Refusal } from "./http-faults.js";
 import { HttpLink } from "./http-streamable.js";
-import { type OpenWire, openPoolWire } from "./http-wire.js";
+import type { OpenWire } from "./http-wire.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
+import { openPoolWire } from "./pool-wire.js";
 import { SseLink } from "./sse.js";
 
 /** What a server of the old kind, or the web framework around it, answers to a POST where it expects a GET. */

@@ -11,12 +11,12 @@ afterAll(async () => {
   expect(opened).toBeGreaterThan(0);
 });
 
-vi.mock("./http-wire.js", async (original) => {
+vi.mock("./pool-wire.js", async (original) => {
   const openPoolWire: OpenWire = (target, url, signal) => {
     opened++;
     return via.openWire({ ...target, via: OFFICE }, url, signal);
   };
-  return { ...(await original<typeof import("./http-wire.js")>()), openPoolWire };
+  return { ...(await original<typeof import("./pool-wire.js")>()), openPoolWire };
 });
 
 describe.each(["http-streamable", "http-streams", "http-session", "http-large", "http-sdk", "sse"])(

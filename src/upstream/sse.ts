@@ -14,12 +14,12 @@ import {
   type Exchange,
   type ExchangeHandler,
   type OpenWire,
-  openPoolWire,
   type ResponseHeaders,
   safeUrl,
   type Wire,
 } from "./http-wire.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "./link.js";
+import { openPoolWire } from "./pool-wire.js";
 import { SsePost, type SsePostHost } from "./sse-post.js";
 
 /** The address comes first on the stream; a server that has not said it by now is none of this kind. */

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { afterEach, expect, it } from "vitest";
-import { type Exchange, openPoolWire, type Wire } from "./http-wire.js";
+import type { Exchange, Wire } from "./http-wire.js";
+import { openPoolWire } from "./pool-wire.js";
 
 const closers: (() => unknown)[] = [];
 
