@@ -83,9 +83,21 @@ export function adviceFor(spec: ServerSpec, probe: Probe, has: Has): string[] {
       } else found.push(`Run it by hand to see what it says: ${commandLine(target.command, target.args.length)}`);
     }
   } else {
-    found.push(httpAdvice(probe.error?.code, message));
+    found.push(executorAdvice(message) ?? httpAdvice(probe.error?.code, message));
   }
   return found;
+}
+
+/** Where the way to the server failed, not the server. */
+function executorAdvice(message: string): string | undefined {
+  if (/^Executor .* dials in to the gateway/.test(message)) {
+    return "Nothing, if `toolway status` shows that executor and this server as ready. Else start the gateway, and the executor.";
+  }
+  if (/^No executor /.test(message)) return "Start that executor, or correct its url or token under `executors`.";
+  if (/^Executor .* does not reach /.test(message)) {
+    return "What an executor may reach is said where it runs: `toolway executor --allow RULE --dry-run URL` tries a rule.";
+  }
+  return undefined;
 }
 
 function httpAdvice(code: string | undefined, message: string): string {

@@ -4,8 +4,8 @@ import type { ExecutorStatus, GatewayStatus, ServerState, ServerStatus } from ".
 import { type Io, shortPath } from "./io.js";
 import { count, duration, heading, oneLine, type Style, styleOf, table } from "./print.js";
 
-/** An error in one line; `--json` has the whole. */
-const ERROR_WIDTH = 160;
+/** An error in one line, with its advice; `--json` has the whole. */
+const ERROR_WIDTH = 320;
 
 /** The last lines of stderr are where the reason stands. */
 const STDERR_LINES = 3;

@@ -3,6 +3,7 @@
 
 import type { Pool } from "undici";
 import { fullJitter } from "../runtime/backoff.js";
+import { within } from "../runtime/within.js";
 import { type Origin, otlpBody } from "./otlp-json.js";
 import type { FinishedSpan, SpanSink } from "./traces.js";
 
@@ -152,7 +153,7 @@ export class OtlpExporter implements SpanSink {
         path: pathname + search,
         headers: { ...headers, "content-type": "application/json" },
         body,
-        signal: AbortSignal.any([this.#aborted.signal, AbortSignal.timeout(SEND_TIMEOUT_MS)]),
+        signal: within(SEND_TIMEOUT_MS, this.#aborted.signal),
       });
       const text = await readSome(answer.body);
       if (statusCode >= 200 && statusCode < 300) return { kind: "done", refused: refusedOf(text) };

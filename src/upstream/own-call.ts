@@ -4,6 +4,7 @@ import { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject, type RpcId } from "../protocol/jsonrpc.js";
 import { parseMessage, type ResponseMessage } from "../protocol/message.js";
 import { type Reply, replyText } from "../protocol/reply.js";
+import { within } from "../runtime/within.js";
 import type { UpstreamCall } from "../upstream.js";
 
 interface Sender {
@@ -88,6 +89,5 @@ export async function ask(
 }
 
 function withLimit(signal: AbortSignal | undefined): AbortSignal {
-  const limit = AbortSignal.timeout(READ_MS);
-  return signal === undefined ? limit : AbortSignal.any([signal, limit]);
+  return signal === undefined ? AbortSignal.timeout(READ_MS) : within(READ_MS, signal);
 }

@@ -3,6 +3,7 @@
 import { Fault } from "../protocol/errors.js";
 import type { Era } from "../protocol/modern.js";
 import { faultReply } from "../protocol/reply.js";
+import { within } from "../runtime/within.js";
 import type { ServerIntro, ServerSpec } from "../upstream.js";
 import { Breaker } from "./breaker.js";
 import { Connection } from "./connection.js";
@@ -32,7 +33,7 @@ export interface ProbeContext {
 export async function probeServer(spec: ServerSpec, context: ProbeContext, signal: AbortSignal): Promise<ProbeResult> {
   const { makeLink, clientInfo, now } = context;
   const noise = { count: 0, sample: undefined as string | undefined };
-  const deadline = AbortSignal.any([signal, AbortSignal.timeout(spec.connectTimeoutMs)]);
+  const deadline = within(spec.connectTimeoutMs, signal);
   const startedMs = now();
   const connection = new Connection(
     {

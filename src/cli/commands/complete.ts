@@ -3,6 +3,7 @@
 
 import type { PinLine } from "../../control/pins.js";
 import type { GatewayStatus } from "../../control/status.js";
+import { within as signalWithin } from "../../runtime/within.js";
 import { defineCommand } from "../command.js";
 import { Exit } from "../errors.js";
 import { type GatewayClient, runningGateway } from "../gateway-port.js";
@@ -21,7 +22,7 @@ export const complete = defineCommand({
   async handler(input, io) {
     const rest = (input as { rest?: unknown }).rest;
     const words = Array.isArray(rest) ? rest.map(String) : [];
-    const signal = AbortSignal.any([io.signal, AbortSignal.timeout(DEADLINE_MS)]);
+    const signal = signalWithin(DEADLINE_MS, io.signal);
     try {
       for (const name of await within(signal, names(input.kind, words, io, signal))) print(io, name);
     } catch {

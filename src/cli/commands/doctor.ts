@@ -3,6 +3,7 @@
 import { accessSync, constants } from "node:fs";
 import { delimiter, isAbsolute, join } from "node:path";
 import type { Config } from "../../config/config.js";
+import { within } from "../../runtime/within.js";
 import type { ServerSpec } from "../../upstream.js";
 import { adviceFor } from "../advice.js";
 import { defineCommand, jsonOption } from "../command.js";
@@ -89,7 +90,7 @@ async function examineAll(specs: readonly ServerSpec[], { executors }: Config, i
       const spec = specs[i];
       if (spec === undefined) return;
       io.signal.throwIfAborted();
-      const signal = AbortSignal.any([io.signal, AbortSignal.timeout(spec.connectTimeoutMs + STOP_MS)]);
+      const signal = within(spec.connectTimeoutMs + STOP_MS, io.signal);
       const probe = await port.probe(spec, { signal, executors }).catch((error: unknown) => failedProbe(error, io));
       findings[i] = { spec, probe, advice: adviceFor(spec, probe, (program) => isOnPath(program, io)) };
     }
@@ -120,7 +121,7 @@ function report(findings: readonly Finding[], style: Style): string {
   const rows = findings.map(({ spec, probe }) => [
     probe.ok ? style.green("ok") : style.red("FAILED"),
     style.bold(spec.name),
-    spec.target.kind,
+    kindOf(spec),
     probe.era ?? "-",
     probe.version ?? "-",
     probe.ok ? String(probe.tools.length) : "-",
@@ -147,6 +148,10 @@ function detail({ spec, probe, advice }: Finding, style: Style): string {
 
 function toJson({ spec, probe, advice }: Finding): Record<string, unknown> {
   return { name: spec.name, kind: spec.target.kind, ...probe, advice };
+}
+
+function kindOf({ target }: ServerSpec): string {
+  return target.kind === "stdio" || target.via === undefined ? target.kind : `${target.kind} via ${target.via}`;
 }
 
 function where(config: Config, io: Io): string {
