@@ -1,5 +1,6 @@
 // What `toolway executor` says at its start: where it is, what it may reach, and what the gateway needs to be told.
 
+import { hostname } from "node:os";
 import { packageVersion } from "../runtime/version.js";
 import { hostOf, type RunPlan } from "./executor-plan.js";
 import type { Io } from "./io.js";
@@ -43,8 +44,10 @@ function dialled(gateways: readonly string[], bold: (text: string) => string): s
 function configLines(plan: RunPlan, url: string): string[] {
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the gateway fills it in.
   const token = plan.token === undefined ? "" : ', "token": "${OFFICE_TOKEN}"';
+  // Under the address of every interface nobody else finds it.
+  const where = url.replace(/^ws:\/\/(0\.0\.0\.0|\[::\]):/, `ws://${hostname()}:`);
   return [
-    `  "executors": { "office": { "url": "${url}"${token} } },`,
+    `  "executors": { "office": { "url": "${where}"${token} } },`,
     '  "mcpServers": { "wiki": { "url": "http://wiki.internal/mcp", "via": "office" } }',
   ];
 }

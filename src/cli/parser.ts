@@ -107,7 +107,8 @@ function addCommand(
 }
 
 function toOption(key: string, option: OptionSpec): Option {
-  const made = new Option(flagOf(key) + valueTerm(option), option.description);
+  const repeat = option.repeat === true ? " May be repeated." : "";
+  const made = new Option(flagOf(key) + valueTerm(option), option.description + repeat);
   if (option.preset !== undefined) made.preset(option.preset);
   if (option.choices !== undefined && option.repeat !== true) made.choices(option.choices);
   if (option.repeat === true) {

@@ -40,7 +40,7 @@ export interface ExecutorDoorOptions {
 }
 
 interface Refusal {
-  readonly status: number;
+  readonly status: 401 | 403 | 404 | 503;
   readonly code: number;
   readonly why: string;
 }
@@ -64,7 +64,9 @@ export class ExecutorDoor {
     const found = this.#check(req, path, mark < 0 ? "" : url.slice(mark + 1));
     if ("why" in found) {
       const { status, why } = found;
-      if (status === 401 || status === 403) this.#options.log?.({ kind: "refused", status, path, why });
+      // With a token that is right, also a name that is wrong.
+      if (status === 401 || status === 403 || nameOf(path) !== undefined)
+        this.#options.log?.({ kind: "refused", status, path, why });
       refuseUpgrade(socket, found);
       return;
     }
@@ -162,7 +164,7 @@ function refuseUpgrade(socket: Duplex, { status, code, why }: Refusal): void {
   socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`);
 }
 
-function refused(status: number, code: number, why: string): Refusal {
+function refused(status: Refusal["status"], code: number, why: string): Refusal {
   return { status, code, why };
 }
 

@@ -322,7 +322,7 @@ export class ExecutorGroup {
 
   #none(): ExecutorError {
     const told = this.#members.map(({ client }) => textOf(client.lastError)).find((text) => text !== undefined);
-    const why = told === undefined ? "" : ` Last: ${told}.`;
+    const why = told === undefined ? "" : ` Last: ${told}${/[.?!]$/.test(told) ? "" : "."}`;
     const advice = this.#dialled
       ? "Is it running there? `toolway executor --listen` starts one."
       : `Start one in its network: toolway executor --connect ws://GATEWAY/executors/${encodeURIComponent(this.name)} --allow HOST.`;

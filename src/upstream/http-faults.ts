@@ -157,7 +157,11 @@ export function executorFault(error: ExecutorError, url: string, via: string): {
     case "unavailable":
       return made("unavailable", error.message);
     case "refused":
-      return made("unavailable", `${capital(executor)} does not reach ${url}: ${error.message}`);
+      // Every refusal begins with the name of the method, which leaves less room for what to do.
+      return made(
+        "unavailable",
+        `${capital(executor)} does not reach ${url}: ${error.message.replace(/^http\/request failed: /, "")}`,
+      );
     case "limit":
       return made("limit", `${capital(executor)}: ${error.message}`);
     case "protocol":
