@@ -43,13 +43,12 @@ describe("executors in a config", () => {
     ]);
   });
 
-  it("are warned of where a token would go unencrypted", () => {
-    const { warnings } = read(
-      `{ "mcpServers": {}, "executors": { "a": { "url": "ws://far.example", "token": "t" } } }`,
-    );
-    expect(warnings).toEqual([
-      "mcp.json:1:50: executors.a.url: the token and all requests go there unencrypted (use wss://)",
-    ]);
+  it.each([
+    [', "token": "t"', "the token and all requests"],
+    ["", "all requests"],
+  ])("are warned of where what is sent%s goes unencrypted", (token, what) => {
+    const { warnings } = read(`{ "mcpServers": {}, "executors": { "a": { "url": "ws://far.example"${token} } } }`);
+    expect(warnings).toEqual([`mcp.json:1:50: executors.a.url: ${what} go there unencrypted (use wss://)`]);
   });
 
   it.each([

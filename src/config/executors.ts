@@ -65,8 +65,9 @@ function resolveSocketUrl(raw: string, path: KeyPath, secret: boolean, around: S
     around.report.mistake(path, "expected an address that starts with ws:// or wss://");
     return undefined;
   }
-  if (secret && url.protocol === "ws:" && !isLoopbackName(url.hostname)) {
-    around.report.warning(path, "the token and all requests go there unencrypted", { hint: "use wss://" });
+  if (url.protocol === "ws:" && !isLoopbackName(url.hostname)) {
+    const what = secret ? "the token and all requests" : "all requests";
+    around.report.warning(path, `${what} go there unencrypted`, { hint: "use wss://" });
   }
   return url.href;
 }
