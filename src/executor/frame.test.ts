@@ -291,3 +291,23 @@ describe("base64", () => {
     );
   });
 });
+
+describe("what would cost more than its bytes", () => {
+  const large = (member: string) => Buffer.from(`{"id":1,"method":"x","params":[${`${member},`.repeat(600_000)}0]}`);
+
+  it.each(["{}", "[]", "1", '""'])("a large message of %s is not read", (member) => {
+    expect(readFrame(large(member))).toMatchObject({ kind: "broken", why: expect.stringContaining("large message") });
+  });
+
+  it("a large body with many headers is", () => {
+    const headers = Array.from({ length: 256 }, (_, n) => ({ name: `h${n}`, value: ",".repeat(200) }));
+    const result = { status: 200, headers, bodyBase64: Buffer.alloc(2 * 1024 * 1024).toString("base64") };
+    expect(readFrame(Buffer.from(JSON.stringify({ id: 1, result })))).toEqual({ kind: "result", id: 1, result });
+  });
+
+  it("an id that is longer than any is none", () => {
+    const message = (letters: number) => Buffer.from(JSON.stringify({ id: "i".repeat(letters), method: "x" }));
+    expect(readFrame(message(256))).toMatchObject({ kind: "request" });
+    expect(readFrame(message(257))).toMatchObject({ kind: "broken" });
+  });
+});
