@@ -2,22 +2,11 @@
 // is executor/client.ts, which also knows sockets and who may give it one.
 
 import type { StreamedAnswer, WaitOptions, WholeAnswer } from "./executor/client-answers.js";
+import type { ConnectOptions } from "./executor/connect.js";
 import type { Fetch } from "./executor/executor-fetch.js";
-import type { ExecutorError, ExecutorLog, ExecutorRequest } from "./executor/types.js";
+import type { ExecutorError, ExecutorRequest } from "./executor/types.js";
 
-export interface ConnectOptions {
-  /** `ws://` or `wss://`; `http(s)://` means the same. */
-  readonly url: string;
-  /** Sent as `Authorization: Bearer`. */
-  readonly token?: string | undefined;
-  /** What the executor knows the client by. */
-  readonly clientName?: string | undefined;
-  /** How long requests wait for an executor that was lost, where it keeps them as long. */
-  readonly retentionMs?: number | undefined;
-  readonly log?: ExecutorLog | undefined;
-  /** Ends the waiting for the first connection. */
-  readonly signal?: AbortSignal | undefined;
-}
+export type { ConnectOptions };
 
 export interface ExecutorClient extends AsyncDisposable {
   /** `lost`: between two connections; what is under way goes on if the next one comes in time. */

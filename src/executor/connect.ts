@@ -9,6 +9,7 @@ export interface ConnectOptions {
   readonly url: string;
   /** Sent as `Authorization: Bearer`. */
   readonly token?: string | undefined;
+  /** What the executor knows the client by. */
   readonly clientName?: string | undefined;
   /** How long requests wait for an executor that was lost, where it keeps them as long. */
   readonly retentionMs?: number | undefined;
