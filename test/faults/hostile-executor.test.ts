@@ -13,7 +13,8 @@ import { figure } from "./length.js";
 import { linux, MB, megabytes, peakRss, report, resetPeak, rss } from "./measure.js";
 
 const MIB = 1024 * 1024;
-const CALL_TIMEOUT_MS = 3_000;
+/** Some deeds wait it out; what is answered well takes three seconds and more with a fifth of a core. */
+const CALL_TIMEOUT_MS = 10_000;
 /** A deadline, and what a busy machine adds to it. */
 const PATIENCE_MS = CALL_TIMEOUT_MS + 40_000;
 const MAX_GROWTH = 400 * MB;
