@@ -282,3 +282,19 @@ describe("the time of a call", () => {
     expect([asked.replies.length, silent.replies.length]).toEqual([0, 1]);
   });
 });
+
+it("a log message while several agents are calling reaches the modern ones that want to hear, once each", () => {
+  const connection = connect();
+  const [legacy, quiet, loud] = [new Agent("old"), new Agent("quiet"), new Agent("loud")];
+  quiet.era = "modern";
+  loud.era = "modern";
+  loud.logLevel = "info";
+  for (const agent of [legacy, quiet, loud, loud]) begin(connection, agent);
+  const message = { jsonrpc: "2.0", method: "notifications/message", params: { level: "error", data: "whose?" } };
+  stage.link.says(message);
+  expect(stage.notified).toMatchObject([{ caller: undefined }]);
+  expect([legacy.heard, quiet.heard, loud.heard]).toEqual([[], [], [message]]);
+  // What else nobody can tell stays nobody's.
+  stage.link.says({ jsonrpc: "2.0", method: "notifications/other" });
+  expect(loud.heard).toHaveLength(1);
+});

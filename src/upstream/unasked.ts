@@ -40,12 +40,32 @@ export class Unasked {
     } else if (modern !== undefined) {
       const passed = modern.notified(message);
       // What came by listening is nobody's call.
-      if (passed !== undefined)
-        this.#at.onNotification(passed, passed === message ? this.#at.whose.callerOf(ticket) : undefined);
+      if (passed === message) this.#toCaller(message, ticket);
+      else if (passed !== undefined) this.#at.onNotification(passed, undefined);
     } else if (method === "notifications/cancelled") {
       this.#at.questions.cancel(params?.["requestId"]);
     } else {
-      this.#at.onNotification(message, this.#at.whose.callerOf(ticket));
+      this.#toCaller(message, ticket);
+    }
+  }
+
+  #toCaller(message: NotificationMessage, ticket: Ticket | undefined): void {
+    const caller = this.#at.whose.callerOf(ticket);
+    this.#at.onNotification(message, caller);
+    if (caller === undefined && message.method === "notifications/message") this.#logToModern(message);
+  }
+
+  /**
+   * A log message while several agents are calling. It goes to those who set a level for their session; modern agents
+   * have none, and say with each call what they want to hear.
+   */
+  #logToModern({ text }: NotificationMessage): void {
+    const told = new Set<string>();
+    for (const { call } of this.#at.flights.values()) {
+      const { caller } = call;
+      if (caller?.era !== "modern" || caller.logLevel === undefined || told.has(caller.sessionKey)) continue;
+      told.add(caller.sessionKey);
+      caller.notify(text);
     }
   }
 
