@@ -104,7 +104,8 @@ describe("the book of credit", () => {
       expect(book.arrived(account, piece)).toBe(true);
       if (book.taken(account, piece) > 0) grants++;
     }
-    expect(grants).toBeLessThanOrEqual(2 * 64 + 2);
+    // Half a window each, and a few while it grows.
+    expect(grants).toBeLessThanOrEqual(2 * 64 + 6);
   });
 
   it("a thousand streams have a first window each", () => {

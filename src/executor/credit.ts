@@ -52,7 +52,7 @@ export class CreditBook {
     this.#unread -= bytes;
     const has = account.mayCome + account.waiting;
     if (has > account.level / 2) return 0;
-    const window = this.#window(has);
+    const window = this.#window(account, has);
     if (has > window / 2) return 0;
     account.mayCome += window - has;
     account.level = window;
@@ -69,9 +69,14 @@ export class CreditBook {
     account.waiting = 0;
   }
 
-  /** An even share, and no more than is left of the whole; but a first window always, so that no stream stands still. */
-  #window(has: number): number {
+  /**
+   * Twice what it was while the reader has read all there is: then the way is long, and more should be on it. A slow
+   * reader gains nothing by more that waits. At most an even share, and no more than is left of the whole; but a first
+   * window always, so that no stream stands still.
+   */
+  #window({ level, waiting }: CreditAccount, has: number): number {
     const share = Math.min(LARGEST_WINDOW_BYTES, Math.floor(MAX_QUEUED_BYTES / this.#streams));
-    return Math.max(FIRST_WINDOW_BYTES, Math.min(share, has + MAX_QUEUED_BYTES - this.#unread));
+    const wanted = Math.min(share, waiting > 0 ? level : 2 * level);
+    return Math.max(FIRST_WINDOW_BYTES, Math.min(wanted, has + MAX_QUEUED_BYTES - this.#unread));
   }
 }

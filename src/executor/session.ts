@@ -25,6 +25,12 @@ import type { ExecutorLog } from "./types.js";
  */
 const MAX_BACKLOG_BYTES = MAX_UNACKED_BYTES + 2 * MAX_QUEUED_BYTES;
 
+/** What a short message costs on its way besides its bytes: on the tape, and in the socket's queue. */
+const MESSAGE_COST = 1024;
+
+/** Refused requests that are logged, of one session: who asks for more of them fills nobody's disk. */
+const MAX_TOLD_REFUSALS = 100;
+
 export interface SessionHost {
   readonly runner: HttpRunner;
   readonly log: ExecutorLog;
@@ -51,6 +57,7 @@ export class Session implements AnswerOwner, UploadOwner, ChannelEvents {
   #backlog = 0;
   #over: boolean = false;
   #toldOfUnknown: boolean = false;
+  #refusals = 0;
 
   constructor(id: string, window: number | undefined, host: SessionHost) {
     this.id = id;
@@ -166,7 +173,7 @@ export class Session implements AnswerOwner, UploadOwner, ChannelEvents {
     if (this.#over) return;
     this.#channel.send(frame);
     if (!this.#channel.isFull) return;
-    this.#backlog += frame.length;
+    this.#backlog += frame.length + MESSAGE_COST;
     if (this.#backlog <= MAX_BACKLOG_BYTES) return;
     this.#host.log.warn("executor: a client asks for more than it reads; its session is ended", { session: this.id });
     const socket = this.#socket;
@@ -189,7 +196,11 @@ export class Session implements AnswerOwner, UploadOwner, ChannelEvents {
   }
 
   forbidden(host: string, why: string): void {
-    this.#host.log.warn("executor: a request was refused", { host, why });
+    if (++this.#refusals <= MAX_TOLD_REFUSALS) this.#host.log.warn("executor: a request was refused", { host, why });
+    if (this.#refusals !== MAX_TOLD_REFUSALS) return;
+    this.#host.log.warn("executor: more requests of this connection that are refused are not told of", {
+      session: this.id,
+    });
   }
 
   grant(requestId: string, bytes: number): void {

@@ -178,9 +178,12 @@ describe.skipIf(!linux)("a hostile client", () => {
       const client = await lasting();
       client.ws.pause();
       const data = Buffer.alloc(125);
-      for (let n = 0; n < 4 * MANY && client.closed === undefined; n++) {
+      // An executor that reads no more of it defends itself well: then the attack is over.
+      for (let n = 0, waits = 0; n < 4 * MANY && waits < 100; n++) {
         client.ws.ping(data);
-        if (client.ws.bufferedAmount > MIB) await until("room", () => client.ws.bufferedAmount < MIB / 2);
+        for (waits = 0; client.ws.bufferedAmount > MIB && waits < 100; waits++) {
+          await new Promise((resolve) => setTimeout(resolve, 50));
+        }
       }
       client.ws.terminate();
     });

@@ -297,7 +297,7 @@ describe("a hostile executor", () => {
       hostile.deeds.set("asks", (asked) => {
         asked.ws.pause();
         const method = "m".repeat(100_000);
-        for (let n = 0; n < figure(2_000, 10_000); n++) asked.write({ id: n, method });
+        for (let n = 0; n < figure(2_000, 4_000); n++) asked.write({ id: n, method });
         asked.answer(good(asked));
         setTimeout(() => asked.ws.resume(), 1_000);
       });
