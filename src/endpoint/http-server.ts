@@ -16,7 +16,7 @@ import type { EndpointEvent } from "./event.js";
 import type { EventStream, StreamContext } from "./event-stream-out.js";
 import { EXECUTOR_ROLE, ExecutorDoor, type ExecutorHall } from "./executor-door.js";
 import { BACKLOG, drain, Flights } from "./http-life.js";
-import { ignoreUpgrade } from "./ignored-upgrade.js";
+import { ignoreUpgrade, offersWebSocket } from "./ignored-upgrade.js";
 import { endSession, listen } from "./legacy-get.js";
 import { LegacySse } from "./legacy-sse.js";
 import { DEFAULT_LIMITS, type EndpointLimits } from "./limits.js";
@@ -132,6 +132,10 @@ class Endpoint implements HttpEndpoint {
       maxHeaderSize: limits.headerBytes,
       connectionsCheckingInterval: Math.min(REAP_MS, limits.headerMs),
       noDelay: true,
+      // Newer Node asks which offers are taken up, and serves the others as it does where nobody listens for upgrades.
+      // Older Node ignores this, and ignoreUpgrade() does that work.
+      shouldUpgradeCallback: (req: IncomingMessage) =>
+        this.#server.listenerCount("upgrade") > 0 && offersWebSocket(req),
     };
     const handler = (req: IncomingMessage, res: ServerResponse) => this.#handle(req, res);
     const { tls } = this.#options;
@@ -311,7 +315,7 @@ class Endpoint implements HttpEndpoint {
     );
     this.#door = door;
     this.#server.on("upgrade", (req, socket, head) => {
-      if (req.headers.upgrade?.toLowerCase() === "websocket") door.upgrade(req, socket, head);
+      if (offersWebSocket(req)) door.upgrade(req, socket, head);
       else ignoreUpgrade(this.#server, req, socket, head);
     });
   }

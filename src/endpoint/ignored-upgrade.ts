@@ -8,6 +8,10 @@ import type { Duplex } from "node:stream";
 /** Tokens of `Connection` that belong to the offer. */
 const OFFER = new Set(["upgrade", "http2-settings"]);
 
+export function offersWebSocket(req: IncomingMessage): boolean {
+  return req.headers.upgrade?.toLowerCase() === "websocket";
+}
+
 /** Gives the connection back to the server, with the request before it that it had read, less its offer. */
 export function ignoreUpgrade(server: Server, req: IncomingMessage, socket: Duplex, head: Buffer): void {
   const lines = [`${req.method} ${req.url} HTTP/${req.httpVersion}`];

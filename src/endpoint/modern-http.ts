@@ -133,8 +133,10 @@ export class HttpOutlet implements Outlet, Posted {
       res.cork();
       res.write(eventHead(undefined));
       res.write(oneLineBytes(bytes));
-      res.end(EVENT_END);
+      res.write(EVENT_END);
+      // A response must not end while it is corked: Node 22 and 24 send the last chunk before what was corked.
       res.uncork();
+      res.end();
     } else {
       res.writeHead(status, ["Content-Type", "application/json", "Content-Length", String(bytes.length)]);
       res.end(bytes);
