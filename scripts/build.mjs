@@ -22,10 +22,7 @@ execFileSync(process.execPath, [tsc, "-p", join(root, "tsconfig.build.json"), "-
 if (values.plain !== true) {
   rmSync(join(out, "chunks"), { recursive: true, force: true });
   // The library by itself: parts shared with the programs would each be one more file for a start to open.
-  const inputs = [
-    ...(await bundle(["src/cli/main.ts", "src/cli/demo-server.ts"])),
-    ...(await bundle(["src/index.ts"])),
-  ];
+  const inputs = [...(await bundle(["src/cli/main.ts", "src/demo/server.ts"])), ...(await bundle(["src/index.ts"]))];
   writeFileSync(join(out, "THIRD-PARTY-LICENSES.txt"), licensesOf(inputs));
 }
 

@@ -2,15 +2,20 @@
 
 export type { ConfigInput } from "./config/load.js";
 export { ConfigError } from "./config/mistakes.js";
-export { type ConnectOptions, connectExecutor, type ExecutorClient } from "./connect-executor.js";
-export type { GatewayStatus, ServerState, ServerStatus } from "./control/status.js";
-export { createGateway, type GatewayInput, type GatewayOptions } from "./create-gateway.js";
-export { createHost, type HostOptions } from "./create-host.js";
-export type { StreamedAnswer, WaitOptions, WholeAnswer } from "./executor/client-answers.js";
-export type { HttpHeader } from "./executor/protocol.js";
-export { ExecutorError, type ExecutorErrorCode, type ExecutorLog, type ExecutorRequest } from "./executor/types.js";
-export type { Gateway, ToolListing } from "./gateway.js";
-export { HostCallError } from "./host-call.js";
+export type { GatewayStatus, ServerState, ServerStatus } from "./contracts/status.js";
+export type { StreamedAnswer, WaitOptions, WholeAnswer } from "./executor/client/answers.js";
+export { type ConnectOptions, connectExecutor, type ExecutorClient } from "./executor/client/program.js";
+export type { HttpHeader } from "./executor/wire/protocol.js";
+export {
+  ExecutorError,
+  type ExecutorErrorCode,
+  type ExecutorLog,
+  type ExecutorRequest,
+} from "./executor/wire/types.js";
+export { createGateway, type GatewayInput, type GatewayOptions } from "./gateway/create.js";
+export type { Gateway, ToolListing } from "./gateway/gateway.js";
+export { CallError } from "./gateway/program-call.js";
+export { createHost, type HostOptions } from "./host/create.js";
 export type {
   DiscoveredServer,
   DiscoverOptions,
@@ -21,8 +26,8 @@ export type {
   SpawnedServer,
   SpawnOptions,
   ToolHost,
-} from "./host-library.js";
-export { CallError } from "./local-call.js";
+} from "./host/host.js";
+export { HostCallError } from "./host/program-call.js";
 export { createLog, type Log, type LogOptions } from "./observe/log.js";
 export type { OpenTelemetryApi } from "./observe/opentelemetry.js";
 export type { Guard, GuardVerdict } from "./policy/guard.js";

@@ -3,7 +3,7 @@
 import { fileURLToPath } from "node:url";
 import { CallError, ConfigError, createGateway } from "toolway";
 
-const demo = fileURLToPath(new URL("../../dist/cli/demo-server.js", import.meta.url));
+const demo = fileURLToPath(new URL("../../dist/demo/server.js", import.meta.url));
 
 async function main(): Promise<void> {
   const gateway = await createGateway({

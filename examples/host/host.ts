@@ -3,7 +3,7 @@
 import { fileURLToPath } from "node:url";
 import { ConfigError, createHost, HostCallError } from "toolway";
 
-const demo = fileURLToPath(new URL("../../dist/cli/demo-server.js", import.meta.url));
+const demo = fileURLToPath(new URL("../../dist/demo/server.js", import.meta.url));
 
 async function main(): Promise<void> {
   const host = await createHost({ roles: { reader: { allow: ["demo/add"] } } });

@@ -1,12 +1,12 @@
 // The cache on a call's way: answers it from what is kept, lets it wait for an identical one that is under way, or
 // passes it on with an eye on its reply. What may be kept is cacheable.ts, how much of it response-cache.ts.
 
-import type { Caller } from "../caller.js";
+import type { Caller } from "../contracts/caller.js";
+import type { AgentCall } from "../contracts/service.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import type { RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
 import type { Clock } from "../runtime/clock.js";
-import type { AgentCall } from "../service.js";
 import { AgeClock } from "./age-clock.js";
 import { freshReply, requestHash } from "./cacheable.js";
 import {

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, it } from "vitest";
 import { type Asked, kept, modern, setUp } from "../../test/fixtures/cache/calls.js";
+import type { AgentCall } from "../contracts/service.js";
 import { Fault } from "../protocol/errors.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
-import type { AgentCall } from "../service.js";
 
 describe("any history", () => {
   const owner = fc.constantFrom("ann", "bob", "eve");

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import type { Listed, ListKind } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { renderReply } from "../protocol/reply.js";
-import type { Listed, ListKind } from "../upstream.js";
 import { Catalog, type CatalogOptions } from "./catalog.js";
 import type { View } from "./view.js";
 

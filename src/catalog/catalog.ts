@@ -1,20 +1,20 @@
 // The menu: what all servers offer, merged, under the names that agents see, and the way back from such a name to
 // its server. No I/O and no clock; policy comes in as a View, lists come in from the pipeline.
 
+import type { Freshness, Listed, ListKind, ServerIntro } from "../contracts/upstream.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { Meta } from "../protocol/modern.js";
 import type { BytesReply } from "../protocol/reply.js";
-import type { Freshness, Listed, ListKind, ServerIntro } from "../upstream.js";
-import { type Intake, itemNamed, takeItems } from "./definition.js";
 import { mergeFreshness } from "./freshness.js";
 import { mergeCapabilities, mergeInstructions } from "./introduction.js";
-import { fromSnapshot, type Known, LIST_KINDS, type NamedKind, toSnapshot } from "./known.js";
+import { type Intake, itemNamed, takeItems } from "./items.js";
 import { type Entry, isNamed, type Merged, mergeNamed, mergeUris, sameForAgents, sameTexts, visible } from "./merge.js";
 import { SEPARATOR } from "./name-shape.js";
 import { assignPrefixes, type KeptNames, type NameMode, type Override } from "./names.js";
 import { type CursorSeal, Pages } from "./pages.js";
 import { Routes } from "./routes.js";
 import { CALL_TOOL, FIND_TOOLS, type FoundTool, SEARCH_NAMES, searchMenu, ToolSearch } from "./search.js";
+import { fromSnapshot, type Known, LIST_KINDS, type NamedKind, toSnapshot } from "./snapshot.js";
 import type { View } from "./view.js";
 
 export type MenuMode = "full" | "search";

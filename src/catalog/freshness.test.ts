@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Freshness } from "../upstream.js";
+import type { Freshness } from "../contracts/upstream.js";
 import { Catalog } from "./catalog.js";
 import type { View } from "./view.js";
 

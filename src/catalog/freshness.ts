@@ -1,7 +1,7 @@
 // How long a merged list is good, and for whom: the shortest time and the most private scope of its parts.
 
-import type { Freshness, ListKind } from "../upstream.js";
-import type { Known } from "./known.js";
+import type { Freshness, ListKind } from "../contracts/upstream.js";
+import type { Known } from "./snapshot.js";
 
 /** A legacy server does not say, and may change its mind without telling: to be asked for again each time. */
 const LEGACY: Freshness = { ttlMs: 0, cacheScope: "private" };

@@ -1,7 +1,7 @@
 // What an agent is told at initialize: the union of what the servers can do, and their instructions.
 
+import type { ServerIntro } from "../contracts/upstream.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import type { ServerIntro } from "../upstream.js";
 
 /** Clients put instructions into every prompt, and some cut them at about 2,000 characters. */
 const MAX_INSTRUCTIONS_PER_SERVER = 2000;

@@ -1,10 +1,10 @@
 // The merged list of one kind over some servers: which entries, under which names, in which order, with which text.
 // Order: that of the config, then the server's own. Policy and pages come later (catalog.ts).
 
-import type { ListKind } from "../upstream.js";
-import { type Intake, type Item, renderItem, sameDefinition } from "./definition.js";
-import type { Known, NamedKind } from "./known.js";
+import type { ListKind } from "../contracts/upstream.js";
+import { type Intake, type Item, renderItem, sameDefinition } from "./items.js";
 import { type Assignment, assignNames, type NamingOptions, type Owner } from "./names.js";
+import type { Known, NamedKind } from "./snapshot.js";
 
 /** One entry as agents see it. */
 export interface Entry {

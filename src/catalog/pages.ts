@@ -1,8 +1,8 @@
 // The pages of a list as replies that are built once and sent many times, and the cursors that lead to them.
 
+import type { ListKind } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import { type BytesReply, resultBytes } from "../protocol/reply.js";
-import type { ListKind } from "../upstream.js";
 import type { View } from "./view.js";
 
 export interface CursorSeal {

@@ -1,6 +1,6 @@
 // Which server a resource URI or a URI template belongs to, from the lists as they are. Names are in names.ts.
 
-import type { Item } from "./definition.js";
+import type { Item } from "./items.js";
 import { type Budget, compileTemplate, matchesTemplate, type UriTemplate } from "./uri-template.js";
 
 export interface RouteSource {

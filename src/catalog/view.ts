@@ -1,7 +1,7 @@
 // What one role sees of the lists. The pipeline makes it from the policy; the catalog only asks it.
 
+import type { ListKind } from "../contracts/upstream.js";
 import type { Era } from "../protocol/modern.js";
-import type { ListKind } from "../upstream.js";
 
 export interface View {
   /** The server of `/mcp/<server>`, under its own names; undefined: all servers. */

@@ -2,8 +2,8 @@
 // The process: its streams and signals, and its end. The only file that exits.
 
 import { homedir } from "node:os";
-import { Exit } from "./errors.js";
-import { type Io, Stopped } from "./io.js";
+import { Exit } from "./line/errors.js";
+import { type Io, Stopped } from "./line/io.js";
 import { runCli } from "./program.js";
 
 const stop = new AbortController();

@@ -3,11 +3,11 @@
 
 import { CommanderError, Option, Command as Parser } from "commander";
 import { packageVersion } from "../runtime/version.js";
-import { argTerm, type Command, flagOf, type OptionSpec } from "./command.js";
 import { commands, groups } from "./commands/index.js";
-import { Exit, type ExitCode } from "./errors.js";
-import type { Io } from "./io.js";
-import { optionValue, type PlainLine } from "./plain-line.js";
+import { argTerm, type Command, flagOf, type OptionSpec } from "./line/command.js";
+import { Exit, type ExitCode } from "./line/errors.js";
+import type { Io } from "./line/io.js";
+import { optionValue, type PlainLine } from "./line/plain-line.js";
 
 /** What is to be run; or, where help was asked for or the line is wrong, which has been said, the exit code. */
 export async function parseLine(argv: readonly string[], io: Io): Promise<PlainLine | ExitCode> {

@@ -2,9 +2,9 @@
 // the process.
 
 import { commands } from "./commands/index.js";
-import { Exit, type ExitCode, UserError } from "./errors.js";
-import { type Io, note, Stopped } from "./io.js";
-import { readPlainLine } from "./plain-line.js";
+import { Exit, type ExitCode, UserError } from "./line/errors.js";
+import { type Io, note, Stopped } from "./line/io.js";
+import { readPlainLine } from "./line/plain-line.js";
 
 export async function runCli(argv: readonly string[], io: Io): Promise<ExitCode> {
   try {

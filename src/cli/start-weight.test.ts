@@ -37,14 +37,14 @@ const kilobytes = (files: ReadonlyMap<string, string>) =>
 // Somewhat more than there was when this was written: a new feature fits, a library that slipped in does not.
 it("a verb that only asks loads little", () => {
   const files = loads(main);
-  loads(later(files, "running-gateway"), files);
+  loads(later(files, "running"), files);
   expect(files.size).toBeLessThanOrEqual(15);
   expect(kilobytes(files)).toBeLessThan(120);
 });
 
 it("a gateway loads itself and its store, and no client, parser or search before they are used", () => {
   const files = loads(main);
-  loads(later(files, "gateway-adapter"), files);
+  loads(later(files, "adapter"), files);
   expect(files.size).toBeLessThanOrEqual(20);
   expect(kilobytes(files)).toBeLessThan(640);
   const text = [...files.values()].join("");

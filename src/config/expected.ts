@@ -1,9 +1,9 @@
 // Reads values by their forms, and says in words what does not fit: what was expected, what was found, and the nearest
 // valid word.
 
+import { nearest } from "../runtime/nearest.js";
 import type { AnyForm, Fields, OutOf, Scalar, Shape } from "./form.js";
 import { type KeyPath, oneOf } from "./mistakes.js";
-import { nearest } from "./nearest.js";
 import type { Report } from "./report.js";
 
 /**

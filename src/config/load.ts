@@ -5,12 +5,12 @@ import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { extname, resolve as resolvePath } from "node:path";
 import type { Config } from "./config.js";
+import { Source } from "./jsonc.js";
 import { ConfigError } from "./mistakes.js";
 import { baseFolder } from "./paths.js";
 import { Report } from "./report.js";
 import { resolve } from "./resolve.js";
 import type { ConfigInput } from "./schema.js";
-import { Source } from "./source.js";
 
 export interface LoadOptions {
   /** Where variables are looked up. Default: the environment of the process. */

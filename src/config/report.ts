@@ -1,7 +1,7 @@
 // Gathers the mistakes and warnings of one config, with their places, so that all are told at once.
 
+import type { Position, Source } from "./jsonc.js";
 import { ConfigError, formatMistake, type KeyPath, keyText, type Mistake } from "./mistakes.js";
-import type { Position, Source } from "./source.js";
 
 interface Remark {
   readonly hint?: string | undefined;

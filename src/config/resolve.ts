@@ -1,12 +1,12 @@
 // A config as an object → a Config: which keys count, the settings, the servers in their order. What is wrong goes
 // to the report; reading files and text is load.ts.
 
+import { nearest } from "../runtime/nearest.js";
 import { type Config, MAX_SERVER_NAME, parseListen, type RoleRules, type ServerConfig } from "./config.js";
 import { resolveExecutors } from "./executors.js";
 import { isObject, mismatch, readFields } from "./expected.js";
 import { FOREIGN_TOP_KEYS } from "./foreign-keys.js";
 import { keyText } from "./mistakes.js";
-import { nearest } from "./nearest.js";
 import { absolutePath } from "./paths.js";
 import { type Settings, serverForm, settingsFields, TOP_KEYS } from "./schema.js";
 import { checkEntryKeys, resolveServer, resolveUrl, type Surroundings, text } from "./servers.js";

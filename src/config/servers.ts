@@ -1,12 +1,12 @@
 // One entry of `mcpServers` → a ServerConfig: which kind it is, its variables, its paths, and what is wrong with it.
 
 import { readFileSync } from "node:fs";
-import type { ServerSpec, StdioTarget, Supervision, Target } from "../upstream.js";
+import type { ServerSpec, StdioTarget, Supervision, Target } from "../contracts/upstream.js";
+import { nearest } from "../runtime/nearest.js";
 import { defaultSupervision, type Override, type ServerConfig, type ToolOverride } from "./config.js";
 import { parseEnvFile } from "./env-file.js";
 import { FOREIGN_ENTRY_KEYS, NARROWING_KEYS, SYNONYMS } from "./foreign-keys.js";
 import type { KeyPath } from "./mistakes.js";
-import { nearest } from "./nearest.js";
 import { absolutePath, commandPath } from "./paths.js";
 import type { Report } from "./report.js";
 import { ENTRY_KEYS, type OverrideEntry, type ServerEntry, type serverForm, type ToolEntry, TYPES } from "./schema.js";

@@ -3,7 +3,7 @@
 
 import type { Pool } from "undici";
 import { fullJitter } from "../runtime/backoff.js";
-import { within } from "../runtime/within.js";
+import { within } from "../runtime/wait.js";
 import { type Origin, otlpBody } from "./otlp-json.js";
 import type { FinishedSpan, SpanSink } from "./traces.js";
 

@@ -1,5 +1,7 @@
 // W3C trace context as it travels in `_meta` or in headers: reading what came, writing what goes on. Knows no spans.
 
+import type { TraceCarrier } from "../contracts/service.js";
+
 /** Where a call comes from, as its `traceparent` says. */
 export interface TraceParent {
   /** 32 hex digits, not all zero. */
@@ -10,9 +12,6 @@ export interface TraceParent {
   /** What vendors add; passed on as it came. */
   readonly tracestate: string | undefined;
 }
-
-/** What a `traceparent` may stand in, and anything else: `_meta`, or the headers of a request. */
-export type TraceCarrier = Readonly<Record<string, unknown>>;
 
 /** What the specification asks everybody to carry; a longer one may be dropped, and is. */
 const MAX_TRACESTATE = 512;

@@ -1,10 +1,10 @@
 // A call with a span: the same call to everybody, but its reply ends the span.
 
-import type { Caller } from "../caller.js";
+import type { Caller } from "../contracts/caller.js";
+import type { AgentCall } from "../contracts/service.js";
 import type { RequestMessage } from "../protocol/message.js";
 import type { Era } from "../protocol/modern.js";
 import type { Reply } from "../protocol/reply.js";
-import type { AgentCall } from "../service.js";
 import { outcomeOf } from "./outcome.js";
 import type { Span } from "./traces.js";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Caller } from "../caller.js";
+import type { Caller } from "../contracts/caller.js";
 import { Fault } from "../protocol/errors.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";

@@ -1,11 +1,12 @@
 // Every call as a span `toolway.call`: when it began and ended, where it went, what came of it. Holds no secrets: no
 // arguments, results, messages or names of principals. Where finished spans go is a SpanSink's business.
 
+import type { TraceCarrier } from "../contracts/service.js";
 import type { FaultCode } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import type { Era } from "../protocol/modern.js";
 import type { Clock } from "../runtime/clock.js";
-import { readTraceParent, type TraceCarrier, type TraceParent, traceparentText } from "./trace-context.js";
+import { readTraceParent, type TraceParent, traceparentText } from "./trace-context.js";
 import { TraceIds } from "./trace-ids.js";
 
 export const SPAN_NAME = "toolway.call";

@@ -4,7 +4,7 @@
 // What holds: in no span of `windowMs` are more than `calls` admitted. For that a window is cut into slots, and a call
 // counts until its slot has left the window as a whole: it may count up to one slot (1/60 of the window) too long.
 
-import type { Principal } from "../caller.js";
+import type { Principal } from "../contracts/caller.js";
 import { Fault } from "../protocol/errors.js";
 
 export interface Budget {

@@ -1,7 +1,7 @@
 // A program's own say in who may use what, beside the rules of roles (policy.ts). Owns what counts as an answer:
 // whatever is not a clear "allow" is a "deny". It does not know roles, and role rules do not know it.
 
-import type { Principal } from "../caller.js";
+import type { Principal } from "../contracts/caller.js";
 import type { Decision } from "./policy.js";
 
 export type GuardVerdict = { readonly kind: "allow" } | { readonly kind: "deny"; readonly reason: string };

@@ -1,7 +1,7 @@
 // May this principal use this tool? Pure: no I/O and no clock. It sees servers and their own tool names, never
 // aliases; what it denies, the lists leave out and calls refuse.
 
-import type { Principal } from "../caller.js";
+import type { Principal } from "../contracts/caller.js";
 import { covers, denies, type Pattern, parsePattern, touches } from "./pattern.js";
 
 export interface RoleRules {

@@ -1,6 +1,6 @@
 // A DurableMap that is not durable: for gateways that were given no state directory.
 
-import type { DurableMap, Range } from "./store.js";
+import type { DurableMap, Range } from "../contracts/store.js";
 
 export class MemoryMap<V> implements DurableMap<V> {
   readonly name: string;

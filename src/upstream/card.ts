@@ -2,10 +2,10 @@
 // no card, and never an error.
 
 import { open } from "node:fs/promises";
+import type { HttpTarget, ServerSpec } from "../contracts/upstream.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import type { HttpTarget, ServerSpec } from "../upstream.js";
-import type { OpenWire, RequestOptions, Wire } from "./http-wire.js";
-import { openPoolWire } from "./pool-wire.js";
+import { openPoolWire } from "./http/pool-wire.js";
+import type { OpenWire, RequestOptions, Wire } from "./http/wire.js";
 
 /** Cards are a few kB. It is kept in memory and shown whole. */
 const MAX_CARD_BYTES = 64 * 1024;

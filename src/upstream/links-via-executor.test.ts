@@ -2,7 +2,7 @@
 
 import { afterAll, describe, expect, vi } from "vitest";
 import { OFFICE, startVia } from "../../test/fixtures/via.js";
-import type { OpenWire } from "./http-wire.js";
+import type { OpenWire } from "./http/wire.js";
 
 const via = await startVia("dialled", ["127.0.0.1", "localhost", "*.invalid"]);
 let opened = 0;
@@ -11,12 +11,12 @@ afterAll(async () => {
   expect(opened).toBeGreaterThan(0);
 });
 
-vi.mock("./pool-wire.js", async (original) => {
+vi.mock("./http/pool-wire.js", async (original) => {
   const openPoolWire: OpenWire = (target, url, signal) => {
     opened++;
     return via.openWire({ ...target, via: OFFICE }, url, signal);
   };
-  return { ...(await original<typeof import("./pool-wire.js")>()), openPoolWire };
+  return { ...(await original<typeof import("./http/pool-wire.js")>()), openPoolWire };
 });
 
 describe.each(["http-streamable", "http-streams", "http-session", "http-large", "http-sdk", "sse"])(

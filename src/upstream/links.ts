@@ -1,12 +1,12 @@
 // Which link a server's entry means.
 
+import type { ServerSpec, StdioTarget } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
-import type { ServerSpec, StdioTarget } from "../upstream.js";
-import { openHttpLink } from "./http.js";
-import type { OpenWire } from "./http-wire.js";
-import type { Link, LinkDescription, LinkEvents } from "./link.js";
-import { SseLink } from "./sse.js";
-import { type StdioContext, StdioLink } from "./stdio.js";
+import { openHttpLink } from "./http/link.js";
+import { SseLink } from "./http/sse.js";
+import type { OpenWire } from "./http/wire.js";
+import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
+import { type StdioContext, StdioLink } from "./stdio/link.js";
 
 export interface LinkContext extends StdioContext {
   /** What a child must not meet: those that an earlier gateway left behind. Its start waits for this. */

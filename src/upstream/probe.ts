@@ -1,15 +1,15 @@
 // Starts one server by itself, asks what it has, and stops it again: what `toolway doctor` does.
 
+import type { ServerIntro, ServerSpec } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import type { Era } from "../protocol/modern.js";
 import { faultReply } from "../protocol/reply.js";
-import { within } from "../runtime/within.js";
-import type { ServerIntro, ServerSpec } from "../upstream.js";
-import { Breaker } from "./breaker.js";
-import { Connection } from "./connection.js";
-import { EVERY_CAPABILITY } from "./handshake.js";
-import type { Link, LinkEvents } from "./link.js";
-import { listKinds, readList } from "./lists.js";
+import { within } from "../runtime/wait.js";
+import { Connection } from "./connection/connection.js";
+import { EVERY_CAPABILITY } from "./era/handshake.js";
+import type { Link, LinkEvents } from "./link/link.js";
+import { listKinds, readList } from "./lists/read.js";
+import { Breaker } from "./supervise/breaker.js";
 
 export interface ProbeResult {
   readonly ok: boolean;

@@ -1,9 +1,9 @@
 // What the servers of a host have in common: whom they tell, what they know of themselves, how they reach theirs.
 
-import type { UpstreamEvents } from "../upstream.js";
-import type { EraMemory } from "./era.js";
-import type { OpenWire } from "./http-wire.js";
-import type { UpstreamContext } from "./supervised.js";
+import type { UpstreamEvents } from "../contracts/upstream.js";
+import type { UpstreamContext } from "./driver.js";
+import type { EraMemory } from "./era/verdict.js";
+import type { OpenWire } from "./http/wire.js";
 
 export interface ServerDeps {
   readonly context: UpstreamContext;

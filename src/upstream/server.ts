@@ -1,24 +1,24 @@
 // One server of the config: its connection, or one for each session, and when its lists are read.
 // Restarting is supervised.ts's, the reading itself server-lists.ts's.
 
-import type { Caller } from "../caller.js";
-import type { ServerStatus } from "../control/status.js";
+import type { Caller } from "../contracts/caller.js";
+import type { ServerStatus } from "../contracts/status.js";
+import type { Freshness, Listed, ListKind, ServerIntro, ServerSpec, Upstream } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import type { NotificationMessage } from "../protocol/message.js";
-import type { Freshness, Listed, ListKind, ServerIntro, ServerSpec, Upstream } from "../upstream.js";
-import { Breaker } from "./breaker.js";
 import { readCard } from "./card.js";
-import { type EraMemory, ProcessEras } from "./era.js";
-import { EVERY_CAPABILITY } from "./handshake.js";
-import { changedKinds, listKinds } from "./lists.js";
-import { isOwnWord } from "./modern-side.js";
-import { ToolHeaders } from "./param-headers.js";
-import { stopped } from "./refusals.js";
-import { Repeatable } from "./repeatable.js";
-import { Rereads } from "./rereads.js";
+import { Supervised } from "./driver.js";
+import { EVERY_CAPABILITY } from "./era/handshake.js";
+import { type EraMemory, ProcessEras } from "./era/verdict.js";
+import { EVERY_LIST, ServerLists } from "./lists/lists.js";
+import { changedKinds, listKinds } from "./lists/read.js";
+import { Rereads } from "./lists/rereads.js";
+import { ToolHeaders } from "./modern/param-headers.js";
+import { isOwnWord } from "./modern/side.js";
 import type { ServerDeps } from "./server-deps.js";
-import { EVERY_LIST, ServerLists } from "./server-lists.js";
-import { Supervised } from "./supervised.js";
+import { Breaker } from "./supervise/breaker.js";
+import { stopped } from "./supervise/refusals.js";
+import { Repeatable } from "./supervise/repeatable.js";
 
 /** Sessions that may each have a process of their own. Past it, a new session is refused rather than the machine filled. */
 const MAX_SESSION_CONNECTIONS = 200;

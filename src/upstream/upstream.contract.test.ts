@@ -8,18 +8,18 @@ import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { SUPERVISED } from "../../test/fixtures/spec.js";
 import { OFFICE, startVia } from "../../test/fixtures/via.js";
-import type { Caller } from "../caller.js";
+import type { Caller } from "../contracts/caller.js";
+import type { ServerSpec, Target, UpstreamCall } from "../contracts/upstream.js";
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage, type ResponseMessage } from "../protocol/message.js";
 import type { Era } from "../protocol/modern.js";
 import { type Reply, replyText } from "../protocol/reply.js";
-import type { ServerSpec, Target, UpstreamCall } from "../upstream.js";
-import { EVERY_CAPABILITY } from "./handshake.js";
-import type { OpenWire } from "./http-wire.js";
+import { Supervised } from "./driver.js";
+import { EVERY_CAPABILITY } from "./era/handshake.js";
+import type { OpenWire } from "./http/wire.js";
 import { linkMaker } from "./links.js";
-import { Reaper } from "./reaper.js";
-import { hashStateDir } from "./reaper-marker.js";
-import { Supervised } from "./supervised.js";
+import { Reaper } from "./stdio/reaper.js";
+import { hashStateDir } from "./stdio/reaper-marker.js";
 
 /** Above what anything here takes on a busy machine; only reached where a test fails. */
 const SOON = { timeout: 60_000, interval: 20 };

@@ -1,8 +1,8 @@
 // Our executor under the suite that the real exec-server passes.
 
-import { Destinations } from "../../src/executor/destinations.js";
-import { createExecutor } from "../../src/executor/executor.js";
-import { listenForClients } from "../../src/executor/listener.js";
+import { Destinations } from "../../src/executor/allow/destinations.js";
+import { createExecutor } from "../../src/executor/server/executor.js";
+import { listenForClients } from "../../src/executor/server/listener.js";
 import { wireSuite } from "./wire-suite.js";
 
 wireSuite("our executor", async () => {

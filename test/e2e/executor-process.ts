@@ -3,7 +3,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterAll } from "vitest";
-import type { ExecutorStatus, GatewayStatus } from "../../src/control/status.js";
+import type { ExecutorStatus } from "../../src/contracts/executors.js";
+import type { GatewayStatus } from "../../src/contracts/status.js";
 import { cli, type Gateway, until } from "./harness.js";
 import { toolway } from "./operator.js";
 

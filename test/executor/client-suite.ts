@@ -2,9 +2,9 @@
 
 import { buffer, text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ExecutorClient } from "../../src/executor/client.js";
-import { connectExecutor } from "../../src/executor/connect.js";
-import type { ExecutorRequest } from "../../src/executor/types.js";
+import type { ExecutorClient } from "../../src/executor/client/client.js";
+import { connectExecutor } from "../../src/executor/client/connect.js";
+import type { ExecutorRequest } from "../../src/executor/wire/types.js";
 import { type Origin, patterned, startOrigin } from "../codex/origin.js";
 
 export interface SuiteExecutor {

@@ -5,10 +5,10 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket as TcpSocket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { connectExecutor } from "../../src/executor/connect.js";
-import { Destinations } from "../../src/executor/destinations.js";
-import { createExecutor, type Executor } from "../../src/executor/executor.js";
-import { listenForClients } from "../../src/executor/listener.js";
+import { Destinations } from "../../src/executor/allow/destinations.js";
+import { connectExecutor } from "../../src/executor/client/connect.js";
+import { createExecutor, type Executor } from "../../src/executor/server/executor.js";
+import { listenForClients } from "../../src/executor/server/listener.js";
 import { clientSuite, type SuiteExecutor } from "./client-suite.js";
 
 const TOKEN = "of-the-client-tests-0123456789";

@@ -10,11 +10,11 @@ import {
   registerClient,
 } from "@modelcontextprotocol/sdk/client/auth.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ExecutorClient } from "../../src/executor/client.js";
-import { connectExecutor } from "../../src/executor/connect.js";
-import { Destinations } from "../../src/executor/destinations.js";
-import { createExecutor, type Executor } from "../../src/executor/executor.js";
-import { type Listener, listenForClients } from "../../src/executor/listener.js";
+import { Destinations } from "../../src/executor/allow/destinations.js";
+import type { ExecutorClient } from "../../src/executor/client/client.js";
+import { connectExecutor } from "../../src/executor/client/connect.js";
+import { createExecutor, type Executor } from "../../src/executor/server/executor.js";
+import { type Listener, listenForClients } from "../../src/executor/server/listener.js";
 
 const TEXT = "a text that is packed. ".repeat(500);
 const PACKED: Record<string, Buffer> = {

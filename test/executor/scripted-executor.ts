@@ -2,7 +2,7 @@
 
 import type { AddressInfo } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
-import type { HttpHeader, InitializeParams } from "../../src/executor/protocol.js";
+import type { HttpHeader, InitializeParams } from "../../src/executor/wire/protocol.js";
 
 export interface Message {
   readonly id?: string | number;

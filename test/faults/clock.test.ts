@@ -4,17 +4,17 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { TokenBook, type TokenRecord } from "../../src/endpoint/tokens.js";
 import { TestClock } from "../../src/runtime/clock.js";
 import { createSealer } from "../../src/runtime/seal.js";
-import { openStore } from "../../src/store/store.js";
+import { openStore } from "../../src/store/local/store.js";
+import { TokenBook, type TokenRecord } from "../../src/tokens/tokens.js";
 import { temporaryDirectory } from "../e2e/harness.js";
 import { begin, rpc, send, startRig, stopRigs, stream, until } from "../fixtures/endpoint/http.js";
 import { report } from "./measure.js";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** How long a sealed id can be restored, as in src/endpoint/limits.ts. */
+/** How long a sealed id can be restored, as in src/endpoint/session/limits.ts. */
 const SEALED_MS = 30 * DAY;
 const JUMPS = [HOUR, -HOUR, DAY, -DAY];
 

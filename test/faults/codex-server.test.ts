@@ -2,7 +2,7 @@
 // with. In the full runs only: Codex is a large download.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { connectExecutor } from "../../src/executor/connect.js";
+import { connectExecutor } from "../../src/executor/client/connect.js";
 import { findCodex } from "../codex/binary.js";
 import { type CodexExecServer, startCodexExecServer } from "../codex/exec-server.js";
 import { type Origin, patterned, startOrigin } from "../codex/origin.js";

@@ -2,12 +2,12 @@
 // does not ends with an error, and nothing is ever cut short in silence.
 
 import { afterEach, describe, expect, it } from "vitest";
-import { ExecutorClient } from "../../src/executor/client.js";
-import { Destinations } from "../../src/executor/destinations.js";
-import { dialSocket } from "../../src/executor/dial.js";
-import { createExecutor, type Executor } from "../../src/executor/executor.js";
-import { listenForClients } from "../../src/executor/listener.js";
-import { ExecutorError } from "../../src/executor/types.js";
+import { Destinations } from "../../src/executor/allow/destinations.js";
+import { ExecutorClient } from "../../src/executor/client/client.js";
+import { createExecutor, type Executor } from "../../src/executor/server/executor.js";
+import { listenForClients } from "../../src/executor/server/listener.js";
+import { ExecutorError } from "../../src/executor/wire/types.js";
+import { dialSocket } from "../../src/sockets/dial.js";
 import { type CuttingProxy, startCuttingProxy, startPlainProxy } from "./cutting-proxy.js";
 import { download, type Origin, type Outcome, startOrigin, upload } from "./executor-bodies.js";
 import { figure } from "./length.js";

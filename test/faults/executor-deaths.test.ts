@@ -2,7 +2,7 @@
 // call ends, and what may have run is not said to have failed.
 
 import { describe, expect, it } from "vitest";
-import { RETENTION_MS } from "../../src/executor/limits.js";
+import { RETENTION_MS } from "../../src/executor/wire/limits.js";
 import type { Reply } from "../e2e/eras.js";
 import { connected, type ExecutorProcess, startExecutor } from "../e2e/executor-process.js";
 import { freePort, type Gateway, sleep, startGateway, startHttpFixture, until } from "../e2e/harness.js";

@@ -1,13 +1,13 @@
 // Many streams at once over one connection of an executor, and one that nobody reads beside them.
 
 import { afterEach, describe, expect, it } from "vitest";
-import { ExecutorClient } from "../../src/executor/client.js";
-import { Destinations } from "../../src/executor/destinations.js";
-import { dialSocket } from "../../src/executor/dial.js";
-import { createExecutor } from "../../src/executor/executor.js";
-import { LARGEST_WINDOW_BYTES } from "../../src/executor/limits.js";
-import { listenForClients } from "../../src/executor/listener.js";
-import type { ExecutorError } from "../../src/executor/types.js";
+import { Destinations } from "../../src/executor/allow/destinations.js";
+import { ExecutorClient } from "../../src/executor/client/client.js";
+import { createExecutor } from "../../src/executor/server/executor.js";
+import { listenForClients } from "../../src/executor/server/listener.js";
+import { LARGEST_WINDOW_BYTES } from "../../src/executor/wire/limits.js";
+import type { ExecutorError } from "../../src/executor/wire/types.js";
+import { dialSocket } from "../../src/sockets/dial.js";
 import { Checker, download, startOrigin, upload } from "./executor-bodies.js";
 import { figure } from "./length.js";
 import { report } from "./measure.js";

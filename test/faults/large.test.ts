@@ -100,7 +100,7 @@ describe.skipIf(!linux)("a body larger than memory would like", () => {
 });
 
 describe.skipIf(!linux)("a reply over its limit", () => {
-  /** MAX_LINE_BYTES of src/upstream/stdio.ts, and what a line held whole may take beside itself. */
+  /** MAX_LINE_BYTES of src/upstream/stdio/link.ts, and what a line held whole may take beside itself. */
   const LINE_BYTES = 64 * 1024 * 1024;
   const RSS_GROWTH = 3 * LINE_BYTES;
 

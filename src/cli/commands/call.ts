@@ -1,14 +1,14 @@
 // `toolway call`: one tool, one result.
 
 import { isObject } from "../../protocol/jsonrpc.js";
-import { readJsonText, toArguments } from "../call-arguments.js";
-import { resultText } from "../call-result.js";
-import { defineCommand, gatewayOptions } from "../command.js";
-import { Exit, UserError } from "../errors.js";
-import { note, print, printJson } from "../io.js";
-import { sourceFor } from "../source.js";
-import { findTool, listTools, unknownServers, unknownTool } from "../tool-list.js";
-import { sayIfSlow, withGateway } from "../with-gateway.js";
+import { sourceFor } from "../gateway/source.js";
+import { sayIfSlow, withGateway } from "../gateway/with-gateway.js";
+import { readJsonText, toArguments } from "../line/call-arguments.js";
+import { defineCommand, gatewayOptions } from "../line/command.js";
+import { Exit, UserError } from "../line/errors.js";
+import { note, print, printJson } from "../line/io.js";
+import { resultText } from "../text/call-result.js";
+import { findTool, listTools, unknownServers, unknownTool } from "../text/tool-list.js";
 
 export const call = defineCommand({
   metadata: {

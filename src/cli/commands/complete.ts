@@ -1,15 +1,15 @@
 // `toolway __complete tool|server|pinned [words of the line]`: the names that a running gateway knows, one a line. For the
 // completion scripts; a shell waits for it, so it gives up early and never says what went wrong.
 
-import type { PinLine } from "../../control/pins.js";
-import type { GatewayStatus } from "../../control/status.js";
-import { within as signalWithin } from "../../runtime/within.js";
-import { defineCommand } from "../command.js";
-import { Exit } from "../errors.js";
-import { type GatewayClient, runningGateway } from "../gateway-port.js";
-import { type Io, print } from "../io.js";
-import { sourceFor } from "../source.js";
-import { listTools } from "../tool-list.js";
+import type { PinLine } from "../../contracts/pins.js";
+import type { GatewayStatus } from "../../contracts/status.js";
+import { within as signalWithin } from "../../runtime/wait.js";
+import { type GatewayClient, runningGateway } from "../gateway/port.js";
+import { sourceFor } from "../gateway/source.js";
+import { defineCommand } from "../line/command.js";
+import { Exit } from "../line/errors.js";
+import { type Io, print } from "../line/io.js";
+import { listTools } from "../text/tool-list.js";
 
 /** Longer than this after a key press feels broken. */
 const DEADLINE_MS = 300;

@@ -1,7 +1,7 @@
 // `toolway completion`: the script that makes a shell complete our commands.
 
-import { type Command, defineCommand } from "../command.js";
-import { Exit, usageError } from "../errors.js";
+import { type Command, defineCommand } from "../line/command.js";
+import { Exit, usageError } from "../line/errors.js";
 
 const SHELLS = ["bash", "zsh", "fish"] as const;
 
@@ -29,7 +29,7 @@ export function completionOf(all: () => Completed): Command {
       const shell = SHELLS.find((known) => known === input.shell);
       if (shell === undefined)
         throw usageError(`There is no completion for ${input.shell}.`, `It is one of ${SHELLS.join(", ")}.`);
-      const { completionScript } = await import("../completion-scripts.js");
+      const { completionScript } = await import("../line/completion-scripts.js");
       const { commands, groups } = all();
       io.stdout.write(completionScript(shell, commands, groups));
       return Exit.ok;

@@ -1,11 +1,11 @@
 // `toolway config check`: reads a config and starts nothing.
 
 import { ConfigError } from "../../config/mistakes.js";
-import { defineCommand, jsonOption } from "../command.js";
-import { Exit, UserError } from "../errors.js";
-import { note, print, printJson, shortPath } from "../io.js";
-import { count } from "../print.js";
-import { configPathFor } from "../source.js";
+import { configPathFor } from "../gateway/source.js";
+import { defineCommand, jsonOption } from "../line/command.js";
+import { Exit, UserError } from "../line/errors.js";
+import { note, print, printJson, shortPath } from "../line/io.js";
+import { count } from "../text/print.js";
 
 export const configCheck = defineCommand({
   metadata: {

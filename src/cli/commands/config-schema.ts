@@ -1,7 +1,7 @@
 // `toolway config schema`: the JSON Schema of the config, for editors.
 
-import { defineCommand } from "../command.js";
-import { Exit } from "../errors.js";
+import { defineCommand } from "../line/command.js";
+import { Exit } from "../line/errors.js";
 
 export const configSchema = defineCommand({
   metadata: { name: "config schema", summary: "Prints the JSON Schema of the config." },

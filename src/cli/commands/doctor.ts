@@ -3,16 +3,16 @@
 import { accessSync, constants } from "node:fs";
 import { delimiter, isAbsolute, join } from "node:path";
 import type { Config } from "../../config/config.js";
-import { within } from "../../runtime/within.js";
-import type { ServerSpec } from "../../upstream.js";
-import { adviceFor } from "../advice.js";
-import { defineCommand, jsonOption } from "../command.js";
-import { demoConfig } from "../default-config.js";
-import { Exit, UserError } from "../errors.js";
-import { gatewayPort, type Probe } from "../gateway-port.js";
-import { type Io, note, print, printJson, shortPath } from "../io.js";
-import { count, duration, heading, oneLine, type Style, styleOf, table } from "../print.js";
-import { configPathFor } from "../source.js";
+import type { ServerSpec } from "../../contracts/upstream.js";
+import { demoConfig } from "../../demo/config.js";
+import { within } from "../../runtime/wait.js";
+import { gatewayPort, type Probe } from "../gateway/port.js";
+import { configPathFor } from "../gateway/source.js";
+import { defineCommand, jsonOption } from "../line/command.js";
+import { Exit, UserError } from "../line/errors.js";
+import { type Io, note, print, printJson, shortPath } from "../line/io.js";
+import { adviceFor } from "../text/advice.js";
+import { count, duration, heading, oneLine, type Style, styleOf, table } from "../text/print.js";
 
 /** Beyond the server's own deadline, for stopping it again. */
 const STOP_MS = 15_000;

@@ -1,9 +1,8 @@
 // `toolway executor`: performs HTTP requests for a gateway, from inside a network that the gateway cannot reach.
 
-import { defineCommand } from "../command.js";
-
-import { planOf } from "../executor-plan.js";
-import { dryRun, runExecutor } from "../executor-run.js";
+import { planOf } from "../executor/plan.js";
+import { dryRun, runExecutor } from "../executor/run.js";
+import { defineCommand } from "../line/command.js";
 
 export const executor = defineCommand({
   metadata: {

@@ -2,11 +2,11 @@
 
 import { existsSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
-import type { ImportResult } from "../../config/import.js";
-import { defineCommand, jsonOption } from "../command.js";
-import { Exit, UserError } from "../errors.js";
-import { type Io, note, print, printJson, shortPath } from "../io.js";
-import { count, type Style, styleOf } from "../print.js";
+import type { ImportResult } from "../../agents/import/import.js";
+import { defineCommand, jsonOption } from "../line/command.js";
+import { Exit, UserError } from "../line/errors.js";
+import { type Io, note, print, printJson, shortPath } from "../line/io.js";
+import { count, type Style, styleOf } from "../text/print.js";
 
 /** Entries may hold keys in `env` and `headers`. */
 const PRIVATE_FILE = 0o600;
@@ -37,7 +37,7 @@ export const importConfigs = defineCommand({
     { line: "toolway import --write", note: "into ./toolway.json; what it has stays" },
   ],
   async handler(input, io) {
-    const config = await import("../../config/import.js");
+    const config = await import("../../agents/import/import.js");
     const target = resolve(io.cwd, input.write ?? "toolway.json");
     const before = existsSync(target) ? read(target) : undefined;
     const existing = before === undefined ? {} : config.existingServers(before, target);

@@ -1,6 +1,6 @@
 // All commands, in the order of the help. A new verb is a file beside this one and a line here.
 
-import type { Command } from "../command.js";
+import type { Command } from "../line/command.js";
 import { call } from "./call.js";
 import { complete } from "./complete.js";
 import { completionOf } from "./completion.js";

@@ -1,13 +1,13 @@
 // `toolway pins accept`: a changed definition is taken for good.
 
-import type { AcceptedPin } from "../../control/pins.js";
-import { defineCommand, gatewayOptions, jsonOption } from "../command.js";
-import { Exit } from "../errors.js";
-import { note, print } from "../io.js";
-import { HASH_SHOWN } from "../pin-text.js";
-import { sourceFor } from "../source.js";
-import { visible, visibleJson } from "../visible.js";
-import { withGateway } from "../with-gateway.js";
+import type { AcceptedPin } from "../../contracts/pins.js";
+import { visible, visibleJson } from "../../runtime/visible.js";
+import { sourceFor } from "../gateway/source.js";
+import { withGateway } from "../gateway/with-gateway.js";
+import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
+import { Exit } from "../line/errors.js";
+import { note, print } from "../line/io.js";
+import { HASH_SHOWN } from "../text/pin-text.js";
 
 export const pinsAccept = defineCommand({
   metadata: {

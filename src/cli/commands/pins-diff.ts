@@ -1,13 +1,13 @@
 // `toolway pins diff`: what changed in the definitions of a server's tools.
 
-import type { PinDiff } from "../../control/pins.js";
-import { defineCommand, gatewayOptions, jsonOption } from "../command.js";
-import { Exit } from "../errors.js";
-import { note, print } from "../io.js";
-import { HASH_SHOWN, pinDiffText } from "../pin-text.js";
-import { sourceFor } from "../source.js";
-import { visible, visibleJson } from "../visible.js";
-import { withGateway } from "../with-gateway.js";
+import type { PinDiff } from "../../contracts/pins.js";
+import { visible, visibleJson } from "../../runtime/visible.js";
+import { sourceFor } from "../gateway/source.js";
+import { withGateway } from "../gateway/with-gateway.js";
+import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
+import { Exit } from "../line/errors.js";
+import { note, print } from "../line/io.js";
+import { HASH_SHOWN, pinDiffText } from "../text/pin-text.js";
 
 export const pinsDiff = defineCommand({
   metadata: {

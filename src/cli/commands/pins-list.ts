@@ -1,14 +1,14 @@
 // `toolway pins`, `toolway pins list`: which tools are pinned, and which have changed.
 
-import type { PinLine } from "../../control/pins.js";
-import { defineCommand, gatewayOptions, jsonOption } from "../command.js";
-import { Exit } from "../errors.js";
-import { note, print } from "../io.js";
-import { HASH_SHOWN } from "../pin-text.js";
-import { count, heading, oneLine, type Style, styleOf, table } from "../print.js";
-import { sourceFor } from "../source.js";
-import { visible, visibleJson } from "../visible.js";
-import { withGateway } from "../with-gateway.js";
+import type { PinLine } from "../../contracts/pins.js";
+import { visible, visibleJson } from "../../runtime/visible.js";
+import { sourceFor } from "../gateway/source.js";
+import { withGateway } from "../gateway/with-gateway.js";
+import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
+import { Exit } from "../line/errors.js";
+import { note, print } from "../line/io.js";
+import { HASH_SHOWN } from "../text/pin-text.js";
+import { count, heading, oneLine, type Style, styleOf, table } from "../text/print.js";
 
 /** Longer names are cut in the table; `--json` has them whole. */
 const NAME_WIDTH = 60;

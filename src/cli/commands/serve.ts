@@ -3,13 +3,13 @@
 
 import { resolve } from "node:path";
 import { DEFAULT_LISTEN, type ListenAddress, parseListen } from "../../config/config.js";
-import { banner, bannerJson } from "../banner.js";
-import { defineCommand } from "../command.js";
-import { Exit, usageError } from "../errors.js";
-import { gatewayPort, type StartedGateway, type StartOptions } from "../gateway-port.js";
-import { type Io, note, print } from "../io.js";
-import { isLoopback } from "../loopback.js";
-import { sourceFor } from "../source.js";
+import { isLoopback } from "../../runtime/loopback.js";
+import { gatewayPort, type StartedGateway, type StartOptions } from "../gateway/port.js";
+import { sourceFor } from "../gateway/source.js";
+import { defineCommand } from "../line/command.js";
+import { Exit, usageError } from "../line/errors.js";
+import { type Io, note, print } from "../line/io.js";
+import { banner, bannerJson } from "../text/banner.js";
 
 /** Calls that end within this are not cut off by a stop. Orchestrators kill after 30 s as a rule. */
 const DRAIN_MS = 30_000;

@@ -1,10 +1,10 @@
 // `toolway state dump`: what the gateway keeps on disk, as JSON lines. Operators read this, not the files.
 
-import { defineCommand, gatewayOptions } from "../command.js";
-import { Exit } from "../errors.js";
-import { print } from "../io.js";
-import { sourceFor } from "../source.js";
-import { withGateway } from "../with-gateway.js";
+import { sourceFor } from "../gateway/source.js";
+import { withGateway } from "../gateway/with-gateway.js";
+import { defineCommand, gatewayOptions } from "../line/command.js";
+import { Exit } from "../line/errors.js";
+import { print } from "../line/io.js";
 
 export const stateDump = defineCommand({
   metadata: {

@@ -1,12 +1,12 @@
 // `toolway status`: the gateway and its servers at a glance.
 
-import type { GatewayStatus } from "../../control/status.js";
-import { defineCommand, gatewayOptions, jsonOption } from "../command.js";
-import { Exit } from "../errors.js";
-import { print, printJson } from "../io.js";
-import { sourceFor } from "../source.js";
-import { statusText } from "../status-text.js";
-import { withGateway } from "../with-gateway.js";
+import type { GatewayStatus } from "../../contracts/status.js";
+import { sourceFor } from "../gateway/source.js";
+import { withGateway } from "../gateway/with-gateway.js";
+import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
+import { Exit } from "../line/errors.js";
+import { print, printJson } from "../line/io.js";
+import { statusText } from "../text/status.js";
 
 export const status = defineCommand({
   metadata: {

@@ -1,9 +1,9 @@
 // `toolway stdio`: the gateway as a program that a client starts. Nothing but protocol goes to stdout.
 
-import { defineCommand } from "../command.js";
-import { Exit } from "../errors.js";
-import { gatewayPort } from "../gateway-port.js";
-import { sourceFor } from "../source.js";
+import { gatewayPort } from "../gateway/port.js";
+import { sourceFor } from "../gateway/source.js";
+import { defineCommand } from "../line/command.js";
+import { Exit } from "../line/errors.js";
 
 export const stdio = defineCommand({
   metadata: {

@@ -1,7 +1,7 @@
 // `toolway stop`: for one server of the gateway that runs.
 
-import { defineCommand, gatewayOptions, jsonOption } from "../command.js";
-import { actOnServer } from "../server-verb.js";
+import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
+import { actOnServer } from "./server-verb.js";
 
 export const stop = defineCommand({
   metadata: {

@@ -1,12 +1,12 @@
 // `toolway token create`: a token for somebody, with a role.
 
 import { isObject } from "../../protocol/jsonrpc.js";
-import { defineCommand, gatewayOptions, jsonOption } from "../command.js";
-import { Exit, usageError } from "../errors.js";
-import type { GatewaySource } from "../gateway-port.js";
-import { note, print, printJson } from "../io.js";
-import { sourceFor } from "../source.js";
-import { withGateway } from "../with-gateway.js";
+import type { GatewaySource } from "../gateway/port.js";
+import { sourceFor } from "../gateway/source.js";
+import { withGateway } from "../gateway/with-gateway.js";
+import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
+import { Exit, usageError } from "../line/errors.js";
+import { note, print, printJson } from "../line/io.js";
 
 export const tokenCreate = defineCommand({
   metadata: {

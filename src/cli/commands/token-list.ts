@@ -1,12 +1,12 @@
 // `toolway token list`: who has a token. Tokens themselves are not kept, and not shown.
 
 import { isObject } from "../../protocol/jsonrpc.js";
-import { defineCommand, gatewayOptions, jsonOption } from "../command.js";
-import { Exit } from "../errors.js";
-import { print, printJson } from "../io.js";
-import { heading, oneLine, styleOf, table } from "../print.js";
-import { sourceFor } from "../source.js";
-import { withGateway } from "../with-gateway.js";
+import { sourceFor } from "../gateway/source.js";
+import { withGateway } from "../gateway/with-gateway.js";
+import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
+import { Exit } from "../line/errors.js";
+import { print, printJson } from "../line/io.js";
+import { heading, oneLine, styleOf, table } from "../text/print.js";
 
 interface TokenEntry {
   readonly id: string;

@@ -1,12 +1,12 @@
 // `toolway token revoke`: a token ends now.
 
-import { nearest } from "../../config/nearest.js";
 import { isObject } from "../../protocol/jsonrpc.js";
-import { defineCommand, gatewayOptions, jsonOption } from "../command.js";
-import { Exit, UserError } from "../errors.js";
-import { print, printJson } from "../io.js";
-import { sourceFor } from "../source.js";
-import { withGateway } from "../with-gateway.js";
+import { nearest } from "../../runtime/nearest.js";
+import { sourceFor } from "../gateway/source.js";
+import { withGateway } from "../gateway/with-gateway.js";
+import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
+import { Exit, UserError } from "../line/errors.js";
+import { print, printJson } from "../line/io.js";
 
 export const tokenRevoke = defineCommand({
   metadata: {

@@ -1,11 +1,11 @@
 // `toolway token show`: the default token, alone on stdout, for `export TOOLWAY_TOKEN=$(…)`.
 
 import { isObject } from "../../protocol/jsonrpc.js";
-import { defineCommand, gatewayOptions, jsonOption } from "../command.js";
-import { Exit, UserError } from "../errors.js";
-import { runningGateway } from "../gateway-port.js";
-import { print, printJson } from "../io.js";
-import { sourceFor } from "../source.js";
+import { runningGateway } from "../gateway/port.js";
+import { sourceFor } from "../gateway/source.js";
+import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
+import { Exit, UserError } from "../line/errors.js";
+import { print, printJson } from "../line/io.js";
 
 export const tokenShow = defineCommand({
   metadata: {

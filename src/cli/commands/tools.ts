@@ -1,12 +1,12 @@
 // `toolway tools`: what agents can call.
 
-import { defineCommand, gatewayOptions, jsonOption } from "../command.js";
-import { Exit, UserError } from "../errors.js";
-import { note, print, printJson } from "../io.js";
-import { count, heading, oneLine, styleOf, table } from "../print.js";
-import { sourceFor } from "../source.js";
-import { listTools, unknownServers } from "../tool-list.js";
-import { withGateway } from "../with-gateway.js";
+import { sourceFor } from "../gateway/source.js";
+import { withGateway } from "../gateway/with-gateway.js";
+import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
+import { Exit, UserError } from "../line/errors.js";
+import { note, print, printJson } from "../line/io.js";
+import { count, heading, oneLine, styleOf, table } from "../text/print.js";
+import { listTools, unknownServers } from "../text/tool-list.js";
 
 /** A description tells what a tool is for in its first sentence; the rest is for agents. */
 const DESCRIPTION_WIDTH = 80;

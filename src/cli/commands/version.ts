@@ -1,9 +1,9 @@
 // `toolway version`.
 
 import { packageVersion } from "../../runtime/version.js";
-import { defineCommand, jsonOption } from "../command.js";
-import { Exit } from "../errors.js";
-import { print, printJson } from "../io.js";
+import { defineCommand, jsonOption } from "../line/command.js";
+import { Exit } from "../line/errors.js";
+import { print, printJson } from "../line/io.js";
 
 export const version = defineCommand({
   metadata: { name: "version", summary: "Prints the version, as --version does." },

@@ -1,0 +1,294 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are variables of the config
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { parseConfig } from "../../config/load.js";
+import { clientFiles, findClientConfigs, type Place } from "./clients.js";
+import { existingServers, importConfigs, mergeIntoFile } from "./import.js";
+
+let root: string;
+let place: Place;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "toolway-import-"));
+  place = { home: join(root, "home"), cwd: join(root, "proj"), platform: "linux", env: {} };
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+function put(path: string, content: unknown): string {
+  const file = join(root, path);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, typeof content === "string" ? content : JSON.stringify(content));
+  return file;
+}
+
+const found = () => importConfigs(place);
+
+describe("findClientConfigs", () => {
+  it("finds the files that are there, the project's first", () => {
+    put("home/.cursor/mcp.json", {});
+    put("proj/.mcp.json", {});
+    put("home/.claude.json", {});
+    expect(findClientConfigs(place).map(({ client, file }) => [client, file.slice(root.length)])).toEqual([
+      ["Claude Code", "/proj/.mcp.json"],
+      ["Claude Code", "/home/.claude.json"],
+      ["Cursor", "/home/.cursor/mcp.json"],
+    ]);
+  });
+
+  it.each([
+    [
+      "linux",
+      {},
+      "/h/.config/Claude/claude_desktop_config.json",
+      "/h/.config/Code/User/mcp.json",
+      "/h/.config/zed/settings.json",
+    ],
+    [
+      "linux",
+      { XDG_CONFIG_HOME: "/c" },
+      "/c/Claude/claude_desktop_config.json",
+      "/c/Code/User/mcp.json",
+      "/c/zed/settings.json",
+    ],
+    [
+      "darwin",
+      {},
+      "/h/Library/Application Support/Claude/claude_desktop_config.json",
+      "/h/Library/Application Support/Code/User/mcp.json",
+      "/h/.config/zed/settings.json",
+    ],
+    [
+      "win32",
+      { APPDATA: "C:\\A" },
+      "C:\\A\\Claude\\claude_desktop_config.json",
+      "C:\\A\\Code\\User\\mcp.json",
+      "C:\\A\\zed\\settings.json",
+    ],
+  ] as const)("knows the places on %s %o", (platform, env, ...paths) => {
+    const files = clientFiles({ home: platform === "win32" ? "C:\\h" : "/h", cwd: "/p", platform, env }).map(
+      (f) => f.file,
+    );
+    for (const path of paths) expect(files).toContain(path);
+  });
+
+  it("follows the variables that move a client's folder", () => {
+    const env = { CODEX_HOME: "/codex", CLAUDE_CONFIG_DIR: "/claude" };
+    const files = clientFiles({ ...place, env }).map((f) => f.file);
+    expect(files).toContain("/codex/config.toml");
+    expect(files).toContain("/claude/.claude.json");
+  });
+});
+
+describe("importConfigs reads each client", () => {
+  it("Codex", () => {
+    put(
+      "home/.codex/config.toml",
+      `model = "x"
+[mcp_servers.docs]
+command = "npx"
+args = ["-y", "docs"]
+env_vars = ["HOME_TOKEN"]
+startup_timeout_sec = 20
+tool_timeout_sec = 1.5
+disabled_tools = ["rm"]
+[mcp_servers.docs.env]
+KEY = "v"
+[mcp_servers.remote]
+url = "https://x.example/mcp"
+bearer_token_env_var = "X_TOKEN"
+http_headers = { "X-Region" = "eu" }
+env_http_headers = { "X-Org" = "ORG" }
+enabled_tools = ["only"]
+[mcp_servers.off]
+command = "x"
+enabled = false
+`,
+    );
+    const { servers, skipped, notes } = found();
+    expect(servers).toEqual({
+      docs: {
+        command: "npx",
+        args: ["-y", "docs"],
+        env: { KEY: "v", HOME_TOKEN: "${HOME_TOKEN:-}" },
+        connectTimeoutMs: 20_000,
+        callTimeoutMs: 1500,
+        tools: { rm: { hide: true } },
+      },
+      remote: {
+        url: "https://x.example/mcp",
+        headers: { "X-Region": "eu", "X-Org": "${ORG}", Authorization: "Bearer ${X_TOKEN}" },
+      },
+    });
+    expect(skipped).toMatchObject([{ client: "Codex", name: "off", reason: "it is disabled there" }]);
+    expect(notes).toMatchObject([
+      { name: "remote", reason: 'its "enabled_tools" is not taken over: all its tools are shown' },
+    ]);
+  });
+
+  it("opencode, both versions of its form", () => {
+    put(
+      "home/.config/opencode/opencode.jsonc",
+      `{ // c
+      "mcp": {
+        "a": { "type": "local", "command": ["bun", "x", "a"], "environment": { "K": "{env:K}" }, "enabled": true },
+        "b": { "type": "remote", "url": "https://b/mcp", "headers": { "A": "Bearer {env:T}" } },
+        "c": { "type": "local", "command": ["x"], "environment": { "K": "{file:~/secret}" } },
+      }, }`,
+    );
+    put("proj/opencode.json", { mcp: { servers: { d: { type: "local", command: ["d"] } } } });
+    const { servers, skipped } = found();
+    expect(servers).toEqual({
+      d: { command: "d", cwd: place.cwd },
+      a: { command: "bun", args: ["x", "a"], env: { K: "${K}" } },
+      b: { url: "https://b/mcp", headers: { A: "Bearer ${T}" } },
+    });
+    expect(skipped).toMatchObject([{ name: "c", reason: expect.stringContaining("reads a value from a file") }]);
+  });
+
+  it("Claude Code, with the servers of its projects", () => {
+    put("home/.claude.json", {
+      numStartups: 1,
+      mcpServers: { all: { type: "http", url: "https://all/mcp" } },
+      projects: {
+        "/p1": { mcpServers: { one: { type: "stdio", command: "./one", args: [], env: {} } }, disabledMcpServers: [] },
+        "/p2": { mcpServers: { two: { command: "two" } }, disabledMcpServers: ["two"] },
+        "/p3": { allowedTools: [] },
+      },
+    });
+    const { servers, skipped, taken } = found();
+    expect(servers).toEqual({ all: { url: "https://all/mcp" }, one: { command: "/p1/one", cwd: "/p1" } });
+    expect(skipped).toMatchObject([{ name: "two", reason: "it is disabled there" }]);
+    expect(taken).toMatchObject([{ client: "Claude Code", names: ["all", "one"] }]);
+  });
+
+  it("VS Code, Cursor, Gemini CLI, Windsurf, Zed and Cline", () => {
+    put("proj/.vscode/mcp.json", {
+      inputs: [],
+      servers: {
+        v: { type: "stdio", command: "./v", args: ["${workspaceFolder}/x"], envFile: ".env" },
+        asks: { url: "https://x", headers: { A: "${input:key}" } },
+      },
+    });
+    put(
+      "home/.config/Code/User/settings.json",
+      '{ "editor.fontSize": 1, "mcp": { "servers": { "old": { "command": "old" } } } }',
+    );
+    put("proj/.cursor/mcp.json", { mcpServers: { c: { command: "c", env: { K: "${env:K}" }, cwd: "sub" } } });
+    put("home/.gemini/settings.json", {
+      mcpServers: { g: { httpUrl: "https://g", headers: { A: "Bearer $G_TOKEN" }, excludeTools: ["x"], trust: true } },
+    });
+    put("home/.codeium/windsurf/mcp_config.json", { mcpServers: { w: { serverUrl: "https://w", type: "sse" } } });
+    put("home/.config/zed/settings.json", {
+      context_servers: {
+        z: { source: "custom", command: "z", args: ["a"], env: {} },
+        older: { command: { path: "o", args: ["b"], env: { K: "v" } }, settings: {} },
+        ext: { source: "extension", settings: { token: "x" } },
+      },
+    });
+    put("home/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json", {
+      mcpServers: { cl: { command: "cl", disabled: true }, ws: { type: "ws", url: "ws://x" }, none: {} },
+    });
+    const { servers, skipped } = found();
+    const { cwd } = place;
+    expect(servers).toEqual({
+      c: { command: "c", env: { K: "${env:K}" }, cwd: `${cwd}/sub` },
+      v: { command: `${cwd}/v`, args: [`${cwd}/x`], envFile: `${cwd}/.env`, cwd },
+      old: { command: "old" },
+      w: { type: "sse", url: "https://w" },
+      g: { url: "https://g", headers: { A: "Bearer ${G_TOKEN}" }, tools: { x: { hide: true } } },
+      z: { command: "z", args: ["a"] },
+      older: { command: "o", args: ["b"], env: { K: "v" } },
+    });
+    expect(skipped.map(({ name, reason }) => [name, reason])).toEqual([
+      ["asks", 'it asks for the input "key": add it by hand, with ${VAR} in its place'],
+      ["ext", "an extension of the editor starts it"],
+      ["cl", "it is disabled there"],
+      ["ws", 'its type "ws" is not supported'],
+      ["none", "it has neither a command nor an address"],
+    ]);
+  });
+});
+
+describe("importConfigs merges", () => {
+  it("takes the same server once, and gives another of the same name a number", () => {
+    put("home/.claude.json", { mcpServers: { gh: { type: "http", url: "https://gh/mcp" } } });
+    put("home/.cursor/mcp.json", { mcpServers: { gh: { url: "https://gh/mcp" } } });
+    put("home/.lmstudio/mcp.json", { mcpServers: { gh: { url: "https://other/mcp" } } });
+    const { servers, taken, skipped, notes } = found();
+    expect(servers).toEqual({ gh: { url: "https://gh/mcp" }, "gh-2": { url: "https://other/mcp" } });
+    expect(taken.map(({ client, names }) => [client, names])).toEqual([
+      ["Claude Code", ["gh"]],
+      ["LM Studio", ["gh-2"]],
+    ]);
+    expect(skipped).toMatchObject([{ client: "Cursor", name: "gh", reason: "the same as the one of Claude Code" }]);
+    expect(notes).toMatchObject([
+      { client: "LM Studio", name: "gh", reason: 'another server has this name: it is called "gh-2"' },
+    ]);
+  });
+
+  it("passes Toolway itself over", () => {
+    put("home/.cursor/mcp.json", {
+      mcpServers: {
+        a: { url: "http://127.0.0.1:7420/mcp" },
+        b: { url: "http://localhost:7420/mcp/files" },
+        c: { command: "toolway", args: ["stdio"] },
+        d: { command: "npx", args: ["-y", "toolway@latest", "stdio"] },
+        e: { command: "npx", args: ["toolway-like"] },
+        f: { url: "https://example.com/mcp" },
+      },
+    });
+    const { servers, skipped } = found();
+    expect(Object.keys(servers)).toEqual(["e", "f"]);
+    expect(skipped.map((remark) => remark.reason)).toEqual(Array(4).fill("it is Toolway itself"));
+  });
+
+  it("says which file it could not read, and takes the others", () => {
+    put("home/.cursor/mcp.json", '{ "mcpServers": {\n broken');
+    put("home/.codex/config.toml", "[mcp_servers.a]\ncommand = \n");
+    put("home/.lmstudio/mcp.json", { mcpServers: { ok: { command: "ok" } } });
+    const { servers, skipped } = found();
+    expect(Object.keys(servers)).toEqual(["ok"]);
+    expect(skipped.map(({ client, name, reason }) => [client, name, reason.split(":")[0]])).toEqual([
+      ["Cursor", undefined, "line 2"],
+      ["Codex", undefined, "not valid TOML"],
+    ]);
+  });
+
+  it("twice changes nothing the second time", () => {
+    put("home/.cursor/mcp.json", { mcpServers: { a: { command: "a" }, b: { url: "https://b/" } } });
+    const text = mergeIntoFile(undefined, found().servers);
+    const second = importConfigs({ ...place, existing: existingServers(text) });
+    expect(second.servers).toEqual({});
+    expect(second.skipped.map((remark) => remark.reason)).toEqual(Array(2).fill("the config has it already"));
+  });
+});
+
+describe("mergeIntoFile", () => {
+  const servers = { b: { command: "b", args: ["-y"] } };
+
+  it("keeps comments, order and layout", () => {
+    const text =
+      '{\n\t// mine\n\t"mcpServers": {\n\t\t"a": { "command": "a" }, // first\n\t},\n\t"listen": "127.0.0.1:1",\n}\n';
+    const merged = mergeIntoFile(text, servers);
+    expect(merged).toContain("// mine");
+    expect(merged).toContain("// first");
+    expect(merged).toContain('\n\t\t"b": {\n\t\t\t"command": "b"');
+    const config = parseConfig(merged, { path: "/x/c.json", env: {} });
+    expect(config.servers.map((server) => server.name)).toEqual(["a", "b"]);
+    expect(config.listen.port).toBe(1);
+  });
+
+  it("adds to VS Code's key where the file has that, and makes a file where there is none", () => {
+    expect(JSON.parse(mergeIntoFile('{ "servers": {} }', servers))).toEqual({ servers });
+    expect(JSON.parse(mergeIntoFile("{}", servers))).toEqual({ mcpServers: servers });
+    expect(JSON.parse(mergeIntoFile(undefined, servers))).toEqual({ mcpServers: servers });
+  });
+
+  it("refuses a file that it would spoil", () => {
+    expect(() => mergeIntoFile("{ oops", servers, "my.json")).toThrow(/^my.json:1:3: not valid JSON/);
+    expect(() => mergeIntoFile("[]", servers)).toThrow(/expected an object/);
+  });
+});

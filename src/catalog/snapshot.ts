@@ -1,0 +1,103 @@
+// What is known of one server, and how that goes to disk and back. Who keeps it on disk is not decided here.
+
+import type { Freshness, Listed, ListKind, ServerIntro } from "../contracts/upstream.js";
+import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
+import { type Intake, takeItems } from "./items.js";
+import type { Overrides } from "./names.js";
+
+export const LIST_KINDS = ["tools", "prompts", "resources", "resourceTemplates"] as const satisfies ListKind[];
+
+/** The lists whose entries have exposed names. */
+export type NamedKind = "tools" | "prompts";
+
+export interface Known {
+  readonly name: string;
+  readonly overrides: Readonly<Record<NamedKind, Overrides>>;
+  intro: ServerIntro | undefined;
+  /** A list that is absent has never been read; an empty one has. */
+  readonly lists: Map<ListKind, Intake>;
+  /** What a modern server said of a list; a legacy server's has none. */
+  readonly freshness: Map<ListKind, Freshness>;
+}
+
+/** Raised when the format changes; another version is ignored, and the lists are read from the servers again. */
+const FORMAT = 1;
+
+export interface Restored {
+  readonly prefix: string | undefined;
+  readonly intro: ServerIntro | undefined;
+  readonly lists: ReadonlyMap<ListKind, Intake>;
+  readonly names: Readonly<Record<NamedKind, ReadonlyMap<string, string>>>;
+}
+
+export function toSnapshot(
+  known: Known,
+  prefix: string | undefined,
+  names: Readonly<Record<NamedKind, ReadonlyMap<string, string> | undefined>>,
+): JsonObject {
+  const lists: JsonObject = {};
+  for (const [kind, { items }] of known.lists) lists[kind] = items.map(({ json }) => json);
+  return {
+    format: FORMAT,
+    ...(prefix === undefined ? {} : { prefix }),
+    ...(known.intro === undefined ? {} : { intro: known.intro }),
+    lists,
+    names: { tools: [...(names.tools ?? [])], prompts: [...(names.prompts ?? [])] },
+  };
+}
+
+/** Undefined for what no snapshot can be; parts that make no sense are left out. */
+export function fromSnapshot(server: string, snapshot: unknown): Restored | undefined {
+  if (!isObject(snapshot) || snapshot["format"] !== FORMAT) return undefined;
+  const { prefix, intro, lists, names } = snapshot;
+  const restored = new Map<ListKind, Intake>();
+  for (const kind of LIST_KINDS) {
+    const texts = isObject(lists) && Object.hasOwn(lists, kind) ? lists[kind] : undefined;
+    if (!Array.isArray(texts)) continue;
+    const listed = texts.map(toListed).filter((item) => item !== undefined);
+    restored.set(kind, takeItems(server, kind, listed));
+  }
+  return {
+    prefix: typeof prefix === "string" ? prefix : undefined,
+    intro: toIntro(intro),
+    lists: restored,
+    names: {
+      tools: toNames(isObject(names) ? names["tools"] : undefined),
+      prompts: toNames(isObject(names) ? names["prompts"] : undefined),
+    },
+  };
+}
+
+function toListed(text: unknown): Listed | undefined {
+  if (typeof text !== "string") return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? { json: text, value } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function toIntro(value: unknown): ServerIntro | undefined {
+  if (!isObject(value)) return undefined;
+  const { era, version, capabilities, serverInfo, instructions } = value;
+  if (typeof version !== "string" || !isObject(capabilities) || !isObject(serverInfo)) return undefined;
+  return {
+    ...(era === "modern" ? { era } : {}),
+    version,
+    capabilities,
+    serverInfo,
+    instructions: typeof instructions === "string" ? instructions : undefined,
+  };
+}
+
+function toNames(pairs: unknown): Map<string, string> {
+  const names = new Map<string, string>();
+  if (!Array.isArray(pairs)) return names;
+  for (const pair of pairs as unknown[]) {
+    if (!Array.isArray(pair)) continue;
+    const [own, exposed] = pair as unknown[];
+    if (typeof own === "string" && typeof exposed === "string") names.set(own, exposed);
+  }
+  return names;
+}

@@ -1,0 +1,395 @@
+// Commands from the words of the line to output and exit code, in process, with a gateway that is played.
+
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  folder,
+  leaveFolder,
+  makeFolder,
+  play,
+  probe,
+  run,
+  STATUS,
+  TOOLS,
+} from "../../../test/fixtures/played-gateway.js";
+import { Fault } from "../../protocol/errors.js";
+import { type GatewayPort, type GatewaySource, replaceGatewayPort } from "../gateway/port.js";
+import { Stopped } from "../line/io.js";
+
+beforeEach(makeFolder);
+
+afterEach(leaveFolder);
+
+describe("exit codes", () => {
+  it("0 for help and version, which load no gateway", async () => {
+    replaceGatewayPort(new Proxy({} as GatewayPort, { get: () => expect.unreachable() }));
+    expect(await run(["--help"])).toMatchObject({ code: 0, err: "" });
+    expect((await run(["--help"])).out).toContain("toolway serve");
+    expect(await run(["--version"])).toEqual({ code: 0, out: "0.1.0\n", err: "" });
+    expect((await run(["call", "--help"])).out).toContain("toolway call demo__add");
+  });
+
+  it("2 for a wrong command line, with the way out", async () => {
+    expect(await run(["srve"])).toMatchObject({ code: 2, out: "" });
+    expect((await run(["srve"])).err).toContain("Did you mean serve?");
+    expect(await run(["call"])).toMatchObject({ code: 2 });
+    expect(await run(["serve", "--names", "odd"])).toMatchObject({ code: 2 });
+    expect(await run(["token", "create", "--id", "x"])).toMatchObject({ code: 2 });
+    expect(await run(["serve", "--listen", "nonsense"])).toMatchObject({ code: 2 });
+    expect(await run(["serve", "--tls-cert", "x"])).toMatchObject({ code: 2 });
+    expect(await run(["serve", "gone.json"])).toMatchObject({ code: 2 });
+    expect((await run(["serve", "--listen", "127.0.0.1:99999"])).err).toContain("from 0 to 65535");
+  });
+
+  it("understands `help`, and a config named in the way of other verbs", async () => {
+    expect((await run(["help"])).out).toContain("toolway serve");
+    expect((await run(["help", "token", "create"])).out).toContain("--expires");
+    writeFileSync(join(folder, "mine.json"), '{"mcpServers":{}}');
+    expect(await run(["config", "check", "--config", "mine.json"])).toMatchObject({ code: 0 });
+    expect((await run(["config", "check", "--help"])).out).not.toContain("--config");
+    const { code, err } = await run(["status", "mine.json"]);
+    expect(code).toBe(2);
+    expect(err).toContain("--config FILE");
+  });
+
+  it("1 for a path that cannot be used, in words", async () => {
+    const inTheWay = Object.assign(new Error("EEXIST: file already exists, mkdir '/x'"), {
+      code: "EEXIST",
+      path: "/x",
+    });
+    const noKey = Object.assign(new Error("no start line"), { code: "ERR_OSSL_PEM_NO_START_LINE" });
+    play({}, { start: async () => Promise.reject(noKey) });
+    expect((await run(["serve"])).err).toContain("The TLS certificate or its key cannot be used");
+    play({}, { start: async () => Promise.reject(inTheWay) });
+    expect(await run(["serve"])).toEqual({
+      code: 1,
+      out: "",
+      err: "toolway: /x cannot be used: a file is in the way.\n",
+    });
+  });
+
+  it("2 for a mistake in the config, told by file, line, column and key", async () => {
+    writeFileSync(join(folder, "toolway.json"), '{"mcpServers":{"a":{"comand":"x"}}}');
+    const { code, err } = await run(["config", "check"]);
+    expect(code).toBe(2);
+    expect(err).toMatch(/toolway\.json:1:21: mcpServers\.a\.comand: .*"command"/);
+    expect(JSON.parse((await run(["config", "check", "--json"])).out)).toMatchObject({ ok: false });
+  });
+
+  it("1 for a fault, without a stack unless it is asked for", async () => {
+    play({ "/status": new TypeError("broken inside") });
+    const plain = await run(["status"]);
+    expect(plain).toMatchObject({ code: 1, out: "" });
+    expect(plain.err).toContain("broken inside");
+    expect(plain.err).not.toContain("at ");
+    expect((await run(["status"], { env: { TOOLWAY_DEBUG: "1" } })).err).toContain("commands.test.ts");
+    play({ "/status": new Fault("unavailable", "It is away.") });
+    expect(await run(["status"])).toMatchObject({ code: 1, err: "toolway: It is away.\n" });
+  });
+
+  it("130 for Ctrl-C", async () => {
+    const stop = new AbortController();
+    play({
+      "/call": () => {
+        stop.abort(new Stopped("SIGINT"));
+        throw stop.signal.reason;
+      },
+    });
+    expect(await run(["call", "demo__add"], { signal: stop.signal })).toMatchObject({ code: 130, err: "" });
+  });
+});
+
+describe("serve", () => {
+  const stopped = (): AbortSignal => AbortSignal.abort(new Stopped("SIGTERM"));
+
+  it("prints where it is and how to connect, and drains when told to stop", async () => {
+    const played = play();
+    const { code, out } = await run(["serve", "--listen", "127.0.0.1:0"], { signal: stopped() });
+    expect(code).toBe(0);
+    expect(played.started).toMatchObject({
+      listen: { host: "127.0.0.1", port: 0 },
+      noAuth: false,
+      configPath: undefined,
+    });
+    expect(out).toContain("http://127.0.0.1:7420/mcp");
+    expect(out).toContain("demo (stdio)");
+    expect(out).toContain("none in the config: every token may use every tool");
+    expect(out).toContain("export TOOLWAY_TOKEN=$(npx toolway token show)");
+    expect(out).toContain("claude mcp add --transport http toolway");
+    expect(out).not.toContain("warning");
+    expect(out.match(/tw_secret/g)).toHaveLength(1);
+    expect(played.closed).toEqual(["drained 30000"]);
+  });
+
+  it("shows the token at the first start only, and none with --json", async () => {
+    const played = play();
+    const { start } = played.port;
+    const again = { isNew: false, fromEnv: false, value: "tw_secret" };
+    replaceGatewayPort({ ...played.port, start: async (options) => ({ ...(await start(options)), token: again }) });
+    const { out } = await run(["serve"], { signal: stopped() });
+    expect(out).not.toContain("tw_secret");
+    expect(out).toContain("token show");
+    play();
+    const json = await run(["serve", "--json"], { signal: stopped() });
+    expect(JSON.parse(json.out)).toMatchObject({ endpoint: "http://127.0.0.1:7420/mcp", servers: ["demo"] });
+    expect(json.out).not.toContain("tw_secret");
+  });
+
+  it("refuses --no-auth beyond loopback, from the line and from the config", async () => {
+    const played = play();
+    expect(await run(["serve", "--no-auth", "--listen", "0.0.0.0:1"])).toMatchObject({ code: 2 });
+    writeFileSync(join(folder, "open.json"), '{"mcpServers":{},"listen":"0.0.0.0:7420"}');
+    expect((await run(["serve", "open.json", "--no-auth"])).err).toContain("--no-auth is refused on 0.0.0.0");
+    expect(played.started).toBeUndefined();
+  });
+
+  it("warns when it is open to others, or to all programs here", async () => {
+    const played = play();
+    const { start } = played.port;
+    expect((await run(["serve", "--no-auth"], { signal: stopped() })).out).toContain("warning: no token is asked for");
+    const url = "http://0.0.0.0:7420/mcp";
+    replaceGatewayPort({ ...played.port, start: async (options) => ({ ...(await start(options)), url }) });
+    const { out } = await run(["serve"], { signal: stopped() });
+    expect(out).toContain("without TLS");
+    expect(out).toContain("allowedHosts");
+  });
+
+  it("names the config and state in the lines to paste when they are not the usual ones", async () => {
+    play();
+    writeFileSync(join(folder, "my own.json"), '{"mcpServers":{}}');
+    const { out } = await run(["serve", "my own.json", "--state", "st"], { signal: stopped() });
+    expect(out).toContain("$(npx toolway token show --config './my own.json' --state ./st)");
+  });
+
+  it("finds the config: ./toolway.json, else the user's, else the demo", async () => {
+    const path = async (): Promise<string | undefined> => {
+      const played = play();
+      await run(["serve"], { signal: stopped() });
+      return played.started?.configPath;
+    };
+    expect(await path()).toBeUndefined();
+    const own = join(folder, "home/.config/toolway");
+    mkdirSync(own, { recursive: true });
+    writeFileSync(join(own, "toolway.json"), "{}");
+    expect(await path()).toBe(join(own, "toolway.json"));
+    writeFileSync(join(folder, "toolway.json"), "{}");
+    expect(await path()).toBe(join(folder, "toolway.json"));
+  });
+});
+
+describe("tools", () => {
+  it("are listed in a table, or as JSON", async () => {
+    play();
+    const { out } = await run(["tools"]);
+    expect(out.split("\n")[1]).toBe("demo__add   demo    Adds two numbers. And more.");
+    expect(JSON.parse((await run(["tools", "--json"])).out)).toEqual(TOOLS);
+    expect(await run(["tools", "--server", "x"])).toMatchObject({ code: 1 });
+  });
+
+  it("say which of them are quarantined", async () => {
+    play({ "/tools": { tools: [{ ...TOOLS[0], quarantined: "its description changed" }, TOOLS[1]] } });
+    const { out, err } = await run(["tools"]);
+    expect(out).toMatch(/demo__add +demo +quarantined: its description changed/);
+    expect(err).toContain("toolway pins diff");
+  });
+
+  it("say whose tools are not known", async () => {
+    const [demo] = STATUS.servers;
+    const away = { ...demo, name: "away", counts: { tools: 0, prompts: 0, resources: 0, resourceTemplates: 0 } };
+    play({ "/status": { ...STATUS, servers: [demo, away] } });
+    expect((await run(["tools"])).err).toContain("Not up, so that their tools are not known: away.");
+    expect((await run(["tools", "--json"])).err).toBe("");
+    expect((await run(["call", "xyz"])).err).toContain("away");
+  });
+
+  it("are those of a gateway of our own where none runs, which is closed again", async () => {
+    const played = play({ "/status": { ...STATUS, servers: [] } }, {}, false);
+    expect((await run(["tools"])).out).toContain("demo__add");
+    expect(played.closed).toEqual(["local"]);
+  });
+
+  it("wait for servers that start, and say so when it takes long", async () => {
+    const [server] = STATUS.servers;
+    let polls = 0;
+    const status = (): unknown => ({ ...STATUS, servers: [{ ...server, state: polls++ < 45 ? "starting" : "ready" }] });
+    play({ "/status": status }, {}, false);
+    const { err, out } = await run(["tools"]);
+    expect(err).toContain("waiting for demo");
+    expect(out).toContain("demo__add");
+  });
+});
+
+describe("call", () => {
+  const text = (value: string): unknown => ({ result: { content: [{ type: "text", text: value }] } });
+
+  it("passes arguments of each form, and prints text plainly", async () => {
+    const played = play({ "/call": text("5") });
+    expect(await run(["call", "demo__add", "--arg", "a=2", "--arg", "b=3"])).toEqual({ code: 0, out: "5\n", err: "" });
+    await run(["call", "add", '{"a":1}']);
+    await run(["call", "demo/add", "-"], { stdin: Readable.from(['{"a":', "4}"]) });
+    writeFileSync(join(folder, "args.json"), '{"a":5}');
+    await run(["call", "demo__add", "@args.json"]);
+    const sent = played.requests.filter(({ path }) => path === "/call").map(({ body }) => body);
+    expect(sent).toEqual([
+      { tool: "demo__add", arguments: { a: 2, b: 3 } },
+      { tool: "demo__add", arguments: { a: 1 } },
+      { tool: "demo__add", arguments: { a: 4 } },
+      { tool: "demo__add", arguments: { a: 5 } },
+    ]);
+  });
+
+  it("exits 1 when the tool says error, or the call fails; stdout stays clean", async () => {
+    play({ "/call": { result: { isError: true, content: [{ type: "text", text: "no such file" }] } } });
+    expect(await run(["call", "demo__add"])).toEqual({ code: 1, out: "", err: "no such file\n" });
+    play({ "/call": { error: { code: -31004, message: "It took too long." } } });
+    expect(await run(["call", "demo__add"])).toMatchObject({ code: 1, err: "toolway: It took too long. (-31004)\n" });
+  });
+
+  it("prints the whole result with --json", async () => {
+    play({ "/call": text("5") });
+    const { out } = await run(["call", "demo__add", "--json"]);
+    expect(JSON.parse(out)).toEqual({ content: [{ type: "text", text: "5" }] });
+  });
+
+  it("names the near tools when there is none of that name", async () => {
+    play();
+    const { code, err } = await run(["call", "demo__ad"]);
+    expect(code).toBe(1);
+    expect(err).toContain("Did you mean demo__add?");
+    expect(await run(["call", "demo__add", "{"])).toMatchObject({ code: 2 });
+  });
+});
+
+it("status shows what is wrong below the table", async () => {
+  play();
+  const { out } = await run(["status"]);
+  expect(out).toMatch(/demo +down +stdio +2 \(from before\)/);
+  expect(out).toContain(
+    "demo: It ended with code 1. Next try in 2.0 s.\n  stderr: Error: no key\n`toolway doctor` says what to fix.",
+  );
+  expect(JSON.parse((await run(["status", "--json"])).out)).toMatchObject({ running: true, pid: 7 });
+});
+
+describe("tokens", () => {
+  it("are made, listed, shown and revoked through the gateway", async () => {
+    const tokens = [{ id: "ci", role: "reader", createdAt: "2026-01-01", expiresAt: "2020-01-01T00:00:00Z" }];
+    const played = play({
+      "/tokens/default": { token: "tw_default" },
+      "/tokens": (body: unknown) => (body ? { token: "tw_new" } : { tokens }),
+    });
+    expect(await run(["token", "create", "--id", "ci", "--role", "reader", "--expires", "30d"])).toMatchObject({
+      out: "tw_new\n",
+    });
+    expect(played.requests[0]?.body).toEqual({ id: "ci", role: "reader", expires: "30d" });
+    expect((await run(["token", "list"])).out).toContain("(expired)");
+    expect(await run(["token", "show"])).toMatchObject({ code: 0, out: "tw_default\n" });
+    expect((await run(["token", "revoke", "cy"])).err).toContain("Did you mean ci?");
+    expect(await run(["token", "revoke", "ci"])).toMatchObject({ code: 0, out: "Revoked ci.\n" });
+    expect(played.requests.at(-1)?.path).toBe("DELETE /tokens/ci");
+  });
+
+  it("a role that the config does not have is remarked on", async () => {
+    const roles = { roles: { reader: { allow: [] } }, mcpServers: {} };
+    writeFileSync(join(folder, "toolway.json"), JSON.stringify(roles));
+    play({ "/tokens": { token: "tw_new" } });
+    const create = (role: string) => run(["token", "create", "--id", "x", "--role", role]);
+    expect(await create("reader")).toEqual({ code: 0, out: "tw_new\n", err: "" });
+    expect((await create("raeder")).err).toContain('no role "raeder"');
+  });
+
+  it("show reads the state directory where no gateway runs", async () => {
+    play(
+      {},
+      {
+        defaultToken: async (source: GatewaySource) => (source.stateDir === join(folder, "s") ? "tw_file" : undefined),
+      },
+      false,
+    );
+    expect(await run(["token", "show", "--state", "s"])).toMatchObject({ out: "tw_file\n" });
+    expect(await run(["token", "show"])).toMatchObject({ code: 1, out: "" });
+  });
+});
+
+it("state dump prints the lines as they come", async () => {
+  play();
+  expect((await run(["state", "dump"])).out).toBe('{"a":1}\n{"b":2}\n');
+});
+
+describe("doctor", () => {
+  beforeEach(() => {
+    const servers = {
+      good: { command: "good" },
+      bad: { command: "uvx", args: ["secret-arg"] },
+      off: { command: "x", disabled: true },
+    };
+    writeFileSync(join(folder, "toolway.json"), JSON.stringify({ mcpServers: servers }));
+  });
+
+  it("shows each server and what to fix, and exits 1 when one failed", async () => {
+    const error = { code: "unavailable", message: 'Command not found: "uvx" is not on the PATH.' };
+    play(
+      {},
+      { probe: async ({ name }) => (name === "good" ? probe({}) : probe({ ok: false, error, stderr: ["bang"] })) },
+    );
+    const { code, out } = await run(["doctor"]);
+    expect(code).toBe(1);
+    expect(out).toMatch(/ok +good +stdio +legacy +2025-11-25 +2 +120 ms +srv 1\.2/);
+    expect(out).toMatch(/FAILED +bad/);
+    expect(out).toContain("stderr: bang");
+    expect(out).toContain("fix: uvx is not installed here");
+    expect(out).toContain("off is switched off");
+    expect(out).not.toContain("secret-arg");
+    expect(JSON.parse((await run(["doctor", "--json"])).out)).toHaveLength(2);
+    expect(await run(["doctor", "--server", "good"])).toMatchObject({ code: 0 });
+    expect(await run(["doctor", "--server", "none"])).toMatchObject({ code: 2 });
+  });
+
+  it("stops nothing else when a probe throws", async () => {
+    play({}, { probe: async ({ name }) => (name === "good" ? probe({}) : Promise.reject(new Error("boom"))) });
+    expect((await run(["doctor"])).out).toContain("boom");
+  });
+});
+
+describe("import", () => {
+  beforeEach(() => {
+    mkdirSync(join(folder, "home/.cursor"), { recursive: true });
+    const servers = { gh: { command: "npx", args: ["gh"], env: { TOKEN: "ghp_canary", REF: `\${REF}` } } };
+    writeFileSync(join(folder, "home/.cursor/mcp.json"), JSON.stringify({ mcpServers: servers }));
+  });
+
+  it("shows first, without secrets, and writes nothing", async () => {
+    const { code, out, err } = await run(["import"]);
+    expect(code).toBe(0);
+    expect(out).toContain("taken    Cursor, ./home/.cursor/mcp.json: gh");
+    expect(out).toContain(`"REF": "\${REF}"`);
+    expect(out + err).not.toContain("ghp_canary");
+    expect(err).toContain("Nothing was written");
+    expect(existsSync(join(folder, "toolway.json"))).toBe(false);
+    await run(["import", "--write", "--dry-run"]);
+    expect(existsSync(join(folder, "toolway.json"))).toBe(false);
+  });
+
+  it("writes a private file, keeps what is there, and takes nothing twice", async () => {
+    expect((await run(["import", "--write"])).out).toContain("Wrote 1 server to ./toolway.json");
+    const path = join(folder, "toolway.json");
+    expect(readFileSync(path, "utf8")).toContain("ghp_canary");
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    writeFileSync(path, '// mine\n{"mcpServers": {"own": {"command": "x"}}}');
+    await run(["import", "--write", "toolway.json"]);
+    expect(readFileSync(path, "utf8")).toMatch(/\/\/ mine[\s\S]*own[\s\S]*gh/);
+    expect((await run(["import", "--write"])).out).toContain("the config has it already");
+    expect(await run(["config", "check"], { env: { REF: "1" } })).toMatchObject({ code: 0 });
+  });
+});
+
+it("the hidden verb for completion gives names, and nothing when there is no gateway", async () => {
+  play();
+  expect((await run(["__complete", "tool", "--", "call", "--json"])).out).toBe("demo__add\ndemo__echo\n");
+  expect((await run(["__complete", "server"])).out).toBe("demo\n");
+  play({ "/tools": () => new Promise(() => undefined) });
+  expect(await run(["__complete", "tool"])).toEqual({ code: 0, out: "", err: "" });
+  play({}, {}, false);
+  expect(await run(["__complete", "tool"])).toEqual({ code: 0, out: "", err: "" });
+});

@@ -1,0 +1,92 @@
+// `reload`, `stop` and `start`: what an operator does to one server of the gateway that runs. Asks the gateway, waits
+// for what comes of it, and says so.
+
+import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
+import { nearest } from "../../runtime/nearest.js";
+import { type GatewayClient, runningGateway } from "../gateway/port.js";
+import { sourceFor } from "../gateway/source.js";
+import { sayIfSlow } from "../gateway/with-gateway.js";
+import { Exit, type ExitCode, UserError } from "../line/errors.js";
+import { type Io, print, printJson } from "../line/io.js";
+import { count, oneLine } from "../text/print.js";
+
+/** As long as a server may take to start by default, and then some. */
+const SETTLE_MS = 45_000;
+
+const POLL_MS = 40;
+
+/** A server starts at once; one that is still idle after this waits for its first call. */
+const IDLE_GRACE_MS = 500;
+
+/** An error in one line; `status --json` has the whole. */
+const ERROR_WIDTH = 160;
+
+interface Input {
+  readonly server: string;
+  readonly config: string | undefined;
+  readonly state: string | undefined;
+  readonly json: boolean;
+}
+
+export async function actOnServer(verb: "reload" | "stop" | "start", input: Input, io: Io): Promise<ExitCode> {
+  const client = await (await runningGateway()).find(sourceFor(input, io));
+  if (client === undefined) {
+    throw new UserError("No gateway runs for this config.", {
+      hint: "`toolway serve` starts one, with all its servers. Another config's: add --config FILE.",
+    });
+  }
+  const { servers } = (await client.get("/status", io.signal)) as GatewayStatus;
+  const names = servers.map(({ name }) => name);
+  if (!names.includes(input.server)) {
+    const near = nearest(input.server, names);
+    throw new UserError(`The gateway has no server ${input.server}.`, {
+      hint: near === undefined ? `It has ${names.join(", ") || "none"}.` : `Did you mean ${near}?`,
+    });
+  }
+  await client.post(`/servers/${encodeURIComponent(input.server)}/${verb}`, {}, io.signal);
+  const waiting = settled(client, input.server, verb === "stop", io);
+  const server = await sayIfSlow(io, `Waiting for ${input.server} …`, waiting);
+  const failed = verb !== "stop" && server.state !== "ready" && server.state !== "idle";
+  if (input.json) {
+    const { name, state, lastError, counts } = server;
+    printJson(io, { server: name, state, tools: counts.tools, ...(lastError === undefined ? {} : { lastError }) });
+  } else if (failed) {
+    throw new UserError(`${server.name} is ${server.state}: ${oneLine(server.lastError ?? "", ERROR_WIDTH)}`, {
+      hint: "`toolway status` shows what it wrote, `toolway doctor` what to fix.",
+    });
+  } else {
+    print(io, outcome(verb, server));
+  }
+  return failed ? Exit.failure : Exit.ok;
+}
+
+function outcome(verb: "reload" | "stop" | "start", { name, state, counts }: ServerStatus): string {
+  if (verb === "stop") return `Stopped ${name}, until \`toolway start ${name}\` or the gateway's next start.`;
+  const done = verb === "reload" ? "Reloaded" : "Started";
+  return state === "ready"
+    ? `${done} ${name}: ready, with ${count(counts.tools, "tool")}.`
+    : `${done} ${name}: it is idle, and starts with its first call.`;
+}
+
+/** Until it is up or has failed, with its lists read; or, of one that is to stop, until it has. */
+async function settled(client: GatewayClient, name: string, stops: boolean, io: Io): Promise<ServerStatus> {
+  const started = Date.now();
+  for (;;) {
+    io.signal.throwIfAborted();
+    const { servers } = (await client.get("/status", io.signal)) as GatewayStatus;
+    const server = servers.find((one) => one.name === name);
+    if (server === undefined) throw new UserError(`${name} is no longer in the config.`);
+    const waited = Date.now() - started;
+    if (waited > SETTLE_MS || !(stops ? isStopping(server) : isPending(server, waited))) return server;
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}
+
+function isStopping({ state }: ServerStatus): boolean {
+  return state !== "stopped";
+}
+
+function isPending({ state, listsFromBefore, lastError }: ServerStatus, waitedMs: number): boolean {
+  if (state === "ready") return listsFromBefore && lastError === undefined;
+  return state === "starting" || ((state === "idle" || state === "stopped") && waitedMs < IDLE_GRACE_MS);
+}

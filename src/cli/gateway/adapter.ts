@@ -1,0 +1,236 @@
+// Fits the gateway to the port that the CLI's verbs are written against. Loaded by gateway-port.ts when first needed.
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Duplex, Readable, Writable } from "node:stream";
+import type { ServerSpec } from "../../contracts/upstream.js";
+import { type ControlClient, connectControl, findGateway } from "../../control/client.js";
+import { demoConfig } from "../../demo/config.js";
+import { openControl, STDIO_UPGRADE } from "../../gateway/control-routes.js";
+import { createGateway } from "../../gateway/create.js";
+import { Executors } from "../../gateway/executors.js";
+import { DRAIN_MS, type Gateway, type ServerStart } from "../../gateway/gateway.js";
+import { type Log, SILENT } from "../../observe/log.js";
+import { Fault } from "../../protocol/errors.js";
+import { systemClock } from "../../runtime/clock.js";
+import { StateDirError } from "../../runtime/state-dir.js";
+import { packageVersion } from "../../runtime/version.js";
+import { linkMaker } from "../../upstream/links.js";
+import { probeServer } from "../../upstream/probe.js";
+import { Reaper } from "../../upstream/stdio/reaper.js";
+import { hashStateDir } from "../../upstream/stdio/reaper-marker.js";
+import { logOf } from "./log-of.js";
+import type {
+  GatewayClient,
+  GatewayPort,
+  GatewaySource,
+  LocalGateway,
+  Probe,
+  ProbeOptions,
+  StartedGateway,
+  StartOptions,
+  StdioStreams,
+} from "./port.js";
+import { clientOf, defaultToken, find, stateDirOf } from "./running.js";
+
+/** A verb that is done in a moment says what failed by itself; its log would only repeat it. */
+function logFor(env: GatewaySource["env"], quiet: boolean): Log {
+  return logOf(env, (line) => void process.stderr.write(line), quiet ? "error" : "info");
+}
+
+async function open(
+  source: GatewaySource,
+  options: Partial<StartOptions>,
+  more: { startServers: ServerStart; quiet: boolean },
+): Promise<Gateway> {
+  return createGateway(source.configPath ?? demoConfig(), {
+    stateDir: stateDirOf(source),
+    env: { ...source.env },
+    home: source.home,
+    log: logFor(source.env, more.quiet),
+    startServers: more.startServers,
+    noAuth: options.noAuth ?? false,
+    ...(options.names === undefined ? {} : { names: options.names }),
+    ...(options.tls === undefined ? {} : { tls: options.tls }),
+  });
+}
+
+async function start(options: StartOptions): Promise<StartedGateway> {
+  // Whoever waits for the port need not wait for the servers, and where the port is taken none is started in vain.
+  const gateway = await open(options, options, { startServers: "listening", quiet: false });
+  try {
+    const { url } = await gateway.listen(options.listen);
+    await gateway.openControl();
+    const { tokens } = gateway.state;
+    const fromEnv = (options.env["TOOLWAY_TOKEN"] ?? "") !== "";
+    return {
+      url,
+      stateDir: stateDirOf(options),
+      config: gateway.config,
+      token: { isNew: tokens.isNew, fromEnv, value: fromEnv ? undefined : tokens.defaultToken() },
+      status: () => gateway.status(),
+      close: ({ drainMs }) => gateway.close({ drainMs }),
+    };
+  } catch (error) {
+    await gateway.close({ drainMs: 0 });
+    throw error;
+  }
+}
+
+/**
+ * Talks to it by a control socket that nobody else finds: it ends with this verb, and another verb must not lose its
+ * call by that.
+ */
+async function local(source: GatewaySource, { servers }: { servers: boolean }): Promise<LocalGateway> {
+  const gateway = await open(source, {}, { startServers: servers, quiet: true });
+  const folder = await mkdtemp(join(tmpdir(), "toolway-"));
+  const closeAll = async (): Promise<void> => {
+    await gateway.close({ drainMs: 0 });
+    await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    const control = await openControl(gateway, folder, { ...source.env });
+    gateway.onClose(() => void control.close());
+    return { ...clientOf(connectControl(control.path)), close: closeAll };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+/** Two clients that start `toolway stdio` at once: the second finds the first when that is up. */
+const HELD_RETRY_MS = 100;
+
+/** As long as a verb may hold the directory for itself: its servers' start and a call. */
+const HELD_LIMIT_MS = 60_000;
+
+/** The gateway that runs, else one that `make` makes; waits where another process is just about either. */
+async function findOr<T>(
+  source: GatewaySource,
+  make: () => Promise<T>,
+  signal: AbortSignal,
+): Promise<ControlClient | T> {
+  const deadline = performance.now() + HELD_LIMIT_MS;
+  for (;;) {
+    signal.throwIfAborted();
+    const running = await findGateway(stateDirOf(source));
+    if (running !== undefined) return running;
+    try {
+      return await make();
+    } catch (error) {
+      const held = error instanceof StateDirError && error.code === "held";
+      if (!held || performance.now() > deadline) throw error;
+    }
+    await new Promise((done) => setTimeout(done, HELD_RETRY_MS));
+  }
+}
+
+async function connect(
+  source: GatewaySource,
+  options: { readonly servers: boolean; readonly signal: AbortSignal },
+): Promise<{ readonly client: GatewayClient; readonly own: LocalGateway | undefined }> {
+  const found = await findOr(source, () => local(source, options), options.signal);
+  if ("close" in found) return { client: found, own: found };
+  return { client: clientOf(found), own: undefined };
+}
+
+/** Joins the gateway that runs; where none runs it is one. One that it joined may be restarted meanwhile. */
+async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void> {
+  const { signal } = streams;
+  const make = async (): Promise<Gateway> => {
+    const gateway = await open(source, {}, { startServers: true, quiet: false });
+    try {
+      await gateway.openControl();
+      return gateway;
+    } catch (error) {
+      await gateway.close({ drainMs: 0 });
+      throw error;
+    }
+  };
+  const found = await findOr(source, make, signal);
+  if (!("upgrade" in found)) {
+    await serveOwn(found, signal, found.serveStdio(streams.input as Readable, streams.output as Writable));
+    return;
+  }
+  const { joinGateway } = await import("./stdio-join.js");
+  let own: Gateway | undefined;
+  const joined = joinGateway({
+    input: streams.input as Readable,
+    output: streams.output as Writable,
+    signal,
+    connect: async () => {
+      const socket = await reach(source, signal);
+      if (socket !== undefined) return socket;
+      // It does not come back: this is the gateway now, for itself and for others that were joined to the old one.
+      const made = await findOr(source, make, signal);
+      if (!("upgrade" in made)) own = made;
+      const control = "upgrade" in made ? made : await findGateway(stateDirOf(source));
+      if (control === undefined) throw new Fault("unavailable", "The gateway's own control socket cannot be reached.");
+      return control.upgrade(STDIO_UPGRADE);
+    },
+  });
+  try {
+    await joined;
+  } finally {
+    if (own !== undefined) await serveOwn(own, signal, Promise.resolve());
+  }
+}
+
+/** A gateway that is restarted is back within this; an agent's call waits so long. */
+const REJOIN_MS = 5_000;
+
+/** A connection to the gateway that runs, or to the next one, if one comes in time. */
+async function reach(source: GatewaySource, signal: AbortSignal): Promise<Duplex | undefined> {
+  const deadline = performance.now() + REJOIN_MS;
+  while (!signal.aborted && performance.now() < deadline) {
+    const running = await findGateway(stateDirOf(source));
+    // One that is just dying still takes connections, and does not answer.
+    const socket = await running?.upgrade(STDIO_UPGRADE, {}, { signal }).catch(() => undefined);
+    if (socket !== undefined) return socket;
+    await new Promise((done) => setTimeout(done, HELD_RETRY_MS));
+  }
+  return undefined;
+}
+
+/** How often it is looked whether somebody is still there. */
+const LOOK_MS = 200;
+
+/** Is the gateway, until its own agent has gone, and with it all that joined meanwhile. */
+async function serveOwn(gateway: Gateway, signal: AbortSignal, agent: Promise<void>): Promise<void> {
+  const stopped = new Promise<void>((done) => {
+    if (signal.aborted) done();
+    signal.addEventListener("abort", () => done(), { once: true });
+  });
+  try {
+    await Promise.race([agent, stopped]);
+    while (!signal.aborted && gateway.status().sessions > 0) {
+      await Promise.race([stopped, new Promise((done) => setTimeout(done, LOOK_MS))]);
+    }
+  } finally {
+    await gateway.close({ drainMs: DRAIN_MS });
+  }
+}
+
+async function probe(spec: ServerSpec, options: ProbeOptions): Promise<Probe> {
+  const { signal, executors: configs = [] } = options;
+  const wanted = spec.target.kind === "stdio" ? undefined : spec.target.via;
+  const via = configs.find(({ name }) => name === wanted);
+  if (via !== undefined && via.urls.length === 0) {
+    const message = `Executor "${via.name}" dials in to the gateway, so only the one that runs can try it: \`toolway status\`.`;
+    throw new Fault("unavailable", message);
+  }
+  const executors = new Executors(SILENT);
+  executors.apply(via === undefined ? [] : [via]);
+  const reaper = new Reaper({ stateHash: hashStateDir(`probe ${process.pid}`), env: process.env });
+  try {
+    const makeLink = linkMaker({ reaper, env: process.env, openWire: executors.openWire });
+    const clientInfo = { name: "toolway", version: packageVersion() };
+    return await probeServer(spec, { makeLink, clientInfo, now: systemClock.now }, signal);
+  } finally {
+    await executors.close();
+    await reaper.close();
+  }
+}
+
+export const adapter: GatewayPort = { find, start, connect, stdio, probe, defaultToken };

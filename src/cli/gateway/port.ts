@@ -1,0 +1,106 @@
+// What the CLI needs of the gateway, as interfaces, and the one door through which it gets them. Everything behind
+// it is heavy, and loaded when a verb asks for it.
+
+import type { Config, ExecutorConfig, ListenAddress, Names } from "../../config/config.js";
+import type { GatewayStatus } from "../../contracts/status.js";
+import type { ServerSpec } from "../../contracts/upstream.js";
+import type { ProbeResult } from "../../upstream/probe.js";
+
+/** How a verb talks to a gateway, be it another process's, by the control socket, or one of its own. */
+export interface GatewayClient {
+  get(path: string, signal?: AbortSignal): Promise<unknown>;
+  post(path: string, body: unknown, signal?: AbortSignal): Promise<unknown>;
+  delete(path: string, signal?: AbortSignal): Promise<unknown>;
+  /** The lines of an answer that may be long, as they come. */
+  lines(path: string, signal?: AbortSignal): AsyncIterable<string>;
+}
+
+export interface GatewaySource {
+  /** None: the built-in demo. */
+  readonly configPath: string | undefined;
+  readonly stateDir: string | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly home: string;
+}
+
+export interface StartOptions extends GatewaySource {
+  readonly listen: ListenAddress | undefined;
+  readonly noAuth: boolean;
+  readonly names: Names | undefined;
+  /** Paths of PEM files. */
+  readonly tls: { readonly cert: string; readonly key: string } | undefined;
+}
+
+export interface StartedGateway {
+  /** `http://127.0.0.1:7420/mcp`. */
+  readonly url: string;
+  readonly stateDir: string;
+  readonly config: Config;
+  readonly token: {
+    /** Made at this start: shown once. */
+    readonly isNew: boolean;
+    /** From TOOLWAY_TOKEN: never shown. */
+    readonly fromEnv: boolean;
+    readonly value: string | undefined;
+  };
+  status(): GatewayStatus;
+  /** Lets calls in flight end, at most `drainMs`, then stops everything. */
+  close(options: { readonly drainMs: number }): Promise<void>;
+}
+
+/** A gateway for one verb: its servers run, and it listens nowhere. */
+export interface LocalGateway extends GatewayClient {
+  close(): Promise<void>;
+}
+
+/** What `doctor` learns of one server. */
+export type Probe = ProbeResult;
+
+export interface ProbeOptions {
+  readonly signal: AbortSignal;
+  /** Those of the config. */
+  readonly executors?: readonly ExecutorConfig[];
+}
+
+export interface GatewayPort {
+  /** The gateway that runs for this config and state directory, if one does. */
+  find(source: GatewaySource): Promise<GatewayClient | undefined>;
+  /** `serve`. Throws a Fault or a ConfigError; nothing is left running then. */
+  start(options: StartOptions): Promise<StartedGateway>;
+  /**
+   * For a verb: the gateway that runs, else one of its own (`own`, to be closed). `servers: false` leaves the servers
+   * alone, for verbs about tokens and state.
+   */
+  connect(
+    source: GatewaySource,
+    options: { readonly servers: boolean; readonly signal: AbortSignal },
+  ): Promise<{ readonly client: GatewayClient; readonly own: LocalGateway | undefined }>;
+  /** `stdio`: speaks MCP on the streams until the input ends; joins a running gateway, else is one. */
+  stdio(source: GatewaySource, streams: StdioStreams): Promise<void>;
+  /** Starts one server by itself, asks what it has, and stops it again. */
+  probe(spec: ServerSpec, options: ProbeOptions): Promise<Probe>;
+  /** The default token of the state directory, read without a gateway. */
+  defaultToken(source: GatewaySource): Promise<string | undefined>;
+}
+
+export interface StdioStreams {
+  readonly input: NodeJS.ReadableStream;
+  readonly output: NodeJS.WritableStream;
+  readonly signal: AbortSignal;
+}
+
+let replaced: GatewayPort | undefined;
+
+/** For tests: what stands in for the gateway. */
+export function replaceGatewayPort(port: GatewayPort | undefined): void {
+  replaced = port;
+}
+
+/** For what is asked of a gateway that runs: without the weight of one. */
+export async function runningGateway(): Promise<Pick<GatewayPort, "find" | "defaultToken">> {
+  return replaced ?? (await import("./running.js"));
+}
+
+export async function gatewayPort(): Promise<GatewayPort> {
+  return replaced ?? (await import("./adapter.js")).adapter;
+}

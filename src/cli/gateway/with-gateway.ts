@@ -1,0 +1,94 @@
+// Gives a verb a gateway to talk to: the one that runs, else one of its own for as long as the verb takes.
+
+import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
+import { type Io, note } from "../line/io.js";
+import { type GatewayClient, type GatewaySource, gatewayPort, runningGateway } from "./port.js";
+
+/** After so long a person wonders whether anything happens. */
+const NOTE_AFTER_MS = 1500;
+
+/** `npx` and `uvx` may download on the first start; a server's own deadline is shorter than this by default. */
+const SETTLE_MS = 45_000;
+
+const POLL_MS = 40;
+
+/** A gateway starts its servers at once; one that is still idle after this is idle on purpose. */
+const IDLE_GRACE_MS = 500;
+
+export interface Session {
+  readonly client: GatewayClient;
+  /** False: started for this verb. */
+  readonly running: boolean;
+}
+
+interface Wishes {
+  /** Verbs about tokens and state need no server. */
+  readonly servers: boolean;
+  /** When a gateway is far enough; by default one of our own is when every server is up or has failed. */
+  readonly until?: (client: GatewayClient) => Promise<boolean>;
+}
+
+export async function withGateway<T>(
+  source: GatewaySource,
+  io: Io,
+  wishes: Wishes,
+  use: (session: Session) => Promise<T>,
+): Promise<T> {
+  const running = await (await runningGateway()).find(source);
+  if (running !== undefined) {
+    // It may have started a moment ago.
+    if (wishes.until !== undefined) await settle(running, io, wishes.until, "The gateway's servers are starting");
+    return use({ client: running, running: true });
+  }
+  const port = await gatewayPort();
+  const { client, own } = await port.connect(source, { servers: wishes.servers, signal: io.signal });
+  if (own === undefined) return use({ client, running: true });
+  try {
+    if (wishes.servers) await settle(client, io, wishes.until, NONE_RUNS);
+    return await use({ client, running: false });
+  } finally {
+    await own.close();
+  }
+}
+
+const NONE_RUNS = "No gateway runs for this config; starting its servers for this call";
+
+/** Waits until the servers are up, have failed, or `until` says that enough are. */
+async function settle(client: GatewayClient, io: Io, until: Wishes["until"], why: string): Promise<void> {
+  const started = Date.now();
+  let said = false;
+  for (;;) {
+    io.signal.throwIfAborted();
+    const waited = Date.now() - started;
+    const pending = pendingServers((await client.get("/status", io.signal)) as GatewayStatus, waited);
+    if (pending.length === 0 || waited > SETTLE_MS) return;
+    if (until !== undefined && (await until(client))) return;
+    if (!said && waited > NOTE_AFTER_MS) {
+      said = true;
+      note(io, `${why}: waiting for ${pending.join(", ")} …`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}
+
+function pendingServers(status: GatewayStatus, waitedMs: number): string[] {
+  return status.servers.filter((server) => isPending(server, waitedMs)).map(({ name }) => name);
+}
+
+/** Up is not enough: its lists are read after that. */
+function isPending({ state, listsFromBefore, lastError }: ServerStatus, waitedMs: number): boolean {
+  if (state === "ready") return listsFromBefore && lastError === undefined;
+  return state === "starting" || (state === "idle" && waitedMs < IDLE_GRACE_MS);
+}
+
+/** Says on stderr that something still goes on, once; `work` is not touched. */
+export async function sayIfSlow<T>(io: Io, text: string, work: Promise<T>): Promise<T> {
+  const timer = setTimeout(() => {
+    if (io.isErrTTY) note(io, text);
+  }, NOTE_AFTER_MS);
+  try {
+    return await work;
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,33 @@
+import { describe, expect, it } from "vitest";
+import { commands, groups } from "../commands/index.js";
+import { flagOf } from "./command.js";
+import { cliReference } from "./reference.js";
+
+it("docs/cli.md says what the commands say", async () => {
+  await expect(cliReference(commands)).toMatchFileSnapshot("../../docs/cli.md");
+});
+
+describe("every command", () => {
+  const shown = commands.filter(({ metadata }) => metadata.hidden !== true);
+
+  it("has an example that starts with it, and belongs to a known group", () => {
+    for (const { metadata, examples } of shown) {
+      expect(
+        examples.some(({ line }) => line.includes(`toolway ${metadata.name}`)),
+        metadata.name,
+      ).toBe(true);
+      const [group, verb] = metadata.name.split(" ");
+      if (verb !== undefined) expect(groups).toHaveProperty(group ?? "");
+    }
+  });
+
+  it("that prints has --json; scripts and protocols are exempt", () => {
+    const without = shown.filter(({ options }) => !("json" in options)).map(({ metadata }) => metadata.name);
+    expect(without).toEqual(["stdio", "completion"]);
+  });
+
+  it("spells its flags in kebab case", () => {
+    expect(flagOf("tlsCert")).toBe("--tls-cert");
+    expect(flagOf("noAuth")).toBe("--no-auth");
+  });
+});

@@ -1,0 +1,116 @@
+// What `serve` says at the start: where it is, who may come in, and how to connect. The token itself appears at the
+// first start only.
+
+import { isLoopback } from "../../runtime/loopback.js";
+import { packageVersion } from "../../runtime/version.js";
+import type { GatewaySource, StartedGateway } from "../gateway/port.js";
+import { flagOf } from "../line/command.js";
+import { type Io, shortPath } from "../line/io.js";
+import { pasteLines, TOKEN_VARIABLE } from "./paste-lines.js";
+import { oneLine, styleOf, table } from "./print.js";
+
+interface Circumstances {
+  readonly noAuth: boolean;
+  readonly source: GatewaySource;
+  /** The config was named on the command line, so other verbs must be told of it too. */
+  readonly named: boolean;
+}
+
+/** As many names as fit a line or two; `status` has the rest. */
+const SERVER_LIMIT = 12;
+
+/** The names of roles, where they are many, are cut to fit a line. */
+const ROLE_WIDTH = 60;
+
+export function banner(started: StartedGateway, how: Circumstances, io: Io): string {
+  const style = styleOf(io);
+  const { config, token } = started;
+  const verb = (words: string): string => `npx toolway ${words}${sameGateway(how, io)}`;
+
+  const facts: string[][] = [
+    ["endpoint", style.bold(started.url)],
+    ["config", config.path === undefined ? "built-in demo (no toolway.json found)" : shortPath(io, config.path)],
+    ["servers", serverList(started)],
+    ["roles", roleText(config)],
+    ["token", how.noAuth ? "none asked for" : tokenText(token, verb)],
+  ];
+
+  const lines = [`${style.bold("Toolway")} ${packageVersion()}`, "", table(facts, "  ")];
+  const warnings = [...warningsOf(started, how), ...config.warnings];
+  if (warnings.length > 0) lines.push("", ...warnings.map((text) => style.yellow(`  warning: ${text}`)));
+
+  lines.push("", "Connect an agent:");
+  if (!how.noAuth && !token.fromEnv) lines.push(`  export ${TOKEN_VARIABLE}=$(${verb("token show")})`, "");
+  for (const { client, line } of pasteLines(started.url, !how.noAuth))
+    lines.push(`  ${style.dim(`# ${client}`)}`, `  ${line}`);
+
+  lines.push("", "From another terminal:", `  ${verb("status")}`, `  ${verb("tools")}`);
+  if (config.path === undefined) lines.push(`  ${verb("call demo__add --arg a=2 --arg b=3")}`);
+  return `${lines.join("\n")}\n`;
+}
+
+/** No token in it: what scripts log stays harmless. */
+export function bannerJson(started: StartedGateway): Record<string, unknown> {
+  return {
+    endpoint: started.url,
+    pid: process.pid,
+    stateDir: started.stateDir,
+    config: started.config.path ?? null,
+    servers: started.config.servers.map(({ name }) => name),
+    unlistedRoles: started.config.unlistedRoles,
+  };
+}
+
+/** The options that make another verb find this gateway. */
+function sameGateway(how: Circumstances, io: Io): string {
+  const { configPath, stateDir } = how.source;
+  const config =
+    how.named && configPath !== undefined ? ` ${flagOf("config")} ${quote(shortPath(io, configPath))}` : "";
+  return config + (stateDir === undefined ? "" : ` ${flagOf("state")} ${quote(shortPath(io, stateDir))}`);
+}
+
+function quote(path: string): string {
+  // `~/` must stay outside the quotes to be understood.
+  if (/^[\w@%+=:,./~-]+$/.test(path)) return path;
+  const home = path.startsWith("~/") ? "~/" : "";
+  return `${home}'${path.slice(home.length).replaceAll("'", "'\\''")}'`;
+}
+
+function tokenText(token: StartedGateway["token"], verb: (words: string) => string): string {
+  if (token.fromEnv) return `from ${TOKEN_VARIABLE}`;
+  if (!token.isNew || token.value === undefined) return `as before; ${verb("token show")} prints it`;
+  return `${token.value}\n${" ".repeat(12)}(shown this once; later: ${verb("token show")})`;
+}
+
+/** What the default is must be seen at the start: it decides what a new token can do. */
+function roleText({ roles, unlistedRoles }: StartedGateway["config"]): string {
+  const rest = unlistedRoles === "allow" ? "every tool" : "no tool";
+  const names = Object.keys(roles);
+  if (names.length === 0) return `none in the config: every token may use ${rest}`;
+  return `${oneLine(names.join(", "), ROLE_WIDTH)}; a token of another role may use ${rest}`;
+}
+
+function serverList(started: StartedGateway): string {
+  const { servers, disabled } = started.config;
+  if (servers.length === 0) return "none; add some to the config, it is read again when it changes";
+  const names = servers.slice(0, SERVER_LIMIT).map(({ name, target }) => `${oneLine(name, 40)} (${target.kind})`);
+  const more = servers.length > SERVER_LIMIT ? ` and ${servers.length - SERVER_LIMIT} more` : "";
+  return names.join(", ") + more + (disabled.length === 0 ? "" : `; switched off: ${disabled.join(", ")}`);
+}
+
+function warningsOf(started: StartedGateway, how: Circumstances): string[] {
+  const host = new URL(started.url).hostname.replace(/^\[|\]$/g, "");
+  const found: string[] = [];
+  if (how.noAuth) found.push("no token is asked for: every program on this machine can use the tools.");
+  if (!isLoopback(host)) {
+    found.push(
+      started.url.startsWith("https:")
+        ? `it listens on ${host}: other machines can reach it, and need a token.`
+        : `it listens on ${host} without TLS: other machines can reach it, and tokens cross the network unencrypted.`,
+    );
+  }
+  if (host === "0.0.0.0" || host === "::") {
+    found.push(`from elsewhere, use this machine's address in place of ${host}; a name, if "allowedHosts" has it.`);
+  }
+  return found;
+}

@@ -1,0 +1,98 @@
+import { PassThrough, Readable } from "node:stream";
+import { expect, it } from "vitest";
+import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
+import type { Io } from "../line/io.js";
+import { statusText } from "./status.js";
+
+function io(isTTY: boolean): Io {
+  const [stdin, stdout, stderr] = [Readable.from([]), new PassThrough(), new PassThrough()];
+  const signal = new AbortController().signal;
+  return { stdin, stdout, stderr, env: {}, cwd: "/here", home: "/home/ann", isTTY, isErrTTY: isTTY, signal };
+}
+
+function server(name: string, problems: readonly string[]): ServerStatus {
+  return {
+    name,
+    kind: "http",
+    isolation: "shared",
+    via: undefined,
+    state: "ready",
+    version: "2026-07-28",
+    serverInfo: { name, version: "1.2.3" },
+    counts: { tools: 1, prompts: 0, resources: 0, resourceTemplates: 0 },
+    listsFromBefore: false,
+    connections: 1,
+    inFlight: 0,
+    restarts: 0,
+    ejected: false,
+    circuit: "closed",
+    failures: 0,
+    lazy: false,
+    refs: 0,
+    card: undefined,
+    readyAfterMs: 12,
+    lastError: undefined,
+    nextTryInMs: undefined,
+    pid: undefined,
+    url: "http://127.0.0.1:1/mcp",
+    noise: { count: 0, sample: undefined },
+    stderr: [],
+    problems,
+  };
+}
+
+function status(...servers: ServerStatus[]): GatewayStatus {
+  return {
+    toolway: "0.1.0",
+    pid: 7,
+    startedAt: new Date(0).toISOString(),
+    endpoint: "http://127.0.0.1:7420/mcp",
+    stateDir: undefined,
+    config: { path: undefined, error: undefined, warnings: [] },
+    names: "prefixed",
+    menu: "full",
+    sessions: 0,
+    draining: false,
+    servers,
+    executors: [],
+    conflicts: [],
+  };
+}
+
+it("a server's problems stand below the table, each in one yellow line that cannot steer the terminal", () => {
+  const found = status(server("good", []), server("odd", ['Tool "a\u001b[2J\nb" is left out.', "It does not listen."]));
+  const plain = statusText(found, true, io(false), 0).split("\n\n").at(-1);
+  expect(plain).toBe('odd: Tool "a[2J b" is left out.\nodd: It does not listen.');
+  expect(statusText(found, true, io(true), 0)).toContain("\u001b[33modd: It does not listen.\u001b[0m");
+});
+
+it("without problems there is nothing below the table", () => {
+  const text = statusText(status(server("good", [])), true, io(false), 0);
+  expect(text.split("\n").at(-1)).toMatch(/^good +ready +http +1 .*MCP 2026-07-28$/);
+});
+
+it("what gets no calls is not to be overlooked: ejected, or with its circuit open [host-14]", () => {
+  const ejected: ServerStatus = { ...server("dead", []), state: "ejected", ejected: true };
+  const open: ServerStatus = { ...server("sick", []), circuit: "open", failures: 5, nextTryInMs: 12_000 };
+  const text = statusText(status(ejected, open), true, io(false), 0);
+  expect(text).toMatch(/^dead +ejected /m);
+  expect(text).toContain("dead: restarted too often and ejected; `toolway reload dead` tries it.");
+  expect(text).toMatch(/^sick +circuit open /m);
+  expect(text).toMatch(/sick: failed 5 times in a row, so its calls are held back; the next is tried in 12/);
+});
+
+it("executors have a table of their own, and what is not connected is not to be overlooked", () => {
+  const at = { inFlight: 3, extended: true, since: new Date(0).toISOString(), lastError: undefined };
+  const office = { where: "ws://10.0.0.7:7430", state: "ready", ...at } as const;
+  const away = { where: "ws://10.0.0.8:7430", state: "connecting", ...at, lastError: "nothing listens there" } as const;
+  const executors = [
+    { name: "office", ready: true, members: [office, away] },
+    { name: "lab", ready: false, members: [] },
+  ];
+  const found = { ...status({ ...server("wiki", []), via: "office" }), executors };
+  const text = statusText(found, true, io(false), 60_000);
+  expect(text).toMatch(/^wiki +ready +http via office /m);
+  expect(text).toMatch(/^office +ready +ws:\/\/10\.0\.0\.7:7430 +3 /m);
+  expect(text).toMatch(/^lab +not connected /m);
+  expect(text).toContain("executor office at ws://10.0.0.8:7430: nothing listens there");
+});

@@ -1,0 +1,151 @@
+// A gateway's status as a person reads it: the state of things in a table, and below it only what needs attention.
+
+import type { ExecutorStatus } from "../../contracts/executors.js";
+import type { GatewayStatus, ServerState, ServerStatus } from "../../contracts/status.js";
+import { type Io, shortPath } from "../line/io.js";
+import { count, duration, heading, oneLine, type Style, styleOf, table } from "./print.js";
+
+/** An error in one line, with its advice; `--json` has the whole. */
+const ERROR_WIDTH = 320;
+
+/** The last lines of stderr are where the reason stands. */
+const STDERR_LINES = 3;
+
+export function statusText(status: GatewayStatus, running: boolean, io: Io, nowMs: number): string {
+  const style = styleOf(io);
+  const facts: string[][] = [];
+  if (running) {
+    const since = duration(Math.max(0, nowMs - Date.parse(status.startedAt)));
+    const state = status.draining ? style.yellow("draining") : style.green("running");
+    facts.push(["gateway", `${state}, Toolway ${status.toolway}, pid ${status.pid}, for ${since}`]);
+    facts.push(["endpoint", status.endpoint ?? "none"]);
+    facts.push(["sessions", String(status.sessions)]);
+  } else {
+    facts.push(["gateway", "not running; the servers were started for this command only"]);
+  }
+  facts.push(["config", status.config.path === undefined ? "built-in demo" : shortPath(io, status.config.path)]);
+  if (status.stateDir !== undefined) facts.push(["state", shortPath(io, status.stateDir)]);
+  facts.push(["names", status.menu === "search" ? `${status.names}, behind find_tools and call_tool` : status.names]);
+
+  const parts = [table(facts)];
+  if (status.servers.length > 0) {
+    const head = heading(style, ["SERVER", "STATE", "KIND", "TOOLS", "READY IN", "RESTARTS", "IN FLIGHT", "VERSION"]);
+    parts.push(table([head, ...status.servers.map((server) => serverRow(server, style))]));
+  } else {
+    parts.push("No servers. Add some to the config; it is read again when it changes.");
+  }
+  if (status.executors.length > 0) {
+    const head = heading(style, ["EXECUTOR", "STATE", "WHERE", "IN FLIGHT", "SINCE"]);
+    parts.push(table([head, ...status.executors.flatMap((one) => executorRows(one, style, nowMs))]));
+  }
+  const remarks = remarksOf(status, style);
+  if (remarks.length > 0) parts.push(remarks.join("\n"));
+  return parts.join("\n\n");
+}
+
+function serverRow(server: ServerStatus, style: Style): string[] {
+  const tools = `${server.counts.tools}${server.listsFromBefore && server.counts.tools > 0 ? " (from before)" : ""}`;
+  const version = [server.serverInfo?.version, server.version === undefined ? undefined : `MCP ${server.version}`];
+  return [
+    style.bold(server.name),
+    stateText(server, style),
+    kindText(server),
+    tools,
+    server.readyAfterMs === undefined ? "-" : duration(server.readyAfterMs),
+    String(server.restarts),
+    String(server.inFlight),
+    version.filter((part) => part !== undefined).join(", "),
+  ];
+}
+
+function kindText({ kind, via, isolation, connections }: ServerStatus): string {
+  const how = via === undefined ? kind : `${kind} via ${via}`;
+  return isolation === "session" ? `${how}, ${count(connections, "session")}` : how;
+}
+
+function executorRows({ name, members }: ExecutorStatus, style: Style, nowMs: number): string[][] {
+  if (members.length === 0) return [[style.bold(name), style.red("not connected"), "-", "-", "-"]];
+  return members.map(({ where, state, inFlight, since }) => [
+    style.bold(name),
+    state === "ready" ? style.green(state) : style.red(state),
+    where,
+    String(inFlight),
+    duration(Math.max(0, nowMs - Date.parse(since))),
+  ]);
+}
+
+function stateText(server: ServerStatus, style: Style): string {
+  // Up, but no calls go to it: what an operator must not overlook.
+  if (server.state === "ready" && server.circuit !== "closed") return style.red(`circuit ${server.circuit}`);
+  return paintState(server.state, style);
+}
+
+function paintState(state: ServerState, style: Style): string {
+  switch (state) {
+    case "ready":
+      return style.green(state);
+    case "backoff":
+      // What the supervisor does next is its business; what a person needs to see is that the server is down.
+      return style.red("down");
+    case "ejected":
+      return style.red(state);
+    case "starting":
+      return style.yellow(state);
+    case "idle":
+    case "stopped":
+      return style.dim(state);
+  }
+}
+
+function remarksOf(status: GatewayStatus, style: Style): string[] {
+  const lines: string[] = [];
+  if (status.config.error !== undefined) {
+    lines.push(style.red("The last edit of the config was not applied; the one before it goes on:"));
+    lines.push(...status.config.error.split("\n").map((line) => `  ${line}`));
+  }
+  for (const warning of status.config.warnings) lines.push(style.yellow(`warning: ${warning}`));
+  for (const conflict of status.conflicts) lines.push(style.yellow(`conflict: ${conflict}`));
+  for (const { name, members } of status.executors) {
+    for (const { where, state, lastError } of members) {
+      if (state === "ready" || lastError === undefined) continue;
+      lines.push(style.red(`executor ${name} at ${where}: ${oneLine(lastError, ERROR_WIDTH)}`));
+    }
+  }
+  for (const server of status.servers) {
+    if (server.lastError !== undefined) {
+      const again = nextTry(server);
+      lines.push(style.red(`${server.name}: ${oneLine(server.lastError, ERROR_WIDTH)}${again}`));
+      lines.push(
+        ...server.stderr.slice(-STDERR_LINES).map((line) => style.dim(`  stderr: ${oneLine(line, ERROR_WIDTH)}`)),
+      );
+    }
+    if (server.ejected) {
+      lines.push(
+        style.red(`${server.name}: restarted too often and ejected; \`toolway reload ${server.name}\` tries it.`),
+      );
+    }
+    if (server.circuit !== "closed") lines.push(style.red(circuitText(server)));
+    for (const problem of server.problems) {
+      lines.push(style.yellow(`${server.name}: ${oneLine(problem, ERROR_WIDTH)}`));
+    }
+    if (server.noise.count > 0) {
+      const sample = server.noise.sample === undefined ? "" : `, for instance: ${oneLine(server.noise.sample, 60)}`;
+      lines.push(
+        style.yellow(`${server.name}: not a message on stdout, ${count(server.noise.count, "time")}${sample}`),
+      );
+    }
+  }
+  if (status.servers.some(({ state }) => state === "backoff")) lines.push("`toolway doctor` says what to fix.");
+  return lines;
+}
+
+function circuitText({ name, circuit, failures, nextTryInMs }: ServerStatus): string {
+  const held = `${name}: failed ${count(failures, "time")} in a row, so its calls are held back`;
+  if (circuit === "half-open") return `${held}; one is being tried.`;
+  return nextTryInMs === undefined ? `${held}.` : `${held}; the next is tried in ${duration(nextTryInMs)}.`;
+}
+
+function nextTry({ state, nextTryInMs }: ServerStatus): string {
+  if (nextTryInMs !== undefined) return ` Next try in ${duration(nextTryInMs)}.`;
+  return state === "backoff" || state === "idle" ? " Next try with the next call." : "";
+}

@@ -1,0 +1,76 @@
+// The tools of a gateway as the control socket lists them, and how a name that a person typed finds one.
+
+import type { GatewayStatus } from "../../contracts/status.js";
+import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { nearest } from "../../runtime/nearest.js";
+import type { GatewayClient } from "../gateway/port.js";
+import { UserError } from "../line/errors.js";
+
+export interface ToolEntry {
+  /** As agents see it. */
+  readonly name: string;
+  readonly server: string;
+  readonly ownName: string;
+  readonly description?: string;
+  readonly inputSchema?: JsonObject;
+  /** Why no agent may use it. */
+  readonly quarantined?: string;
+}
+
+/** More names than this help nobody. */
+const MAX_SUGGESTIONS = 5;
+
+export async function listTools(client: GatewayClient, signal: AbortSignal): Promise<readonly ToolEntry[]> {
+  const answer = await client.get("/tools", signal);
+  return isObject(answer) && Array.isArray(answer["tools"]) ? (answer["tools"] as ToolEntry[]) : [];
+}
+
+/** By the name that agents see, or by the server's own name where only one server has it, or as `server/tool`. */
+export function findTool(typed: string, tools: readonly ToolEntry[]): ToolEntry | undefined {
+  const exact = tools.find(({ name }) => name === typed);
+  if (exact !== undefined) return exact;
+  const own = tools.filter(({ server, ownName }) => ownName === typed || `${server}/${ownName}` === typed);
+  return own.length === 1 ? own[0] : undefined;
+}
+
+/** Servers that are not up and whose tools nobody knows: what is looked for may be theirs. */
+export async function unknownServers(client: GatewayClient, signal: AbortSignal): Promise<string | undefined> {
+  const { servers } = (await client.get("/status", signal)) as GatewayStatus;
+  const names = servers.filter(({ state, counts }) => state !== "ready" && counts.tools === 0).map(({ name }) => name);
+  return names.length === 0
+    ? undefined
+    : `Not up, so that their tools are not known: ${names.join(", ")}. \`toolway status\` says why.`;
+}
+
+export function unknownTool(typed: string, tools: readonly ToolEntry[], unknown?: string): UserError {
+  if (tools.length === 0) {
+    return new UserError(`There is no tool ${typed}: no server has any.`, {
+      hint: "`toolway doctor` says what is wrong with the servers.",
+    });
+  }
+  const near = suggestions(typed, tools);
+  const hint = near.length > 0 ? `Did you mean ${near.join(", ")}?` : (unknown ?? "`toolway tools` lists them.");
+  return new UserError(`There is no tool ${typed}.`, { hint });
+}
+
+/** Names that contain what was typed, or the other way round, and the one that a typo or two leads to. */
+export function suggestions(typed: string, tools: readonly ToolEntry[]): string[] {
+  const word = typed.toLowerCase();
+  const same = tools.filter(({ ownName }) => ownName === typed);
+  const holding = tools.filter(({ name, ownName }) => {
+    const own = ownName.toLowerCase();
+    return name.toLowerCase().includes(word) || (own.length > 2 && word.includes(own));
+  });
+  const names = new Set([...same, ...holding].map(({ name }) => name));
+  const byName = nearest(
+    typed,
+    tools.map(({ name }) => name),
+  );
+  const byOwn = nearest(
+    typed,
+    tools.map(({ ownName }) => ownName),
+  );
+  if (byName !== undefined) names.add(byName);
+  for (const tool of tools) if (byOwn !== undefined && tool.ownName === byOwn) names.add(tool.name);
+  return [...names].slice(0, MAX_SUGGESTIONS);
+}

@@ -1,0 +1,36 @@
+// The way back to an agent. Progress, log messages, list_changed and a server's requests reach an agent
+// through this and through nothing else; the endpoint implements it, upstreams and the pipeline call it.
+
+import type { JsonObject } from "../protocol/jsonrpc.js";
+import type { RequestMessage, ResponseMessage } from "../protocol/message.js";
+import type { Era } from "../protocol/modern.js";
+
+/** Who is calling: proved by a token, never by what the caller says of itself. */
+export interface Principal {
+  readonly id: string;
+  readonly role: string;
+}
+
+export interface Caller {
+  readonly principal: Principal;
+  /** Names the session; equal for all calls of one session and for no other. */
+  readonly sessionKey: string;
+  /** A modern agent is never sent a request: `ask` becomes an `input_required` result, and its retry the answer. */
+  readonly era: Era;
+  /** The log level that a modern request asks for, or that a legacy session set. */
+  readonly logLevel: string | undefined;
+  /** The protocol version that the agent speaks. */
+  readonly version: string;
+  /** What the agent can be asked for: sampling, elicitation, roots. */
+  readonly capabilities: JsonObject;
+  readonly clientInfo: JsonObject;
+  /** logging/setLevel: kept for the legacy session. */
+  setLogLevel(level: string): void;
+  /** Sends a notification (whole JSON-RPC text), on the stream of the request that it belongs to. */
+  notify(text: string): void;
+  /**
+   * Carries a server's request to the agent, under an id of ours. Rejects with a Fault `no-caller` when the
+   * agent cannot be asked this, `cancelled` when `signal` fires, `timeout` or `closing` when no answer comes.
+   */
+  ask(request: RequestMessage, signal: AbortSignal): Promise<ResponseMessage>;
+}

@@ -1,0 +1,44 @@
+// Pins: what a call's way asks of them, and what the control socket tells: as `toolway pins` shows them. Hashes are SHA-256 of RFC 8785, in base64url.
+
+import type { Listed } from "./upstream.js";
+
+export interface PinLine {
+  readonly server: string;
+  readonly tool: string;
+  /** `gone`: the server no longer lists it. `refused`: it cannot be pinned. Changed and refused tools are hidden. */
+  readonly state: "pinned" | "changed" | "gone" | "refused";
+  readonly firstSeen?: string;
+  readonly acceptedAt?: string;
+  readonly hash?: string;
+  readonly newHash?: string;
+  readonly reason?: string;
+}
+
+export interface PinSide {
+  readonly hash: string;
+  readonly at: string;
+  /** RFC 8785's text of the definition; none where it was too large to keep. */
+  readonly definition?: string;
+}
+
+export interface PinDiff {
+  readonly server: string;
+  readonly tool: string;
+  readonly old: PinSide;
+  readonly new: PinSide;
+}
+
+export interface AcceptedPin {
+  readonly tool: string;
+  readonly hash: string;
+  readonly oldHash: string;
+}
+
+/** What stands in the way of a tool: asked with every call and every list. */
+export interface Pins {
+  /** To be called with every list of tools that is read or restored, before agents see it: did what is hidden change? */
+  check(server: string, tools: readonly Listed[]): { readonly differs: boolean };
+  /** Why this tool is quarantined; undefined where it is not. */
+  quarantine(server: string, tool: string): string | undefined;
+  isQuarantined(server: string, tool: string): boolean;
+}

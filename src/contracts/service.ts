@@ -1,0 +1,58 @@
+// What stands behind an endpoint: the endpoint speaks HTTP or stdio and knows sessions; a Service knows MCP's
+// methods. pipeline.ts implements it.
+
+import type { JsonObject } from "../protocol/jsonrpc.js";
+import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
+import type { Reply } from "../protocol/reply.js";
+import type { Caller, Principal } from "./caller.js";
+
+/** What a `traceparent` may stand in, and anything else: `_meta`, or the headers of a request. */
+export type TraceCarrier = Readonly<Record<string, unknown>>;
+
+/** One request of an agent. The endpoint makes it; the service answers it exactly once, by `reply`. */
+export interface AgentCall {
+  /** The way back for what belongs to this request: its own stream where the transport has one. */
+  readonly caller: Caller;
+  readonly message: RequestMessage;
+  /** The server of `/mcp/<server>`; undefined at `/mcp`, which has them all. */
+  readonly scope: string | undefined;
+  /** Headers of the HTTP request that brought it, where one did: for trace context that `_meta` does not have. */
+  readonly traceHeaders?: TraceCarrier | undefined;
+  /** Later replies to the same call are ignored. */
+  reply(reply: Reply): void;
+  /** Set by the service while something can be taken back; the endpoint calls it when the agent cancels. */
+  onCancel: ((reason: string | undefined) => void) | undefined;
+}
+
+/** What an agent is told at initialize. */
+export interface Introduction {
+  readonly capabilities: JsonObject;
+  readonly serverInfo: JsonObject;
+  readonly instructions: string | undefined;
+}
+
+/** An argument of a tool that a modern client repeats in a header. */
+export interface ParamHeader {
+  /** The whole name, in lower case: `mcp-param-…`. */
+  readonly header: string;
+  /** Names of members, from the arguments down. */
+  readonly path: readonly string[];
+}
+
+export interface Service {
+  /** True where `/mcp/<server>` exists. */
+  hasScope(server: string): boolean;
+  introduce(caller: Caller, scope: string | undefined): Introduction;
+  /**
+   * Never throws. `initialize` and `ping` never arrive here, nor do requests that the endpoint refused;
+   * everything else does, unknown methods included.
+   */
+  handle(call: AgentCall): void;
+  /** `session` is the session's own way back. `notifications/cancelled` and `initialized` stay in the endpoint. */
+  handleNotification(session: Caller, message: NotificationMessage, scope: string | undefined): void;
+  /** `session.notify` reaches the agent outside any request, for as long as the session is open. */
+  sessionOpened(session: Caller, scope: string | undefined): void;
+  sessionClosed(session: Caller): void;
+  /** What the schema of a tool, by the name that this principal sees, wants in headers; undefined: no such tool. */
+  paramHeaders?(principal: Principal, scope: string | undefined, tool: string): readonly ParamHeader[] | undefined;
+}

@@ -1,0 +1,69 @@
+// What `toolway status` and the control socket tell of a running gateway.
+
+import type { ExecutorStatus } from "./executors.js";
+
+export type ServerState = "idle" | "starting" | "ready" | "backoff" | "ejected" | "stopped";
+
+export interface ServerStatus {
+  readonly name: string;
+  readonly kind: "stdio" | "http" | "sse";
+  readonly isolation: "shared" | "session";
+  /** The executor that makes its requests, where it is in another network. */
+  readonly via: string | undefined;
+  readonly state: ServerState;
+  /** Protocol version of the handshake, and what the server calls itself. */
+  readonly version: string | undefined;
+  readonly serverInfo: { readonly name?: string; readonly version?: string } | undefined;
+  readonly counts: { tools: number; prompts: number; resources: number; resourceTemplates: number };
+  /** True while the lists are those of an earlier connection. */
+  readonly listsFromBefore: boolean;
+  /** Live connections: at most one when shared, one a session otherwise. */
+  readonly connections: number;
+  readonly inFlight: number;
+  readonly restarts: number;
+  /** It was restarted too often: nothing is started until it is reloaded, or probed. */
+  readonly ejected: boolean;
+  /** The breaker: `open` refuses calls until `nextTryInMs`, `half-open` has one under way. */
+  readonly circuit: "closed" | "open" | "half-open";
+  /** Faults in a row that the breaker counts. */
+  readonly failures: number;
+  /** Not started before it is wanted. */
+  readonly lazy: boolean;
+  /** Programs that hold it, so that it is not closed for being idle. */
+  readonly refs: number;
+  /** What the server says of itself before anybody connects. */
+  readonly card: Readonly<Record<string, unknown>> | undefined;
+  readonly readyAfterMs: number | undefined;
+  readonly lastError: string | undefined;
+  readonly nextTryInMs: number | undefined;
+  readonly pid: number | undefined;
+  readonly url: string | undefined;
+  /** What came on stdout that was no message. */
+  readonly noise: { readonly count: number; readonly sample: string | undefined };
+  readonly stderr: readonly string[];
+  /** What is wrong and does not keep it from working: tools that are left out, changes that it does not tell of. */
+  readonly problems: readonly string[];
+}
+
+export interface GatewayStatus {
+  readonly toolway: string;
+  readonly pid: number;
+  readonly startedAt: string;
+  readonly endpoint: string | undefined;
+  readonly stateDir: string | undefined;
+  readonly config: {
+    readonly path: string | undefined;
+    /** The edit that could not be applied, while the config before it goes on. */
+    readonly error: string | undefined;
+    readonly warnings: readonly string[];
+  };
+  readonly names: "prefixed" | "plain";
+  readonly menu: "full" | "search";
+  readonly sessions: number;
+  readonly draining: boolean;
+  readonly servers: readonly ServerStatus[];
+  /** Those who make requests in other networks. */
+  readonly executors: readonly ExecutorStatus[];
+  /** Names and URIs that two servers claim, and what became of them. */
+  readonly conflicts: readonly string[];
+}

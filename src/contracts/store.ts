@@ -1,0 +1,67 @@
+// What is kept over restarts, as everybody but the engines sees it: maps, logs and batches. Acknowledged means on disk.
+
+export interface Range {
+  /** Only keys that begin with this. */
+  readonly prefix?: string;
+  /** The first key, itself included. */
+  readonly from?: string;
+  /** Where to stop; this key is not included. */
+  readonly to?: string;
+  readonly limit?: number;
+}
+
+/**
+ * Keys are text, in the order of their UTF-8 bytes; values are JSON. A read sees what is committed: a value is there
+ * once the promise of its `put` has resolved, and it is on disk then. Promises reject with a StoreError.
+ */
+export interface DurableMap<V> {
+  readonly name: string;
+  get(key: string): V | undefined;
+  put(key: string, value: V): Promise<void>;
+  delete(key: string): Promise<void>;
+  /** In key order. Walks in pages: a walk that lasts sees what is committed meanwhile. */
+  entries(range?: Range): IterableIterator<[key: string, value: V]>;
+}
+
+/** Sequence numbers rise from 1 and are never used twice; a failed append leaves a gap. */
+export interface OrderedLog<V> {
+  readonly name: string;
+  /** Resolves with the entry's sequence number once it is on disk. */
+  append(value: V): Promise<number>;
+  /** In order, from a sequence number on, itself included. */
+  entries(from?: number, limit?: number): IterableIterator<[sequence: number, value: V]>;
+  /** Drops all entries up to a sequence number, itself included. */
+  trim(upTo: number): Promise<void>;
+}
+
+export interface StoreStats {
+  readonly path: string;
+  readonly version: number;
+  readonly entries: number;
+  readonly usedBytes: number;
+  readonly maxBytes: number;
+  readonly fileBytes: number;
+}
+
+/** Collects writes to any of the store's maps and logs, for one commit. */
+export interface Batch {
+  put<V>(map: DurableMap<V>, key: string, value: V): void;
+  delete<V>(map: DurableMap<V>, key: string): void;
+  append<V>(log: OrderedLog<V>, value: V): number;
+}
+
+export type DumpEntry =
+  | { readonly map: string; readonly key: string; readonly value: unknown }
+  | { readonly log: string; readonly key: number; readonly value: unknown };
+
+export interface Store extends AsyncDisposable {
+  map<V>(name: string): DurableMap<V>;
+  log<V>(name: string): OrderedLog<V>;
+  /** Several writes, one commit: all of them or none. `fn` is run at once; if it throws, nothing is written. */
+  batch<T>(fn: (batch: Batch) => T): Promise<T>;
+  stats(): StoreStats;
+  /** All entries, map by map and log by log, each in its order. */
+  dump(): AsyncIterableIterator<DumpEntry>;
+  /** Waits for what is being written. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,135 @@
+// A server as the pipeline sees it. Implementations are in upstream/; how calls get back is in caller.ts.
+
+import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
+import type { NotificationMessage } from "../protocol/message.js";
+import type { Reply } from "../protocol/reply.js";
+import type { Caller } from "./caller.js";
+
+export interface StdioTarget {
+  readonly kind: "stdio";
+  readonly command: string;
+  readonly args: readonly string[];
+  /** What the entry adds to the allowlisted environment. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string | undefined;
+}
+
+export interface HttpTarget {
+  /** `http`: streamable, with a fallback to the old HTTP+SSE; `sse`: the old one only. */
+  readonly kind: "http" | "sse";
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The executor that makes the requests. None: they are made from here. */
+  readonly via?: string | undefined;
+}
+
+export type Target = StdioTarget | HttpTarget;
+
+/** `shared`: one connection for all; `session`: one for each agent session, for servers that keep state. */
+export type Isolation = "shared" | "session";
+
+/** `pinned`: what a server says of its tools is a claim, and a changed tool is quarantined; `always`: it is believed. */
+export type Trust = "pinned" | "always";
+
+/** How a server is kept alive, and what happens when it cannot be. */
+export interface Supervision {
+  /** More restarts than `max` in `windowMs`, and it is ejected: left alone until it is reloaded. */
+  readonly restarts: { readonly max: number; readonly windowMs: number };
+  /** The wait before a restart: anywhere up to a ceiling that doubles from `baseMs` to `maxMs`. */
+  readonly backoff: { readonly baseMs: number; readonly maxMs: number };
+  /** So many faults in a row, and calls are refused for `openMs`; then one call is tried. */
+  readonly breaker: { readonly failures: number; readonly openMs: number };
+  /** An ejected server is tried once more after this time. None: only by reload. */
+  readonly ejectedProbeMs: number | undefined;
+  /** Not started before somebody wants it. */
+  readonly lazy: boolean;
+  /** A server that nobody used for so long is closed; the next call starts it. None: it stays up. */
+  readonly keepAliveMs: number | undefined;
+  /** An idle connection is asked for a sign of life this often. None: never. */
+  readonly pingMs: number | undefined;
+  /** The longest that progress may keep a call going, in all. */
+  readonly callCeilingMs: number;
+}
+
+/** One server of the config, resolved: variables expanded, paths absolute, defaults filled in. */
+export interface ServerSpec {
+  readonly name: string;
+  readonly target: Target;
+  readonly isolation: Isolation;
+  readonly connectTimeoutMs: number;
+  readonly callTimeoutMs: number;
+  readonly supervision: Supervision;
+  readonly trust: Trust;
+  /** Tools, by their own names, that the config calls read-only or idempotent: to call one twice does no harm. */
+  readonly repeatable: ReadonlySet<string>;
+  /** Where the server's card is: an absolute path or an address. None: an HTTP server is asked for one. */
+  readonly card: string | undefined;
+}
+
+/** A request on its way to a server. Made by the pipeline; answered exactly once, by `reply`. */
+export interface UpstreamCall {
+  /** None: the gateway itself asks (lists, levels, subscriptions). */
+  readonly caller: Caller | undefined;
+  readonly method: string;
+  /** The server's own name of the tool or prompt, or the URI: for headers, logs and errors. */
+  readonly subject: string | undefined;
+  /** The progress token that the agent chose, if it chose one. */
+  readonly progressToken: RpcId | undefined;
+  /** The message as it goes out, `id` as its id, and as its progress token where the agent chose one. */
+  render(id: number): string;
+  /**
+   * The same for a modern server, where the agent is a modern one as well: its `_meta` is right already, but for who
+   * sends it. `clientInfo` is JSON text. Absent, or undefined: `_meta` must be made.
+   */
+  renderModern?(id: number, clientInfo: string): string | undefined;
+  reply(reply: Reply): void;
+  /** It is sent a second time, on a new connection. */
+  repeated?(): void;
+}
+
+export interface Upstream {
+  readonly server: string;
+  /** Never throws: what goes wrong is a reply. The answer to `cancel` is a reply too. */
+  send(call: UpstreamCall): void;
+  /** Takes a call back: the server is told, the caller gets `cancelled`. Unknown calls are ignored. */
+  cancel(call: UpstreamCall, reason: string | undefined): void;
+  /** Sends a notification (whole JSON-RPC text) if the server is connected; it is not kept for later. */
+  notify(text: string): void;
+}
+
+/** What a server said of itself at the handshake. */
+export interface ServerIntro {
+  /** Absent: legacy. */
+  readonly era?: "modern";
+  readonly version: string;
+  readonly capabilities: JsonObject;
+  readonly serverInfo: JsonObject;
+  readonly instructions: string | undefined;
+}
+
+export type ListKind = "tools" | "prompts" | "resources" | "resourceTemplates";
+
+/** One entry of a server's list: its JSON text as the server wrote it, and that text parsed. */
+export interface Listed {
+  readonly json: string;
+  readonly value: JsonObject;
+}
+
+/** How long a list may be kept, and by whom, as a modern server says of it. */
+export interface Freshness {
+  readonly ttlMs: number;
+  readonly cacheScope: "private" | "public";
+}
+
+/** What servers tell without being asked. The pipeline implements it. */
+export interface UpstreamEvents {
+  /** A connection is up and the server has introduced itself. `owner`: whose it is, where it is not shared. */
+  onIntro(server: string, intro: ServerIntro, connection: Upstream, owner: Caller | undefined): void;
+  /** A list was read, after connecting or after list_changed; it may equal the one before. */
+  onList(server: string, kind: ListKind, items: readonly Listed[], freshness?: Freshness): void;
+  /** The server says that these lists have changed; they are read again. */
+  onListChanged?(server: string, kinds: readonly ListKind[]): void;
+  /** A log message, resources/updated, or what we do not know. `caller`: for whom, where that can be told. */
+  onNotification(server: string, message: NotificationMessage, caller: Caller | undefined): void;
+  onState(server: string): void;
+}

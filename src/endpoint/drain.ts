@@ -1,0 +1,99 @@
+// How an HTTP endpoint ends: what is in flight is waited for, streams get their end, connections go last.
+
+import type { Server } from "node:http";
+import { Server as NetServer } from "node:net";
+import { Bag } from "../runtime/bag.js";
+import type { Clock } from "../runtime/clock.js";
+import type { Flight, Posted } from "./http/flights.js";
+
+export class Flights implements Flight {
+  readonly posts = new Bag<Posted>();
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  now(): number {
+    return this.#clock.now();
+  }
+
+  keepAlive(nowMs: number, quietMs: number): void {
+    for (const post of this.posts.all()) post.keepAlive(nowMs, quietMs);
+  }
+}
+
+/** How often the drain looks: its precision. */
+const LOOK_MS = 20;
+/**
+ * So many looks without anything in flight mean that nothing more comes: a client that is about to send its next
+ * request on a kept connection gets a quarter of a second to do it, and to hear "close". Looks and not time, because
+ * a busy machine may let the time pass without reading what has arrived.
+ */
+const QUIET_LOOKS = 12;
+/** Connections that may wait to be taken in: the length of the kernel's queue. */
+export const BACKLOG = 1024;
+/** Turns of the event loop without a new connection: the queue is empty. The first may have begun before we asked. */
+const QUIET_TURNS = 3;
+/** Answers that were given at the end of the drain have so long to leave. */
+const FLUSH_MS = 1000;
+
+export interface Draining {
+  readonly server: Server;
+  readonly drainMs: number;
+  inFlight(): number;
+  /** Connections that are no HTTP any more: they outlive the door, and whoever has them ends them. */
+  upgraded?(): number;
+  /** Answers what is left with an error, and ends all streams. */
+  endAll(): void;
+}
+
+/** Requests on connections that are already there are still served meanwhile, each with "Connection: close". */
+export async function drain({ server, drainMs, inFlight, endAll, upgraded = () => 0 }: Draining): Promise<void> {
+  const started = performance.now();
+  await takeIn(server);
+  // http's own close() would cut kept connections at once, under a request that is on its way.
+  NetServer.prototype.close.call(server);
+  let quiet = 0;
+  while (quiet < QUIET_LOOKS && performance.now() - started < drainMs && (await connections(server)) > upgraded()) {
+    await pause();
+    quiet = inFlight() === 0 ? quiet + 1 : 0;
+  }
+  endAll();
+  // Large replies may still be on their way to slow readers.
+  const deadline = Math.max(started + drainMs, performance.now() + FLUSH_MS);
+  while (performance.now() < deadline) {
+    server.closeIdleConnections();
+    if ((await connections(server)) <= upgraded()) break;
+    await pause();
+  }
+  server.closeAllConnections();
+  // Node's own end waits for those too.
+  if (upgraded() === 0) await new Promise<void>((resolve) => server.close(() => resolve()));
+}
+
+/**
+ * To a client, a connection in the kernel's queue is open, and its request on its way; closing the door would reset it.
+ * On a busy machine many can stand there, and a turn of the event loop takes in one.
+ */
+async function takeIn(server: Server): Promise<void> {
+  let came = false;
+  const note = () => {
+    came = true;
+  };
+  server.on("connection", note);
+  for (let turns = 0, quiet = 0; turns < BACKLOG && quiet < QUIET_TURNS; turns++) {
+    came = false;
+    await new Promise((resolve) => setImmediate(resolve));
+    quiet = came ? 0 : quiet + 1;
+  }
+  server.off("connection", note);
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+}
+
+function connections(server: Server): Promise<number> {
+  return new Promise((resolve) => server.getConnections((_error, count) => resolve(count ?? 0)));
+}

@@ -1,0 +1,222 @@
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { request } from "node:http";
+import { connect, type Socket as TcpSocket } from "node:net";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { WebSocket } from "ws";
+import { BASE, PRINCIPALS, type Rig, startRig, stopRigs } from "../../../test/fixtures/endpoint/http.js";
+import { MAX_CONNECTIONS } from "../../executor/wire/limits.js";
+import type { Socket } from "../../sockets/socket.js";
+import type { EndpointEvent } from "./event.js";
+import type { ExecutorHall } from "./upgrade-door.js";
+
+/** Above what anything here takes on a busy machine; only reached where a test fails. */
+const SOON = { timeout: 30_000, interval: 10 };
+
+class Hall implements ExecutorHall {
+  readonly came: { name: string; socket: Socket; sessionId: string | undefined; address: string; principal: string }[] =
+    [];
+
+  has(name: string): boolean {
+    return name === "office" || name === "a b";
+  }
+
+  adopt(
+    name: string,
+    socket: Socket,
+    visitor: { sessionId: string | undefined; address: string; machine: string | undefined; principal: string },
+  ) {
+    this.came.push({ name, socket, ...visitor });
+  }
+}
+
+const open: (WebSocket | TcpSocket)[] = [];
+afterEach(async () => {
+  for (const one of open.splice(0)) {
+    if (one instanceof WebSocket) one.terminate();
+    else one.destroy();
+  }
+  await stopRigs();
+});
+
+const TOKENS = { ...PRINCIPALS, "token-x": { id: "office", role: "executor" } };
+
+async function start(
+  options: Parameters<typeof startRig>[0] = {},
+): Promise<Rig & { hall: Hall; events: EndpointEvent[] }> {
+  const events: EndpointEvent[] = [];
+  const rig = await startRig({
+    authenticate: (token) => TOKENS[token as keyof typeof TOKENS],
+    log: (event) => events.push(event),
+    ...options,
+  });
+  const hall = new Hall();
+  rig.endpoint.admitExecutors(hall);
+  return { ...rig, hall, events };
+}
+
+const GOOD = { authorization: "Bearer token-x" };
+
+function dial(port: number, path = "/executors/office", headers: Record<string, string> = GOOD): WebSocket {
+  const ws = new WebSocket(`ws://127.0.0.1:${port}${path}`, { headers });
+  open.push(ws);
+  ws.on("error", () => {});
+  return ws;
+}
+
+/** What is answered in place of a WebSocket. */
+async function refusal(ws: WebSocket): Promise<{ status: number; text: string }> {
+  const [, response] = (await once(ws, "unexpected-response")) as [
+    unknown,
+    AsyncIterable<Buffer> & { statusCode: number },
+  ];
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk);
+  return { status: response.statusCode, text: Buffer.concat(chunks).toString() };
+}
+
+describe("an executor that dials in [exec-8]", () => {
+  it("comes with a token of its role, under the name of its path", async () => {
+    const { port, hall } = await start();
+    await once(dial(port, "/executors/office", { ...GOOD, "toolway-session": "s-1" }), "open");
+    await once(dial(port, "/executors/a%20b"), "open");
+    await vi.waitFor(() => expect(hall.came).toHaveLength(2), SOON);
+    expect(hall.came[0]).toMatchObject({ name: "office", sessionId: "s-1", principal: "office" });
+    expect(hall.came[0]?.address).toMatch(/^127\.0\.0\.1:\d+$/);
+    expect(hall.came[1]).toMatchObject({ name: "a b", sessionId: undefined });
+  });
+
+  it.each([
+    ["without a token", "/executors/office", {}, 401, /A token is needed.*--role executor/],
+    ["with a token that nobody has", "/executors/office", { authorization: "Bearer x" }, 401, /unknown, expired/],
+    [
+      "with an agent's token",
+      "/executors/office",
+      { authorization: "Bearer token-a" },
+      403,
+      /its role is \\"default\\".*toolway token create --id office --role executor/,
+    ],
+    ["with a token in the URL", "/executors/office?token=token-x", {}, 401, /not accepted in URLs/],
+    ["from a web page", "/executors/office", { ...GOOD, origin: "http://127.0.0.1" }, 403, /Origin/],
+    ["for a name that is not there", "/executors/offfice", GOOD, 404, /no executor/],
+    ["elsewhere", "/mcp", GOOD, 404, /\/executors\/<name>/],
+    ["with a path that cannot be read", "/executors/%E0%A4%A", GOOD, 404, /\/executors\/<name>/],
+    ["as somebody else's name", "/executors/office", { ...GOOD, host: "evil.example" }, 403, /allowedHosts/],
+  ])("is refused %s", async (_, path, headers, status, text) => {
+    const { port, hall, events } = await start();
+    const found = await refusal(dial(port, path, headers as Record<string, string>));
+    expect(found.status).toBe(status);
+    expect(found.text).toMatch(text);
+    expect(JSON.stringify(events)).not.toContain("token-x");
+    // A stranger's wrong path is no news; a name that is missing in the config is.
+    expect(events).toHaveLength(status < 404 || path === "/executors/offfice" ? 1 : 0);
+    expect(hall.came).toEqual([]);
+  });
+
+  it("needs no token where agents need none", async () => {
+    const { port, hall } = await start({ noAuth: true });
+    await once(dial(port, "/executors/office", {}), "open");
+    await vi.waitFor(() => expect(hall.came).toMatchObject([{ principal: "local" }]), SOON);
+  });
+
+  it("finds no more room past the bound, and room again when one goes [bounded]", async () => {
+    const { port, hall } = await start();
+    const first = dial(port);
+    await once(first, "open");
+    await Promise.all(Array.from({ length: MAX_CONNECTIONS - 1 }, () => once(dial(port), "open")));
+    expect(await refusal(dial(port))).toMatchObject({ status: 503 });
+    await vi.waitFor(() => expect(hall.came).toHaveLength(MAX_CONNECTIONS), SOON);
+    first.terminate();
+    await vi.waitFor(async () => {
+      const next = dial(port);
+      await Promise.race([once(next, "open"), refusal(next).then(() => Promise.reject(new Error("full")))]);
+    }, SOON);
+  });
+
+  it("comes by TLS as well", async () => {
+    const pem = (name: string) =>
+      readFileSync(new URL(`../../../test/fixtures/executor/self-signed.${name}.pem`, import.meta.url));
+    const { port, hall } = await start({ tls: { cert: pem("cert"), key: pem("key") } });
+    const ws = new WebSocket(`wss://127.0.0.1:${port}/executors/office`, { headers: GOOD, rejectUnauthorized: false });
+    open.push(ws);
+    await once(ws, "open");
+    await vi.waitFor(() => expect(hall.came).toHaveLength(1), SOON);
+  });
+
+  it("stays while the endpoint drains, and does not hold it up", async () => {
+    const { port, hall, endpoint } = await start();
+    const ws = dial(port);
+    await once(ws, "open");
+    await vi.waitFor(() => expect(hall.came).toHaveLength(1), SOON);
+    await endpoint.close({ drainMs: 60_000 });
+    hall.came[0]?.socket.attach({ onMessage: (bytes) => hall.came[0]?.socket.send(bytes), onDrain() {}, onClose() {} });
+    ws.send("still here");
+    expect(String((await once(ws, "message"))[0])).toBe("still here");
+  });
+});
+
+describe("beside executors", () => {
+  it("an executor's token is none for agents", async () => {
+    const { port } = await start();
+    for (const path of ["/mcp", "/sse", "/mcp/x", "/messages?sessionId=1"]) {
+      const method = path.startsWith("/sse") ? "GET" : "POST";
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+        method,
+        headers: { ...(BASE as Record<string, string>), ...GOOD },
+        ...(method === "POST" ? { body: "{}" } : {}),
+      });
+      expect(response.status).toBe(403);
+      expect(await response.text()).toContain("is for an executor");
+    }
+  });
+
+  it.each([
+    ["h2c", { upgrade: "h2c", connection: "Upgrade, HTTP2-Settings", "http2-settings": "AAMAAABkAAQAoAAAAAIAAAAA" }],
+    ["something unknown", { upgrade: "foo/2", connection: "keep-alive, upgrade" }],
+  ])("an offer of another protocol (%s) is passed over, body, next requests and all", async (_, offer) => {
+    const { port } = await start();
+    const initialize = {
+      jsonrpc: "2.0",
+      id: 1,
+      method: "initialize",
+      params: {
+        protocolVersion: "2025-11-25",
+        capabilities: {},
+        clientInfo: { name: "x".repeat(200_000), version: "1" },
+      },
+    };
+    const ask = () =>
+      new Promise<{ status: number; text: string }>((resolve, reject) => {
+        const req = request(
+          { port, host: "127.0.0.1", path: "/mcp", method: "POST", headers: { ...BASE, ...offer } },
+          (res) => {
+            const chunks: Buffer[] = [];
+            res.on("data", (chunk: Buffer) => chunks.push(chunk));
+            res.on("end", () => resolve({ status: res.statusCode ?? 0, text: Buffer.concat(chunks).toString() }));
+          },
+        );
+        req.on("error", reject);
+        req.end(JSON.stringify(initialize));
+      });
+    expect(await ask()).toMatchObject({ status: 200, text: expect.stringContaining('"result"') });
+
+    // Two on one connection: the second finds it as it should be.
+    const tcp = connect(port, "127.0.0.1");
+    open.push(tcp);
+    const lines = (extra: string) => `GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n${extra}\r\n`;
+    let text = "";
+    tcp.on("data", (chunk: Buffer) => {
+      text += chunk.toString();
+    });
+    tcp.write(lines(`Upgrade: ${offer.upgrade}\r\nConnection: upgrade\r\n`));
+    await vi.waitFor(() => expect(text.match(/"alive"/g)).toHaveLength(1), SOON);
+    tcp.write(lines(""));
+    await vi.waitFor(() => expect(text.match(/"alive"/g)).toHaveLength(2), SOON);
+  });
+
+  it("where there are none, an upgrade is a request like any other", async () => {
+    const { port, endpoint } = await start();
+    endpoint.admitExecutors(undefined);
+    expect(await refusal(dial(port))).toMatchObject({ status: 404 });
+  });
+});

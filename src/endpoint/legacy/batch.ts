@@ -1,0 +1,114 @@
+// One POST with a batch (2025-03-26): each request is a call of its own; the replies leave together as one JSON
+// array, or one by one as events if something else had to go out first.
+
+import type { ServerResponse } from "node:http";
+import { Fault, toRpcError } from "../../protocol/errors.js";
+import type { RequestMessage } from "../../protocol/message.js";
+import { type Reply, renderReply } from "../../protocol/reply.js";
+import type { Accepts } from "../http/checks.js";
+import type { Flight } from "../http/flights.js";
+import { collect } from "../http/pipe-body.js";
+import { Call, idText } from "../session/call.js";
+import type { HttpSession } from "./http-session.js";
+import { PostAnswer } from "./post-answer.js";
+
+const COMMA = Buffer.from(",");
+
+export class Batch {
+  readonly answer: PostAnswer;
+  #waiting: number;
+  #replies: Buffer[] = [];
+  #bytes = 0;
+
+  /** `requests` is how many replies there will be. */
+  constructor(flight: Flight, session: HttpSession, res: ServerResponse, accepts: Accepts, requests: number) {
+    this.answer = new PostAnswer(flight, session, res, accepts);
+    this.#waiting = requests;
+  }
+
+  /** The replies that were held back go out as events before anything else does. */
+  stream(): ReturnType<PostAnswer["stream"]> {
+    const stream = this.answer.stream();
+    if (stream !== undefined) {
+      for (const reply of this.#replies) stream.send(reply.toString());
+      this.#replies = [];
+    }
+    return stream;
+  }
+
+  /** Undefined for a request that was cancelled. */
+  settled(reply: Buffer | undefined): void {
+    if (reply !== undefined) {
+      this.#bytes += reply.length;
+      this.#replies.push(reply);
+    }
+    this.#waiting--;
+    const streaming = this.answer.streaming || this.answer.streamForReply() !== undefined;
+    if (streaming) this.stream();
+    if (this.#waiting > 0) return;
+    if (streaming) this.answer.complete();
+    else if (this.#replies.length === 0) this.answer.abandon();
+    else this.answer.json(this.#array());
+  }
+
+  /** What may still be held: one batch must not hold a hundred times what one reply may. */
+  get room(): number {
+    return Math.max(0, this.answer.session.limits.outputBytes - this.#bytes);
+  }
+
+  #array(): Buffer {
+    const pieces: Buffer[] = [Buffer.from("[")];
+    for (const [index, reply] of this.#replies.entries()) {
+      if (index > 0) pieces.push(COMMA);
+      pieces.push(reply);
+    }
+    pieces.push(Buffer.from("]"));
+    return Buffer.concat(pieces);
+  }
+}
+
+export class BatchCall extends Call {
+  readonly #batch: Batch;
+  readonly #idText: string;
+
+  constructor(batch: Batch, message: RequestMessage) {
+    super(batch.answer.session, message);
+    this.#batch = batch;
+    this.#idText = idText(message);
+  }
+
+  override get unreachable(): boolean {
+    return this.#batch.answer.lost;
+  }
+
+  notify(text: string): void {
+    const stream = this.done ? undefined : this.#batch.stream();
+    if (stream !== undefined) stream.send(text);
+    else if (!this.#batch.answer.lost) this.session.notify(text);
+  }
+
+  protected sendRequest(text: string): void {
+    const stream = this.done ? undefined : this.#batch.stream();
+    const { session } = this.#batch.answer;
+    if (stream !== undefined && (stream.attached || !session.listening)) stream.send(text);
+    else session.notify(text);
+  }
+
+  protected write(reply: Reply): void {
+    if (reply.kind === "stream") {
+      void collect(reply.open(this.#idText), this.#batch.room).then((bytes) => this.#settle(bytes));
+      return;
+    }
+    const bytes = renderReply(reply, this.#idText);
+    this.#settle(bytes.length > this.#batch.room ? undefined : bytes);
+  }
+
+  #settle(bytes: Buffer | undefined): void {
+    const fault = new Fault("limit", "The reply is too large for a batch; send the request alone.");
+    this.#batch.settled(bytes ?? renderReply({ kind: "error", error: toRpcError(fault) }, this.#idText));
+  }
+
+  protected abandon(): void {
+    this.#batch.settled(undefined);
+  }
+}

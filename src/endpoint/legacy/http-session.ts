@@ -1,0 +1,172 @@
+// A session over HTTP: its event streams, which of them a message takes, and what waits while none is open.
+
+import { createHash, randomBytes } from "node:crypto";
+import type { ServerResponse } from "node:http";
+import type { Principal } from "../../contracts/caller.js";
+import type { Fault } from "../../protocol/errors.js";
+import { Session } from "../session/session.js";
+import type { SessionFacts } from "../session/session-id.js";
+import { hasPriming } from "../session/versions.js";
+import { EventStream, type Resumption, type StreamContext } from "./streams/event-stream.js";
+import { Pending } from "./streams/pending.js";
+
+/** `listen`: of a GET, for what is unasked; `call`: of a POST, ends with its reply. */
+export type StreamKind = "listen" | "call";
+
+const KIND_LETTER: Readonly<Record<StreamKind, string>> = { listen: "l", call: "c" };
+
+/** An id longer than this is not repeated in event ids; agents use small numbers or UUIDs. */
+const MAX_ID_IN_KEY = 64;
+
+/** Ends the id of a message that was made up for a stream that is gone: there is nothing behind it. */
+export const FINAL_SEQ = 999_999_999_999_999;
+
+export interface EventId {
+  readonly key: string;
+  readonly kind: StreamKind;
+  readonly seq: number;
+  /** The JSON-RPC id, as JSON, of the request whose stream it was. */
+  readonly request: string | undefined;
+}
+
+export class HttpSession extends Session {
+  readonly #context: StreamContext;
+  /** All streams that can be resumed, oldest first. */
+  readonly #streams = new Map<string, EventStream>();
+  /** Open GET streams, oldest first. */
+  #listeners: EventStream[] = [];
+  #pending: Pending | undefined;
+  #tag: string | undefined;
+
+  constructor(principal: Principal, facts: SessionFacts, context: StreamContext) {
+    super(principal, facts, context.limits, context.now());
+    this.#context = context;
+  }
+
+  override get idle(): boolean {
+    return super.idle && this.#listeners.length === 0;
+  }
+
+  get listening(): boolean {
+    return this.#listeners.length > 0;
+  }
+
+  /** In event ids: the same after a restart, and different for every other session. */
+  get #sessionTag(): string {
+    this.#tag ??= createHash("sha256").update(this.sessionKey).digest("base64url").slice(0, 12);
+    return this.#tag;
+  }
+
+  /** Outside any request: on one of the GET streams, the newest, or kept until there is one. */
+  notify(text: string): void {
+    if (this.closed) return;
+    const listener = this.#listeners.at(-1);
+    if (listener !== undefined) listener.send(text);
+    else {
+      this.#pending ??= new Pending(this.#context.retained, this.limits.pendingMessages, this.limits.pendingBytes);
+      this.#pending.add(text);
+    }
+  }
+
+  /** The stream of a GET. False where there are too many already. */
+  listen(res: ServerResponse): boolean {
+    if (this.#listeners.length >= this.limits.listenersPerSession) return false;
+    const stream = this.#newStream("listen", undefined);
+    stream.open(res);
+    this.#listening(stream);
+    return true;
+  }
+
+  #listening(stream: EventStream): void {
+    this.#listeners.push(stream);
+    stream.onDetached = () => {
+      this.#listeners = this.#listeners.filter((other) => other !== stream);
+    };
+    for (const text of this.#pending?.take() ?? []) stream.send(text);
+  }
+
+  /** The stream of a POST that turned out to need one. */
+  callStream(res: ServerResponse, requestId: string | undefined): EventStream {
+    const stream = this.#newStream("call", requestId);
+    stream.open(res);
+    return stream;
+  }
+
+  #newStream(kind: StreamKind, requestId: string | undefined): EventStream {
+    this.sweepStreams(this.#context.now());
+    if (this.#streams.size >= this.limits.streamsPerSession) this.#dropOne();
+    const known = requestId !== undefined && requestId.length <= MAX_ID_IN_KEY;
+    const suffix = known ? `.${Buffer.from(requestId).toString("base64url")}` : "";
+    const random = randomBytes(12).toString("hex");
+    const key = `${KIND_LETTER[kind]}.${this.#sessionTag}.${random}${suffix}`;
+    const stream = new EventStream(this.#context, key, hasPriming(this.version));
+    this.#streams.set(key, stream);
+    return stream;
+  }
+
+  /** Makes room: a finished stream first, then one without a reader, then the oldest, which is then only not kept. */
+  #dropOne(): void {
+    const all = [...this.#streams.values()];
+    const victim = all.find((s) => s.finished) ?? all.find((s) => !s.attached) ?? all[0];
+    if (victim !== undefined) this.#drop(victim);
+  }
+
+  #drop(stream: EventStream): void {
+    this.#streams.delete(stream.key);
+    stream.release();
+  }
+
+  sweepStreams(nowMs: number): void {
+    for (const stream of this.#streams.values()) {
+      if (stream.expired(nowMs)) this.#drop(stream);
+    }
+  }
+
+  /** Reads a Last-Event-ID; undefined where it is none of this session's. */
+  parseEventId(text: string): EventId | undefined {
+    const match = /^(([lc])\.([\w-]{12})\.[0-9a-f]{24}(?:\.([\w-]+))?)-(\d{1,15})$/.exec(text);
+    if (match === null || match[3] !== this.#sessionTag) return undefined;
+    return {
+      key: match[1] ?? "",
+      kind: match[2] === "l" ? "listen" : "call",
+      seq: Number(match[5]),
+      request: match[4] === undefined ? undefined : readRequestId(match[4]),
+    };
+  }
+
+  /** Goes on with a stream of this session. */
+  resume(res: ServerResponse, id: EventId): Resumption {
+    if (id.seq === FINAL_SEQ) return "exhausted";
+    const resumption = this.#streams.get(id.key)?.resume(res, id.seq) ?? "gone";
+    const stream = this.#streams.get(id.key);
+    if (resumption === "resumed" && stream !== undefined && id.kind === "listen") this.#listening(stream);
+    return resumption;
+  }
+
+  /** Ends the connections of GET streams; the session goes on. */
+  closeListeners(): void {
+    for (const stream of [...this.#listeners]) stream.close();
+  }
+
+  override close(fault: Fault): void {
+    if (this.closed) return;
+    super.close(fault);
+    for (const stream of this.#streams.values()) {
+      // A call's stream has just got its reply, and ends by itself.
+      if (!stream.finished) stream.abandon();
+      stream.release();
+    }
+    this.#streams.clear();
+    this.#pending?.release();
+  }
+}
+
+/** What comes back is the client's word: nothing but an id may come out of it. */
+function readRequestId(encoded: string): string | undefined {
+  try {
+    const id: unknown = JSON.parse(Buffer.from(encoded, "base64url").toString());
+    return typeof id === "string" || typeof id === "number" ? JSON.stringify(id) : undefined;
+  } catch {
+    return undefined;
+  }
+}

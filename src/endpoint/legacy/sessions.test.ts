@@ -1,0 +1,190 @@
+import { randomBytes } from "node:crypto";
+import { afterEach, describe, expect, it } from "vitest";
+import { begin, hello, rpc, send, startRig, stopRigs, stream, until } from "../../../test/fixtures/endpoint/http.js";
+import { note } from "../../../test/fixtures/endpoint/service.js";
+import { TestClock } from "../../runtime/clock.js";
+import { createSealer } from "../../runtime/seal.js";
+
+afterEach(stopRigs);
+
+const BOB = { authorization: "Bearer token-b" };
+
+describe("sessions", () => {
+  it("negotiate the version", async () => {
+    const { url } = await startRig();
+    const table = [
+      ["2025-11-25", "2025-11-25"],
+      ["2025-06-18", "2025-06-18"],
+      ["2025-03-26", "2025-03-26"],
+      ["2024-11-05", "2024-11-05"],
+      ["2026-07-28", "2025-11-25"],
+      ["1999-01-01", "2025-11-25"],
+    ];
+    for (const [asked, got] of table) {
+      const answer = await send(url, { body: hello(asked) });
+      expect(answer.json.result).toEqual({
+        protocolVersion: got,
+        capabilities: { tools: { listChanged: true }, resources: { subscribe: true, listChanged: true }, logging: {} },
+        serverInfo: { name: "test", version: "1" },
+        instructions: "Be kind.",
+      });
+      expect(String(answer.headers["mcp-session-id"])).toMatch(/^[\x21-\x7e]+$/);
+    }
+  });
+
+  it("are needed, and say so; the version header may be absent or another supported one", async () => {
+    const { url } = await startRig();
+    const session = await begin(url);
+    const body = rpc(1, "test/echo", { a: 1 });
+    const missing = await send(url, { body });
+    expect(missing.status).toBe(400);
+    expect(missing.json).toMatchObject({ id: 1, error: { message: expect.stringContaining("initialize") } });
+    expect((await send(url, { body, headers: { "mcp-session-id": "made-up" } })).status).toBe(404);
+    for (const version of [undefined, "2025-11-25", "2025-06-18"]) {
+      const answer = await send(url, { body, headers: { ...session, "mcp-protocol-version": version } });
+      expect(answer.json.result).toEqual({ text: '{"a":1}' });
+    }
+    const bad = await send(url, { body, headers: { ...session, "mcp-protocol-version": "2026-07-28" } });
+    expect(bad.status).toBe(400);
+    expect(bad.json.error.message).toContain("2025-11-25");
+  });
+
+  it("cost nothing until they are used, 1,000 initializes included [bounded]", async () => {
+    const { url, endpoint, service } = await startRig();
+    for (let round = 0; round < 20; round++) {
+      await Promise.all(Array.from({ length: 50 }, () => begin(url)));
+    }
+    expect(endpoint.stats().sessions).toBe(0);
+    expect(service.opened).toHaveLength(0);
+  });
+
+  it("belong to their principal and to their path [crossed-never]", async () => {
+    const { url, service } = await startRig();
+    const session = await begin(url);
+    const scoped = await begin(`${url}/two%20words`);
+    const body = rpc(1, "test/who");
+    expect((await send(url, { body, headers: session })).json.result.text).toBe("alice undefined 2025-11-25");
+    const inScope = await send(`${url}/two%20words`, { body, headers: scoped });
+    expect(inScope.json.result.text).toBe("alice two words 2025-11-25");
+    for (const [at, headers] of [
+      [url, { ...session, ...BOB }],
+      [url, scoped],
+      [`${url}/one`, session],
+      [`${url}/one`, scoped],
+    ] as const) {
+      for (const method of ["POST", "GET", "DELETE"]) {
+        const answer = await send(at, { method, headers, ...(method === "POST" ? { body } : {}) });
+        expect([method, answer.status]).toEqual([method, 404]);
+        expect(answer.json.error.message).toContain("initialize");
+      }
+    }
+    expect(service.opened).toHaveLength(2);
+    expect(service.closed).toHaveLength(0);
+  });
+
+  it("outlive the gateway [restart-unseen]", async () => {
+    const sealer = createSealer(randomBytes(32));
+    const first = await startRig({ sealer });
+    const headers = await begin(first.url, { version: "2025-06-18", capabilities: { sampling: {} } });
+    const body = rpc(1, "test/who");
+    expect((await send(first.url, { body, headers })).status).toBe(200);
+    await first.endpoint.close({ drainMs: 0 });
+    expect(first.service.closed).toHaveLength(1);
+    const second = await startRig({ sealer });
+    const answer = await send(second.url, { body, headers });
+    expect(answer.json.result.text).toBe("alice undefined 2025-06-18");
+    expect(second.service.opened[0]?.capabilities).toEqual({ sampling: {} });
+    expect(second.service.opened[0]?.clientInfo).toEqual({ name: "raw", version: "1" });
+    expect(second.service.opened[0]?.sessionKey).toBe(first.service.opened[0]?.sessionKey);
+    const stranger = await startRig({ sealer: createSealer(randomBytes(32)) });
+    expect((await send(stranger.url, { body, headers })).status).toBe(404);
+  });
+
+  it("keep only what matters of capabilities that are too large for a header", async () => {
+    const { url, service } = await startRig();
+    const capabilities = {
+      sampling: { tools: {}, junk: "x".repeat(4000) },
+      elicitation: { form: {}, url: {} },
+      roots: { listChanged: true },
+      experimental: { a: "x".repeat(4000) },
+    };
+    const headers = await begin(url, { capabilities });
+    expect(String(headers["mcp-session-id"]).length).toBeLessThan(1000);
+    await send(url, { body: rpc(1, "test/echo"), headers });
+    expect(service.opened[0]?.capabilities).toEqual({
+      sampling: { tools: {} },
+      elicitation: { form: {}, url: {} },
+      roots: { listChanged: true },
+    });
+  });
+
+  it("end by DELETE, for good", async () => {
+    const { url, service, endpoint } = await startRig();
+    const headers = await begin(url);
+    const listening = await stream(url, { method: "GET", headers });
+    expect(endpoint.stats()).toMatchObject({ sessions: 1, streams: 1 });
+    expect((await send(url, { method: "DELETE", headers })).status).toBe(200);
+    await until(() => listening.ended);
+    expect(endpoint.stats()).toMatchObject({ sessions: 0, streams: 0 });
+    expect(service.closed).toHaveLength(1);
+    expect((await send(url, { body: rpc(1, "ping"), headers })).status).toBe(404);
+    const unused = await begin(url);
+    expect((await send(url, { method: "DELETE", headers: unused })).status).toBe(200);
+    expect((await send(url, { body: rpc(1, "ping"), headers: unused })).status).toBe(404);
+  });
+
+  it("expire when idle, and not while something is under way [bounded]", async () => {
+    const clock = new TestClock();
+    const { url, endpoint, service } = await startRig({
+      clock,
+      limits: { quietMs: 60 },
+      sessions: { idleMs: 3600_000 },
+    });
+    const idle = await begin(url);
+    const busy = await begin(url);
+    await send(url, { body: rpc(1, "ping"), headers: idle });
+    const listening = await stream(url, { method: "GET", headers: busy });
+    clock.advance(3_700_000);
+    await until(() => endpoint.stats().sessions === 1);
+    expect(service.closed).toHaveLength(1);
+    expect((await send(url, { body: rpc(1, "ping"), headers: idle })).status).toBe(404);
+    expect((await send(url, { body: rpc(1, "ping"), headers: busy })).status).toBe(200);
+    listening.cut();
+  });
+
+  it("are dropped from memory beyond the cap, least recently used first, and come back when used [bounded]", async () => {
+    const { url, endpoint, service } = await startRig({ sessions: { max: 3 } });
+    const all = [];
+    for (let i = 0; i < 6; i++) {
+      const headers = await begin(url);
+      all.push(headers);
+      await send(url, { body: rpc(1, "test/echo"), headers });
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    expect(endpoint.stats().sessions).toBe(3);
+    expect(service.closed.map((session) => session.sessionKey)).toEqual(
+      service.opened.slice(0, 3).map((session) => session.sessionKey),
+    );
+    expect((await send(url, { body: rpc(1, "test/echo"), headers: all[0] ?? {} })).status).toBe(200);
+    for (const headers of all.slice(0, 3)) await stream(url, { method: "GET", headers });
+    const full = await send(url, { body: rpc(1, "test/echo"), headers: all[5] ?? {} });
+    expect(full.status).toBe(503);
+  });
+
+  it("lose their streams and calls at once when the token is revoked", async () => {
+    const { url, endpoint, service } = await startRig();
+    const alice = await begin(url);
+    const bob = await begin(url, { headers: BOB });
+    const aliceListens = await stream(url, { method: "GET", headers: alice });
+    const bobListens = await stream(url, { method: "GET", headers: bob });
+    const held = send(url, { body: rpc(1, "test/hold"), headers: alice });
+    await until(() => service.held.length === 1);
+    endpoint.closePrincipal("alice");
+    expect((await held).json.error.message).toContain("revoked");
+    expect(service.cancelled).toHaveLength(1);
+    await until(() => aliceListens.ended);
+    service.opened.find((session) => session.principal.id === "bob")?.notify(note("notifications/tools/list_changed"));
+    await until(() => bobListens.messages.length === 1);
+    expect(bobListens.ended).toBe(false);
+  });
+});

@@ -1,0 +1,144 @@
+// Which HTTP sessions are in memory: restored from their sealed ids when used, ended, expired, dropped for room.
+// What a session is and does is session.ts.
+
+import type { Principal } from "../../contracts/caller.js";
+import type { Service } from "../../contracts/service.js";
+import { Fault } from "../../protocol/errors.js";
+import type { Sealer } from "../../runtime/seal.js";
+import { type SessionFacts, sealSession, unsealSession } from "../session/session-id.js";
+import { HttpSession } from "./http-session.js";
+import type { StreamContext } from "./streams/event-stream.js";
+
+export type Found =
+  | { readonly kind: "session"; readonly session: HttpSession }
+  /** None of this principal's at this path, or ended: which of these is nobody's business. */
+  | { readonly kind: "unknown" }
+  /** All places are taken by sessions that are in use. */
+  | { readonly kind: "full" };
+
+const UNKNOWN: Found = { kind: "unknown" };
+const FULL: Found = { kind: "full" };
+
+/** When the table is full this share of it is dropped at once, so that the search for the oldest is paid rarely. */
+const DROP_SHARE = 0.01;
+
+export interface SessionsOptions {
+  readonly service: Service;
+  readonly sealer: Sealer;
+  readonly context: StreamContext;
+  /** Milliseconds since 1970: the age of a sealed id must mean the same after a restart. */
+  wall(): number;
+}
+
+export class Sessions {
+  readonly #options: SessionsOptions;
+  readonly #context: StreamContext;
+  /** By sealed id, so that a known session costs one look-up. */
+  readonly #byId = new Map<string, HttpSession>();
+  /** By key: one sealed id may be written in more than one way. */
+  readonly #byKey = new Map<string, { session: HttpSession; id: string }>();
+  /** Keys of sessions that ended before their sealed ids do, oldest first. */
+  readonly #tombstones = new Set<string>();
+
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+    this.#context = options.context;
+  }
+
+  get size(): number {
+    return this.#byKey.size;
+  }
+
+  values(): HttpSession[] {
+    return [...this.#byKey.values()].map((entry) => entry.session);
+  }
+
+  /** A new id. Nothing is held for it. */
+  seal(facts: SessionFacts): string {
+    return sealSession(this.#options.sealer, facts);
+  }
+
+  /** A session that is not in the table: what initialize introduces. */
+  transient(principal: Principal, facts: SessionFacts): HttpSession {
+    return new HttpSession(principal, facts, this.#context);
+  }
+
+  find(id: string, principal: Principal, scope: string | undefined): Found {
+    const session = this.#byId.get(id);
+    if (session === undefined) return this.#restore(id, principal, scope);
+    return this.#admit(session, principal, scope);
+  }
+
+  #admit(session: HttpSession, principal: Principal, scope: string | undefined): Found {
+    if (session.principal.id !== principal.id || session.scope !== scope) return UNKNOWN;
+    session.principal = principal;
+    session.lastUsedMs = this.#context.now();
+    return { kind: "session", session };
+  }
+
+  #restore(id: string, principal: Principal, scope: string | undefined): Found {
+    const facts = unsealSession(this.#options.sealer, id);
+    if (facts === undefined || facts.principalId !== principal.id || facts.scope !== scope) return UNKNOWN;
+    if (this.#tombstones.has(facts.key)) return UNKNOWN;
+    const known = this.#byKey.get(facts.key);
+    if (known !== undefined) return this.#admit(known.session, principal, scope);
+    if (this.#options.wall() - facts.createdAt > this.#context.limits.sealedMs) return UNKNOWN;
+    if (this.#byKey.size >= this.#context.limits.sessions && !this.#makeRoom()) return FULL;
+    const session = new HttpSession(principal, facts, this.#context);
+    this.#byId.set(id, session);
+    this.#byKey.set(facts.key, { session, id });
+    this.#options.service.sessionOpened(session, scope);
+    return { kind: "session", session };
+  }
+
+  /** Drops those that were used least recently and have nothing under way; they can be restored. */
+  #makeRoom(): boolean {
+    const idle = this.values().filter((session) => session.idle);
+    idle.sort((a, b) => a.lastUsedMs - b.lastUsedMs);
+    const drop = Math.max(1, Math.floor(this.#context.limits.sessions * DROP_SHARE));
+    for (const session of idle.slice(0, drop)) this.#remove(session, "The session was dropped to make room.");
+    return idle.length > 0;
+  }
+
+  #remove(session: HttpSession, why: string): void {
+    const entry = this.#byKey.get(session.sessionKey);
+    if (entry === undefined) return;
+    this.#byKey.delete(session.sessionKey);
+    this.#byId.delete(entry.id);
+    session.close(new Fault("closing", why));
+    this.#options.service.sessionClosed(session);
+  }
+
+  /** For good: its id is refused from now on. */
+  end(session: HttpSession, why: string): void {
+    this.#tombstones.add(session.sessionKey);
+    if (this.#tombstones.size > this.#context.limits.tombstones) {
+      const oldest = this.#tombstones.values().next().value;
+      if (oldest !== undefined) this.#tombstones.delete(oldest);
+    }
+    this.#remove(session, why);
+  }
+
+  /** Ends what has been idle for too long. To be called now and then. */
+  sweep(): void {
+    const now = this.#context.now();
+    for (const session of this.values()) {
+      session.sweepStreams(now);
+      if (session.idle && now - session.lastUsedMs > this.#context.limits.sessionIdleMs) {
+        this.end(session, "The session expired.");
+      } else if (!session.idle) session.lastUsedMs = now;
+    }
+  }
+
+  /** The principal's token was revoked: nothing of it goes on, but a new token may take its sessions up again. */
+  dropPrincipal(principalId: string): void {
+    for (const session of this.values()) {
+      if (session.principal.id === principalId) this.#remove(session, "The token was revoked.");
+    }
+  }
+
+  /** The endpoint closes. The ids stay good for the gateway's next run. */
+  closeAll(): void {
+    for (const session of this.values()) this.#remove(session, "The gateway is closing.");
+  }
+}

@@ -1,0 +1,127 @@
+// The old HTTP+SSE transport of 2024-11-05: one GET stream is the session, messages come by POST to the address
+// that its first event names. Nothing of it survives the stream.
+
+import { randomBytes } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Principal } from "../../contracts/caller.js";
+import type { Service } from "../../contracts/service.js";
+import { Fault } from "../../protocol/errors.js";
+import type { Message } from "../../protocol/message.js";
+import type { Clock } from "../../runtime/clock.js";
+import { accepted, LIMIT, refuse, SESSION_NOT_FOUND } from "../http/answers.js";
+import { Post } from "../http/post.js";
+import { EVENT_STREAM_HEADERS, KEEP_ALIVE } from "../http/sse.js";
+import type { EndpointLimits } from "../session/limits.js";
+import { EVENTS, PipeOut } from "../stdio/out.js";
+import { PipePeer } from "../stdio/peer.js";
+
+interface Line {
+  readonly peer: PipePeer;
+  readonly out: PipeOut;
+  readonly res: ServerResponse;
+}
+
+export class LegacySse {
+  readonly #service: Service;
+  readonly #limits: EndpointLimits;
+  readonly #clock: Clock;
+  readonly #lines = new Map<string, Line>();
+
+  readonly #failed: (error: unknown) => void;
+
+  constructor(service: Service, limits: EndpointLimits, clock: Clock, failed: (error: unknown) => void) {
+    this.#failed = failed;
+    this.#service = service;
+    this.#limits = limits;
+    this.#clock = clock;
+  }
+
+  get size(): number {
+    return this.#lines.size;
+  }
+
+  get inFlight(): number {
+    let calls = 0;
+    for (const line of this.#lines.values()) calls += line.peer.inFlight;
+    return calls;
+  }
+
+  open(res: ServerResponse, principal: Principal, scope: string | undefined): void {
+    const limits = this.#limits;
+    if (this.#lines.size >= limits.sessions) {
+      refuse(res, 503, LIMIT, "All sessions that this endpoint can hold are in use. Try again later.");
+      return;
+    }
+    const key = randomBytes(24).toString("base64url");
+    const out = new PipeOut(res, EVENTS, limits);
+    const peer = new PipePeer({
+      service: this.#service,
+      principal,
+      scope,
+      limits,
+      clock: this.#clock,
+      out,
+      failed: this.#failed,
+    });
+    this.#lines.set(key, { peer, out, res });
+    res.writeHead(200, EVENT_STREAM_HEADERS as string[]);
+    res.write(`event: endpoint\ndata: /messages?session=${key}\n\n`);
+    res.on("close", () => {
+      this.#lines.delete(key);
+      peer.close(new Fault("closing", "The agent has gone."));
+    });
+  }
+
+  /** The address alone proves nothing: whoever posts must be the principal that opened the stream. */
+  post(req: IncomingMessage, res: ServerResponse, principal: Principal, query: string): void {
+    const key = new URLSearchParams(query).get("session") ?? "";
+    const line = this.#lines.get(key);
+    if (line === undefined || line.peer.principal.id !== principal.id) {
+      refuse(res, 404, SESSION_NOT_FOUND, "No such session, or its stream has ended. Open /sse again.");
+    } else if (line.out.full) {
+      refuse(res, 429, LIMIT, "The stream of this session is not read fast enough. Try again later.");
+    } else new SsePost(req, res, this.#limits, this.#failed, line.peer).read();
+  }
+
+  /** Without a clock: a comment at each tick, which comes every few seconds. */
+  keepAlive(): void {
+    for (const { res, out } of this.#lines.values()) {
+      if (out.overflowing) res.destroy();
+      else if (!out.full && !out.busy) res.write(KEEP_ALIVE);
+    }
+  }
+
+  closePrincipal(id: string): void {
+    for (const line of this.#lines.values())
+      if (line.peer.principal.id === id) this.#end(line, "The token was revoked.");
+  }
+
+  closeAll(): void {
+    for (const line of this.#lines.values()) this.#end(line, "The gateway is closing.");
+  }
+
+  #end({ peer, res }: Line, why: string): void {
+    peer.close(new Fault("closing", why));
+    res.end();
+  }
+}
+
+/** The answer is always 202; what there is to say goes onto the stream. */
+class SsePost extends Post {
+  readonly #peer: PipePeer;
+
+  constructor(...[req, res, limits, failed, peer]: [...ConstructorParameters<typeof Post>, PipePeer]) {
+    super(req, res, limits, failed);
+    this.#peer = peer;
+  }
+
+  protected onMessage(message: Message): void {
+    accepted(this.res);
+    this.#peer.take(message);
+  }
+
+  protected onBatch(messages: readonly Message[]): void {
+    accepted(this.res);
+    this.#peer.takeBatch(messages);
+  }
+}

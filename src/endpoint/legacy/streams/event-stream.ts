@@ -1,0 +1,234 @@
+// One event stream of a session: its connection, if it has one at the moment, and what can be replayed when the
+// client comes back. It neither knows what the messages mean nor to which stream they belong.
+
+import type { ServerResponse } from "node:http";
+import type { Readable } from "node:stream";
+import { pipeBody } from "../../http/pipe-body.js";
+import {
+  EVENT_END,
+  EVENT_STREAM_HEADERS,
+  eventHead,
+  KEEP_ALIVE,
+  messageEvent,
+  oneLineBytes,
+  primingEvent,
+} from "../../http/sse.js";
+import type { EndpointLimits } from "../../session/limits.js";
+import { Replay } from "./replay.js";
+import type { Retained } from "./retained.js";
+
+/** What streams share: one endpoint has one of these. */
+export interface StreamContext {
+  readonly limits: EndpointLimits;
+  readonly retained: Retained;
+  now(): number;
+  /** Open streams, for keep-alive comments. */
+  readonly open: Set<EventStream>;
+}
+
+/** Events up to this size are sent and kept as one buffer; a larger body is not copied to be sent. */
+const ONE_BUFFER_BYTES = 64 * 1024;
+
+/** `exhausted`: the client has had all there is. `gone`: what it lacks is not kept any more. */
+export type Resumption = "resumed" | "exhausted" | "gone";
+
+export class EventStream {
+  /** Unguessable, and carries the session's tag: what stands before the sequence number in an event id. */
+  readonly key: string;
+  readonly #context: StreamContext;
+  readonly #replay: Replay;
+  readonly #primed: boolean;
+  #res: ServerResponse | undefined;
+  #seq = 0;
+  #finished = false;
+  #abandoned = false;
+  #finishedAt = 0;
+  /** While a client that came back has not yet got all it missed: the last event that it was sent. */
+  #behind: number | undefined;
+  #lastWrite = 0;
+  /** Told when the connection is gone, whoever ended it. */
+  onDetached: (() => void) | undefined;
+
+  constructor(context: StreamContext, key: string, primed: boolean) {
+    this.key = key;
+    this.#context = context;
+    this.#primed = primed;
+    const { replayEvents, replayBytes } = context.limits;
+    this.#replay = new Replay(context.retained, replayEvents, replayBytes);
+  }
+
+  get attached(): boolean {
+    return this.#res !== undefined;
+  }
+
+  /** The last message has been given to it; it may still be read by a client that comes back. */
+  get finished(): boolean {
+    return this.#finished;
+  }
+
+  expired(nowMs: number): boolean {
+    return this.#finished && !this.attached && nowMs - this.#finishedAt > this.#context.limits.replayKeepMs;
+  }
+
+  /** Begins the answer of a POST or GET with this stream. */
+  open(res: ServerResponse): void {
+    this.#attach(res);
+    if (this.#primed) {
+      const seq = ++this.#seq;
+      this.#write(primingEvent(`${this.key}-${seq}`));
+    }
+  }
+
+  /** Goes on where a client stopped reading. Nothing is written unless it is `resumed`. */
+  resume(res: ServerResponse, seq: number): Resumption {
+    if (this.#abandoned || (this.#finished && seq === this.#seq)) return "exhausted";
+    if (seq > this.#seq || (this.#finished && !this.#replay.endsWith(this.#seq))) return "gone";
+    this.#res?.destroy();
+    this.#detached();
+    this.#attach(res);
+    this.#catchUp(res, seq);
+    return "resumed";
+  }
+
+  /** Writes what was missed, as fast as it is read; what comes meanwhile queues up behind it in the replay buffer. */
+  #catchUp(res: ServerResponse, seq: number): void {
+    this.#behind = seq;
+    for (let next = this.#replay.next(seq); next !== undefined; next = this.#replay.next(this.#behind)) {
+      this.#behind = next.seq;
+      if (res.write(next.event)) continue;
+      const { seq: reached } = next;
+      res.once("drain", () => {
+        if (this.#res === res && this.#behind === reached) this.#catchUp(res, reached);
+      });
+      return;
+    }
+    this.#behind = undefined;
+    if (this.#finished) this.#end();
+  }
+
+  #attach(res: ServerResponse): void {
+    this.#res = res;
+    res.writeHead(200, EVENT_STREAM_HEADERS as string[]);
+    res.flushHeaders();
+    res.on("close", () => {
+      if (this.#res === res) this.#detached();
+    });
+    this.#lastWrite = this.#context.now();
+    this.#context.open.add(this);
+  }
+
+  #detached(): void {
+    if (this.#res === undefined) return;
+    this.#res = undefined;
+    this.#behind = undefined;
+    this.#context.open.delete(this);
+    this.onDetached?.();
+  }
+
+  send(text: string): void {
+    if (this.#finished) return;
+    const seq = ++this.#seq;
+    const event = messageEvent(`${this.key}-${seq}`, text);
+    this.#replay.add(seq, event);
+    this.#write(event);
+  }
+
+  /** The last message: kept for a client that comes back, then the end. */
+  finish(bytes: Buffer): void {
+    if (this.#finished) return;
+    this.#last();
+    const seq = ++this.#seq;
+    const head = eventHead(`${this.key}-${seq}`);
+    const body = oneLineBytes(bytes);
+    const kept = body.length + head.length + EVENT_END.length <= this.#context.limits.replayBytes;
+    if (body.length < ONE_BUFFER_BYTES || (kept && (!this.attached || this.#behind !== undefined))) {
+      const event = Buffer.concat([Buffer.from(head), body, Buffer.from(EVENT_END)]);
+      this.#replay.add(seq, event);
+      this.#write(event);
+    } else {
+      if (kept) this.#replay.add(seq, Buffer.concat([Buffer.from(head), body, Buffer.from(EVENT_END)]));
+      else this.#replay.release();
+      this.#behind = undefined;
+      const res = this.#res;
+      if (res !== undefined) {
+        res.cork();
+        res.write(head);
+        res.write(body);
+        res.write(EVENT_END);
+        res.uncork();
+        res.setTimeout(this.#context.limits.stallMs);
+      }
+    }
+    if (this.#behind === undefined) this.#end();
+  }
+
+  /** The last message as a stream, which is not kept. A reader must be attached. */
+  finishStream(body: Readable): void {
+    const res = this.#res;
+    if (this.#finished || res === undefined) {
+      body.destroy();
+      return;
+    }
+    this.#last();
+    const seq = ++this.#seq;
+    this.#replay.release();
+    this.#behind = undefined;
+    res.write(eventHead(`${this.key}-${seq}`));
+    // From here on nothing else may be written into the event.
+    this.#context.open.delete(this);
+    pipeBody(body, res, this.#context.limits, EVENT_END);
+  }
+
+  #last(): void {
+    this.#finished = true;
+    this.#finishedAt = this.#context.now();
+  }
+
+  #write(event: string | Buffer): void {
+    const res = this.#res;
+    if (res === undefined || this.#behind !== undefined) return;
+    this.#lastWrite = this.#context.now();
+    res.write(event);
+    if (res.writableLength > this.#context.limits.slowReaderBytes && !this.#finished) this.cut();
+  }
+
+  /** Breaks the connection off; the stream can be resumed. */
+  cut(): void {
+    this.#res?.destroy();
+    this.#detached();
+  }
+
+  #end(): void {
+    const res = this.#res;
+    this.#detached();
+    res?.end();
+  }
+
+  /** Ends the connection cleanly, whether or not there is more to come. */
+  close(): void {
+    this.#end();
+  }
+
+  /** What was sent was all; it stays for a client that did not get it. */
+  complete(): void {
+    this.#last();
+    if (this.#behind === undefined) this.#end();
+  }
+
+  /** Nothing will come any more, not even a reply: the call was cancelled, or the session is over. */
+  abandon(): void {
+    this.#last();
+    this.#abandoned = true;
+    this.#replay.release();
+    this.#end();
+  }
+
+  keepAlive(nowMs: number): void {
+    if (nowMs - this.#lastWrite < this.#context.limits.quietMs) return;
+    this.#write(KEEP_ALIVE);
+  }
+
+  release(): void {
+    this.#replay.release();
+  }
+}

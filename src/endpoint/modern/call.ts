@@ -1,0 +1,350 @@
+// One call of a modern agent, as the service sees it. What a server asks meanwhile goes out as an `input_required`
+// result; the call then waits, parked, until a retry brings the answers and becomes the way of its reply.
+
+import type { Caller, Principal } from "../../contracts/caller.js";
+import type { AgentCall } from "../../contracts/service.js";
+import { Fault, type FaultCode, toRpcError } from "../../protocol/errors.js";
+import { ErrorCode, isObject, type JsonObject, type RpcError, type RpcId } from "../../protocol/jsonrpc.js";
+import { parseMessage, type RequestMessage, type ResponseMessage, rewrite } from "../../protocol/message.js";
+import { Meta } from "../../protocol/modern.js";
+import { type Reply, resultBytes } from "../../protocol/reply.js";
+import { NOWHERE } from "../../runtime/bag.js";
+import type { Clock } from "../../runtime/clock.js";
+import { collect } from "../http/pipe-body.js";
+import type { EndpointLimits } from "../session/limits.js";
+import { isAtLeast } from "../session/log-levels.js";
+import type { Outlet } from "./outlet.js";
+import type { Parkable, ParkedCalls } from "./parked.js";
+import type { Ongoing, Presence } from "./presence.js";
+import { isInputRequest, lackingFor, Rounds } from "./questions.js";
+import { errorOf, failureTexts, missingCapability, toModern, URL_ELICITATION_REQUIRED } from "./reply.js";
+import { type RequestStates, requestDigest } from "./request-state.js";
+
+/** What calls of one endpoint share. */
+export interface CallContext {
+  readonly limits: EndpointLimits;
+  readonly clock: Clock;
+  readonly parked: ParkedCalls<ModernCall>;
+  readonly states: RequestStates;
+}
+
+/** The only requests that `input_required` may answer. */
+const IN_ROUNDS: ReadonlySet<string> = new Set(["tools/call", "prompts/get", "resources/read"]);
+
+/** What never belongs to one request, or is no more in this era. */
+const NOT_OF_A_CALL =
+  /^notifications\/(?:[a-z]+\/list_changed|resources\/updated|cancelled|initialized|elicitation\/complete)$/;
+
+export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
+  readonly era = "modern";
+  readonly message: RequestMessage;
+  onCancel: ((reason: string | undefined) => void) | undefined = undefined;
+  readonly #context: CallContext;
+  readonly #presence: Presence;
+  #outlet: Outlet | undefined;
+  #meta: Outlet["meta"];
+  place = NOWHERE;
+  #done = false;
+  #rounds: Rounds | undefined;
+  #gathering: NodeJS.Timeout | undefined;
+  #parkedId: string | undefined;
+  #digest: string | undefined;
+  /** A reply that came while nobody waited for it here. */
+  #held: Reply | Promise<Reply> | undefined;
+  /** What the agent was not asked, for want of a capability. */
+  #unasked: { readonly message: string; readonly lacking: JsonObject }[] | undefined;
+
+  constructor(context: CallContext, presence: Presence, outlet: Outlet) {
+    this.#context = context;
+    this.#presence = presence;
+    this.message = outlet.message;
+    this.#meta = outlet.meta;
+    presence.calls.add(this);
+    this.#attach(outlet);
+  }
+
+  #attach(outlet: Outlet): void {
+    this.#outlet = outlet;
+    this.#meta = outlet.meta;
+    outlet.onGone = (reason) => this.cancel(reason);
+  }
+
+  get caller(): Caller {
+    return this;
+  }
+
+  get scope(): string | undefined {
+    return this.#presence.scope;
+  }
+
+  get principal(): Principal {
+    return this.#presence.principal;
+  }
+
+  get traceHeaders(): AgentCall["traceHeaders"] {
+    return this.#outlet?.traceHeaders;
+  }
+
+  get principalId(): string {
+    return this.#presence.principal.id;
+  }
+
+  get sessionKey(): string {
+    return this.#presence.sessionKey;
+  }
+
+  get logLevel(): string | undefined {
+    return this.#meta.logLevel;
+  }
+
+  get version(): string {
+    return this.#meta.version;
+  }
+
+  get capabilities(): JsonObject {
+    return this.#meta.capabilities;
+  }
+
+  get clientInfo(): JsonObject {
+    return this.#meta.clientInfo;
+  }
+
+  get digest(): string {
+    this.#digest ??= requestDigest(this.message, this.scope);
+    return this.#digest;
+  }
+
+  setLogLevel(): void {}
+
+  notify(text: string): void {
+    const outlet = this.#outlet;
+    if (this.#done || outlet === undefined) return;
+    const { method, params } = JSON.parse(text) as { method: string; params?: JsonObject };
+    if (method === "notifications/progress") this.#progress(outlet, text);
+    else if (method === "notifications/message") {
+      const { logLevel } = this;
+      if (logLevel !== undefined && isAtLeast(params?.["level"], logLevel)) outlet.notify(text);
+    } else if (!NOT_OF_A_CALL.test(method)) outlet.notify(text);
+  }
+
+  /** A retry has a token of its own, or wants no progress. */
+  #progress(outlet: Outlet, text: string): void {
+    if (outlet.message === this.message) outlet.notify(text);
+    else {
+      const token = progressTokenOf(outlet.message);
+      if (token === undefined) return;
+      outlet.notify(rewrite(parseMessage(text), [{ path: ["params", "progressToken"], json: JSON.stringify(token) }]));
+    }
+  }
+
+  ask(request: RequestMessage, signal: AbortSignal): Promise<ResponseMessage> {
+    const { method } = request;
+    const refused = this.#cannotAsk(request) ?? (signal.aborted ? takenBack(method) : undefined);
+    if (refused !== undefined) return Promise.reject(refused);
+    this.#rounds ??= new Rounds();
+    const rounds = this.#rounds;
+    return new Promise((resolve, reject) => {
+      const onAbort = () => {
+        rounds.drop(key);
+        reject(takenBack(method));
+      };
+      const settle = () => signal.removeEventListener("abort", onAbort);
+      const key = rounds.add(
+        request,
+        (response) => {
+          settle();
+          resolve(response);
+        },
+        (fault) => {
+          settle();
+          reject(fault);
+        },
+      );
+      signal.addEventListener("abort", onAbort, { once: true });
+      this.#gather();
+    });
+  }
+
+  #cannotAsk(request: RequestMessage): Fault | undefined {
+    const { method } = request;
+    if (this.#done) return new Fault("no-caller", `${method} came after the call it belongs to was over.`);
+    if (!isInputRequest(method) || !IN_ROUNDS.has(this.message.method)) {
+      return new Fault("no-caller", `${method} cannot be asked during ${this.message.method}.`);
+    }
+    const lacking = lackingFor(request, this.capabilities);
+    if (lacking !== undefined) {
+      const names = JSON.stringify(lacking);
+      const message = `The agent cannot be asked for ${method}: its request did not declare the capability ${names}.`;
+      this.#unasked ??= [];
+      this.#unasked.push({ message, lacking });
+      return new Fault("no-caller", message);
+    }
+    if ((this.#rounds?.size ?? 0) >= this.#context.limits.asksPerSession) {
+      return new Fault("limit", "Too many requests of servers already wait for this agent's answer.");
+    }
+    this.#parkedId ??= this.#context.parked.enter(this);
+    if (this.#parkedId !== undefined) return undefined;
+    return new Fault("limit", "Too many calls already wait for answers of agents. Try again later.");
+  }
+
+  /** Soon: what is asked together goes out together. */
+  #gather(): void {
+    if (this.#outlet === undefined) return;
+    this.#gathering ??= setTimeout(() => this.#park(), this.#context.limits.gatherMs);
+  }
+
+  #park(): void {
+    this.#gathering = undefined;
+    const outlet = this.#outlet;
+    const id = this.#parkedId;
+    if (this.#done || outlet === undefined || id === undefined || this.#rounds?.unshown !== true) return;
+    this.#outlet = undefined;
+    outlet.onGone = undefined;
+    this.#context.parked.wait(id);
+    outlet.reply(this.#inputRequired(this.#rounds.show(), id));
+  }
+
+  #inputRequired(inputRequests: string, parked: string | undefined): Reply {
+    const { clock, limits, states } = this.#context;
+    const expires = clock.wall() + limits.parkedMs;
+    const state = states.seal({ parked, principalId: this.principalId, digest: this.digest, expires });
+    const meta = JSON.stringify({ [Meta.serverInfo]: this.#presence.serverInfo });
+    const rest = `"requestState":${JSON.stringify(state)},"_meta":${meta}`;
+    return {
+      ...resultBytes(`{"resultType":"input_required","inputRequests":${inputRequests},${rest}}`),
+      era: "modern",
+    };
+  }
+
+  /** Takes a retry for the parked call; the error where it brings what cannot be used. */
+  resume(outlet: Outlet): RpcError | undefined {
+    const problem = this.#rounds?.problem(outlet.message);
+    if (problem !== undefined) return { code: ErrorCode.invalidParams, message: problem };
+    if (this.#parkedId !== undefined) this.#context.parked.resume(this.#parkedId);
+    this.#attach(outlet);
+    if (this.#held !== undefined) this.#deliver(outlet, this.#held);
+    else {
+      this.#rounds?.answer(outlet.message);
+      if ((this.#rounds?.size ?? 0) > 0) this.#gather();
+    }
+    return undefined;
+  }
+
+  reply(reply: Reply): void {
+    if (this.#done) return;
+    const modern = this.#toModern(reply);
+    const outlet = this.#outlet;
+    this.#end("closing", "The call is over.");
+    if (outlet !== undefined) this.#deliver(outlet, modern);
+    else this.#held = modern.kind === "stream" ? this.#kept(modern) : modern;
+  }
+
+  #deliver(outlet: Outlet, reply: Reply | Promise<Reply>): void {
+    this.#leave();
+    outlet.onGone = undefined;
+    this.#outlet = undefined;
+    this.#held = undefined;
+    if (reply instanceof Promise) void reply.then((kept) => outlet.reply(kept));
+    else outlet.reply(reply);
+  }
+
+  /** Nobody reads it now, and a server must not be held up by that. */
+  async #kept(reply: Extract<Reply, { kind: "stream" }>): Promise<Reply> {
+    const bytes = await collect(reply.open("0"), this.#context.limits.replayBytes);
+    const value: unknown = bytes === undefined ? undefined : parseMessage(bytes.toString());
+    if (isObject(value) && value["result"] !== undefined) return { kind: "result", result: value["result"] };
+    const fault = new Fault(
+      "limit",
+      "The reply came while the call waited for its retry, and is too large to be kept.",
+    );
+    return { kind: "error", error: toRpcError(fault), fault };
+  }
+
+  #toModern(reply: Reply): Reply {
+    const error = errorOf(reply);
+    if (error?.code === URL_ELICITATION_REQUIRED) return this.#openFirst(error);
+    if (this.#unasked !== undefined) {
+      const unasked = this.#failedForWantOf(this.#unasked, error, reply);
+      const lacking = Object.assign({}, ...this.#unasked.map((one) => one.lacking)) as JsonObject;
+      if (unasked !== undefined) return { kind: "error", error: missingCapability(unasked, lacking) };
+    }
+    const { method, params } = this.message;
+    return toModern(reply, { method, uri: params?.["uri"], serverInfo: this.#presence.serverInfo });
+  }
+
+  /** The server failed because of a question that was not asked, where its answer says so in our words. */
+  #failedForWantOf(
+    unasked: readonly { readonly message: string }[],
+    error: RpcError | undefined,
+    reply: Reply,
+  ): string | undefined {
+    const texts = error === undefined ? failureTexts(reply) : [error.message];
+    return unasked.find(({ message }) => texts?.some((text) => text.includes(message)))?.message;
+  }
+
+  /** The user has to open a page; then the call is made again, from the beginning. */
+  #openFirst(error: RpcError): Reply {
+    const data = isObject(error.data) ? error.data["elicitations"] : undefined;
+    const wanted = Array.isArray(data) ? data.filter(isObject) : [];
+    const { elicitation } = this.capabilities;
+    if (!isObject(elicitation) || !isObject(elicitation["url"])) {
+      return { kind: "error", error: missingCapability(error.message, { elicitation: { url: {} } }) };
+    }
+    if (wanted.length === 0 || !IN_ROUNDS.has(this.message.method)) {
+      return { kind: "error", error: { code: ErrorCode.internal, message: error.message } };
+    }
+    const requests: JsonObject = {};
+    for (const [index, { elicitationId: _, ...params }] of wanted.entries()) {
+      requests[`page-${index + 1}`] = { method: "elicitation/create", params: { ...params, mode: "url" } };
+    }
+    return this.#inputRequired(JSON.stringify(requests), undefined);
+  }
+
+  /** The agent took the request back, by leaving or by saying so: it ends without a reply. */
+  cancel(reason: string | undefined): void {
+    const wasDone = this.#done;
+    const { onCancel } = this;
+    this.#end("cancelled", reason ?? "The agent took its request back.");
+    this.#leave();
+    this.#outlet = undefined;
+    if (!wasDone) onCancel?.(reason);
+  }
+
+  expire(): void {
+    this.cancel("The agent did not come back with the answers in time.");
+  }
+
+  giveUp(fault: Fault): void {
+    const outlet = this.#outlet;
+    const done = this.#done;
+    this.cancel(fault.message);
+    if (outlet === undefined || done) return;
+    outlet.onGone = undefined;
+    outlet.reply({ kind: "error", error: toRpcError(fault), fault });
+  }
+
+  #end(code: FaultCode, message: string): void {
+    if (this.#done) return;
+    this.#done = true;
+    this.onCancel = undefined;
+    clearTimeout(this.#gathering);
+    this.#presence.calls.delete(this);
+    // A fault has a stack, which costs as much as the rest of a call: it is made where somebody is to be told.
+    if (this.#rounds !== undefined) this.#rounds.rejectAll(new Fault(code, message));
+  }
+
+  #leave(): void {
+    if (this.#parkedId !== undefined) this.#context.parked.leave(this.#parkedId);
+    this.#parkedId = undefined;
+  }
+}
+
+function takenBack(method: string): Fault {
+  return new Fault("cancelled", `${method} was taken back.`);
+}
+
+function progressTokenOf(message: RequestMessage): RpcId | undefined {
+  const meta = message.params?.["_meta"];
+  const token = isObject(meta) ? meta["progressToken"] : undefined;
+  return typeof token === "string" || typeof token === "number" ? token : undefined;
+}

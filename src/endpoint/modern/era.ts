@@ -1,0 +1,189 @@
+// What the modern era is at one endpoint: a request that has passed its checks comes in with its outlet, and is
+// answered here, by the service, or by the parked call that it is a retry of. Knows no HTTP and no pipes.
+
+import type { Principal } from "../../contracts/caller.js";
+import type { Service } from "../../contracts/service.js";
+import { Fault, toRpcError } from "../../protocol/errors.js";
+import { ErrorCode, isObject, type RpcError } from "../../protocol/jsonrpc.js";
+import type { NotificationMessage } from "../../protocol/message.js";
+import { Meta } from "../../protocol/modern.js";
+import type { Clock } from "../../runtime/clock.js";
+import type { Sealer } from "../../runtime/seal.js";
+import type { EndpointLimits } from "../session/limits.js";
+import { type CallContext, ModernCall } from "./call.js";
+import { SUPPORTED_VERSIONS } from "./checks.js";
+import { Listen, readFilter } from "./listen.js";
+import type { Outlet } from "./outlet.js";
+import { ParkedCalls } from "./parked.js";
+import { type Presence, Presences } from "./presence.js";
+import { type RequestState, RequestStates, requestDigest } from "./request-state.js";
+
+export interface ModernEraOptions {
+  readonly service: Service;
+  readonly sealer: Sealer;
+  readonly limits: EndpointLimits;
+  readonly clock: Clock;
+  readonly failed: (error: unknown) => void;
+}
+
+/** Methods of the legacy era that this one has no more. */
+const REMOVED: ReadonlySet<string> = new Set([
+  "initialize",
+  "ping",
+  "logging/setLevel",
+  "resources/subscribe",
+  "resources/unsubscribe",
+]);
+
+/** Notifications of clients that mean nothing here: on HTTP, leaving is the way to cancel. */
+const IGNORED: ReadonlySet<string> = new Set([
+  "notifications/cancelled",
+  "notifications/initialized",
+  "notifications/progress",
+  "notifications/roots/list_changed",
+]);
+
+/** Servers come and go, and roles see different ones: nothing of it may be kept. */
+const DISCOVERED = { ttlMs: 0, cacheScope: "private" } as const;
+
+export class ModernEra {
+  readonly #service: Service;
+  readonly #limits: EndpointLimits;
+  readonly #clock: Clock;
+  readonly #failed: (error: unknown) => void;
+  readonly #presences: Presences;
+  readonly #calls: CallContext;
+
+  constructor({ service, sealer, limits, clock, failed }: ModernEraOptions) {
+    this.#service = service;
+    this.#limits = limits;
+    this.#clock = clock;
+    this.#failed = failed;
+    this.#presences = new Presences(service, limits);
+    const parked = new ParkedCalls<ModernCall>(limits, clock);
+    this.#calls = { limits, clock, parked, states: new RequestStates(sealer) };
+  }
+
+  /** Principals at paths that have been used of late. */
+  get presences(): number {
+    return this.#presences.size;
+  }
+
+  get parked(): number {
+    return this.#calls.parked.size;
+  }
+
+  serve(outlet: Outlet, principal: Principal, scope: string | undefined): void {
+    const { method } = outlet.message;
+    if (REMOVED.has(method)) {
+      fail(outlet, { code: ErrorCode.methodNotFound, message: `Method not found in this version: ${method}.` });
+      return;
+    }
+    const presence = this.#presences.use(principal, scope, this.#clock.now());
+    if (presence === undefined) {
+      fail(outlet, toRpcError(new Fault("limit", "Too many principals use this endpoint. Try again later.")));
+    } else if (method === "server/discover") this.#discover(outlet, presence);
+    else if (method === "subscriptions/listen") this.#listen(outlet, presence);
+    else this.#request(outlet, presence);
+  }
+
+  notified(message: NotificationMessage, principal: Principal, scope: string | undefined): void {
+    if (IGNORED.has(message.method)) return;
+    const presence = this.#presences.use(principal, scope, this.#clock.now());
+    if (presence !== undefined) this.#service.handleNotification(presence, message, scope);
+  }
+
+  #discover(outlet: Outlet, presence: Presence): void {
+    const { capabilities, serverInfo, instructions } = this.#service.introduce(presence, presence.scope);
+    const result = {
+      resultType: "complete",
+      supportedVersions: SUPPORTED_VERSIONS,
+      capabilities,
+      ...(instructions === undefined ? {} : { instructions }),
+      ...DISCOVERED,
+      _meta: { [Meta.serverInfo]: serverInfo },
+    };
+    outlet.reply({ kind: "result", result });
+  }
+
+  #listen(outlet: Outlet, presence: Presence): void {
+    const filter = readFilter(outlet.message.params, this.#limits.listenUris);
+    if (typeof filter === "string") fail(outlet, { code: ErrorCode.invalidParams, message: filter });
+    else if (presence.listeners.size >= this.#limits.listensPerPrincipal) {
+      const message = `${presence.listeners.size} subscriptions/listen are open, which is the limit.`;
+      fail(outlet, toRpcError(new Fault("limit", message)));
+    } else {
+      const { capabilities } = this.#service.introduce(presence, presence.scope);
+      new Listen(presence, outlet, this.#limits).begin(filter, capabilities).catch(this.#failed);
+    }
+  }
+
+  #request(outlet: Outlet, presence: Presence): void {
+    const text = outlet.message.params?.["requestState"];
+    const state = typeof text === "string" ? this.#calls.states.read(text) : "foreign";
+    if (state === "foreign") this.#call(outlet, presence);
+    else if (state === "broken") fail(outlet, stale("it was changed on its way"));
+    else this.#retry(outlet, presence, state);
+  }
+
+  #call(outlet: Outlet, presence: Presence): void {
+    if (presence.calls.size >= this.#limits.callsPerSession) {
+      const message = `${presence.calls.size} requests are in flight, which is the limit.`;
+      fail(outlet, toRpcError(new Fault("limit", message)));
+      return;
+    }
+    const call = new ModernCall(this.#calls, presence, outlet);
+    try {
+      this.#service.handle(call);
+    } catch (error) {
+      this.#failed(error);
+      call.reply({ kind: "error", error: toRpcError(error) });
+    }
+  }
+
+  #retry(outlet: Outlet, presence: Presence, state: RequestState): void {
+    const digest = requestDigest(outlet.message, presence.scope);
+    const { principalId, parked, expires } = state;
+    if (principalId !== presence.principal.id) fail(outlet, stale("it was given to somebody else"));
+    else if (digest !== state.digest) fail(outlet, stale("it belongs to another request"));
+    else if (expires <= this.#clock.wall()) fail(outlet, stale("its time is over"));
+    else if (parked === undefined) this.#again(outlet, presence);
+    else {
+      const call = this.#calls.parked.take(parked, principalId, digest);
+      const error = call === undefined ? stale("nothing waits for it any more") : call.resume(outlet);
+      if (error !== undefined) fail(outlet, error);
+    }
+  }
+
+  /** The user was to open a page, and then the call is made as if for the first time. */
+  #again(outlet: Outlet, presence: Presence): void {
+    const responses = outlet.message.params?.["inputResponses"];
+    const answers = isObject(responses) ? Object.values(responses) : [];
+    if (answers.some((answer) => !isObject(answer) || answer["action"] !== "accept")) {
+      const fault = new Fault("cancelled", "The server needs the user to open a page first, and the user did not.");
+      fail(outlet, toRpcError(fault));
+    } else this.#call(outlet, presence);
+  }
+
+  /** To be called now and then. */
+  sweep(): void {
+    this.#presences.sweep(this.#clock.now());
+  }
+
+  closePrincipal(id: string): void {
+    this.#presences.close(new Fault("closing", "The token was revoked."), id);
+  }
+
+  close(fault: Fault): void {
+    this.#presences.close(fault);
+  }
+}
+
+function fail(outlet: Outlet, error: RpcError): void {
+  outlet.reply({ kind: "error", error });
+}
+
+function stale(why: string): RpcError {
+  const message = `This requestState cannot be used: ${why}. Repeat the call without requestState and inputResponses.`;
+  return { code: ErrorCode.invalidParams, message };
+}

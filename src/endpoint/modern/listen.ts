@@ -1,0 +1,148 @@
+// One subscriptions/listen: what the agent asked to hear of, the acknowledgement, and what it is then told. How the
+// changes are found out is the service's; whom they reach is decided here.
+
+import type { Fault } from "../../protocol/errors.js";
+import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { Meta, withMeta } from "../../protocol/modern.js";
+import type { EndpointLimits } from "../session/limits.js";
+import type { Outlet } from "./outlet.js";
+import type { Listening, Presence } from "./presence.js";
+
+export interface ListenFilter {
+  /** Members of the filter that stand for a list each. */
+  readonly lists: ReadonlySet<ListFlag>;
+  readonly uris: readonly string[];
+}
+
+type ListFlag = keyof typeof LISTS;
+
+/** Member of the filter → the capability that it needs. */
+const LISTS = {
+  toolsListChanged: "tools",
+  promptsListChanged: "prompts",
+  resourcesListChanged: "resources",
+} as const;
+
+const FLAGS = Object.keys(LISTS) as ListFlag[];
+
+const FLAG_OF: Readonly<Record<string, ListFlag>> = Object.fromEntries(
+  FLAGS.map((flag) => [`notifications/${LISTS[flag]}/list_changed`, flag]),
+);
+
+/** What is heard before the acknowledgement waits for it; the same said twice waits once. */
+const MAX_EARLY = 256;
+
+/** The filter, or what is wrong with it. */
+export function readFilter(params: JsonObject | undefined, maxUris: number): ListenFilter | string {
+  const filter = params?.["notifications"];
+  if (!isObject(filter)) return 'subscriptions/listen needs "notifications": what to listen to.';
+  const lists = new Set<ListFlag>();
+  for (const flag of FLAGS) {
+    const value = filter[flag];
+    if (value !== undefined && typeof value !== "boolean") return `notifications.${flag} is true or false.`;
+    if (value === true) lists.add(flag);
+  }
+  const uris = filter["resourceSubscriptions"] ?? [];
+  if (!Array.isArray(uris) || !uris.every((uri) => typeof uri === "string")) {
+    return "notifications.resourceSubscriptions is an array of URIs.";
+  }
+  if (uris.length > maxUris) return `One subscriptions/listen has at most ${maxUris} resources.`;
+  return { lists, uris: [...new Set(uris)] };
+}
+
+export class Listen implements Listening {
+  readonly #presence: Presence;
+  readonly #outlet: Outlet;
+  readonly #limits: EndpointLimits;
+  readonly #lists = new Set<ListFlag>();
+  readonly #uris = new Set<string>();
+  /** Held back until the acknowledgement has gone out; then undefined. */
+  #early: Set<string> | undefined = new Set();
+  #over = false;
+
+  constructor(presence: Presence, outlet: Outlet, limits: EndpointLimits) {
+    this.#presence = presence;
+    this.#outlet = outlet;
+    this.#limits = limits;
+    presence.listeners.add(this);
+    outlet.onGone = () => this.#end();
+  }
+
+  /** Begins with the acknowledgement; before that, only servers that are asked to subscribe are waited for. */
+  async begin({ lists, uris }: ListenFilter, capabilities: JsonObject): Promise<void> {
+    for (const flag of lists) {
+      const capability = capabilities[LISTS[flag]];
+      if (isObject(capability) && capability["listChanged"] === true) this.#lists.add(flag);
+    }
+    const { resources } = capabilities;
+    if (uris.length > 0 && isObject(resources) && resources["subscribe"] === true) await this.#subscribe(uris);
+    if (!this.#over) this.#acknowledge();
+  }
+
+  async #subscribe(uris: readonly string[]): Promise<void> {
+    for (const uri of uris) this.#uris.add(uri);
+    let timer: NodeJS.Timeout | undefined;
+    const enough = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, this.#limits.listenAckMs).unref();
+    });
+    const all = uris.map(async (uri) => {
+      const honoured = await this.#presence.subscribe(uri);
+      if (!honoured && this.#uris.delete(uri)) this.#presence.unsubscribe(uri);
+    });
+    await Promise.race([Promise.all(all), enough]);
+    clearTimeout(timer);
+  }
+
+  #acknowledge(): void {
+    const notifications: JsonObject = {};
+    for (const flag of this.#lists) notifications[flag] = true;
+    if (this.#uris.size > 0) notifications["resourceSubscriptions"] = [...this.#uris];
+    const early = this.#early ?? [];
+    this.#early = undefined;
+    const method = "notifications/subscriptions/acknowledged";
+    this.#tell(JSON.stringify({ jsonrpc: "2.0", method, params: { notifications } }));
+    for (const text of early) this.#tell(text);
+  }
+
+  hear(method: string, uri: string | undefined, text: string): void {
+    const flag = FLAG_OF[method];
+    const wanted =
+      flag === undefined
+        ? method === "notifications/resources/updated" && uri !== undefined && this.#watches(uri)
+        : this.#lists.has(flag);
+    if (!wanted) return;
+    if (this.#early === undefined) this.#tell(text);
+    else if (this.#early.size < MAX_EARLY) this.#early.add(text);
+  }
+
+  /** The update may be of a part of what was subscribed to. */
+  #watches(uri: string): boolean {
+    if (this.#uris.has(uri)) return true;
+    for (const one of this.#uris) if (uri.startsWith(one)) return true;
+    return false;
+  }
+
+  #tell(text: string): void {
+    this.#outlet.notify(withMeta(text, { [Meta.subscriptionId]: this.#outlet.message.id }));
+  }
+
+  /** A graceful end: the agent may listen anew. */
+  giveUp(_fault: Fault): void {
+    if (this.#over) return;
+    this.#end();
+    const _meta = {
+      [Meta.subscriptionId]: this.#outlet.message.id,
+      [Meta.serverInfo]: this.#presence.serverInfo,
+    };
+    this.#outlet.reply({ kind: "result", result: { resultType: "complete", _meta } });
+  }
+
+  #end(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#outlet.onGone = undefined;
+    this.#presence.listeners.delete(this);
+    for (const uri of this.#uris) this.#presence.unsubscribe(uri);
+    this.#uris.clear();
+  }
+}

@@ -1,0 +1,19 @@
+// Where what belongs to one modern request goes: a POST's answer, or a pipe under the request's id.
+
+import type { AgentCall } from "../../contracts/service.js";
+import type { RequestMessage } from "../../protocol/message.js";
+import type { RequestMeta } from "../../protocol/modern.js";
+import type { Reply } from "../../protocol/reply.js";
+
+export interface Outlet {
+  readonly message: RequestMessage;
+  readonly meta: RequestMeta;
+  /** Headers of the HTTP request, where it is one. */
+  readonly traceHeaders?: AgentCall["traceHeaders"];
+  /** A notification of this request. */
+  notify(text: string): void;
+  /** The answer, already as a modern agent reads it. Later ones are ignored. */
+  reply(reply: Reply): void;
+  /** Told once when the agent no longer wants the answer; not after the reply. */
+  onGone: ((reason: string | undefined) => void) | undefined;
+}

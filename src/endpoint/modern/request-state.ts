@@ -1,0 +1,65 @@
+// `requestState` of ours: sealed, and bound to who asked, what was asked and a time. The first half only says that it
+// is ours, so that one which was tampered with is refused, and one of a server behind us is passed on.
+
+import { createHash } from "node:crypto";
+import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import type { RequestMessage } from "../../protocol/message.js";
+import type { Sealer } from "../../runtime/seal.js";
+
+export interface RequestState {
+  /** The parked call that waits for the answers; none where the call is to be made again. */
+  readonly parked: string | undefined;
+  readonly principalId: string;
+  /** Of the request that it belongs to. */
+  readonly digest: string;
+  /** Milliseconds since 1970. */
+  readonly expires: number;
+}
+
+const PURPOSE = "request-state";
+const MARK = "toolway";
+
+export class RequestStates {
+  readonly #sealer: Sealer;
+  #mark: string | undefined;
+
+  constructor(sealer: Sealer) {
+    this.#sealer = sealer;
+  }
+
+  seal({ parked, principalId, digest, expires }: RequestState): string {
+    this.#mark ??= this.#sealer.seal(PURPOSE, MARK);
+    return `${this.#mark}.${this.#sealer.seal(PURPOSE, { i: parked, p: principalId, d: digest, e: expires })}`;
+  }
+
+  /** `foreign`: not made by us; `broken`: made by us, and changed since. */
+  read(text: string): RequestState | "foreign" | "broken" {
+    const dot = text.indexOf(".");
+    if (dot < 0 || this.#sealer.unseal(PURPOSE, text.slice(0, dot)) !== MARK) return "foreign";
+    const value = this.#sealer.unseal(PURPOSE, text.slice(dot + 1));
+    if (!isObject(value)) return "broken";
+    const { i, p, d, e } = value;
+    if (typeof p !== "string" || typeof d !== "string" || typeof e !== "number") return "broken";
+    if (i !== undefined && typeof i !== "string") return "broken";
+    return { parked: i, principalId: p, digest: d, expires: e };
+  }
+}
+
+/** What a retry brings anew; all else must be as it was. */
+const RETRY_MEMBERS: ReadonlySet<string> = new Set(["_meta", "inputResponses", "requestState"]);
+
+/** Equal for two requests that ask for the same: a client may write the members in another order. */
+export function requestDigest(message: RequestMessage, scope: string | undefined): string {
+  const asked: JsonObject = {};
+  for (const [key, value] of Object.entries(message.params ?? {})) if (!RETRY_MEMBERS.has(key)) asked[key] = value;
+  return createHash("sha256")
+    .update(canonical([message.method, scope ?? null, asked]))
+    .digest("base64url");
+}
+
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (!isObject(value)) return JSON.stringify(value);
+  const members = Object.keys(value).sort((a, b) => (a < b ? -1 : 1));
+  return `{${members.map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`).join(",")}}`;
+}

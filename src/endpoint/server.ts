@@ -1,0 +1,387 @@
+// The agents' door over HTTP: listens, checks who comes, and hands each request to what serves its path.
+// What the messages mean is in legacy-*.ts and modern-*.ts; a server's life (drain, keep-alive) is in http-life.ts.
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import type { Principal } from "../contracts/caller.js";
+import type { Service } from "../contracts/service.js";
+import { Fault } from "../protocol/errors.js";
+import { ErrorCode } from "../protocol/jsonrpc.js";
+import { type Clock, systemClock } from "../runtime/clock.js";
+import type { Sealer } from "../runtime/seal.js";
+import { BACKLOG, drain, Flights } from "./drain.js";
+import { DENIED, refuse, refuseMethod, sendJson, UNAUTHORIZED } from "./http/answers.js";
+import { accepts, bearer, HostCheck, hasTokenInQuery, isJsonType } from "./http/checks.js";
+import type { EndpointEvent } from "./http/event.js";
+import { ignoreUpgrade, offersWebSocket } from "./http/ignored-upgrade.js";
+import { EXECUTOR_ROLE, ExecutorDoor, type ExecutorHall } from "./http/upgrade-door.js";
+import { endSession, listen } from "./legacy/get.js";
+import { Sessions } from "./legacy/sessions.js";
+import { LegacySse } from "./legacy/sse.js";
+import type { EventStream, StreamContext } from "./legacy/streams/event-stream.js";
+import { Retained } from "./legacy/streams/retained.js";
+import { isModernVersion } from "./modern/checks.js";
+import { ModernEra } from "./modern/era.js";
+import type { HttpOutlet } from "./modern/http-outlet.js";
+import { McpPost, type McpPostContext } from "./post.js";
+import { DEFAULT_LIMITS, type EndpointLimits } from "./session/limits.js";
+
+export interface HttpEndpointOptions {
+  readonly service: Service;
+  /** Whose token this is; undefined for one that is unknown, expired or revoked. Needed unless `noAuth`. */
+  readonly authenticate?: (token: string, nowMs: number) => Principal | undefined;
+  /** Everybody who can connect is the principal `local`. For loopback only; the caller sees to that. */
+  readonly noAuth?: boolean;
+  readonly sealer: Sealer;
+  readonly limits?: Partial<EndpointLimits>;
+  /** Names by which clients reach us, beside loopback and the bound address; with or without a port. */
+  readonly allowedHosts?: readonly string[];
+  readonly allowedOrigins?: readonly string[];
+  readonly sessions?: { readonly idleMs?: number; readonly max?: number };
+  readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer };
+  /** Decides `/readyz`, beside draining. */
+  readonly ready?: () => boolean;
+  readonly clock?: Clock;
+  readonly log?: (event: EndpointEvent) => void;
+}
+
+export interface EndpointStats {
+  readonly connections: number;
+  readonly sessions: number;
+  readonly streams: number;
+  readonly inFlight: number;
+  readonly retainedBytes: number;
+  readonly draining: boolean;
+}
+
+export interface HttpEndpoint {
+  listen(host: string, port: number): Promise<AddressInfo>;
+  /** Waits up to `drainMs` for what is in flight, then ends it. Never rejects. */
+  close(options: { drainMs: number }): Promise<void>;
+  /** A token was revoked: the principal's streams end and its calls are taken back. */
+  closePrincipal(id: string): void;
+  /** Who takes executors in from now on; undefined: nobody, and those who are in stay. */
+  admitExecutors(hall: ExecutorHall | undefined): void;
+  stats(): EndpointStats;
+}
+
+/** Who calls when nobody needs to prove it. */
+export const LOCAL: Principal = { id: "local", role: "default" };
+
+/** Slow headers are looked for this often; a connection lives at most so much longer than `headerMs`. */
+const REAP_MS = 2000;
+/** A third of `quietMs`: comments are late by that much at most. */
+const TICK_SHARE = 3;
+/** Sessions expire after hours; being minutes late is no matter. */
+const SWEEP_MS = 60_000;
+
+export function createHttpEndpoint(options: HttpEndpointOptions): HttpEndpoint {
+  return new Endpoint(options);
+}
+
+class Endpoint implements HttpEndpoint {
+  readonly #options: HttpEndpointOptions;
+  readonly #clock: Clock;
+  readonly #limits: EndpointLimits;
+  readonly #server: Server;
+  readonly #hosts: HostCheck;
+  readonly #sessions: Sessions;
+  readonly #context: McpPostContext;
+  readonly #modern: ModernEra;
+  readonly #flights: Flights;
+  readonly #streams = new Set<EventStream>();
+  readonly #modernStreams = new Set<HttpOutlet>();
+  readonly #retained: Retained;
+  readonly #sse: LegacySse;
+  #door: ExecutorDoor | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #sweptAt: number;
+  #connections = 0;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: HttpEndpointOptions) {
+    this.#options = options;
+    const clock = options.clock ?? systemClock;
+    this.#clock = clock;
+    const limits = limitsOf(options);
+    this.#limits = limits;
+    this.#hosts = new HostCheck(options.allowedHosts ?? [], options.allowedOrigins ?? []);
+    this.#retained = new Retained(limits.retainedBytes);
+    this.#flights = new Flights(clock);
+    const streams: StreamContext = { limits, retained: this.#retained, now: () => clock.now(), open: this.#streams };
+    const { service, sealer } = options;
+    this.#sessions = new Sessions({ service, sealer, context: streams, wall: () => clock.wall() });
+    const wall = () => clock.wall();
+    const failed = (error: unknown) => options.log?.({ kind: "failed", error });
+    const flight = this.#flights;
+    this.#modern = new ModernEra({ service, sealer, limits, clock, failed });
+    const http = { limits, flight, open: this.#modernStreams };
+    this.#context = { service, sessions: this.#sessions, flight, limits, wall, failed, modern: this.#modern, http };
+    this.#sse = new LegacySse(service, limits, clock, failed);
+    this.#sweptAt = clock.now();
+    this.#server = this.#createServer();
+  }
+
+  #createServer(): Server {
+    const limits = this.#limits;
+    const settings = {
+      headersTimeout: limits.headerMs,
+      requestTimeout: Math.max(limits.bodyMs, limits.headerMs),
+      keepAliveTimeout: limits.keepAliveMs,
+      maxHeaderSize: limits.headerBytes,
+      connectionsCheckingInterval: Math.min(REAP_MS, limits.headerMs),
+      noDelay: true,
+      // Newer Node asks which offers are taken up, and serves the others as it does where nobody listens for upgrades.
+      // Older Node ignores this, and ignoreUpgrade() does that work.
+      shouldUpgradeCallback: (req: IncomingMessage) =>
+        this.#server.listenerCount("upgrade") > 0 && offersWebSocket(req),
+    };
+    const handler = (req: IncomingMessage, res: ServerResponse) => this.#handle(req, res);
+    const { tls } = this.#options;
+    const server =
+      tls === undefined
+        ? createServer(settings, handler)
+        : createTlsServer({ ...settings, ...tls, handshakeTimeout: limits.headerMs }, handler);
+    server.maxConnections = limits.connections;
+    server.on("connection", (socket) => {
+      this.#connections++;
+      socket.on("close", () => this.#connections--);
+    });
+    return server;
+  }
+
+  async listen(host: string, port: number): Promise<AddressInfo> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen({ host, port, backlog: BACKLOG }, () => {
+        this.#server.off("error", reject);
+        resolve();
+      });
+    });
+    const address = this.#server.address() as AddressInfo;
+    this.#hosts.bind({ host, port: address.port });
+    this.#timer = setInterval(() => this.#tick(), this.#limits.quietMs / TICK_SHARE);
+    this.#timer.unref();
+    return address;
+  }
+
+  /** The one timer for all keep-alive comments and all expiry. */
+  #tick(): void {
+    const now = this.#clock.now();
+    this.#flights.keepAlive(now, this.#limits.quietMs);
+    for (const stream of this.#streams) stream.keepAlive(now);
+    for (const stream of this.#modernStreams) stream.keepAlive(now, this.#limits.quietMs);
+    this.#sse.keepAlive();
+    if (now - this.#sweptAt < Math.min(SWEEP_MS, this.#limits.sessionIdleMs)) return;
+    this.#sweptAt = now;
+    this.#sessions.sweep();
+    this.#modern.sweep();
+  }
+
+  #handle(req: IncomingMessage, res: ServerResponse): void {
+    try {
+      this.#route(req, res);
+    } catch (error) {
+      this.#options.log?.({ kind: "failed", error });
+      refuse(res, 500, ErrorCode.internal, "Internal error of the gateway; its log has the details.");
+    }
+  }
+
+  #route(req: IncomingMessage, res: ServerResponse): void {
+    const url = req.url ?? "/";
+    const mark = url.indexOf("?");
+    const path = mark < 0 ? url : url.slice(0, mark);
+    if (path === "/healthz" || path === "/readyz") {
+      this.#health(req, res, path);
+      return;
+    }
+    // Once the door is shut, and not before: who is told to close comes back, and would stand in the queue again.
+    if (!this.#server.listening) res.shouldKeepAlive = false;
+    const { headers } = req;
+    const foreign = this.#hosts.refusal(headers.host, headers.origin, req.socket.localAddress);
+    if (foreign !== undefined) {
+      this.#options.log?.({ kind: "refused", status: 403, path, why: foreign });
+      refuse(res, 403, DENIED, foreign);
+      return;
+    }
+    const query = mark < 0 ? "" : url.slice(mark + 1);
+    const place = placeOf(path);
+    if (place === undefined) {
+      refuse(
+        res,
+        404,
+        ErrorCode.invalidRequest,
+        "Nothing is here. MCP is at /mcp, or at /mcp/<server> for one server.",
+      );
+      return;
+    }
+    const principal = this.#principal(req, res, path, query);
+    if (principal === undefined) return;
+    if (principal.role === EXECUTOR_ROLE) {
+      const why = `This token is for an executor (its role is "${EXECUTOR_ROLE}"), which is no agent.`;
+      this.#options.log?.({ kind: "refused", status: 403, path, why });
+      refuse(res, 403, DENIED, `${why} Make one for the agent with "toolway token create".`);
+      return;
+    }
+    const { scope } = place;
+    if (scope !== undefined && !this.#options.service.hasScope(scope)) {
+      refuse(res, 404, ErrorCode.invalidRequest, `There is no server ${JSON.stringify(scope)} here.`);
+    } else if (place.kind === "mcp") this.#mcp(req, res, principal, scope);
+    else if (place.kind === "sse") this.#oldStream(req, res, principal, scope);
+    else this.#oldMessage(req, res, principal, query);
+  }
+
+  #health(req: IncomingMessage, res: ServerResponse, path: string): void {
+    if (req.method !== "GET" && req.method !== "HEAD") refuseMethod(res, "GET");
+    else if (path === "/healthz") sendJson(res, 200, '{"status":"alive"}');
+    else if (this.#closing !== undefined) sendJson(res, 503, '{"status":"draining"}');
+    else if (this.#options.ready?.() === false) sendJson(res, 503, '{"status":"starting"}');
+    else sendJson(res, 200, '{"status":"ready"}');
+  }
+
+  /** Who calls; undefined after the request has been refused. */
+  #principal(req: IncomingMessage, res: ServerResponse, path: string, query: string): Principal | undefined {
+    if (query !== "" && hasTokenInQuery(query)) {
+      this.#unauthorized(res, path, "Tokens are not accepted in URLs, where logs would keep them.", "invalid_request");
+      return undefined;
+    }
+    if (this.#options.noAuth === true) return LOCAL;
+    const token = bearer(req.headers.authorization);
+    if (token === undefined) {
+      this.#unauthorized(res, path, "A token is needed.", undefined);
+      return undefined;
+    }
+    const principal = this.#options.authenticate?.(token, this.#clock.wall());
+    if (principal === undefined)
+      this.#unauthorized(res, path, "The token is unknown, expired or revoked.", "invalid_token");
+    return principal;
+  }
+
+  #unauthorized(res: ServerResponse, path: string, why: string, error: string | undefined): void {
+    this.#options.log?.({ kind: "refused", status: 401, path, why });
+    const challenge = error === undefined ? 'Bearer realm="toolway"' : `Bearer realm="toolway", error="${error}"`;
+    const message = `${why} Send the header "Authorization: Bearer <token>"; "toolway token show" prints the default one.`;
+    refuse(res, 401, UNAUTHORIZED, message, ["WWW-Authenticate", challenge]);
+  }
+
+  #mcp(req: IncomingMessage, res: ServerResponse, principal: Principal, scope: string | undefined): void {
+    if (req.method === "POST") {
+      const accepted = accepts(req.headers.accept);
+      if (!isJsonType(req.headers["content-type"])) refuseType(res);
+      else if (!accepted.json && !accepted.events) refuseAccept(res, "application/json and text/event-stream");
+      else new McpPost(this.#context, req, res, principal, scope, accepted).read();
+    } else if (isModernVersion(req.headers["mcp-protocol-version"])) refuseMethod(res, "POST");
+    else if (req.method === "GET") {
+      if (!accepts(req.headers.accept).events) refuseAccept(res, "text/event-stream");
+      else listen(this.#sessions, req, res, principal, scope);
+    } else if (req.method === "DELETE") endSession(this.#sessions, req, res, principal, scope);
+    else refuseMethod(res, "POST, GET, DELETE");
+  }
+
+  #oldStream(req: IncomingMessage, res: ServerResponse, principal: Principal, scope: string | undefined): void {
+    // 405 to a POST is how clients that try both find out which transport this is.
+    if (req.method !== "GET") refuseMethod(res, "GET");
+    else if (!accepts(req.headers.accept).events) refuseAccept(res, "text/event-stream");
+    else this.#sse.open(res, principal, scope);
+  }
+
+  #oldMessage(req: IncomingMessage, res: ServerResponse, principal: Principal, query: string): void {
+    if (req.method !== "POST") refuseMethod(res, "POST");
+    else if (!isJsonType(req.headers["content-type"])) refuseType(res);
+    else this.#sse.post(req, res, principal, query);
+  }
+
+  closePrincipal(id: string): void {
+    this.#sessions.dropPrincipal(id);
+    this.#sse.closePrincipal(id);
+    this.#modern.closePrincipal(id);
+  }
+
+  admitExecutors(hall: ExecutorHall | undefined): void {
+    const { authenticate, noAuth, log } = this.#options;
+    const before = this.#door;
+    this.#server.removeAllListeners("upgrade");
+    if (hall === undefined) return;
+    const door = new ExecutorDoor(
+      {
+        hall,
+        hosts: this.#hosts,
+        authenticate: (token) => authenticate?.(token, this.#clock.wall()),
+        everybody: noAuth === true ? LOCAL : undefined,
+        log,
+      },
+      before?.count,
+    );
+    this.#door = door;
+    this.#server.on("upgrade", (req, socket, head) => {
+      if (offersWebSocket(req)) door.upgrade(req, socket, head);
+      else ignoreUpgrade(this.#server, req, socket, head);
+    });
+  }
+
+  stats(): EndpointStats {
+    return {
+      connections: this.#connections,
+      sessions: this.#sessions.size + this.#sse.size + this.#modern.presences,
+      streams: this.#streams.size + this.#sse.size + this.#modernStreams.size,
+      inFlight: this.#flights.posts.size + this.#sse.inFlight,
+      retainedBytes: this.#retained.bytes,
+      draining: this.#closing !== undefined,
+    };
+  }
+
+  close({ drainMs }: { drainMs: number }): Promise<void> {
+    this.#closing ??= drain({
+      server: this.#server,
+      drainMs,
+      inFlight: () => this.#flights.posts.size + this.#sse.inFlight,
+      upgraded: () => this.#door?.count.open ?? 0,
+      endAll: () => {
+        this.#sessions.closeAll();
+        this.#sse.closeAll();
+        this.#modern.close(new Fault("closing", "The gateway is closing."));
+      },
+    }).finally(() => clearInterval(this.#timer));
+    return this.#closing;
+  }
+}
+
+function limitsOf({ limits, sessions }: HttpEndpointOptions): EndpointLimits {
+  return {
+    ...DEFAULT_LIMITS,
+    ...limits,
+    ...(sessions?.idleMs === undefined ? {} : { sessionIdleMs: sessions.idleMs }),
+    ...(sessions?.max === undefined ? {} : { sessions: sessions.max }),
+  };
+}
+
+interface Place {
+  readonly kind: "mcp" | "sse" | "messages";
+  readonly scope: string | undefined;
+}
+
+const MCP: Place = { kind: "mcp", scope: undefined };
+const SSE: Place = { kind: "sse", scope: undefined };
+const MESSAGES: Place = { kind: "messages", scope: undefined };
+
+function placeOf(path: string): Place | undefined {
+  if (path === "/mcp" || path === "/mcp/") return MCP;
+  if (path === "/sse" || path === "/sse/") return SSE;
+  if (path === "/messages") return MESSAGES;
+  const match = /^\/(mcp|sse)\/([^/]+)\/?$/.exec(path);
+  if (match?.[2] === undefined) return undefined;
+  try {
+    return { kind: match[1] === "mcp" ? "mcp" : "sse", scope: decodeURIComponent(match[2]) };
+  } catch {
+    return undefined;
+  }
+}
+
+function refuseType(res: ServerResponse): void {
+  refuse(res, 415, ErrorCode.invalidRequest, "Content-Type must be application/json.");
+}
+
+function refuseAccept(res: ServerResponse, types: string): void {
+  refuse(res, 406, ErrorCode.invalidRequest, `Accept must allow ${types}.`);
+}

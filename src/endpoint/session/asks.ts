@@ -1,0 +1,108 @@
+// Requests of servers that wait for this agent's answer. An answer is looked for in its own session and nowhere else.
+
+import { randomBytes } from "node:crypto";
+import { Fault } from "../../protocol/errors.js";
+import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { type RequestMessage, type ResponseMessage, rewrite } from "../../protocol/message.js";
+import type { EndpointLimits } from "./limits.js";
+
+interface Ask {
+  readonly method: string;
+  resolve(response: ResponseMessage): void;
+  reject(fault: Fault): void;
+}
+
+/** What an agent must have declared before it is asked. Methods that are not listed are passed on. */
+const NEEDS: Readonly<Record<string, string>> = {
+  "sampling/createMessage": "sampling",
+  "elicitation/create": "elicitation",
+  "roots/list": "roots",
+};
+
+/** Ids of an earlier run must not fit: an agent may answer late, to a gateway that has been restarted. */
+const RUN = randomBytes(6).toString("base64url");
+
+export class Asks {
+  readonly #limits: EndpointLimits;
+  readonly #pending = new Map<string, Ask>();
+  #next = 1;
+
+  constructor(limits: EndpointLimits) {
+    this.#limits = limits;
+  }
+
+  get size(): number {
+    return this.#pending.size;
+  }
+
+  /** `send` puts a text on the way to the agent. */
+  ask(
+    request: RequestMessage,
+    capabilities: JsonObject,
+    signal: AbortSignal,
+    send: (text: string) => void,
+  ): Promise<ResponseMessage> {
+    const { method } = request;
+    const need = Object.hasOwn(NEEDS, method) ? NEEDS[method] : undefined;
+    if (need !== undefined && !isObject(capabilities[need])) {
+      const message = `The agent cannot be asked for ${method}: it did not declare the capability "${need}".`;
+      return Promise.reject(new Fault("no-caller", message));
+    }
+    if (signal.aborted) return Promise.reject(new Fault("cancelled", `${method} was taken back.`));
+    if (this.#pending.size >= this.#limits.asksPerSession) {
+      const message = `${this.#pending.size} requests of servers already wait for this agent's answer.`;
+      return Promise.reject(new Fault("limit", message));
+    }
+    const id = `${RUN}-${this.#next++}`;
+    return new Promise((resolve, reject) => {
+      const settle = () => {
+        this.#pending.delete(id);
+        clearTimeout(timer);
+        signal.removeEventListener("abort", onAbort);
+      };
+      const takeBack = (fault: Fault) => {
+        settle();
+        send(cancelledText(id, fault.message));
+        reject(fault);
+      };
+      const onAbort = () => takeBack(new Fault("cancelled", `${method} was taken back.`));
+      const { askMs } = this.#limits;
+      const timer = setTimeout(
+        () => takeBack(new Fault("timeout", `The agent did not answer ${method} within ${askMs / 1000} s.`)),
+        askMs,
+      );
+      timer.unref();
+      signal.addEventListener("abort", onAbort, { once: true });
+      this.#pending.set(id, {
+        method,
+        resolve: (response) => {
+          settle();
+          resolve(response);
+        },
+        reject: (fault) => {
+          settle();
+          reject(fault);
+        },
+      });
+      send(rewrite(request, [{ path: ["id"], json: JSON.stringify(id) }]));
+    });
+  }
+
+  /** False for an answer that nobody waits for: late, repeated or made up. */
+  answered(response: ResponseMessage): boolean {
+    const ask = typeof response.id === "string" ? this.#pending.get(response.id) : undefined;
+    if (ask === undefined) return false;
+    ask.resolve(response);
+    return true;
+  }
+
+  close(): void {
+    for (const ask of [...this.#pending.values()]) {
+      ask.reject(new Fault("closing", `The agent's session ended before it answered ${ask.method}.`));
+    }
+  }
+}
+
+function cancelledText(requestId: string, reason: string): string {
+  return JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId, reason } });
+}

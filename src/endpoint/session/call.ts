@@ -1,0 +1,124 @@
+// One request of an agent, as the service sees it: the call and the way back for what belongs to it.
+// How its messages leave is decided by the kinds of call (exchange.ts, batch.ts, pipe-peer.ts).
+
+import type { Caller, Principal } from "../../contracts/caller.js";
+import type { AgentCall, Service } from "../../contracts/service.js";
+import { toRpcError } from "../../protocol/errors.js";
+import type { JsonObject, RpcError } from "../../protocol/jsonrpc.js";
+import type { RequestMessage, ResponseMessage } from "../../protocol/message.js";
+import type { Era } from "../../protocol/modern.js";
+import type { Reply } from "../../protocol/reply.js";
+import type { Session } from "./session.js";
+
+export abstract class Call implements AgentCall, Caller {
+  readonly message: RequestMessage;
+  readonly session: Session;
+  onCancel: ((reason: string | undefined) => void) | undefined = undefined;
+  protected done = false;
+
+  constructor(session: Session, message: RequestMessage) {
+    this.session = session;
+    this.message = message;
+  }
+
+  get caller(): Caller {
+    return this;
+  }
+
+  get scope(): string | undefined {
+    return this.session.scope;
+  }
+
+  get principal(): Principal {
+    return this.session.principal;
+  }
+
+  get sessionKey(): string {
+    return this.session.sessionKey;
+  }
+
+  get era(): Era {
+    return this.session.era;
+  }
+
+  get logLevel(): string | undefined {
+    return this.session.logLevel;
+  }
+
+  setLogLevel(level: string): void {
+    this.session.setLogLevel(level);
+  }
+
+  get version(): string {
+    return this.session.version;
+  }
+
+  get capabilities(): JsonObject {
+    return this.session.capabilities;
+  }
+
+  get clientInfo(): JsonObject {
+    return this.session.clientInfo;
+  }
+
+  /** The agent can no longer get this call's reply, so it may use the id again. */
+  get unreachable(): boolean {
+    return false;
+  }
+
+  abstract notify(text: string): void;
+
+  ask(request: RequestMessage, signal: AbortSignal): Promise<ResponseMessage> {
+    return this.session.askBy(request, signal, (text) => this.sendRequest(text));
+  }
+
+  reply(reply: Reply): void {
+    if (this.done) return;
+    this.done = true;
+    this.onCancel = undefined;
+    this.session.ended(this);
+    this.write(reply);
+  }
+
+  /** The agent took the request back: it ends without a response. */
+  cancel(reason: string | undefined): void {
+    if (this.done) return;
+    this.done = true;
+    const { onCancel } = this;
+    this.onCancel = undefined;
+    this.session.ended(this);
+    this.abandon();
+    onCancel?.(reason);
+  }
+
+  /** The session ends: the agent is told, if it can be told, and the service need not go on. */
+  giveUp(error: RpcError, reason: string): void {
+    if (this.done) return;
+    const { onCancel } = this;
+    this.reply({ kind: "error", error });
+    onCancel?.(reason);
+  }
+
+  /** A server's request, or the taking back of one: it must reach the agent, if not on this call's own stream. */
+  protected abstract sendRequest(text: string): void;
+  protected abstract write(reply: Reply): void;
+  protected abstract abandon(): void;
+}
+
+/** A service never throws; should one do so, it costs that call and not the gateway. */
+export function handOver(service: Service, call: Call, failed: (error: unknown) => void): void {
+  try {
+    service.handle(call);
+  } catch (error) {
+    failed(error);
+    call.reply({ kind: "error", error: toRpcError(error) });
+  }
+}
+
+/** The id as the agent wrote it: numbers that JavaScript cannot hold come back unharmed. */
+export function idText(message: RequestMessage): string {
+  for (const member of message.members) {
+    if (member.key === "id") return message.text.slice(member.start, member.end);
+  }
+  return JSON.stringify(message.id);
+}

@@ -1,0 +1,113 @@
+// A legacy session: who the agent is and what it can do, its calls in flight and what servers ask of it.
+// How messages get out is decided by the kinds of session (http-session.ts, pipe-peer.ts).
+
+import type { Caller, Principal } from "../../contracts/caller.js";
+import type { Service } from "../../contracts/service.js";
+import { Fault, toRpcError } from "../../protocol/errors.js";
+import type { JsonObject, RpcId } from "../../protocol/jsonrpc.js";
+import type { NotificationMessage, RequestMessage, ResponseMessage } from "../../protocol/message.js";
+import { Table } from "../../runtime/table.js";
+import { Asks } from "./asks.js";
+import type { Call } from "./call.js";
+import type { EndpointLimits } from "./limits.js";
+import type { SessionFacts } from "./session-id.js";
+
+export abstract class Session implements Caller {
+  readonly era = "legacy";
+  logLevel: string | undefined = undefined;
+  /** As authenticated last: a role may change while a session lives. */
+  principal: Principal;
+  readonly sessionKey: string;
+  readonly version: string;
+  readonly capabilities: JsonObject;
+  readonly clientInfo: JsonObject;
+  readonly scope: string | undefined;
+  /** Calls in flight, by the id that the agent chose. */
+  readonly calls = new Table<RpcId, Call>();
+  readonly limits: EndpointLimits;
+  lastUsedMs: number;
+  #asks: Asks | undefined;
+  #closed = false;
+
+  constructor(principal: Principal, facts: SessionFacts, limits: EndpointLimits, nowMs: number) {
+    this.principal = principal;
+    this.sessionKey = facts.key;
+    this.version = facts.version;
+    this.capabilities = facts.capabilities;
+    this.clientInfo = facts.clientInfo;
+    this.scope = facts.scope;
+    this.limits = limits;
+    this.lastUsedMs = nowMs;
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Nothing is under way: the session can be dropped from memory. */
+  get idle(): boolean {
+    return this.calls.size === 0 && (this.#asks === undefined || this.#asks.size === 0);
+  }
+
+  setLogLevel(level: string): void {
+    this.logLevel = level;
+  }
+
+  abstract notify(text: string): void;
+
+  ask(request: RequestMessage, signal: AbortSignal): Promise<ResponseMessage> {
+    return this.askBy(request, signal, (text) => this.notify(text));
+  }
+
+  askBy(request: RequestMessage, signal: AbortSignal, send: (text: string) => void): Promise<ResponseMessage> {
+    if (this.#closed) return Promise.reject(new Fault("closing", "The agent's session has ended."));
+    this.#asks ??= new Asks(this.limits);
+    return this.#asks.ask(request, this.capabilities, signal, send);
+  }
+
+  answered(response: ResponseMessage): void {
+    this.#asks?.answered(response);
+  }
+
+  /** Why a request cannot be taken in, or undefined when it was. */
+  begin(call: Call): string | undefined {
+    const { id } = call.message;
+    const other = this.calls.get(id);
+    if (other !== undefined && !other.unreachable) {
+      return `A request with the id ${JSON.stringify(id)} is still in flight in this session; ids must be unique.`;
+    }
+    if (this.calls.size >= this.limits.callsPerSession) {
+      return `${this.calls.size} requests are in flight in this session, which is the limit.`;
+    }
+    this.calls.set(id, call);
+    return undefined;
+  }
+
+  ended(call: Call): void {
+    const { id } = call.message;
+    if (this.calls.get(id) === call) this.calls.delete(id);
+  }
+
+  /** A notification of the agent: the endpoint's own stay here, the others go to the service. */
+  notified(message: NotificationMessage, service: Service): void {
+    if (message.method === "notifications/cancelled") this.#cancelled(message);
+    else if (message.method !== "notifications/initialized") service.handleNotification(this, message, this.scope);
+  }
+
+  /** Finished and unknown ids are ignored: some clients send one after each success. */
+  #cancelled(message: NotificationMessage): void {
+    const id = message.params?.["requestId"];
+    const reason = message.params?.["reason"];
+    if (typeof id !== "string" && typeof id !== "number") return;
+    this.calls.get(id)?.cancel(typeof reason === "string" ? reason : undefined);
+  }
+
+  /** Takes back what servers wait for, and answers what the agent waits for. */
+  close(fault: Fault): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#asks?.close();
+    const error = toRpcError(fault);
+    for (const call of [...this.calls.values()]) call.giveUp(error, fault.message);
+  }
+}

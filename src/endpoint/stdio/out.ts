@@ -1,0 +1,141 @@
+// Messages onto one byte stream, one after another: a stdio line or an event of the old HTTP+SSE. A large reply
+// holds up what comes behind it, within a bound, and never mixes with it.
+
+import type { Readable, Writable } from "node:stream";
+import { OneLine, oneLine, oneLineBytes } from "../http/sse.js";
+import type { EndpointLimits } from "../session/limits.js";
+
+export interface Framing {
+  readonly before: string;
+  readonly after: string;
+}
+
+export const LINES: Framing = { before: "", after: "\n" };
+export const EVENTS: Framing = { before: "event: message\ndata: ", after: "\n\n" };
+
+interface BodyJob {
+  readonly body: Readable;
+  onBroken(): void;
+}
+
+type Job = string | Buffer | BodyJob;
+
+export class PipeOut {
+  readonly #to: Writable;
+  readonly #framing: Framing;
+  readonly #limits: EndpointLimits;
+  readonly #queue: Job[] = [];
+  #queuedBytes = 0;
+  #busy: Readable | undefined;
+  #ended = false;
+
+  constructor(to: Writable, framing: Framing, limits: EndpointLimits) {
+    this.#to = to;
+    this.#framing = framing;
+    this.#limits = limits;
+  }
+
+  get #waiting(): number {
+    return this.#queuedBytes + this.#to.writableLength;
+  }
+
+  /** A body is being written, between whose pieces nothing may stand. */
+  get busy(): boolean {
+    return this.#busy !== undefined;
+  }
+
+  /** The reader is behind: time to stop taking requests from it. */
+  get full(): boolean {
+    return this.#waiting > this.#limits.slowReaderBytes;
+  }
+
+  /** True where even replies no longer fit: the reader is given up. */
+  get overflowing(): boolean {
+    return this.#waiting > this.#limits.outputBytes;
+  }
+
+  /** A notification is dropped where the reader is behind; anything else is not. */
+  notify(text: string): void {
+    if (!this.full) this.send(text);
+  }
+
+  send(message: string | Buffer): void {
+    if (this.#ended) return;
+    if (this.#busy === undefined) this.#write(message);
+    else {
+      this.#queue.push(message);
+      this.#queuedBytes += message.length;
+    }
+  }
+
+  sendBody(body: Readable, onBroken: () => void): void {
+    if (this.#ended) body.destroy();
+    else if (this.#busy === undefined) this.#pipe({ body, onBroken });
+    else this.#queue.push({ body, onBroken });
+  }
+
+  #write(message: string | Buffer): void {
+    const { before, after } = this.#framing;
+    if (typeof message === "string") {
+      this.#to.write(before + oneLine(message) + after);
+      return;
+    }
+    this.#to.cork();
+    if (before !== "") this.#to.write(before);
+    this.#to.write(oneLineBytes(message));
+    this.#to.write(after);
+    this.#to.uncork();
+  }
+
+  #pipe({ body, onBroken }: BodyJob): void {
+    this.#busy = body;
+    const to = this.#to;
+    to.write(this.#framing.before);
+    const line = body.pipe(new OneLine());
+    let passed = 0;
+    line.on("data", (chunk: Buffer) => {
+      passed += chunk.length;
+      if (passed > this.#limits.streamedBytes) body.destroy();
+      else if (!to.write(chunk)) line.pause();
+    });
+    const onDrain = () => line.resume();
+    to.on("drain", onDrain);
+    let over = false;
+    const finish = (broken: boolean) => {
+      if (over) return;
+      over = true;
+      to.off("drain", onDrain);
+      this.#busy = undefined;
+      if (this.#ended) return;
+      to.write(this.#framing.after);
+      if (broken) onBroken();
+      this.#flush();
+    };
+    line.on("end", () => finish(false));
+    body.on("error", () => finish(true));
+    body.on("close", () => {
+      if (!body.readableEnded) finish(true);
+    });
+  }
+
+  #flush(): void {
+    while (this.#busy === undefined) {
+      const job = this.#queue.shift();
+      if (job === undefined) return;
+      if (typeof job === "string" || Buffer.isBuffer(job)) {
+        this.#queuedBytes -= job.length;
+        this.#write(job);
+      } else this.#pipe(job);
+    }
+  }
+
+  /** Nothing more is written; replies that were waiting are given up. */
+  end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#busy?.destroy();
+    for (const job of this.#queue) if (typeof job !== "string" && !Buffer.isBuffer(job)) job.body.destroy();
+    this.#queue.length = 0;
+    this.#queuedBytes = 0;
+  }
+}

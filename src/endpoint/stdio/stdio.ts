@@ -1,0 +1,152 @@
+// An agent over stdio, or over a socket that stands for it: lines in, lines out, and nothing but protocol.
+
+import { randomBytes } from "node:crypto";
+import type { Readable, Writable } from "node:stream";
+import type { Principal } from "../../contracts/caller.js";
+import type { Service } from "../../contracts/service.js";
+import { Fault } from "../../protocol/errors.js";
+import { type Clock, systemClock } from "../../runtime/clock.js";
+import { createSealer, type Sealer } from "../../runtime/seal.js";
+import { LIMIT } from "../http/answers.js";
+import type { EndpointEvent } from "../http/event.js";
+import { ModernEra } from "../modern/era.js";
+import { DEFAULT_LIMITS, type EndpointLimits } from "../session/limits.js";
+import { PipeModern } from "./modern-outlet.js";
+import { LINES, PipeOut } from "./out.js";
+import { PipePeer } from "./peer.js";
+
+export interface StdioEndpointOptions {
+  readonly service: Service;
+  readonly input: Readable;
+  readonly output: Writable;
+  readonly principal: Principal;
+  /** One server alone, as `/mcp/<server>`. */
+  readonly scope?: string;
+  /** For what a modern agent brings back to us. None: a key of this pipe's own. */
+  readonly sealer?: Sealer;
+  readonly limits?: Partial<EndpointLimits>;
+  readonly clock?: Clock;
+  readonly log?: (event: EndpointEvent) => void;
+}
+
+export interface StdioEndpoint {
+  /** Settles when the agent is gone or close() was called. Never rejects. */
+  readonly closed: Promise<void>;
+  /** Waits up to `drainMs` for what is in flight. */
+  close(options?: { drainMs?: number }): Promise<void>;
+}
+
+const LF = 0x0a;
+const SEALING_KEY_BYTES = 32;
+/** How often a drain looks. */
+const LOOK_MS = 20;
+/** How long the last lines have to leave: an agent that does not read must not hold up our end. */
+const FLUSH_MS = 1000;
+
+export function createStdioEndpoint(options: StdioEndpointOptions): StdioEndpoint {
+  return new Stdio(options);
+}
+
+class Stdio implements StdioEndpoint {
+  readonly closed: Promise<void>;
+  readonly #input: Readable;
+  readonly #output: Writable;
+  readonly #limits: EndpointLimits;
+  readonly #out: PipeOut;
+  readonly #peer: PipePeer;
+  #settle: () => void = () => {};
+  #parts: Buffer[] = [];
+  #size = 0;
+  #skipping = false;
+  #over = false;
+
+  constructor(options: StdioEndpointOptions) {
+    const { service, input, output, principal, scope, limits, clock = systemClock, log } = options;
+    this.#input = input;
+    this.#output = output;
+    this.#limits = { ...DEFAULT_LIMITS, ...limits };
+    this.#out = new PipeOut(output, LINES, this.#limits);
+    const failed = (error: unknown) => log?.({ kind: "failed", error });
+    const shared = { service, principal, scope, limits: this.#limits, clock, out: this.#out, failed };
+    const sealer = options.sealer ?? createSealer(randomBytes(SEALING_KEY_BYTES));
+    const modern = new PipeModern({ ...shared, era: new ModernEra({ ...shared, sealer }) });
+    this.#peer = new PipePeer({ ...shared, modern });
+    this.closed = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+    input.on("data", (chunk: Buffer | string) => this.#data(typeof chunk === "string" ? Buffer.from(chunk) : chunk));
+    input.on("end", () => void this.close({ drainMs: this.#limits.stallMs }));
+    input.on("error", () => this.#gone());
+    input.on("close", () => {
+      if (!input.readableEnded) this.#gone();
+    });
+    output.on("error", () => this.#gone());
+    output.on("close", () => this.#gone());
+    output.on("drain", () => input.resume());
+  }
+
+  #data(chunk: Buffer): void {
+    let from = 0;
+    for (let at = chunk.indexOf(LF); at >= 0; at = chunk.indexOf(LF, from)) {
+      this.#piece(chunk.subarray(from, at));
+      this.#line();
+      from = at + 1;
+    }
+    this.#piece(chunk.subarray(from));
+    if (this.#out.overflowing) this.#gone();
+    else if (this.#out.full) this.#input.pause();
+  }
+
+  #piece(piece: Buffer): void {
+    if (piece.length === 0 || this.#skipping) return;
+    this.#size += piece.length;
+    if (this.#size > this.#limits.bodyBytes) {
+      this.#skipping = true;
+      this.#parts = [];
+      this.#peer.refuse(
+        LIMIT,
+        `A line has more than ${this.#limits.bodyBytes} bytes, which is the limit; it was skipped.`,
+      );
+    } else this.#parts.push(piece);
+  }
+
+  #line(): void {
+    const parts = this.#parts;
+    const skipped = this.#skipping;
+    this.#parts = [];
+    this.#size = 0;
+    this.#skipping = false;
+    if (skipped || this.#over) return;
+    const text = (parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts)).toString().trim();
+    if (text !== "") this.#peer.receive(text);
+  }
+
+  /** Nobody is there any more: what is in flight is taken back. */
+  #gone(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#peer.close(new Fault("closing", "The agent has gone."));
+    this.#settle();
+  }
+
+  async close({ drainMs = 0 }: { drainMs?: number } = {}): Promise<void> {
+    const deadline = performance.now() + drainMs;
+    while (!this.#over && this.#peer.inFlight > 0 && performance.now() < deadline) {
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    }
+    if (this.#over) return;
+    this.#over = true;
+    this.#peer.close(new Fault("closing", "The gateway is closing."));
+    await this.#flushed();
+    this.#input.pause();
+    this.#settle();
+  }
+
+  /** Until all has left. The output itself stays open: it may be our own stdout. */
+  async #flushed(): Promise<void> {
+    const deadline = performance.now() + FLUSH_MS;
+    while (this.#output.writableLength > 0 && !this.#output.destroyed && performance.now() < deadline) {
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    }
+  }
+}

@@ -1,0 +1,152 @@
+// fetch(), through an executor: real Requests in, real Responses out, errors as fetch has them. Redirects are followed
+// by the executor, which checks where they lead.
+
+import type { Readable } from "node:stream";
+import type { HttpHeader } from "../wire/protocol.js";
+import { ExecutorError, type ExecutorRequest } from "../wire/types.js";
+import { type Starter, streamedAnswer } from "./answers.js";
+import { decodedBody } from "./fetch-decode.js";
+
+/** The global fetch's own shape. */
+export type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
+
+/** Answers that have no body, whatever comes. */
+const NO_BODY = new Set([204, 205, 304]);
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+
+export async function executorFetch(
+  starter: Starter,
+  input: string | URL | Request,
+  init: RequestInit = {},
+): Promise<Response> {
+  // Its constructor refuses what fetch refuses, with the same errors.
+  const request = new Request(input, init);
+  const signal = init.signal ?? (input instanceof Request ? input.signal : undefined);
+  signal?.throwIfAborted();
+  const url = new URL(request.url);
+  if (url.protocol !== "http:" && url.protocol !== "https:") throw failed(new Error("unknown scheme"));
+  const answer = await streamedAnswer(
+    starter,
+    {
+      method: request.method,
+      url: withoutHash(url),
+      headers: headersOf(request.headers, url),
+      body: await bodyOf(request, init),
+      redirect: request.redirect === "follow" ? "follow" : "stop",
+    },
+    { signal },
+  ).catch((error: unknown) => {
+    throw error instanceof ExecutorError ? failed(error) : error;
+  });
+  const { status, body } = answer;
+  if (request.redirect === "error" && REDIRECTS.has(status)) {
+    body.destroy();
+    throw failed(new Error("unexpected redirect"));
+  }
+  if (status < 200 || status > 599) {
+    body.destroy();
+    throw failed(new Error(`the answer's status is ${status}`));
+  }
+  const headers = new Headers();
+  for (const { name, value } of answer.headers) addHeader(headers, name, value);
+  const isEmpty = NO_BODY.has(status) || request.method === "HEAD";
+  // Its end is nothing to wait for, and frees what it holds.
+  if (isEmpty) body.on("error", () => {}).resume();
+  const response = new Response(isEmpty ? null : webBody(decodedBody(body, headers), signal), { status, headers });
+  // A constructed Response has none.
+  Object.defineProperty(response, "url", { value: withoutHash(url) });
+  return response;
+}
+
+function withoutHash(url: URL): string {
+  const plain = new URL(url);
+  plain.hash = "";
+  return plain.href;
+}
+
+/** What fetch adds where nobody says otherwise. */
+function headersOf(headers: Headers, url: URL): HttpHeader[] {
+  const list: HttpHeader[] = [];
+  for (const [name, value] of headers) list.push({ name, value });
+  if (!headers.has("accept")) list.push({ name: "accept", value: "*/*" });
+  if (!headers.has("accept-encoding")) {
+    list.push({ name: "accept-encoding", value: url.protocol === "https:" ? "br, gzip, deflate" : "gzip, deflate" });
+  }
+  if (!headers.has("user-agent")) list.push({ name: "user-agent", value: "toolway" });
+  return list;
+}
+
+/** What is in memory anyway is sent with its length; a stream is sent as it comes. */
+async function bodyOf(request: Request, init: RequestInit): Promise<ExecutorRequest["body"]> {
+  if (request.body === null) return undefined;
+  const isStream = init.body === undefined || init.body === null || init.body instanceof ReadableStream;
+  return isStream ? new WebBody(request.body) : Buffer.from(await request.arrayBuffer());
+}
+
+/** A ReadableStream whose return() ends a read that waits; that of the stream's own iterator would wait for it. */
+class WebBody implements AsyncIterable<Uint8Array> {
+  readonly #stream: ReadableStream<Uint8Array>;
+
+  constructor(stream: ReadableStream<Uint8Array>) {
+    this.#stream = stream;
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<Uint8Array> {
+    const reader = this.#stream.getReader();
+    return {
+      async next() {
+        const { value, done } = await reader.read();
+        if (done) return { value: undefined, done };
+        if (!(value instanceof Uint8Array)) throw new TypeError("Received non-Uint8Array chunk");
+        return { value, done: false };
+      },
+      async return() {
+        await reader.cancel();
+        return { value: undefined, done: true };
+      },
+    };
+  }
+}
+
+/** A body that nobody can read any more is taken back, as the global fetch does. */
+const forgotten = new FinalizationRegistry<Readable>((body) => body.destroy());
+
+/** Read on demand and no sooner: an error then cannot overtake what came before it. */
+function webBody(body: Readable, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
+  const iterator: AsyncIterator<Buffer> = body[Symbol.asyncIterator]();
+  // An error that comes before the first read is told there.
+  body.on("error", () => {});
+  const stream = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { value, done } = await iterator.next();
+          if (done === true) controller.close();
+          else controller.enqueue(value);
+        } catch (error) {
+          if (signal?.aborted === true) throw signal.reason;
+          throw new TypeError("terminated", { cause: error });
+        }
+      },
+      cancel() {
+        body.destroy();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  forgotten.register(stream, body);
+  return stream;
+}
+
+/** One that fetch's Headers cannot hold is left out, as no program could have read it. */
+function addHeader(headers: Headers, name: string, value: string): void {
+  try {
+    headers.append(name, value);
+  } catch {
+    // Left out.
+  }
+}
+
+function failed(cause: Error): TypeError {
+  return new TypeError("fetch failed", { cause });
+}

@@ -1,0 +1,225 @@
+// One request at the client, from before it is sent until its answer is told: order, pauses, what waits, and how it
+// ends. It knows no socket and no clock; who sends and grants for it is its keeper.
+
+import { PieceQueue } from "../../runtime/piece-queue.js";
+import { CreditAccount } from "../../sockets/credit.js";
+import { MAX_QUEUED_BYTES, MAX_QUEUED_DELTAS } from "../wire/limits.js";
+import type { BodyDelta, HttpHeader } from "../wire/protocol.js";
+import { type AnswerHandler, type Exchange, ExecutorError } from "../wire/types.js";
+import type { Upload } from "./upload.js";
+import { briefly } from "./wire-request.js";
+
+/** The client, as a stream sees it. */
+export interface StreamKeeper {
+  /** Bytes that wait for their readers, all streams together. Written by the streams. */
+  queuedBytes: number;
+  /** Requests under way. */
+  readonly inFlight: number;
+  /** So many bytes arrived; false where they were not granted. */
+  arrived(stream: ClientStream, bytes: number): boolean;
+  /** The reader took so many bytes, and there may be more to come. */
+  taken(stream: ClientStream, bytes: number): void;
+  /** Nobody here wants more of it, though the far end may be at work. */
+  gaveUp(stream: ClientStream): void;
+  /** It has told everything, or was taken back: its id means nothing any more. */
+  left(stream: ClientStream): void;
+}
+
+/** The `number` of a request that is not sent yet. */
+export const NOT_SENT = -1;
+
+const ENDED = Symbol("ended");
+
+export class ClientStream implements Exchange {
+  readonly id: string;
+  readonly account = new CreditAccount();
+  /** The number of its message in the conversation. */
+  number = NOT_SENT;
+  upload: Upload | undefined;
+  readonly #handler: AnswerHandler;
+  readonly #keeper: StreamKeeper;
+  /** The answer comes in one message. */
+  readonly #whole: boolean;
+  #nextSeq = 1;
+  #paused: boolean = false;
+  #hasHead: boolean = false;
+  #telling: boolean = false;
+  #over: boolean = false;
+  readonly #queue = new PieceQueue();
+  #queuedBytes = 0;
+  /** How it ends once what waits is told. */
+  #ending: typeof ENDED | ExecutorError | undefined;
+
+  constructor(id: string, handler: AnswerHandler, keeper: StreamKeeper, whole: boolean) {
+    this.id = id;
+    this.#handler = handler;
+    this.#keeper = keeper;
+    this.#whole = whole;
+  }
+
+  /** Its handler hears nothing more. */
+  get isOver(): boolean {
+    return this.#over;
+  }
+
+  get hasHead(): boolean {
+    return this.#hasHead;
+  }
+
+  pause(): void {
+    this.#paused = true;
+  }
+
+  resume(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    this.#tell();
+  }
+
+  abort(): void {
+    if (this.#over) return;
+    // What has come to its end needs no word to the far end.
+    if (this.#ending === undefined) this.#keeper.gaveUp(this);
+    this.#leave();
+  }
+
+  /** The answer's head; the body too, where it came in one message. */
+  answered(status: number, headers: readonly HttpHeader[], body: Buffer): void {
+    if (this.#over || this.#hasHead) return;
+    this.#hasHead = true;
+    this.#handler.onHead(status, headers);
+    if (this.#over) return;
+    if (this.#whole) {
+      if (body.length > 0) this.#enqueue(body);
+      this.#endWith(ENDED);
+    } else if (body.length > 0) {
+      const message = `${this.#named} failed: a streamed answer came with a body in its head`;
+      this.#break(new ExecutorError("protocol", message, { sent: true }));
+    }
+    this.#tell();
+  }
+
+  /** The executor's error in place of a head. */
+  refused(error: ExecutorError): void {
+    if (this.#over || this.#hasHead) return;
+    // A body that broke before its head came has told the better reason.
+    this.#finish(this.#ending instanceof ExecutorError ? this.#ending : error);
+  }
+
+  delta(delta: BodyDelta): void {
+    if (this.#over || this.#whole || this.#ending !== undefined) return;
+    if (delta.seq !== this.#nextSeq) {
+      const message = `${this.#named} failed: piece ${delta.seq} came in place of ${this.#nextSeq}`;
+      this.#break(new ExecutorError("protocol", message, { sent: true }));
+      return;
+    }
+    this.#nextSeq++;
+    const last = delta.done || delta.error !== undefined;
+    if (delta.data.length > 0 && !this.#take(delta.data, last)) return;
+    if (this.#over) return;
+    if (last) this.#endWith(delta.error === undefined ? ENDED : this.#failed(delta.error));
+    // Also of an end that came from outside while the piece was told.
+    if (this.#ending !== undefined) this.#tell();
+  }
+
+  /** From outside: the connection is gone, or the client closed. What came before is told first. */
+  fail(error: ExecutorError): void {
+    if (this.#over) return;
+    if (!this.#hasHead) {
+      this.#finish(error);
+      return;
+    }
+    this.#endWith(error);
+    this.#tell();
+  }
+
+  get #named(): string {
+    return `response stream ${this.id}`;
+  }
+
+  #failed(why: string): ExecutorError {
+    return new ExecutorError("failed", `${this.#named} failed: ${briefly(why)}`, { sent: true });
+  }
+
+  /** What is still to be uploaded has no reader, though what came may wait for ours for long. */
+  #endWith(ending: typeof ENDED | ExecutorError): void {
+    this.#ending ??= ending;
+    this.upload?.stop();
+  }
+
+  /** The far end goes on with what cannot be used any more. */
+  #break(error: ExecutorError): void {
+    this.#endWith(error);
+    this.#keeper.gaveUp(this);
+    this.#tell();
+  }
+
+  /** False where it was one too many. */
+  #take(data: Buffer, last: boolean): boolean {
+    if (!this.#keeper.arrived(this, data.length)) {
+      const message = `${this.#named} failed: more came than was granted`;
+      this.#break(new ExecutorError("protocol", message, { sent: true }));
+      return false;
+    }
+    if (this.#hasHead && !this.#paused && !this.#telling && this.#queue.size === 0) {
+      this.#telling = true;
+      this.#handler.onData(data);
+      this.#telling = false;
+      if (!this.#over && !last) this.#keeper.taken(this, data.length);
+      return true;
+    }
+    if (this.#queue.size >= MAX_QUEUED_DELTAS && !this.account.isOpen) return this.#overflow();
+    if (this.#isGreedy(data.length)) return this.#overflow();
+    this.#enqueue(data);
+    return true;
+  }
+
+  /** The bound of all is passed, and this one has more than its share: others are not to suffer for it. */
+  #isGreedy(bytes: number): boolean {
+    if (this.account.isOpen || this.#keeper.queuedBytes + bytes <= MAX_QUEUED_BYTES) return false;
+    return this.#queuedBytes + bytes > MAX_QUEUED_BYTES / Math.max(1, this.#keeper.inFlight);
+  }
+
+  #overflow(): false {
+    const message = `${this.#named} failed: body delta channel filled before delivery`;
+    this.#break(new ExecutorError("overflow", message, { sent: true }));
+    return false;
+  }
+
+  #enqueue(data: Buffer): void {
+    // Without credit it is their number that is bounded.
+    this.#queue.push(data, this.account.isOpen);
+    this.#queuedBytes += data.length;
+    this.#keeper.queuedBytes += data.length;
+  }
+
+  #tell(): void {
+    if (this.#telling || !this.#hasHead) return;
+    this.#telling = true;
+    while (!this.#paused && !this.#over && this.#queue.size > 0) {
+      const data = this.#queue.shift() as Buffer;
+      this.#queuedBytes -= data.length;
+      this.#keeper.queuedBytes -= data.length;
+      this.#handler.onData(data);
+      if (!this.#over && this.#ending === undefined) this.#keeper.taken(this, data.length);
+    }
+    this.#telling = false;
+    if (this.#over || this.#paused || this.#ending === undefined) return;
+    this.#finish(this.#ending);
+  }
+
+  #finish(ending: typeof ENDED | ExecutorError): void {
+    this.#leave();
+    if (ending === ENDED) this.#handler.onEnd();
+    else this.#handler.onError(ending);
+  }
+
+  #leave(): void {
+    this.#over = true;
+    this.#keeper.queuedBytes -= this.#queuedBytes;
+    this.#queuedBytes = 0;
+    this.#queue.clear();
+    this.upload?.stop();
+    this.#keeper.left(this);
+  }
+}

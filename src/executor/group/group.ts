@@ -1,0 +1,316 @@
+// The executors of one name, dialled or dialled in: each request goes to the one that is ready and has the least to do,
+// and to another where one is lost before it got it. How one is talked to is client.ts's.
+
+import type { ExecutorStatus, MemberState, Visitor } from "../../contracts/executors.js";
+import type { Socket } from "../../sockets/socket.js";
+import { MAX_REQUESTS, MAX_UNACKED_BYTES } from "../wire/limits.js";
+import { type AnswerHandler, type Exchange, ExecutorError, type ExecutorRequest } from "../wire/types.js";
+import { Relay, type RelayKeeper } from "./relay.js";
+
+/** An executor that the config names no longer has so long to end what it is at. Event streams never end by themselves. */
+const RETIRE_MS = 30_000;
+
+/** What a group needs of the client of one executor. */
+export interface GroupClient {
+  readonly state: MemberState;
+  readonly sessionId: string | undefined;
+  readonly inFlight: number;
+  /** The executor has our extensions. */
+  readonly extended: boolean;
+  readonly lastError: Error | string | undefined;
+  start(request: ExecutorRequest, handler: AnswerHandler): Exchange;
+  adopt(socket: Socket): void;
+  abandon(why: string): void;
+  close(): Promise<void>;
+}
+
+export type Dial = (signal: AbortSignal) => Promise<Socket>;
+
+/** `dial`: absent for an executor that dials in. `onState`: `state` or `lastError` is another. */
+export type MakeClient = (dial: Dial | undefined, onState: () => void) => GroupClient;
+
+export interface GroupOptions {
+  readonly name: string;
+  readonly makeClient: MakeClient;
+  readonly dial: (url: string, token: string | undefined, signal: AbortSignal) => Promise<Socket>;
+  /** Milliseconds since 1970, for people. */
+  readonly wall: () => number;
+  /** One came, went, was lost or is back. */
+  readonly onState?: () => void;
+}
+
+interface Member {
+  readonly client: GroupClient;
+  where: string;
+  /** URL and token of one that we dial. */
+  readonly key: string | undefined;
+  readonly principal: string | undefined;
+  readonly machine: string | undefined;
+  /** It came without a conversation. */
+  isAnew: boolean;
+  state: MemberState;
+  sinceMs: number;
+  /** It is given nothing more, and closed when it is idle or this fires. */
+  retiring: NodeJS.Timeout | undefined;
+}
+
+interface Waiter {
+  resolve(): void;
+  reject(error: ExecutorError): void;
+}
+
+export class ExecutorGroup {
+  readonly name: string;
+  readonly #options: GroupOptions;
+  #members: Member[] = [];
+  readonly #waiters = new Set<Waiter>();
+  #dialled: boolean = false;
+  /** Among equals each has its turn. */
+  #turn = 0;
+  /** Requests for an executor that is lost and may come back. Not given to it: another may come sooner. */
+  readonly #parked = new Set<Relay>();
+  #parkedBytes = 0;
+  readonly #keeper: RelayKeeper<Member>;
+  #closed: boolean = false;
+
+  constructor(options: GroupOptions) {
+    this.name = options.name;
+    this.#options = options;
+    this.#keeper = {
+      choose: () => this.#choose(),
+      park: (relay) => this.#park(relay),
+      unpark: (relay) => this.#unpark(relay),
+      relieved: (member) => this.#relieved(member),
+      none: () => this.#none(),
+    };
+  }
+
+  /** Which executors are dialled from now on. Those that stay are not touched, and those that dialled in either. */
+  configure(urls: readonly string[], token: string | undefined): void {
+    if (this.#closed) return;
+    this.#dialled = urls.length > 0;
+    const wanted = new Map(urls.map((url) => [`${url} ${token ?? ""}`, url]));
+    for (const member of [...this.#members]) {
+      if (member.key === undefined || wanted.delete(member.key)) continue;
+      this.#retire(member);
+    }
+    for (const [key, url] of wanted) {
+      this.#join((signal) => this.#options.dial(url, token, signal), {
+        where: shown(url),
+        key,
+        principal: undefined,
+        machine: undefined,
+      });
+    }
+  }
+
+  /** An executor dialled in, for the first time or again. */
+  adopt(socket: Socket, visitor: Visitor): void {
+    if (this.#closed) {
+      socket.destroy("there is no such executor any more");
+      return;
+    }
+    const { sessionId, address, machine, principal } = visitor;
+    const where = machine === undefined ? address : `${address} (${machine})`;
+    const known = this.#members.find(
+      (one) => one.principal === principal && sessionId !== undefined && one.client.sessionId === sessionId,
+    );
+    if (known !== undefined) {
+      known.where = where;
+      known.client.adopt(socket);
+      return;
+    }
+    const member = this.#join(undefined, { where, key: undefined, principal, machine });
+    member.isAnew = sessionId === undefined;
+    member.client.adopt(socket);
+  }
+
+  /** Never throws, and the handler is called after it has returned. */
+  start(request: ExecutorRequest, handler: AnswerHandler): Exchange {
+    const relay = new Relay(request, handler, this.#keeper);
+    relay.begin();
+    return relay;
+  }
+
+  /** Resolves when a request can be made; rejects with why none can when `signal` says that nobody waits any longer. */
+  ready(signal: AbortSignal): Promise<void> {
+    if (this.#isReady) return Promise.resolve();
+    if (this.#closed || signal.aborted) return Promise.reject(this.#none());
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        this.#waiters.delete(waiter);
+        signal.removeEventListener("abort", giveUp);
+      };
+      const giveUp = (): void => waiter.reject(this.#none());
+      const waiter: Waiter = {
+        resolve: () => {
+          leave();
+          resolve();
+        },
+        reject: (error) => {
+          leave();
+          reject(error);
+        },
+      };
+      this.#waiters.add(waiter);
+      signal.addEventListener("abort", giveUp, { once: true });
+    });
+  }
+
+  status(): ExecutorStatus {
+    const members = this.#members.map(({ client, where, sinceMs }) => ({
+      where,
+      state: client.state,
+      inFlight: client.inFlight,
+      extended: client.extended,
+      since: new Date(sinceMs).toISOString(),
+      lastError: textOf(client.lastError),
+    }));
+    return { name: this.name, ready: this.#isReady, members };
+  }
+
+  /** A token was revoked: who came with it goes, at once. */
+  dropPrincipal(id: string): void {
+    for (const member of [...this.#members]) if (member.principal === id) this.#remove(member);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const members = this.#members;
+    this.#members = [];
+    for (const waiter of [...this.#waiters]) waiter.reject(this.#none());
+    this.#letGo();
+    await Promise.all(members.map((member) => this.#end(member)));
+  }
+
+  get #isReady(): boolean {
+    return this.#members.some(isUsable);
+  }
+
+  #join(dial: Dial | undefined, more: Pick<Member, "where" | "key" | "principal" | "machine">): Member {
+    const client = this.#options.makeClient(dial, () => this.#changed(member));
+    const member: Member = {
+      client,
+      ...more,
+      isAnew: false,
+      state: client.state,
+      sinceMs: this.#options.wall(),
+      retiring: undefined,
+    };
+    this.#members.push(member);
+    return member;
+  }
+
+  #changed(member: Member): void {
+    const { state, lastError } = member.client;
+    // One that came and is lost for good does not come back as this one; those that we dial are sought for ever.
+    if (member.key === undefined && state === "connecting" && lastError !== undefined) {
+      this.#remove(member);
+      return;
+    }
+    if (state === member.state) return;
+    member.state = state;
+    member.sinceMs = this.#options.wall();
+    if (this.#isReady) for (const waiter of [...this.#waiters]) waiter.resolve();
+    this.#letGo();
+    if (state === "ready" && member.isAnew) this.#succeed(member);
+    this.#options.onState?.();
+  }
+
+  /** It took the place of one that died on its machine: nobody there knows what that one had under way. */
+  #succeed({ machine, principal }: Member): void {
+    if (machine === undefined) return;
+    for (const one of [...this.#members]) {
+      if (one.machine === machine && one.principal === principal) one.client.abandon("it was restarted");
+    }
+  }
+
+  /** The ready one with the fewest requests. */
+  #choose(): Member | undefined {
+    const members = this.#members;
+    const from = this.#turn++;
+    let best: Member | undefined;
+    for (let i = 0; i < members.length; i++) {
+      const member = members[(from + i) % members.length] as Member;
+      if (!isUsable(member)) continue;
+      if (best === undefined || member.client.inFlight < best.client.inFlight) best = member;
+    }
+    return best;
+  }
+
+  #park(relay: Relay): boolean {
+    if (!this.#mayComeBack || this.#parked.size >= MAX_REQUESTS) return false;
+    if (this.#parkedBytes + relay.bytes > MAX_UNACKED_BYTES) return false;
+    this.#parked.add(relay);
+    this.#parkedBytes += relay.bytes;
+    return true;
+  }
+
+  #unpark(relay: Relay): void {
+    if (this.#parked.delete(relay)) this.#parkedBytes -= relay.bytes;
+  }
+
+  /** What waits is let go: to those that are ready, or, where nobody may come back, with an error. */
+  #letGo(): void {
+    if (this.#parked.size === 0) return;
+    const isReady = this.#isReady;
+    if (!isReady && this.#mayComeBack) return;
+    const parked = [...this.#parked];
+    this.#parked.clear();
+    this.#parkedBytes = 0;
+    for (const relay of parked) {
+      if (isReady) relay.begin();
+      else relay.fail(this.#none());
+    }
+  }
+
+  get #mayComeBack(): boolean {
+    return this.#members.some(({ client, retiring }) => client.state === "lost" && retiring === undefined);
+  }
+
+  #relieved(member: Member): void {
+    if (member.retiring !== undefined && member.client.inFlight === 0) this.#remove(member);
+  }
+
+  #retire(member: Member): void {
+    member.retiring ??= setTimeout(() => this.#remove(member), RETIRE_MS).unref();
+    this.#relieved(member);
+  }
+
+  #remove(member: Member): void {
+    if (!this.#members.includes(member)) return;
+    this.#members = this.#members.filter((one) => one !== member);
+    void this.#end(member);
+    this.#letGo();
+    this.#options.onState?.();
+  }
+
+  async #end(member: Member): Promise<void> {
+    clearTimeout(member.retiring);
+    await member.client.close().catch(() => {});
+  }
+
+  #none(): ExecutorError {
+    const told = this.#members.map(({ client }) => textOf(client.lastError)).find((text) => text !== undefined);
+    const why = told === undefined ? "" : ` Last: ${told}${/[.?!]$/.test(told) ? "" : "."}`;
+    const advice = this.#dialled
+      ? "Is it running there? `toolway executor --listen` starts one."
+      : `Start one in its network: toolway executor --connect ws://GATEWAY/executors/${encodeURIComponent(this.name)} --allow HOST.`;
+    const message = `No executor "${this.name}" is connected.${why} ${advice}`;
+    return new ExecutorError("unavailable", message, { sent: false });
+  }
+}
+
+function isUsable({ client, retiring }: Member): boolean {
+  return client.state === "ready" && retiring === undefined;
+}
+
+function textOf(error: Error | string | undefined): string | undefined {
+  return error instanceof Error ? error.message : error;
+}
+
+/** Without what may be a secret. */
+function shown(url: string): string {
+  const { protocol, host, pathname } = new URL(url);
+  return `${protocol}//${host}${pathname === "/" ? "" : pathname}`;
+}

@@ -1,0 +1,116 @@
+// One request at a group of executors: at whichever has it, waiting for one, or handed on where one was lost before it
+// got it. Which one that is, is the group's.
+
+import type { HttpHeader } from "../wire/protocol.js";
+import type { AnswerHandler, Exchange, ExecutorError, ExecutorRequest } from "../wire/types.js";
+
+/** How often a request that reached no executor is handed to another: each time one more was lost meanwhile. */
+const MAX_TRIES = 3;
+
+interface CanStart {
+  readonly client: { start(request: ExecutorRequest, handler: AnswerHandler): Exchange };
+}
+
+/** The group, as its requests see it. */
+export interface RelayKeeper<M extends CanStart = CanStart> {
+  choose(): M | undefined;
+  /** False where there is nobody to wait for, or too much waits. */
+  park(relay: Relay): boolean;
+  unpark(relay: Relay): void;
+  /** A request has left it. */
+  relieved(member: M): void;
+  /** Why there is nobody. */
+  none(): ExecutorError;
+}
+
+export class Relay<M extends CanStart = CanStart> implements Exchange, AnswerHandler {
+  /** Of its body, while it waits. */
+  readonly bytes: number;
+  readonly #request: ExecutorRequest;
+  readonly #keeper: RelayKeeper<M>;
+  #handler: AnswerHandler | undefined;
+  #member: M | undefined;
+  #exchange: Exchange | undefined;
+  #paused: boolean = false;
+  #tries = 0;
+
+  constructor(request: ExecutorRequest, handler: AnswerHandler, keeper: RelayKeeper<M>) {
+    const { body } = request;
+    this.bytes = typeof body === "string" || Buffer.isBuffer(body) ? body.length : 0;
+    this.#request = request;
+    this.#handler = handler;
+    this.#keeper = keeper;
+  }
+
+  begin(): void {
+    if (this.#handler === undefined) return;
+    const member = this.#keeper.choose();
+    if (member === undefined) {
+      if (!this.#keeper.park(this)) queueMicrotask(() => this.fail(this.#keeper.none()));
+      return;
+    }
+    this.#tries++;
+    this.#member = member;
+    this.#exchange = member.client.start(this.#request, this);
+    if (this.#paused) this.#exchange.pause();
+  }
+
+  fail(error: ExecutorError): void {
+    const handler = this.#handler;
+    this.#handler = undefined;
+    handler?.onError(error);
+  }
+
+  pause(): void {
+    this.#paused = true;
+    this.#exchange?.pause();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    this.#exchange?.resume();
+  }
+
+  abort(): void {
+    this.#handler = undefined;
+    this.#keeper.unpark(this);
+    this.#exchange?.abort();
+    this.#leave();
+  }
+
+  onHead(status: number, headers: readonly HttpHeader[]): void {
+    this.#handler?.onHead(status, headers);
+  }
+
+  onData(chunk: Buffer): void {
+    this.#handler?.onData(chunk);
+  }
+
+  onEnd(): void {
+    const handler = this.#handler;
+    this.#handler = undefined;
+    this.#leave();
+    handler?.onEnd();
+  }
+
+  onError(error: ExecutorError): void {
+    this.#leave();
+    // A little later: the client that failed it is still about it.
+    if (this.#mayGoElsewhere(error)) queueMicrotask(() => this.begin());
+    else this.fail(error);
+  }
+
+  /** The executor was lost, or left us, and never had it. A body that is a stream may have been begun. */
+  #mayGoElsewhere({ code, sent }: ExecutorError): boolean {
+    if (sent || (code !== "disconnected" && code !== "closed") || this.#tries >= MAX_TRIES) return false;
+    const { body } = this.#request;
+    return body === undefined || typeof body === "string" || Buffer.isBuffer(body);
+  }
+
+  #leave(): void {
+    const member = this.#member;
+    this.#member = undefined;
+    this.#exchange = undefined;
+    if (member !== undefined) this.#keeper.relieved(member);
+  }
+}

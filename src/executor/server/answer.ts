@@ -1,0 +1,175 @@
+// One request of a client and its answer, seen from the wire: at most one head, then the end, a failure or silence.
+// Here is what all answers share, and the one that travels in a single message; session-stream.ts has the streamed one.
+
+import { NOWHERE, type Placed } from "../../runtime/bag.js";
+import { PieceQueue } from "../../runtime/piece-queue.js";
+import { failure } from "../http/failure.js";
+import type { CheckedRequest, HttpRunner, Run, RunFailure, RunHandler } from "../http/requests.js";
+import { renderError, renderResult } from "../wire/frame.js";
+import { MAX_QUEUED_BYTES, MAX_WHOLE_BODY_BYTES, MIB } from "../wire/limits.js";
+import type { HttpHeader, RpcId } from "../wire/protocol.js";
+import type { Upload } from "./upload.js";
+
+/** What can wait for room on the connection, in a line of which it is its own link. */
+export interface RoomWaiter {
+  nextInLine: RoomWaiter | undefined;
+  inLine: boolean;
+  /** Its turn has come. */
+  hasRoom(): void;
+}
+
+/** The session, as an answer sees it. */
+export interface AnswerOwner {
+  /** More than messages that end something should wait: waitForRoom(). */
+  readonly isFull: boolean;
+  send(frame: string | Buffer): void;
+  waitForRoom(waiter: RoomWaiter): void;
+  /** Bytes of bodies that are collected, all answers together: `by` more or fewer. What they are now. */
+  collected(by: number): number;
+  /** It was not allowed to reach this host, or one that it was redirected to. */
+  forbidden(host: string, why: string): void;
+  /** It is over; its id is free. */
+  leave(answer: Answer): void;
+}
+
+export abstract class Answer implements RunHandler, Placed {
+  place = NOWHERE;
+  readonly requestId: string;
+  readonly upload: Upload | undefined;
+  protected readonly owner: AnswerOwner;
+  protected readonly rpcId: RpcId;
+  protected run: Run | undefined;
+  protected paused: boolean = false;
+  #host = "";
+  #over: boolean = false;
+
+  constructor(owner: AnswerOwner, rpcId: RpcId, requestId: string, upload: Upload | undefined) {
+    this.owner = owner;
+    this.rpcId = rpcId;
+    this.requestId = requestId;
+    this.upload = upload;
+  }
+
+  get isOver(): boolean {
+    return this.#over;
+  }
+
+  begin(runner: HttpRunner, request: CheckedRequest): void {
+    this.#host = request.url.host;
+    this.run = runner.start(request, this);
+  }
+
+  /** Taken back by the client: it hears of it only where it waits for the head. */
+  cancel(): void {
+    if (this.#over) return;
+    this.#stop();
+    // Whether the server has seen it is not known here.
+    if (!this.isAnswered) this.refuse(failure("cancelled", "the client took it back", true));
+  }
+
+  /** Nobody is there to be told. */
+  abort(): void {
+    if (!this.#over) this.#stop();
+  }
+
+  /** Ended from this side: the server is left alone, and the client is told. */
+  fail(why: RunFailure): void {
+    if (this.#over) return;
+    this.#stop();
+    this.refuse(why);
+  }
+
+  onFailure(why: RunFailure): void {
+    if (this.#over) return;
+    if (why.data.code === "forbidden") this.owner.forbidden(this.#host, why.message);
+    this.finish();
+    this.refuse(why);
+  }
+
+  /** Whether the client has the head. */
+  protected abstract readonly isAnswered: boolean;
+  abstract onHead(status: number, headers: HttpHeader[]): void;
+  abstract onData(chunk: Buffer): void;
+  abstract onEnd(): void;
+
+  /** Says that it failed, in the place where the client looks for it. */
+  protected refuse(why: RunFailure): void {
+    this.owner.send(renderError(this.rpcId, { code: why.rpcCode, message: why.message, data: why.data }));
+  }
+
+  /** The run is over, and so is this. */
+  protected finish(): void {
+    this.#over = true;
+    this.upload?.stop();
+    this.owner.leave(this);
+  }
+
+  #stop(): void {
+    this.finish();
+    this.run?.abort();
+  }
+}
+
+/** The whole body in one message. On a full connection it waits, as streams do: large bodies must not pile up there. */
+export class WholeAnswer extends Answer implements RoomWaiter {
+  nextInLine: RoomWaiter | undefined;
+  inLine: boolean = false;
+  protected readonly isAnswered = false;
+  #status = 0;
+  #headers: HttpHeader[] = [];
+  readonly #chunks = new PieceQueue();
+  #bytes = 0;
+  #complete: boolean = false;
+
+  onHead(status: number, headers: HttpHeader[]): void {
+    this.#status = status;
+    this.#headers = headers;
+  }
+
+  onData(chunk: Buffer): void {
+    if (this.isOver) return;
+    this.#chunks.push(chunk, true);
+    this.#bytes += chunk.length;
+    const all = this.owner.collected(chunk.length);
+    if (this.#bytes > MAX_WHOLE_BODY_BYTES) {
+      const bound = `the body has more than ${MAX_WHOLE_BODY_BYTES / MIB} MiB`;
+      this.fail(failure("limit", `${bound}; ask for it with streamResponse`, true));
+    } else if (all > MAX_QUEUED_BYTES) {
+      const bound = `more than ${MAX_QUEUED_BYTES / MIB} MiB are being collected for this connection`;
+      this.fail(failure("limit", `${bound}; ask for large bodies with streamResponse`, true));
+    } else if (!this.paused && this.owner.isFull) {
+      this.paused = true;
+      this.run?.pause();
+      this.owner.waitForRoom(this);
+    }
+  }
+
+  onEnd(): void {
+    if (this.isOver) return;
+    this.#complete = true;
+    if (this.owner.isFull) this.owner.waitForRoom(this);
+    else this.#send();
+  }
+
+  hasRoom(): void {
+    if (this.isOver) return;
+    if (this.#complete) {
+      this.#send();
+    } else if (this.paused) {
+      this.paused = false;
+      this.run?.resume();
+    }
+  }
+
+  #send(): void {
+    const bodyBase64 = Buffer.concat(this.#chunks.takeAll(), this.#bytes).toString("base64");
+    this.finish();
+    this.owner.send(renderResult(this.rpcId, { status: this.#status, headers: this.#headers, bodyBase64 }));
+  }
+
+  protected override finish(): void {
+    this.owner.collected(-this.#bytes);
+    this.#chunks.clear();
+    super.finish();
+  }
+}

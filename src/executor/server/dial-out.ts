@@ -1,0 +1,150 @@
+// An executor that dials out, from behind a firewall: keeps one socket to a gateway open for ever, and says where the
+// session that it still has is to go on. What is said on the socket is the executor's.
+
+import { hostname } from "node:os";
+import { type BackoffLimits, fullJitter } from "../../runtime/backoff.js";
+import { dialSocket } from "../../sockets/dial.js";
+import { Close, type Socket } from "../../sockets/socket.js";
+import { MACHINE_HEADER, SESSION_HEADER } from "../wire/protocol.js";
+import { ExecutorError, type ExecutorLog } from "../wire/types.js";
+import type { Executor } from "./executor.js";
+
+export type DialState =
+  | { readonly state: "connecting" }
+  | { readonly state: "connected" }
+  /** Of a connection that was lost or not made; the next try is in `retryMs`. */
+  | { readonly state: "waiting"; readonly why: string; readonly retryMs: number };
+
+export interface DialGatewayOptions {
+  /** `wss://gateway.example.com/executors/office`. */
+  readonly url: string;
+  /** One of the gateway's, of the role `executor`. */
+  readonly token: string | undefined;
+  readonly log?: ExecutorLog | undefined;
+  readonly onState?: ((state: DialState) => void) | undefined;
+  /** Default: FAST and SLOW. */
+  readonly backoff?: { readonly fast: BackoffLimits; readonly slow: BackoffLimits } | undefined;
+}
+
+export interface DialledGateway {
+  close(): Promise<void>;
+}
+
+/** A gateway that restarts is back in a second or two, and one that was moved within the retention of a session. */
+const FAST: BackoffLimits = { baseMs: 500, maxMs: 15_000 };
+
+/** Until somebody makes the token or writes the executor's name into the config: not hidden, and no load. */
+const SLOW: BackoffLimits = { baseMs: 30_000, maxMs: 60_000 };
+
+/** A connection that lasted so long was a good one: the next is dialled without delay. Others may be refused in turn. */
+const STEADY_MS = 5_000;
+
+/** What to do about an answer that asking again soon does not change. */
+const ADVICE: Readonly<Record<number, string>> = {
+  401: "it refused the token (401): set TOOLWAY_TOKEN to one of the gateway's",
+  403: "the token may not be an executor's (403): make one with `toolway token create --id NAME --role executor`",
+  404: "it has no executor of this name (404): add it to `executors` in the gateway's config",
+};
+
+/** Never fails: what is wrong is logged and tried again. */
+export function dialGateway(executor: Executor, options: DialGatewayOptions): DialledGateway {
+  const dialer = new Dialer(executor, options);
+  const done = dialer.run();
+  return {
+    close: async () => {
+      dialer.stop();
+      await done;
+    },
+  };
+}
+
+class Dialer {
+  readonly #executor: Executor;
+  readonly #options: DialGatewayOptions;
+  readonly #stopping = new AbortController();
+  #socket: Socket | undefined;
+  #sessionId: string | undefined;
+  #attempt = 0;
+  #told: string | undefined;
+
+  constructor(executor: Executor, options: DialGatewayOptions) {
+    this.#executor = executor;
+    this.#options = options;
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+    this.#socket?.close(Close.goingAway, "the executor stops");
+  }
+
+  async run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      const { why, limits } = await this.#once(signal);
+      if (signal.aborted) return;
+      const retryMs = Math.round(fullJitter(this.#attempt++, Math.random(), limits));
+      this.#tell(why);
+      this.#options.onState?.({ state: "waiting", why, retryMs });
+      await pause(retryMs, signal);
+    }
+  }
+
+  /** One connection, from the dialling to its end. */
+  async #once(signal: AbortSignal): Promise<{ why: string; limits: BackoffLimits }> {
+    const { url, token, log, onState, backoff = { fast: FAST, slow: SLOW } } = this.#options;
+    onState?.({ state: "connecting" });
+    let socket: Socket;
+    try {
+      socket = await dialSocket(url, { token, signal, headers: this.#headers() });
+    } catch (error) {
+      const status = error instanceof ExecutorError ? error.status : undefined;
+      const advice = status === undefined ? undefined : ADVICE[status];
+      if (advice !== undefined) return { why: advice, limits: backoff.slow };
+      return { why: error instanceof Error ? error.message : String(error), limits: backoff.fast };
+    }
+    const since = performance.now();
+    this.#socket = socket;
+    const served = this.#executor.serve(socket);
+    if (signal.aborted) socket.close(Close.goingAway, "the executor stops");
+    this.#told = undefined;
+    log?.info("executor: connected to the gateway", { gateway: shown(url) });
+    onState?.({ state: "connected" });
+    const why = await served.closed;
+    this.#socket = undefined;
+    this.#sessionId = served.sessionId ?? this.#sessionId;
+    if (performance.now() - since >= STEADY_MS) this.#attempt = 0;
+    return { why: `the connection was lost: ${why}`, limits: backoff.fast };
+  }
+
+  #headers(): Record<string, string> {
+    const id = this.#sessionId;
+    const machine = { [MACHINE_HEADER]: encodeURIComponent(hostname()) };
+    return id !== undefined && this.#executor.has(id) ? { ...machine, [SESSION_HEADER]: id } : machine;
+  }
+
+  /** Once for each reason: it is tried for ever. */
+  #tell(why: string): void {
+    if (why === this.#told) return;
+    this.#told = why;
+    this.#options.log?.warn(`executor: no connection to the gateway; it is tried again: ${why}`, {
+      gateway: shown(this.#options.url),
+    });
+  }
+}
+
+/** Without a query, which may hold what is secret. */
+function shown(url: string): string {
+  return url.replace(/[?#].*$/, "").replace(/\/\/[^/]*@/, "//");
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener("abort", done);
+  });
+}

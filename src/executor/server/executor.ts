@@ -1,0 +1,101 @@
+// An executor: does HTTP requests for whoever is at the other end of the sockets that it is given, whichever side
+// opened them. What it may reach is `destinations`; who may ask is decided before a socket comes here.
+
+import { Close, type Socket } from "../../sockets/socket.js";
+import type { Destinations } from "../allow/destinations.js";
+import { HttpRunner } from "../http/requests.js";
+import { HANDSHAKE_MS, RETENTION_MS } from "../wire/limits.js";
+import type { ExecutorLog } from "../wire/types.js";
+import { Handshake } from "./handshake.js";
+import { Sessions } from "./sessions.js";
+
+export interface ExecutorOptions {
+  readonly destinations: Destinations;
+  /** How long a client that lost its socket may come back. Default: RETENTION_MS. */
+  readonly retentionMs?: number | undefined;
+  /** Default: HANDSHAKE_MS. */
+  readonly handshakeMs?: number | undefined;
+  readonly log?: ExecutorLog | undefined;
+}
+
+export interface ExecutorCounts {
+  readonly sockets: number;
+  /** Conversations, those without a socket included. */
+  readonly sessions: number;
+  /** Those that wait for their client to come back. */
+  readonly retained: number;
+  /** Requests under way. */
+  readonly requests: number;
+}
+
+/** A socket that is being served. */
+export interface Served {
+  /** Of the session that it carries, once there is one. */
+  readonly sessionId: string | undefined;
+  /** Why it ended, when it has. */
+  readonly closed: Promise<string>;
+}
+
+export interface Executor {
+  serve(socket: Socket): Served;
+  /** Whether a client could still go on with this session. */
+  has(sessionId: string): boolean;
+  status(): ExecutorCounts;
+  /** Ends all requests and sockets. */
+  close(): Promise<void>;
+}
+
+const SILENT: ExecutorLog = { debug() {}, info() {}, warn() {} };
+
+export function createExecutor(options: ExecutorOptions): Executor {
+  const { destinations, retentionMs = RETENTION_MS, handshakeMs = HANDSHAKE_MS, log = SILENT } = options;
+  const runner = new HttpRunner({ destinations });
+  const sessions = new Sessions({ runner, log, retentionMs });
+  const sockets = new Map<Socket, Promise<string>>();
+  let closing: Promise<void> | undefined;
+
+  const serve = (socket: Socket): Served => {
+    let gone: (why: string) => void = () => {};
+    const closed = new Promise<string>((resolve) => {
+      gone = resolve;
+    });
+    sockets.set(socket, closed);
+    socket.whenGone((why) => {
+      sockets.delete(socket);
+      gone(why);
+    });
+    if (closing !== undefined) {
+      socket.close(Close.goingAway, "the executor stops");
+      return { sessionId: undefined, closed };
+    }
+    const handshake = new Handshake(socket, sessions, handshakeMs);
+    return {
+      get sessionId() {
+        return handshake.sessionId;
+      },
+      closed,
+    };
+  };
+
+  const close = async (): Promise<void> => {
+    sessions.close();
+    for (const socket of sockets.keys()) socket.close(Close.goingAway, "the executor stops");
+    await Promise.all(sockets.values());
+    await runner.close();
+  };
+
+  return {
+    serve,
+    has: (sessionId) => sessions.find(sessionId)?.isLasting === true,
+    status: () => ({
+      sockets: sockets.size,
+      sessions: sessions.size,
+      retained: sessions.retained,
+      requests: sessions.openRequests,
+    }),
+    close: () => {
+      closing ??= close();
+      return closing;
+    },
+  };
+}

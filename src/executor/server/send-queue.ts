@@ -1,0 +1,57 @@
+// Who waits for room on a full connection, and comes in turn: in the order in which they stopped, a few at a time, so
+// that the first does not fill it again before the last has had a piece.
+
+import { KIB, MAX_UNACKED_BYTES } from "../wire/limits.js";
+import type { RoomWaiter } from "./answer.js";
+
+/** A piece that a socket brings, as Node reads it. */
+const USUAL_PIECE_BYTES = 64 * KIB;
+
+/** Woken at once: their next pieces together are the half that is free when room is told of. */
+const WOKEN_AT_ONCE = MAX_UNACKED_BYTES / 2 / USUAL_PIECE_BYTES;
+
+export class RoomLine {
+  readonly #isFull: () => boolean;
+  #first: RoomWaiter | undefined;
+  #last: RoomWaiter | undefined;
+  #next: NodeJS.Immediate | undefined;
+
+  constructor(isFull: () => boolean) {
+    this.#isFull = isFull;
+  }
+
+  join(waiter: RoomWaiter): void {
+    if (waiter.inLine) return;
+    waiter.inLine = true;
+    if (this.#last === undefined) this.#first = waiter;
+    else this.#last.nextInLine = waiter;
+    this.#last = waiter;
+  }
+
+  /** There is room. Those whose turn does not come now come as soon as the others' pieces are there. */
+  readonly wake = (): void => {
+    this.#cancelNext();
+    for (let woken = 0; woken < WOKEN_AT_ONCE && this.#first !== undefined; woken++) {
+      // Full again: then room will be told of again.
+      if (this.#isFull()) return;
+      const waiter = this.#first;
+      this.#first = waiter.nextInLine;
+      if (this.#first === undefined) this.#last = undefined;
+      waiter.nextInLine = undefined;
+      waiter.inLine = false;
+      waiter.hasRoom();
+    }
+    if (this.#first !== undefined) this.#next = setImmediate(this.wake);
+  };
+
+  clear(): void {
+    this.#cancelNext();
+    this.#first = undefined;
+    this.#last = undefined;
+  }
+
+  #cancelNext(): void {
+    clearImmediate(this.#next);
+    this.#next = undefined;
+  }
+}

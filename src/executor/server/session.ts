@@ -1,0 +1,322 @@
+// A conversation with one client: its requests, their answers, credit and cancels. It outlives its sockets where both
+// ends agreed to that. How a socket comes to it is session-handshake.ts; how long it waits for one, sessions.ts.
+
+import { Bag } from "../../runtime/bag.js";
+import { Table } from "../../runtime/table.js";
+import { Channel, type ChannelEvents } from "../../sockets/channel.js";
+import { CreditBook } from "../../sockets/credit.js";
+import { Close, type Socket } from "../../sockets/socket.js";
+import { failure } from "../http/failure.js";
+import { checkRequest } from "../http/request-check.js";
+import type { HttpRunner } from "../http/requests.js";
+import { type Frame, readFrame, renderError, renderNotification, renderResult } from "../wire/frame.js";
+import { MAX_QUEUED_BYTES, MAX_REQUESTS, MAX_UNACKED_BYTES } from "../wire/limits.js";
+import {
+  CANCEL,
+  CREDIT,
+  INITIALIZE,
+  INITIALIZED,
+  REQUEST,
+  RpcCode,
+  type RpcFailure,
+  type RpcId,
+} from "../wire/protocol.js";
+import type { ExecutorLog } from "../wire/types.js";
+import { type Answer, type AnswerOwner, type RoomWaiter, WholeAnswer } from "./answer.js";
+import { answerOther } from "./codex-methods.js";
+import { RoomLine } from "./send-queue.js";
+import { StreamedAnswer } from "./stream.js";
+import { Upload, type UploadOwner } from "./upload.js";
+
+/**
+ * What may pile up after the connection became full: bodies that were being collected, in base64, and the answers of
+ * requests that were under way. Who makes more of it asks and does not read.
+ */
+const MAX_BACKLOG_BYTES = MAX_UNACKED_BYTES + 2 * MAX_QUEUED_BYTES;
+
+/** What a short message costs on its way besides its bytes: on the tape, and in the socket's queue. */
+const MESSAGE_COST = 1024;
+
+/** Refused requests that are logged, of one session: who asks for more of them fills nobody's disk. */
+const MAX_TOLD_REFUSALS = 100;
+
+export interface SessionHost {
+  readonly runner: HttpRunner;
+  readonly log: ExecutorLog;
+  /** It has no socket any more. */
+  lost(session: Session): void;
+  /** It is over, and aborted what was under way. */
+  ended(session: Session): void;
+}
+
+export class Session implements AnswerOwner, UploadOwner, ChannelEvents {
+  readonly id: string;
+  readonly #host: SessionHost;
+  /** What an answer may send before it hears of its reader; undefined: the client knows of none of our extensions. */
+  readonly #window: number | undefined;
+  readonly #channel: Channel;
+  readonly #line: RoomLine;
+  /** Of the bodies that come to us. */
+  readonly uploads = new CreditBook();
+  readonly #all = new Bag<Answer>();
+  /** By the id that deltas, credit and cancels name. */
+  readonly #named = new Table<string, Answer>();
+  #socket: Socket | undefined;
+  #collected = 0;
+  #backlog = 0;
+  #over: boolean = false;
+  #toldOfUnknown: boolean = false;
+  #refusals = 0;
+
+  constructor(id: string, window: number | undefined, host: SessionHost) {
+    this.id = id;
+    this.#window = window;
+    this.#host = host;
+    this.#channel = new Channel(this);
+    this.#line = new RoomLine(() => this.#channel.isFull);
+  }
+
+  /** Whether it goes on with the next socket; else a lost socket takes all requests with it. */
+  get isLasting(): boolean {
+    return this.#window !== undefined;
+  }
+
+  get hasSocket(): boolean {
+    return this.#socket !== undefined;
+  }
+
+  get openRequests(): number {
+    return this.#all.size;
+  }
+
+  get received(): number {
+    return this.#channel.received;
+  }
+
+  canResume(clientReceived: number): boolean {
+    return !this.#over && this.isLasting && this.#channel.canResume(clientReceived);
+  }
+
+  /**
+   * This socket shall carry it. Nothing of the one before is heard from now on: what has been received is about to be
+   * told to the client, and must stay true.
+   */
+  claim(socket: Socket): void {
+    const before = this.#socket;
+    this.#channel.detach();
+    this.#socket = socket;
+    before?.close(Close.replaced, "another socket took its place");
+  }
+
+  /** False where yet another socket has taken its place meanwhile, or it is over. */
+  open(socket: Socket, clientReceived: number): boolean {
+    if (this.#over || this.#socket !== socket) return false;
+    if (this.isLasting) this.#channel.openLasting(socket, clientReceived);
+    else this.#channel.openPlain(socket);
+    return true;
+  }
+
+  /** The socket that claimed it was lost before it was opened. */
+  unclaim(socket: Socket): void {
+    if (this.#socket !== socket) return;
+    this.#socket = undefined;
+    if (!this.#over) this.#host.lost(this);
+  }
+
+  end(code: number, why: string): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#abortAll();
+    this.#channel.detach();
+    this.#socket?.close(code, why);
+    this.#socket = undefined;
+    this.#host.ended(this);
+  }
+
+  // Of the channel.
+
+  onMessage(bytes: Buffer): void {
+    if (this.#over) return;
+    const frame = readFrame(bytes);
+    switch (frame.kind) {
+      case "request":
+        this.#request(frame);
+        return;
+      case "delta":
+      case "notification":
+        this.#notification(frame);
+        return;
+      case "broken":
+        // The exec-server's id for what has none.
+        this.#refuse(-1, { code: RpcCode.invalidRequest, message: `failed to parse the message: ${frame.why}` });
+        return;
+      default:
+        this.#unknown(`an answer (${frame.kind}) to nothing that was asked`);
+    }
+  }
+
+  onRoom(): void {
+    this.#backlog = 0;
+    this.#line.wake();
+  }
+
+  onLost(why: string): void {
+    const goodbye = this.#socket?.saidGoodbye === true;
+    this.#socket = undefined;
+    this.#host.log.debug("executor: a connection ended", { session: this.id, why });
+    if (goodbye && this.isLasting) {
+      this.end(Close.normal, why);
+      return;
+    }
+    if (!this.isLasting) this.#abortAll();
+    this.#host.lost(this);
+  }
+
+  // Of its answers and uploads.
+
+  get isFull(): boolean {
+    return this.#channel.isFull;
+  }
+
+  send(frame: string | Buffer): void {
+    if (this.#over) return;
+    this.#channel.send(frame);
+    if (!this.#channel.isFull) return;
+    this.#backlog += frame.length + MESSAGE_COST;
+    if (this.#backlog <= MAX_BACKLOG_BYTES) return;
+    this.#host.log.warn("executor: a client asks for more than it reads; its session is ended", { session: this.id });
+    const socket = this.#socket;
+    this.end(Close.policy, "more was asked for than was read");
+    socket?.destroy("more was asked for than was read");
+  }
+
+  waitForRoom(waiter: RoomWaiter): void {
+    this.#line.join(waiter);
+  }
+
+  collected(by: number): number {
+    this.#collected += by;
+    return this.#collected;
+  }
+
+  leave(answer: Answer): void {
+    this.#all.delete(answer);
+    if (this.#named.get(answer.requestId) === answer) this.#named.delete(answer.requestId);
+  }
+
+  forbidden(host: string, why: string): void {
+    if (++this.#refusals <= MAX_TOLD_REFUSALS) this.#host.log.warn("executor: a request was refused", { host, why });
+    if (this.#refusals !== MAX_TOLD_REFUSALS) return;
+    this.#host.log.warn("executor: more requests of this connection that are refused are not told of", {
+      session: this.id,
+    });
+  }
+
+  grant(requestId: string, bytes: number): void {
+    this.send(renderNotification(CREDIT, { requestId, bytes }));
+  }
+
+  #request(frame: Extract<Frame, { kind: "request" }>): void {
+    const { id, method, params } = frame;
+    if (method === REQUEST) {
+      this.#httpRequest(id, params);
+      return;
+    }
+    if (method === INITIALIZE) {
+      const message = "initialize may only be sent once per connection";
+      this.#refuse(id, { code: RpcCode.invalidRequest, message });
+      return;
+    }
+    const other = answerOther(method);
+    if ("error" in other) this.#refuse(id, other.error);
+    else this.send(renderResult(id, other.result));
+  }
+
+  #httpRequest(id: RpcId, params: unknown): void {
+    const checked = checkRequest(params);
+    if (!checked.ok) {
+      this.#refuse(id, checked.error);
+      return;
+    }
+    const { requestId, streamResponse, streamRequest } = checked;
+    // The exec-server takes the id of a stream for a buffered request as well, and knows no cancel that would name it.
+    const isNamed = streamResponse || this.isLasting;
+    if (isNamed && this.#named.get(requestId) !== undefined) {
+      const message = `http/request streamResponse requestId \`${requestId}\` is already active`;
+      this.#refuse(id, { code: RpcCode.invalidParams, message });
+      return;
+    }
+    if (streamRequest && !this.isLasting) {
+      const message = "http/request streamRequest needs `toolway` at initialize; send bodyBase64";
+      this.#refuse(id, { code: RpcCode.invalidParams, message });
+      return;
+    }
+    if (this.#all.size >= MAX_REQUESTS) {
+      const { rpcCode: code, message, data } = failure("busy", `${MAX_REQUESTS} requests are under way already`, false);
+      this.#refuse(id, { code, message, data });
+      return;
+    }
+    const upload = streamRequest ? new Upload(this, requestId) : undefined;
+    const answer = streamResponse
+      ? new StreamedAnswer(this, id, requestId, upload, this.#window ?? Number.POSITIVE_INFINITY)
+      : new WholeAnswer(this, id, requestId, upload);
+    this.#all.add(answer);
+    if (isNamed) this.#named.set(requestId, answer);
+    answer.begin(this.#host.runner, upload === undefined ? checked.request : { ...checked.request, body: upload });
+  }
+
+  #notification(frame: Extract<Frame, { kind: "delta" | "notification" }>): void {
+    if (!this.isLasting) {
+      if (frame.method !== INITIALIZED) this.#unknown(frame.method);
+      return;
+    }
+    if (frame.kind === "delta") {
+      this.#delta(frame);
+      return;
+    }
+    const params = frame.params as { requestId?: unknown; bytes?: unknown } | null | undefined;
+    const requestId = params?.requestId;
+    if (typeof requestId !== "string" || (frame.method !== CANCEL && frame.method !== CREDIT)) {
+      if (frame.method !== INITIALIZED) this.#unknown(frame.method);
+      return;
+    }
+    // One that is not there any more is no mistake: it ended while this was on its way.
+    const answer = this.#named.get(requestId);
+    if (frame.method === CANCEL) {
+      answer?.cancel();
+      return;
+    }
+    const bytes = params?.bytes;
+    if (!Number.isSafeInteger(bytes) || (bytes as number) <= 0) this.#unknown(`${CREDIT} without bytes`);
+    else if (answer instanceof StreamedAnswer) answer.grant(bytes as number);
+  }
+
+  #delta(frame: Extract<Frame, { kind: "delta" }>): void {
+    const answer = this.#named.get(frame.delta.requestId);
+    const upload = answer?.upload;
+    if (answer === undefined || upload === undefined) return;
+    const wrong = upload.accept(frame.delta);
+    if (wrong === undefined) return;
+    // The client broke it off itself, or broke the rules.
+    const code = frame.delta.error === undefined ? "limit" : "cancelled";
+    answer.fail(failure(code, wrong, true));
+  }
+
+  #refuse(id: RpcId, error: RpcFailure): void {
+    this.send(renderError(id, error));
+  }
+
+  #unknown(what: string): void {
+    if (this.#toldOfUnknown) return;
+    this.#toldOfUnknown = true;
+    this.#host.log.debug("executor: a message means nothing here and is passed over", {
+      session: this.id,
+      what: what.slice(0, 80),
+    });
+  }
+
+  #abortAll(): void {
+    this.#line.clear();
+    for (const answer of this.#all.all()) answer.abort();
+  }
+}

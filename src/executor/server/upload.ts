@@ -1,0 +1,90 @@
+// The body of a request that comes in pieces: a Readable for the HTTP request, and the client's credit for it. Never
+// more is held than was granted.
+
+import { Readable } from "node:stream";
+import { PieceQueue } from "../../runtime/piece-queue.js";
+import { CreditAccount, type CreditBook } from "../../sockets/credit.js";
+import { KIB, MAX_STREAMED_BODY_BYTES, MIB } from "../wire/limits.js";
+import type { BodyDelta } from "../wire/protocol.js";
+
+/** What the stream itself keeps ready for the socket; the rest waits in our queue, where it counts as unread. */
+const READY_BYTES = 64 * KIB;
+
+export interface UploadOwner {
+  /** What all uploads of the session may have unread. */
+  readonly uploads: CreditBook;
+  grant(requestId: string, bytes: number): void;
+}
+
+export class Upload extends Readable {
+  readonly #owner: UploadOwner;
+  readonly #requestId: string;
+  #nextSeq = 1;
+  /** Came, and was not asked for yet. */
+  readonly #queue = new PieceQueue();
+  #wanted: boolean = false;
+  readonly #account = new CreditAccount();
+  #total = 0;
+  #done: boolean = false;
+
+  constructor(owner: UploadOwner, requestId: string) {
+    super({ highWaterMark: READY_BYTES });
+    this.#owner = owner;
+    this.#requestId = requestId;
+    owner.uploads.open(this.#account);
+    // Who reads it hears of errors of its own accord; without a reader they are nobody's.
+    this.on("error", () => {});
+  }
+
+  /** The next piece. What is wrong with it, if anything is: then the request cannot go on. */
+  accept(delta: BodyDelta): string | undefined {
+    // The rest of a body that nobody reads any more.
+    if (this.#done || this.destroyed) return undefined;
+    if (delta.error !== undefined) return `the request's body broke off: ${delta.error}`;
+    if (delta.seq !== this.#nextSeq)
+      return `the request's body has a gap: piece ${delta.seq} in place of ${this.#nextSeq}`;
+    this.#nextSeq++;
+    const { data } = delta;
+    if (!this.#owner.uploads.arrived(this.#account, data.length))
+      return `the request's body came faster than it was granted`;
+    this.#total += data.length;
+    if (this.#total > MAX_STREAMED_BODY_BYTES) {
+      return `the request's body has more than ${MAX_STREAMED_BODY_BYTES / MIB} MiB`;
+    }
+    this.#done = delta.done;
+    if (data.length > 0) this.#queue.push(data, true);
+    if (this.#wanted) this.#deliver();
+    return undefined;
+  }
+
+  /** Nobody needs the rest. */
+  stop(): void {
+    this.#queue.clear();
+    this.#owner.uploads.close(this.#account);
+    if (!this.readableEnded) this.destroy();
+  }
+
+  override _read(): void {
+    this.#wanted = true;
+    this.#deliver();
+  }
+
+  #deliver(): void {
+    let taken = 0;
+    while (this.#wanted) {
+      const chunk = this.#queue.shift();
+      if (chunk === undefined) break;
+      taken += chunk.length;
+      // _read() may be called from within push().
+      this.#wanted = false;
+      if (this.push(chunk)) this.#wanted = true;
+    }
+    const granted = taken === 0 ? 0 : this.#owner.uploads.taken(this.#account, taken);
+    if (!this.#done) {
+      if (granted > 0) this.#owner.grant(this.#requestId, granted);
+    } else if (this.#queue.size === 0 && this.#wanted) {
+      this.#wanted = false;
+      this.push(null);
+    }
+  }
+}

@@ -1,0 +1,38 @@
+// What the log says of a config that was taken on while the gateway runs, and what of it waits for the next start.
+
+import type { Config } from "../config/config.js";
+import type { Log } from "../observe/log.js";
+
+/** What is bound when the endpoint opens. */
+const NEEDS_RESTART = [
+  "listen",
+  "tls",
+  "allowedHosts",
+  "allowedOrigins",
+  "sessions",
+  "limits",
+  "pageSize",
+  "telemetry",
+] as const;
+
+export interface Applied {
+  readonly before: Config;
+  readonly after: Config;
+  /** Names of servers. */
+  readonly added: readonly string[];
+  readonly changed: readonly string[];
+  readonly removed: readonly string[];
+}
+
+export function sayApplied(log: Log, { before, after, added, changed, removed }: Applied): void {
+  const parts = Object.entries({ added, changed, removed }).flatMap(([verb, names]) =>
+    names.length === 0 ? [] : [`${verb} ${names.join(", ")}`],
+  );
+  log.info(`config applied: ${parts.join("; ") || "no server changed"}`);
+  for (const warning of after.warnings) log.warn(warning);
+  for (const key of NEEDS_RESTART) {
+    if (JSON.stringify(before[key]) !== JSON.stringify(after[key])) {
+      log.warn(`"${key}" in the config changed; it takes effect at the next start`);
+    }
+  }
+}

@@ -1,0 +1,75 @@
+// `createGateway`: from what a program or the CLI has to a running gateway, with its config watched.
+
+import type { Config, Names } from "../config/config.js";
+import { type ConfigInput, loadConfig, resolveConfig } from "../config/load.js";
+import { watchConfig } from "../config/watch.js";
+import { type Log, SILENT } from "../observe/log.js";
+import type { OpenTelemetryApi } from "../observe/opentelemetry.js";
+import { openTelemetry } from "../observe/telemetry.js";
+import { systemClock } from "../runtime/clock.js";
+import { packageVersion } from "../runtime/version.js";
+import { Gateway, type ServerStart } from "./gateway.js";
+import { memoryState, openState } from "./state.js";
+
+/** The path of a config file, or what would be in one. */
+export type GatewayInput = string | ConfigInput;
+
+export interface GatewayOptions {
+  /** Where tokens, sessions' key and last-known lists are kept. None: in memory, and gone with the gateway. */
+  readonly stateDir?: string;
+  /** Asks for no token; on a loopback address only. */
+  readonly noAuth?: boolean;
+  /** Goes before the config's own. */
+  readonly names?: Names;
+  /** Paths of PEM files; go before the config's own. */
+  readonly tls?: { readonly cert: string; readonly key: string };
+  /** Apply edits of the config file while the gateway runs. Default: true for a file. */
+  readonly watch?: boolean;
+  /** Start the servers at once (true), as soon as the gateway listens ("listening"), or never. Default: true. */
+  readonly startServers?: ServerStart;
+  /** Where variables of the config are looked up, and what children see of it. Default: process.env. */
+  readonly env?: NodeJS.ProcessEnv;
+  readonly home?: string;
+  /** Your `@opentelemetry/api`: every call becomes a span of the tracer that you registered. Goes before `telemetry`. */
+  readonly opentelemetry?: OpenTelemetryApi;
+  /** Default: silent. */
+  readonly log?: Log;
+}
+
+/** Starts the servers of a config. Rejects with a ConfigError, or with what is wrong with the state directory. */
+export async function createGateway(input: GatewayInput, options: GatewayOptions = {}): Promise<Gateway> {
+  const { env = process.env, log = SILENT, stateDir } = options;
+  const read = configReader(input, options);
+  const config = read();
+  const state = stateDir === undefined ? memoryState(env) : await openState(stateDir, env);
+  let gateway: Gateway;
+  try {
+    const { noAuth = false, startServers = true } = options;
+    const telemetry = await openTelemetry({
+      config: config.telemetry,
+      api: options.opentelemetry,
+      version: packageVersion(),
+      clock: systemClock,
+      env,
+      log: (level, text) => log[level](text),
+    });
+    gateway = new Gateway({ config, state, log, telemetry, env, noAuth, startServers, reload: read });
+  } catch (error) {
+    await state.close();
+    throw error;
+  }
+  if (typeof input === "string" && options.watch !== false) {
+    const watcher = watchConfig(input, () => void gateway.reload().catch(() => {}));
+    gateway.onClose(() => watcher.close());
+  }
+  return gateway;
+}
+
+function configReader(input: GatewayInput, options: GatewayOptions): () => Config {
+  const { env = process.env, home, names, tls } = options;
+  const around = { env, ...(home === undefined ? {} : { home }) };
+  return () => {
+    const config = typeof input === "string" ? loadConfig(input, around) : resolveConfig(input, around);
+    return { ...config, names: names ?? config.names, tls: tls ?? config.tls };
+  };
+}

@@ -1,0 +1,172 @@
+// The gateway's executors: a group for each name of the config, made, changed and ended as the config says. What ties
+// them to servers is the wire that they are asked for.
+
+import type { ExecutorConfig } from "../config/config.js";
+import type { ExecutorStatus, Visitor } from "../contracts/executors.js";
+import type { HttpEndpoint } from "../endpoint/server.js";
+import { ExecutorGroup, type GroupClient, type GroupOptions, type MakeClient } from "../executor/group/group.js";
+import type { ExecutorLog } from "../executor/wire/types.js";
+import type { Log } from "../observe/log.js";
+import { systemClock } from "../runtime/clock.js";
+import type { Socket } from "../sockets/socket.js";
+import { wiresBy } from "../upstream/http/executor-wire.js";
+import type { OpenWire } from "../upstream/http/wire.js";
+import type { Server } from "../upstream/server.js";
+
+/** What talks to executors; loaded with the first one of a config. */
+interface Talk {
+  makeClient(name: string, ...more: Parameters<MakeClient>): GroupClient;
+  readonly dial: GroupOptions["dial"];
+}
+
+/** Whose servers are behind the executors; the gateway. */
+export interface Behind {
+  readonly host: { readonly servers: Iterable<Pick<Server, "spec" | "isFailing" | "isStopped" | "hasten">> };
+  /** Starts a server from new. */
+  reloadServer(name: string): Promise<void>;
+}
+
+export class Executors {
+  readonly #log: Log;
+  readonly #behind: Behind | undefined;
+  readonly #groups = new Map<string, { readonly group: ExecutorGroup; wasReady: boolean }>();
+  #configs: readonly ExecutorConfig[] = [];
+  #loading: Promise<void> | undefined;
+  #talk: Talk | undefined;
+  #door: Pick<HttpEndpoint, "admitExecutors"> | undefined;
+  readonly #ending = new Set<Promise<void>>();
+  /** How servers are reached: through the executor that their entry names, or from here. */
+  readonly openWire: OpenWire = wiresBy((name) => this.#groups.get(name)?.group);
+
+  constructor(log: Log, behind?: Behind) {
+    this.#log = log;
+    this.#behind = behind;
+  }
+
+  has(name: string): boolean {
+    return this.#groups.has(name);
+  }
+
+  /** Where executors dial in, as long as there are any in the config. */
+  comeInBy(door: Pick<HttpEndpoint, "admitExecutors">): void {
+    this.#door = door;
+    this.#openDoor();
+  }
+
+  apply(configs: readonly ExecutorConfig[]): void {
+    this.#configs = configs;
+    for (const [name, { group }] of this.#groups) {
+      if (configs.some((config) => config.name === name)) continue;
+      this.#groups.delete(name);
+      this.#end(group);
+    }
+    if (configs.length > 0) this.#join(configs);
+    this.#openDoor();
+  }
+
+  #join(configs: readonly ExecutorConfig[]): void {
+    this.#loading ??= this.#load();
+    for (const { name } of configs) if (!this.#groups.has(name)) this.#found(name);
+    // In the order of the edits: an older one that waited for the loading must not undo a newer one.
+    void this.#loading.then(() => {
+      if (this.#configs !== configs || this.#talk === undefined) return;
+      for (const { name, urls, token } of configs) this.#groups.get(name)?.group.configure(urls, token);
+    });
+  }
+
+  /** Never rejects. */
+  async #load(): Promise<void> {
+    try {
+      this.#talk = await loadTalk(this.#log);
+    } catch (error) {
+      // Installed anew while it runs, say: the rest of the gateway goes on, and the next edit tries again.
+      this.#loading = undefined;
+      this.#log.error("executors cannot be used: their part of Toolway was not loaded", { why: String(error) });
+    }
+  }
+
+  /** An executor dialled in under this name. */
+  adopt(name: string, socket: Socket, visitor: Visitor): void {
+    void Promise.resolve(this.#loading).then(() => {
+      const group = this.#talk === undefined ? undefined : this.#groups.get(name)?.group;
+      if (group === undefined) socket.destroy("there is no such executor any more");
+      else group.adopt(socket, visitor);
+    });
+  }
+
+  status(): ExecutorStatus[] {
+    return [...this.#groups.values()].map(({ group }) => group.status());
+  }
+
+  dropPrincipal(id: string): void {
+    for (const { group } of this.#groups.values()) group.dropPrincipal(id);
+  }
+
+  async close(): Promise<void> {
+    for (const { group } of this.#groups.values()) this.#end(group);
+    this.#groups.clear();
+    await Promise.all(this.#ending);
+  }
+
+  #found(name: string): void {
+    const needed = (): Talk => {
+      if (this.#talk === undefined) throw new Error("An executor was wanted before its client was loaded.");
+      return this.#talk;
+    };
+    const group: ExecutorGroup = new ExecutorGroup({
+      name,
+      makeClient: (dial, onState) => needed().makeClient(name, dial, onState),
+      dial: (url, token, signal) => needed().dial(url, token, signal),
+      wall: systemClock.wall,
+      onState: () => this.#changed(name),
+    });
+    this.#groups.set(name, { group, wasReady: false });
+  }
+
+  #changed(name: string): void {
+    const entry = this.#groups.get(name);
+    if (entry === undefined) return;
+    const { ready } = entry.group.status();
+    if (ready === entry.wasReady) return;
+    entry.wasReady = ready;
+    if (ready) this.#wakeServers(name);
+  }
+
+  /** What failed for want of an executor need not wait for its next try. */
+  #wakeServers(name: string): void {
+    for (const server of this.#behind?.host.servers ?? []) {
+      const { spec, isFailing, isStopped } = server;
+      if (isStopped || spec.target.kind === "stdio" || spec.target.via !== name) continue;
+      if (isFailing) void this.#behind?.reloadServer(spec.name).catch(() => {});
+      else server.hasten();
+    }
+  }
+
+  #openDoor(): void {
+    this.#door?.admitExecutors(this.#groups.size === 0 ? undefined : this);
+  }
+
+  #end(group: ExecutorGroup): void {
+    const ending = group.close().finally(() => this.#ending.delete(ending));
+    this.#ending.add(ending);
+  }
+}
+
+async function loadTalk(log: Log): Promise<Talk> {
+  const [{ ExecutorClient }, { dialSocket }] = await Promise.all([
+    import("../executor/client/client.js"),
+    import("../sockets/dial.js"),
+  ]);
+  return {
+    makeClient: (name, dial, onState) => new ExecutorClient({ dial, onState, log: named(log, name) }),
+    dial: (url, token, signal) => dialSocket(url, { token, signal }),
+  };
+}
+
+function named(log: Log, executor: string): ExecutorLog {
+  return {
+    debug: (text, fields) => log.debug(text, { executor, ...fields }),
+    info: (text, fields) => log.info(text, { executor, ...fields }),
+    warn: (text, fields) => log.warn(text, { executor, ...fields }),
+  };
+}

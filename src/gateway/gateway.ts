@@ -1,0 +1,399 @@
+// Wires the stages into one gateway, and applies changes of the config to it while it runs.
+
+import type { Readable, Writable } from "node:stream";
+import { Cache, type CacheStats } from "../cache/cache.js";
+import { Catalog } from "../catalog/catalog.js";
+import type { Config, ListenAddress } from "../config/config.js";
+import type { GatewayStatus } from "../contracts/status.js";
+import type { ControlServer } from "../control/server.js";
+import type { HttpEndpoint } from "../endpoint/server.js";
+import { createStdioEndpoint, type StdioEndpoint } from "../endpoint/stdio/stdio.js";
+import type { Log } from "../observe/log.js";
+import type { Telemetry } from "../observe/telemetry.js";
+import { OPERATOR } from "../pipeline/access.js";
+import { Pipeline } from "../pipeline/pipeline.js";
+import { compileBudgets } from "../policy/budget.js";
+import type { Guard } from "../policy/guard.js";
+import { compilePolicy } from "../policy/policy.js";
+import { Fault } from "../protocol/errors.js";
+import type { JsonObject } from "../protocol/jsonrpc.js";
+import { systemClock } from "../runtime/clock.js";
+import { packageVersion } from "../runtime/version.js";
+import { DEFAULT_PRINCIPAL } from "../tokens/tokens.js";
+import { linkMaker } from "../upstream/links.js";
+import { Host } from "../upstream/servers.js";
+import { Reaper, sweepOrphans } from "../upstream/stdio/reaper.js";
+import { hashStateDir } from "../upstream/stdio/reaper-marker.js";
+import { sayApplied } from "./apply-config.js";
+import { openControl } from "./control-routes.js";
+import { CallsInFlight } from "./drain.js";
+import { Executors } from "./executors.js";
+import { openEndpoint } from "./listen.js";
+import { callLocally, LocalCaller } from "./program-call.js";
+import type { GatewayState } from "./state.js";
+import { EraBook } from "./stored-eras.js";
+import { ListKeeper } from "./stored-lists.js";
+import { PinBook } from "./stored-pins.js";
+import { listTools, type ToolListing } from "./tool-listing.js";
+
+export type { ToolListing };
+
+/** How long calls in flight may take once the gateway is asked to stop. */
+export const DRAIN_MS = 30_000;
+
+/** At once, once the gateway listens, or never: for verbs that need tokens or state only. */
+export type ServerStart = boolean | "listening";
+
+export interface GatewayParts {
+  readonly config: Config;
+  readonly state: GatewayState;
+  readonly log: Log;
+  readonly telemetry?: Telemetry | undefined;
+  readonly env: NodeJS.ProcessEnv;
+  /** Everybody is let in. For loopback only; checked at listen(). */
+  readonly noAuth: boolean;
+  readonly startServers: ServerStart;
+  /** Reads the config again. Throws what is wrong with it. */
+  readonly reload: () => Config;
+}
+
+export class Gateway {
+  readonly #state: GatewayState;
+  readonly #log: Log;
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #noAuth: boolean;
+  #startServers: ServerStart;
+  readonly #readConfig: () => Config;
+  readonly #telemetry: Telemetry | undefined;
+  readonly #onClose: (() => void)[] = [];
+  readonly #catalog: Catalog;
+  readonly #cache: Cache;
+  readonly #reaper: Reaper;
+  readonly #operator = new LocalCaller(OPERATOR);
+  readonly #startedAt = new Date(systemClock.wall()).toISOString();
+  readonly #lists: ListKeeper;
+  readonly #executors: Executors;
+  #config: Config;
+  #configError: string | undefined;
+  #endpoint: { readonly http: HttpEndpoint; readonly url: string } | undefined;
+  #control: ControlServer | undefined;
+  readonly #stdio = new Set<StdioEndpoint>();
+  /** Calls of the program or the operator, in flight. */
+  readonly #calls = new CallsInFlight();
+  #closing: Promise<void> | undefined;
+  #swept: Promise<unknown> | undefined;
+  readonly pipeline: Pipeline;
+  readonly pins: PinBook;
+  readonly host: Host;
+
+  constructor(parts: GatewayParts) {
+    const { config, state, log, env } = parts;
+    this.#config = config;
+    this.#state = state;
+    this.#log = log;
+    this.#env = env;
+    this.#noAuth = parts.noAuth;
+    this.#startServers = parts.startServers;
+    this.#readConfig = parts.reload;
+    this.#telemetry = parts.telemetry;
+    const version = packageVersion();
+    this.#catalog = new Catalog({
+      names: config.names,
+      menu: config.menu,
+      pageSize: config.pageSize,
+      serverInfo: { name: "toolway", title: "Toolway", version },
+      seal: (value) => state.sealer.seal("cursor", value),
+      unseal: (text) => {
+        const value = state.sealer.unseal("cursor", text);
+        return typeof value === "string" ? value : undefined;
+      },
+    });
+    this.#lists = new ListKeeper({ map: state.known, snapshot: (server) => this.#catalog.snapshot(server), log });
+    this.pins = new PinBook({
+      map: state.pins,
+      wall: systemClock.wall,
+      onChange: (server) => this.pipeline.pinsChanged(server),
+      log: (level, text) => log[level](text),
+    });
+    this.#cache = new Cache(config.cache, systemClock);
+    this.#setCached(config);
+    this.pipeline = new Pipeline({
+      cache: this.#cache,
+      pins: this.pins,
+      now: systemClock.now,
+      catalog: this.#catalog,
+      policy: this.#policyOf(config),
+      version,
+      taskIds: state.taskIds,
+      tracer: parts.telemetry?.tracer,
+      onKnown: (server) => this.#lists.saveSoon(server),
+      log: (level, text, error) => log[level](text, error === undefined ? undefined : { error }),
+    });
+    this.#reaper = new Reaper({
+      stateHash: hashStateDir(state.dir ?? `memory ${process.pid} ${this.#startedAt}`),
+      env,
+      onProblem: (text) => log.warn(text),
+    });
+    this.#executors = new Executors(log, this);
+    const { openWire } = this.#executors;
+    this.host = new Host({
+      context: {
+        now: systemClock.now,
+        random: Math.random,
+        makeLink: linkMaker({ reaper: this.#reaper, env, swept: () => this.#sweep(), openWire }),
+      },
+      openWire,
+      events: this.pipeline,
+      clientInfo: { name: "toolway", version },
+      eras: new EraBook(state.eras, systemClock.wall, (error) =>
+        log.warn(`the era of a server could not be kept for the next start: ${(error as Error).message}`),
+      ),
+      isKnown: (server) => state.known.get(server) !== undefined,
+      log: (level, text) => log[level](text),
+    });
+    this.pipeline.attach(this.host);
+    this.pipeline.sessionOpened(this.#operator, undefined);
+    this.#catalog.setServers(config.servers);
+    this.pins.configure(config.servers);
+    for (const { name } of config.servers) {
+      this.#catalog.restore(name, state.known.get(name));
+      this.#checkPins(name);
+    }
+    this.pipeline.setBudgets(compileBudgets(config, undefined));
+    // A revoked token closes what it holds open, at once.
+    state.tokens.onRevoked((id) => {
+      this.#endpoint?.http.closePrincipal(id);
+      this.#executors.dropPrincipal(id);
+    });
+    if (parts.startServers === true) this.#start();
+  }
+
+  get config(): Config {
+    return this.#config;
+  }
+
+  get state(): GatewayState {
+    return this.#state;
+  }
+
+  /** What an agent shows at the endpoint to be let in, with the role of the default. */
+  get token(): string {
+    return this.#state.tokens.defaultToken();
+  }
+
+  /** Opens the endpoint for agents. Resolves with its address once it accepts connections. */
+  async listen(address: Partial<ListenAddress> = {}): Promise<{ url: string }> {
+    this.#refuseIfClosing();
+    if (this.#endpoint !== undefined) {
+      throw new Fault("invalid", `The gateway already listens at ${this.#endpoint.url}.`);
+    }
+    const endpoint = await openEndpoint({
+      config: this.#config,
+      address: { ...this.#config.listen, ...address },
+      service: this.pipeline,
+      state: this.#state,
+      noAuth: this.#noAuth,
+      log: this.#log,
+    });
+    if (this.#closing !== undefined) await endpoint.http.close({ drainMs: 0 });
+    this.#refuseIfClosing();
+    this.#endpoint = endpoint;
+    this.#executors.comeInBy(endpoint.http);
+    // In the turn in which it began to listen: no request has been read yet, so none finds the servers missing.
+    if (this.#startServers === "listening") this.#start();
+    return { url: endpoint.url };
+  }
+
+  /** The operator's door: a Unix socket in the state directory. */
+  async openControl(): Promise<void> {
+    const { dir } = this.#state;
+    if (dir === undefined) throw new Error("Without a state directory there is no place for a control socket.");
+    this.#control = await openControl(this, dir, this.#env);
+  }
+
+  /** An agent that speaks over a pair of streams, as the default principal. Resolves when it is gone. */
+  async serveStdio(input: Readable, output: Writable): Promise<void> {
+    if (this.#closing !== undefined) return;
+    const stdio = createStdioEndpoint({
+      service: this.pipeline,
+      input,
+      output,
+      principal: DEFAULT_PRINCIPAL,
+      sealer: this.#state.sealer,
+      log: (event) => this.#log.warn(`stdio: ${event.kind === "failed" ? String(event.error) : event.why}`),
+    });
+    this.#stdio.add(stdio);
+    await stdio.closed;
+    this.#stdio.delete(stdio);
+  }
+
+  /** Calls a tool by the name that agents see. Rejects with a CallError where there is no result. */
+  async call(tool: string, args: JsonObject = {}, options: { signal?: AbortSignal } = {}): Promise<JsonObject> {
+    this.#refuseIfClosing();
+    const params = { name: tool, arguments: args };
+    return await this.#calls.add(callLocally(this.pipeline, this.#operator, "tools/call", params, options.signal));
+  }
+
+  /** Every tool there is, whatever the menu shows. */
+  tools(): ToolListing[] {
+    return listTools(this.#catalog, this.pins);
+  }
+
+  /** A say of the program's own in who may use what; undefined: the rules of roles alone. */
+  setGuard(guard: Guard | undefined): void {
+    this.pipeline.setGuard(guard);
+  }
+
+  /** Hits, misses and what is kept, by server. */
+  cacheStats(): ReadonlyMap<string, CacheStats> {
+    return this.#cache.stats();
+  }
+
+  /** Ends what runs of a server and starts it anew, also after it was ejected. What was kept of it goes. */
+  async reloadServer(name: string): Promise<void> {
+    this.#cache.invalidate(name);
+    await this.host.reload(name);
+  }
+
+  async stopServer(name: string): Promise<void> {
+    this.#cache.invalidate(name);
+    await this.host.stopServer(name);
+  }
+
+  async startServer(name: string): Promise<void> {
+    await this.host.startServer(name);
+  }
+
+  status(): GatewayStatus {
+    const { path, warnings, names, menu } = this.#config;
+    return {
+      toolway: packageVersion(),
+      pid: process.pid,
+      startedAt: this.#startedAt,
+      endpoint: this.#endpoint?.url,
+      stateDir: this.#state.dir,
+      config: { path, error: this.#configError, warnings },
+      names,
+      menu,
+      sessions: this.pipeline.audience.size - 1,
+      draining: this.#closing !== undefined,
+      servers: this.host.status((server) => this.#catalog.counts(server)),
+      executors: this.#executors.status(),
+      conflicts: this.#catalog.conflicts(),
+    };
+  }
+
+  /**
+   * Reads the config again and takes it on: only servers whose entry changed are restarted. A config that cannot be
+   * used changes nothing; `status` and the log say why, and the promise rejects with it.
+   */
+  async reload(): Promise<void> {
+    this.#refuseIfClosing();
+    let config: Config;
+    try {
+      config = this.#readConfig();
+    } catch (error) {
+      this.#configError = (error as Error).message;
+      this.#log.error(`the config was not applied, the one before goes on: ${this.#configError}`);
+      throw error;
+    }
+    this.#apply(config);
+  }
+
+  onClose(act: () => void): void {
+    this.#onClose.push(act);
+  }
+
+  /** Lets calls in flight end, at most `drainMs`, then stops every server. */
+  close(options: { drainMs?: number } = {}): Promise<void> {
+    this.#closing ??= this.#close(options.drainMs ?? DRAIN_MS);
+    return this.#closing;
+  }
+
+  async #close(drainMs: number): Promise<void> {
+    for (const act of this.#onClose) act();
+    await Promise.all([
+      this.#endpoint?.http.close({ drainMs }),
+      ...[...this.#stdio].map((stdio) => stdio.close({ drainMs })),
+      this.#calls.ended(drainMs),
+    ]);
+    try {
+      await this.host.close();
+      // After the servers behind them, which say goodbye through them.
+      await this.#executors.close();
+      await this.#control?.close();
+      await this.#reaper.close();
+      await this.#lists.save();
+      await this.#telemetry?.close();
+    } finally {
+      // Whatever went wrong: the directory's lock must not outlive us.
+      await this.#state.close();
+    }
+  }
+
+  #refuseIfClosing(): void {
+    if (this.#closing !== undefined) throw new Fault("closing", "The gateway is closing.");
+  }
+
+  #apply(config: Config): void {
+    const before = this.#config;
+    this.#config = config;
+    this.#configError = undefined;
+    const rules = ({ roles, unlistedRoles }: Config) => JSON.stringify([roles, unlistedRoles]);
+    if (rules(before) !== rules(config)) this.pipeline.setPolicy(this.#policyOf(config));
+    this.pipeline.setBudgets(compileBudgets(config, this.pipeline.budgets));
+    this.#setCached(config);
+    const lists = new Set([
+      ...this.#catalog.setServers(config.servers),
+      ...this.#catalog.setModes(config.names, config.menu),
+    ]);
+    if (this.#startServers === true) this.#executors.apply(config.executors);
+    const { added, changed, removed } =
+      this.#startServers === true ? this.host.apply(config.servers) : { added: [], changed: [], removed: [] };
+    for (const server of changed) this.#cache.invalidate(server);
+    for (const server of removed) {
+      this.#cache.removeServer(server);
+      this.#lists.forget(server);
+    }
+    for (const server of this.pins.configure(config.servers)) this.#checkPins(server);
+    for (const kind of lists) this.pipeline.audience.listChanged(kind, [...this.host.names, ...removed]);
+    sayApplied(this.#log, { before, after: config, added, changed, removed });
+  }
+
+  #start(): void {
+    this.#startServers = true;
+    this.#executors.apply(this.#config.executors);
+    this.host.apply(this.#config.servers);
+    // Also where no server is a child any more.
+    void this.#sweep();
+  }
+
+  /** Kills what an earlier gateway of this directory left behind, if it was killed together with its reaper. */
+  #sweep(): Promise<unknown> {
+    const { dir } = this.#state;
+    this.#swept ??= dir === undefined ? Promise.resolve() : sweepOrphans(hashStateDir(dir), this.#reaper.instance);
+    return this.#swept;
+  }
+
+  #policyOf(config: Config): ReturnType<typeof compilePolicy> {
+    const policy = compilePolicy({ roles: config.roles, unlistedRoles: config.unlistedRoles });
+    for (const problem of policy.problems) this.#log.warn(problem);
+    return policy;
+  }
+
+  /** Which tools of which server may be answered from the cache, and how much of it there is. */
+  #setCached(config: Config): void {
+    this.#cache.setLimits(config.cache);
+    for (const { name, tools } of config.servers) {
+      this.#cache.setServer(name, new Set(Object.keys(tools).filter((tool) => tools[tool]?.cache === true)));
+    }
+  }
+
+  /** The list that the catalog has, read or restored. */
+  #checkPins(server: string): void {
+    const tools = this.#catalog.tools().filter((tool) => tool.server === server);
+    if (tools.length === 0) return;
+    const items = tools.map(({ item }) => item);
+    if (this.pins.check(server, items).differs) this.pipeline.pinsChanged(server);
+  }
+}

@@ -1,0 +1,90 @@
+// Opens the agents' HTTP door as the config says. Loaded when a gateway listens: one that does not needs none of it.
+
+import { readFileSync } from "node:fs";
+import type { Config, ListenAddress } from "../config/config.js";
+import type { Service } from "../contracts/service.js";
+import { createHttpEndpoint, type HttpEndpoint } from "../endpoint/server.js";
+import type { Log } from "../observe/log.js";
+import { Fault } from "../protocol/errors.js";
+import type { GatewayState } from "./state.js";
+
+export interface EndpointPlan {
+  readonly config: Config;
+  readonly address: ListenAddress;
+  readonly service: Service;
+  readonly state: GatewayState;
+  readonly noAuth: boolean;
+  readonly log: Log;
+}
+
+/** Loopback by default; anything else needs a token. */
+export function isLoopbackHost(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+export async function openEndpoint(plan: EndpointPlan): Promise<{ http: HttpEndpoint; url: string }> {
+  const { config, address, service, state, noAuth, log } = plan;
+  if (noAuth && !isLoopbackHost(address.host)) {
+    throw new Fault("invalid", `Without tokens the gateway only listens on loopback, and ${address.host} is not.`);
+  }
+  const { limits } = config;
+  const http = createHttpEndpoint({
+    service,
+    noAuth,
+    authenticate: (token, nowMs) => state.tokens.authenticate(token, nowMs),
+    sealer: state.sealer,
+    limits: {
+      bodyBytes: limits.bodyBytes,
+      batchMessages: limits.batch,
+      depth: limits.depth,
+      headerMs: limits.headerMs,
+      connections: limits.connections,
+      outputBytes: limits.outputBytes,
+    },
+    sessions: config.sessions,
+    allowedHosts: config.allowedHosts,
+    allowedOrigins: config.allowedOrigins,
+    ...(config.tls === undefined ? {} : { tls: readTls(config.tls) }),
+    log: (event) => {
+      if (event.kind === "failed") log.error("a request failed inside the gateway", { error: event.error });
+      else log.warn(`refused with ${event.status}: ${event.why}`, { path: event.path });
+    },
+  });
+  const bound = await http.listen(address.host, address.port).catch((error: unknown) => {
+    throw unbound(address, error);
+  });
+  const host = address.host.includes(":") ? `[${address.host}]` : address.host;
+  return { http, url: `${config.tls === undefined ? "http" : "https"}://${host}:${bound.port}/mcp` };
+}
+
+function readTls(files: { cert: string; key: string }): { cert: Buffer; key: Buffer } {
+  const read = (what: string, path: string): Buffer => {
+    try {
+      return readFileSync(path);
+    } catch (cause) {
+      throw new Fault("invalid", `The TLS ${what} ${path} cannot be read.`, { cause });
+    }
+  };
+  const tls = { cert: read("certificate", files.cert), key: read("key", files.key) };
+  try {
+    // Loaded here: few gateways speak TLS themselves.
+    process.getBuiltinModule("node:tls").createSecureContext(tls);
+  } catch (cause) {
+    const why = (cause as Error).message;
+    throw new Fault("invalid", `${files.cert} and ${files.key} are no certificate and key (PEM) that fit: ${why}`, {
+      cause,
+    });
+  }
+  return tls;
+}
+
+function unbound({ host, port }: ListenAddress, cause: unknown): Fault {
+  const code = (cause as NodeJS.ErrnoException).code;
+  const why: Record<string, string> = {
+    EADDRINUSE: "Something else listens there. Stop it, or choose another port with --listen.",
+    EACCES: "This port needs rights that the process does not have. Choose one above 1023 with --listen.",
+    EADDRNOTAVAIL: "This machine has no such address. Use 127.0.0.1, or one that it has.",
+    ENOTFOUND: "There is no such host name. Use 127.0.0.1, or an address of this machine.",
+  };
+  return new Fault("unavailable", `Cannot listen on ${host}:${port}. ${why[code ?? ""] ?? String(cause)}`, { cause });
+}

@@ -1,0 +1,88 @@
+// What a gateway keeps: tokens, the sealing key, last-known lists. In a state directory that it alone holds, or, for
+// programs that embed it without one, in memory.
+
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import type { DumpEntry, DurableMap } from "../contracts/store.js";
+import { TaskIds } from "../pipeline/task-ids.js";
+import type { JsonObject } from "../protocol/jsonrpc.js";
+import { createSealer, openKey, openSealer, type Sealer } from "../runtime/seal.js";
+import { lockStateDir } from "../runtime/state-dir.js";
+import { openStore } from "../store/local/store.js";
+import { MemoryMap } from "../store/memory-map.js";
+import { TokenBook, type TokenRecord } from "../tokens/tokens.js";
+import type { EraRecord } from "./stored-eras.js";
+import type { PinRecord } from "./stored-pins.js";
+
+export interface GatewayState {
+  /** None: nothing outlives the process. */
+  readonly dir: string | undefined;
+  readonly sealer: Sealer;
+  readonly tokens: TokenBook;
+  /** What is known of each server, by its name: snapshots of the catalog. */
+  readonly known: DurableMap<JsonObject>;
+  /** Which era each server speaks, by its name. */
+  readonly eras: DurableMap<EraRecord>;
+  readonly pins: DurableMap<PinRecord>;
+  readonly taskIds: TaskIds;
+  dump(): AsyncIterable<DumpEntry>;
+  close(): Promise<void>;
+}
+
+const SEALING_KEY_BYTES = 32;
+
+/** Takes the lock of `dir` first. Throws what says who holds it, or what is wrong with the directory. */
+export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<GatewayState> {
+  const lock = await lockStateDir(dir);
+  try {
+    const sealer = openSealer(join(dir, "sealing-key"));
+    const store = await openStore({ dir: join(dir, "store") });
+    const tokens = new TokenBook({
+      map: store.map<TokenRecord>("tokens"),
+      tokenPath: join(dir, "token"),
+      fromEnvironment: env["TOOLWAY_TOKEN"],
+    });
+    return {
+      dir,
+      sealer,
+      tokens,
+      known: store.map<JsonObject>("known"),
+      eras: store.map<EraRecord>("eras"),
+      pins: store.map<PinRecord>("pins"),
+      taskIds: new TaskIds(openKey(join(dir, "sealing-key"))),
+      dump: () => store.dump(),
+      async close() {
+        try {
+          await store.close();
+        } finally {
+          await lock.release();
+        }
+      },
+    };
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+export function memoryState(env: NodeJS.ProcessEnv): GatewayState {
+  const tokens = new TokenBook({
+    map: new MemoryMap<TokenRecord>("tokens"),
+    tokenPath: undefined,
+    fromEnvironment: env["TOOLWAY_TOKEN"],
+  });
+  const known = new MemoryMap<JsonObject>("known");
+  return {
+    dir: undefined,
+    sealer: createSealer(randomBytes(SEALING_KEY_BYTES)),
+    tokens,
+    known,
+    eras: new MemoryMap<EraRecord>("eras"),
+    pins: new MemoryMap<PinRecord>("pins"),
+    taskIds: new TaskIds(randomBytes(SEALING_KEY_BYTES)),
+    async *dump() {
+      for (const [key, value] of known.entries()) yield { map: known.name, key, value };
+    },
+    close: async () => {},
+  };
+}

@@ -1,0 +1,188 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { openStore } from "../store/local/store.js";
+import { MemoryMap } from "../store/memory-map.js";
+import { PinBook, type PinRecord } from "./stored-pins.js";
+
+const folders: string[] = [];
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+const tool = (name: string, more: object = {}) => {
+  const value = { name, ...more };
+  return { json: JSON.stringify(value), value };
+};
+
+function open(map = new MemoryMap<PinRecord>("pins") as Pick<MemoryMap<PinRecord>, keyof MemoryMap<PinRecord>>) {
+  const changes: string[] = [];
+  const lines: string[] = [];
+  let now = 1000;
+  const book = new PinBook({
+    map,
+    wall: () => now++,
+    onChange: (server) => changes.push(server),
+    log: (level, text) => lines.push(`${level}: ${text}`),
+  });
+  return { map, book, changes, lines };
+}
+
+describe("PinBook", () => {
+  it("pins at first sight, quarantines a change, and takes it back when accepted [host-12]", async () => {
+    const { book, changes, lines } = open();
+    expect(book.check("s", [tool("add"), tool("sub")]).quarantined.size).toBe(0);
+    const { quarantined, differs } = book.check("s", [tool("add", { description: "evil" }), tool("sub"), tool("new")]);
+    expect([...quarantined.keys()]).toEqual(["add"]);
+    expect(differs).toBe(true);
+    expect(book.isQuarantined("s", "add")).toBe(true);
+    expect(book.quarantine("s", "add")).toMatch(/^its definition changed since it was accepted: `toolway pins diff s`/);
+    expect(book.isQuarantined("s", "sub")).toBe(false);
+    expect(book.isQuarantined("s", "new")).toBe(false);
+    expect(lines.at(-1)).toContain('warn: server "s": definition changed, so quarantined: "add"');
+    expect(book.diff("s")).toMatchObject([
+      {
+        tool: "add",
+        old: { definition: '{"name":"add"}' },
+        new: { definition: '{"description":"evil","name":"add"}' },
+      },
+    ]);
+    expect(changes).toEqual([]);
+    expect(await book.accept("s", "add")).toMatchObject([{ tool: "add" }]);
+    expect(changes).toEqual(["s"]);
+    expect(book.isQuarantined("s", "add")).toBe(false);
+    expect(book.diff("s")).toEqual([]);
+    expect(await book.accept("s")).toEqual([]);
+    expect(book.check("s", [tool("add")]).quarantined.size).toBe(1);
+  });
+
+  it("knows over a restart, from a real store, what was pinned, changed and accepted [host-12] [ack-is-durable]", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "toolway-pins-"));
+    folders.push(folder);
+    const within = async (act: (book: PinBook) => unknown): Promise<void> => {
+      const store = await openStore({ dir: join(folder, "store") });
+      try {
+        await act(open(store.map<PinRecord>("pins")).book);
+      } finally {
+        await store.close();
+      }
+    };
+    await within((book) =>
+      book.check("s", [tool("a"), tool("b"), tool(`long ${"x".repeat(4000)}`), tool("half \ud800")]),
+    );
+    await within((book) => {
+      expect(book.list().filter(({ server }) => server === "s")).toHaveLength(3);
+      expect([...book.check("s", [tool("a", { v: 2 }), tool("b", { v: 2 })]).quarantined.keys()]).toEqual(["a", "b"]);
+    });
+    await within(async (book) => {
+      // Nothing has been listed yet: what is known is enough to refuse.
+      expect(book.isQuarantined("s", "a")).toBe(true);
+      expect(book.diff("s", "a")).toMatchObject([
+        { old: { definition: '{"name":"a"}' }, new: { definition: '{"name":"a","v":2}' } },
+      ]);
+      await book.accept("s", "a");
+    });
+    await within((book) => {
+      expect(book.isQuarantined("s", "a")).toBe(false);
+      expect(book.isQuarantined("s", "b")).toBe(true);
+      expect([...book.check("s", [tool("a", { v: 2 }), tool("b")]).quarantined.keys()]).toEqual([]);
+      expect([...book.check("s", [tool("a"), tool("b")]).quarantined.keys()]).toEqual(["a"]);
+    });
+  });
+
+  it("an acceptance that the disk refuses is none; a pin that it refuses holds, and is tried again", async () => {
+    const { book, map, lines } = open();
+    const put = map.put.bind(map);
+    map.put = () => Promise.reject(new Error("disk full"));
+    book.check("s", [tool("a")]);
+    book.check("s", [tool("a", { v: 2 })]);
+    expect(book.isQuarantined("s", "a")).toBe(true);
+    expect(book.diff("s")).toHaveLength(1);
+    await expect(book.accept("s")).rejects.toThrow("disk full");
+    expect(book.isQuarantined("s", "a")).toBe(true);
+    expect(lines.some((line) => line.includes("could not be kept: disk full"))).toBe(true);
+    map.put = put;
+    book.check("s", [tool("a", { v: 2 })]);
+    await Promise.resolve();
+    expect(open(map).book.isQuarantined("s", "a")).toBe(true);
+    await book.accept("s");
+    expect(book.isQuarantined("s", "a")).toBe(false);
+    expect(open(map).book.isQuarantined("s", "a")).toBe(false);
+  });
+
+  it("accepts what was looked at, and not what came since", async () => {
+    const { book, map } = open();
+    book.check("s", [tool("a")]);
+    book.check("s", [tool("a", { v: 2 })]);
+    const looked = book.diff("s")[0]?.new.hash ?? "";
+    book.check("s", [tool("a", { v: 3 })]);
+    await expect(book.accept("s", "a", looked)).rejects.toMatchObject({ code: "invalid" });
+    await expect(book.accept("s", "a", "abc")).rejects.toMatchObject({ code: "invalid" });
+    expect(book.isQuarantined("s", "a")).toBe(true);
+
+    // It changes while the acceptance is on its way to the disk.
+    const put = map.put.bind(map);
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    // In the order of the calls, as the store does it.
+    let last = held;
+    map.put = (key, record) => {
+      last = last.then(() => put(key, record));
+      return last;
+    };
+    const accepting = book.accept("s", "a", book.diff("s")[0]?.new.hash.slice(0, 12));
+    book.check("s", [tool("a", { v: 4 })]);
+    release();
+    await accepting;
+    await last;
+    expect(book.diff("s")).toMatchObject([
+      { old: { definition: '{"name":"a","v":3}' }, new: { definition: '{"name":"a","v":4}' } },
+    ]);
+    expect(open(map).book.diff("s")).toMatchObject([{ old: { definition: '{"name":"a","v":3}' } }]);
+  });
+
+  it("leaves a trusted server alone, and says when it has to be looked at again", () => {
+    const { book, changes } = open();
+    book.check("s", [tool("a")]);
+    book.check("s", [tool("a", { v: 2 })]);
+    expect(book.configure([{ name: "s", trust: "always" }])).toEqual([]);
+    expect(changes).toEqual(["s"]);
+    expect(book.isQuarantined("s", "a")).toBe(false);
+    expect(book.check("s", [tool("a", { v: 3 })]).quarantined.size).toBe(0);
+    expect(book.list()).toEqual([]);
+    expect(() => book.diff("s")).toThrow("always");
+    expect(book.configure([{ name: "s", trust: "pinned" }])).toEqual(["s"]);
+    expect(book.check("s", [tool("a", { v: 3 })]).quarantined.size).toBe(1);
+  });
+
+  it("says what each tool is, and what cannot be asked", async () => {
+    const { book } = open();
+    const twice = { json: '{"name":"odd","x":1,"x":2}', value: { name: "odd" } };
+    book.check("s", [tool("a"), tool("b"), tool("c")]);
+    book.check("s", [tool("a"), tool("b", { v: 2 }), twice]);
+    expect(book.list().map(({ tool: name, state }) => [name, state])).toEqual([
+      ["a", "pinned"],
+      ["b", "changed"],
+      ["c", "gone"],
+      ["odd", "refused"],
+    ]);
+    expect(book.list()[1]).toMatchObject({ firstSeen: "1970-01-01T00:00:01.000Z", newHash: expect.any(String) });
+    expect(() => book.diff("nobody")).toThrow('Nothing of server "nobody" is pinned');
+    await expect(book.accept("s", "zzz")).rejects.toMatchObject({ code: "not-found" });
+    await expect(book.accept("s", "odd")).rejects.toMatchObject({ code: "invalid" });
+  });
+
+  it("keeps no definition that is too large, and pins it all the same [bounded]", () => {
+    const { book } = open();
+    const large = (v: number) => tool("big", { description: "x".repeat(70_000), v });
+    book.check("s", [large(1)]);
+    book.check("s", [large(2)]);
+    expect(book.isQuarantined("s", "big")).toBe(true);
+    const [diff] = book.diff("s");
+    expect(diff?.old.definition).toBeUndefined();
+    expect(diff?.new.hash).not.toBe(diff?.old.hash);
+  });
+});

@@ -1,0 +1,323 @@
+// The pins of all servers, kept on disk: what each tool's definition was when it was first seen or accepted. What a
+// change means is policy/pins.ts's; who is told of one is the wiring's.
+//
+// What holds: a pin is in force at once, and on disk a commit later. A gateway that dies between the two has seen the
+// tool for the last milliseconds only; its next start pins what it finds in the lists that were kept, then what comes.
+// A change never needs the disk: the accepted hash lies there already. An acceptance is on disk before it is in force.
+
+import { createHash } from "node:crypto";
+import type { AcceptedPin, PinDiff, PinLine, PinSide } from "../contracts/pins.js";
+import type { DurableMap } from "../contracts/store.js";
+import { accept, type ListedTool, type Pin, ServerPins, type Sighting } from "../policy/pins.js";
+import { Fault } from "../protocol/errors.js";
+
+/** Definitions have about 1 kB. A larger one is pinned all the same, but `diff` can only show that it changed. */
+const MAX_DEFINITION_CHARS = 64 * 1024;
+
+/** All definitions kept of one server: more than one list may have, so that a first sight fits as a whole. */
+const MAX_KEPT_CHARS = 32 * 1024 * 1024;
+
+/** A hash that somebody typed: as much of it as cannot be hit by chance. */
+const MIN_HASH_CHARS = 8;
+
+interface Kept {
+  readonly hash: string;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  /** RFC 8785's text; none where it was too large. */
+  readonly definition?: string;
+}
+
+export interface PinRecord {
+  readonly server: string;
+  readonly tool: string;
+  readonly firstSeen: number;
+  readonly accepted: Kept;
+  readonly changed?: Kept;
+}
+
+export interface PinBookDeps {
+  readonly map: DurableMap<PinRecord>;
+  readonly wall: () => number;
+  /** What agents see of a server's tools has changed, other than by a list that was just checked. */
+  readonly onChange: (server: string) => void;
+  readonly log: (level: "info" | "warn", text: string) => void;
+}
+
+const NONE: ReadonlyMap<string, string> = new Map();
+
+export class PinBook {
+  readonly #deps: PinBookDeps;
+  readonly #servers = new Map<string, ServerPins>();
+  readonly #trusted = new Set<string>();
+  /** Written but not committed, or refused by the disk: the truth until they are there. */
+  readonly #unsaved = new Map<string, PinRecord>();
+  /** Characters of definitions kept, by server. */
+  readonly #kept = new Map<string, number>();
+
+  constructor(deps: PinBookDeps) {
+    this.#deps = deps;
+    for (const [, record] of deps.map.entries()) {
+      this.#pinsOf(record.server).put(record.tool, toPin(record));
+      this.#count(record.server, sizeOf(record));
+    }
+  }
+
+  /** Returns the servers that are trusted no longer: their lists have to be checked again. */
+  configure(servers: readonly { readonly name: string; readonly trust: "pinned" | "always" }[]): string[] {
+    const recheck: string[] = [];
+    for (const { name, trust } of servers) {
+      const wasTrusted = this.#trusted.has(name);
+      if (wasTrusted === (trust === "always")) continue;
+      if (wasTrusted) {
+        this.#trusted.delete(name);
+        recheck.push(name);
+      } else {
+        this.#trusted.add(name);
+      }
+      if ((this.#servers.get(name)?.quarantined.size ?? 0) > 0) this.#deps.onChange(name);
+    }
+    return recheck;
+  }
+
+  /** To be called with every list of tools that is read or restored, before agents see it. */
+  check(
+    server: string,
+    tools: readonly ListedTool[],
+  ): { readonly quarantined: ReadonlyMap<string, string>; readonly differs: boolean } {
+    if (this.#trusted.has(server)) return { quarantined: NONE, differs: false };
+    const pins = this.#pinsOf(server);
+    const { sightings, differs } = pins.see(tools, this.#deps.wall());
+    for (const [key, record] of this.#unsaved) if (record.server === server) this.#write(key, record);
+    for (const sighting of sightings) this.#record(server, sighting);
+    this.#tell(server, sightings);
+    return { quarantined: pins.quarantined, differs };
+  }
+
+  /** Why a call of the tool is refused and lists leave it out; undefined: nothing is wrong with it. */
+  quarantine(server: string, tool: string): string | undefined {
+    if (this.#trusted.has(server)) return undefined;
+    return this.#servers.get(server)?.quarantined.get(tool);
+  }
+
+  isQuarantined(server: string, tool: string): boolean {
+    return this.quarantine(server, tool) !== undefined;
+  }
+
+  list(): PinLine[] {
+    const lines: PinLine[] = [];
+    for (const [server, book] of this.#servers) {
+      if (this.#trusted.has(server)) continue;
+      for (const [tool, pin] of book.pins) lines.push(this.#line(server, tool, pin, book));
+      for (const [tool, reason] of book.quarantined) {
+        if (!book.pins.has(tool)) lines.push({ server, tool, state: "refused", reason });
+      }
+    }
+    return lines;
+  }
+
+  /** Of all changed tools of the server, or of the one. */
+  diff(server: string, tool?: string): PinDiff[] {
+    const pins = this.#demand(server, tool);
+    const diffs: PinDiff[] = [];
+    for (const [name, { changed }] of pins.pins) {
+      if (changed === undefined || (tool !== undefined && name !== tool)) continue;
+      const record = this.#read(server, name);
+      if (record?.changed === undefined) continue;
+      diffs.push({ server, tool: name, old: side(record.accepted), new: side(record.changed) });
+    }
+    return diffs;
+  }
+
+  /**
+   * Takes the definition as it is now, of one tool or of all that changed. `hash`: only if it is still the one whose
+   * hash begins so. Resolves when that is on disk; only then are the tools there again.
+   */
+  async accept(server: string, tool?: string, hash?: string): Promise<AcceptedPin[]> {
+    const pins = this.#demand(server, tool);
+    const wanted = [...pins.pins].filter(([name]) => tool === undefined || name === tool);
+    const changed = wanted.flatMap(([name, pin]) =>
+      pin.changed === undefined ? [] : [{ tool: name, hash: pin.changed.hash, oldHash: pin.hash }],
+    );
+    for (const one of changed) refuseOther(one, hash);
+    const done = await Promise.allSettled(changed.map((one) => this.#accept(server, pins, one)));
+    if (tool === undefined && pins.isFull) await this.#dropGone(server, pins);
+    if (changed.length > 0) this.#deps.onChange(server);
+    for (const result of done) if (result.status === "rejected") throw result.reason;
+    return changed;
+  }
+
+  async #accept(server: string, pins: ServerPins, { tool, hash }: AcceptedPin): Promise<void> {
+    const before = this.#read(server, tool);
+    const definition = before?.changed?.hash === hash ? before.changed.definition : undefined;
+    for (;;) {
+      const pin = pins.pins.get(tool);
+      if (pin === undefined) return;
+      const next = accept(pin, hash, this.#deps.wall());
+      const stored = this.#read(server, tool);
+      const isStored = stored?.accepted.hash === hash && stored.changed?.hash === next.changed?.hash;
+      if (isStored) {
+        pins.put(tool, next);
+        this.#count(server, sizeOf(stored) - sizeOf(before));
+        return;
+      }
+      const changed = next.changed === undefined ? undefined : keptOf(next.changed, stored?.changed);
+      // Past `#unsaved`: what the disk refuses is not accepted. A list that comes meanwhile may write over it what it
+      // knew; then once more.
+      await this.#deps.map.put(keyOf(server, tool), {
+        server,
+        tool,
+        firstSeen: next.firstSeenMs,
+        accepted: { hash, at: next.acceptedMs, ...(definition === undefined ? {} : { definition }) },
+        ...(changed === undefined ? {} : { changed }),
+      });
+      // It is in it, whatever became of that record's own write.
+      if (this.#unsaved.get(keyOf(server, tool)) === stored) this.#unsaved.delete(keyOf(server, tool));
+    }
+  }
+
+  async #dropGone(server: string, pins: ServerPins): Promise<void> {
+    for (const tool of [...pins.pins.keys()]) {
+      if (!pins.isGone(tool)) continue;
+      await this.#deps.map.delete(keyOf(server, tool));
+      this.#unsaved.delete(keyOf(server, tool));
+      pins.drop(tool);
+    }
+  }
+
+  #pinsOf(server: string): ServerPins {
+    const known = this.#servers.get(server);
+    if (known !== undefined) return known;
+    const made = new ServerPins(server);
+    this.#servers.set(server, made);
+    return made;
+  }
+
+  #demand(server: string, tool: string | undefined): ServerPins {
+    const pins = this.#trusted.has(server) ? undefined : this.#servers.get(server);
+    if (pins === undefined) {
+      const why = this.#trusted.has(server) ? 'its entry says `"trust": "always"`' : "no tool of it has been seen yet";
+      throw new Fault("not-found", `Nothing of server "${server}" is pinned: ${why}.`);
+    }
+    if (tool === undefined || pins.pins.has(tool)) return pins;
+    const problem = pins.quarantined.get(tool);
+    if (problem === undefined) throw new Fault("not-found", `Server "${server}" has shown no tool "${tool}".`);
+    throw new Fault("invalid", `Tool "${tool}" of server "${server}" cannot be accepted: ${problem}.`);
+  }
+
+  #line(server: string, tool: string, pin: Pin, book: ServerPins): PinLine {
+    const reason = book.quarantined.get(tool);
+    const here = book.isGone(tool) ? "gone" : "pinned";
+    const state = book.problem(tool) !== undefined ? "refused" : pin.changed !== undefined ? "changed" : here;
+    return {
+      server,
+      tool,
+      state,
+      firstSeen: iso(pin.firstSeenMs),
+      acceptedAt: iso(pin.acceptedMs),
+      hash: pin.hash,
+      ...(pin.changed === undefined ? {} : { newHash: pin.changed.hash }),
+      ...(reason === undefined ? {} : { reason }),
+    };
+  }
+
+  // ── The disk ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #read(server: string, tool: string): PinRecord | undefined {
+    const key = keyOf(server, tool);
+    return this.#unsaved.get(key) ?? this.#deps.map.get(key);
+  }
+
+  #record(server: string, { tool, pin, definition }: Sighting): void {
+    const before = this.#read(server, tool);
+    const at = pin.changed === undefined ? pin.acceptedMs : pin.changed.seenMs;
+    const room = MAX_KEPT_CHARS - (this.#kept.get(server) ?? 0);
+    const fits = definition.length <= Math.min(MAX_DEFINITION_CHARS, room);
+    const seen: Kept = { hash: pin.changed?.hash ?? pin.hash, at, ...(fits ? { definition } : {}) };
+    const accepted = pin.changed === undefined ? (before?.accepted ?? seen) : before?.accepted;
+    this.#count(server, -sizeOf(before));
+    const record: PinRecord = {
+      server,
+      tool,
+      firstSeen: pin.firstSeenMs,
+      accepted: accepted ?? { hash: pin.hash, at: pin.acceptedMs },
+      ...(pin.changed === undefined ? {} : { changed: seen }),
+    };
+    this.#count(server, sizeOf(record));
+    this.#write(keyOf(server, tool), record);
+  }
+
+  /** A disk that is full costs what a restart would have known; it is tried again with the server's next list. */
+  #write(key: string, record: PinRecord): void {
+    this.#put(key, record).catch((error: unknown) => {
+      const { server, tool } = record;
+      this.#deps.log("warn", `the pin of ${server}/${tool} could not be kept: ${(error as Error).message}`);
+    });
+  }
+
+  async #put(key: string, record: PinRecord): Promise<void> {
+    this.#unsaved.set(key, record);
+    await this.#deps.map.put(key, record);
+    if (this.#unsaved.get(key) === record) this.#unsaved.delete(key);
+  }
+
+  #count(server: string, chars: number): void {
+    this.#kept.set(server, (this.#kept.get(server) ?? 0) + chars);
+  }
+
+  #tell(server: string, sightings: readonly Sighting[]): void {
+    const names = (kind: Sighting["kind"]): string[] =>
+      sightings.filter((one) => one.kind === kind).map(({ tool }) => JSON.stringify(tool.slice(0, 80)));
+    const [first, changed, restored] = [names("first"), names("changed"), names("restored")];
+    if (first.length > 0) this.#deps.log("info", `server "${server}": pinned at first sight: ${some(first)}`);
+    if (changed.length > 0) {
+      const next = `see \`toolway pins diff\`, then \`toolway pins accept\``;
+      this.#deps.log("warn", `server "${server}": definition changed, so quarantined: ${some(changed)}; ${next}`);
+    }
+    if (restored.length > 0) this.#deps.log("info", `server "${server}": as accepted again: ${some(restored)}`);
+  }
+}
+
+/** A log line names a few; `toolway pins` has them all. */
+function some(names: readonly string[]): string {
+  return names.length <= 5 ? names.join(", ") : `${names.slice(0, 5).join(", ")} and ${names.length - 5} more`;
+}
+
+function refuseOther({ tool, hash }: AcceptedPin, wanted: string | undefined): void {
+  if (wanted === undefined) return;
+  if (wanted.length < MIN_HASH_CHARS) throw new Fault("invalid", `A hash is given by ${MIN_HASH_CHARS} characters.`);
+  if (hash.startsWith(wanted)) return;
+  throw new Fault("invalid", `Tool "${tool}" is not what was looked at: its hash is ${hash} now. See its diff again.`);
+}
+
+function keptOf({ hash, seenMs }: { hash: string; seenMs: number }, known: Kept | undefined): Kept {
+  return known?.hash === hash ? known : { hash, at: seenMs };
+}
+
+function toPin({ firstSeen, accepted, changed }: PinRecord): Pin {
+  return {
+    hash: accepted.hash,
+    firstSeenMs: firstSeen,
+    acceptedMs: accepted.at,
+    changed: changed === undefined ? undefined : { hash: changed.hash, seenMs: changed.at },
+  };
+}
+
+/** Names are the servers' and of any length; a key of the store is not. */
+function keyOf(server: string, tool: string): string {
+  return createHash("sha256")
+    .update(JSON.stringify([server, tool]))
+    .digest("base64url");
+}
+
+function sizeOf(record: PinRecord | undefined): number {
+  return (record?.accepted.definition?.length ?? 0) + (record?.changed?.definition?.length ?? 0);
+}
+
+function side({ hash, at, definition }: Kept): PinSide {
+  return { hash, at: iso(at), ...(definition === undefined ? {} : { definition }) };
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}

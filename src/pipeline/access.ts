@@ -1,0 +1,72 @@
+// Who may see and use what, for the pipeline: policy for agents, everything for the operator. The rules themselves are
+// policy/.
+
+import type { View } from "../catalog/view.js";
+import type { Caller, Principal } from "../contracts/caller.js";
+import type { Pins } from "../contracts/pins.js";
+import type { GuardPost } from "../policy/guard.js";
+import { type Decision, decide, type Policy, seesServer } from "../policy/policy.js";
+import { Fault } from "../protocol/errors.js";
+
+/** The operator at the control socket or in the program that embeds us: policy is about agents. Known by identity. */
+export const OPERATOR: Principal = { id: "operator", role: "operator" };
+
+const ALLOW: Decision = { kind: "allow" };
+
+export class Access {
+  policy: Policy;
+  readonly #guard: GuardPost;
+  readonly #pins: Pins;
+
+  constructor(policy: Policy, guard: GuardPost, pins: Pins) {
+    this.policy = policy;
+    this.#guard = guard;
+    this.#pins = pins;
+  }
+
+  /** `tool`: the server's own name of it; undefined for anything else that the server has. */
+  decide(principal: Principal, server: string, tool: string | undefined): Decision {
+    const byRules = principal === OPERATOR ? ALLOW : decide(this.policy, principal, server, tool);
+    return byRules.kind === "deny" ? byRules : this.#guard.decide(principal, server, tool);
+  }
+
+  /** Throws a Fault `denied`. */
+  demand(principal: Principal, server: string, tool: string | undefined): void {
+    const decision = this.decide(principal, server, tool);
+    if (decision.kind === "allow") return;
+    const what = tool === undefined ? `server "${server}"` : `tool "${tool}" of server "${server}"`;
+    throw new Fault("denied", `You may not use ${what}: ${decision.rule}.`);
+  }
+
+  /** Throws a Fault `denied` for a tool whose definition changed since it was accepted. */
+  demandPinned(server: string, tool: string): void {
+    const reason = this.#pins.quarantine(server, tool);
+    if (reason === undefined) return;
+    throw new Fault("denied", `Tool "${tool}" of server "${server}" is quarantined: ${reason}.`);
+  }
+
+  sees(principal: Principal, server: string): boolean {
+    if (principal !== OPERATOR && !seesServer(this.policy, principal, server)) return false;
+    return this.#guard.decide(principal, server, undefined).kind === "allow";
+  }
+
+  view({ principal, era }: Caller, scope: string | undefined): View {
+    return {
+      scope,
+      era,
+      common: this.policy.roles.size === 0 && !this.#guard.isSet,
+      key: this.#viewKey(principal),
+      allows: (server, own, kind) => {
+        const tool = kind === "tools" ? own : undefined;
+        if (tool !== undefined && this.#pins.isQuarantined(server, tool)) return false;
+        return this.decide(principal, server, tool).kind === "allow";
+      },
+    };
+  }
+
+  /** A guard may tell principals of one role apart. */
+  #viewKey(principal: Principal): string {
+    if (principal === OPERATOR) return "";
+    return this.#guard.isSet ? `principal ${principal.role} ${principal.id}` : `role ${principal.role}`;
+  }
+}

@@ -1,0 +1,43 @@
+// A call in place of an agent's own: another message, or an eye on its reply, and the same way back.
+
+import type { Caller } from "../contracts/caller.js";
+import type { AgentCall } from "../contracts/service.js";
+import type { RequestMessage } from "../protocol/message.js";
+import type { Reply } from "../protocol/reply.js";
+
+export class InnerCall implements AgentCall {
+  readonly message: RequestMessage;
+  readonly #outer: AgentCall;
+  readonly #onReply: ((reply: Reply) => Reply) | undefined;
+
+  /** `onReply` sees the reply before the agent does, and may put another in its place. */
+  constructor(outer: AgentCall, message: RequestMessage, onReply?: (reply: Reply) => Reply) {
+    this.#outer = outer;
+    this.message = message;
+    this.#onReply = onReply;
+  }
+
+  get caller(): Caller {
+    return this.#outer.caller;
+  }
+
+  get scope(): string | undefined {
+    return this.#outer.scope;
+  }
+
+  get traceHeaders(): AgentCall["traceHeaders"] {
+    return this.#outer.traceHeaders;
+  }
+
+  get onCancel(): AgentCall["onCancel"] {
+    return this.#outer.onCancel;
+  }
+
+  set onCancel(cancel: AgentCall["onCancel"]) {
+    this.#outer.onCancel = cancel;
+  }
+
+  reply(reply: Reply): void {
+    this.#outer.reply(this.#onReply === undefined ? reply : this.#onReply(reply));
+  }
+}

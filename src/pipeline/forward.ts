@@ -1,0 +1,126 @@
+// An agent's request on its way to a server: the agent's own text, with our id, the server's own name of the tool,
+// and our progress token in it. Everything else in it is passed on as it came.
+
+import type { Caller } from "../contracts/caller.js";
+import type { AgentCall } from "../contracts/service.js";
+import type { Upstream, UpstreamCall } from "../contracts/upstream.js";
+import { traceEdits } from "../observe/trace-meta.js";
+import type { Span } from "../observe/traces.js";
+import { isObject, type RpcId } from "../protocol/jsonrpc.js";
+import { locate, type Scans } from "../protocol/message.js";
+import { Meta } from "../protocol/modern.js";
+import type { Reply } from "../protocol/reply.js";
+import type { Member } from "../protocol/scan.js";
+
+/** The value of a request that policy judged, e.g. `params.name`, and what the server itself calls it. */
+export interface Named {
+  readonly path: readonly string[];
+  /** Undefined: as the agent wrote it. */
+  readonly own: string | undefined;
+}
+
+const ID = ["id"];
+const PROGRESS_TOKEN = ["params", "_meta", "progressToken"];
+
+const CLIENT_INFO = ["params", "_meta", Meta.clientInfo];
+
+/** A place in the agent's text, and what goes there; undefined: our id. */
+interface Hole {
+  readonly start: number;
+  readonly end: number;
+  readonly json: string | undefined;
+}
+
+const byPlace = (a: Hole, b: Hole): number => a.start - b.start;
+
+export class Forward implements UpstreamCall {
+  readonly subject: string | undefined;
+  readonly progressToken: RpcId | undefined;
+  readonly #call: AgentCall;
+  readonly #span: Span | undefined;
+  /** In the order in which they stand. */
+  readonly #holes: Hole[] = [];
+  /** The sender that the text names is replaced, too. */
+  #introduced: boolean = false;
+
+  /**
+   * Throws a Fault `invalid` where a value that matters stands in the text twice: a server might read the one that was
+   * not judged. So all is found here, and nothing can go wrong any more when the text is rendered.
+   */
+  constructor(call: AgentCall, subject: string | undefined, named: Named | undefined, span?: Span) {
+    this.#call = call;
+    this.#span = span;
+    this.subject = subject;
+    this.progressToken = progressTokenOf(call);
+    const scans: Scans = [];
+    this.#add(locate(call.message, ID), undefined);
+    if (named !== undefined) {
+      const at = locate(call.message, named.path, scans);
+      if (named.own !== undefined) this.#add(at, JSON.stringify(named.own));
+    }
+    if (this.progressToken !== undefined) this.#add(locate(call.message, PROGRESS_TOKEN, scans), undefined);
+    if (span !== undefined) {
+      for (const { start, end, text } of traceEdits(call.message, span, scans)) {
+        this.#holes.push({ start, end, json: text });
+      }
+    }
+    this.#holes.sort(byPlace);
+  }
+
+  #add(at: Member | undefined, json: string | undefined): void {
+    if (at !== undefined) this.#holes.push({ start: at.start, end: at.end, json });
+  }
+
+  get caller(): Caller {
+    return this.#call.caller;
+  }
+
+  get method(): string {
+    return this.#call.message.method;
+  }
+
+  sendTo(upstream: Upstream): void {
+    this.#call.onCancel = (reason) => upstream.cancel(this, reason);
+    upstream.send(this);
+  }
+
+  render(id: number): string {
+    const { text } = this.#call.message;
+    let out = "";
+    let from = 0;
+    for (const { start, end, json } of this.#holes) {
+      out += text.slice(from, start) + (json ?? id);
+      from = end;
+    }
+    return out + text.slice(from);
+  }
+
+  renderModern(id: number, clientInfo: string): string | undefined {
+    if (!this.#introduced) {
+      const meta = this.#call.message.params?.["_meta"];
+      if (this.caller.era !== "modern" || !isObject(meta) || !(Meta.version in meta) || !(Meta.capabilities in meta))
+        return undefined;
+      const at = locate(this.#call.message, CLIENT_INFO);
+      if (at === undefined) return undefined;
+      this.#add(at, clientInfo);
+      this.#holes.sort(byPlace);
+      this.#introduced = true;
+    }
+    return this.render(id);
+  }
+
+  repeated(): void {
+    if (this.#span !== undefined) this.#span.attempt++;
+  }
+
+  reply(reply: Reply): void {
+    this.#call.onCancel = undefined;
+    this.#call.reply(reply);
+  }
+}
+
+function progressTokenOf(call: AgentCall): RpcId | undefined {
+  const meta = call.message.params?.["_meta"];
+  const token = isObject(meta) ? meta["progressToken"] : undefined;
+  return typeof token === "string" || typeof token === "number" ? token : undefined;
+}

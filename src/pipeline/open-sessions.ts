@@ -1,0 +1,199 @@
+// Who listens: the open sessions, their log levels and what they have subscribed to. Decides who hears of what a
+// server says outside a call; how it reaches them is the Caller's.
+
+import type { Caller } from "../contracts/caller.js";
+import type { ListKind } from "../contracts/upstream.js";
+import type { NotificationMessage } from "../protocol/message.js";
+
+/** From chatty to grave, as MCP has them. */
+const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"] as const;
+
+export type LogLevel = (typeof LEVELS)[number];
+
+/** Subscriptions of one session. An editor with every file of a project open stays far below. */
+const MAX_SUBSCRIPTIONS = 5_000;
+
+interface Member {
+  readonly session: Caller;
+  readonly scope: string | undefined;
+  /** server → URIs. */
+  readonly subscriptions: Map<string, Set<string>>;
+  subscribed: number;
+}
+
+const LIST_CHANGED: Record<ListKind, string> = {
+  tools: notification("notifications/tools/list_changed"),
+  prompts: notification("notifications/prompts/list_changed"),
+  resources: notification("notifications/resources/list_changed"),
+  resourceTemplates: notification("notifications/resources/list_changed"),
+};
+
+export class Audience {
+  readonly #members = new Map<string, Member>();
+  readonly #sees: (session: Caller, server: string) => boolean;
+
+  /** `sees`: whether the session's principal may know of a server. */
+  constructor(sees: (session: Caller, server: string) => boolean) {
+    this.#sees = sees;
+  }
+
+  get size(): number {
+    return this.#members.size;
+  }
+
+  open(session: Caller, scope: string | undefined): void {
+    const member = { session, scope, subscriptions: new Map(), subscribed: 0 };
+    this.#members.set(session.sessionKey, member);
+  }
+
+  /** What nobody listens to any more: [server, URI] pairs. */
+  close(sessionKey: string): [server: string, uri: string][] {
+    const member = this.#members.get(sessionKey);
+    this.#members.delete(sessionKey);
+    if (member === undefined) return [];
+    const left: [string, string][] = [];
+    for (const [server, uris] of member.subscriptions) {
+      for (const uri of uris) if (!this.hasSubscriber(server, uri)) left.push([server, uri]);
+    }
+    return left;
+  }
+
+  levelOf(sessionKey: string): LogLevel | undefined {
+    const level = this.#members.get(sessionKey)?.session.logLevel;
+    return isLogLevel(level) ? level : undefined;
+  }
+
+  /** The lowest that anyone asked for; undefined where nobody did. */
+  lowestLevel(): LogLevel | undefined {
+    let lowest: number = LEVELS.length;
+    for (const { session } of this.#members.values()) {
+      if (isLogLevel(session.logLevel)) lowest = Math.min(lowest, LEVELS.indexOf(session.logLevel));
+    }
+    return LEVELS.find((_, i) => i === lowest);
+  }
+
+  /** The session's own way back, which outlives its calls. */
+  sessionOf(caller: Caller): Caller {
+    return this.#members.get(caller.sessionKey)?.session ?? caller;
+  }
+
+  /** `full`: the session has too many, and this one is not kept. */
+  subscribe(sessionKey: string, server: string, uri: string): "new" | "known" | "full" {
+    const member = this.#members.get(sessionKey);
+    if (member === undefined) return "known";
+    const uris = member.subscriptions.get(server) ?? new Set();
+    if (uris.has(uri)) return "known";
+    if (member.subscribed >= MAX_SUBSCRIPTIONS) return "full";
+    member.subscribed++;
+    member.subscriptions.set(server, uris.add(uri));
+    return "new";
+  }
+
+  unsubscribe(sessionKey: string, server: string, uri: string): void {
+    const member = this.#members.get(sessionKey);
+    const uris = member?.subscriptions.get(server);
+    if (member === undefined || uris?.delete(uri) !== true) return;
+    member.subscribed--;
+    if (uris.size === 0) member.subscriptions.delete(server);
+  }
+
+  hasSubscriber(server: string, uri: string): boolean {
+    for (const { subscriptions } of this.#members.values()) {
+      if (subscriptions.get(server)?.has(uri) === true) return true;
+    }
+    return false;
+  }
+
+  /** Everything that is subscribed to on a server, by anyone or by one session. */
+  subscriptions(server: string, sessionKey?: string): Set<string> {
+    const all = new Set<string>();
+    for (const { session, subscriptions } of this.#members.values()) {
+      if (sessionKey !== undefined && session.sessionKey !== sessionKey) continue;
+      for (const uri of subscriptions.get(server) ?? []) all.add(uri);
+    }
+    return all;
+  }
+
+  /** `servers`: whose part of the list changed; undefined: for all we know, it is another list for everybody. */
+  listChanged(kind: ListKind, servers: readonly string[] | undefined): void {
+    for (const { session, scope } of this.#members.values()) {
+      const concerned =
+        servers === undefined || servers.some((server) => (scope ?? server) === server && this.#sees(session, server));
+      if (concerned) session.notify(LIST_CHANGED[kind]);
+    }
+  }
+
+  /** `caller` is for whom, where that can be told; `isOwn`: it came on a connection that is that caller's alone. */
+  notify(server: string, message: NotificationMessage, caller: Caller | undefined, isOwn = false): void {
+    switch (message.method) {
+      case "notifications/message":
+        this.#log(server, message, caller);
+        return;
+      case "notifications/resources/updated":
+        this.#updated(server, message, caller, isOwn);
+        return;
+      case "notifications/elicitation/complete":
+        // It comes after the call that caused it; its id says nothing to whom it does not concern.
+        if (caller === undefined) this.#all(server, (member) => member.session.notify(message.text));
+        else caller.notify(message.text);
+        return;
+      default:
+        // What we do not know goes to whom it is for; where nobody can tell, to nobody.
+        caller?.notify(message.text);
+    }
+  }
+
+  #log(server: string, message: NotificationMessage, caller: Caller | undefined): void {
+    const level = message.params?.["level"];
+    if (caller !== undefined) {
+      if (passes(level, isLogLevel(caller.logLevel) ? caller.logLevel : undefined)) caller.notify(message.text);
+      return;
+    }
+    // Nobody's call: those who asked for logs by setting a level get it.
+    this.#all(server, (member) => {
+      const wanted = member.session.logLevel;
+      if (isLogLevel(wanted) && passes(level, wanted)) member.session.notify(message.text);
+    });
+  }
+
+  #updated(server: string, message: NotificationMessage, caller: Caller | undefined, isOwn: boolean): void {
+    const uri = message.params?.["uri"];
+    if (typeof uri !== "string") {
+      caller?.notify(message.text);
+      return;
+    }
+    this.#all(server, ({ session, subscriptions }) => {
+      // What another session's own process has is none of this one's.
+      if (isOwn && session.sessionKey !== caller?.sessionKey) return;
+      const uris = subscriptions.get(server);
+      if (uris !== undefined && covers(uris, uri)) session.notify(message.text);
+    });
+  }
+
+  #all(server: string, act: (member: Member) => void): void {
+    for (const member of this.#members.values()) {
+      if ((member.scope ?? server) === server && this.#sees(member.session, server)) act(member);
+    }
+  }
+}
+
+export function isLogLevel(value: unknown): value is LogLevel {
+  return (LEVELS as readonly unknown[]).includes(value);
+}
+
+/** An update may be of a part of what was subscribed to: of `file:///a/b` for `file:///a`, but not of `file:///ab`. */
+function covers(subscribed: ReadonlySet<string>, uri: string): boolean {
+  if (subscribed.has(uri)) return true;
+  for (const one of subscribed) {
+    if (uri.startsWith(one) && (one.endsWith("/") || "/?#".includes(uri.charAt(one.length)))) return true;
+  }
+  return false;
+}
+
+function passes(level: unknown, wanted: LogLevel | undefined): boolean {
+  return wanted === undefined || !isLogLevel(level) || LEVELS.indexOf(level) >= LEVELS.indexOf(wanted);
+}
+
+function notification(method: string): string {
+  return `{"jsonrpc":"2.0","method":"${method}"}`;
+}

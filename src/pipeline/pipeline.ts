@@ -1,0 +1,398 @@
+// The way of a request, on one page: endpoint → catalog → policy → upstream. The only file that knows all stages.
+
+import type { Cache } from "../cache/cache.js";
+import type { Catalog, ResolvedTool } from "../catalog/catalog.js";
+import type { Caller, Principal } from "../contracts/caller.js";
+import type { Pins } from "../contracts/pins.js";
+import type { AgentCall, Introduction, ParamHeader, Service } from "../contracts/service.js";
+import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "../contracts/upstream.js";
+import type { Tracer } from "../observe/traces.js";
+import type { Budgets } from "../policy/budget.js";
+import { type Guard, GuardPost } from "../policy/guard.js";
+import type { Policy } from "../policy/policy.js";
+import { Fault } from "../protocol/errors.js";
+import { ErrorCode, isObject } from "../protocol/jsonrpc.js";
+import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
+import { agentHeaders } from "../upstream/modern/param-headers.js";
+import type { Host } from "../upstream/servers.js";
+import { Access } from "./access.js";
+import type { Named } from "./forward.js";
+import { Audience, isLogLevel } from "./open-sessions.js";
+import { refuse } from "./refuse.js";
+import { findTools, foundCall } from "./search-menu.js";
+import { Passage } from "./send.js";
+import { Standing } from "./subscriptions.js";
+import type { TaskIds } from "./task-ids.js";
+import { TASK_ID, TASK_METHODS, taskAddress } from "./tasks.js";
+import { afterFirstTry, unknownName, unreadLists } from "./wait-for-lists.js";
+
+/** A Map: a method may be called `constructor`. */
+const LISTS: ReadonlyMap<string, ListKind> = new Map([
+  ["tools/list", "tools"],
+  ["prompts/list", "prompts"],
+  ["resources/list", "resources"],
+  ["resources/templates/list", "resourceTemplates"],
+]);
+
+const NAME = ["params", "name"];
+const REF_NAME = ["params", "ref", "name"];
+const REF_URI = ["params", "ref", "uri"];
+const URI = ["params", "uri"];
+
+export interface PipelineDeps {
+  readonly catalog: Catalog;
+  readonly policy: Policy;
+  readonly pins: Pins;
+  readonly cache: Cache;
+  readonly now: () => number;
+  readonly version: string;
+  readonly taskIds: TaskIds;
+  /** None: calls are not traced. */
+  readonly tracer?: Tracer | undefined;
+  /** Called when what is known of a server has changed: keep its snapshot. */
+  readonly onKnown: (server: string) => void;
+  readonly log: (level: "info" | "warn" | "error", text: string, error?: unknown) => void;
+}
+
+export class Pipeline implements Service, UpstreamEvents {
+  readonly #catalog: Catalog;
+  readonly #deps: PipelineDeps;
+  readonly audience: Audience;
+  readonly #access: Access;
+  readonly #guard: GuardPost;
+  readonly #passage: Passage;
+  #attached: { host: Host; standing: Standing } | undefined;
+
+  constructor(deps: PipelineDeps) {
+    this.#deps = deps;
+    this.#catalog = deps.catalog;
+    this.#guard = new GuardPost((text, error) => deps.log("error", text, error));
+    this.#access = new Access(deps.policy, this.#guard, deps.pins);
+    this.audience = new Audience((session, server) => this.#access.sees(session.principal, server));
+    const { cache, taskIds, tracer, now } = deps;
+    const { audience } = this;
+    this.#passage = new Passage({
+      access: this.#access,
+      audience,
+      cache,
+      taskIds,
+      tracer,
+      now,
+      host: () => this.#hosted,
+    });
+  }
+
+  /** The host reports to us and we send to it: it is attached once it exists. */
+  attach(host: Host): void {
+    const standing = new Standing(this.audience, host, (text) => this.#deps.log("info", text));
+    this.#attached = { host, standing };
+  }
+
+  /** Whoever is connected is told to look again. */
+  setPolicy(policy: Policy): void {
+    this.#access.policy = policy;
+    this.#lookAgain();
+  }
+
+  setBudgets(budgets: Budgets | undefined): void {
+    this.#passage.budgets = budgets;
+  }
+
+  get budgets(): Budgets | undefined {
+    return this.#passage.budgets;
+  }
+
+  setGuard(guard: Guard | undefined): void {
+    this.#guard.set(guard);
+    this.#lookAgain();
+  }
+
+  /** Tools of the server were quarantined or set free. */
+  pinsChanged(server: string): void {
+    this.#catalog.dropPages();
+    this.audience.listChanged("tools", [server]);
+  }
+
+  #lookAgain(): void {
+    this.#catalog.dropPages();
+    for (const kind of LISTS.values()) this.audience.listChanged(kind, undefined);
+  }
+
+  // ── Service: what agents ask ─────────────────────────────────────────────────────────────────────────────────
+
+  hasScope(server: string): boolean {
+    return this.#hosted.get(server) !== undefined;
+  }
+
+  introduce(caller: Caller, scope: string | undefined): Introduction {
+    const sees = (server: string) => this.#access.sees(caller.principal, server);
+    return {
+      capabilities: this.#catalog.capabilities(scope, sees),
+      serverInfo: { name: "toolway", title: "Toolway", version: this.#deps.version },
+      instructions: this.#catalog.instructions(scope, sees),
+    };
+  }
+
+  handle(call: AgentCall): void {
+    this.#guarded(call, () => this.#route(call));
+  }
+
+  handleNotification(session: Caller, message: NotificationMessage, scope: string | undefined): void {
+    const { method, text } = message;
+    if (method === "notifications/progress") {
+      for (const server of this.#hosted.servers) {
+        if (server.sessionConnection(session.sessionKey)?.agentProgress(session.sessionKey, message)) return;
+      }
+    } else if (method === "notifications/roots/list_changed") {
+      // A shared server could not ask for the new roots: it would not be told whose.
+      for (const server of this.#hosted.servers) {
+        if (server.spec.isolation === "session") server.sessionConnection(session.sessionKey)?.notify(text);
+      }
+    } else {
+      const server = this.#soleServer(scope);
+      if (server !== undefined && this.#access.decide(session.principal, server, undefined).kind === "allow") {
+        this.#hosted.get(server)?.sessionConnection(session.sessionKey)?.notify(text);
+      }
+    }
+  }
+
+  sessionOpened(session: Caller, scope: string | undefined): void {
+    this.audience.open(session, scope);
+  }
+
+  sessionClosed(session: Caller): void {
+    this.#inUse.standing.sessionClosed(session.sessionKey);
+    this.#hosted.sessionClosed(session.sessionKey);
+  }
+
+  paramHeaders(principal: Principal, scope: string | undefined, tool: string): readonly ParamHeader[] | undefined {
+    const found = this.#catalog.resolveTool(tool, scope);
+    if (found.kind !== "found" || this.#access.decide(principal, found.server, found.own).kind === "deny")
+      return undefined;
+    return agentHeaders(this.#catalog.inputSchema(found.server, found.own));
+  }
+
+  // ── UpstreamEvents: what servers say ─────────────────────────────────────────────────────────────────────────
+
+  onIntro(server: string, intro: ServerIntro, connection: Upstream, owner: Caller | undefined): void {
+    this.#catalog.setIntro(server, intro);
+    this.#inUse.standing.repeat(server, intro, connection, owner);
+    this.#deps.onKnown(server);
+  }
+
+  onList(server: string, kind: ListKind, items: readonly Listed[], freshness?: Freshness): void {
+    // Before the catalog has them: no agent sees a changed definition.
+    const pinned = kind === "tools" && this.#deps.pins.check(server, items).differs;
+    if (pinned) this.#catalog.dropPages();
+    if (this.#catalog.setList(server, kind, items, freshness)) this.#deps.onKnown(server);
+    else if (!pinned) return;
+    this.onListChanged(server, [kind]);
+    this.audience.listChanged(kind, [server]);
+  }
+
+  onNotification(server: string, message: NotificationMessage, caller: Caller | undefined): void {
+    const uri = message.method === "notifications/resources/updated" ? message.params?.["uri"] : undefined;
+    if (typeof uri === "string") this.#deps.cache.invalidate(server, { uri });
+    const isOwn = this.#hosted.get(server)?.spec.isolation === "session";
+    this.audience.notify(server, message, caller, isOwn);
+  }
+
+  /** What was answered before may be out of date, whatever the new list says. */
+  onListChanged(server: string, kinds: readonly ListKind[]): void {
+    for (const kind of kinds) {
+      if (kind !== "prompts") this.#deps.cache.invalidate(server, kind === "tools" ? "tools" : "resources");
+    }
+  }
+
+  onState(): void {}
+
+  // ── The line ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #route(call: AgentCall): void {
+    const { message, scope } = call;
+    const kind = LISTS.get(message.method);
+    if (kind !== undefined) {
+      const cursor = message.params?.["cursor"];
+      if (cursor !== undefined && typeof cursor !== "string") throw new Fault("invalid", '"cursor" is a string.');
+      call.reply(this.#catalog.page(kind, this.#access.view(call.caller, scope), cursor));
+      return;
+    }
+    switch (message.method) {
+      case "tools/call":
+        this.#named(call, "tool", NAME, (name) => this.#catalog.resolveTool(name, scope));
+        return;
+      case "prompts/get":
+        this.#named(call, "prompt", NAME, (name) => this.#catalog.resolvePrompt(name, scope));
+        return;
+      case "resources/read":
+      case "resources/subscribe":
+      case "resources/unsubscribe":
+        this.#resource(call);
+        return;
+      case "completion/complete":
+        this.#complete(call);
+        return;
+      case "logging/setLevel":
+        this.#setLevel(call);
+        return;
+      default:
+        if (TASK_METHODS.has(message.method)) this.#task(call);
+        else this.#unknown(call);
+    }
+  }
+
+  #named(
+    call: AgentCall,
+    noun: "tool" | "prompt",
+    path: readonly string[],
+    resolve: (name: string) => ResolvedTool,
+    waited = false,
+  ): void {
+    const name = valueAt(call.message, path);
+    if (typeof name !== "string")
+      throw new Fault("invalid", `${call.message.method} needs "${path.slice(1).join(".")}".`);
+    const found = resolve(name);
+    if (found.kind === "found") {
+      const { server, own } = found;
+      // In plain mode most names are the server's own already.
+      const named = { path, own: own === name ? undefined : own };
+      this.#send(call, server, noun === "tool" ? own : undefined, own, named);
+    } else if (found.kind === "menu") {
+      if (found.tool === "find_tools") this.#findTools(call);
+      else this.#named(foundCall(call), noun, path, resolve);
+    } else {
+      const unread = waited ? [] : unreadLists(this.#hosted, call.scope ?? found.server);
+      if (unread.length === 0) throw unknownName(this.#hosted, noun, name, found.server);
+      this.#afterFirstTry(call, unread, () => this.#named(call, noun, path, resolve, true));
+    }
+  }
+
+  #findTools(call: AgentCall): void {
+    const view = this.#access.view(call.caller, call.scope);
+    findTools(call, this.#catalog, view).catch((error: unknown) => this.#refuse(call, error));
+  }
+
+  #resource(call: AgentCall, waited = false): void {
+    const { method, params } = call.message;
+    const uri = params?.["uri"];
+    if (typeof uri !== "string") throw new Fault("invalid", `${method} needs "uri".`);
+    const server = this.#catalog.resolveResource(uri, call.scope);
+    if (server === undefined) {
+      const unread = waited ? [] : unreadLists(this.#hosted, call.scope);
+      if (unread.length > 0) this.#afterFirstTry(call, unread, () => this.#resource(call, true));
+      else
+        call.reply({
+          kind: "error",
+          error: { code: ErrorCode.resourceNotFound, message: `Resource not found: ${uri}`, data: { uri } },
+        });
+      return;
+    }
+    if (method === "resources/subscribe") this.#subscribe(call, server, uri);
+    else if (method === "resources/unsubscribe") this.#unsubscribe(call, server, uri);
+    else this.#send(call, server, undefined, uri, { path: URI, own: undefined });
+  }
+
+  #subscribe(call: AgentCall, server: string, uri: string): void {
+    const { watched, drop } = this.#inUse.standing.subscribe(call, server, uri);
+    try {
+      this.#send(watched, server, undefined, uri, { path: URI, own: undefined });
+    } catch (error) {
+      drop();
+      throw error;
+    }
+  }
+
+  #unsubscribe(call: AgentCall, server: string, uri: string): void {
+    this.audience.unsubscribe(call.caller.sessionKey, server, uri);
+    // Somebody else still listens on the same connection.
+    const stays = this.#hosted.get(server)?.spec.isolation === "shared" && this.audience.hasSubscriber(server, uri);
+    if (stays) call.reply({ kind: "result", result: {} });
+    else this.#send(call, server, undefined, uri, { path: URI, own: undefined });
+  }
+
+  #complete(call: AgentCall): void {
+    const ref = call.message.params?.["ref"];
+    if (isObject(ref) && ref["type"] === "ref/prompt") {
+      this.#named(call, "prompt", REF_NAME, (name) => this.#catalog.resolvePrompt(name, call.scope));
+      return;
+    }
+    const uri = isObject(ref) ? ref["uri"] : undefined;
+    if (typeof uri !== "string") throw new Fault("invalid", 'completion/complete needs "ref": a prompt or a resource.');
+    const server = this.#catalog.resolveTemplate(uri, call.scope);
+    if (server === undefined) throw new Fault("not-found", `Unknown resource template: ${uri}`);
+    this.#send(call, server, undefined, uri, { path: REF_URI, own: undefined });
+  }
+
+  #setLevel(call: AgentCall): void {
+    const level = call.message.params?.["level"];
+    if (!isLogLevel(level)) throw new Fault("invalid", "logging/setLevel needs a level from debug to emergency.");
+    void this.#inUse.standing.setLevel(call.caller, level).then(() => call.reply({ kind: "result", result: {} }));
+  }
+
+  /** About one task: its id names the server. */
+  #task(call: AgentCall): void {
+    const address = taskAddress(call, this.#deps.taskIds);
+    if (address.kind === "refused") call.reply({ kind: "error", error: address.error });
+    else this.#send(call, address.server, undefined, address.id, { path: TASK_ID, own: address.own });
+  }
+
+  /** A method we do not know goes to the server that alone can be meant. */
+  #unknown(call: AgentCall): void {
+    const server = this.#soleServer(call.scope);
+    if (server !== undefined) {
+      this.#send(call, server, undefined, undefined, undefined);
+      return;
+    }
+    const message = `Method not found: ${call.message.method}. At /mcp/<server> it reaches that server.`;
+    call.reply({ kind: "error", error: { code: ErrorCode.methodNotFound, message } });
+  }
+
+  #send(
+    call: AgentCall,
+    server: string,
+    tool: string | undefined,
+    subject: string | undefined,
+    named: Named | undefined,
+  ): void {
+    this.#passage.send(call, { server, tool, subject, named });
+  }
+
+  // ── Inside ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  get #inUse(): { host: Host; standing: Standing } {
+    if (this.#attached === undefined) throw new Error("pipeline used before attach()");
+    return this.#attached;
+  }
+
+  get #hosted(): Host {
+    return this.#inUse.host;
+  }
+
+  #soleServer(scope: string | undefined): string | undefined {
+    const { names } = this.#hosted;
+    return scope ?? (names.length === 1 ? names[0] : undefined);
+  }
+
+  #afterFirstTry(call: AgentCall, tries: readonly Promise<void>[], act: () => void): void {
+    afterFirstTry(call, tries, () => this.#guarded(call, act));
+  }
+
+  /** Whatever goes wrong, the agent is answered. */
+  #guarded(call: AgentCall, act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      this.#refuse(call, error);
+    }
+  }
+
+  #refuse(call: AgentCall, error: unknown): void {
+    refuse(call, error, (text) => this.#deps.log("error", text, error));
+  }
+}
+
+function valueAt(message: RequestMessage, path: readonly string[]): unknown {
+  let value: unknown = message;
+  for (const key of path) value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+  return value;
+}

@@ -1,0 +1,122 @@
+// The second half of a call's way, once its server is known: guard and pins, budget, cache, upstream; with a span around
+// it where calls are traced. Which server it is was the catalog's to say (pipeline.ts).
+
+import type { Cache } from "../cache/cache.js";
+import type { Caller } from "../contracts/caller.js";
+import type { AgentCall } from "../contracts/service.js";
+import type { ServerIntro } from "../contracts/upstream.js";
+import { TracedCall } from "../observe/traced-call.js";
+import type { Span, Tracer } from "../observe/traces.js";
+import { type Budgets, budgetFault, isCharged } from "../policy/budget.js";
+import { Fault } from "../protocol/errors.js";
+import type { Era } from "../protocol/modern.js";
+import { faultReply } from "../protocol/reply.js";
+import type { Server } from "../upstream/server.js";
+import type { Host } from "../upstream/servers.js";
+import { type Access, OPERATOR } from "./access.js";
+import { Forward, type Named } from "./forward.js";
+import type { Audience } from "./open-sessions.js";
+import type { TaskIds } from "./task-ids.js";
+import { watchTasks } from "./tasks.js";
+
+export interface PassageDeps {
+  readonly access: Access;
+  readonly audience: Audience;
+  readonly cache: Cache;
+  readonly taskIds: TaskIds;
+  /** None: calls are not traced. */
+  readonly tracer: Tracer | undefined;
+  readonly now: () => number;
+  readonly host: () => Host;
+}
+
+/** Where a call goes, and what it is about. */
+export interface Destination {
+  readonly server: string;
+  /** The server's own name of the tool, which policy knows it by; undefined for what is no tool. */
+  readonly tool: string | undefined;
+  /** For logs and headers. */
+  readonly subject: string | undefined;
+  readonly named: Named | undefined;
+}
+
+export class Passage {
+  readonly #deps: PassageDeps;
+  /** None: nobody has one. */
+  budgets: Budgets | undefined;
+
+  constructor(deps: PassageDeps) {
+    this.#deps = deps;
+  }
+
+  /** Throws a Fault where the call is refused. */
+  send(call: AgentCall, to: Destination): void {
+    const { tracer } = this.#deps;
+    const span = tracer === undefined ? undefined : begin(tracer, call, to);
+    if (span === undefined) {
+      this.#pass(call, to, undefined);
+      return;
+    }
+    const traced = new TracedCall(call, span, () => eraOf(this.#deps.host().get(to.server)?.intro));
+    try {
+      this.#pass(traced, to, span);
+    } catch (error) {
+      // What refuses it ends its span, too.
+      if (!(error instanceof Fault)) throw error;
+      traced.reply(faultReply(error));
+    }
+  }
+
+  #pass(call: AgentCall, to: Destination, span: Span | undefined): void {
+    const { access, cache, taskIds } = this.#deps;
+    const { server, tool } = to;
+    const { principal } = call.caller;
+    access.demand(principal, server, tool);
+    if (tool !== undefined) access.demandPinned(server, tool);
+    this.#charge(call, server);
+    const hosted = this.#deps.host().get(server);
+    if (hosted === undefined) throw new Fault("unavailable", `Server "${server}" is no longer in the config.`);
+    const watched = watchTasks(call, taskIds, server, hosted.intro);
+    if (!cache.covers(server, call.message.method, tool, hosted.intro?.era === "modern")) {
+      this.#forward(watched, to, hosted, span);
+      return;
+    }
+    // A hit is answered before handle() returns, and ends the span with it.
+    if (span !== undefined) span.cache = "hit";
+    const outcome = cache.handle(watched, server, tool, this.#ownerOf(call.caller, hosted), (one) => {
+      if (span !== undefined) span.cache = "miss";
+      this.#forward(one, to, hosted, span);
+    });
+    if (span !== undefined && outcome !== "hit") span.cache = outcome === "bypass" ? "off" : outcome;
+  }
+
+  #charge(call: AgentCall, server: string): void {
+    if (this.budgets === undefined || !isCharged(call.message.method)) return;
+    const over = this.budgets.charge(call.caller.principal, server, this.#deps.now());
+    if (over !== undefined) throw budgetFault(over, server);
+  }
+
+  #forward(call: AgentCall, { subject, named }: Destination, hosted: Server, span: Span | undefined): void {
+    const { caller } = call;
+    // A connection of an agent's own belongs to its session, and outlives the call that opens it.
+    const owner = hosted.spec.isolation === "shared" ? caller : this.#deps.audience.sessionOf(caller);
+    new Forward(call, subject, named, span).sendTo(hosted.upstream(owner));
+  }
+
+  /** Whom a private answer is for. The operator is nobody that a token could name. */
+  #ownerOf({ principal, sessionKey }: Caller, { spec }: Server): string {
+    if (spec.isolation === "session") return sessionKey;
+    return principal === OPERATOR ? "" : principal.id;
+  }
+}
+
+function begin(tracer: Tracer, call: AgentCall, { server, tool }: Destination): Span | undefined {
+  const { caller, message, traceHeaders: headers } = call;
+  const { principal, era: agentEra } = caller;
+  const { method, params } = message;
+  return tracer.begin({ method, server, tool, role: principal.role, agentEra, params, headers });
+}
+
+function eraOf(intro: ServerIntro | undefined): Era | undefined {
+  return intro === undefined ? undefined : (intro.era ?? "legacy");
+}

@@ -1,0 +1,139 @@
+// What agents asked of servers that outlives a request: log levels and subscriptions. Kept in the audience; sent on
+// as the lowest level that anyone asked for, and told again to every new connection.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Caller } from "../contracts/caller.js";
+import type { AgentCall } from "../contracts/service.js";
+import type { ServerIntro, Upstream } from "../contracts/upstream.js";
+import { Fault } from "../protocol/errors.js";
+import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
+import { isRefusal } from "../protocol/reply.js";
+import { ask } from "../upstream/link/own-call.js";
+import type { Host } from "../upstream/servers.js";
+import { InnerCall } from "./call-wrapper.js";
+import type { Audience, LogLevel } from "./open-sessions.js";
+
+/** How long an agent's setLevel waits for the servers to have taken it: long for a healthy one, and no bad one holds it up. */
+const LEVEL_WAIT_MS = 1_000;
+
+/** Levels of one connection go one after another, or two requests over HTTP overtake each other; only the newest waits. */
+interface LevelLine {
+  next: LogLevel | undefined;
+  done: Promise<void>;
+}
+
+export class Standing {
+  readonly #audience: Audience;
+  readonly #host: Host;
+  readonly #log: (text: string) => void;
+  readonly #levels = new WeakMap<Upstream, LevelLine>();
+
+  constructor(audience: Audience, host: Host, log: (text: string) => void) {
+    this.#audience = audience;
+    this.#host = host;
+    this.#log = log;
+  }
+
+  /** Resolves when the servers have taken it, or have had their time: what the agent calls next is logged by it. */
+  async setLevel(caller: Caller, level: LogLevel): Promise<void> {
+    const { sessionKey } = caller;
+    const before = this.#audience.lowestLevel();
+    caller.setLogLevel(level);
+    const told = this.#lowestChanged(before);
+    for (const server of this.#host.servers) {
+      if (server.spec.isolation !== "session" || !hasLogging(server.intro)) continue;
+      const connection = server.sessionConnection(sessionKey);
+      if (connection?.state === "ready") told.push(this.#level(connection, level));
+    }
+    if (told.length > 0) await Promise.race([Promise.all(told), sleep(LEVEL_WAIT_MS, undefined, { ref: false })]);
+  }
+
+  /**
+   * A subscription is kept before the server answers, so that no update is missed, and dropped if the server refuses;
+   * by `drop`, if the watched call cannot be sent. Throws a Fault `limit`.
+   */
+  subscribe(call: AgentCall, server: string, uri: string): { readonly watched: AgentCall; drop(): void } {
+    const { sessionKey } = call.caller;
+    const kept = this.#audience.subscribe(sessionKey, server, uri);
+    if (kept === "full") throw new Fault("limit", "This session has too many subscriptions; unsubscribe from some.");
+    const drop = () => {
+      if (kept === "new") this.#audience.unsubscribe(sessionKey, server, uri);
+    };
+    const watched = new InnerCall(call, call.message, (reply) => {
+      if (isRefusal(reply)) drop();
+      return reply;
+    });
+    return { watched, drop };
+  }
+
+  /** A new connection knows nothing of what agents asked of the one before. */
+  repeat(server: string, intro: ServerIntro, connection: Upstream, owner: Caller | undefined): void {
+    // Where each session has a connection of its own, the one that is nobody's only reads the lists.
+    if (owner === undefined && this.#host.get(server)?.spec.isolation === "session") return;
+    const level = owner === undefined ? this.#audience.lowestLevel() : this.#audience.levelOf(owner.sessionKey);
+    if (level !== undefined && hasLogging(intro)) void this.#level(connection, level);
+    for (const uri of this.#audience.subscriptions(server, owner?.sessionKey)) {
+      void this.#tell(connection, "resources/subscribe", { uri });
+    }
+  }
+
+  sessionClosed(sessionKey: string): void {
+    // Most sessions never set a level, and many may end at once.
+    const hadLevel = this.#audience.levelOf(sessionKey) !== undefined;
+    const before = hadLevel ? this.#audience.lowestLevel() : undefined;
+    for (const [name, uri] of this.#audience.close(sessionKey)) {
+      const server = this.#host.get(name);
+      // A connection of the session's own ends with it.
+      if (server?.spec.isolation === "shared") {
+        const connection = server.sessionConnection(sessionKey);
+        if (connection?.state === "ready") void this.#tell(connection, "resources/unsubscribe", { uri });
+      }
+    }
+    if (hadLevel) void this.#lowestChanged(before);
+  }
+
+  /** A server that is down is not started for this: repeat() tells it when it is up. */
+  #lowestChanged(before: LogLevel | undefined): Promise<void>[] {
+    const told: Promise<void>[] = [];
+    const level = this.#audience.lowestLevel();
+    if (level === undefined || level === before) return told;
+    for (const server of this.#host.servers) {
+      if (server.spec.isolation !== "shared" || !hasLogging(server.intro)) continue;
+      for (const connection of server.connections) {
+        if (connection.state === "ready") told.push(this.#level(connection, level));
+      }
+    }
+    return told;
+  }
+
+  #level(connection: Upstream, level: LogLevel): Promise<void> {
+    const line = this.#levels.get(connection);
+    if (line !== undefined) {
+      line.next = level;
+      return line.done;
+    }
+    const begun: LevelLine = { next: level, done: Promise.resolve() };
+    this.#levels.set(connection, begun);
+    begun.done = this.#tellLevels(connection, begun);
+    return begun.done;
+  }
+
+  async #tellLevels(connection: Upstream, line: LevelLine): Promise<void> {
+    for (let level = line.next; level !== undefined; level = line.next) {
+      line.next = undefined;
+      await this.#tell(connection, "logging/setLevel", { level });
+    }
+    this.#levels.delete(connection);
+  }
+
+  /** A request whose answer changes nothing: a server that refuses has been told all the same. */
+  async #tell(connection: Upstream, method: string, params: JsonObject): Promise<void> {
+    await ask(connection, method, params, undefined).catch((error: unknown) => {
+      this.#log(`server "${connection.server}" did not take ${method}: ${(error as Error).message}`);
+    });
+  }
+}
+
+function hasLogging(intro: ServerIntro | undefined): boolean {
+  return isObject(intro?.capabilities["logging"]);
+}

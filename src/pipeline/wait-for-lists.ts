@@ -1,0 +1,34 @@
+// A request that names what nobody is known to have, while lists are yet to be read: it waits for the first try of the
+// servers that may bring it.
+
+import type { AgentCall } from "../contracts/service.js";
+import { Fault } from "../protocol/errors.js";
+import { faultReply } from "../protocol/reply.js";
+import type { Host } from "../upstream/servers.js";
+
+/** Servers whose lists may yet bring what is asked for; `server`: the only one that can. */
+export function unreadLists(host: Host, server: string | undefined): Promise<void>[] {
+  const meant = server === undefined ? [...host.servers] : [host.get(server)];
+  return meant.flatMap((one) => (one === undefined || one.listed ? [] : [one.firstTry]));
+}
+
+/** Bounded by the servers' own deadlines to connect. `act` is not run for a call that was taken back meanwhile. */
+export function afterFirstTry(call: AgentCall, tries: readonly Promise<void>[], act: () => void): void {
+  let cancelled = false;
+  call.onCancel = (reason) => {
+    cancelled = true;
+    call.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
+  };
+  void Promise.all(tries).then(() => {
+    if (cancelled) return;
+    call.onCancel = undefined;
+    act();
+  });
+}
+
+/** `server`: the only one that can have it, and whose list has not been read. */
+export function unknownName(host: Host, noun: string, name: string, server: string | undefined): Fault {
+  const trouble = server === undefined ? undefined : host.get(server)?.trouble;
+  if (trouble === undefined) return new Fault("not-found", `Unknown ${noun}: ${name}`);
+  return new Fault("unavailable", `Unknown ${noun}: ${name}. Server "${server}" is not available: ${trouble}`);
+}

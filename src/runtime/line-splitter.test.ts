@@ -1,0 +1,91 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { LineSplitter } from "./line-splitter.js";
+
+interface Seen {
+  lines: Buffer[];
+  oversize: { head: string; tail: string; length: number }[];
+}
+
+function split(chunks: readonly Buffer[], max = 1024): Seen {
+  const seen: Seen = { lines: [], oversize: [] };
+  const splitter = new LineSplitter(
+    {
+      onLine: (line) => seen.lines.push(line),
+      onOversize: (head, tail, length) =>
+        seen.oversize.push({ head: head.toString("latin1"), tail: tail.toString("latin1"), length }),
+    },
+    max,
+  );
+  for (const chunk of chunks) splitter.push(chunk);
+  splitter.end();
+  return seen;
+}
+
+const texts = (seen: Seen) => seen.lines.map((line) => line.toString());
+
+/** `bytes` cut at the given fractions. */
+function cut(bytes: Buffer, cuts: readonly number[]): Buffer[] {
+  const at = [...new Set([0, ...cuts.map((c) => Math.floor(c * bytes.length)), bytes.length])].sort((a, b) => a - b);
+  return at.slice(1).map((end, i) => bytes.subarray(at[i], end));
+}
+
+describe("LineSplitter", () => {
+  it("gives the same lines however the bytes are cut", () => {
+    const unit = fc.double({ min: 0, max: 1, noNaN: true });
+    fc.assert(
+      fc.property(
+        fc.array(fc.string({ unit: "grapheme", maxLength: 60 }).map((s) => s.replace(/[\r\n]/g, ""))),
+        fc.constantFrom("\n", "\r\n"),
+        fc.array(unit, { maxLength: 40 }),
+        (lines, eol, cuts) => {
+          const bytes = Buffer.from(lines.map((line) => line + eol).join(""));
+          expect(texts(split(cut(bytes, cuts), 100_000))).toEqual(lines.filter((line) => line !== ""));
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it("gives the last line without a line end, and skips empty ones", () => {
+    expect(texts(split([Buffer.from("\n\n\r\na\n\n"), Buffer.from("b")]))).toEqual(["a", "b"]);
+  });
+
+  it("throws a line over the bound away, keeps its ends, and goes on after it", () => {
+    const long = `{"jsonrpc":"2.0","id":7,"result":"${"x".repeat(5_000)}","end":1}`;
+    const bytes = Buffer.from(`first\n${long}\nlast\n`);
+    for (const size of [1, 3, 100, 1_000, 4_000, 100_000]) {
+      const chunks: Buffer[] = [];
+      for (let i = 0; i < bytes.length; i += size) chunks.push(bytes.subarray(i, i + size));
+      const seen = split(chunks);
+      expect(texts(seen)).toEqual(["first", "last"]);
+      expect(seen.oversize).toEqual([{ head: long.slice(0, 256), tail: long.slice(-128), length: long.length }]);
+    }
+  });
+
+  it("takes a line of exactly the bound", () => {
+    const seen = split([Buffer.from(`${"a".repeat(1024)}\n${"b".repeat(1025)}\n`)]);
+    expect([seen.lines.length, seen.oversize.length]).toEqual([1, 1]);
+  });
+
+  it("copies a small line out of a large chunk, and does not copy a large one", () => {
+    const chunk = Buffer.allocUnsafeSlow(60_000).fill("a");
+    chunk[100] = 0x0a;
+    chunk[59_999] = 0x0a;
+    const { lines } = split([chunk], 100_000);
+    expect(lines.map((line) => line.length)).toEqual([100, 59_898]);
+    expect(lines[0]?.buffer).not.toBe(chunk.buffer);
+    expect(lines[1]?.buffer).toBe(chunk.buffer);
+  });
+
+  it("holds a line that comes byte by byte in about its own size [bounded]", () => {
+    const splitter = new LineSplitter({ onLine: () => {}, onOversize: () => {} }, 8 * 1024 * 1024);
+    const byte = Buffer.from("x");
+    const before = process.memoryUsage();
+    for (let i = 0; i < 4 * 1024 * 1024; i++) splitter.push(byte);
+    const after = process.memoryUsage();
+    const grown = after.arrayBuffers - before.arrayBuffers;
+    expect(grown).toBeLessThan(16 * 1024 * 1024);
+    splitter.end();
+  });
+});

@@ -1,0 +1,259 @@
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { WebSocket, WebSocketServer } from "ws";
+import { MAX_UNACKED_BYTES, MIB, PING_MS, SILENCE_MS } from "../executor/wire/limits.js";
+import { Close, Socket, type SocketEvents } from "./socket.js";
+
+const cleanups: (() => void)[] = [];
+afterEach(() => {
+  vi.useRealTimers();
+  for (const cleanup of cleanups.splice(0).reverse()) cleanup();
+});
+
+/** Both ends of a real connection; the server's is bare. */
+async function pair(options: { autoPong?: boolean; onPeer?: (peer: WebSocket) => void } = {}) {
+  const server = new WebSocketServer({ port: 0, host: "127.0.0.1", autoPong: options.autoPong ?? true });
+  cleanups.push(() => {
+    for (const one of server.clients) one.terminate();
+    server.close();
+  });
+  await once(server, "listening");
+  const connected = once(server, "connection") as Promise<[WebSocket]>;
+  if (options.onPeer !== undefined) server.on("connection", options.onPeer);
+  const ws = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  // At once: what comes with the upgrade is not to be missed.
+  const opened = new Promise<{ socket: Socket; wire: IncomingMessage["socket"] }>((resolve) => {
+    ws.once("upgrade", ({ socket: wire }: IncomingMessage) => {
+      ws.once("open", () => resolve({ socket: new Socket(ws, wire), wire }));
+    });
+  });
+  const [[peer], { socket, wire }] = await Promise.all([connected, opened]);
+  cleanups.push(() => socket.destroy("the test is over"));
+  return { socket, peer, wire };
+}
+
+class Ear implements SocketEvents {
+  readonly messages: string[] = [];
+  readonly ends: string[] = [];
+  drains = 0;
+
+  onMessage(bytes: Buffer): void {
+    this.messages.push(bytes.toString());
+  }
+
+  onDrain(): void {
+    this.drains++;
+  }
+
+  onClose(why: string): void {
+    this.ends.push(why);
+  }
+}
+
+describe("a socket", () => {
+  it("brings whole messages in order, and none before somebody hears them", async () => {
+    const { socket, peer } = await pair({
+      onPeer: (one) => {
+        for (let i = 0; i < 100; i++) one.send(`message ${i}`);
+        one.send("x".repeat(1 * MIB));
+      },
+    });
+    await expect.poll(() => peer.bufferedAmount).toBe(0);
+    const ear = new Ear();
+    socket.attach(ear);
+    await expect.poll(() => ear.messages.length).toBe(101);
+    expect(ear.messages.slice(0, 100)).toEqual(Array.from({ length: 100 }, (_, i) => `message ${i}`));
+    expect(ear.messages[100]).toHaveLength(1 * MIB);
+  });
+
+  it("gives what comes next to whom it was attached to last, within one packet too", async () => {
+    const { socket, peer } = await pair();
+    const second = new Ear();
+    const first = new Ear();
+    socket.attach({
+      ...first,
+      onDrain: () => {},
+      onClose: () => {},
+      onMessage: (bytes) => {
+        first.onMessage(bytes);
+        socket.attach(second);
+      },
+    });
+    for (const text of ["one", "two", "three"]) peer.send(text);
+    await expect.poll(() => second.messages).toEqual(["two", "three"]);
+    expect(first.messages).toEqual(["one"]);
+  });
+
+  it("sends text, and leaves what it sent as it was: it may be sent again", async () => {
+    const { socket, peer } = await pair();
+    socket.attach(new Ear());
+    const heard: string[] = [];
+    peer.on("message", (data: Buffer, isBinary: boolean) => {
+      expect(isBinary).toBe(false);
+      heard.push(data.toString());
+    });
+    // Sent by the end that masks: its mask must not stay in the bytes.
+    const frame = Buffer.from(`{"a":"${"é".repeat(50_000)}"}`);
+    const before = Buffer.from(frame);
+    for (let i = 0; i < 3; i++) socket.send(frame);
+    socket.send("text");
+    await expect.poll(() => heard.length).toBe(4);
+    expect(frame.equals(before)).toBe(true);
+    expect(heard).toEqual([...Array.from({ length: 3 }, () => before.toString()), "text"]);
+  });
+
+  it("says when what was too much has been written", async () => {
+    const { socket, peer } = await pair();
+    const ear = new Ear();
+    socket.attach(ear);
+    peer.pause();
+    const frame = Buffer.alloc(1 * MIB, "x");
+    while (socket.waiting <= MAX_UNACKED_BYTES) socket.send(frame);
+    expect(ear.drains).toBe(0);
+    peer.resume();
+    await expect.poll(() => ear.drains).toBe(1);
+    await expect.poll(() => socket.waiting).toBe(0);
+    expect(ear.drains).toBe(1);
+    socket.send("small");
+    await expect.poll(() => socket.waiting).toBe(0);
+    expect(ear.drains).toBe(1);
+  });
+});
+
+describe("its end", () => {
+  it.each([
+    ["a goodbye with words", (peer: WebSocket) => peer.close(Close.policy, "not you"), "not you"],
+    ["a goodbye", (peer: WebSocket) => peer.close(Close.normal), "the peer closed it"],
+    ["a goodbye with a code", (peer: WebSocket) => peer.close(Close.goingAway), "the peer closed it with code 1001"],
+    ["no goodbye", (peer: WebSocket) => peer.terminate(), "the connection broke off"],
+  ])("is told once, and why: %s", async (_, end, why) => {
+    const { socket, peer } = await pair();
+    const ear = new Ear();
+    socket.attach(ear);
+    end(peer);
+    await expect.poll(() => ear.ends).toEqual([why]);
+    // Who comes later hears of it too; who was replaced does not.
+    const replaced = new Ear();
+    const late = new Ear();
+    socket.attach(replaced);
+    socket.attach(late);
+    expect(late.ends).toEqual([]);
+    await expect.poll(() => late.ends).toEqual([why]);
+    expect(replaced.ends).toEqual([]);
+    expect(ear.ends).toEqual([why]);
+  });
+
+  it("comes after all that was sent before it", async () => {
+    const { socket, peer } = await pair();
+    for (let i = 0; i < 50; i++) peer.send(`${i}`);
+    peer.close(Close.normal);
+    const heard: string[] = [];
+    const ear = new Ear();
+    ear.onMessage = (bytes) => void heard.push(bytes.toString());
+    ear.onClose = () => void heard.push("end");
+    socket.attach(ear);
+    await expect.poll(() => heard.at(-1)).toBe("end");
+    expect(heard).toHaveLength(51);
+  });
+
+  it("is ours to say: at once, or with a goodbye of any length", async () => {
+    const one = await pair();
+    const ear = new Ear();
+    one.socket.attach(ear);
+    const gone = once(one.peer, "close") as Promise<[number, Buffer]>;
+    one.socket.destroy("enough of it");
+    expect((await gone)[0]).toBe(1006);
+    await expect.poll(() => ear.ends).toEqual(["enough of it"]);
+
+    const other = await pair();
+    const goodbye = once(other.peer, "close") as Promise<[number, Buffer]>;
+    other.socket.close(Close.replaced, "é".repeat(100));
+    other.socket.close(Close.replaced, "again");
+    const [code, reason] = await goodbye;
+    expect(code).toBe(Close.replaced);
+    expect(reason.toString()).toMatch(/^é{50,61}$/);
+  });
+
+  it("comes soon, though the peer says no goodbye", async () => {
+    const { socket, peer } = await pair();
+    const ear = new Ear();
+    socket.attach(ear);
+    peer.pause();
+    socket.close(Close.goingAway, "we go");
+    await expect.poll(() => ear.ends, { timeout: 20_000 }).toHaveLength(1);
+  });
+
+  it("makes sending, closing and ending it harmless", async () => {
+    const { socket, peer } = await pair();
+    const ear = new Ear();
+    socket.attach(ear);
+    peer.terminate();
+    await expect.poll(() => ear.ends).toHaveLength(1);
+    socket.send("nobody hears it");
+    socket.close(Close.normal, "bye");
+    socket.destroy("again");
+    expect(ear.ends).toHaveLength(1);
+  });
+
+  it("comes when the peer breaks the rules of WebSockets", async () => {
+    const { socket, peer } = await pair();
+    const ear = new Ear();
+    socket.attach(ear);
+    const raw = (peer as unknown as { _socket: { write(bytes: Buffer): void } })._socket;
+    // A frame with reserved bits.
+    raw.write(Buffer.from([0xf1, 0x01, 0x41]));
+    await expect.poll(() => ear.ends.length).toBe(1);
+    expect(ear.ends[0]).toMatch(/RSV/);
+  });
+});
+
+describe("a peer that is silent", () => {
+  const faked = { toFake: ["setInterval", "clearInterval", "performance"] as ("setInterval" | "performance")[] };
+
+  it("is given up", async () => {
+    vi.useFakeTimers(faked);
+    const { socket } = await pair({ autoPong: false });
+    const ear = new Ear();
+    socket.attach(ear);
+    vi.advanceTimersByTime(SILENCE_MS + PING_MS + 1);
+    vi.useRealTimers();
+    await expect.poll(() => ear.ends).toEqual(["nothing was heard for 45 s"]);
+  });
+
+  it("is none while a large message comes, piece by piece", async () => {
+    vi.useFakeTimers(faked);
+    const { socket, peer, wire } = await pair({ autoPong: false });
+    const ear = new Ear();
+    socket.attach(ear);
+    for (let i = 0; i < 8; i++) {
+      const came = once(wire, "data");
+      peer.send(`${i} `, { fin: i === 7 });
+      await came;
+      vi.advanceTimersByTime(PING_MS);
+    }
+    vi.useRealTimers();
+    await expect.poll(() => ear.messages).toEqual(["0 1 2 3 4 5 6 7 "]);
+    expect(ear.ends).toEqual([]);
+  });
+
+  it("is kept where it answers pings", async () => {
+    vi.useFakeTimers(faked);
+    const { socket, peer } = await pair();
+    const ear = new Ear();
+    socket.attach(ear);
+    for (let i = 0; i < 8; i++) {
+      const pinged = once(peer, "ping");
+      vi.advanceTimersByTime(PING_MS);
+      await pinged;
+      // Behind its pong: when this is here, so is that.
+      peer.send(`${i}`);
+      await new Promise<void>((resolve) => {
+        ear.onMessage = () => resolve();
+      });
+    }
+    vi.useRealTimers();
+    expect(ear.ends).toEqual([]);
+  });
+});

@@ -1,0 +1,197 @@
+// A WebSocket as the rest needs it: whole messages in, frames out, room told of, a peer that went silent given up.
+// What the messages mean is for its users.
+
+import type { EventEmitter } from "node:events";
+import { MAX_MESSAGE_BYTES, MAX_UNACKED_BYTES, MIB, PING_MS, SILENCE_MS } from "../executor/wire/limits.js";
+
+/** What is used of a WebSocket of `ws`, whose own types would have to be installed beside ours. */
+interface OpenWebSocket extends EventEmitter {
+  readonly bufferedAmount: number;
+  pause(): void;
+  resume(): void;
+  ping(): void;
+  pong(data: Buffer, mask: undefined, written: () => void): void;
+  send(data: string | Buffer, options: { binary: boolean; fin?: boolean }, written: () => void): void;
+  close(code: number, reason: string): void;
+  terminate(): void;
+}
+
+/** How a WebSocket that is to become a Socket is made, whichever side it is. */
+export const SOCKET_OPTIONS = {
+  perMessageDeflate: false,
+  // The socket answers pings, one at a time.
+  autoPong: false,
+  maxPayload: MAX_MESSAGE_BYTES,
+  // What is not UTF-8 is not JSON that means anything to us, and most of the bytes are base64.
+  skipUTF8Validation: true,
+} as const;
+
+export interface SocketEvents {
+  onMessage(bytes: Buffer): void;
+  /** What was sent has been written: there is room again. */
+  onDrain(): void;
+  /** It is gone; `why` is for people. Nothing comes after it. */
+  onClose(why: string): void;
+}
+
+/** WebSocket close codes that we send. */
+export const Close = { normal: 1000, goingAway: 1001, policy: 1008, replaced: 4000 } as const;
+
+/** What was said on such a socket is over; after any other end the peer may come back to it. */
+const GOODBYES: ReadonlySet<number> = new Set([Close.normal, Close.goingAway, Close.policy]);
+
+/** How long the peer may take to say goodbye in return. */
+const GOODBYE_MS = 2_000;
+
+/** The code of a socket that ended without a goodbye. */
+const BROKE_OFF = 1006;
+
+/** The exec-server closes a connection on which a frame is larger than 16 MiB; a message may be made of several. */
+const MAX_FRAME_BYTES = 8 * MIB;
+
+/** What fits into a close frame, in bytes. */
+const MAX_REASON_BYTES = 123;
+
+/** Pings without a sign of life after them. */
+const MAX_SILENT_PINGS = SILENCE_MS / PING_MS;
+
+/** For a socket that nobody wants to hear of. */
+export const DEAF: SocketEvents = { onMessage() {}, onDrain() {}, onClose() {} };
+
+export class Socket {
+  readonly #ws: OpenWebSocket;
+  readonly #wire: { readonly bytesRead: number };
+  readonly #pings: NodeJS.Timeout;
+  #events: SocketEvents = DEAF;
+  /** What had been read when it was last looked at: a large message is a sign of life long before it is whole. */
+  #heardBytes: number;
+  #silentPings = 0;
+  #crowded: boolean = false;
+  #gone: boolean = false;
+  /** A pong is on its way; the pings behind it need none of their own. */
+  #ponging: boolean = false;
+  #goodbye: NodeJS.Timeout | undefined;
+  #closedBefore: string | undefined;
+  #saidGoodbye: boolean = false;
+  #whenGone: ((why: string) => void) | undefined;
+
+  /** Of a WebSocket that is open, and the connection that carries it; nothing is read before attach(). */
+  constructor(ws: OpenWebSocket, wire: { readonly bytesRead: number }) {
+    this.#ws = ws;
+    this.#wire = wire;
+    this.#heardBytes = wire.bytesRead;
+    ws.pause();
+    ws.on("message", (data: Buffer) => this.#events.onMessage(data));
+    // Without the library's own pongs, which pile up where a peer sends pings and does not read.
+    ws.on("ping", (data: Buffer) => {
+      if (this.#ponging || this.#gone) return;
+      this.#ponging = true;
+      ws.pong(data, undefined, () => {
+        this.#ponging = false;
+      });
+    });
+    // Followed by `close`, which is told.
+    ws.on("error", (error: Error) => {
+      this.#closedBefore ??= error.message;
+    });
+    ws.on("close", (code: number, reason: Buffer) => this.#close(code, reason));
+    this.#pings = setInterval(() => this.#ping(), PING_MS).unref();
+  }
+
+  /** Who hears of it from now on. */
+  attach(events: SocketEvents): void {
+    this.#events = events;
+    if (!this.#gone) {
+      this.#ws.resume();
+      return;
+    }
+    queueMicrotask(() => {
+      // Another may have been attached meanwhile.
+      if (this.#events === events) events.onClose(this.#closedBefore ?? "it is closed");
+    });
+  }
+
+  /** For the one who counts sockets: told of the end whoever is attached, and before them; at once where it was. */
+  whenGone(listener: (why: string) => void): void {
+    if (this.#gone) listener(this.#closedBefore ?? "it is closed");
+    else this.#whenGone = listener;
+  }
+
+  /** The peer ended it of its own will: it does not come back to what was said here. */
+  get saidGoodbye(): boolean {
+    return this.#saidGoodbye;
+  }
+
+  /** Never throws; what cannot be sent is lost with the socket. */
+  send(frame: string | Buffer): void {
+    if (this.#gone) return;
+    if (frame.length > MAX_FRAME_BYTES) this.#sendInFrames(typeof frame === "string" ? Buffer.from(frame) : frame);
+    else this.#ws.send(frame, TEXT, this.#written);
+    if (this.#ws.bufferedAmount > MAX_UNACKED_BYTES) this.#crowded = true;
+  }
+
+  /** Bytes that are not written yet. */
+  get waiting(): number {
+    return this.#ws.bufferedAmount;
+  }
+
+  /** Says goodbye, and does not wait for long. */
+  close(code: number, reason: string): void {
+    if (this.#gone || this.#goodbye !== undefined) return;
+    this.#goodbye = setTimeout(() => this.#ws.terminate(), GOODBYE_MS).unref();
+    // The peer's goodbye is read even where nobody was attached.
+    this.#ws.resume();
+    const bytes = Buffer.from(reason).subarray(0, MAX_REASON_BYTES);
+    // Half a letter at the cut is none.
+    this.#ws.close(code, bytes.toString().replace(/\uFFFD+$/, ""));
+  }
+
+  /** Ends it at once, as a broken network would. */
+  destroy(why: string): void {
+    this.#closedBefore ??= why;
+    this.#ws.terminate();
+  }
+
+  /** One for all messages: the callback of every send. */
+  readonly #written = (): void => {
+    if (!this.#crowded || this.#ws.bufferedAmount > MAX_UNACKED_BYTES / 2) return;
+    this.#crowded = false;
+    this.#events.onDrain();
+  };
+
+  /** One message all the same: nothing else is sent between them but pings. */
+  #sendInFrames(message: Buffer): void {
+    for (let at = 0; at < message.length; at += MAX_FRAME_BYTES) {
+      const end = at + MAX_FRAME_BYTES;
+      const fin = end >= message.length;
+      this.#ws.send(message.subarray(at, end), fin ? TEXT : MORE_TEXT, this.#written);
+    }
+  }
+
+  #ping(): void {
+    const { bytesRead } = this.#wire;
+    this.#silentPings = bytesRead === this.#heardBytes ? this.#silentPings + 1 : 0;
+    this.#heardBytes = bytesRead;
+    if (this.#silentPings < MAX_SILENT_PINGS) this.#ws.ping();
+    else this.destroy(`nothing was heard for ${SILENCE_MS / 1000} s`);
+  }
+
+  #close(code: number, reason: Buffer): void {
+    if (this.#gone) return;
+    this.#gone = true;
+    clearInterval(this.#pings);
+    clearTimeout(this.#goodbye);
+    this.#closedBefore ??= reason.length > 0 ? reason.toString() : meaningOf(code);
+    this.#saidGoodbye = GOODBYES.has(code);
+    this.#whenGone?.(this.#closedBefore);
+    this.#events.onClose(this.#closedBefore);
+  }
+}
+
+function meaningOf(code: number): string {
+  if (code === BROKE_OFF) return "the connection broke off";
+  return code === Close.normal ? "the peer closed it" : `the peer closed it with code ${code}`;
+}
+
+const TEXT = { binary: false };
+const MORE_TEXT = { binary: false, fin: false };

@@ -1,0 +1,264 @@
+// Group commit: collects writes while one commit is on its way to disk, then commits them together. Owns the order
+// of writes, the bound on size and the errors of commits; knows nothing of maps and logs.
+
+import { StoreError, toStoreError } from "../store-error.js";
+import type { Env } from "./env.js";
+import type { Space } from "./space.js";
+
+export interface Write {
+  readonly key: Buffer;
+  /** The value's JSON; undefined deletes. */
+  readonly json: string | undefined;
+  /** Of key and value. */
+  readonly bytes: number;
+}
+
+/** What waits in memory for the disk: a few seconds of a slow one. Beyond it callers are told, not queued. */
+const MAX_PENDING_BYTES = 64 * 1024 * 1024;
+/** One commit, so that a flood of writes cannot delay the first of them without end. */
+const MAX_GROUP_BYTES = 8 * 1024 * 1024;
+/** Counted for each write beside its bytes: the object, its promise, LMDB's instruction. */
+const WRITE_OVERHEAD = 256;
+/** Room kept back for deletes, so that a store on a full disk can be emptied. In pages. */
+const RESERVE_PAGES = 64;
+/** LMDB tells the reason of a failed commit a moment after the failure; if it never does, we go on without. */
+const REASON_WAIT_MS = 2_000;
+
+interface Request {
+  readonly writes: readonly Write[];
+  readonly bytes: number;
+  readonly growth: boolean;
+  readonly resolve: () => void;
+  readonly reject: (error: StoreError) => void;
+}
+
+interface TreeStats {
+  readonly pageSize: number;
+  readonly treeDepth: number;
+  readonly treeBranchPageCount: number;
+  readonly treeLeafPageCount: number;
+  readonly overflowPages: number;
+  readonly entryCount: number;
+}
+export interface EnvStats extends TreeStats {
+  readonly lastPageNumber: number;
+  readonly free: TreeStats;
+}
+
+export function envStats(env: Env): EnvStats {
+  return env.getStats() as EnvStats;
+}
+
+function pages(tree: TreeStats): number {
+  return tree.treeBranchPageCount + tree.treeLeafPageCount + tree.overflowPages;
+}
+
+/** What live data occupies. The file may be longer: pages of deleted data are used again, not given back. */
+export function usedBytes(stats: EnvStats): number {
+  return pages(stats) * stats.pageSize;
+}
+
+export function fileEnd(stats: EnvStats): number {
+  return (stats.lastPageNumber + 1) * stats.pageSize;
+}
+
+/**
+ * An upper bound of the pages that a commit appends: LMDB copies each page on the path to a change, may split it, and
+ * writes its list of free pages anew.
+ */
+export function pagesNeeded(stats: EnvStats, writes: number, freshPages: number): number {
+  const path = stats.treeDepth + 1;
+  const copied = Math.min(writes * path, pages(stats) + path);
+  return Math.ceil(freshPages) + 2 * copied + 2 * pages(stats.free) + path + 8;
+}
+
+/** Pages for new values. Above about half a page a value gets its own; smaller ones leave pages a third full. */
+function freshPages(writes: readonly Write[], pageSize: number): number {
+  let sum = 0;
+  for (const { json, bytes } of writes) {
+    if (json === undefined) continue;
+    sum += bytes > pageSize / 4 ? Math.ceil((bytes + 64) / pageSize) + 1 : (3 * bytes) / pageSize;
+  }
+  return sum;
+}
+
+export class Committer {
+  readonly #env: Env;
+  readonly #space: Space;
+  readonly #path: string;
+  readonly #maxBytes: number;
+  #queue: Request[] = [];
+  #pendingBytes = 0;
+  #running = false;
+  #idle: Array<() => void> = [];
+
+  constructor(env: Env, space: Space, path: string, maxBytes: number) {
+    this.#env = env;
+    this.#space = space;
+    this.#path = path;
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Resolves once all writes are on disk, in one commit; rejects with a StoreError when none of them is. */
+  submit(writes: readonly Write[]): Promise<void> {
+    if (writes.length === 0) return Promise.resolve();
+    let bytes = 0;
+    let growth = false;
+    for (const write of writes) {
+      bytes += write.bytes + WRITE_OVERHEAD;
+      if (write.json !== undefined) growth = true;
+    }
+    if (this.#pendingBytes > 0 && this.#pendingBytes + bytes > MAX_PENDING_BYTES) {
+      const limit = `${MAX_PENDING_BYTES / 1048576} MiB`;
+      return Promise.reject(
+        new StoreError("busy", `More than ${limit} wait for the disk of ${this.#path}; try later.`),
+      );
+    }
+    return new Promise((resolve, reject) => {
+      this.#pendingBytes += bytes;
+      this.#queue.push({ writes, bytes, growth, resolve, reject });
+      if (!this.#running) {
+        this.#running = true;
+        // After the current turn's code: what is submitted together is committed together.
+        queueMicrotask(() => void this.#run());
+      }
+    });
+  }
+
+  /** Resolves when nothing is pending. */
+  drained(): Promise<void> {
+    return this.#running ? new Promise((resolve) => this.#idle.push(resolve)) : Promise.resolve();
+  }
+
+  async #run(): Promise<void> {
+    while (this.#queue.length > 0) {
+      const group = this.#takeGroup();
+      let failure: StoreError | undefined;
+      if (group.length > 0) {
+        try {
+          await this.#commit(group);
+        } catch (error) {
+          failure = toStoreError(await reasonOf(error), this.#path);
+        }
+      }
+      for (const request of group) {
+        this.#pendingBytes -= request.bytes;
+        if (failure === undefined) request.resolve();
+        else request.reject(failure);
+      }
+    }
+    this.#running = false;
+    for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  #commit(group: readonly Request[]): Promise<unknown> {
+    // Inside a batch the promises of single writes mean nothing; the batch's own is the commit.
+    return this.#env.batch(() => {
+      for (const { writes } of group) {
+        for (const { key, json } of writes) {
+          if (json === undefined) void this.#env.remove(key);
+          else void this.#env.put(key, json);
+        }
+      }
+    });
+  }
+
+  /** Takes from the queue what fits into one commit, the bound and the disk; refuses what does not fit at all. */
+  #takeGroup(): Request[] {
+    let stats: EnvStats;
+    try {
+      stats = envStats(this.#env);
+    } catch (error) {
+      for (const request of this.#queue.splice(0)) this.#refuse(request, toStoreError(error, this.#path));
+      return [];
+    }
+    const used = usedBytes(stats);
+    let group: Request[] = [];
+    let bytes = 0;
+    let taken = 0;
+    for (const request of this.#queue) {
+      if (bytes > 0 && bytes + request.bytes > MAX_GROUP_BYTES) break;
+      taken++;
+      try {
+        if (request.growth) this.#checkBound(request, used + bytes);
+        bytes += request.bytes;
+        group.push(request);
+      } catch (error) {
+        this.#refuse(request, toStoreError(error, this.#path));
+      }
+    }
+    this.#queue.splice(0, taken);
+    if (group.length > 0 && this.#claim(stats, group) !== undefined) {
+      // Not room for all: see whom there is room for, each in its turn.
+      const candidates = group;
+      group = [];
+      for (const request of candidates) {
+        const error = this.#claim(stats, [...group, request]);
+        if (error === undefined) group.push(request);
+        else this.#refuse(request, error);
+      }
+    }
+    return group;
+  }
+
+  #claim(stats: EnvStats, group: readonly Request[]): StoreError | undefined {
+    let writes = 0;
+    let fresh = 0;
+    for (const request of group) {
+      writes += request.writes.length;
+      fresh += freshPages(request.writes, stats.pageSize);
+    }
+    const reserve = fresh > 0 ? RESERVE_PAGES : 0;
+    try {
+      this.#space.claim(fileEnd(stats), (pagesNeeded(stats, writes, fresh) + reserve) * stats.pageSize);
+      return undefined;
+    } catch (error) {
+      return toStoreError(error, this.#path);
+    }
+  }
+
+  #refuse(request: Request, error: StoreError): void {
+    this.#pendingBytes -= request.bytes;
+    request.reject(error);
+  }
+
+  #checkBound(request: Request, used: number): void {
+    let growth = 0;
+    for (const write of request.writes) if (write.json !== undefined) growth += write.bytes;
+    if (used + growth <= this.#maxBytes) return;
+    // At the bound, what replaces or moves without growing is still let through: a queue must be able to drain.
+    for (const { key } of request.writes) {
+      const old = this.#env.getBinary(key);
+      if (old !== undefined) growth -= key.length + old.length;
+    }
+    if (growth <= 0) return;
+    throw new StoreError(
+      "full",
+      `The store at ${this.#path} has reached its limit of ${formatBytes(this.#maxBytes)}. ` +
+        "Reading and deleting go on; delete what is no longer needed, or raise the limit.",
+    );
+  }
+}
+
+function formatBytes(bytes: number): string {
+  return bytes >= 1048576 ? `${Math.round(bytes / 1048576)} MiB` : `${Math.round(bytes / 1024)} KiB`;
+}
+
+/** LMDB rejects with a general error that carries a promise, which in turn rejects with the reason. */
+async function reasonOf(error: unknown): Promise<unknown> {
+  const reason = (error as { commitError?: unknown } | null)?.commitError;
+  if (!(reason instanceof Promise)) return error;
+  let timer: NodeJS.Timeout | undefined;
+  const wait = new Promise((resolve) => {
+    timer = setTimeout(resolve, REASON_WAIT_MS, error);
+  });
+  const told = reason.then(
+    () => error,
+    (cause: unknown) => cause,
+  );
+  try {
+    return await Promise.race([told, wait]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

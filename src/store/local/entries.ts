@@ -1,0 +1,200 @@
+// Durable maps and ordered logs as views on the store's one key space. Owns names, encoding and ranges; when and how
+// things get to disk is the committer's.
+
+import type { DurableMap, OrderedLog, Range } from "../../contracts/store.js";
+import { corrupt, StoreError, toStoreError } from "../store-error.js";
+import type { Write } from "./committer.js";
+import type { Env } from "./env.js";
+import { after, checkName, logKey, logSequence, mapKey, mapKeyText, prefixOf, trimKey } from "./keys.js";
+
+/** Encoded and decoded on the main thread: anything larger belongs into a file of its own. */
+const MAX_VALUE_BYTES = 16 * 1024 * 1024;
+/** Read at a time by a walk; between two pages no transaction is held, so that old pages can be used again. */
+const PAGE_ENTRIES = 256;
+const PAGE_BYTES = 1024 * 1024;
+/** Trimmed in one commit: keeps a trim of a long log from becoming one huge transaction. */
+const TRIM_ENTRIES = 1000;
+
+/** What maps and logs need of the store that they belong to. */
+export interface Backing {
+  readonly path: string;
+  /** Throws a StoreError when the store is closed. */
+  env(): Env;
+  submit(writes: readonly Write[]): Promise<void>;
+}
+
+function encode(path: string, key: Buffer, value: unknown): Write {
+  const json = JSON.stringify(value) as string | undefined;
+  if (json === undefined) throw new StoreError("invalid", "Only what JSON can express can be stored.");
+  const size = Buffer.byteLength(json);
+  if (size > MAX_VALUE_BYTES) {
+    const limit = `${MAX_VALUE_BYTES / 1048576} MiB`;
+    throw new StoreError("invalid", `A value in the store at ${path} may have ${limit}; this one has ${size} bytes.`);
+  }
+  return { key, json, bytes: key.length + size };
+}
+
+export function decode(path: string, json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch (error) {
+    throw corrupt(path, "a value is not JSON", error);
+  }
+}
+
+/** Entries of [start, end) in pages, no cursor held between them. */
+export function* walk(
+  backing: Backing,
+  start: Buffer,
+  end: Buffer,
+  limit: number,
+): IterableIterator<[Uint8Array, string]> {
+  let next = start;
+  let left = limit;
+  while (left > 0) {
+    const page: Array<[Uint8Array, string]> = [];
+    let bytes = 0;
+    try {
+      for (const { key, value } of backing.env().getRange({ start: next, end, limit: Math.min(left, PAGE_ENTRIES) })) {
+        page.push([key, value]);
+        bytes += value.length;
+        if (bytes >= PAGE_BYTES) break;
+      }
+    } catch (error) {
+      throw toStoreError(error, backing.path);
+    }
+    const last = page.at(-1);
+    if (last === undefined) return;
+    yield* page;
+    left -= page.length;
+    // The smallest key after the last one.
+    next = Buffer.concat([last[0], Buffer.of(0)]);
+  }
+}
+
+export class StoredMap<V> implements DurableMap<V> {
+  readonly name: string;
+  readonly #backing: Backing;
+  readonly #prefix: Buffer;
+
+  constructor(backing: Backing, name: string) {
+    this.name = checkName(name);
+    this.#backing = backing;
+    this.#prefix = prefixOf("map", name);
+  }
+
+  get(key: string): V | undefined {
+    const env = this.#backing.env();
+    let json: string | undefined;
+    try {
+      json = env.get(mapKey(this.#prefix, key));
+    } catch (error) {
+      throw toStoreError(error, this.#backing.path);
+    }
+    return json === undefined ? undefined : (decode(this.#backing.path, json) as V);
+  }
+
+  async put(key: string, value: V): Promise<void> {
+    await this.#backing.submit([this.putWrite(key, value)]);
+  }
+
+  async delete(key: string): Promise<void> {
+    await this.#backing.submit([this.deleteWrite(key)]);
+  }
+
+  *entries(range: Range = {}): IterableIterator<[string, V]> {
+    const { prefix = "", from, to, limit = Number.POSITIVE_INFINITY } = range;
+    const base = mapKey(this.#prefix, prefix);
+    let start = base;
+    let end = after(base);
+    if (from !== undefined) start = later(start, mapKey(this.#prefix, from));
+    if (to !== undefined) end = earlier(end, mapKey(this.#prefix, to));
+    for (const [key, json] of walk(this.#backing, start, end, limit)) {
+      yield [mapKeyText(key, this.#prefix.length), decode(this.#backing.path, json) as V];
+    }
+  }
+
+  putWrite(key: string, value: V): Write {
+    return encode(this.#backing.path, mapKey(this.#prefix, key), value);
+  }
+
+  deleteWrite(key: string): Write {
+    const bytes = mapKey(this.#prefix, key);
+    return { key: bytes, json: undefined, bytes: bytes.length };
+  }
+}
+
+function later(a: Buffer, b: Buffer): Buffer {
+  return Buffer.compare(a, b) > 0 ? a : b;
+}
+
+function earlier(a: Buffer, b: Buffer): Buffer {
+  return Buffer.compare(a, b) < 0 ? a : b;
+}
+
+export class StoredLog<V> implements OrderedLog<V> {
+  readonly name: string;
+  readonly #backing: Backing;
+  readonly #prefix: Buffer;
+  #next: number;
+  #trimmed: number;
+
+  constructor(backing: Backing, name: string) {
+    this.name = checkName(name);
+    this.#backing = backing;
+    this.#prefix = prefixOf("log", name);
+    try {
+      const mark = backing.env().get(trimKey(name));
+      this.#trimmed = mark === undefined ? 0 : Number(decode(backing.path, mark));
+      // Backwards: `start` is the far end then.
+      const range = { start: after(this.#prefix), end: this.#prefix, reverse: true, limit: 1 };
+      let last = this.#trimmed;
+      for (const key of backing.env().getKeys(range)) last = Math.max(last, logSequence(key));
+      this.#next = last + 1;
+    } catch (error) {
+      throw toStoreError(error, backing.path);
+    }
+  }
+
+  async append(value: V): Promise<number> {
+    const { sequence, write } = this.appendWrite(value);
+    await this.#backing.submit([write]);
+    return sequence;
+  }
+
+  appendWrite(value: V): { sequence: number; write: Write } {
+    const write = encode(this.#backing.path, logKey(this.#prefix, this.#next), value);
+    return { sequence: this.#next++, write };
+  }
+
+  *entries(from = 1, limit = Number.POSITIVE_INFINITY): IterableIterator<[number, V]> {
+    const start = logKey(this.#prefix, Math.max(from, this.#trimmed + 1));
+    for (const [key, json] of walk(this.#backing, start, after(this.#prefix), limit)) {
+      yield [logSequence(key), decode(this.#backing.path, json) as V];
+    }
+  }
+
+  async trim(upTo: number): Promise<void> {
+    const target = Math.min(upTo, this.#next - 1);
+    if (target <= this.#trimmed) return;
+    // The mark goes first: it hides what is still to be removed, and keeps the numbers rising after a restart.
+    const mark = trimKey(this.name);
+    const json = String(target);
+    let writes: Write[] = [{ key: mark, json, bytes: mark.length + json.length }];
+    const end = logKey(this.#prefix, target + 1);
+    try {
+      const keys = [...this.#backing.env().getKeys({ start: this.#prefix, end })];
+      for (const key of keys) {
+        writes.push({ key: Buffer.from(key), json: undefined, bytes: key.length });
+        if (writes.length < TRIM_ENTRIES) continue;
+        await this.#backing.submit(writes);
+        this.#trimmed = Math.max(this.#trimmed, target);
+        writes = [];
+      }
+    } catch (error) {
+      throw toStoreError(error, this.#backing.path);
+    }
+    await this.#backing.submit(writes);
+    this.#trimmed = Math.max(this.#trimmed, target);
+  }
+}

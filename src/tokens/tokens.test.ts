@@ -1,0 +1,192 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Store } from "../contracts/store.js";
+import { openStore } from "../store/local/store.js";
+import { parseExpires, TokenBook, TokenError, type TokenRecord } from "./tokens.js";
+
+const NOW = Date.UTC(2026, 0, 15, 12);
+let dir: string;
+let store: Store;
+let tokenPath: string;
+
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), "toolway-tokens-"));
+  store = await openStore({ dir: join(dir, "store") });
+  tokenPath = join(dir, "token");
+});
+afterEach(async () => {
+  await store.close();
+  rmSync(dir, { recursive: true });
+});
+
+function book(fromEnvironment?: string): TokenBook {
+  return new TokenBook({ map: store.map<TokenRecord>("tokens"), tokenPath, fromEnvironment });
+}
+
+describe("tokens", () => {
+  it("are shown once, stored as hashes, and still known after a restart", async () => {
+    const token = await book().create({ id: "ci", role: "reader" }, NOW);
+    expect(token).toMatch(/^tw_[A-Za-z0-9_-]{43}$/);
+    const dump: unknown[] = [];
+    for await (const entry of store.dump()) dump.push(entry);
+    expect(dump).toHaveLength(1);
+    expect(JSON.stringify(dump)).not.toContain(token.slice(3));
+    const again = book();
+    expect(again.authenticate(token, NOW)).toEqual({ id: "ci", role: "reader" });
+    expect(again.authenticate(`${token}x`, NOW)).toBeUndefined();
+    expect(again.authenticate(token.slice(0, -1), NOW)).toBeUndefined();
+    expect(again.authenticate("", NOW)).toBeUndefined();
+    expect(again.authenticate("x".repeat(100_000), NOW)).toBeUndefined();
+    expect(again.list()).toEqual([
+      { id: "default", role: "default", source: "file" },
+      { id: "ci", role: "reader", source: "created", created: NOW },
+    ]);
+  });
+
+  it("are one for an id", async () => {
+    const tokens = book();
+    const both = await Promise.allSettled([
+      tokens.create({ id: "ci", role: "a" }, NOW),
+      tokens.create({ id: "ci", role: "b" }, NOW),
+    ]);
+    expect(both.map((r) => r.status)).toEqual(["fulfilled", "rejected"]);
+    await expect(tokens.create({ id: "ci", role: "a" }, NOW)).rejects.toMatchObject({
+      code: "exists",
+      message: expect.stringContaining("toolway token revoke ci"),
+    });
+    await expect(tokens.create({ id: "default", role: "a" }, NOW)).rejects.toMatchObject({ code: "exists" });
+  });
+
+  it("end when they are revoked, at once and after a restart, and listeners are told", async () => {
+    const tokens = book();
+    const revoked: string[] = [];
+    const off = tokens.onRevoked((id) => revoked.push(id));
+    const token = await tokens.create({ id: "ci", role: "a" }, NOW);
+    const done = tokens.revoke("ci");
+    expect(tokens.authenticate(token, NOW)).toBeUndefined();
+    expect(revoked).toEqual(["ci"]);
+    await done;
+    expect(book().authenticate(token, NOW)).toBeUndefined();
+    await expect(tokens.revoke("ci")).rejects.toMatchObject({ code: "not-found" });
+    await expect(tokens.revoke("default")).rejects.toMatchObject({ code: "invalid" });
+    const next = await tokens.create({ id: "ci", role: "b" }, NOW);
+    expect(next).not.toBe(token);
+    expect(tokens.authenticate(next, NOW)).toEqual({ id: "ci", role: "b" });
+    off();
+    await tokens.revoke("ci");
+    expect(revoked).toEqual(["ci"]);
+  });
+
+  it("end when they expire", async () => {
+    const tokens = book();
+    const token = await tokens.create({ id: "ci", role: "a", expires: NOW + 1000 }, NOW);
+    expect(tokens.authenticate(token, NOW + 999)).toEqual({ id: "ci", role: "a" });
+    expect(tokens.authenticate(token, NOW + 1000)).toBeUndefined();
+    expect(book().authenticate(token, NOW + 1000)).toBeUndefined();
+    await expect(tokens.create({ id: "old", role: "a", expires: NOW }, NOW)).rejects.toMatchObject({ code: "invalid" });
+  });
+
+  it("have ids and roles that can be logged", async () => {
+    const tokens = book();
+    for (const bad of ["", "  ", "a\nb", "a\u0000", "\u007f", "x".repeat(129), "\ud800"]) {
+      await expect(tokens.create({ id: bad, role: "r" }, NOW)).rejects.toMatchObject({ code: "invalid" });
+      await expect(tokens.create({ id: "i", role: bad }, NOW)).rejects.toMatchObject({ code: "invalid" });
+    }
+    for (const good of ["a*b>.c", "Zoë", "x".repeat(128), "__proto__"]) {
+      const token = await tokens.create({ id: good, role: good }, NOW);
+      expect(tokens.authenticate(token, NOW)).toEqual({ id: good, role: good });
+    }
+  });
+
+  it("are not handed out when the store cannot keep them", async () => {
+    const tokens = book();
+    await store.close();
+    await expect(tokens.create({ id: "ci", role: "a" }, NOW)).rejects.toMatchObject({ code: "closed" });
+    expect(tokens.list()).toHaveLength(1);
+  });
+});
+
+describe("the default token", () => {
+  it("is made at the first start, for us alone, and kept", () => {
+    const first = book();
+    expect(first.isNew).toBe(true);
+    expect(statSync(tokenPath).mode & 0o777).toBe(0o600);
+    expect(readFileSync(tokenPath, "utf8")).toBe(`${first.defaultToken()}\n`);
+    expect(readdirSync(dir).sort()).toEqual(["store", "token"]);
+    chmodSync(tokenPath, 0o644);
+    const second = book();
+    expect(second.isNew).toBe(false);
+    expect(second.defaultToken()).toBe(first.defaultToken());
+    expect(statSync(tokenPath).mode & 0o777).toBe(0o600);
+    expect(second.authenticate(first.defaultToken(), NOW)).toEqual({ id: "default", role: "default" });
+  });
+
+  it("comes from the environment when set, and is then not written", () => {
+    const tokens = book("correct-horse-battery");
+    expect(tokens.isNew).toBe(false);
+    expect(existsSync(tokenPath)).toBe(false);
+    expect(tokens.authenticate("correct-horse-battery", NOW)).toEqual({ id: "default", role: "default" });
+    expect(tokens.list()[0]?.source).toBe("environment");
+    expect(book("").isNew).toBe(true);
+  });
+
+  it("is refused when weak, without being shown", () => {
+    const weak = (text: string) => {
+      try {
+        book(text);
+      } catch (error) {
+        expect(error).toBeInstanceOf(TokenError);
+        expect(String(error)).not.toContain(text);
+        return String(error);
+      }
+      throw new Error("was taken");
+    };
+    expect(weak("hunter2")).toMatch(/TOOLWAY_TOKEN has 7 characters.*openssl rand -base64 32/);
+    expect(weak("correct horse battery")).toMatch(/cannot be sent in a header/);
+    expect(weak("k".repeat(513))).toMatch(/513 characters/);
+    writeFileSync(tokenPath, "short\n");
+    expect(() => book()).toThrow(/the file .*token has 5 characters/);
+  });
+
+  it("can live in memory alone", () => {
+    const tokens = new TokenBook({ map: store.map<TokenRecord>("tokens"), tokenPath: undefined });
+    expect(tokens.isNew).toBe(true);
+    expect(tokens.authenticate(tokens.defaultToken(), NOW)?.id).toBe("default");
+  });
+});
+
+describe("--expires", () => {
+  it("takes spans and dates", () => {
+    expect(parseExpires("30d", NOW)).toBe(NOW + 30 * 86_400_000);
+    expect(parseExpires(" 12h ", NOW)).toBe(NOW + 12 * 3_600_000);
+    expect(parseExpires("45m", NOW)).toBe(NOW + 45 * 60_000);
+    expect(parseExpires("2w", NOW)).toBe(NOW + 14 * 86_400_000);
+    expect(parseExpires("2030-01-31", NOW)).toBe(Date.UTC(2030, 0, 31));
+    expect(parseExpires("2030-01-31T10:00:00Z", NOW)).toBe(Date.UTC(2030, 0, 31, 10));
+    expect(parseExpires("2030-01-31T10:00+02:00", NOW)).toBe(Date.UTC(2030, 0, 31, 8));
+  });
+
+  it.each(["", "30", "d", "-5d", "1.5h", "30 d", "soon", "2030-02-31", "2030-13-01", "2030", "01/02/2030", "30D"])(
+    "refuses %j and says what it takes",
+    (text) => {
+      expect(() => parseExpires(text, NOW)).toThrow(/Write 45m, 12h, 30d or 2w, or a date such as/);
+    },
+  );
+
+  it("refuses the past and the very far", () => {
+    expect(() => parseExpires("2020-01-01", NOW)).toThrow(/not in the future/);
+    expect(() => parseExpires("0d", NOW)).toThrow(/not in the future/);
+    expect(() => parseExpires("99999999d", NOW)).toThrow(/100 years/);
+  });
+});

@@ -1,0 +1,315 @@
+// Principals and their tokens: who may come in, as whom, until when. Stores hashes only, the default token excepted,
+// which lies in a file of its own (0600) so that `toolway token show` can show it. Knows nothing of HTTP.
+
+import { hash, randomBytes, timingSafeEqual } from "node:crypto";
+import { chmodSync, closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import type { Principal } from "../contracts/caller.js";
+import type { DurableMap } from "../contracts/store.js";
+
+const TOKEN_BYTES = 32;
+const TOKEN_PREFIX = "tw_";
+/** Ids and roles appear in logs, metrics and headers. */
+const MAX_LABEL_CHARS = 128;
+/** Shorter ones can be guessed. */
+const MIN_TOKEN_CHARS = 16;
+/** Longer than any token of ours or of an operator's choice; what is longer is not even hashed. */
+const MAX_TOKEN_CHARS = 512;
+/** Right tokens that need no hashing again; with more agents than this at once some are hashed. */
+const MAX_PROVED = 1_000;
+/** In memory and looked up on every request; far above the agents of one gateway. */
+const MAX_TOKENS = 10_000;
+export const DEFAULT_PRINCIPAL: Principal = { id: "default", role: "default" };
+
+export type TokenErrorCode = "exists" | "not-found" | "invalid" | "weak" | "limit";
+
+export class TokenError extends Error {
+  override readonly name = "TokenError";
+  readonly code: TokenErrorCode;
+
+  constructor(code: TokenErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** As stored, under the principal's id. Times are milliseconds since 1970. */
+export interface TokenRecord {
+  readonly role: string;
+  /** SHA-256 of the token, hexadecimal. */
+  readonly hash: string;
+  readonly created: number;
+  readonly expires?: number;
+}
+
+export interface TokenInfo extends Principal {
+  /** Where the token is from. */
+  readonly source: "created" | "file" | "environment" | "memory";
+  readonly created?: number;
+  readonly expires?: number;
+}
+
+export interface TokenBookOptions {
+  readonly map: DurableMap<TokenRecord>;
+  /** The file of the default token; undefined keeps it in memory only. */
+  readonly tokenPath: string | undefined;
+  /** The value of TOOLWAY_TOKEN. It goes before the file, and is not written to disk. */
+  readonly fromEnvironment?: string | undefined;
+}
+
+interface Known {
+  readonly principal: Principal;
+  readonly digest: Buffer;
+  readonly expires: number;
+}
+
+export class TokenBook {
+  /** True when the default token was made just now, and so has not been shown to anybody. */
+  readonly isNew: boolean;
+  readonly #map: DurableMap<TokenRecord>;
+  readonly #default: string;
+  readonly #defaultSource: TokenInfo["source"];
+  /** By the hash: an attacker cannot choose the hash of a guess, so how long the lookup takes tells nothing. */
+  readonly #known = new Map<string, Known>();
+  /** Tokens that were right, by themselves: agents repeat theirs with each request. Forgotten when any is revoked. */
+  readonly #proved = new Map<string, Known>();
+  readonly #ids = new Map<string, TokenRecord>();
+  readonly #pending = new Set<string>();
+  readonly #listeners = new Set<(principalId: string) => void>();
+
+  constructor(options: TokenBookOptions) {
+    this.#map = options.map;
+    const found = defaultToken(options.tokenPath, options.fromEnvironment);
+    this.#default = found.token;
+    this.#defaultSource = found.source;
+    this.isNew = found.isNew;
+    this.#learn(DEFAULT_PRINCIPAL, digestOf(found.token), undefined);
+    for (const [id, record] of this.#map.entries()) this.#add(id, record);
+  }
+
+  /** The default token itself: printed at the first start and by `toolway token show`, never logged. */
+  defaultToken(): string {
+    return this.#default;
+  }
+
+  /** Makes a token and returns it, once; it cannot be shown again. Resolves when it is on disk. */
+  async create(input: { id: string; role: string; expires?: number | undefined }, nowMs: number): Promise<string> {
+    const { id, role, expires } = input;
+    checkLabel("id", id);
+    checkLabel("role", role);
+    if (id === DEFAULT_PRINCIPAL.id) {
+      throw new TokenError("exists", '"default" is the principal of the default token (toolway token show).');
+    }
+    if (this.#ids.has(id) || this.#pending.has(id)) {
+      throw new TokenError("exists", `"${id}" has a token already. Revoke it first: toolway token revoke ${quote(id)}`);
+    }
+    if (expires !== undefined && !(expires > nowMs)) {
+      throw new TokenError("invalid", "The token would have expired before it was made.");
+    }
+    if (this.#ids.size + this.#pending.size >= MAX_TOKENS) {
+      throw new TokenError("limit", `There are ${MAX_TOKENS} tokens already. Revoke some first.`);
+    }
+    const token = newToken();
+    const record: TokenRecord = {
+      role,
+      hash: digestOf(token).toString("hex"),
+      created: nowMs,
+      ...(expires === undefined ? {} : { expires }),
+    };
+    this.#pending.add(id);
+    try {
+      await this.#map.put(id, record);
+      this.#add(id, record);
+    } finally {
+      this.#pending.delete(id);
+    }
+    return token;
+  }
+
+  list(): TokenInfo[] {
+    const created = [...this.#ids].map(([id, { role, created, expires }]): TokenInfo => {
+      return { id, role, source: "created", created, ...(expires === undefined ? {} : { expires }) };
+    });
+    created.sort((a, b) => (a.id < b.id ? -1 : 1));
+    return [{ ...DEFAULT_PRINCIPAL, source: this.#defaultSource }, ...created];
+  }
+
+  /** The token stops working at once, and for good when the promise resolves. */
+  async revoke(id: string): Promise<void> {
+    if (id === DEFAULT_PRINCIPAL.id) {
+      const how =
+        this.#defaultSource === "environment"
+          ? "change TOOLWAY_TOKEN"
+          : 'remove the file "token" in the state directory';
+      throw new TokenError("invalid", `The default token cannot be revoked: ${how} and restart the gateway.`);
+    }
+    const record = this.#ids.get(id);
+    if (record === undefined) throw new TokenError("not-found", `There is no token for "${id}" (toolway token list).`);
+    this.#ids.delete(id);
+    this.#known.delete(Buffer.from(record.hash, "hex").toString("latin1"));
+    this.#proved.clear();
+    for (const listener of this.#listeners) listener(id);
+    // Still refused for a new one of this id until the old one is gone from the disk.
+    this.#pending.add(id);
+    try {
+      await this.#map.delete(id);
+    } catch (error) {
+      // Refused from now on, but on disk: stays in the list so that it can be revoked again.
+      this.#ids.set(id, record);
+      throw error;
+    } finally {
+      this.#pending.delete(id);
+    }
+  }
+
+  /** Who this token is; undefined when nobody, or no longer. On the way of every request. */
+  authenticate(token: string, nowMs: number): Principal | undefined {
+    const known = this.#proved.get(token) ?? this.#prove(token);
+    return known === undefined || nowMs >= known.expires ? undefined : known.principal;
+  }
+
+  #prove(token: string): Known | undefined {
+    if (token.length > MAX_TOKEN_CHARS) return undefined;
+    const digest = digestOf(token);
+    const known = this.#known.get(digest.toString("latin1"));
+    if (known === undefined || !timingSafeEqual(known.digest, digest)) return undefined;
+    if (this.#proved.size >= MAX_PROVED) this.#proved.clear();
+    this.#proved.set(token, known);
+    return known;
+  }
+
+  /** Called with the principal's id as soon as its token is revoked. Returns a function that ends it. */
+  onRevoked(listener: (principalId: string) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #add(id: string, record: TokenRecord): void {
+    this.#ids.set(id, record);
+    this.#learn({ id, role: record.role }, Buffer.from(record.hash, "hex"), record.expires);
+  }
+
+  #learn(principal: Principal, digest: Buffer, expires: number | undefined): void {
+    this.#known.set(digest.toString("latin1"), { principal, digest, expires: expires ?? Number.POSITIVE_INFINITY });
+  }
+}
+
+function digestOf(token: string): Buffer {
+  return hash("sha256", token, "buffer");
+}
+
+function newToken(): string {
+  return TOKEN_PREFIX + randomBytes(TOKEN_BYTES).toString("base64url");
+}
+
+function quote(id: string): string {
+  return /^[A-Za-z0-9._@/-]+$/.test(id) ? id : `'${id.replaceAll("'", "'\\''")}'`;
+}
+
+function checkLabel(what: "id" | "role", text: string): void {
+  const wrong =
+    text.trim() === ""
+      ? "must not be empty"
+      : text.length > MAX_LABEL_CHARS
+        ? `may have ${MAX_LABEL_CHARS} characters, not ${text.length}`
+        : /[\p{Cc}\p{Surrogate}\u2028\u2029]/u.test(text)
+          ? "must not contain control characters"
+          : undefined;
+  if (wrong !== undefined) throw new TokenError("invalid", `The ${what} of a token ${wrong}.`);
+}
+
+function defaultToken(
+  path: string | undefined,
+  fromEnvironment: string | undefined,
+): { token: string; source: TokenInfo["source"]; isNew: boolean } {
+  if (fromEnvironment !== undefined && fromEnvironment !== "") {
+    checkStrength(fromEnvironment, "TOOLWAY_TOKEN");
+    return { token: fromEnvironment, source: "environment", isNew: false };
+  }
+  if (path === undefined) return { token: newToken(), source: "memory", isNew: true };
+  const kept = readToken(path);
+  if (kept !== undefined) return { token: kept, source: "file", isNew: false };
+  return { ...makeToken(path), source: "file" };
+}
+
+/** The token's own text appears in no message. */
+function checkStrength(token: string, where: string): void {
+  const wrong =
+    token.length < MIN_TOKEN_CHARS
+      ? `has ${token.length} characters, and needs at least ${MIN_TOKEN_CHARS}`
+      : token.length > MAX_TOKEN_CHARS
+        ? `has ${token.length} characters; ${MAX_TOKEN_CHARS} are the most`
+        : // It travels in a header, after "Bearer ".
+          /^[\x21-\x7e]+$/.test(token)
+          ? undefined
+          : "has spaces or characters that cannot be sent in a header";
+  if (wrong === undefined) return;
+  throw new TokenError("weak", `The token of ${where} ${wrong}. Make a good one with: openssl rand -base64 32`);
+}
+
+function readToken(path: string): string | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8").trim();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+  checkStrength(text, `the file ${path}`);
+  // A restore or an editor may have widened it.
+  chmodSync(path, 0o600);
+  return text;
+}
+
+function makeToken(path: string): { token: string; isNew: boolean } {
+  const token = newToken();
+  const made = `${path}.${process.pid}.${randomBytes(4).toString("hex")}`;
+  const fd = openSync(made, "wx", 0o600);
+  try {
+    writeSync(fd, `${token}\n`);
+    fsyncSync(fd);
+    // link fails when there is one already: a token that was shown is never replaced.
+    linkSync(made, path);
+    return { token, isNew: true };
+  } catch (error) {
+    const other = (error as NodeJS.ErrnoException).code === "EEXIST" ? readToken(path) : undefined;
+    if (other === undefined) throw error;
+    return { token: other, isNew: false };
+  } finally {
+    closeSync(fd);
+    rmSync(made, { force: true });
+  }
+}
+
+const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+/** Longer than that is meant to be "for ever", or a mistake. */
+const MAX_LIFETIME_MS = 100 * 365 * 86_400_000;
+
+/** When `--expires` means: `45m`, `12h`, `30d`, `2w` from now, or an ISO date. Throws TokenError `invalid`. */
+export function parseExpires(text: string, nowMs: number): number {
+  const trimmed = text.trim();
+  const span = /^(\d{1,9})([mhdw])$/.exec(trimmed);
+  let at: number;
+  if (span !== null) at = nowMs + Number(span[1]) * (UNIT_MS[span[2] ?? ""] ?? Number.NaN);
+  else if (/^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$/.test(trimmed))
+    at = isoTime(trimmed);
+  else at = Number.NaN;
+  if (Number.isNaN(at)) {
+    throw new TokenError(
+      "invalid",
+      `"${trimmed.slice(0, 40)}" is no time to expire at. Write 45m, 12h, 30d or 2w, or a date such as 2030-01-31.`,
+    );
+  }
+  if (at <= nowMs) throw new TokenError("invalid", `"${trimmed}" is not in the future.`);
+  if (at - nowMs > MAX_LIFETIME_MS) {
+    throw new TokenError("invalid", `"${trimmed}" is more than 100 years away. Leave --expires out for no end.`);
+  }
+  return at;
+}
+
+/** Date.parse takes February 31st for March 3rd in some forms; here that is a mistake. */
+function isoTime(text: string): number {
+  const at = Date.parse(text);
+  const [year, month, day] = text.slice(0, 10).split("-").map(Number);
+  const date = new Date(Date.UTC(year ?? 0, (month ?? 0) - 1, day ?? 0));
+  return date.getUTCMonth() + 1 === month && date.getUTCDate() === day ? at : Number.NaN;
+}

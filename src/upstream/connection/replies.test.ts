@@ -1,0 +1,94 @@
+// That every call is answered once, whatever the server says or does not say, with a link that is played.
+
+import { beforeEach, describe, expect, it } from "vitest";
+import { Agent, begin, clearStage, connect, stage, TestCall } from "../../../test/fixtures/links/played.js";
+import { Fault } from "../../protocol/errors.js";
+import type { Ticket } from "../link/link.js";
+
+beforeEach(clearStage);
+
+describe("replies", () => {
+  it("of any shape reach their call once, under the asker's id", async () => {
+    const connection = connect();
+    const shapes: ((id: number) => string)[] = [
+      (id) => `{"jsonrpc":"2.0","id":${id},"result":{"ü":1}}`,
+      (id) => `{"result":{"ü":1},"jsonrpc":"2.0","id":${id}}`,
+      (id) => `{"id":"${id}","result":{"ü":1},"jsonrpc":"2.0"}`,
+      (id) => `{"jsonrpc":"2.0","x":"ü","id":${id},"result":{"ü":1}}`,
+      (id) => `[{"jsonrpc":"2.0","id":${id},"result":{"ü":1}}]`,
+    ];
+    for (const shape of shapes) {
+      const call = begin(connection, new Agent("ada"));
+      stage.link.says(shape(call.ticket.id));
+      stage.link.says(shape(call.ticket.id));
+      expect(await call.answer()).toMatchObject({ id: "mine", result: { ü: 1 } });
+    }
+    expect(connection.inFlight).toBe(0);
+  });
+
+  it("in a batch are each for themselves: one that cannot be read costs no other", async () => {
+    const connection = connect();
+    const [first, second] = [begin(connection, new Agent("ada")), begin(connection, new Agent("ada"))];
+    const good = ({ ticket }: { ticket: Ticket }) => `{"jsonrpc":"2.0","id":${ticket.id},"result":{}}`;
+    stage.link.says(`[${good(first)}, 7, {"jsonrpc":"2.0"}, ${good(second)}]`);
+    expect(await first.answer()).toHaveProperty("result");
+    expect(await second.answer()).toHaveProperty("result");
+  });
+
+  it("without end in one batch do not fill the memory", () => {
+    connect();
+    stage.link.says(`[${",".repeat(5_000_000)}]`);
+  });
+
+  it("that are not JSON fail their call at once", async () => {
+    const connection = connect();
+    const call = begin(connection, new Agent("ada"));
+    stage.link.says(`{"jsonrpc":"2.0","id":${call.ticket.id},"result":{oops}}`);
+    expect(await call.answer()).toMatchObject({ error: { code: -31005 } });
+  });
+
+  it("are made for all that is in flight when the connection ends, and for what comes after", async () => {
+    const connection = connect();
+    const calls = [begin(connection, new Agent("ada")), begin(connection, new Agent("bob"))];
+    const own = begin(connection, undefined);
+    stage.link.events.onClosed(new Fault("outcome-unknown", "It died."));
+    stage.link.events.onClosed(new Fault("outcome-unknown", "It died twice."));
+    await connection.close();
+    for (const call of calls) {
+      expect(await call.answer()).toMatchObject({ error: { code: -31003, message: expect.stringContaining("died") } });
+    }
+    expect(await own.answer()).toHaveProperty("error");
+    const late = new TestCall(new Agent("ada"));
+    connection.send(late);
+    expect(stage.unsent).toEqual([late]);
+    expect(connection.inFlight).toBe(0);
+  });
+
+  it("are not made twice for a call that is taken back as it is answered", async () => {
+    const connection = connect();
+    const call = begin(connection, new Agent("ada"));
+    connection.cancel(call, "no more");
+    connection.cancel(call, "no more");
+    stage.link.answers(call.ticket.id);
+    expect(await call.answer()).toMatchObject({ error: { code: -31008 } });
+    const cancelled = stage.link.sent.filter(({ method }) => method === "notifications/cancelled");
+    expect(cancelled).toEqual([expect.objectContaining({ params: { requestId: call.ticket.id, reason: "no more" } })]);
+  });
+});
+
+it("a notification that nobody knows is passed on with its caller, if that can be told", () => {
+  const connection = connect();
+  const ada = new Agent("ada");
+  stage.link.says({ jsonrpc: "2.0", method: "notifications/odd" });
+  begin(connection, ada);
+  stage.link.says({ jsonrpc: "2.0", method: "notifications/odd" });
+  begin(connection, new Agent("bob"));
+  stage.link.says({ jsonrpc: "2.0", method: "notifications/odd" });
+  expect(stage.notified.map(({ caller }) => caller)).toEqual([undefined, ada, undefined]);
+});
+
+it("a ping is answered by us, under the id as it was written", () => {
+  connect();
+  stage.link.says('{"jsonrpc":"2.0","id":"p","method":"ping"}');
+  expect(stage.link.answerTo("p")).toEqual({ jsonrpc: "2.0", id: "p", result: {} });
+});

@@ -1,0 +1,135 @@
+// The moments between two states, with a link that is played: a real process cannot be made to hit them.
+
+import { expect, it } from "vitest";
+import { SUPERVISED } from "../../test/fixtures/spec.js";
+import type { ServerSpec, UpstreamCall } from "../contracts/upstream.js";
+import { Fault } from "../protocol/errors.js";
+import type { JsonObject } from "../protocol/jsonrpc.js";
+import { type Reply, replyText } from "../protocol/reply.js";
+import { Supervised } from "./driver.js";
+import type { Link, LinkEvents, Ticket } from "./link/link.js";
+
+/** Shakes hands, and answers every call with an empty result. */
+class PlayedLink implements Link {
+  readonly events: LinkEvents;
+  onEstablished: () => void = () => {};
+  closed = 0;
+
+  constructor(events: LinkEvents) {
+    this.events = events;
+  }
+
+  async open(): Promise<void> {}
+
+  send(_: string, ticket: Ticket | undefined): void {
+    if (ticket === undefined) return;
+    const handshake = { protocolVersion: "2025-11-25", capabilities: {}, serverInfo: {} };
+    const result = ticket.method === "initialize" ? handshake : {};
+    const bytes = Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: ticket.id, result }));
+    queueMicrotask(() => this.events.onMessage(bytes, undefined));
+  }
+
+  established(): void {
+    this.onEstablished();
+  }
+
+  forget(): void {}
+
+  async close(): Promise<void> {
+    this.closed++;
+  }
+
+  describe() {
+    return { kind: "stdio" } as const;
+  }
+}
+
+const SPEC: ServerSpec = {
+  name: "played",
+  target: { kind: "stdio", command: "none", args: [], env: {}, cwd: undefined },
+  isolation: "shared",
+  connectTimeoutMs: 5_000,
+  callTimeoutMs: 5_000,
+  ...SUPERVISED,
+};
+
+function supervise(onLink: (link: PlayedLink, nth: number) => void) {
+  const links: PlayedLink[] = [];
+  const supervised = new Supervised(
+    SPEC,
+    undefined,
+    { clientInfo: {}, capabilities: {} },
+    {
+      now: () => performance.now(),
+      random: () => 0,
+      makeLink: (_, events) => {
+        const link = new PlayedLink(events);
+        links.push(link);
+        onLink(link, links.length);
+        return link;
+      },
+    },
+    { onReady: () => {}, onNotification: () => {}, onState: () => {} },
+  );
+  return { supervised, links };
+}
+
+function call(supervised: Supervised): { answered: Promise<JsonObject>; one: UpstreamCall } {
+  let settle: (answer: JsonObject) => void = () => {};
+  const answered = new Promise<JsonObject>((resolve) => {
+    settle = resolve;
+  });
+  const one: UpstreamCall = {
+    caller: undefined,
+    method: "tools/call",
+    subject: undefined,
+    progressToken: undefined,
+    render: (id) => JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call" }),
+    reply: (reply: Reply) => void replyText(reply, "1").then((text) => settle(JSON.parse(text) as JsonObject)),
+  };
+  supervised.send(one);
+  return { answered, one };
+}
+
+it("stopped in the moment of its handshake, it leaves no connection behind [no-orphans]", async () => {
+  let stopped: Promise<void> | undefined;
+  const { supervised, links } = supervise((link) => {
+    link.onEstablished = () => {
+      stopped = supervised.stop();
+    };
+  });
+  const { answered } = call(supervised);
+  expect(await answered).toMatchObject({ error: { code: -31009 } });
+  await stopped;
+  expect(links[0]?.closed).toBeGreaterThan(0);
+  expect(supervised).toMatchObject({ state: "stopped", inFlight: 0 });
+});
+
+it("gone in the moment of its handshake, it is started anew by the next call", async () => {
+  const { supervised } = supervise((link, nth) => {
+    if (nth === 1) link.onEstablished = () => link.events.onClosed(new Fault("unavailable", "It died."));
+  });
+  expect(await call(supervised).answered).toMatchObject({ error: { code: -31001 } });
+  expect(await call(supervised).answered).toHaveProperty("result");
+  await supervised.stop();
+});
+
+it("a call that waits can be taken back, and is answered once", async () => {
+  const { supervised } = supervise((link) => {
+    link.open = () => new Promise(() => {});
+  });
+  const { answered, one } = call(supervised);
+  supervised.cancel(one, "changed my mind");
+  supervised.cancel(one, "changed my mind");
+  expect(await answered).toMatchObject({ error: { code: -31008, message: "changed my mind" } });
+  expect(supervised.inFlight).toBe(0);
+});
+
+it("no more calls wait than have a chance to be served [bounded]", async () => {
+  const { supervised } = supervise((link) => {
+    link.open = () => new Promise(() => {});
+  });
+  for (let i = 0; i < 1_000; i++) call(supervised);
+  expect(await call(supervised).answered).toMatchObject({ error: { code: -31006 } });
+  expect(supervised.inFlight).toBe(1_000);
+});

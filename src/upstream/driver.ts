@@ -1,0 +1,390 @@
+// Drives one supervisor: keeps one connection to a server alive on demand, and holds calls while it starts.
+
+import type { Caller } from "../contracts/caller.js";
+import type { ListKind, ServerIntro, ServerSpec, Upstream, UpstreamCall } from "../contracts/upstream.js";
+import { Fault } from "../protocol/errors.js";
+import type { NotificationMessage } from "../protocol/message.js";
+import { faultReply } from "../protocol/reply.js";
+import { Connection } from "./connection/connection.js";
+import type { HandshakeOffer } from "./era/handshake.js";
+import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
+import type { ModernParts } from "./modern/side.js";
+import { Breaker } from "./supervise/breaker.js";
+import { Gate } from "./supervise/gate.js";
+import { HeldCalls } from "./supervise/held-calls.js";
+import { Idleness } from "./supervise/idleness.js";
+import { Pulse } from "./supervise/pulse.js";
+import { down, ejected, stopped } from "./supervise/refusals.js";
+import { Repeatable } from "./supervise/repeatable.js";
+import { Supervisor, type SupervisorState } from "./supervise/supervisor.js";
+
+/** What the drivers of a host share. */
+export interface UpstreamContext {
+  readonly now: () => number;
+  readonly random: () => number;
+  readonly makeLink: (spec: ServerSpec, events: LinkEvents) => Link;
+}
+
+export interface SupervisedEvents {
+  onReady(intro: ServerIntro): void;
+  onNotification(message: NotificationMessage, caller: Caller | undefined): void;
+  /** Started, failed, died or stopped: `status` has changed. */
+  onState(): void;
+}
+
+/** What the connections of one server share. */
+export interface SupervisedParts {
+  readonly modern?: ModernParts | undefined;
+  readonly breaker?: Breaker;
+  readonly repeatable?: Repeatable;
+  /** The end of what ran before it in its place: nothing is started until then. */
+  readonly after?: Promise<void> | undefined;
+  /** Somebody holds the server: it is not closed for being idle. */
+  readonly isHeld?: () => boolean;
+}
+
+export class Supervised implements Upstream {
+  readonly server: string;
+  readonly #spec: ServerSpec;
+  readonly #owner: Caller | undefined;
+  readonly #offer: HandshakeOffer;
+  readonly #context: UpstreamContext;
+  readonly #events: SupervisedEvents;
+  readonly #modern: ModernParts | undefined;
+  readonly #supervisor: Supervisor;
+  readonly #breaker: Breaker;
+  readonly #gate: Gate;
+  readonly #repeatable: Repeatable;
+  readonly #idleness: Idleness;
+  readonly #isHeld: () => boolean;
+  /** Calls of agents so far. */
+  #uses = 0;
+  readonly #held: HeldCalls;
+  #connection: Connection | undefined;
+  #pulse = new Pulse();
+  #attempt: AbortController | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  /** Connections that are being closed; stop() waits for them. */
+  readonly #closing = new Set<Promise<void>>();
+  #lastDescription: LinkDescription | undefined;
+  lastFault: Fault | undefined;
+  readyAfterMs: number | undefined;
+  readonly noise = { count: 0, sample: undefined as string | undefined };
+
+  constructor(
+    spec: ServerSpec,
+    owner: Caller | undefined,
+    offer: HandshakeOffer,
+    context: UpstreamContext,
+    events: SupervisedEvents,
+    parts: SupervisedParts = {},
+  ) {
+    this.#modern = parts.modern;
+    this.server = spec.name;
+    this.#held = new HeldCalls(spec.name);
+    this.#spec = spec;
+    this.#owner = owner;
+    this.#offer = offer;
+    this.#context = context;
+    this.#events = events;
+    this.#supervisor = new Supervisor(spec.supervision, context.random);
+    this.#breaker = parts.breaker ?? new Breaker(spec.supervision.breaker);
+    this.#gate = new Gate(spec.name, this.#breaker, context.now, () => events.onState());
+    this.#repeatable = parts.repeatable ?? new Repeatable(spec);
+    this.#idleness = new Idleness(spec.supervision);
+    this.#isHeld = parts.isHeld ?? (() => false);
+    if (parts.after !== undefined) this.#track(parts.after);
+  }
+
+  get state(): SupervisorState {
+    return this.#supervisor.state;
+  }
+
+  get restarts(): number {
+    return this.#supervisor.restarts;
+  }
+
+  /** Failed starts and early deaths in a row. */
+  get failures(): number {
+    return this.#supervisor.failures;
+  }
+
+  get inFlight(): number {
+    return (this.#connection?.inFlight ?? 0) + this.#held.size;
+  }
+
+  /** Whether the server, as it is connected now, tells of changes of this list. */
+  hears(kind: ListKind): boolean {
+    return this.#connection?.hears(kind) ?? true;
+  }
+
+  get nextTryInMs(): number | undefined {
+    const due = this.#supervisor.nextWakeMs;
+    return due === undefined ? undefined : Math.max(0, due - this.#context.now());
+  }
+
+  describe(): LinkDescription | undefined {
+    return this.#connection?.describe() ?? this.#lastDescription;
+  }
+
+  send(call: UpstreamCall): void {
+    if (call.caller !== undefined) {
+      this.#uses++;
+      if (this.#gate.isShut) {
+        this.#tryOne(call);
+        return;
+      }
+    }
+    this.#dispatch(call);
+  }
+
+  /** Starts the server if nothing runs yet, for nobody's call. */
+  ensure(): void {
+    if (this.#supervisor.wanted(this.#context.now()) === "start") this.#start();
+    else this.#setTimer();
+  }
+
+  cancel(call: UpstreamCall, reason: string | undefined): void {
+    const sent = this.#gate.sent(call);
+    if (this.#held.delete(sent)) sent.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
+    else this.#connection?.cancel(sent, reason);
+  }
+
+  notify(text: string): void {
+    if (this.#supervisor.state === "ready") this.#connection?.notify(text);
+  }
+
+  agentProgress(sessionKey: string, message: NotificationMessage): boolean {
+    return this.#connection?.agentProgress(sessionKey, message) ?? false;
+  }
+
+  tick(nowMs: number): void {
+    const connection = this.#connection;
+    if (connection === undefined) return;
+    const isLate = connection.expire(nowMs);
+    if (this.#supervisor.state !== "ready") return;
+    if (isLate) void this.#checkPulse(connection, false);
+    const isBusy = connection.inFlight > 0 || this.#isHeld();
+    const todo = this.#idleness.look(nowMs, this.#uses, connection.received, isBusy);
+    if (todo === "rest") void this.rest();
+    if (todo === "ping") void this.#checkPulse(connection, true);
+  }
+
+  /** Closes the connection for now; the next call opens it again. */
+  async rest(): Promise<void> {
+    const connection = this.#connection;
+    if (connection === undefined || this.#supervisor.state !== "ready" || connection.inFlight > 0) return;
+    this.#supervisor.rested();
+    this.#lastDescription = { ...connection.describe() };
+    this.#connection = undefined;
+    this.#track(connection.close());
+    await Promise.all(this.#closing);
+    this.#events.onState();
+  }
+
+  /** For good. Resolves when the process or the connection is gone. */
+  async stop(): Promise<void> {
+    clearTimeout(this.#timer);
+    if (this.#supervisor.stop() === "close") {
+      if (this.#attempt !== undefined) this.#attempt.abort(new Fault("closing", "The attempt was given up."));
+      else if (this.#connection !== undefined) void this.#drop(this.#connection, undefined);
+    }
+    this.#held.refuseAll(new Fault("closing", `Server "${this.server}" was stopped.`));
+    await Promise.all(this.#closing);
+    this.#events.onState();
+  }
+
+  #dispatch(call: UpstreamCall): void {
+    const connection = this.#connection;
+    // The hot path: a ready server needs no verdict.
+    if (connection !== undefined && this.#supervisor.state === "ready") connection.send(call);
+    else this.#queue(call);
+  }
+
+  /** The breaker is not closed. Where nothing is started at all, why that is so says more. */
+  #tryOne(call: UpstreamCall): void {
+    const { state } = this.#supervisor;
+    const passed = state === "ejected" || state === "stopped" ? call : this.#gate.pass(call);
+    if (passed !== undefined) this.#dispatch(passed);
+  }
+
+  #queue(call: UpstreamCall): void {
+    if (this.#held.refusedAsFull(call)) return;
+    const verdict = this.#supervisor.wanted(this.#context.now());
+    if (verdict === "refused") {
+      this.#held.refuse(call, this.#supervisor.state === "ejected" ? this.#whyEjected() : stopped(this.server));
+      return;
+    }
+    this.#held.wait(call);
+    if (verdict === "start") this.#start();
+    else this.#setTimer();
+  }
+
+  #start(): void {
+    const attempt = new AbortController();
+    this.#attempt = attempt;
+    const connection = this.#connect();
+    this.#connection = connection;
+    this.#pulse = new Pulse();
+    const startedMs = this.#context.now();
+    const opened = this.#open(connection, attempt).then(
+      (intro) => this.#started(connection, intro, startedMs),
+      (error: unknown) => this.#failed(connection, error),
+    );
+    this.#track(opened);
+    this.#events.onState();
+  }
+
+  /** Never two of one server at once: what ran before is gone, process group and all, before the next is begun. */
+  async #open(connection: Connection, attempt: AbortController): Promise<ServerIntro> {
+    const { name, connectTimeoutMs } = this.#spec;
+    if (this.#closing.size > 0) await Promise.all(this.#closing);
+    const late = new Fault("timeout", `Server "${name}" was not ready within ${connectTimeoutMs} ms.`);
+    const deadline = setTimeout(() => attempt.abort(late), connectTimeoutMs);
+    try {
+      attempt.signal.throwIfAborted();
+      return await connection.open(attempt.signal);
+    } finally {
+      clearTimeout(deadline);
+    }
+  }
+
+  #connect(): Connection {
+    const connection: Connection = new Connection(
+      {
+        spec: this.#spec,
+        owner: this.#owner,
+        offer: this.#offer,
+        now: this.#context.now,
+        noise: this.noise,
+        makeLink: (events) => this.#context.makeLink(this.#spec, events),
+        modern: this.#modern,
+        breaker: this.#breaker,
+      },
+      {
+        isRepeatable: (call) => this.#repeatable.has(call),
+        onLost: (call, fault) => this.#lost(call, fault),
+        onNotification: (message, caller) => this.#events.onNotification(message, caller),
+        onUnsent: (call, fault) => this.#unsent(call, fault),
+        onClosed: (fault) => this.#closed(connection, fault),
+      },
+    );
+    return connection;
+  }
+
+  #started(connection: Connection, intro: ServerIntro, startedMs: number): Promise<void> | undefined {
+    // It was stopped, or went away, in the moment between the handshake and now.
+    if (this.#supervisor.state !== "starting") return this.#failed(connection, new Fault("closing", "Stopped."));
+    if (connection.closed) {
+      return this.#failed(connection, new Fault("unavailable", "The server went away right after the handshake."));
+    }
+    this.#attempt = undefined;
+    const nowMs = this.#context.now();
+    this.#supervisor.started(nowMs);
+    this.readyAfterMs = Math.round(nowMs - startedMs);
+    this.lastFault = undefined;
+    this.#events.onReady(intro);
+    this.#events.onState();
+    for (const call of this.#held.waiting) connection.send(call);
+    this.#held.waiting.clear();
+    return undefined;
+  }
+
+  /** Resolves when nothing is left of the attempt. */
+  #failed(connection: Connection, error: unknown): Promise<void> {
+    this.#attempt = undefined;
+    const fault = error instanceof Fault ? error : new Fault("unavailable", String(error), { cause: error });
+    const gone = this.#drop(connection, fault);
+    this.#supervisor.failed(this.#context.now());
+    const isEjected = this.#supervisor.state === "ejected";
+    const lastWords = this.describe()?.stderr?.at(-1);
+    this.#held.refuseAll(isEjected ? this.#whyEjected() : down(this.server, fault, lastWords, this.nextTryInMs));
+    this.#setTimer();
+    this.#events.onState();
+    return gone;
+  }
+
+  #closed(connection: Connection, fault: Fault): void {
+    // While it starts, open() rejects as well, and that is the one that counts.
+    if (this.#connection !== connection || this.#supervisor.state === "starting") return;
+    void this.#drop(connection, fault);
+    this.#supervisor.closed(this.#context.now());
+    this.#setTimer();
+    for (const call of this.#held.takeStranded()) this.#queue(call);
+    this.#events.onState();
+  }
+
+  /** `fault`: none where it is closed by our own will. */
+  #drop(connection: Connection, fault: Fault | undefined): Promise<void> {
+    if (fault !== undefined) this.lastFault = fault;
+    this.#lastDescription = { ...connection.describe() };
+    this.#connection = undefined;
+    const gone = connection.close(fault);
+    this.#track(gone);
+    return gone;
+  }
+
+  /** A call ran out of time, or nothing was heard for long: does the server live? One that does not is closed. */
+  async #checkPulse(connection: Connection, onlyIfKnown: boolean): Promise<void> {
+    const isGone = await this.#pulse.isGone(connection.own, onlyIfKnown);
+    if (!isGone || this.#connection !== connection || this.#supervisor.state !== "ready") return;
+    const message = "It hung: it answered neither its calls nor a ping, and was stopped to be started anew.";
+    this.#closed(connection, new Fault("timeout", message));
+  }
+
+  /**
+   * The call never reached the server. Where the connection goes with it (a session that the server forgot, a child
+   * that is dying), it waits for the next one; once only. Links report the call first; the end of the connection
+   * follows in the same turn, but for a child, whose last output is read before.
+   */
+  #unsent(call: UpstreamCall, fault: Fault): void {
+    if (this.#held.hasReturned(call)) {
+      this.#held.refuse(call, fault);
+      return;
+    }
+    this.#held.returned(call, undefined);
+    if (this.#spec.target.kind === "stdio" && fault.code === "unavailable" && this.#connection !== undefined) {
+      this.#held.strand(call);
+      return;
+    }
+    queueMicrotask(() => {
+      if (this.#supervisor.state === "ready" || this.#supervisor.state === "stopped") call.reply(faultReply(fault));
+      else this.#queue(call);
+    });
+  }
+
+  /** A call that may be made twice was lost with its connection: it goes out on the next one; once only. */
+  #lost(call: UpstreamCall, fault: Fault): void {
+    if (this.#held.hasReturned(call) || this.#supervisor.state === "stopped") {
+      call.reply(faultReply(fault));
+      return;
+    }
+    this.#held.returned(call, fault);
+    call.repeated?.();
+    this.#held.strand(call);
+    // The end of the connection follows in the same turn; over HTTP it may well live on.
+    queueMicrotask(() => {
+      if (this.#held.unstrand(call)) this.#dispatch(call);
+    });
+  }
+
+  #whyEjected(): Fault {
+    return ejected(this.server, this.#spec.supervision.restarts, this.lastFault, this.nextTryInMs);
+  }
+
+  #setTimer(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const wait = this.nextTryInMs;
+    if (wait === undefined) return;
+    this.#timer = setTimeout(() => {
+      if (this.#supervisor.wake(this.#context.now()) === "start") this.#start();
+      this.#setTimer();
+    }, wait);
+  }
+
+  #track(closing: Promise<void>): void {
+    this.#closing.add(closing);
+    void closing.finally(() => this.#closing.delete(closing));
+  }
+}

@@ -1,0 +1,225 @@
+// Getting to know a server at the start of a connection: which era it is of, and what it says of itself. What an
+// answer means is era.ts; the legacy handshake is handshake.ts; links and requests are the connection's.
+
+import type { ServerIntro, ServerSpec, UpstreamCall } from "../../contracts/upstream.js";
+import { Fault } from "../../protocol/errors.js";
+import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { type Era, Meta, MODERN_VERSION } from "../../protocol/modern.js";
+import { ask, ServerError } from "../link/own-call.js";
+import { type HandshakeOffer, shakeHands } from "./handshake.js";
+import { classify, type EraMemory, type EraVerdict, identityOf, type ProbeOutcome } from "./verdict.js";
+
+/**
+ * How long the probe is waited for. Servers that have started answer within milliseconds; one that is silent gets
+ * `initialize` then, and on stdio a late answer to the probe still counts, so a slow start costs nothing.
+ */
+const PROBE_MS = 5_000;
+
+/** What a meeting needs of its connection, which is not ready for anybody else's calls yet. */
+export interface MeetingPlace {
+  readonly kind: "stdio" | "http" | "sse";
+  readonly spec: ServerSpec;
+  readonly eras: EraMemory;
+  readonly offer: HandshakeOffer;
+  send(call: UpstreamCall): void;
+  cancel(call: UpstreamCall, reason: string | undefined): void;
+  /** Why there is no link any more; undefined while there is. */
+  gone(): Fault | undefined;
+  /** Closes what is left of the link and opens another: a child is started again. */
+  relink(signal: AbortSignal): Promise<void>;
+}
+
+/** Rejects with a Fault. The link of `place` is open. */
+export async function meet(place: MeetingPlace, signal: AbortSignal): Promise<ServerIntro> {
+  if (place.kind === "sse") return await shakeHands(place, place.offer, signal);
+  const memory = new Memory(place);
+  if (memory.get() === "legacy") {
+    try {
+      return await shakeHands(place, place.offer, signal);
+    } catch (error) {
+      if (place.gone() !== undefined || refutesLegacy(error)) memory.put(undefined);
+      // A crash says little of the era: the next start probes.
+      if (place.gone() !== undefined || !refutesLegacy(error)) throw error;
+    }
+    await place.relink(signal);
+  }
+  return await new Meeting(place, place.kind, memory, signal).run();
+}
+
+/** The memory of eras, of this one server. */
+class Memory {
+  readonly #place: MeetingPlace;
+  readonly #identity: string;
+
+  constructor(place: MeetingPlace) {
+    this.#place = place;
+    this.#identity = identityOf(place.spec.target);
+  }
+
+  get(): Era | undefined {
+    return this.#place.eras.get(this.#place.spec.name, this.#identity);
+  }
+
+  put(era: Era | undefined): void {
+    this.#place.eras.put(this.#place.spec.name, this.#identity, era);
+  }
+}
+
+/** The server is there and does not take initialize: it may be of the other era by now. */
+function refutesLegacy(error: unknown): boolean {
+  return error instanceof Fault && (error.cause instanceof ServerError || error.code === "protocol");
+}
+
+class Meeting {
+  readonly #place: MeetingPlace;
+  readonly #kind: "stdio" | "http";
+  readonly #memory: Memory;
+  readonly #signal: AbortSignal;
+  readonly #halfMs: number;
+
+  constructor(place: MeetingPlace, kind: "stdio" | "http", memory: Memory, signal: AbortSignal) {
+    this.#place = place;
+    this.#kind = kind;
+    this.#memory = memory;
+    this.#signal = signal;
+    this.#halfMs = place.spec.connectTimeoutMs / 2;
+  }
+
+  async run(): Promise<ServerIntro> {
+    const modernBefore = this.#memory.get() === "modern";
+    const giveUp = new AbortController();
+    const probing = probe(this.#place, this.#kind, AbortSignal.any([this.#signal, giveUp.signal]));
+    // A server that was modern is waited for: it is slow, not old.
+    const patienceMs = modernBefore ? this.#halfMs : Math.min(PROBE_MS, this.#halfMs);
+    const outcome = (await within(probing, patienceMs)) ?? { kind: "silent" };
+    this.#signal.throwIfAborted();
+    if (outcome.kind === "exited" && modernBefore) {
+      this.#memory.put(undefined);
+      throw outcome.fault;
+    }
+    const verdict = classify(this.#kind, outcome);
+    switch (verdict.kind) {
+      case "modern":
+      case "unusable":
+        return this.#modern(verdict);
+      case "legacy":
+        if (outcome.kind === "silent") return await this.#overlap(probing);
+        if (this.#place.gone() !== undefined) await this.#place.relink(this.#signal);
+        return await this.#legacy();
+      case "none":
+        // On HTTP a probe that is given up is closed, so that nothing is left of it.
+        giveUp.abort(new Fault("timeout", "The probe was given up."));
+        return await this.#undecided(outcome, modernBefore);
+    }
+  }
+
+  async #legacy(): Promise<ServerIntro> {
+    const intro = await shakeHands(this.#place, this.#place.offer, this.#signal);
+    this.#memory.put("legacy");
+    return intro;
+  }
+
+  #modern(verdict: Extract<EraVerdict, { kind: "modern" | "unusable" }>): ServerIntro {
+    if (verdict.kind === "unusable") throw new Fault("protocol", verdict.message);
+    this.#memory.put("modern");
+    return introOf(verdict.result);
+  }
+
+  /** Nothing can be said of the era. Old servers that fail or hang on what they do not know still get their handshake. */
+  async #undecided(outcome: ProbeOutcome, modernBefore: boolean): Promise<ServerIntro> {
+    const fault = "fault" in outcome ? outcome.fault : undefined;
+    // It took the question and died of it: the next attempt must not ask again. If it is modern, initialize shows that.
+    if (outcome.kind === "unreachable" && fault?.code === "outcome-unknown" && !modernBefore)
+      this.#memory.put("legacy");
+    const mayBeOld = outcome.kind === "silent" || (outcome.kind === "refused" && outcome.status >= 500);
+    if (!mayBeOld || modernBefore) throw fault ?? new Fault("timeout", "The server did not answer server/discover.");
+    try {
+      return await shakeHands(this.#place, this.#place.offer, this.#signal);
+    } catch (error) {
+      throw refutesLegacy(error) && fault !== undefined ? fault : error;
+    }
+  }
+
+  /**
+   * A child that is silent: it gets initialize on the same pipe, and whichever answer comes decides. A child that
+   * stays silent or ends is started again for initialize alone, since the probe may be what it stumbled over.
+   */
+  async #overlap(probing: Promise<ProbeOutcome>): Promise<ServerIntro> {
+    const restMs = Math.max(0, this.#halfMs - PROBE_MS);
+    const initializing = settled(shakeHands(this.#place, this.#place.offer, this.#signal));
+    const answer = await within(initializing, restMs);
+    this.#signal.throwIfAborted();
+    const probed = await within(probing, 0);
+    const late = probed === undefined ? undefined : classify("stdio", probed);
+    if (answer !== undefined && "value" in answer) {
+      // A server of both eras may have been switched to this one by initialize: it is right for this connection.
+      this.#memory.put(late?.kind === "modern" ? "modern" : "legacy");
+      return answer.value;
+    }
+    if (late?.kind === "modern") return this.#modern(late);
+    if (answer !== undefined && this.#place.gone() === undefined) throw answer.error;
+    await this.#place.relink(this.#signal);
+    return await this.#legacy();
+  }
+}
+
+interface Sender {
+  send(call: UpstreamCall): void;
+  cancel(call: UpstreamCall, reason: string | undefined): void;
+}
+
+/** Asks for the era, and says what came of it. Never rejects. */
+export async function probe(sender: Sender, kind: "stdio" | "http", signal: AbortSignal): Promise<ProbeOutcome> {
+  try {
+    const { result } = await ask(sender, "server/discover", {}, signal);
+    return { kind: "result", result };
+  } catch (error) {
+    if (error instanceof ServerError) {
+      return { kind: "error", code: error.code, message: error.message, data: error.data };
+    }
+    const fault = error instanceof Fault ? error : new Fault("protocol", String(error), { cause: error });
+    if (kind === "stdio") return { kind: "exited", fault };
+    const status = statusOf(fault);
+    if (status !== undefined) return { kind: "refused", status, fault };
+    // It answered, with something that is no message.
+    if (fault.code === "protocol" && fault.cause === undefined) return { kind: "refused", status: 200, fault };
+    return { kind: "unreachable", fault };
+  }
+}
+
+/** The HTTP status that a fault came of. */
+export function statusOf(fault: Fault): number | undefined {
+  const status = isObject(fault.data) ? fault.data["status"] : undefined;
+  return typeof status === "number" ? status : undefined;
+}
+
+function introOf(result: JsonObject): ServerIntro {
+  const { capabilities, instructions, _meta } = result;
+  const serverInfo = isObject(_meta) ? _meta[Meta.serverInfo] : undefined;
+  return {
+    era: "modern",
+    version: MODERN_VERSION,
+    capabilities: isObject(capabilities) ? capabilities : {},
+    serverInfo: isObject(serverInfo) ? serverInfo : {},
+    instructions: typeof instructions === "string" ? instructions : undefined,
+  };
+}
+
+async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), ms);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function settled<T>(promise: Promise<T>): Promise<{ value: T } | { error: unknown }> {
+  return promise.then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  );
+}

@@ -1,0 +1,78 @@
+// The rest of a reply that is too large to hold: read from the socket no faster than somebody reads it here.
+
+import { Readable } from "node:stream";
+import { Fault } from "../../protocol/errors.js";
+import type { Exchange } from "./wire.js";
+
+/** Replies up to this size are held, which costs half of streaming them. A result of 1 MiB fits. */
+export const LARGE_REPLY_BYTES = 2 * 1024 * 1024;
+/** Replies from this size on are given in the pieces they came in: a few reads of the socket. */
+export const PIECED_REPLY_BYTES = 128 * 1024;
+/** A reply that is larger is a mistake or an attack: no agent reads a gigabyte. */
+const MAX_REPLY_BYTES = 1024 * 1024 * 1024;
+/** What waits here for its reader: two reads of the socket. */
+const HELD_BYTES = 128 * 1024;
+
+export class LargeBody extends Readable {
+  readonly #exchange: Exchange;
+  #left: number;
+  #last: Buffer | undefined;
+
+  /** `seen` bytes have come already, and are not part of this stream. */
+  constructor(exchange: Exchange, seen: number) {
+    super({ highWaterMark: HELD_BYTES });
+    this.#exchange = exchange;
+    this.#left = MAX_REPLY_BYTES - seen;
+    // Nobody may be listening yet when the connection breaks; that must not end the process.
+    this.on("error", () => {});
+  }
+
+  feed(chunk: Buffer): void {
+    this.#left -= chunk.length;
+    this.#last = chunk;
+    if (this.#left < 0) {
+      this.destroy(new Fault("limit", `The reply is larger than ${MAX_REPLY_BYTES} bytes.`));
+    } else if (!this.push(chunk)) {
+      this.#exchange.pause();
+    }
+  }
+
+  /** The body has ended; one that was cut off by the end of the connection is not passed for whole. */
+  finish(cut: () => Fault): void {
+    if (this.#last !== undefined && !endsAsJson(this.#last)) this.destroy(cut());
+    else this.push(null);
+  }
+
+  override _read(): void {
+    this.#exchange.resume();
+  }
+
+  override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
+    this.#exchange.abort();
+    callback(error);
+  }
+}
+
+/**
+ * Whether a JSON message can end so. A body without a length ends with its connection, however that ended: its
+ * last byte is the only witness.
+ */
+export function endsAsJson(bytes: Buffer): boolean {
+  const last = lastOfText(bytes);
+  return last < 0 || bytes[last] === CLOSE_BRACE || bytes[last] === CLOSE_BRACKET;
+}
+
+export function isBlank(bytes: Buffer): boolean {
+  return lastOfText(bytes) < 0;
+}
+
+/** Before white space; -1 where there is nothing else. */
+function lastOfText(bytes: Buffer): number {
+  let i = bytes.length - 1;
+  while (i >= 0 && SPACES.has(bytes[i] as number)) i--;
+  return i;
+}
+
+const SPACES = new Set([0x20, 0x09, 0x0a, 0x0d]);
+const CLOSE_BRACE = 0x7d;
+const CLOSE_BRACKET = 0x5d;

@@ -1,0 +1,393 @@
+// One message on its way to a streamable HTTP server: the POST, what its answer is, and the GETs that go on
+// with a stream which ended before the reply. Sessions and the link's life are in http-streamable.ts.
+
+import { Fault } from "../../protocol/errors.js";
+import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
+import { backoffCeiling } from "../../runtime/backoff.js";
+import { NOWHERE } from "../../runtime/bag.js";
+import type { Ticket } from "../link/link.js";
+import { endsAsJson, isBlank, LARGE_REPLY_BYTES, LargeBody, PIECED_REPLY_BYTES } from "./body.js";
+import { judge, networkFault, parseRpc, type Refusal } from "./faults.js";
+import { type Destination, isResumable, mediaType } from "./headers.js";
+import type { Exchange, ExchangeHandler, ResponseHeaders, Wire } from "./wire.js";
+
+/** Of an answer that is an error: what is read before it is judged. JSON-RPC errors are far smaller. */
+const MAX_REFUSAL_BYTES = 64 * 1024;
+/** A notification or response is taken at once by a working server; one that hangs must not keep its connection. */
+const ASIDE_DEADLINE_MS = 30_000;
+/** Before a stream is resumed, where the server names no `retry`. */
+const RESUME_DELAY_MS = 1_000;
+/** A longer `retry` is not waited for: calls seldom have deadlines beyond it. */
+const MAX_RESUME_DELAY_MS = 5 * 60_000;
+/** Attempts in a row that bring no stream: with their growing delays about half a minute, a quick restart. */
+const MAX_RESUME_FAILURES = 5;
+/** Servers may close a stream on purpose and have us poll: this often, and for this long, at most. */
+const MAX_RESUMES = 1_000;
+const MAX_RESUME_TIME_MS = 60 * 60_000;
+
+/** What a call needs of its link. */
+export interface CallHost {
+  readonly wire: Wire;
+  readonly destination: Destination;
+  /** Headers of the session as it is now. */
+  postHeaders(ticket: Ticket | undefined): string[];
+  getHeaders(lastEventId: string): string[];
+  readonly inSession: boolean;
+  onInitialized(headers: ResponseHeaders): void;
+  onMessage(bytes: Buffer, ticket: Ticket | undefined): void;
+  onPieces(pieces: Buffer[], ticket: Ticket): void;
+  onLargeReply(ticket: Ticket, head: Buffer, body: LargeBody, length: number | undefined): void;
+  /** It failed; `refusal` where the server refused it. The call is finished. */
+  onFailed(call: Call, fault: Fault, sent: boolean, refusal?: Refusal): void;
+  /** A call's ticket is settled, and its stream still open: the link sees to it that it ends. Returns the time. */
+  settling(): number;
+  onSessionGone(call: Call, fault: Fault, sent: boolean): void;
+  /** Nothing more will come of it. */
+  onFinished(call: Call): void;
+}
+
+type Mode = "waiting" | "empty" | "json" | "refused" | "events" | "large" | "resuming" | "finished";
+
+export class Call implements ExchangeHandler {
+  readonly ticket: Ticket | undefined;
+  readonly text: string;
+  readonly #host: CallHost;
+  place = NOWHERE;
+  #mode: Mode = "waiting";
+  #exchange: Exchange | undefined;
+  #status = 0;
+  #headers: ResponseHeaders = {};
+  readonly #body = new Pieces();
+  /** Of a body that nobody wants. */
+  #ignoredBytes = 0;
+  #large: LargeBody | undefined;
+  #parser: EventStreamParser | undefined;
+  /** Carried from stream to stream. */
+  #lastEventId = "";
+  #retryMs: number | undefined;
+  #settled: boolean = false;
+  /** Since when the stream is open for nothing. */
+  settledAtMs: number | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #resumes = 0;
+  #resumeFailures = 0;
+  #brokeAtMs = 0;
+  readonly #inSession: boolean;
+  /** Of the modern era: closing the exchange takes the request back, and a stream that breaks is lost. */
+  readonly #modern: boolean;
+  /** The server's message is being handed on: what is settled now is settled by it. */
+  #delivering: boolean = false;
+
+  constructor(host: CallHost, text: string, ticket: Ticket | undefined) {
+    this.#host = host;
+    this.text = text;
+    this.ticket = ticket;
+    const initialize = ticket?.method === "initialize";
+    this.#inSession = host.inSession && !initialize;
+    this.#modern = ticket?.headers !== undefined;
+    this.#exchange = host.wire.dispatch(
+      {
+        method: "POST",
+        // A listening request holds its connection for good.
+        lane: ticket === undefined || ticket.method === "subscriptions/listen" ? "asides" : "calls",
+        path: host.destination.path,
+        headers: host.postHeaders(ticket),
+        body: text,
+      },
+      this,
+    );
+    if (ticket === undefined) this.#timer = setTimeout(() => this.#late(), ASIDE_DEADLINE_MS);
+  }
+
+  get isLarge(): boolean {
+    return this.#mode === "large";
+  }
+
+  /** The ticket is settled: what is held for it goes. */
+  settle(): void {
+    if (this.#settled || this.#mode === "finished") return;
+    this.#settled = true;
+    if (this.#mode === "large") return;
+    if (this.#mode !== "events" || (this.#modern && !this.#delivering)) {
+      this.abort();
+      return;
+    }
+    this.settledAtMs = this.#host.settling();
+  }
+
+  abort(): void {
+    if (this.#mode === "finished") return;
+    this.#exchange?.abort();
+    this.#large?.destroy(new Fault("closing", "The link was closed while the reply was being read."));
+    this.#finish();
+  }
+
+  // ---- what the exchange says
+
+  onHead(status: number, headers: ResponseHeaders): void {
+    this.#status = status;
+    this.#headers = headers;
+    const type = mediaType(headers);
+    if (this.#mode === "resuming") {
+      this.#mode = status === 200 && type === "text/event-stream" ? "events" : "refused";
+      if (this.#mode === "events") this.#readEvents();
+      return;
+    }
+    if (status < 200 || status > 299) {
+      this.#mode = "refused";
+      return;
+    }
+    if (this.ticket?.method === "initialize") this.#host.onInitialized(headers);
+    if (type === "text/event-stream") {
+      this.#mode = "events";
+      this.#readEvents();
+      if (this.ticket === undefined) this.settle();
+    } else if (type === "application/json" && status !== 202) {
+      this.#mode = "json";
+    } else {
+      this.#mode = this.ticket === undefined ? "empty" : "refused";
+    }
+  }
+
+  onData(chunk: Buffer): void {
+    switch (this.#mode) {
+      case "events":
+        this.#parser?.push(chunk);
+        break;
+      case "large":
+        this.#large?.feed(chunk);
+        break;
+      case "json":
+        this.#body.push(chunk);
+        if (this.#body.length > LARGE_REPLY_BYTES) this.#turnLarge();
+        break;
+      case "refused":
+        this.#body.push(chunk);
+        if (this.#body.length > MAX_REFUSAL_BYTES) {
+          this.#exchange?.abort();
+          this.#refused();
+        }
+        break;
+      default:
+        this.#ignoredBytes += chunk.length;
+        if (this.#ignoredBytes > MAX_REFUSAL_BYTES) this.abort();
+    }
+  }
+
+  onEnd(): void {
+    switch (this.#mode) {
+      case "events":
+        this.#streamEnded(undefined);
+        break;
+      case "large":
+        this.#large?.finish(() => this.#cutOff());
+        this.#finish();
+        break;
+      case "json":
+        this.#replied();
+        break;
+      case "refused":
+        this.#refused();
+        break;
+      default:
+        this.#finish();
+    }
+  }
+
+  onError(error: Error, written: boolean): void {
+    const { fault, sent } = networkFault(error, written, this.#host.destination.shown);
+    if (this.#mode === "large") {
+      this.#large?.destroy(fault);
+      this.#finish();
+    } else if (this.#mode === "events") {
+      this.#streamEnded(fault);
+    } else if (this.#resumes > 0) {
+      this.#resumeFailed(fault);
+    } else {
+      this.#fail(fault, sent);
+    }
+  }
+
+  // ---- answers that are whole
+
+  #replied(): void {
+    const { ticket } = this;
+    if (ticket !== undefined && this.#body.length >= PIECED_REPLY_BYTES) {
+      this.#repliedInPieces(ticket, this.#body.takeList());
+      return;
+    }
+    const bytes = this.#body.take();
+    if (ticket !== undefined && !endsAsJson(bytes)) {
+      this.#fail(this.#cutOff(), true);
+      return;
+    }
+    if (ticket !== undefined) {
+      // First it is finished, then it is told: settle() must find nothing left to abort.
+      this.#finish();
+      this.#host.onMessage(bytes, ticket);
+      return;
+    }
+    // Some servers answer a notification with `{}` or `null`; what is a message may be of interest.
+    const isMessage = parseRpc(bytes) !== undefined;
+    this.#finish();
+    if (isMessage) this.#host.onMessage(bytes, undefined);
+  }
+
+  #repliedInPieces(ticket: Ticket, pieces: Buffer[]): void {
+    if (!endsAsJson(pieces.findLast((piece) => !isBlank(piece)) ?? Buffer.alloc(0))) {
+      this.#fail(this.#cutOff(), true);
+      return;
+    }
+    this.#finish();
+    this.#host.onPieces(pieces, ticket);
+  }
+
+  #turnLarge(): void {
+    const { ticket } = this;
+    const exchange = this.#exchange;
+    if (ticket === undefined || exchange === undefined) {
+      this.abort();
+      return;
+    }
+    const head = this.#body.take();
+    this.#mode = "large";
+    this.#large = new LargeBody(exchange, head.length);
+    this.#host.onLargeReply(ticket, head, this.#large, lengthOf(this.#headers));
+  }
+
+  #refused(): void {
+    const refusal: Refusal = {
+      status: this.#status,
+      headers: this.#headers,
+      body: this.#body.take(),
+      id: this.ticket?.id,
+      inSession: this.#inSession,
+      modern: this.#modern,
+      probe: this.ticket?.method === "server/discover",
+      url: this.#host.destination.shown,
+      secrets: this.#host.destination.secrets,
+    };
+    const verdict = judge(refusal);
+    if (this.#resumes > 0) {
+      if (verdict.kind === "session-gone") this.#endSession(verdict.fault, true);
+      else if (verdict.kind === "failed" && (this.#status >= 500 || this.#status === 429))
+        this.#resumeFailed(verdict.fault);
+      else this.#fail(this.#lost(`It cannot be resumed (HTTP ${this.#status}).`), true);
+      return;
+    }
+    switch (verdict.kind) {
+      case "message":
+        this.#finish();
+        this.#host.onMessage(refusal.body, this.ticket);
+        break;
+      case "session-gone":
+        this.#endSession(verdict.fault, false);
+        break;
+      case "failed":
+        this.#fail(verdict.fault, verdict.sent, refusal);
+        break;
+    }
+  }
+
+  // ---- streams
+
+  #readEvents(): void {
+    this.#parser = new EventStreamParser({
+      onEvent: (event) => this.#gotEvent(event),
+      onError: (fault) => {
+        this.#exchange?.abort();
+        this.#fail(fault, true);
+      },
+    });
+  }
+
+  #gotEvent({ event, data }: StreamEvent): void {
+    this.#resumeFailures = 0;
+    if (data.length === 0 || (event !== undefined && event !== "message")) return;
+    this.#delivering = true;
+    this.#host.onMessage(data, this.ticket);
+    this.#delivering = false;
+  }
+
+  #streamEnded(cause: Fault | undefined): void {
+    const parser = this.#parser;
+    this.#parser = undefined;
+    if (parser !== undefined) {
+      if (parser.lastEventId !== "") this.#lastEventId = parser.lastEventId;
+      this.#retryMs = parser.retryMs ?? this.#retryMs;
+    }
+    if (this.#settled || this.ticket === undefined) {
+      this.#finish();
+    } else if (this.#modern || !isResumable(this.#lastEventId)) {
+      this.#fail(this.#lost(cause?.message ?? "The stream ended."), true);
+    } else {
+      this.#resume(cause);
+    }
+  }
+
+  #resumeFailed(fault: Fault): void {
+    this.#resumeFailures++;
+    this.#resume(fault);
+  }
+
+  #resume(cause: Fault | undefined): void {
+    const nowMs = performance.now();
+    if (this.#resumes === 0) this.#brokeAtMs = nowMs;
+    const spent = this.#resumes >= MAX_RESUMES || nowMs - this.#brokeAtMs > MAX_RESUME_TIME_MS;
+    if (spent || this.#resumeFailures >= MAX_RESUME_FAILURES) {
+      this.#fail(this.#lost(cause?.message ?? `It was resumed ${this.#resumes} times.`), true);
+      return;
+    }
+    this.#resumes++;
+    this.#mode = "resuming";
+    this.#exchange = undefined;
+    const baseMs = this.#retryMs ?? RESUME_DELAY_MS;
+    const delayMs = backoffCeiling(this.#resumeFailures, { baseMs, maxMs: MAX_RESUME_DELAY_MS });
+    this.#timer = setTimeout(() => {
+      const headers = this.#host.getHeaders(this.#lastEventId);
+      const { wire, destination } = this.#host;
+      this.#exchange = wire.dispatch({ method: "GET", lane: "calls", path: destination.path, headers }, this);
+    }, delayMs);
+  }
+
+  #lost(why: string): Fault {
+    const { shown } = this.#host.destination;
+    const message = `The stream of ${shown} ended before the reply; whether the call took effect is unknown. ${why}`;
+    return new Fault("outcome-unknown", message);
+  }
+
+  // ---- ends
+
+  #cutOff(): Fault {
+    const message = `${this.#host.destination.shown} answered with a body that breaks off. Whether the call took effect is unknown.`;
+    return new Fault("outcome-unknown", message);
+  }
+
+  #late(): void {
+    this.#exchange?.abort();
+    const message = `${this.#host.destination.shown} did not take a message within ${ASIDE_DEADLINE_MS} ms.`;
+    this.#fail(new Fault("timeout", message), true);
+  }
+
+  #fail(fault: Fault, sent: boolean, refusal?: Refusal): void {
+    this.#finish();
+    this.#host.onFailed(this, fault, sent, refusal);
+  }
+
+  #endSession(fault: Fault, sent: boolean): void {
+    this.#finish();
+    this.#host.onSessionGone(this, fault, sent);
+  }
+
+  #finish(): void {
+    clearTimeout(this.#timer);
+    this.#mode = "finished";
+    this.#host.onFinished(this);
+  }
+}
+
+/** As the server tells it. */
+function lengthOf(headers: ResponseHeaders): number | undefined {
+  const value = headers["content-length"];
+  return typeof value === "string" ? Number(value) : undefined;
+}

@@ -1,0 +1,259 @@
+// What an HTTP status, or a failure of the network, means for a call. Pure: no I/O, no state.
+
+import type { ExecutorError } from "../../executor/wire/types.js";
+import { Fault } from "../../protocol/errors.js";
+import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { ModernError } from "../../protocol/modern.js";
+import { tellsNothing } from "../era/verdict.js";
+import { RedirectError, type ResponseHeaders } from "./wire.js";
+
+/** How much of a body that we do not understand is shown: enough to recognise a proxy's page. */
+const EXCERPT_CHARACTERS = 200;
+/** A phrase of a server's own that says what it misses; longer ones are not for people. */
+const MAX_CHALLENGE_CHARACTERS = 300;
+/** Values shorter than this are no secrets, and would blacken half of every message. */
+const MIN_SECRET_CHARACTERS = 6;
+
+/** What to do about an answer that is not a reply. */
+export type Verdict =
+  /** The body is the reply, or an error for this very request. */
+  | { readonly kind: "message" }
+  /** This request failed, the link did not. */
+  | { readonly kind: "failed"; readonly fault: Fault; readonly sent: boolean }
+  /** The server knows the session no longer, and refused the request for that. */
+  | { readonly kind: "session-gone"; readonly fault: Fault };
+
+export interface Refusal {
+  readonly status: number;
+  readonly headers: ResponseHeaders;
+  readonly body: Buffer;
+  /** The id that we sent; undefined for notifications and responses. */
+  readonly id: number | undefined;
+  /** True where the request carried a session id. */
+  readonly inSession: boolean;
+  /** True for a request of the modern era, whose errors come with statuses of their own. */
+  readonly modern?: boolean;
+  /** True where the era is being asked for: statuses that say nothing of it are no answer, whatever their body. */
+  readonly probe?: boolean;
+  /** The server, as it may be shown. */
+  readonly url: string;
+  readonly secrets: Secrets;
+}
+
+/** What must appear in no message, even where a server echoes it. */
+export class Secrets {
+  readonly #values: string[] = [];
+
+  add(value: string): void {
+    if (value.length >= MIN_SECRET_CHARACTERS) this.#values.push(value);
+    const space = value.indexOf(" ");
+    if (space > 0) this.add(value.slice(space + 1));
+  }
+
+  redact(text: string): string {
+    let out = text;
+    for (const value of this.#values) out = out.replaceAll(value, "[redacted]");
+    return out;
+  }
+}
+
+/** Refused before anything was done about it, whatever the server: the request may be sent again. */
+const REFUSED_UNREAD = new Set([400, 401, 403, 404, 405, 406, 411, 413, 414, 415, 421, 426, 429, 431]);
+
+/** JSON-RPC errors that answer a request and do not speak of the session, though they come with a 404. */
+const ANSWERS_OF_404 = new Set([-32601, -32602, -32002]);
+
+/**
+ * What servers say with a 400 when they have forgotten us. Narrow on purpose: a tool's own complaint about some
+ * session must not restart the connection; those carry our id, these do not.
+ */
+const SESSION_PHRASE =
+  /^(bad request: |not found: )?(no valid session id( provided)?|session not found|server not initialized|(missing|invalid|invalid or expired) session( id)?|mcp-session-id header is required|session (has )?(expired|been terminated)|could not find session|no transport found for sessionid)\.?$/i;
+
+export function judge(refusal: Refusal): Verdict {
+  const { status, id, inSession } = refusal;
+  const rpc = parseRpc(refusal.body);
+  if (refusal.probe === true && tellsNothing(status)) return { kind: "failed", ...describe(refusal, rpc) };
+  const answersUs = rpc !== undefined && id !== undefined && (rpc["id"] === id || isNamelessError(refusal, rpc));
+  if (status === 404 && inSession && !(answersUs && ANSWERS_OF_404.has(errorCode(rpc)))) return sessionGone(refusal);
+  // A modern server took the place of the one that this session was with.
+  if (status === 400 && inSession && rpc !== undefined && errorCode(rpc) === ModernError.unsupportedVersion) {
+    return sessionGone(refusal);
+  }
+  if (answersUs) return { kind: "message" };
+  if (status === 400 && inSession && SESSION_PHRASE.test(complaint(refusal, rpc))) return sessionGone(refusal);
+  return { kind: "failed", ...describe(refusal, rpc) };
+}
+
+/** A modern server may refuse by the headers alone, before it has read the id. */
+function isNamelessError({ modern }: Refusal, rpc: JsonObject): boolean {
+  return modern === true && rpc["id"] === null && isObject(rpc["error"]);
+}
+
+function sessionGone(refusal: Refusal): Verdict {
+  const message = `${refusal.url} has forgotten our session (HTTP ${refusal.status}); it was probably restarted.`;
+  return { kind: "session-gone", fault: fault("unavailable", message, refusal) };
+}
+
+function describe(refusal: Refusal, rpc: JsonObject | undefined): { fault: Fault; sent: boolean } {
+  const { status, url, headers } = refusal;
+  const said = excerpt(complaint(refusal, rpc), refusal.secrets);
+  const sent = !REFUSED_UNREAD.has(status);
+  if (status === 401 || status === 403) {
+    const what = status === 401 ? "wants credentials" : "refuses our credentials";
+    const hint = challenge(headers, refusal.secrets);
+    const fix = "Check the entry's headers (for example Authorization).";
+    return { fault: fault("unauthorized", `${url} ${what} (HTTP ${status}${hint}). ${fix}`, refusal), sent: false };
+  }
+  const wait = retryAfter(headers);
+  if (status === 429 || (status === 503 && wait !== undefined)) {
+    const when = wait === undefined ? "" : ` It asks to be left alone ${wait}.`;
+    return {
+      fault: fault("unavailable", `${url} is overloaded (HTTP ${status}).${when}${said}`, refusal),
+      sent: false,
+    };
+  }
+  if (status >= 500) {
+    const message = `${url} failed (HTTP ${status}). Whether the call took effect is unknown.${said}`;
+    return { fault: fault("outcome-unknown", message, refusal), sent: true };
+  }
+  if (status === 404) {
+    return { fault: fault("protocol", `${url} does not exist (HTTP 404). Check the URL.${said}`, refusal), sent };
+  }
+  const what = status < 400 ? "answered with nothing that is a reply" : "refused the request";
+  return { fault: fault("protocol", `${url} ${what} (HTTP ${status}).${said}`, refusal), sent };
+}
+
+/** The status goes along, for programs. */
+function fault(code: Fault["code"], message: string, { status }: Refusal): Fault {
+  return new Fault(code, message, { data: { fault: code, status } });
+}
+
+/** A failure of the network, of TLS, or of a redirect. */
+export function networkFault(error: Error, written: boolean, url: string): { fault: Fault; sent: boolean } {
+  if (error instanceof Fault) return { fault: error, sent: written };
+  if (error instanceof RedirectError) {
+    const message = `${url} redirects (HTTP ${error.status}) to ${error.location}, which is not followed. Put that address into the config if it is right.`;
+    return { fault: new Fault("protocol", message, { cause: error }), sent: false };
+  }
+  const code = codeOf(error);
+  if (!written) {
+    const message = `${url} cannot be reached: ${connectHint(code, error)}`;
+    return { fault: new Fault("unavailable", message, { cause: error }), sent: false };
+  }
+  if (error.name === "HTTPParserError" || code === "UND_ERR_HEADERS_OVERFLOW") {
+    return { fault: new Fault("protocol", notHttp(url, code), { cause: error }), sent: true };
+  }
+  const message = `The connection to ${url} broke before the answer was complete (${code || error.message}). Whether the call took effect is unknown.`;
+  return { fault: new Fault("outcome-unknown", message, { cause: error }), sent: true };
+}
+
+/** A failure on the way through an executor: at it, or at the server as it sees it. */
+export function executorFault(error: ExecutorError, url: string, via: string): { fault: Fault; sent: boolean } {
+  const { sent, networkCode = "" } = error;
+  const made = (code: Fault["code"], message: string) => ({ fault: new Fault(code, message, { cause: error }), sent });
+  const executor = `executor "${via}"`;
+  switch (error.code) {
+    case "unavailable":
+      return made("unavailable", error.message);
+    case "refused":
+      // Every refusal begins with the name of the method, which leaves less room for what to do.
+      return made(
+        "unavailable",
+        `${capital(executor)} does not reach ${url}: ${error.message.replace(/^http\/request failed: /, "")}`,
+      );
+    case "limit":
+      return made("limit", `${capital(executor)}: ${error.message}`);
+    case "protocol":
+      return made("protocol", `${capital(executor)} broke its protocol: ${error.message}`);
+  }
+  if (!sent) {
+    const why = error.code === "failed" ? connectHint(networkCode, error) : error.message;
+    return made("unavailable", `${url} cannot be reached through ${executor}: ${why}`);
+  }
+  if (isUnreadable(networkCode)) return made("protocol", notHttp(url, networkCode));
+  const where = error.code === "failed" ? `from ${executor} to ${url}` : `to ${executor}`;
+  const why = nameOf(networkCode, error);
+  const message = `The connection ${where} broke before the answer was complete (${why}). Whether the call took effect is unknown.`;
+  return made("outcome-unknown", message);
+}
+
+function notHttp(url: string, code: string): string {
+  return `${url} answered with something that is not HTTP (${code || "it cannot be parsed"}).`;
+}
+
+/** Node's parser gave up on what came; an end in the middle is a cut. */
+function isUnreadable(code: string): boolean {
+  return code.startsWith("HPE_") && !code.includes("EOF");
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+function connectHint(code: string, error: Error): string {
+  if (code === "ECONNREFUSED") return "nothing listens there. Is the server running, and the port right?";
+  if (code === "ENOTFOUND" || code === "EAI_AGAIN") return `the name does not resolve (${code}). Check the host name.`;
+  if (code === "UND_ERR_CONNECT_TIMEOUT" || code === "ETIMEDOUT")
+    return "no answer to the connect. Is there a firewall?";
+  if (code === "EHOSTUNREACH" || code === "ENETUNREACH") return `there is no route to it (${code}).`;
+  if (code === "EPROTO" || code.startsWith("ERR_SSL")) return `TLS failed (${code}). Does the port speak https at all?`;
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID") return "its certificate is for another name.";
+  if (code.includes("CERT") || code === "UNABLE_TO_VERIFY_LEAF_SIGNATURE") {
+    return `its certificate is not trusted (${code}). For a private authority set NODE_EXTRA_CA_CERTS.`;
+  }
+  return nameOf(code, error);
+}
+
+/** Node's code, which people can look up. An executor's own, in lower case or `ERROR`, says less than its words. */
+function nameOf(code: string, error: Error): string {
+  return /^(?!ERROR$)[A-Z]/.test(code) ? code : error.message;
+}
+
+function codeOf(error: Error): string {
+  const { code } = error as { code?: unknown };
+  return typeof code === "string" ? code : "";
+}
+
+/** A whole JSON-RPC message, or undefined. */
+export function parseRpc(body: Buffer): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(body.toString());
+    return isObject(value) && value["jsonrpc"] === "2.0" ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function errorCode(rpc: JsonObject): number {
+  const error = rpc["error"];
+  return isObject(error) && typeof error["code"] === "number" ? error["code"] : 0;
+}
+
+/** What the server says is wrong: the JSON-RPC error's message, or the body. */
+function complaint({ body }: Refusal, rpc: JsonObject | undefined): string {
+  const error = rpc?.["error"];
+  if (isObject(error) && typeof error["message"] === "string") return error["message"].trim();
+  return body.toString("utf8", 0, 4 * EXCERPT_CHARACTERS).trim();
+}
+
+function excerpt(text: string, secrets: Secrets): string {
+  // Redacted before it is cut: a secret cut in two would not be found.
+  const clean = secrets.redact(text).replace(/\s+/g, " ").slice(0, EXCERPT_CHARACTERS);
+  return clean === "" ? "" : ` It said: ${clean}`;
+}
+
+function challenge(headers: ResponseHeaders, secrets: Secrets): string {
+  const value = headers["www-authenticate"];
+  const text = Array.isArray(value) ? value.join(", ") : value;
+  if (text === undefined || text === "") return "";
+  return `, WWW-Authenticate: ${secrets.redact(text).slice(0, MAX_CHALLENGE_CHARACTERS)}`;
+}
+
+/** `Retry-After` in words: seconds or a date; undefined where there is none or it is neither. */
+function retryAfter(headers: ResponseHeaders): string | undefined {
+  const value = headers["retry-after"];
+  if (typeof value !== "string") return undefined;
+  if (/^\d{1,9}$/.test(value)) return `for ${value} s`;
+  return Number.isNaN(Date.parse(value)) ? undefined : `until ${new Date(value).toISOString()}`;
+}

@@ -1,0 +1,160 @@
+// The GET stream of a streamable HTTP server, on which it says what it was not asked: opened after the handshake,
+// kept open, resumed where it broke. What its messages mean is not its business.
+
+import type { Fault } from "../../protocol/errors.js";
+import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
+import { backoffCeiling } from "../../runtime/backoff.js";
+
+import { parseRpc } from "./faults.js";
+import { type Destination, mediaType } from "./headers.js";
+import { type Exchange, type ExchangeHandler, RedirectError, type ResponseHeaders, type Wire } from "./wire.js";
+
+/** Before the stream is opened again, where the server names no `retry`. */
+const RECONNECT_MS = 1_000;
+/** The shortest `retry` that is believed: a server that says 0 would be asked without a pause. */
+const MIN_RECONNECT_MS = 100;
+/** Failing servers are asked this seldom in the end; calls find out sooner. */
+const MAX_RECONNECT_MS = 60_000;
+/** Up to this share of the wait is added by chance, so that many links do not return together. */
+const JITTER = 0.2;
+/** A stream that lived this long, or brought a message, was a good one: the next wait is the short one again. */
+const GOOD_STREAM_MS = 10_000;
+/** Of an error's body, to tell a session that is gone from a route that never was. */
+const MAX_BODY_BYTES = 4 * 1024;
+
+export interface ListenHost {
+  readonly wire: Wire;
+  readonly destination: Destination;
+  getHeaders(lastEventId: string): string[];
+  readonly inSession: boolean;
+  onMessage(bytes: Buffer, ticket: undefined): void;
+  onListenSessionGone(status: number): void;
+  onNoise(sample: string): void;
+}
+
+/** How long to wait after the stream ended; `failures` counts the bad ones in a row. */
+export function reconnectDelay(failures: number, retryMs: number | undefined, random: number): number {
+  const baseMs = Math.max(MIN_RECONNECT_MS, retryMs ?? RECONNECT_MS);
+  return backoffCeiling(failures, { baseMs, maxMs: Math.max(baseMs, MAX_RECONNECT_MS) }) * (1 + JITTER * random);
+}
+
+export class ListenStream implements ExchangeHandler {
+  readonly #host: ListenHost;
+  #exchange: Exchange | undefined;
+  #parser: EventStreamParser | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #stopped: boolean = false;
+  #lastEventId = "";
+  #retryMs: number | undefined;
+  #failures = 0;
+  #openedAtMs = 0;
+  /** One stream was had in this session: a 404 can then only mean that the session is gone. */
+  #worked: boolean = false;
+  #good: boolean = false;
+  #status = 0;
+  readonly #body = new Pieces();
+
+  constructor(host: ListenHost) {
+    this.#host = host;
+    this.#open();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    this.#exchange?.abort();
+  }
+
+  onHead(status: number, headers: ResponseHeaders): void {
+    this.#status = status;
+    if (status !== 200 || mediaType(headers) !== "text/event-stream") return;
+    this.#worked = true;
+    this.#parser = new EventStreamParser({
+      onEvent: (event) => this.#gotEvent(event),
+      onError: (fault) => this.#unreadable(fault),
+    });
+  }
+
+  onData(chunk: Buffer): void {
+    if (this.#parser !== undefined) {
+      this.#parser.push(chunk);
+      return;
+    }
+    this.#body.push(chunk);
+    if (this.#body.length <= MAX_BODY_BYTES) return;
+    this.#exchange?.abort();
+    this.#refused();
+  }
+
+  onEnd(): void {
+    if (this.#parser === undefined) this.#refused();
+    else this.#ended();
+  }
+
+  onError(error: Error): void {
+    if (error instanceof RedirectError) {
+      this.#host.onNoise(`The GET stream is not opened: ${error.message} is not followed.`);
+      return;
+    }
+    // Whether the server is there at all is found out by calls; this stream only waits for it.
+    this.#ended();
+  }
+
+  #open(): void {
+    this.#parser = undefined;
+    this.#body.clear();
+    this.#good = false;
+    this.#openedAtMs = performance.now();
+    const { wire, destination } = this.#host;
+    const headers = this.#host.getHeaders(this.#lastEventId);
+    this.#exchange = wire.dispatch({ method: "GET", lane: "asides", path: destination.path, headers }, this);
+  }
+
+  #gotEvent({ event, data }: StreamEvent): void {
+    if (this.#stopped || data.length === 0 || (event !== undefined && event !== "message")) return;
+    this.#good = true;
+    this.#host.onMessage(data, undefined);
+  }
+
+  #unreadable(fault: Fault): void {
+    this.#exchange?.abort();
+    this.#host.onNoise(fault.message);
+    // The same event would come again.
+    this.#lastEventId = "";
+    this.#parser = undefined;
+    this.#ended();
+  }
+
+  #ended(): void {
+    if (this.#stopped) return;
+    const parser = this.#parser;
+    if (parser !== undefined) {
+      if (parser.lastEventId !== "") this.#lastEventId = parser.lastEventId;
+      this.#retryMs = parser.retryMs ?? this.#retryMs;
+    }
+    const lived = parser !== undefined && performance.now() - this.#openedAtMs >= GOOD_STREAM_MS;
+    // A server that names a `retry` closes on purpose and wants to be asked again then.
+    const wanted = parser?.retryMs !== undefined;
+    this.#failures = lived || wanted || this.#good ? 0 : this.#failures + 1;
+    this.#again();
+  }
+
+  #again(): void {
+    const failures = Math.max(0, this.#failures - 1);
+    this.#timer = setTimeout(() => this.#open(), reconnectDelay(failures, this.#retryMs, Math.random()));
+  }
+
+  #refused(): void {
+    if (this.#stopped) return;
+    const status = this.#status;
+    if (status >= 500 || status === 429) {
+      this.#failures++;
+      this.#again();
+      return;
+    }
+    // Everything else ends it until the next handshake: 405 says that there is no such stream, 401 that asking
+    // again is useless, and a plain 404 on the first try is a server that has no route for GET.
+    if (status !== 404 || !this.#host.inSession) return;
+    if (this.#worked || parseRpc(this.#body.take()) !== undefined) this.#host.onListenSessionGone(status);
+  }
+}

@@ -1,0 +1,138 @@
+// The headers of requests to one HTTP server: the config's, and the protocol's own, which the config cannot change.
+// The legacy era's are here; what a modern server gets in their stead comes with each request (modern-side.ts).
+
+import type { HttpTarget } from "../../contracts/upstream.js";
+import { Fault } from "../../protocol/errors.js";
+import { Secrets } from "./faults.js";
+import type { ResponseHeaders } from "./wire.js";
+
+/**
+ * Names that an entry's `headers` may not set: they are the protocol's or the connection's. Compression is not
+ * asked for: bodies are spliced as they come, and most servers are on this machine.
+ */
+const OURS = new Set([
+  "accept",
+  "accept-encoding",
+  "connection",
+  "content-encoding",
+  "content-length",
+  "content-type",
+  "expect",
+  "keep-alive",
+  "last-event-id",
+  "mcp-method",
+  "mcp-name",
+  "mcp-protocol-version",
+  "mcp-session-id",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const HEADER_VALUE_BAD = /[^\t\x20-\x7e\x80-\xff]/;
+/** What a session id may be made of, says the protocol; the length is ours, against a header that eats the request. */
+const SESSION_ID = /^[\x21-\x7e]{1,1024}$/;
+/** An event id that is longer, or would break out of its header, is not resumed from. */
+const EVENT_ID = /^[\x20-\x7e]{1,1024}$/;
+
+export const isSessionId = (value: unknown): value is string => typeof value === "string" && SESSION_ID.test(value);
+export const isResumable = (eventId: string): boolean => EVENT_ID.test(eventId);
+
+/** One entry of the config, made ready: where to, with which headers, and what not to show of it. */
+export class Destination {
+  readonly url: URL;
+  readonly path: string;
+  /** As it may be shown: no userinfo, no query. */
+  readonly shown: string;
+  readonly secrets = new Secrets();
+  readonly #configured: string[] = [];
+  readonly #posted: string[];
+
+  /** Throws a Fault `invalid`. */
+  constructor(target: HttpTarget) {
+    this.url = parseUrl(target.url);
+    this.path = this.url.pathname + this.url.search;
+    this.shown = this.url.origin + this.url.pathname;
+    for (const value of this.url.searchParams.values()) this.secrets.add(value);
+    let authorized = false;
+    for (const [name, value] of Object.entries(target.headers)) {
+      const lower = name.toLowerCase();
+      if (!HEADER_NAME.test(name) || HEADER_VALUE_BAD.test(value)) {
+        throw new Fault("invalid", `The header ${JSON.stringify(name)} for ${this.shown} cannot be sent as HTTP.`);
+      }
+      this.secrets.add(value);
+      if (OURS.has(lower) || lower.startsWith("mcp-param-")) continue;
+      authorized ||= lower === "authorization";
+      this.#configured.push(lower, value);
+    }
+    if (this.url.username !== "" && !authorized) this.#configured.push("authorization", this.#basic());
+    this.#posted = [
+      ...this.#configured,
+      "content-type",
+      "application/json",
+      "accept",
+      "application/json, text/event-stream",
+    ];
+  }
+
+  /** Of a POST. */
+  posting(session: string | undefined, version: string | undefined): string[] {
+    return withSession(this.#posted, session, version);
+  }
+
+  /** Of a GET for a stream. */
+  listening(session: string | undefined, version: string | undefined, lastEventId: string): string[] {
+    const headers = withSession([...this.#configured, "accept", "text/event-stream"], session, version);
+    if (isResumable(lastEventId)) headers.push("last-event-id", lastEventId);
+    return headers;
+  }
+
+  /** Of a DELETE. */
+  ending(session: string, version: string | undefined): string[] {
+    return withSession(this.#configured, session, version);
+  }
+
+  #basic(): string {
+    const userinfo = `${decode(this.url.username)}:${decode(this.url.password)}`;
+    this.secrets.add(decode(this.url.password));
+    const value = `Basic ${Buffer.from(userinfo).toString("base64")}`;
+    this.secrets.add(value);
+    return value;
+  }
+}
+
+function withSession(headers: readonly string[], session: string | undefined, version: string | undefined): string[] {
+  const all = headers.slice();
+  if (session !== undefined) all.push("mcp-session-id", session);
+  if (version !== undefined) all.push("mcp-protocol-version", version);
+  return all;
+}
+
+function parseUrl(text: string): URL {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw new Fault("invalid", "The URL of the server cannot be read as one.");
+  }
+  if (url.protocol === "http:" || url.protocol === "https:") return url;
+  throw new Fault("invalid", `A server's URL begins with http: or https:, not ${url.protocol}`);
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The media type without its parameters, in lower case. */
+export function mediaType(headers: ResponseHeaders): string {
+  const value = headers["content-type"];
+  if (typeof value !== "string") return "";
+  const end = value.indexOf(";");
+  return (end < 0 ? value : value.slice(0, end)).trim().toLowerCase();
+}

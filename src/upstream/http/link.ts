@@ -1,0 +1,105 @@
+// A link to an HTTP server of either kind: streamable first; where its initialize is refused as by a server that
+// does not know it, the old HTTP+SSE. Nobody else needs to care which it is.
+
+import type { HttpTarget } from "../../contracts/upstream.js";
+import { Fault } from "../../protocol/errors.js";
+import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
+import { parseRpc, type Refusal } from "./faults.js";
+import { openPoolWire } from "./pool-wire.js";
+import { SseLink } from "./sse.js";
+import { HttpLink } from "./streamable.js";
+import type { OpenWire } from "./wire.js";
+
+/** What a server of the old kind, or the web framework around it, answers to a POST where it expects a GET. */
+const OLD_SERVER_STATUSES = new Set([400, 404, 405]);
+
+/** The link for an entry of the config; open() it before use. Throws a Fault `invalid`. */
+export function openHttpLink(target: HttpTarget, events: LinkEvents, openWire: OpenWire = openPoolWire): Link {
+  return target.kind === "sse" ? new SseLink(target, events, openWire) : new DetectingLink(target, events, openWire);
+}
+
+class DetectingLink implements Link {
+  readonly #target: HttpTarget;
+  readonly #events: LinkEvents;
+  readonly #openWire: OpenWire;
+  #link: Link;
+  /** Of the change to the old kind, while it is made. */
+  #change: { abort: AbortController; ticket: Ticket; forgotten: boolean } | undefined;
+  #closed: boolean = false;
+
+  constructor(target: HttpTarget, events: LinkEvents, openWire: OpenWire) {
+    this.#target = target;
+    this.#events = events;
+    this.#openWire = openWire;
+    this.#link = new HttpLink(target, events, openWire, (text, ticket, fault, refusal) => {
+      if (!OLD_SERVER_STATUSES.has(refusal.status) || parseRpc(refusal.body) !== undefined) return false;
+      void this.#changeOver(text, ticket, fault, refusal);
+      return true;
+    });
+  }
+
+  open(signal: AbortSignal): Promise<void> {
+    return this.#link.open(signal);
+  }
+
+  send(text: string, ticket: Ticket | undefined): void {
+    if (this.#change === undefined) this.#link.send(text, ticket);
+    else if (ticket !== undefined) {
+      const message = `${this.#shown} is still being asked which transport it speaks.`;
+      this.#events.onFailed(ticket, new Fault("unavailable", message), false);
+    }
+  }
+
+  established(version: string): void {
+    this.#link.established(version);
+  }
+
+  forget(ticket: Ticket): void {
+    if (this.#change?.ticket === ticket) this.#change.forgotten = true;
+    this.#link.forget(ticket);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#change?.abort.abort();
+    await this.#link.close();
+  }
+
+  describe(): LinkDescription {
+    return this.#link.describe();
+  }
+
+  get #shown(): string {
+    return this.#link.describe().url ?? "The server";
+  }
+
+  async #changeOver(text: string, ticket: Ticket, fault: Fault, refusal: Refusal): Promise<void> {
+    const change = { abort: new AbortController(), ticket, forgotten: false };
+    this.#change = change;
+    const old = new SseLink(this.#target, this.#events, this.#openWire);
+    try {
+      await this.#link.close();
+      await old.open(change.abort.signal);
+    } catch (error) {
+      this.#change = undefined;
+      if (this.#closed || change.forgotten) return;
+      this.#events.onFailed(ticket, neither(fault, refusal, error), false);
+      return;
+    }
+    this.#change = undefined;
+    if (this.#closed) {
+      await old.close();
+      return;
+    }
+    this.#link = old;
+    if (!change.forgotten) old.send(text, ticket);
+  }
+}
+
+/** Neither kind: what the first said is most likely what is wrong; why it is not the second is added. */
+function neither(first: Fault, { status }: Refusal, second: unknown): Fault {
+  const why = second instanceof Fault ? second.message : String(second);
+  if (second instanceof Fault && second.code === "unauthorized") return second;
+  const message = `${first.message} As a server of the old HTTP+SSE kind it does not work either: ${why}`;
+  return new Fault(first.code, message, { cause: second, data: { fault: first.code, status } });
+}

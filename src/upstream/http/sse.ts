@@ -1,0 +1,242 @@
+// A link to a server of the old HTTP+SSE (2024-11-05): one stream brings everything, POSTs to an address that the
+// stream names carry everything out. There is no resuming: the stream is the session.
+
+import type { HttpTarget } from "../../contracts/upstream.js";
+import { Fault } from "../../protocol/errors.js";
+import { EventStreamParser, type StreamEvent } from "../../protocol/event-stream.js";
+import { Bag } from "../../runtime/bag.js";
+import { Table } from "../../runtime/table.js";
+import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
+import { judge, networkFault } from "./faults.js";
+import { Destination, mediaType } from "./headers.js";
+import { Gate } from "./initialized-barrier.js";
+import { openPoolWire } from "./pool-wire.js";
+import { SsePost, type SsePostHost } from "./sse-post.js";
+import {
+  type Exchange,
+  type ExchangeHandler,
+  type OpenWire,
+  type ResponseHeaders,
+  safeUrl,
+  type Wire,
+} from "./wire.js";
+
+/** The address comes first on the stream; a server that has not said it by now is none of this kind. */
+const ENDPOINT_DEADLINE_MS = 20_000;
+/** Of an error's body: enough to say what it was. */
+const MAX_REFUSAL_BYTES = 4 * 1024;
+/** POSTs in flight: above the connection's own bound for calls. */
+const MAX_OPEN_POSTS = 20_000;
+
+interface Opening {
+  resolve(): void;
+  reject(fault: Fault): void;
+}
+
+export class SseLink implements Link, ExchangeHandler, SsePostHost {
+  readonly destination: Destination;
+  readonly #target: HttpTarget;
+  readonly #events: LinkEvents;
+  readonly #openWire: OpenWire;
+  #wire: Wire | undefined;
+  #stream: Exchange | undefined;
+  #parser: EventStreamParser | undefined;
+  #opening: Opening | undefined;
+  /** Where to POST: a path of the same origin. */
+  #endpoint: string | undefined;
+  #status = 0;
+  #headers: ResponseHeaders = {};
+  #body = Buffer.alloc(0);
+  readonly #posts = new Bag<SsePost>();
+  readonly #byTicket = new Table<number, SsePost>();
+  readonly #gate = new Gate((held) => {
+    for (const { text, ticket } of held) this.send(text, ticket);
+  });
+  #closed: boolean = false;
+
+  /** Throws a Fault `invalid` where the target cannot be used at all. */
+  constructor(target: HttpTarget, events: LinkEvents, openWire: OpenWire = openPoolWire) {
+    this.destination = new Destination(target);
+    this.#target = target;
+    this.#events = events;
+    this.#openWire = openWire;
+  }
+
+  async open(signal: AbortSignal): Promise<void> {
+    const wire = await this.#openWire(this.#target, this.destination.url, signal);
+    this.#wire = wire;
+    const closed = () => new Fault("closing", "The link was closed while it was being opened.");
+    if (this.#closed || signal.aborted) {
+      await this.close();
+      await wire.destroy();
+      throw closed();
+    }
+    const abandon = () => this.#opening?.reject(closed());
+    const late = () => this.#opening?.reject(this.#neverNamed());
+    const timer = setTimeout(late, ENDPOINT_DEADLINE_MS);
+    signal.addEventListener("abort", abandon, { once: true });
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.#opening = { resolve, reject };
+        const headers = this.destination.listening(undefined, undefined, "");
+        this.#stream = wire.dispatch({ method: "GET", lane: "calls", path: this.destination.path, headers }, this);
+      });
+    } catch (fault) {
+      await this.close();
+      throw fault;
+    } finally {
+      this.#opening = undefined;
+      clearTimeout(timer);
+      signal.removeEventListener("abort", abandon);
+    }
+  }
+
+  send(text: string, ticket: Ticket | undefined): void {
+    const wire = this.#wire;
+    if (this.#closed || wire === undefined || this.#endpoint === undefined) return;
+    if (this.#posts.size + this.#gate.heldCount >= MAX_OPEN_POSTS) {
+      const fault = new Fault("limit", `${this.destination.shown} has ${MAX_OPEN_POSTS} messages in flight.`);
+      this.onPostFailed(ticket, fault, false);
+      return;
+    }
+    if (this.#gate.holds(text, ticket)) return;
+    const post = new SsePost(this, wire, this.#endpoint, text, ticket);
+    this.#posts.add(post);
+    if (ticket !== undefined) this.#byTicket.set(ticket.id, post);
+    this.#gate.sent(post, ticket);
+  }
+
+  established(): void {
+    // The stream is there already, and this version has no header to send.
+    if (!this.#closed) this.#gate.arm();
+  }
+
+  forget(ticket: Ticket): void {
+    this.#byTicket.get(ticket.id)?.settle();
+    this.#gate.forget(ticket);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#opening?.reject(new Fault("closing", "The link was closed while it was being opened."));
+    this.#release();
+    await this.#wire?.destroy();
+  }
+
+  describe(): LinkDescription {
+    return { kind: "sse", url: this.destination.shown };
+  }
+
+  // ---- what the stream says
+
+  onHead(status: number, headers: ResponseHeaders): void {
+    this.#status = status;
+    this.#headers = headers;
+    if (status !== 200 || mediaType(headers) !== "text/event-stream") return;
+    this.#parser = new EventStreamParser({
+      onEvent: (event) => this.#gotEvent(event),
+      onError: (fault) => this.#lost(fault),
+    });
+  }
+
+  onData(chunk: Buffer): void {
+    if (this.#parser !== undefined) {
+      this.#parser.push(chunk);
+      return;
+    }
+    this.#body = Buffer.concat([this.#body, chunk.subarray(0, MAX_REFUSAL_BYTES)]);
+    if (this.#body.length < MAX_REFUSAL_BYTES) return;
+    this.#stream?.abort();
+    this.onEnd();
+  }
+
+  onEnd(): void {
+    if (this.#parser !== undefined) {
+      this.#lost(new Fault("outcome-unknown", `The stream of ${this.destination.shown} ended.`));
+      return;
+    }
+    const { shown: url, secrets } = this.destination;
+    const refusal = { status: this.#status, headers: this.#headers, body: this.#body, url, secrets };
+    const verdict = judge({ ...refusal, id: undefined, inSession: false });
+    this.#lost(verdict.kind === "failed" ? verdict.fault : this.#neverNamed());
+  }
+
+  onError(error: Error, written: boolean): void {
+    this.#lost(networkFault(error, written, this.destination.shown).fault);
+  }
+
+  #gotEvent({ event, data }: StreamEvent): void {
+    if (this.#closed) return;
+    if (event === "endpoint") this.#named(data.toString());
+    else if (data.length > 0 && (event === undefined || event === "message")) this.#events.onMessage(data, undefined);
+  }
+
+  #named(address: string): void {
+    let url: URL;
+    try {
+      url = new URL(address, this.destination.url);
+    } catch {
+      this.#lost(new Fault("protocol", `${this.destination.shown} names an address for messages that is no URL.`));
+      return;
+    }
+    if (url.origin !== this.destination.url.origin) {
+      // Our headers, credentials among them, would go there.
+      const message = `${this.destination.shown} wants messages sent to another origin, ${safeUrl(url)}; that is refused.`;
+      this.#lost(new Fault("protocol", message));
+      return;
+    }
+    // It carries the session's id.
+    for (const value of url.searchParams.values()) this.destination.secrets.add(value);
+    this.#endpoint = url.pathname + url.search;
+    this.#opening?.resolve();
+  }
+
+  #neverNamed(): Fault {
+    return new Fault("protocol", `${this.destination.shown} opened no stream of the old HTTP+SSE kind.`);
+  }
+
+  // ---- what POSTs say
+
+  onPostFailed(ticket: Ticket | undefined, fault: Fault, sent: boolean): void {
+    if (this.#closed) return;
+    if (ticket === undefined) this.#events.onNoise(fault.message);
+    else this.#events.onFailed(ticket, fault, sent);
+  }
+
+  onPostSessionGone(ticket: Ticket | undefined, fault: Fault): void {
+    if (this.#closed) return;
+    if (ticket !== undefined) this.#events.onFailed(ticket, fault, false);
+    this.#lost(fault);
+  }
+
+  onPostFinished(post: SsePost): void {
+    this.#posts.delete(post);
+    this.#gate.finished(post);
+    const { ticket } = post;
+    if (ticket !== undefined && this.#byTicket.get(ticket.id) === post) this.#byTicket.delete(ticket.id);
+  }
+
+  // ---- ends
+
+  #lost(fault: Fault): void {
+    if (this.#closed) return;
+    if (this.#opening !== undefined) {
+      this.#opening.reject(fault);
+      return;
+    }
+    for (const { ticket } of this.#gate.clear()) {
+      if (ticket !== undefined) this.#events.onFailed(ticket, fault, false);
+    }
+    this.#closed = true;
+    this.#release();
+    void this.#wire?.destroy();
+    this.#events.onClosed(fault);
+  }
+
+  #release(): void {
+    this.#gate.clear();
+    this.#stream?.abort();
+    for (const post of this.#posts.all()) post.abort();
+  }
+}

@@ -1,0 +1,295 @@
+// A link to a streamable HTTP server: its calls in flight, and in the legacy era its session and its GET stream.
+// One exchange is in http-call.ts, HTTP itself in http-wire.ts. The old HTTP+SSE is sse.ts.
+
+import type { HttpTarget } from "../../contracts/upstream.js";
+import { Fault } from "../../protocol/errors.js";
+import { Bag } from "../../runtime/bag.js";
+import { Table } from "../../runtime/table.js";
+import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
+import type { LargeBody } from "./body.js";
+import { Call, type CallHost } from "./call.js";
+import type { Refusal } from "./faults.js";
+import { type ListenHost, ListenStream } from "./get-stream.js";
+import { Destination, isSessionId } from "./headers.js";
+import { Gate, type HeldMessage } from "./initialized-barrier.js";
+import { openPoolWire } from "./pool-wire.js";
+import type { OpenWire, ResponseHeaders, Wire } from "./wire.js";
+
+/**
+ * The session is gone, other calls are in flight: so long they may still be answered, or refused for the same
+ * reason (and then be sent again) before they are lost with the link. A round trip or two.
+ */
+const SESSION_GONE_GRACE_MS = 1_000;
+/** Messages in flight on one link, notifications included: above the connection's own bound for calls. */
+const MAX_OPEN_CALLS = 20_000;
+/** A stream whose ticket is settled ends by itself in good servers, which keeps the socket; others are cut, after one to two of these. */
+const SETTLED_STREAM_MS = 1_000;
+/** Ending the session is a courtesy; nobody waits longer for it. */
+const DELETE_DEADLINE_MS = 1_000;
+
+/** An initialize that was refused, before it is reported; true: somebody else takes it over. */
+export type RefusedInitialize = (text: string, ticket: Ticket, fault: Fault, refusal: Refusal) => boolean;
+
+export class HttpLink implements Link, CallHost, ListenHost {
+  readonly destination: Destination;
+  readonly #target: HttpTarget;
+  readonly #events: LinkEvents;
+  readonly #openWire: OpenWire;
+  readonly #refusedInitialize: RefusedInitialize | undefined;
+  #wire: Wire | undefined;
+  #session: string | undefined;
+  #version: string | undefined;
+  #listen: ListenStream | undefined;
+  readonly #calls = new Bag<Call>();
+  readonly #byTicket = new Table<number, Call>();
+  /** Set once the session is gone: what was refused or came later waits here, to be sent on another link. */
+  #doom: { fault: Fault; unsent: Map<number, { ticket: Ticket; fault: Fault }>; timer: NodeJS.Timeout } | undefined;
+  readonly #gate = new Gate((held) => this.#afterHandshake(held));
+  #sweep: NodeJS.Timeout | undefined;
+  #closed: boolean = false;
+  /** Closed by itself: large replies that are being read may still end. */
+  #perished: boolean = false;
+
+  /** Throws a Fault `invalid` where the target cannot be used at all. */
+  constructor(
+    target: HttpTarget,
+    events: LinkEvents,
+    openWire: OpenWire = openPoolWire,
+    refusedInitialize?: RefusedInitialize,
+  ) {
+    this.destination = new Destination(target);
+    this.#target = target;
+    this.#events = events;
+    this.#openWire = openWire;
+    this.#refusedInitialize = refusedInitialize;
+  }
+
+  async open(signal: AbortSignal): Promise<void> {
+    const wire = await this.#openWire(this.#target, this.destination.url, signal);
+    this.#wire = wire;
+    if (!this.#closed && !signal.aborted) return;
+    await wire.destroy();
+    throw new Fault("closing", "The link was closed while it was being opened.");
+  }
+
+  send(text: string, ticket: Ticket | undefined): void {
+    if (this.#closed) return;
+    if (this.#doom !== undefined) {
+      if (ticket !== undefined) this.#doom.unsent.set(ticket.id, { ticket, fault: this.#doom.fault });
+      return;
+    }
+    if (this.#calls.size + this.#gate.heldCount >= MAX_OPEN_CALLS) {
+      const fault = new Fault("limit", `${this.destination.shown} has ${MAX_OPEN_CALLS} messages in flight.`);
+      if (ticket === undefined) this.#events.onNoise(fault.message);
+      else this.#events.onFailed(ticket, fault, false);
+      return;
+    }
+    if (this.#gate.holds(text, ticket)) return;
+    if (ticket?.method === "initialize") {
+      this.#session = undefined;
+      this.#version = undefined;
+    }
+    const call = new Call(this, text, ticket);
+    this.#calls.add(call);
+    if (ticket !== undefined) this.#byTicket.set(ticket.id, call);
+    this.#gate.sent(call, ticket);
+  }
+
+  established(version: string): void {
+    if (this.#closed || this.#doom !== undefined) return;
+    this.#version = version;
+    this.#listen?.stop();
+    this.#gate.arm();
+  }
+
+  forget(ticket: Ticket): void {
+    this.#byTicket.get(ticket.id)?.settle();
+    this.#gate.forget(ticket);
+    this.#doom?.unsent.delete(ticket.id);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearTimeout(this.#doom?.timer);
+    clearTimeout(this.#sweep);
+    this.#gate.clear();
+    this.#listen?.stop();
+    for (const call of this.#calls.all()) call.abort();
+    const wire = this.#wire;
+    if (wire === undefined) return;
+    if (this.#doom === undefined && this.#session !== undefined) await this.#endSession(wire, this.#session);
+    await wire.destroy();
+  }
+
+  describe(): LinkDescription {
+    return { kind: "http", url: this.destination.shown };
+  }
+
+  // ---- what calls and the GET stream need
+
+  get wire(): Wire {
+    if (this.#wire === undefined) throw new Error("send() before open()");
+    return this.#wire;
+  }
+
+  get inSession(): boolean {
+    return this.#session !== undefined;
+  }
+
+  postHeaders(ticket: Ticket | undefined): string[] {
+    if (ticket?.headers !== undefined) {
+      return this.destination.posting(undefined, undefined).concat(ticket.headers);
+    }
+    return ticket?.method === "initialize"
+      ? this.destination.posting(undefined, undefined)
+      : this.destination.posting(this.#session, this.#version);
+  }
+
+  getHeaders(lastEventId: string): string[] {
+    return this.destination.listening(this.#session, this.#version, lastEventId);
+  }
+
+  onInitialized(headers: ResponseHeaders): void {
+    const session = headers["mcp-session-id"];
+    if (isSessionId(session)) this.#session = session;
+    else if (session !== undefined) this.onNoise("The server's session id is not one line of ASCII; it is not used.");
+  }
+
+  onMessage(bytes: Buffer, ticket: Ticket | undefined): void {
+    if (!this.#closed) this.#events.onMessage(bytes, ticket);
+  }
+
+  onPieces(pieces: Buffer[], ticket: Ticket): void {
+    if (!this.#closed) this.#events.onPieces(pieces, ticket);
+  }
+
+  onLargeReply(ticket: Ticket, head: Buffer, body: LargeBody, length: number | undefined): void {
+    // From now on it belongs to its reader, who destroys it to abandon it; the ticket is answered.
+    this.#byTicket.delete(ticket.id);
+    if (this.#closed) body.destroy();
+    else this.#events.onLargeReply(ticket, head, body, length);
+    this.#meetDoom();
+  }
+
+  onNoise(sample: string): void {
+    if (!this.#closed) this.#events.onNoise(sample);
+  }
+
+  onFailed(call: Call, fault: Fault, sent: boolean, refusal?: Refusal): void {
+    if (this.#closed) return;
+    const { ticket, text } = call;
+    if (ticket === undefined) {
+      this.#events.onNoise(fault.message);
+    } else if (this.#doom !== undefined && !sent) {
+      this.#doom.unsent.set(ticket.id, { ticket, fault });
+    } else if (
+      ticket.method !== "initialize" ||
+      refusal === undefined ||
+      !this.#takenOver(text, ticket, fault, refusal)
+    ) {
+      this.#events.onFailed(ticket, fault, sent);
+    }
+    this.#meetDoom();
+  }
+
+  onFinished(call: Call): void {
+    this.#calls.delete(call);
+    this.#gate.finished(call);
+    if (call.ticket !== undefined && this.#byTicket.get(call.ticket.id) === call) this.#byTicket.delete(call.ticket.id);
+    if (this.#doom === undefined) return;
+    if (this.#perished && this.#calls.size === 0) void this.#wire?.destroy();
+    // Told a little later, after the call has said how it ended.
+    else queueMicrotask(() => this.#meetDoom());
+  }
+
+  settling(): number {
+    this.#sweep ??= setTimeout(() => this.#cutSettled(), SETTLED_STREAM_MS);
+    return performance.now();
+  }
+
+  /** One timer for all: most streams have ended by themselves when it fires. */
+  #cutSettled(): void {
+    this.#sweep = undefined;
+    const nowMs = performance.now();
+    for (const call of this.#calls.all()) {
+      if (call.settledAtMs === undefined) continue;
+      if (nowMs - call.settledAtMs >= SETTLED_STREAM_MS) call.abort();
+      else this.settling();
+    }
+  }
+
+  onSessionGone(call: Call, fault: Fault, sent: boolean): void {
+    if (this.#closed) return;
+    this.#doomed(fault);
+    const { ticket } = call;
+    if (ticket !== undefined && sent) {
+      const message = `${fault.message} Whether the call took effect is unknown.`;
+      this.#events.onFailed(ticket, new Fault("outcome-unknown", message), true);
+    } else if (ticket !== undefined) {
+      this.#doom?.unsent.set(ticket.id, { ticket, fault });
+    }
+    this.#meetDoom();
+  }
+
+  onListenSessionGone(status: number): void {
+    if (this.#closed) return;
+    const message = `${this.destination.shown} has forgotten our session (HTTP ${status}); it was probably restarted.`;
+    this.#doomed(new Fault("unavailable", message));
+    this.#meetDoom();
+  }
+
+  #afterHandshake(held: readonly HeldMessage[]): void {
+    if (this.#closed) return;
+    if (this.#doom === undefined) this.#listen = new ListenStream(this);
+    for (const { text, ticket } of held) this.send(text, ticket);
+  }
+
+  // ---- ends
+
+  #takenOver(text: string, ticket: Ticket, fault: Fault, refusal: Refusal): boolean {
+    return this.#refusedInitialize?.(text, ticket, fault, refusal) === true;
+  }
+
+  #doomed(fault: Fault): void {
+    if (this.#doom !== undefined) return;
+    const timer = setTimeout(() => this.#perish(), SESSION_GONE_GRACE_MS);
+    this.#doom = { fault, unsent: new Map(), timer };
+    this.#listen?.stop();
+  }
+
+  /** The link is gone when nothing is in flight that may yet be answered. */
+  #meetDoom(): void {
+    if (this.#doom !== undefined && this.#byTicket.size === 0) this.#perish();
+  }
+
+  #perish(): void {
+    const doom = this.#doom;
+    if (doom === undefined || this.#closed) return;
+    clearTimeout(doom.timer);
+    for (const { ticket } of this.#gate.clear()) {
+      if (ticket !== undefined) this.#events.onFailed(ticket, doom.fault, false);
+    }
+    for (const { ticket, fault } of [...doom.unsent.values()]) this.#events.onFailed(ticket, fault, false);
+    this.#closed = true;
+    this.#perished = true;
+    for (const call of this.#calls.all()) if (!call.isLarge) call.abort();
+    if (this.#calls.size === 0) void this.#wire?.destroy();
+    this.#events.onClosed(doom.fault);
+  }
+
+  async #endSession(wire: Wire, session: string): Promise<void> {
+    const headers = this.destination.ending(session, this.#version);
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, DELETE_DEADLINE_MS);
+      const done = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      wire.dispatch(
+        { method: "DELETE", lane: "asides", path: this.destination.path, headers },
+        { onHead: done, onData: () => {}, onEnd: done, onError: done },
+      );
+    });
+  }
+}

@@ -1,0 +1,106 @@
+// The way of HTTP requests to one origin, as links see it: a wire, its exchanges, and the redirects that are followed.
+// It knows nothing of MCP. pool-wire.ts is the way over our own network, executor-wire.ts the one through an executor.
+
+import type { HttpTarget } from "../../contracts/upstream.js";
+
+/** Requests in flight to one server. Each holds a connection (a stream may last for minutes), so this is generous. */
+export const MAX_CALLS_IN_FLIGHT = 256;
+
+export type HttpMethod = "GET" | "POST" | "DELETE";
+export type ResponseHeaders = Record<string, string | string[] | undefined>;
+
+/** `calls` holds a connection until the answer is there, `asides` is for what is answered at once. */
+export type Lane = "calls" | "asides";
+
+export interface ExchangeHandler {
+  onHead(status: number, headers: ResponseHeaders): void;
+  onData(chunk: Buffer): void;
+  onEnd(): void;
+  /** `written` is false where it is certain that nothing of the request reached the server. */
+  onError(error: Error, written: boolean): void;
+}
+
+export interface RequestOptions {
+  readonly method: HttpMethod;
+  readonly lane: Lane;
+  readonly path: string;
+  /** Names and values in turn. */
+  readonly headers: string[];
+  readonly body?: string;
+}
+
+/** A redirect that is not followed; `location` is without userinfo and query. */
+export class RedirectError extends Error {
+  readonly status: number;
+  readonly location: string;
+
+  constructor(status: number, location: string) {
+    super(`HTTP ${status} to ${location}`);
+    this.status = status;
+    this.location = location;
+  }
+}
+
+/** One request and its answer. After abort() the handler hears nothing more. */
+export interface Exchange {
+  /** Takes effect after the data at hand. */
+  pause(): void;
+  resume(): void;
+  /** Ends it where it stands; other exchanges are not touched. */
+  abort(): void;
+}
+
+export interface Wire {
+  /** Never throws; the handler is called after it has returned. */
+  dispatch(options: RequestOptions, handler: ExchangeHandler): Exchange;
+  /** Nothing is sent any more, and what is under way ends. */
+  destroy(): Promise<void>;
+}
+
+/** Rejects with a Fault where there is no way; `signal`: nobody waits any longer. */
+export type OpenWire = (target: HttpTarget, url: URL, signal: AbortSignal) => Promise<Wire>;
+
+/** Which redirects of one origin are followed: those that keep method, body and origin, once each. */
+export class Redirects {
+  readonly #base: URL;
+  readonly #moved = new Map<string, string>();
+
+  constructor(base: URL) {
+    this.#base = base;
+  }
+
+  /** Where a path is now, as far as the server has said. */
+  current(path: string): string {
+    return this.#moved.get(path) ?? path;
+  }
+
+  /** Where a redirect leads; undefined for one that is not followed. */
+  followed(status: number, location: string, from: string): string | undefined {
+    if (status !== 307 && status !== 308) return undefined;
+    const target = this.#resolve(location, from);
+    return target?.origin === this.#base.origin ? target.pathname + target.search : undefined;
+  }
+
+  refused(status: number, location: string, from: string): RedirectError {
+    const target = this.#resolve(location, from);
+    return new RedirectError(status, target === undefined ? "an address that is no URL" : safeUrl(target));
+  }
+
+  /** It was followed; one that is for good is remembered. */
+  moved(status: number, from: string, to: string): void {
+    if (status === 308) this.#moved.set(from, to);
+  }
+
+  #resolve(location: string, from: string): URL | undefined {
+    try {
+      return new URL(location, new URL(from, this.#base));
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** A URL as it may be shown: userinfo and query may hold secrets. */
+export function safeUrl(url: URL): string {
+  return url.origin + url.pathname;
+}

@@ -1,0 +1,61 @@
+// A live transport to one server: carries messages, and knows nothing of what they mean beyond the handshake.
+// Implementations: stdio.ts, http.ts, sse.ts. connection.ts gives the messages their meaning.
+
+import type { Readable } from "node:stream";
+import type { Fault } from "../../protocol/errors.js";
+
+/** One request in flight, as a link sees it. `id` is ours and unique on the link. */
+export interface Ticket {
+  readonly id: number;
+  readonly method: string;
+  readonly subject: string | undefined;
+  /** Headers of the modern era that go with it on HTTP, names and values in turn; undefined in the legacy era. */
+  readonly headers?: readonly string[] | undefined;
+}
+
+export interface LinkEvents {
+  /**
+   * A whole message arrived. `ticket` is the request on whose exchange it came, where the transport knows
+   * that (HTTP); on a shared pipe or stream it is undefined. `bytes` may be kept by the receiver.
+   */
+  onMessage(bytes: Buffer, ticket: Ticket | undefined): void;
+  /** The same, of an answer that is large and came in pieces. The list is the receiver's. */
+  onPieces(pieces: Buffer[], ticket: Ticket): void;
+  /** The answer to `ticket` is too large to hold: `head` is what has come, `rest` brings the rest. `length`: of both, if known. */
+  onLargeReply(ticket: Ticket, head: Buffer, rest: Readable, length: number | undefined): void;
+  /**
+   * This request alone failed. `sent` is false where it is certain that the server did not act on it
+   * (never written, or refused by a status such as 404 before the body was read).
+   */
+  onFailed(ticket: Ticket, fault: Fault, sent: boolean): void;
+  /** The link is gone, with all that is in flight on it. Called at most once, and never after close(). */
+  onClosed(fault: Fault): void;
+  /** Something was received that is not a message and was skipped: counted, and shown in status. */
+  onNoise(sample: string): void;
+}
+
+export interface Link {
+  /** Gets the transport up, as far as it can be before the handshake. Throws a Fault. */
+  open(signal: AbortSignal): Promise<void>;
+  /** Sends one message. `ticket` is given for requests. Failures come by onFailed or onClosed. */
+  send(text: string, ticket: Ticket | undefined): void;
+  /** The legacy handshake is done at this version (HTTP sends it, and opens the stream for what is unasked). */
+  established(version: string): void;
+  /**
+   * The ticket's answer has come, or is no longer wanted: frees what the link holds for it. On HTTP an exchange that
+   * is still open is closed, which takes the request back in the modern era.
+   */
+  forget(ticket: Ticket): void;
+  /** Stops it for certain: for a child, stdin closed → SIGTERM → SIGKILL of its group. Never rejects. */
+  close(): Promise<void>;
+  /** For `status` and error messages: pid, last lines of stderr, URL … Never a secret. */
+  describe(): LinkDescription;
+}
+
+export interface LinkDescription {
+  readonly kind: "stdio" | "http" | "sse";
+  readonly pid?: number;
+  readonly url?: string;
+  /** The last lines that the child wrote to stderr. */
+  readonly stderr?: readonly string[];
+}

@@ -1,0 +1,93 @@
+// Requests of the gateway's own to a server: the handshake, lists, levels, subscriptions. Off the hot path.
+
+import type { UpstreamCall } from "../../contracts/upstream.js";
+import { Fault } from "../../protocol/errors.js";
+import { isObject, type JsonObject, type RpcId } from "../../protocol/jsonrpc.js";
+import { parseMessage, type ResponseMessage } from "../../protocol/message.js";
+import { type Reply, replyText } from "../../protocol/reply.js";
+import { within } from "../../runtime/wait.js";
+
+interface Sender {
+  send(call: UpstreamCall): void;
+  cancel(call: UpstreamCall, reason: string | undefined): void;
+}
+
+/** A list or a handshake that is larger is an attack; parsed, it would take many times as much. */
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+
+/** For an answer so large that it comes as a stream: once it has begun, the call's own deadline is over. */
+const READ_MS = 30_000;
+
+class OwnCall implements UpstreamCall {
+  readonly caller = undefined;
+  readonly method: string;
+  readonly subject = undefined;
+  readonly progressToken: RpcId | undefined = undefined;
+  readonly #params: JsonObject | undefined;
+  readonly #reply: (reply: Reply) => void;
+
+  constructor(method: string, params: JsonObject | undefined, reply: (reply: Reply) => void) {
+    this.method = method;
+    this.#params = params;
+    this.#reply = reply;
+  }
+
+  render(id: number): string {
+    return JSON.stringify({ jsonrpc: "2.0", id, method: this.method, params: this.#params });
+  }
+
+  reply(reply: Reply): void {
+    this.#reply(reply);
+  }
+}
+
+/** An error that the server itself answered with, as opposed to no answer. */
+export class ServerError extends Error {
+  override readonly name = "ServerError";
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/**
+ * The response message: `result` parsed, and the text for those who need it as it was written.
+ * Rejects with a ServerError when the server refuses, with a Fault when there is no answer.
+ */
+export async function ask(
+  sender: Sender,
+  method: string,
+  params: JsonObject | undefined,
+  /** None: only the connection's own deadline ends it. */
+  signal: AbortSignal | undefined,
+): Promise<ResponseMessage & { result: JsonObject }> {
+  signal?.throwIfAborted();
+  const reply = await new Promise<Reply>((resolve, reject) => {
+    const call = new OwnCall(method, params, (answer) => {
+      signal?.removeEventListener("abort", onAbort);
+      resolve(answer);
+    });
+    const onAbort = () => {
+      reject(signal?.reason as Error);
+      sender.cancel(call, "timeout");
+    };
+    signal?.addEventListener("abort", onAbort, { once: true });
+    sender.send(call);
+  });
+  if (reply.kind === "error" && reply.fault !== undefined) throw reply.fault;
+  const reading = reply.kind === "stream" ? withLimit(signal) : signal;
+  const message = parseMessage(await replyText(reply, "0", { maxBytes: MAX_ANSWER_BYTES, signal: reading }));
+  if (message.kind !== "response") throw new Fault("protocol", `The answer to ${method} is not a response.`);
+  const { error } = message;
+  if (error !== undefined) throw new ServerError(error.code, error.message, error.data);
+  if (!isObject(message.result)) throw new Fault("protocol", `The result of ${method} is not an object.`);
+  return message as ResponseMessage & { result: JsonObject };
+}
+
+function withLimit(signal: AbortSignal | undefined): AbortSignal {
+  return signal === undefined ? AbortSignal.timeout(READ_MS) : within(READ_MS, signal);
+}

@@ -1,0 +1,124 @@
+// The lists of one server, as far as they have been read: one reading of a list at a time, again when it changes.
+// When to try again what failed is the server's decision (server.ts); how a list is read is lists.ts.
+
+import type { Freshness, Listed, ListKind } from "../../contracts/upstream.js";
+import { ServerError } from "../link/own-call.js";
+import { type ListSender, readList } from "./read.js";
+import { FreshnessReader } from "./rereads.js";
+
+export const EVERY_LIST: readonly ListKind[] = ["tools", "prompts", "resources", "resourceTemplates"];
+
+/** A server that announces changes without end is read so often, and not more. An agent notices no such delay. */
+const PAUSE_MS = 200;
+
+/** All pages of one list together; one page has the connection's own deadline. */
+const LIST_MS = 60_000;
+
+/** JSON-RPC's "method not found". */
+const NO_SUCH_METHOD = -32601;
+
+export interface ServerListsEvents {
+  /** `freshness` is undefined for a list that the server does not have. */
+  onList(kind: ListKind, items: readonly Listed[], freshness: Freshness | undefined): void;
+  /** Told once for each reason. */
+  onFault(kind: ListKind, reason: string): void;
+}
+
+/** A reading that has not begun: whoever wants one meanwhile gets the same. */
+interface Wanted {
+  sender: ListSender;
+  /** False: the server does not have this list, so it is empty. */
+  has: boolean;
+  readonly done: Promise<void>;
+  readonly resolve: () => void;
+}
+
+export class ServerLists {
+  readonly #events: ServerListsEvents;
+  /** Kinds that are being read, or rest after it; with the next reading, if one is wanted. */
+  readonly #busy = new Map<ListKind, { next: Wanted | undefined }>();
+  readonly #read = new Set<ListKind>();
+  readonly #faults = new Map<ListKind, string>();
+  #stopped = false;
+
+  constructor(events: ServerListsEvents) {
+    this.#events = events;
+  }
+
+  /** Every list was read, and none has failed since. */
+  get complete(): boolean {
+    return this.#read.size === EVERY_LIST.length && this.#faults.size === 0;
+  }
+
+  /** Lists whose last reading failed. */
+  get failed(): ListKind[] {
+    return [...this.#faults.keys()];
+  }
+
+  get fault(): string | undefined {
+    for (const [kind, reason] of this.#faults) return `Its ${kind} could not be read: ${reason}`;
+    return undefined;
+  }
+
+  /** Resolves, never rejects, when a reading that began after this call has ended. */
+  read(sender: ListSender, kind: ListKind, has = true): Promise<void> {
+    const busy = this.#busy.get(kind);
+    if (busy?.next !== undefined) {
+      Object.assign(busy.next, { sender, has });
+      return busy.next.done;
+    }
+    let resolve = () => {};
+    const done = new Promise<void>((settle) => {
+      resolve = settle;
+    });
+    const wanted: Wanted = { sender, has, done, resolve };
+    if (busy === undefined) void this.#loop(kind, wanted);
+    else busy.next = wanted;
+    return done;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  async #loop(kind: ListKind, first: Wanted): Promise<void> {
+    const busy: { next: Wanted | undefined } = { next: undefined };
+    this.#busy.set(kind, busy);
+    for (let now: Wanted | undefined = first; now !== undefined; now = busy.next) {
+      busy.next = undefined;
+      if (!this.#stopped) await this.#once(kind, now);
+      now.resolve();
+      if (!this.#stopped) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS).unref());
+    }
+    this.#busy.delete(kind);
+  }
+
+  async #once(kind: ListKind, { sender, has }: Wanted): Promise<void> {
+    try {
+      if (!has) {
+        this.#ended(kind, [], undefined);
+        return;
+      }
+      const reader = new FreshnessReader();
+      const items = await readList(sender, kind, AbortSignal.timeout(LIST_MS), (result) => reader.page(result));
+      this.#ended(kind, items, reader.freshness);
+    } catch (error) {
+      // Some servers declare `resources` and know nothing of templates: an empty list, not a fault.
+      if (error instanceof ServerError && error.code === NO_SUCH_METHOD) this.#ended(kind, [], undefined);
+      else this.#failed(kind, error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  #ended(kind: ListKind, items: readonly Listed[], freshness: Freshness | undefined): void {
+    if (this.#stopped) return;
+    this.#read.add(kind);
+    this.#faults.delete(kind);
+    this.#events.onList(kind, items, freshness);
+  }
+
+  #failed(kind: ListKind, reason: string): void {
+    if (this.#stopped || this.#faults.get(kind) === reason) return;
+    this.#faults.set(kind, reason);
+    this.#events.onFault(kind, reason);
+  }
+}

@@ -1,0 +1,82 @@
+// Reads a server's lists, page by page. Entries keep the text that the server wrote.
+
+import type { Listed, ListKind, UpstreamCall } from "../../contracts/upstream.js";
+import { Fault } from "../../protocol/errors.js";
+import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { locate } from "../../protocol/message.js";
+import { scanElements } from "../../protocol/scan.js";
+import { ask } from "../link/own-call.js";
+
+export interface ListSender {
+  send(call: UpstreamCall): void;
+  cancel(call: UpstreamCall, reason: string | undefined): void;
+}
+
+/** A server whose cursors never end would be read for ever; real ones have one page, a few have tens. */
+const MAX_PAGES = 500;
+/** Entries of one list of one server. Ten times the largest menu we know of. */
+const MAX_ITEMS = 20_000;
+/** All entries of one list together: 20,000 of about 1 kB, which is what a definition has. */
+const MAX_CHARS = 20_000_000;
+
+const METHOD: Record<ListKind, string> = {
+  tools: "tools/list",
+  prompts: "prompts/list",
+  resources: "resources/list",
+  resourceTemplates: "resources/templates/list",
+};
+
+/** Which lists a server with these capabilities has. */
+export function listKinds(capabilities: Record<string, unknown>): ListKind[] {
+  const kinds: ListKind[] = [];
+  if (isObject(capabilities["tools"])) kinds.push("tools");
+  if (isObject(capabilities["prompts"])) kinds.push("prompts");
+  if (isObject(capabilities["resources"])) kinds.push("resources", "resourceTemplates");
+  return kinds;
+}
+
+/** Which lists a list_changed notification is about. */
+export function changedKinds(method: string): readonly ListKind[] {
+  switch (method) {
+    case "notifications/tools/list_changed":
+      return ["tools"];
+    case "notifications/prompts/list_changed":
+      return ["prompts"];
+    case "notifications/resources/list_changed":
+      return ["resources", "resourceTemplates"];
+    default:
+      return [];
+  }
+}
+
+/** `onPage` is shown each page's result: what it says beside its entries. */
+export async function readList(
+  sender: ListSender,
+  kind: ListKind,
+  signal: AbortSignal,
+  onPage?: (result: JsonObject) => void,
+): Promise<Listed[]> {
+  const items: Listed[] = [];
+  let cursor: string | undefined;
+  let chars = 0;
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const message = await ask(sender, METHOD[kind], cursor === undefined ? {} : { cursor }, signal);
+    onPage?.(message.result);
+    const values = message.result[kind];
+    const at = locate(message, ["result", kind]);
+    if (!Array.isArray(values) || at === undefined) {
+      throw new Fault("protocol", `The result of ${METHOD[kind]} has no "${kind}" list.`);
+    }
+    scanElements(message.text, at.start, values.length).forEach(({ start, end }, i) => {
+      const value: unknown = values[i];
+      if (isObject(value)) items.push({ json: message.text.slice(start, end), value });
+    });
+    chars += message.text.length;
+    if (chars > MAX_CHARS) throw new Fault("limit", `${METHOD[kind]} has more than ${MAX_CHARS} characters.`);
+    if (items.length > MAX_ITEMS) throw new Fault("limit", `${METHOD[kind]} has more than ${MAX_ITEMS} entries.`);
+    const next = message.result["nextCursor"];
+    if (typeof next !== "string" || next === "" || next === cursor) return items;
+    cursor = next;
+  }
+  throw new Fault("limit", `${METHOD[kind]} has more than ${MAX_PAGES} pages.`);
+}

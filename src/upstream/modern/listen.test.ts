@@ -1,0 +1,154 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { ListKind, UpstreamCall } from "../../contracts/upstream.js";
+import { Fault } from "../../protocol/errors.js";
+import type { JsonObject } from "../../protocol/jsonrpc.js";
+import { faultReply, resultBytes } from "../../protocol/reply.js";
+import { Listen } from "./listen.js";
+
+const ALL = {
+  tools: { listChanged: true },
+  prompts: { listChanged: true },
+  resources: { listChanged: true, subscribe: true },
+};
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+function setUp(capabilities: JsonObject = ALL) {
+  const sent: { id: number; filter: JsonObject; call: UpstreamCall }[] = [];
+  const recalled: number[] = [];
+  const missed: ListKind[][] = [];
+  const problems: string[] = [];
+  const listen = new Listen(capabilities, {
+    launch: (call) => {
+      const id = sent.length + 1;
+      const { params } = JSON.parse(call.render(id)) as { params: { notifications: JsonObject } };
+      sent.push({ id, filter: params.notifications, call });
+    },
+    recall: (call) => {
+      recalled.push(sent.findIndex((one) => one.call === call) + 1);
+      call.reply(faultReply(new Fault("cancelled", "recalled")));
+    },
+    now: () => Date.now(),
+    random: () => 0,
+    onMissed: (kinds) => void missed.push([...kinds]),
+    onProblem: (text) => void problems.push(text),
+  });
+  listen.start();
+  const acknowledge = (id: number, filter = sent[id - 1]?.filter) => listen.acknowledged(id, filter);
+  return { listen, sent, recalled, missed, problems, acknowledge };
+}
+
+describe("listening to a modern server", () => {
+  it("asks for what the server's capabilities allow", () => {
+    expect(setUp().sent.map(({ filter }) => filter)).toEqual([
+      { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true },
+    ]);
+    expect(setUp({ tools: { listChanged: true }, resources: {} }).sent[0]?.filter).toEqual({ toolsListChanged: true });
+    expect(setUp({ tools: {} }).sent).toEqual([]);
+  });
+
+  it("hears what was acknowledged, and says what was not", () => {
+    const { listen, acknowledge, problems } = setUp();
+    expect(listen.hears("tools")).toBe(false);
+    acknowledge(1, { toolsListChanged: true, resourcesListChanged: true });
+    expect(listen.hears("tools")).toBe(true);
+    expect(listen.hears("resourceTemplates")).toBe(true);
+    expect(listen.hears("prompts")).toBe(false);
+    expect(problems).toEqual([expect.stringContaining("promptsListChanged")]);
+  });
+
+  it("is renewed once for many subscriptions; the old one ends when the new one is acknowledged", async () => {
+    const { listen, sent, recalled, acknowledge } = setUp();
+    acknowledge(1);
+    for (let i = 0; i < 50; i++) listen.subscribe(`file:///${i}`);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(sent).toHaveLength(2);
+    expect(sent[1]?.filter["resourceSubscriptions"]).toHaveLength(50);
+    expect(recalled).toEqual([]);
+    acknowledge(2);
+    expect(recalled).toEqual([1]);
+    listen.unsubscribe("file:///0");
+    listen.unsubscribe("file:///not there");
+    await vi.advanceTimersByTimeAsync(100);
+    expect(sent[2]?.filter["resourceSubscriptions"]).toHaveLength(49);
+    expect(listen.inFlight).toBe(2);
+    acknowledge(3);
+    await vi.advanceTimersByTimeAsync(120_000);
+    expect(sent).toHaveLength(3);
+  });
+
+  it("takes up what changed while it was being renewed", async () => {
+    const { listen, sent, acknowledge } = setUp({ resources: { subscribe: true } });
+    listen.subscribe("a:1");
+    await vi.advanceTimersByTimeAsync(100);
+    listen.subscribe("a:2");
+    await vi.advanceTimersByTimeAsync(100);
+    expect(sent).toHaveLength(1);
+    acknowledge(1);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(sent[1]?.filter).toEqual({ resourceSubscriptions: ["a:1", "a:2"] });
+    acknowledge(2);
+    listen.unsubscribe("a:1");
+    listen.unsubscribe("a:2");
+    await vi.advanceTimersByTimeAsync(100);
+    expect(sent).toHaveLength(2);
+    expect(listen.inFlight).toBe(0);
+  });
+
+  it("is opened again after it ended, at growing distances, and what was missed is said", async () => {
+    const { listen, sent, missed, acknowledge } = setUp();
+    acknowledge(1);
+    expect(missed).toEqual([]);
+    sent[0]?.call.reply(resultBytes('{"resultType":"complete"}'));
+    expect(listen.hears("tools")).toBe(false);
+    await vi.advanceTimersByTimeAsync(600);
+    expect(sent).toHaveLength(2);
+    for (let at = 2; at < 6; at++) {
+      sent[at - 1]?.call.reply(faultReply(new Fault("unavailable", "down")));
+      await vi.advanceTimersByTimeAsync(500 * 2 ** (at - 1) - 10);
+      expect(sent).toHaveLength(at);
+      await vi.advanceTimersByTimeAsync(20);
+      expect(sent).toHaveLength(at + 1);
+    }
+    acknowledge(6);
+    expect(missed).toEqual([["tools", "prompts", "resources", "resourceTemplates"]]);
+  });
+
+  it("says that a list was read too early to hear of changes", () => {
+    const { listen, missed, acknowledge } = setUp();
+    listen.wasRead();
+    acknowledge(1);
+    listen.wasRead();
+    expect(missed).toHaveLength(1);
+  });
+
+  it("is opened again where the server cancels it, or never acknowledges", async () => {
+    const { listen, sent, recalled, acknowledge } = setUp();
+    acknowledge(1);
+    expect(listen.endedByServer(7)).toBe(false);
+    expect(listen.endedByServer(1)).toBe(true);
+    await vi.advanceTimersByTimeAsync(600);
+    expect(sent).toHaveLength(2);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(recalled).toEqual([1, 2]);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(sent.length).toBeGreaterThan(2);
+  });
+
+  it("is given up where the server does not know it, and when it is stopped", async () => {
+    const refused = setUp();
+    refused.sent[0]?.call.reply({ kind: "error", error: { code: -32601, message: "Method not found" } });
+    await vi.advanceTimersByTimeAsync(600_000);
+    expect(refused.sent).toHaveLength(1);
+    expect(refused.problems).toEqual([expect.stringContaining("subscriptions/listen")]);
+
+    const stopped = setUp();
+    stopped.acknowledge(1);
+    stopped.listen.stop();
+    stopped.sent[0]?.call.reply(faultReply(new Fault("unavailable", "stopped")));
+    stopped.listen.subscribe("a:1");
+    await vi.advanceTimersByTimeAsync(600_000);
+    expect(stopped.sent).toHaveLength(1);
+  });
+});

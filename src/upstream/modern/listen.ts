@@ -1,0 +1,235 @@
+// The one `subscriptions/listen` of a connection to a modern server: kept open, renewed when agents subscribe to other
+// resources, opened again when it ends. What its messages mean is the connection's.
+
+import type { ListKind, UpstreamCall } from "../../contracts/upstream.js";
+import type { Fault } from "../../protocol/errors.js";
+import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { parseMessage } from "../../protocol/message.js";
+import { type Reply, renderReply } from "../../protocol/reply.js";
+import { type BackoffLimits, backoffCeiling } from "../../runtime/backoff.js";
+
+/** Subscriptions that come together (a reconnect repeats them all) are one renewal. */
+const GATHER_MS = 20;
+/** The acknowledgement is the first thing that a server sends; one that takes longer is not listening. */
+const ACKNOWLEDGE_MS = 10_000;
+/** Before it is opened again. Half of the wait is left to chance, so that many do not return together. */
+const REOPEN: BackoffLimits = { baseMs: 1_000, maxMs: 60_000 };
+/** One that lived this long was a good one: the next wait is the short one again. */
+const GOOD_MS = 10_000;
+/** Resources of one server that are listened to, by all agents together: a request of some MiB at the most. */
+const MAX_URIS = 20_000;
+
+const LISTS: readonly { field: string; capability: string; kinds: readonly ListKind[] }[] = [
+  { field: "toolsListChanged", capability: "tools", kinds: ["tools"] },
+  { field: "promptsListChanged", capability: "prompts", kinds: ["prompts"] },
+  { field: "resourcesListChanged", capability: "resources", kinds: ["resources", "resourceTemplates"] },
+];
+
+export interface ListenHost {
+  launch(call: UpstreamCall): void;
+  recall(call: UpstreamCall, reason: string | undefined): void;
+  readonly now: () => number;
+  readonly random: () => number;
+  /** Listened to again after a time without: what these lists were may have changed. */
+  onMissed(kinds: readonly ListKind[]): void;
+  onProblem(text: string): void;
+}
+
+class ListenCall implements UpstreamCall {
+  readonly caller = undefined;
+  readonly method = "subscriptions/listen";
+  readonly subject = undefined;
+  readonly progressToken = undefined;
+  readonly filter: JsonObject;
+  readonly #onEnd: (reply: Reply) => void;
+  id = 0;
+  openedMs = 0;
+  timer: NodeJS.Timeout | undefined;
+
+  constructor(filter: JsonObject, onEnd: (call: ListenCall, reply: Reply) => void) {
+    this.filter = filter;
+    this.#onEnd = (reply) => onEnd(this, reply);
+  }
+
+  render(id: number): string {
+    this.id = id;
+    return JSON.stringify({ jsonrpc: "2.0", id, method: this.method, params: { notifications: this.filter } });
+  }
+
+  reply(reply: Reply): void {
+    this.#onEnd(reply);
+  }
+}
+
+export class Listen {
+  readonly #host: ListenHost;
+  readonly #lists: JsonObject;
+  /** The server lets single resources be subscribed to. */
+  readonly canSubscribe: boolean;
+  readonly #uris = new Set<string>();
+  /** Acknowledged. */
+  #current: ListenCall | undefined;
+  /** Sent, and not acknowledged yet. */
+  #next: ListenCall | undefined;
+  #heard: readonly ListKind[] = [];
+  #changed: boolean = false;
+  #missed: boolean = false;
+  #failures = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #over: boolean = false;
+
+  constructor(capabilities: JsonObject, host: ListenHost) {
+    this.#host = host;
+    const wanted = LISTS.filter(({ capability }) => flag(capabilities[capability], "listChanged"));
+    this.#lists = Object.fromEntries(wanted.map(({ field }) => [field, true]));
+    this.canSubscribe = flag(capabilities["resources"], "subscribe");
+  }
+
+  start(): void {
+    this.#open();
+  }
+
+  stop(): void {
+    this.#over = true;
+    clearTimeout(this.#timer);
+    clearTimeout(this.#current?.timer);
+    clearTimeout(this.#next?.timer);
+  }
+
+  /** Requests of its own in flight. */
+  get inFlight(): number {
+    return (this.#current === undefined ? 0 : 1) + (this.#next === undefined ? 0 : 1);
+  }
+
+  /** True where the server has promised to tell of changes. */
+  hears(kind: ListKind): boolean {
+    return this.#current !== undefined && this.#heard.includes(kind);
+  }
+
+  /** A list was read: where nobody listened yet, a change since would not be heard of, and it is read once more. */
+  wasRead(): void {
+    if (this.#current === undefined) this.#missed = true;
+  }
+
+  /** False where there are too many. */
+  subscribe(uri: string): boolean {
+    if (this.#uris.has(uri)) return true;
+    if (this.#uris.size >= MAX_URIS) return false;
+    this.#uris.add(uri);
+    this.#renew();
+    return true;
+  }
+
+  unsubscribe(uri: string): void {
+    if (this.#uris.delete(uri)) this.#renew();
+  }
+
+  /** `notifications/subscriptions/acknowledged`. */
+  acknowledged(id: unknown, filter: unknown): void {
+    const call = this.#next;
+    if (call === undefined || call.id !== id) return;
+    clearTimeout(call.timer);
+    const old = this.#current;
+    this.#current = call;
+    this.#next = undefined;
+    call.openedMs = this.#host.now();
+    const agreed = isObject(filter) ? filter : {};
+    const heard = LISTS.filter(({ field }) => agreed[field] === true && call.filter[field] === true);
+    this.#heard = heard.flatMap(({ kinds }) => kinds);
+    this.#complain(call, agreed);
+    if (old !== undefined) this.#host.recall(old, "renewed");
+    if (this.#missed) this.#host.onMissed(this.#heard);
+    this.#missed = false;
+    if (this.#changed) this.#renew();
+  }
+
+  /** `notifications/cancelled` of the server: that is how some end it. True where it was ours. */
+  endedByServer(id: unknown): boolean {
+    const call = [this.#current, this.#next].find((one) => one !== undefined && one.id === id);
+    if (call === undefined) return false;
+    // Answered by the connection, which comes back as an end.
+    this.#host.recall(call, undefined);
+    return true;
+  }
+
+  get #filter(): JsonObject {
+    const uris = this.#uris.size > 0 && this.canSubscribe ? { resourceSubscriptions: [...this.#uris] } : {};
+    return { ...this.#lists, ...uris };
+  }
+
+  #renew(): void {
+    this.#changed = true;
+    // While one is being opened, or waited for, its end looks at what has changed.
+    if (this.#over || this.#next !== undefined || this.#timer !== undefined) return;
+    this.#later(GATHER_MS);
+  }
+
+  #later(ms: number): void {
+    if (this.#over || this.#timer !== undefined) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#open();
+    }, ms).unref();
+  }
+
+  #open(): void {
+    this.#changed = false;
+    const filter = this.#filter;
+    if (Object.keys(filter).length === 0) {
+      const old = this.#current;
+      this.#current = undefined;
+      if (old !== undefined) this.#host.recall(old, "nothing is listened to");
+      return;
+    }
+    const call = new ListenCall(filter, (one, reply) => this.#ended(one, reply));
+    this.#next = call;
+    call.timer = setTimeout(() => this.#host.recall(call, "not acknowledged"), ACKNOWLEDGE_MS).unref();
+    this.#host.launch(call);
+  }
+
+  #ended(call: ListenCall, reply: Reply): void {
+    clearTimeout(call.timer);
+    if (call === this.#next) {
+      this.#next = undefined;
+      if (this.#over || this.#refused(reply)) return;
+      this.#failures++;
+    } else if (call === this.#current) {
+      this.#current = undefined;
+      const lived = this.#host.now() - call.openedMs >= GOOD_MS;
+      this.#failures = lived ? 0 : this.#failures + 1;
+    } else return;
+    this.#missed = true;
+    if (this.#next !== undefined) return;
+    const ceiling = backoffCeiling(Math.max(0, this.#failures - 1), REOPEN);
+    this.#later(ceiling * (0.5 + 0.5 * this.#host.random()));
+  }
+
+  /** A server that does not know the method will not learn it on this connection. */
+  #refused(reply: Reply): boolean {
+    const error = errorOf(reply);
+    if (error?.code !== ErrorCode.methodNotFound) return false;
+    this.#over = true;
+    this.#host.onProblem(`It does not take subscriptions/listen: ${error.message}`);
+    return true;
+  }
+
+  #complain(call: ListenCall, agreed: JsonObject): void {
+    const left = Object.keys(call.filter).filter((field) => agreed[field] === undefined || agreed[field] === false);
+    if (left.length > 0) this.#host.onProblem(`It does not tell of all that was listened to: no ${left.join(", ")}`);
+  }
+}
+
+function flag(capability: unknown, name: string): boolean {
+  return isObject(capability) && capability[name] === true;
+}
+
+function errorOf(reply: Reply): { code: number; message: string; fault?: Fault } | undefined {
+  if (reply.kind === "error") return reply.error;
+  if (reply.kind !== "bytes") return undefined;
+  try {
+    const message = parseMessage(renderReply(reply, "0").toString());
+    return message.kind === "response" ? message.error : undefined;
+  } catch {
+    return undefined;
+  }
+}

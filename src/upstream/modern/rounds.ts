@@ -1,0 +1,271 @@
+// A modern server's `input_required` for a legacy agent: its input requests become real requests to the agent, and the
+// call is sent again with the answers, until the server is content. Modern agents do that themselves.
+
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Caller } from "../../contracts/caller.js";
+import type { UpstreamCall } from "../../contracts/upstream.js";
+import { Fault, toRpcError } from "../../protocol/errors.js";
+import { isObject, type JsonObject, type RpcId } from "../../protocol/jsonrpc.js";
+import { locate, parseMessage, type RequestMessage, type ResponseMessage } from "../../protocol/message.js";
+import { faultReply, type Reply, renderReply } from "../../protocol/reply.js";
+import { type Edit, scanMembers, splice } from "../../protocol/scan.js";
+import { Bag, NOWHERE } from "../../runtime/bag.js";
+import { toLegacyError } from "./legacy-errors.js";
+
+/** Rounds of one call. Dialogues have two or three; a server that never has enough would keep the agent for ever. */
+const MAX_ROUNDS = 10;
+/** Input requests of one round: more is a server gone wild. */
+const MAX_INPUTS = 100;
+/** Before a call is repeated that the server wants nothing for: it is busy, and asked again at growing distances. */
+const REPEAT_MS = 100;
+
+const METHODS = new Set(["tools/call", "prompts/get", "resources/read"]);
+const MARK = '"input_required"';
+
+/** What rounds need of their connection. */
+export interface RoundsHost {
+  launch(call: UpstreamCall): void;
+  /** Takes back what is in flight: it is answered with a fault `cancelled`. */
+  recall(call: UpstreamCall, reason: string | undefined): void;
+}
+
+export class Rounds {
+  readonly #host: RoundsHost;
+  readonly #open = new Bag<Round>();
+
+  constructor(host: RoundsHost) {
+    this.#host = host;
+  }
+
+  /** Calls that wait for their agent: nothing of them is in flight. */
+  get waiting(): number {
+    let count = 0;
+    for (const round of this.#open.all()) if (!round.inFlight) count++;
+    return count;
+  }
+
+  /** True: it is sent, here. */
+  send(call: UpstreamCall): boolean {
+    const { caller } = call;
+    if (caller === undefined || caller.era !== "legacy" || !METHODS.has(call.method)) return false;
+    const round = new Round(call, caller, this.#host, this.#open);
+    this.#open.add(round);
+    try {
+      round.launch();
+    } catch (error) {
+      this.#open.delete(round);
+      throw error;
+    }
+    return true;
+  }
+
+  /** True: it was one of ours. */
+  cancel(call: UpstreamCall, reason: string | undefined): boolean {
+    const round = this.#open.all().find((one) => one.carries(call));
+    round?.cancel(reason);
+    return round !== undefined;
+  }
+
+  /** The connection is gone, and calls in flight have been answered: those that wait for an agent are too. */
+  end(fault: Fault): void {
+    for (const round of this.#open.all()) round.end(fault);
+  }
+}
+
+/** One call, from its first request to its last reply. As an UpstreamCall it is whichever request is under way. */
+export class Round implements UpstreamCall {
+  readonly caller: Caller;
+  readonly #call: UpstreamCall;
+  readonly #host: RoundsHost;
+  readonly #open: Bag<Round>;
+  place = NOWHERE;
+  /** Made when the agent is first asked: most calls end without. */
+  #asking: AbortController | undefined;
+  #rounds = 0;
+  /** JSON texts of what the request carries beyond what the agent sent. */
+  #added: readonly (readonly [key: string, json: string])[] = [];
+  #done: boolean = false;
+  inFlight: boolean = false;
+
+  constructor(call: UpstreamCall, caller: Caller, host: RoundsHost, open: Bag<Round>) {
+    this.#call = call;
+    this.caller = caller;
+    this.#host = host;
+    this.#open = open;
+  }
+
+  carries(call: UpstreamCall): boolean {
+    return this.#call === call;
+  }
+
+  get method(): string {
+    return this.#call.method;
+  }
+
+  get subject(): string | undefined {
+    return this.#call.subject;
+  }
+
+  get progressToken(): RpcId | undefined {
+    return this.#call.progressToken;
+  }
+
+  repeated(): void {
+    this.#call.repeated?.();
+  }
+
+  /** The agent's call, where nothing of it has reached the server yet: it may be sent anew elsewhere. */
+  release(): UpstreamCall | undefined {
+    if (this.#rounds > 0) return undefined;
+    this.#done = true;
+    this.#open.delete(this);
+    return this.#call;
+  }
+
+  launch(): void {
+    this.inFlight = true;
+    this.#host.launch(this);
+  }
+
+  render(id: number): string {
+    const text = this.#call.render(id);
+    return this.#added.length === 0 ? text : withParams(text, this.#added);
+  }
+
+  reply(reply: Reply): void {
+    this.inFlight = false;
+    if (this.#done) return;
+    const message = inputRequired(reply);
+    if (message === undefined) this.#finish(reply);
+    else void this.#next(message);
+  }
+
+  cancel(reason: string | undefined): void {
+    if (this.inFlight) this.#host.recall(this, reason);
+    else this.end(new Fault("cancelled", reason ?? "Cancelled."));
+  }
+
+  end(fault: Fault): void {
+    this.#asking?.abort(fault);
+    this.#finish(faultReply(fault));
+  }
+
+  #finish(reply: Reply): void {
+    if (this.#done) return;
+    this.#done = true;
+    this.#open.delete(this);
+    const marked: Reply = this.#rounds > 0 && reply.kind === "bytes" ? { ...reply, afterRounds: true } : reply;
+    this.#call.reply(this.method === "resources/read" ? toLegacyError(marked) : marked);
+  }
+
+  async #next(message: ResponseMessage): Promise<void> {
+    try {
+      if (++this.#rounds > MAX_ROUNDS) {
+        throw new Fault("limit", `The server asked for more input ${MAX_ROUNDS} times; the call was given up.`);
+      }
+      const responses = await this.#gather(message);
+      if (responses === undefined) await sleep(REPEAT_MS * 2 ** (this.#rounds - 1), undefined, { ref: false });
+      if (this.#done) return;
+      const added: [string, string][] = responses === undefined ? [] : [["inputResponses", responses]];
+      const state = locate(message, ["result", "requestState"]);
+      if (state !== undefined) added.push(["requestState", message.text.slice(state.start, state.end)]);
+      this.#added = added;
+      this.launch();
+    } catch (error) {
+      this.#asking?.abort(error);
+      this.#finish(
+        faultReply(error instanceof Fault ? error : new Fault("protocol", toRpcError(error).message, { cause: error })),
+      );
+    }
+  }
+
+  /** JSON text of all answers; undefined where nothing was asked. */
+  async #gather(message: ResponseMessage): Promise<string | undefined> {
+    const at = locate(message, ["result", "inputRequests"]);
+    if (at === undefined || message.text.startsWith("null", at.start)) return undefined;
+    const members = scanMembers(message.text, at.start);
+    if (members.length === 0) return undefined;
+    if (members.length > MAX_INPUTS) {
+      throw new Fault("limit", `The server asked for ${members.length} inputs at once; ${MAX_INPUTS} is the limit.`);
+    }
+    const answers = await Promise.all(
+      members.map(async ({ key, start, end }) => {
+        const question = toQuestion(key, message.text.slice(start, end));
+        return `${JSON.stringify(key)}:${await this.#answer(question)}`;
+      }),
+    );
+    return `{${answers.join(",")}}`;
+  }
+
+  /** The agent's result as JSON text. */
+  async #answer(question: RequestMessage): Promise<string> {
+    this.#asking ??= new AbortController();
+    const { signal } = this.#asking;
+    try {
+      const response = await this.caller.ask(question, signal);
+      const at = locate(response, ["result"]);
+      if (response.error === undefined && at !== undefined) return response.text.slice(at.start, at.end);
+      if (question.method === "elicitation/create") return DECLINED;
+      const why = response.error === undefined ? "" : `: ${response.error.message} (${response.error.code})`;
+      throw new Fault("no-caller", `The agent did not answer ${question.method}${why}`);
+    } catch (error) {
+      if (signal.aborted || question.method !== "elicitation/create") throw error;
+      // Not asked is no; asked and not answered is neither yes nor no.
+      return error instanceof Fault && error.code === "no-caller" ? DECLINED : '{"action":"cancel"}';
+    }
+  }
+}
+
+const DECLINED = '{"action":"decline"}';
+const QUESTIONS = new Set(["elicitation/create", "sampling/createMessage", "roots/list"]);
+
+/** An input request as the request that a legacy agent knows. */
+function toQuestion(key: string, json: string): RequestMessage {
+  const value: unknown = JSON.parse(json);
+  const method = isObject(value) ? value["method"] : undefined;
+  if (typeof method !== "string" || !QUESTIONS.has(method)) {
+    throw new Fault("protocol", `The server asked for an input that is not known: ${JSON.stringify(method)}.`);
+  }
+  const params = (value as JsonObject)["params"];
+  const at = scanMembers(json, 0).find((member) => member.key === "params");
+  let paramsJson = isObject(params) && at !== undefined ? json.slice(at.start, at.end) : "{}";
+  // The legacy era names what may be completed later; the modern one has no such name.
+  if (isObject(params) && params["mode"] === "url" && params["elicitationId"] === undefined) {
+    paramsJson = `{"elicitationId":"${randomUUID()}",${paramsJson.slice(paramsJson.indexOf("{") + 1)}`;
+  }
+  const text = `{"jsonrpc":"2.0","id":${JSON.stringify(key)},"method":"${method}","params":${paramsJson}}`;
+  return parseMessage(text) as RequestMessage;
+}
+
+/** The message, where the reply asks for input. Only such replies are parsed. */
+function inputRequired(reply: Reply): ResponseMessage | undefined {
+  if (reply.kind !== "bytes" || !reply.bytes.includes(MARK)) return undefined;
+  try {
+    const message = parseMessage(renderReply(reply, "0").toString());
+    const asks = message.kind === "response" && isObject(message.result);
+    return asks && (message.result as JsonObject)["resultType"] === "input_required" ? message : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The request's text with these members in its params. */
+function withParams(text: string, added: readonly (readonly [key: string, json: string])[]): string {
+  const message = parseMessage(text);
+  const params = locate(message, ["params"]);
+  if (params === undefined) throw new Fault("invalid", "A request without params cannot be repeated with answers.");
+  const present = scanMembers(text, params.start);
+  const edits: Edit[] = [];
+  const fresh: string[] = [];
+  for (const [key, json] of added) {
+    const at = present.find((member) => member.key === key);
+    if (at === undefined) fresh.push(`${JSON.stringify(key)}:${json}`);
+    else edits.push({ start: at.start, end: at.end, text: json });
+  }
+  const comma = present.length > 0 ? "," : "";
+  if (fresh.length > 0) {
+    edits.push({ start: params.start + 1, end: params.start + 1, text: `${fresh.join(",")}${comma}` });
+  }
+  return splice(text, edits);
+}

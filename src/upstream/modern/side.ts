@@ -1,0 +1,316 @@
+// What a connection does differently with a modern server: `_meta` and headers on every request, answers that such a
+// server does not give, rounds for legacy agents, and listening. Ids, deadlines and replies stay the connection's.
+
+import type { ListKind, ServerIntro, UpstreamCall } from "../../contracts/upstream.js";
+import { replySize } from "../../protocol/arrived.js";
+import { Fault } from "../../protocol/errors.js";
+import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { type NotificationMessage, parseMessage } from "../../protocol/message.js";
+import { encodeHeaderValue, Meta, MODERN_VERSION, ModernError, withMeta } from "../../protocol/modern.js";
+import { faultReply, type Reply, renderReply } from "../../protocol/reply.js";
+import { probe, statusOf } from "../era/meeting.js";
+import { classify, type EraMemory, FORGETFUL } from "../era/verdict.js";
+import { readList } from "../lists/read.js";
+import { Listen } from "./listen.js";
+import { paramHeaders, ToolHeaders } from "./param-headers.js";
+import { Round, Rounds } from "./rounds.js";
+
+/** An error is a few hundred bytes; what is larger is not looked into. */
+const MAX_ERROR_BYTES = 4 * 1024;
+
+/** A server that refuses as one of the other era would is asked again which it is of; not more often than this. */
+const DOUBT_MS = 5_000;
+/** What a legacy server, or the framework around it, answers to a request that is outside of any session. */
+const LEGACY_STATUSES = new Set([400, 404, 405]);
+
+/** Where Mcp-Name comes from. */
+const NAMED: Readonly<Record<string, string>> = {
+  "tools/call": "name",
+  "prompts/get": "name",
+  "resources/read": "uri",
+  "tasks/get": "taskId",
+  "tasks/update": "taskId",
+  "tasks/cancel": "taskId",
+};
+
+/** What all connections of a server share for the modern era. */
+export interface ModernParts {
+  readonly eras: EraMemory;
+  readonly toolHeaders: ToolHeaders;
+  readonly random: () => number;
+  onProblem(text: string): void;
+}
+
+/** For a connection that stands for itself. */
+export function partsOfNobody(): ModernParts {
+  return { eras: FORGETFUL, toolHeaders: new ToolHeaders(), random: Math.random, onProblem: () => {} };
+}
+
+/** What it needs of its connection. */
+export interface ModernHost {
+  readonly now: () => number;
+  /** Gives it an id and sends it, dressed. */
+  launch(call: UpstreamCall): void;
+  /** Takes back what is in flight: it is answered with a fault `cancelled`. */
+  recall(call: UpstreamCall, reason: string | undefined): void;
+  onNotification(message: NotificationMessage): void;
+  /** The server behind the address is a legacy one by now. */
+  onOtherEra(): void;
+}
+
+export class ModernSide {
+  readonly #parts: ModernParts;
+  readonly #overHttp: boolean;
+  readonly #clientInfo: JsonObject;
+  readonly #clientInfoJson: string;
+  readonly #host: ModernHost;
+  readonly #rounds: Rounds;
+  #listen: Listen | undefined;
+  /** Calls that were refused for their headers, while the tools are read anew; and those that had that chance. */
+  readonly #relisting = new Set<UpstreamCall>();
+  readonly #retried = new WeakSet<UpstreamCall>();
+  readonly #ended = new AbortController();
+  #doubtedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: ModernParts, overHttp: boolean, clientInfo: JsonObject, host: ModernHost) {
+    this.#parts = parts;
+    this.#overHttp = overHttp;
+    this.#clientInfo = clientInfo;
+    this.#clientInfoJson = JSON.stringify(clientInfo);
+    this.#host = host;
+    this.#rounds = new Rounds({
+      launch: (call) => this.#host.launch(call),
+      recall: (call, reason) => {
+        if (!this.#recallRelisting(call, reason)) this.#host.recall(call, reason);
+      },
+    });
+  }
+
+  /** The server has introduced itself: calls may come. */
+  start(intro: ServerIntro): void {
+    this.#listen = new Listen(intro.capabilities, {
+      launch: (call) => this.#host.launch(call),
+      recall: (call, reason) => this.#host.recall(call, reason),
+      now: this.#host.now,
+      random: this.#parts.random,
+      onMissed: (kinds) => this.#missed(kinds),
+      onProblem: (text) => this.#parts.onProblem(text),
+    });
+    this.#listen.start();
+  }
+
+  /** The connection is gone: nothing is opened again. */
+  stop(): void {
+    this.#listen?.stop();
+  }
+
+  /** Its flights have been answered; what is under way without one is answered here. */
+  end(fault: Fault): void {
+    this.#ended.abort(fault);
+    for (const call of this.#relisting) call.reply(faultReply(fault));
+    this.#relisting.clear();
+    this.#rounds.end(fault);
+  }
+
+  /** Calls that are under way with nothing in flight, less what is in flight for us alone. */
+  get extraInFlight(): number {
+    return this.#rounds.waiting + this.#relisting.size - (this.#listen?.inFlight ?? 0);
+  }
+
+  hears(kind: ListKind): boolean {
+    return this.#listen?.hears(kind) ?? false;
+  }
+
+  /** True: it is seen to here. */
+  send(call: UpstreamCall): boolean {
+    switch (call.method) {
+      case "ping":
+      case "logging/setLevel":
+        // Every request carries the level that its caller wants.
+        call.reply({ kind: "result", result: {} });
+        return true;
+      case "resources/subscribe":
+      case "resources/unsubscribe":
+        this.#subscribe(call);
+        return true;
+      default:
+        return this.#rounds.send(call);
+    }
+  }
+
+  cancel(call: UpstreamCall, reason: string | undefined): boolean {
+    return this.#recallRelisting(call, reason) || this.#rounds.cancel(call, reason);
+  }
+
+  /** The request as a modern server wants it. Throws a Fault where its text cannot be used. */
+  dress(call: UpstreamCall, id: number): string {
+    const { caller } = call;
+    const rendered = call.renderModern?.(id, this.#clientInfoJson);
+    if (rendered !== undefined) return rendered;
+    return withMeta(call.render(id), {
+      [Meta.version]: MODERN_VERSION,
+      [Meta.clientInfo]: this.#clientInfo,
+      [Meta.capabilities]: caller?.capabilities ?? {},
+      [Meta.logLevel]: caller?.logLevel,
+    });
+  }
+
+  /** What became of a call that never reached the server: whom to give back, if anybody. */
+  released(call: UpstreamCall, fault: Fault): UpstreamCall | undefined {
+    if (!(call instanceof Round)) return call;
+    const own = call.release();
+    if (own === undefined) call.reply(faultReply(fault));
+    return own;
+  }
+
+  /** True: the reply is not for the caller yet. */
+  intercepts(call: UpstreamCall, reply: Reply): boolean {
+    if (call.caller === undefined && call.method.endsWith("/list")) this.#listen?.wasRead();
+    if (!this.#overHttp || call.method !== "tools/call" || reply.kind !== "bytes") return false;
+    if (replySize(reply) > MAX_ERROR_BYTES || !reply.bytes.includes(String(ModernError.headerMismatch))) return false;
+    if (this.#retried.has(call) || !isHeaderMismatch(reply)) return false;
+    this.#retried.add(call);
+    this.#relisting.add(call);
+    void this.#relist(call, reply);
+    return true;
+  }
+
+  /** A call was refused over HTTP, before it was read. */
+  refused(fault: Fault): void {
+    if (LEGACY_STATUSES.has(statusOf(fault) ?? 0)) this.doubt();
+  }
+
+  /** The answer was such as a server of the other era gives: there is no session whose end would tell. */
+  doubt(): void {
+    const nowMs = this.#host.now();
+    if (!this.#overHttp || this.#listen === undefined || nowMs - this.#doubtedMs < DOUBT_MS) return;
+    this.#doubtedMs = nowMs;
+    void probe(this.#own, "http", this.#ended.signal).then((outcome) => {
+      if (!this.#ended.signal.aborted && classify("http", outcome).kind === "legacy") this.#host.onOtherEra();
+    });
+  }
+
+  /** True: the notification is ours. Else it is passed on, as the message that is returned. */
+  notified(message: NotificationMessage): NotificationMessage | undefined {
+    const { method, params } = message;
+    const meta = params?.["_meta"];
+    const id = isObject(meta) ? meta[Meta.subscriptionId] : undefined;
+    if (method === "notifications/subscriptions/acknowledged") {
+      this.#listen?.acknowledged(id, params?.["notifications"]);
+      return undefined;
+    }
+    if (method === "notifications/cancelled") {
+      this.#listen?.endedByServer(params?.["requestId"]);
+      return undefined;
+    }
+    return id === undefined ? message : withoutSubscription(message);
+  }
+
+  /** What goes beside the request's text, over HTTP: names and values in turn. */
+  headers(call: UpstreamCall, text: string): readonly string[] | undefined {
+    if (!this.#overHttp) return undefined;
+    const { method, subject } = call;
+    const headers = ["mcp-protocol-version", MODERN_VERSION, "mcp-method", method];
+    const field = NAMED[method];
+    if (field === undefined) return headers;
+    const annotated =
+      method === "tools/call" && subject !== undefined ? this.#parts.toolHeaders.of(subject) : undefined;
+    const known = field === "taskId" ? undefined : subject;
+    if (known !== undefined && annotated === undefined) {
+      headers.push("mcp-name", encodeHeaderValue(known));
+      return headers;
+    }
+    const params = paramsOf(text);
+    const name = known ?? params[field];
+    if (typeof name === "string") headers.push("mcp-name", encodeHeaderValue(name));
+    if (annotated !== undefined) headers.push(...Object.entries(paramHeaders(annotated, params["arguments"])).flat());
+    return headers;
+  }
+
+  #subscribe(call: UpstreamCall): void {
+    const uri = call.subject ?? paramsOf(call.render(0))["uri"];
+    if (this.#listen?.canSubscribe !== true) {
+      const message = `The server has no subscriptions: ${call.method}`;
+      call.reply({ kind: "error", error: { code: ErrorCode.methodNotFound, message } });
+    } else if (typeof uri !== "string") {
+      call.reply(faultReply(new Fault("invalid", `${call.method} needs "uri".`)));
+    } else if (call.method === "resources/subscribe" && !this.#listen.subscribe(uri)) {
+      call.reply(faultReply(new Fault("limit", "Too many resources of this server are subscribed to.")));
+    } else {
+      if (call.method === "resources/unsubscribe") this.#listen.unsubscribe(uri);
+      call.reply({ kind: "result", result: {} });
+    }
+  }
+
+  /** The headers did not fit the body: the tool's schema may have changed. It was refused unread, so it may be repeated. */
+  async #relist(call: UpstreamCall, reply: Reply): Promise<void> {
+    try {
+      this.#parts.toolHeaders.learn(await readList(this.#own, "tools", this.#ended.signal));
+    } catch {
+      if (this.#relisting.delete(call)) call.reply(reply);
+      return;
+    }
+    if (!this.#relisting.delete(call)) return;
+    this.#host.launch(call);
+    // Whoever keeps the list has an old one.
+    this.#missed(["tools"]);
+  }
+
+  /** For requests of our own. */
+  get #own() {
+    return {
+      send: (call: UpstreamCall) => this.#host.launch(call),
+      cancel: (call: UpstreamCall, reason: string | undefined) => this.#host.recall(call, reason),
+    };
+  }
+
+  #recallRelisting(call: UpstreamCall, reason: string | undefined): boolean {
+    if (!this.#relisting.delete(call)) return false;
+    call.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
+    return true;
+  }
+
+  #missed(kinds: readonly ListKind[]): void {
+    for (const kind of kinds) {
+      if (kind === "resourceTemplates") continue;
+      this.#host.onNotification(notification(`notifications/${kind}/list_changed`));
+    }
+  }
+}
+
+function isHeaderMismatch(reply: Reply): boolean {
+  if (reply.kind !== "bytes") return false;
+  try {
+    const message = parseMessage(renderReply(reply, "0").toString());
+    return message.kind === "response" && message.error?.code === ModernError.headerMismatch;
+  } catch {
+    return false;
+  }
+}
+
+function paramsOf(text: string): JsonObject {
+  const value: unknown = JSON.parse(text);
+  const params = isObject(value) ? value["params"] : undefined;
+  return isObject(params) ? params : {};
+}
+
+/** Its subscription is of our hop: the next one has its own. */
+function withoutSubscription(message: NotificationMessage): NotificationMessage {
+  const { [Meta.subscriptionId]: _, ...meta } = (message.params?.["_meta"] ?? {}) as JsonObject;
+  const { _meta, ...params } = message.params ?? {};
+  const kept = Object.keys(meta).length === 0 ? params : { ...params, _meta: meta };
+  return parseMessage(JSON.stringify({ jsonrpc: "2.0", method: message.method, params: kept })) as NotificationMessage;
+}
+
+const words = new WeakSet<NotificationMessage>();
+
+/** Said by us, not by the server: a list may have changed while nobody listened. */
+export function isOwnWord(message: NotificationMessage): boolean {
+  return words.has(message);
+}
+
+function notification(method: string): NotificationMessage {
+  const message = parseMessage(JSON.stringify({ jsonrpc: "2.0", method })) as NotificationMessage;
+  words.add(message);
+  return message;
+}

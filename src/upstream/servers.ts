@@ -1,0 +1,167 @@
+// All servers of the config: starts them side by side, applies changes of the config, and keeps their time.
+
+import type { ServerStatus } from "../contracts/status.js";
+import type { ServerSpec } from "../contracts/upstream.js";
+import { Fault } from "../protocol/errors.js";
+import { Server } from "./server.js";
+import type { ServerDeps } from "./server-deps.js";
+
+/** Starts under way at once: a config of hundreds must not fork them all in one breath. Calls do not wait for it. */
+const MAX_STARTS = 16;
+
+/** How finely deadlines are kept. Theirs are seconds and minutes. */
+const TICK_MS = 250;
+
+export class Host {
+  readonly #deps: ServerDeps;
+  #servers = new Map<string, Server>();
+  readonly #stopping = new Set<Promise<void>>();
+  readonly #toStart: Server[] = [];
+  #starting = 0;
+  #ticker: NodeJS.Timeout | undefined;
+
+  constructor(deps: ServerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Takes on a config: what is new is started, what is gone is stopped, what changed is restarted, the rest goes on. */
+  apply(specs: readonly ServerSpec[]): { added: string[]; changed: string[]; removed: string[] } {
+    const before = this.#servers;
+    const added: string[] = [];
+    const changed: string[] = [];
+    this.#servers = new Map();
+    for (const spec of specs) {
+      const old = before.get(spec.name);
+      if (old !== undefined && identity(old.spec) === identity(spec)) {
+        this.#servers.set(spec.name, old);
+        continue;
+      }
+      (old === undefined ? added : changed).push(spec.name);
+      const gone = old === undefined ? undefined : this.#stop(old);
+      const server = new Server(spec, this.#deps, gone);
+      server.refs = old?.refs ?? 0;
+      this.#servers.set(spec.name, server);
+      this.#toStart.push(server);
+    }
+    const removed = [...before.keys()].filter((name) => !this.#servers.has(name));
+    for (const name of removed) void this.#stop(before.get(name) as Server);
+    this.#ticker ??= setInterval(() => this.#tick(), TICK_MS).unref();
+    this.#startNext();
+    return { added, changed, removed };
+  }
+
+  get names(): string[] {
+    return [...this.#servers.keys()];
+  }
+
+  get servers(): Iterable<Server> {
+    return this.#servers.values();
+  }
+
+  get(name: string): Server | undefined {
+    return this.#servers.get(name);
+  }
+
+  /**
+   * Starts a server from new, whatever became of it: its process and its connections end first, its failures are
+   * forgotten. Resolves when the first attempt has ended, either way; `status` says which.
+   */
+  async reload(name: string): Promise<void> {
+    const old = this.#demand(name);
+    const server = new Server(old.spec, this.#deps, this.#stop(old));
+    server.refs = old.refs;
+    this.#servers.set(name, server);
+    server.ensure();
+    await server.firstTry;
+  }
+
+  /** Stops a server until it is started, reloaded or its entry changes. Resolves when nothing of it runs. */
+  async stopServer(name: string): Promise<void> {
+    await this.#stop(this.#demand(name));
+  }
+
+  /** Starts a server that was stopped; one that is up goes on. */
+  async startServer(name: string): Promise<void> {
+    const server = this.#demand(name);
+    if (server.isStopped) {
+      await this.reload(name);
+      return;
+    }
+    server.ensure();
+    await server.firstTry;
+  }
+
+  /** Holds a server for a program: it is started, and not closed for being idle before it is released as often. */
+  acquire(name: string): void {
+    const server = this.#demand(name);
+    server.ensure();
+    server.refs++;
+  }
+
+  release(name: string): void {
+    const server = this.#demand(name);
+    if (server.refs > 0) server.refs--;
+  }
+
+  sessionClosed(sessionKey: string): void {
+    for (const server of this.#servers.values()) server.sessionClosed(sessionKey);
+  }
+
+  status(counts: (server: string) => ServerStatus["counts"]): ServerStatus[] {
+    return [...this.#servers.values()].map((server) => server.status(counts(server.spec.name)));
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#ticker);
+    this.#toStart.length = 0;
+    for (const server of this.#servers.values()) void this.#stop(server);
+    this.#servers.clear();
+    await Promise.all(this.#stopping);
+  }
+
+  #demand(name: string): Server {
+    const server = this.#servers.get(name);
+    if (server === undefined) throw new Fault("not-found", `There is no server "${name}" in the config.`);
+    return server;
+  }
+
+  #stop(server: Server): Promise<void> {
+    const stopping = server.stop().finally(() => this.#stopping.delete(stopping));
+    this.#stopping.add(stopping);
+    return stopping;
+  }
+
+  #startNext(): void {
+    while (this.#starting < MAX_STARTS) {
+      const server = this.#toStart.shift();
+      if (server === undefined) return;
+      if (this.#servers.get(server.spec.name) !== server) continue;
+      this.#starting++;
+      server.start();
+      void server.firstTry.then(() => {
+        this.#starting--;
+        this.#startNext();
+      });
+    }
+  }
+
+  #tick(): void {
+    const nowMs = this.#deps.context.now();
+    for (const server of this.#servers.values()) server.tick(nowMs);
+  }
+}
+
+/** What of an entry means another process or another connection. */
+function identity(spec: ServerSpec): string {
+  const { target, isolation, connectTimeoutMs, callTimeoutMs, supervision, trust, repeatable, card } = spec;
+  return JSON.stringify([
+    target,
+    isolation,
+    connectTimeoutMs,
+    callTimeoutMs,
+    supervision,
+    trust,
+    [...repeatable],
+    card,
+  ]);
+}

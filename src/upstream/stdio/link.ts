@@ -1,0 +1,296 @@
+// A link to a server that is a child process: lines of JSON on its stdin and stdout, its stderr kept for errors.
+// It carries messages; what they mean, and whether the server is started again, is decided elsewhere.
+
+import type { ChildProcessWithoutNullStreams } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { StdioTarget } from "../../contracts/upstream.js";
+import { Fault } from "../../protocol/errors.js";
+import { LineSplitter } from "../../runtime/line-splitter.js";
+import { Table } from "../../runtime/table.js";
+import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
+import { answeredId } from "./answered.js";
+import { childEnvironment } from "./child-env.js";
+import { ProcessGroup } from "./group.js";
+import type { Reaper } from "./reaper.js";
+import { MARKER_VARIABLE } from "./reaper-marker.js";
+import { spawnServer } from "./spawn.js";
+import { Display, StderrRing } from "./stderr.js";
+import { LineWriter } from "./writer.js";
+
+export interface StdioLimits {
+  readonly maxLineBytes: number;
+  readonly maxPendingWriteBytes: number;
+  readonly stdinGraceMs: number;
+  readonly termGraceMs: number;
+}
+
+/** One message. A pipe cannot be paused for one reader's sake, so a line is held whole; 64 MiB is 8× our largest test. */
+const MAX_LINE_BYTES = 64 * 1024 * 1024;
+
+/** What waits for a child that does not read. As much as one message may be, so that any single one can be sent. */
+const MAX_PENDING_WRITE_BYTES = 64 * 1024 * 1024;
+
+/** From closed stdin to SIGTERM, and from there to SIGKILL: what the official SDK's client gives its servers. */
+const STDIN_GRACE_MS = 2_000;
+const TERM_GRACE_MS = 2_000;
+
+/** After the exit the pipes end at once, unless somebody who escaped us holds them open. */
+const DRAIN_MS = 1_000;
+
+/** A pipe breaks a moment before the exit is known; a server that lives on with one closed is of no use. */
+const BROKEN_PIPE_MS = 1_000;
+
+/** What is shown of noise. */
+const NOISE_SAMPLE_CHARS = 200;
+
+/** Samples decoded for each read (64 KiB); noise beyond that is told with the last sample: a flood costs little. */
+const NOISE_SAMPLES_A_READ = 8;
+
+/** After so many lines the others get a turn of the event loop: libuv alone would go on for 2 MiB of short lines. */
+const LINES_A_TURN = 2_000;
+
+/**
+ * Noise that is read in one go; then the server waits a moment, and with it its pipe. A megabyte of noise a second is far
+ * more than any log, and what a flood would take beyond that is taken from the others.
+ */
+const NOISE_BYTES_A_GO = 64 * 1024;
+const NOISE_PAUSE_MS = 50;
+
+/** As many as a connection has in flight at most. The oversized answer to one beyond is noise, and its call times out. */
+const TICKETS_KEPT = 10_000;
+
+export interface StdioContext {
+  readonly reaper: Reaper;
+  /** Ours, of which the child sees the allowlisted part. */
+  readonly env: NodeJS.ProcessEnv;
+  readonly limits?: Partial<StdioLimits>;
+}
+
+interface Running {
+  readonly child: ChildProcessWithoutNullStreams;
+  readonly group: ProcessGroup;
+  readonly writer: LineWriter;
+}
+
+export class StdioLink implements Link {
+  readonly #target: StdioTarget;
+  readonly #events: LinkEvents;
+  readonly #context: StdioContext;
+  readonly #limits: StdioLimits;
+  readonly #display: Display;
+  readonly #stderr: StderrRing;
+  readonly #splitter: LineSplitter;
+  /** Requests that nobody has forgotten yet: an answer too long to read still fails the right one. Bounded. */
+  readonly #tickets = new Table<number, Ticket>();
+  #running: Running | undefined;
+  #opened = false;
+  /** Set from the end of the link on, by whichever side: no event is told any more. */
+  #over = false;
+  #closing: Promise<void> | undefined;
+  /** Why the server is being stopped by us although nobody asked for it. */
+  #complaint: string | undefined;
+  #linesThisTurn = 0;
+  #noiseBytes = 0;
+  #samplesLeft = 0;
+  #lastSample = "";
+
+  constructor(target: StdioTarget, events: LinkEvents, context: StdioContext) {
+    this.#target = target;
+    this.#events = events;
+    this.#context = context;
+    this.#limits = {
+      maxLineBytes: MAX_LINE_BYTES,
+      maxPendingWriteBytes: MAX_PENDING_WRITE_BYTES,
+      stdinGraceMs: STDIN_GRACE_MS,
+      termGraceMs: TERM_GRACE_MS,
+      ...context.limits,
+    };
+    this.#display = new Display(target.env);
+    this.#stderr = new StderrRing(this.#display);
+    this.#splitter = new LineSplitter(
+      {
+        onLine: (line) => this.#line(line),
+        onOversize: (head, tail, length) => this.#oversize(head, tail, length),
+      },
+      this.#limits.maxLineBytes,
+    );
+  }
+
+  async open(signal: AbortSignal): Promise<void> {
+    if (this.#opened || this.#over) throw new Fault("closing", "A link is opened once.");
+    this.#opened = true;
+    if (signal.aborted) throw aborted();
+    const marker = this.#context.reaper.prepare();
+    const env = childEnvironment(this.#context.env, this.#target.env);
+    env[MARKER_VARIABLE] = marker;
+    await spawnServer(this.#target, env, (child) => this.#attach(child, marker));
+    if (!signal.aborted) return;
+    await this.close();
+    throw aborted();
+  }
+
+  send(text: string, ticket: Ticket | undefined): void {
+    if (this.#over) return;
+    if (this.#running === undefined) {
+      if (ticket !== undefined) this.#events.onFailed(ticket, new Fault("unavailable", "Not connected."), false);
+      return;
+    }
+    if (ticket !== undefined) this.#remember(ticket);
+    this.#running.writer.send(text, ticket);
+  }
+
+  established(): void {
+    // Lines carry no version.
+  }
+
+  forget(ticket: Ticket): void {
+    this.#tickets.delete(ticket.id);
+  }
+
+  close(): Promise<void> {
+    this.#over = true;
+    this.#closing ??= this.#stop();
+    return this.#closing;
+  }
+
+  describe(): LinkDescription {
+    const pid = this.#running?.child.pid;
+    return { kind: "stdio", ...(pid === undefined ? {} : { pid }), stderr: this.#stderr.lines() };
+  }
+
+  #attach(child: ChildProcessWithoutNullStreams, marker: string): void {
+    const group = new ProcessGroup(child, child.pid as number, marker, this.#context.reaper);
+    const writer = new LineWriter(child.stdin, this.#limits.maxPendingWriteBytes, {
+      onFailed: (ticket, fault, sent) => {
+        this.#tickets.delete(ticket.id);
+        if (!this.#over) this.#events.onFailed(ticket, fault, sent);
+      },
+      onBroken: () => void this.#useless("closed its input"),
+    });
+    this.#running = { child, group, writer };
+    child.stdout.on("data", (chunk: Buffer) => this.#read(chunk));
+    child.stdout.on("end", () => {
+      this.#splitter.end();
+      void this.#useless("closed its output");
+    });
+    child.stderr.on("data", (chunk: Buffer) => this.#stderr.push(chunk));
+    child.stdout.on("error", () => {});
+    child.stderr.on("error", () => {});
+    const pipesEnded = new Promise<void>((resolve) => child.once("close", () => resolve()));
+    child.once("exit", (code, signal) => void this.#exited(code, signal, pipesEnded));
+  }
+
+  #read(chunk: Buffer): void {
+    this.#samplesLeft = NOISE_SAMPLES_A_READ;
+    this.#linesThisTurn += this.#splitter.push(chunk);
+    const isFlooded = this.#noiseBytes >= NOISE_BYTES_A_GO;
+    if (this.#linesThisTurn < LINES_A_TURN && !isFlooded) return;
+    this.#linesThisTurn = 0;
+    this.#noiseBytes = 0;
+    const stdout = this.#running?.child.stdout;
+    stdout?.pause();
+    if (isFlooded) setTimeout(() => stdout?.resume(), NOISE_PAUSE_MS);
+    else setImmediate(() => stdout?.resume());
+  }
+
+  #line(line: Buffer): void {
+    if (this.#over) return;
+    const start = firstOfText(line);
+    if (start === line.length) return;
+    const first = line[start];
+    if (first !== 0x7b && first !== 0x5b) {
+      this.#noise(line.subarray(start));
+      return;
+    }
+    const message = start === 0 ? line : line.subarray(start);
+    this.#events.onMessage(message, undefined);
+  }
+
+  #oversize(head: Buffer, tail: Buffer, length: number): void {
+    if (this.#over) return;
+    const start = firstOfText(head);
+    const id = answeredId(start === 0 ? head : head.subarray(start), tail);
+    const ticket = id === undefined ? undefined : this.#tickets.get(id);
+    if (ticket === undefined) {
+      this.#noise(head);
+      return;
+    }
+    this.#tickets.delete(ticket.id);
+    const message = `The answer has ${length} bytes; the limit for one message is ${this.#limits.maxLineBytes}.`;
+    this.#events.onFailed(ticket, new Fault("limit", message), true);
+  }
+
+  #noise(line: Buffer): void {
+    this.#noiseBytes += line.length;
+    if (this.#samplesLeft > 0) {
+      this.#samplesLeft--;
+      // At most four bytes make a character.
+      const text = line.toString("utf8", 0, NOISE_SAMPLE_CHARS * 4);
+      this.#lastSample = this.#display.clean(text).slice(0, NOISE_SAMPLE_CHARS);
+    }
+    this.#events.onNoise(this.#lastSample);
+  }
+
+  #remember(ticket: Ticket): void {
+    if (this.#tickets.size < TICKETS_KEPT) this.#tickets.set(ticket.id, ticket);
+  }
+
+  /** The server lives but cannot be talked to: it is given the time of a normal exit, then stopped. */
+  async #useless(complaint: string): Promise<void> {
+    const running = this.#running;
+    if (running === undefined || this.#over) return;
+    if ((await running.group.exits(BROKEN_PIPE_MS)) || this.#over) return;
+    this.#complaint ??= complaint;
+    await running.group.terminate(this.#limits.termGraceMs);
+  }
+
+  async #exited(code: number | null, signal: NodeJS.Signals | null, pipesEnded: Promise<void>): Promise<void> {
+    const running = this.#running;
+    if (running === undefined) return;
+    // While closing, the rest of the group still has its grace.
+    if (this.#closing === undefined) void running.group.kill();
+    await Promise.race([pipesEnded, sleep(DRAIN_MS, undefined, { ref: false })]);
+    running.child.stdout.destroy();
+    running.child.stderr.destroy();
+    if (this.#over) return;
+    running.writer.abandon();
+    this.#over = true;
+    this.#tickets.clear();
+    this.#events.onClosed(new Fault("outcome-unknown", this.#epitaph(code, signal)));
+  }
+
+  #epitaph(code: number | null, signal: NodeJS.Signals | null): string {
+    const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
+    const why = this.#complaint === undefined ? "" : ` after it had ${this.#complaint}`;
+    const last = this.#stderr.reason();
+    return `The server ${how}${why}${last === undefined ? "." : `: ${last.slice(0, 300)}`}`;
+  }
+
+  async #stop(): Promise<void> {
+    this.#tickets.clear();
+    const running = this.#running;
+    if (running === undefined) return;
+    running.writer.end();
+    // Nobody reads any more, but a child that cannot write cannot end.
+    running.child.stdout.resume();
+    await running.group.exits(this.#limits.stdinGraceMs);
+    await running.group.terminate(this.#limits.termGraceMs);
+    running.child.stdout.destroy();
+    running.child.stderr.destroy();
+  }
+}
+
+/** Behind white space and a byte order mark. */
+function firstOfText(line: Buffer): number {
+  let at = 0;
+  if (line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf) at = 3;
+  for (; at < line.length; at++) {
+    const c = line[at];
+    if (c !== 0x20 && c !== 0x09 && c !== 0x0d) break;
+  }
+  return at;
+}
+
+function aborted(): Fault {
+  return new Fault("cancelled", "The start of the server was given up.");
+}

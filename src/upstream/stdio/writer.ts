@@ -1,0 +1,147 @@
+// Writes messages to a child's stdin: in order, batched, within a bound, and with an account of what was not sent.
+
+import type { Writable } from "node:stream";
+import { Fault } from "../../protocol/errors.js";
+import type { Ticket } from "../link/link.js";
+
+/**
+ * A batch up to this size (PIPE_BUF) enters a pipe whole or not at all, and a Unix socket of Linux too: if its write
+ * failed, the server has seen nothing of it. Of a larger one it may have seen a part.
+ */
+const ATOMIC_WRITE_BYTES = 4_096;
+
+/** Of a batch that is being written nobody knows how much the server has read, so it is no larger than pays off. */
+const BATCH_BYTES = 32 * 1024;
+
+interface Line {
+  readonly text: string;
+  readonly ticket: Ticket | undefined;
+  readonly bytes: number;
+}
+
+interface Batch {
+  readonly lines: readonly Line[];
+  readonly bytes: number;
+}
+
+export interface WriterEvents {
+  onFailed(ticket: Ticket, fault: Fault, sent: boolean): void;
+  /** The child does not take input any more; called at most once. */
+  onBroken(): void;
+}
+
+/**
+ * One batch is with the stream at a time; what is sent meanwhile is the next one. It is begun at the end of the loop's
+ * turn, so that what many agents send at once is one write for us and one read for the server.
+ */
+export class LineWriter {
+  readonly #stream: Writable;
+  readonly #maxPendingBytes: number;
+  readonly #events: WriterEvents;
+  #writing: Batch | undefined;
+  #waiting: Line[] = [];
+  #waitingBytes = 0;
+  #scheduled = false;
+  #state: "open" | "broken" | "ended" = "open";
+
+  constructor(stream: Writable, maxPendingBytes: number, events: WriterEvents) {
+    this.#stream = stream;
+    this.#maxPendingBytes = maxPendingBytes;
+    this.#events = events;
+    // EPIPE comes to the write's callback; without a listener it would end the process.
+    stream.on("error", () => this.#break());
+  }
+
+  send(text: string, ticket: Ticket | undefined): void {
+    if (this.#state !== "open") {
+      if (this.#state === "broken") this.#fail(ticket, notTaken());
+      return;
+    }
+    // Line breaks in JSON text stand between tokens only; a carriage return is a line break to some servers.
+    const line = text.includes("\n") || text.includes("\r") ? text.replace(/[\r\n]+/g, " ") : text;
+    const bytes = Buffer.byteLength(line) + 1;
+    if ((this.#writing?.bytes ?? 0) + this.#waitingBytes + bytes > this.#maxPendingBytes) {
+      this.#fail(ticket, new Fault("limit", `The server does not read: ${this.#maxPendingBytes} bytes wait for it.`));
+      return;
+    }
+    this.#waiting.push({ text: line, ticket, bytes });
+    this.#waitingBytes += bytes;
+    if (this.#writing !== undefined || this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(this.#onTurn);
+  }
+
+  readonly #onTurn = (): void => {
+    this.#scheduled = false;
+    if (this.#state === "open" && this.#writing === undefined) this.#flush();
+  };
+
+  /** No more input: what waits is dropped, and stdin is closed behind what is being written. */
+  end(): void {
+    if (this.#state === "ended") return;
+    if (this.#state === "open" && this.#writing === undefined) this.#flush();
+    this.#state = "ended";
+    this.#take(this.#waiting.length);
+    this.#stream.end();
+  }
+
+  /** The child is gone: fails what was certainly not sent. */
+  abandon(): void {
+    if (this.#state === "open") this.#state = "broken";
+    this.#dropNext();
+  }
+
+  #flush(): void {
+    let bytes = 0;
+    let count = 0;
+    let text = "";
+    for (const line of this.#waiting) {
+      if (count > 0 && bytes + line.bytes > BATCH_BYTES) break;
+      bytes += line.bytes;
+      text += `${line.text}\n`;
+      count++;
+    }
+    if (count === 0) return;
+    this.#writing = { lines: this.#take(count), bytes };
+    this.#stream.write(text, "utf8", this.#onWritten);
+  }
+
+  #take(count: number): Line[] {
+    const taken = count === this.#waiting.length ? this.#waiting : this.#waiting.splice(0, count);
+    if (taken === this.#waiting) this.#waiting = [];
+    for (const { bytes } of taken) this.#waitingBytes -= bytes;
+    return taken;
+  }
+
+  readonly #onWritten = (error: Error | null | undefined): void => {
+    const batch = this.#writing;
+    this.#writing = undefined;
+    if (error === null || error === undefined) {
+      if (this.#state === "open") this.#flush();
+      return;
+    }
+    if (batch !== undefined && batch.bytes <= ATOMIC_WRITE_BYTES) {
+      for (const { ticket } of batch.lines) this.#fail(ticket, notTaken());
+    }
+    this.#break();
+  };
+
+  #break(): void {
+    const was = this.#state;
+    if (was === "open") this.#state = "broken";
+    this.#dropNext();
+    if (was === "open") this.#events.onBroken();
+  }
+
+  #dropNext(): void {
+    for (const { ticket } of this.#take(this.#waiting.length)) this.#fail(ticket, notTaken());
+  }
+
+  #fail(ticket: Ticket | undefined, fault: Fault): void {
+    if (ticket !== undefined && this.#state !== "ended") this.#events.onFailed(ticket, fault, false);
+  }
+}
+
+function notTaken(): Fault {
+  return new Fault("unavailable", "The server closed its input before the message was written.");
+}

@@ -1,0 +1,152 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { FaultCode } from "../../protocol/errors.js";
+import { Breaker, countsAsFault } from "./breaker.js";
+
+const RULES = { failures: 5, openMs: 30_000 };
+
+type Event =
+  | { kind: "call" }
+  | { kind: "end"; which: number; how: "answered" | "fault" | "unknown" }
+  | { kind: "pass"; ms: number };
+
+const event: fc.Arbitrary<Event> = fc.oneof(
+  { weight: 6, arbitrary: fc.constant<Event>({ kind: "call" }) },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constant("end" as const),
+      which: fc.nat({ max: 20 }),
+      how: fc.constantFrom("fault" as const, "fault" as const, "answered" as const, "unknown" as const),
+    }),
+  },
+  { weight: 4, arbitrary: fc.nat({ max: 400 }).map<Event>((ms) => ({ kind: "pass", ms })) },
+);
+
+/** `expect` is too slow to be asked a million times. */
+function must(holds: boolean): void {
+  if (!holds) throw new Error("this must hold");
+}
+
+interface Call {
+  readonly sinceMs: number;
+  /** The number of the probe that it is. */
+  readonly probe: number | undefined;
+}
+
+it("exactly one probe, opened by faults in a row alone, closed by a probe alone: whatever happens [host-5]", () => {
+  let probes = 0;
+  fc.assert(
+    fc.property(
+      fc.record({ failures: fc.integer({ min: 1, max: 4 }), openMs: fc.integer({ min: 1, max: 1_000 }) }),
+      fc.array(event, { minLength: 20, maxLength: 120, size: "max" }),
+      (rules, events) => {
+        const breaker = new Breaker(rules);
+        const calls: Call[] = [];
+        let now = 1;
+        let openedMs = 0;
+        for (const e of events) {
+          const before = breaker.circuit;
+          if (e.kind === "pass") now += e.ms;
+          else if (e.kind === "call") {
+            if (before === "closed") calls.push({ sinceMs: now, probe: undefined });
+            else {
+              const probe = breaker.admit(now);
+              const isDue = before === "open" && now - openedMs >= rules.openMs;
+              // One that was given back is due at once.
+              if (probe === undefined) must(!isDue);
+              else {
+                probes++;
+                must(before === "open");
+                must(breaker.circuit === "half-open");
+                calls.push({ sinceMs: now, probe });
+              }
+            }
+          } else {
+            const [call] = calls.splice(e.which % Math.max(1, calls.length), 1);
+            if (call === undefined) continue;
+            if (call.probe !== undefined) breaker.probed(call.probe, e.how, now);
+            else if (e.how === "answered") breaker.answered();
+            else if (e.how === "fault") breaker.faulted(call.sinceMs, now);
+            if (before === "closed" && breaker.circuit === "open") {
+              must(e.how === "fault");
+              must(breaker.strikes === rules.failures);
+              openedMs = now;
+            }
+            if (before === "half-open" && breaker.circuit === "open" && e.how === "fault") openedMs = now;
+            if (before === "half-open" && call.probe === undefined) must(breaker.circuit === "half-open");
+            if (before !== "closed" && breaker.circuit === "closed") {
+              must(call.probe !== undefined && e.how === "answered");
+            }
+          }
+          must(calls.filter((call) => call.probe !== undefined).length <= 1);
+          must((breaker.circuit === "half-open") === calls.some((call) => call.probe !== undefined));
+          if (breaker.circuit === "closed") must(breaker.strikes < rules.failures);
+        }
+      },
+    ),
+    { numRuns: 3_000 },
+  );
+  expect(probes).toBeGreaterThan(1_000);
+});
+
+describe("Breaker", () => {
+  it("opens at the fifth fault in a row, tries one call after its time, closes when that is answered", () => {
+    const breaker = new Breaker(RULES);
+    for (let i = 0; i < 4; i++) breaker.faulted(i, i);
+    breaker.answered();
+    for (let i = 0; i < 5; i++) {
+      expect(breaker.circuit).toBe("closed");
+      breaker.faulted(10 + i, 10 + i);
+    }
+    expect([breaker.circuit, breaker.strikes, breaker.nextTryInMs(14)]).toEqual(["open", 5, 30_000]);
+    expect(breaker.admit(30_013)).toBeUndefined();
+    const probe = breaker.admit(30_014) ?? 0;
+    expect(breaker.admit(30_014)).toBeUndefined();
+    expect([breaker.circuit, breaker.nextTryInMs(30_014)]).toEqual(["half-open", undefined]);
+    breaker.probed(probe, "answered", 30_020);
+    expect([breaker.circuit, breaker.strikes]).toEqual(["closed", 0]);
+  });
+
+  it("calls that were under way together fall to one fault", () => {
+    const breaker = new Breaker(RULES);
+    for (let i = 0; i < 100; i++) breaker.faulted(0, 50);
+    expect([breaker.circuit, breaker.strikes]).toEqual(["closed", 1]);
+    breaker.faulted(51, 60);
+    expect(breaker.strikes).toBe(2);
+  });
+
+  it("is hastened where there is reason to try: the next call is the probe, and only while it is open", () => {
+    const breaker = new Breaker({ failures: 1, openMs: 100 });
+    breaker.hasten(0);
+    breaker.faulted(0, 0);
+    expect(breaker.admit(50)).toBeUndefined();
+    breaker.hasten(50);
+    const probe = breaker.admit(50) ?? 0;
+    breaker.hasten(51);
+    expect(breaker.admit(51)).toBeUndefined();
+    breaker.probed(probe, "fault", 60);
+    expect([breaker.circuit, breaker.nextTryInMs(60)]).toEqual(["open", 100]);
+  });
+
+  it("a probe that was taken back is given back: the next call is tried at once", () => {
+    const breaker = new Breaker({ failures: 1, openMs: 100 });
+    breaker.faulted(0, 0);
+    const first = breaker.admit(100) ?? 0;
+    breaker.probed(first, "unknown", 150);
+    const second = breaker.admit(150);
+    expect(second).toBeDefined();
+    // The end of the first, told once more, says nothing of the second.
+    breaker.probed(first, "answered", 160);
+    expect(breaker.circuit).toBe("half-open");
+    breaker.probed(second ?? 0, "fault", 170);
+    expect([breaker.circuit, breaker.nextTryInMs(170)]).toEqual(["open", 100]);
+  });
+
+  it("counts faults of transport and protocol, and nothing else [host-6]", () => {
+    const counted: FaultCode[] = ["unavailable", "outcome-unknown", "timeout", "protocol"];
+    const others: FaultCode[] = ["unauthorized", "limit", "not-found", "denied", "invalid", "cancelled", "closing"];
+    expect(counted.every(countsAsFault)).toBe(true);
+    expect(others.some(countsAsFault)).toBe(false);
+  });
+});

@@ -1,0 +1,75 @@
+// Calls that one connection of a server holds back: those that wait for it to come up, and those that a dying one did
+// not take. Decides nothing; supervised.ts does.
+
+import type { UpstreamCall } from "../../contracts/upstream.js";
+import { Fault } from "../../protocol/errors.js";
+import { faultReply } from "../../protocol/reply.js";
+
+/** Calls that wait for a server to come up. More than this is a queue nobody will live to see served. */
+const MAX_WAITING = 1_000;
+
+export class HeldCalls {
+  readonly #server: string;
+  readonly waiting = new Set<UpstreamCall>();
+  /** Calls that a dying child did not take: they wait for its end, and then for the next. */
+  readonly #stranded = new Set<UpstreamCall>();
+  /** Calls that came back once, unsent or lost: not a second time. With what to tell where the lost end after all. */
+  readonly #returned = new WeakMap<UpstreamCall, Fault | undefined>();
+
+  constructor(server: string) {
+    this.#server = server;
+  }
+
+  get size(): number {
+    return this.waiting.size + this.#stranded.size;
+  }
+
+  wait(call: UpstreamCall): void {
+    this.waiting.add(call);
+  }
+
+  strand(call: UpstreamCall): void {
+    this.#stranded.add(call);
+  }
+
+  unstrand(call: UpstreamCall): boolean {
+    return this.#stranded.delete(call);
+  }
+
+  takeStranded(): UpstreamCall[] {
+    const calls = [...this.#stranded];
+    this.#stranded.clear();
+    return calls;
+  }
+
+  delete(call: UpstreamCall): boolean {
+    return this.waiting.delete(call) || this.#stranded.delete(call);
+  }
+
+  returned(call: UpstreamCall, fault: Fault | undefined): void {
+    this.#returned.set(call, fault);
+  }
+
+  hasReturned(call: UpstreamCall): boolean {
+    return this.#returned.has(call);
+  }
+
+  refusedAsFull(call: UpstreamCall): boolean {
+    if (this.waiting.size < MAX_WAITING) return false;
+    const message = `Server "${this.#server}" is not up, and ${MAX_WAITING} calls wait for it already.`;
+    this.refuse(call, new Fault("limit", message));
+    return true;
+  }
+
+  /** What was sent once, and may have had its effect, is not told that it never left. */
+  refuse(call: UpstreamCall, fault: Fault): void {
+    call.reply(faultReply(this.#returned.get(call) ?? fault));
+  }
+
+  refuseAll(fault: Fault): void {
+    const calls = [...this.waiting, ...this.#stranded];
+    this.waiting.clear();
+    this.#stranded.clear();
+    for (const call of calls) this.refuse(call, fault);
+  }
+}

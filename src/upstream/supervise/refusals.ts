@@ -1,0 +1,58 @@
+// What a call is told that cannot go to its server: which server, in what state, and when it is tried again.
+
+import type { Supervision } from "../../contracts/upstream.js";
+import { Fault } from "../../protocol/errors.js";
+
+/** `nextTryInMs`: absent where nothing is tried by itself. */
+function unavailable(server: string, state: string, message: string, nextTryInMs?: number, cause?: Fault): Fault {
+  const code = cause?.code === "unauthorized" ? "unauthorized" : "unavailable";
+  const next = nextTryInMs === undefined ? {} : { nextTryInMs: Math.ceil(nextTryInMs) };
+  const data = { fault: code, server, state, ...next };
+  return new Fault(code, message, cause === undefined ? { data } : { data, cause });
+}
+
+const seconds = (ms: number): string => `${Math.ceil(ms / 1000)} s`;
+
+/** It did not start. `lastWords`: the last line of its stderr. */
+export function down(
+  server: string,
+  fault: Fault,
+  lastWords: string | undefined,
+  nextTryInMs: number | undefined,
+): Fault {
+  const said = lastWords === undefined || fault.message.includes(lastWords) ? "" : ` Its last words: ${lastWords}`;
+  const again =
+    nextTryInMs === undefined ? "" : ` It is tried again on the next call, in ${seconds(nextTryInMs)} at the latest.`;
+  const message = `Server "${server}" is not available: ${fault.message}${said}${again}`;
+  return unavailable(server, "backoff", message, nextTryInMs, fault);
+}
+
+export function ejected(
+  server: string,
+  { max, windowMs }: Supervision["restarts"],
+  fault: Fault | undefined,
+  nextTryInMs: number | undefined,
+): Fault {
+  const why = fault === undefined ? "" : ` Last: ${fault.message}`;
+  const count = max === 1 ? "once" : `${max} times`;
+  const again =
+    nextTryInMs === undefined
+      ? `It stays so until \`toolway reload ${server}\`.`
+      : `It is tried again in ${seconds(nextTryInMs)}, or by \`toolway reload ${server}\`.`;
+  const message = `Server "${server}" is ejected: it was restarted ${count} within ${seconds(windowMs)} and failed again.${why} ${again}`;
+  return unavailable(server, "ejected", message, nextTryInMs, fault);
+}
+
+export function stopped(server: string): Fault {
+  return unavailable(server, "stopped", `Server "${server}" is stopped. \`toolway start ${server}\` starts it.`);
+}
+
+/** The breaker is open, or half open with a call under way. */
+export function heldBack(server: string, strikes: number, nextTryInMs: number | undefined): Fault {
+  const again =
+    nextTryInMs === undefined
+      ? "One call is being tried now; come back when it has ended."
+      : `The next call is tried in ${seconds(nextTryInMs)}.`;
+  const message = `Server "${server}" failed ${strikes} times in a row, so calls to it are held back. ${again}`;
+  return unavailable(server, nextTryInMs === undefined ? "half-open" : "open", message, nextTryInMs);
+}

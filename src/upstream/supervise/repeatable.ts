@@ -1,0 +1,43 @@
+// Which calls may be made twice: reads of the protocol, tools that the config calls read-only or idempotent, and tools
+// that say so themselves on a server that the config trusts.
+
+import type { Listed, ServerSpec, UpstreamCall } from "../../contracts/upstream.js";
+import { isObject } from "../../protocol/jsonrpc.js";
+
+/** Methods that change nothing at the server. */
+const READS: ReadonlySet<string> = new Set([
+  "completion/complete",
+  "prompts/get",
+  "prompts/list",
+  "resources/list",
+  "resources/read",
+  "resources/templates/list",
+  "tools/list",
+]);
+
+export class Repeatable {
+  readonly #spec: ServerSpec;
+  #annotated: ReadonlySet<string> = new Set();
+
+  constructor(spec: ServerSpec) {
+    this.#spec = spec;
+  }
+
+  /** What the server says of its tools. A claim, which counts only where the config says that the server is believed. */
+  learn(tools: readonly Listed[]): void {
+    if (this.#spec.trust !== "always") return;
+    const names = tools.flatMap(({ value: { name, annotations } }) =>
+      typeof name === "string" && isObject(annotations) && isHarmless(annotations) ? [name] : [],
+    );
+    this.#annotated = new Set(names);
+  }
+
+  has({ method, subject }: Pick<UpstreamCall, "method" | "subject">): boolean {
+    if (method !== "tools/call") return READS.has(method);
+    return subject !== undefined && (this.#spec.repeatable.has(subject) || this.#annotated.has(subject));
+  }
+}
+
+function isHarmless(annotations: Record<string, unknown>): boolean {
+  return annotations["readOnlyHint"] === true || annotations["idempotentHint"] === true;
+}

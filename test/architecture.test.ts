@@ -1,0 +1,184 @@
+// The shape of src/, held by one test: which folder knows which, that no two know each other, that a name means one
+// thing, and that nothing lies loose. A new edge between folders is added to the table here, and thereby seen.
+
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, normalize, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+
+const src = fileURLToPath(new URL("../src", import.meta.url));
+
+/** Folder → the folders that its files import, types included. "." is the root: the public API alone. */
+const ALLOWED: Readonly<Record<string, string>> = {
+  ".": "config contracts executor/client executor/wire gateway host observe policy protocol runtime",
+  "agents/import": "config",
+  cache: "contracts protocol runtime",
+  catalog: "contracts protocol",
+  cli: "cli/commands cli/line runtime",
+  "cli/commands": "agents/import cli/executor cli/gateway cli/line cli/text config contracts demo protocol runtime",
+  "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
+  "cli/gateway": "cli/line config contracts control demo gateway observe protocol runtime upstream upstream/stdio",
+  "cli/line": "protocol",
+  "cli/text": "cli/gateway cli/line contracts protocol runtime",
+  config: "contracts runtime",
+  contracts: "protocol",
+  control: "",
+  demo: "config",
+  endpoint:
+    "contracts endpoint/http endpoint/legacy endpoint/legacy/streams endpoint/modern endpoint/session protocol runtime",
+  "endpoint/http": "contracts endpoint/session executor/wire protocol runtime sockets",
+  "endpoint/legacy": "contracts endpoint/http endpoint/legacy/streams endpoint/session endpoint/stdio protocol runtime",
+  "endpoint/legacy/streams": "endpoint/http endpoint/session",
+  "endpoint/modern": "contracts endpoint/http endpoint/session protocol runtime",
+  "endpoint/session": "contracts protocol runtime",
+  "endpoint/stdio": "contracts endpoint/http endpoint/modern endpoint/session protocol runtime",
+  "executor/allow": "runtime",
+  "executor/client": "executor/wire runtime sockets",
+  "executor/group": "contracts executor/wire sockets",
+  "executor/http": "executor/allow executor/wire runtime",
+  "executor/server": "executor/allow executor/http executor/wire runtime sockets",
+  "executor/wire": "",
+  gateway:
+    "cache catalog config contracts control endpoint endpoint/stdio executor/client executor/group executor/wire observe pipeline policy protocol runtime sockets store store/local tokens upstream upstream/http upstream/stdio",
+  host: "cache config contracts gateway observe policy protocol runtime upstream upstream/stdio",
+  observe: "contracts protocol runtime",
+  pipeline: "cache catalog contracts observe policy protocol upstream upstream/link upstream/modern",
+  policy: "contracts protocol",
+  protocol: "",
+  runtime: "executor/wire",
+  sockets: "executor/wire",
+  store: "contracts",
+  "store/local": "contracts store",
+  tokens: "contracts",
+  upstream:
+    "contracts protocol runtime upstream/connection upstream/era upstream/http upstream/link upstream/lists upstream/modern upstream/stdio upstream/supervise",
+  "upstream/connection": "contracts protocol runtime upstream/era upstream/link upstream/modern upstream/supervise",
+  "upstream/era": "contracts protocol upstream/link",
+  "upstream/http": "contracts executor/wire protocol runtime upstream/era upstream/link",
+  "upstream/link": "contracts protocol runtime",
+  "upstream/lists": "contracts protocol runtime upstream/link",
+  "upstream/modern": "contracts protocol runtime upstream/era upstream/lists",
+  "upstream/stdio": "contracts protocol runtime upstream/link",
+  "upstream/supervise": "contracts protocol runtime upstream/link",
+};
+
+/** Folders whose files do no I/O: they import nothing of Node, and are told the time. */
+const PURE = ["contracts", "policy"];
+
+/** A folder is read at a glance up to here; the verbs of the command line are a list that anybody can read. */
+const MAX_FILES = 16;
+const LONG_LISTS = ["cli/commands"];
+/** Past this, a file is looked at again: it probably has two jobs. */
+const MAX_LINES = 600;
+
+interface SourceFile {
+  readonly path: string;
+  readonly folder: string;
+  readonly text: string;
+}
+
+const files: SourceFile[] = readdirSync(src, { recursive: true, encoding: "utf8" })
+  .filter((path) => path.endsWith(".ts") && !path.endsWith(".test.ts"))
+  .map((path) => ({ path, folder: dirname(path), text: readFileSync(join(src, path), "utf8") }));
+
+const IMPORT = /^(?:import|export)\b[^;"]*?\bfrom "([^"]+)"|^import "([^"]+)"|\bimport\("([^"]+)"\)/gm;
+
+function importsOf({ text }: SourceFile): string[] {
+  return [...text.matchAll(IMPORT)].map(([, from, bare, late]) => from ?? bare ?? late ?? "");
+}
+
+/** Folder → folder → the files that import. */
+function edges(): Map<string, Map<string, string[]>> {
+  const found = new Map<string, Map<string, string[]>>();
+  for (const file of files) {
+    const out = found.get(file.folder) ?? new Map<string, string[]>();
+    found.set(file.folder, out);
+    for (const from of importsOf(file)) {
+      if (!from.startsWith(".")) continue;
+      const folder = dirname(relative(src, normalize(join(src, file.folder, from))));
+      if (folder !== file.folder) out.set(folder, [...(out.get(folder) ?? []), file.path]);
+    }
+  }
+  return found;
+}
+
+const graph = edges();
+const allowed = new Map(
+  Object.entries(ALLOWED).map(([folder, to]) => [folder, new Set(to.split(" ").filter(Boolean))]),
+);
+
+describe("the folders of src/", () => {
+  it("know only what the table allows", () => {
+    const strangers = [...graph].flatMap(([folder, out]) =>
+      [...out]
+        .filter(([to]) => allowed.get(folder)?.has(to) !== true)
+        .map(([to, by]) => `${folder} → ${to} (${by.join(", ")})`),
+    );
+    expect(strangers).toEqual([]);
+  });
+
+  it("have a line in the table, which names no folder that they do not use", () => {
+    const stale = [...allowed].flatMap(([folder, to]) =>
+      [...to].filter((one) => graph.get(folder)?.has(one) !== true).map((one) => `${folder} → ${one}`),
+    );
+    expect(stale).toEqual([]);
+    expect([...graph.keys()].filter((folder) => !allowed.has(folder))).toEqual([]);
+  });
+
+  it("have no cycle, types included", () => {
+    const done = new Set<string>();
+    const cycles: string[] = [];
+    const visit = (folder: string, path: readonly string[]): void => {
+      if (path.includes(folder)) cycles.push([...path.slice(path.indexOf(folder)), folder].join(" → "));
+      else if (!done.has(folder)) {
+        for (const next of graph.get(folder)?.keys() ?? []) visit(next, [...path, folder]);
+        done.add(folder);
+      }
+    };
+    for (const folder of graph.keys()) visit(folder, []);
+    expect(cycles).toEqual([]);
+  });
+
+  it.fails("hold no more files than a reader can take in", () => {
+    const counts = countByFolder();
+    const full = [...counts].filter(([folder, count]) => count > MAX_FILES && !LONG_LISTS.includes(folder));
+    expect(full).toEqual([]);
+  });
+
+  it("leave the root to index.ts", () => {
+    expect(files.filter(({ folder }) => folder === ".").map(({ path }) => path)).toEqual(["index.ts"]);
+  });
+
+  it.each(PURE)("%s imports nothing of Node", (folder) => {
+    const users = files
+      .filter((file) => file.folder === folder && importsOf(file).some((from) => from.startsWith("node:")))
+      .map(({ path }) => path);
+    expect(users).toEqual([]);
+  });
+});
+
+describe("the files of src/", () => {
+  it("are not longer than one job", () => {
+    const long = files.filter(({ text }) => text.split("\n").length > MAX_LINES).map(({ path }) => path);
+    expect(long).toEqual([]);
+  });
+
+  it.fails("give a type's name to one type", () => {
+    const owners = new Map<string, string[]>();
+    for (const { path, text } of files) {
+      for (const [, name = ""] of text.matchAll(
+        /^export (?:declare )?(?:abstract )?(?:interface|type|class|enum) (\w+)/gm,
+      )) {
+        owners.set(name, [...(owners.get(name) ?? []), path]);
+      }
+    }
+    const doubled = [...owners].filter(([, paths]) => paths.length > 1).map(([name, paths]) => `${name}: ${paths}`);
+    expect(doubled).toEqual([]);
+  });
+});
+
+function countByFolder(): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { folder } of files) counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  return counts;
+}
