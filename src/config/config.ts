@@ -1,7 +1,7 @@
 // The config as the rest of Toolway sees it: resolved, with every default filled in. How a file becomes one is
 // load.ts; this file holds types and defaults only, so that importing it costs nothing.
 
-import type { ServerSpec, Supervision } from "../contracts/upstream.js";
+import type { ServerSpec, Supervision } from "../contracts/server-spec.js";
 
 /** What the config changes about one tool or prompt of a server. */
 export interface Override {

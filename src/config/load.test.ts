@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import type { StdioTarget } from "../contracts/upstream.js";
+import type { StdioTarget } from "../contracts/server-spec.js";
 import { parseListen } from "./config.js";
 import { parseEnvFile } from "./env-file.js";
 import { loadConfig, parseConfig, resolveConfig } from "./load.js";

@@ -1,7 +1,7 @@
 // One entry of `mcpServers` → a ServerConfig: which kind it is, its variables, its paths, and what is wrong with it.
 
 import { readFileSync } from "node:fs";
-import type { ServerSpec, StdioTarget, Supervision, Target } from "../contracts/upstream.js";
+import type { ServerSpec, StdioTarget, Supervision, Target } from "../contracts/server-spec.js";
 import { nearest } from "../runtime/nearest.js";
 import { defaultSupervision, type Override, type ServerConfig, type ToolOverride } from "./config.js";
 import { parseEnvFile } from "./env-file.js";

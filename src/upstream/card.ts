@@ -2,7 +2,7 @@
 // no card, and never an error.
 
 import { open } from "node:fs/promises";
-import type { HttpTarget, ServerSpec } from "../contracts/upstream.js";
+import type { HttpTarget, ServerSpec } from "../contracts/server-spec.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { openPoolWire } from "./http/pool-wire.js";
 import type { OpenWire, RequestOptions, Wire } from "./http/wire.js";

@@ -2,7 +2,8 @@
 
 import { expect, it } from "vitest";
 import { SUPERVISED } from "../../test/fixtures/spec.js";
-import type { ServerSpec, UpstreamCall } from "../contracts/upstream.js";
+import type { ServerSpec } from "../contracts/server-spec.js";
+import type { UpstreamCall } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { type Reply, replyText } from "../protocol/reply.js";

@@ -1,7 +1,8 @@
 // Drives one supervisor: keeps one connection to a server alive on demand, and holds calls while it starts.
 
 import type { Caller } from "../contracts/caller.js";
-import type { ListKind, ServerIntro, ServerSpec, Upstream, UpstreamCall } from "../contracts/upstream.js";
+import type { ServerSpec } from "../contracts/server-spec.js";
+import type { ListKind, ServerIntro, Upstream, UpstreamCall } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import { faultReply } from "../protocol/reply.js";

@@ -1,6 +1,6 @@
 // Which link a server's entry means.
 
-import type { ServerSpec, StdioTarget } from "../contracts/upstream.js";
+import type { ServerSpec, StdioTarget } from "../contracts/server-spec.js";
 import { Fault } from "../protocol/errors.js";
 import { openHttpLink } from "./http/link.js";
 import { SseLink } from "./http/sse.js";

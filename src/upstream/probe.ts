@@ -1,6 +1,7 @@
 // Starts one server by itself, asks what it has, and stops it again: what `toolway doctor` does.
 
-import type { ServerIntro, ServerSpec } from "../contracts/upstream.js";
+import type { ServerSpec } from "../contracts/server-spec.js";
+import type { ServerIntro } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import type { Era } from "../protocol/modern.js";
 import { faultReply } from "../protocol/reply.js";

@@ -2,8 +2,9 @@
 // Restarting is supervised.ts's, the reading itself server-lists.ts's.
 
 import type { Caller } from "../contracts/caller.js";
+import type { ServerSpec } from "../contracts/server-spec.js";
 import type { ServerStatus } from "../contracts/status.js";
-import type { Freshness, Listed, ListKind, ServerIntro, ServerSpec, Upstream } from "../contracts/upstream.js";
+import type { Freshness, Listed, ListKind, ServerIntro, Upstream } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import { readCard } from "./card.js";

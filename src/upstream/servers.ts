@@ -1,7 +1,7 @@
 // All servers of the config: starts them side by side, applies changes of the config, and keeps their time.
 
+import type { ServerSpec } from "../contracts/server-spec.js";
 import type { ServerStatus } from "../contracts/status.js";
-import type { ServerSpec } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import { Server } from "./server.js";
 import type { ServerDeps } from "./server-deps.js";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Hosted } from "../../test/fixtures/hosted.js";
 import { SUPERVISED } from "../../test/fixtures/spec.js";
-import type { ServerSpec, Supervision } from "../contracts/upstream.js";
+import type { ServerSpec, Supervision } from "../contracts/server-spec.js";
 import { readCard } from "./card.js";
 
 /** Two busy cores start a process in a second or two; a hang takes its ping and the graces of a stop. */

@@ -3,7 +3,7 @@
 import { accessSync, constants } from "node:fs";
 import { delimiter, isAbsolute, join } from "node:path";
 import type { Config } from "../../config/config.js";
-import type { ServerSpec } from "../../contracts/upstream.js";
+import type { ServerSpec } from "../../contracts/server-spec.js";
 import { demoConfig } from "../../demo/config.js";
 import { within } from "../../runtime/wait.js";
 import { gatewayPort, type Probe } from "../gateway/port.js";

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex, Readable, Writable } from "node:stream";
-import type { ServerSpec } from "../../contracts/upstream.js";
+import type { ServerSpec } from "../../contracts/server-spec.js";
 import { type ControlClient, connectControl, findGateway } from "../../control/client.js";
 import { demoConfig } from "../../demo/config.js";
 import { openControl, STDIO_UPGRADE } from "../../gateway/control-routes.js";

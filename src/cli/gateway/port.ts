@@ -2,8 +2,8 @@
 // it is heavy, and loaded when a verb asks for it.
 
 import type { Config, ExecutorConfig, ListenAddress, Names } from "../../config/config.js";
+import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { GatewayStatus } from "../../contracts/status.js";
-import type { ServerSpec } from "../../contracts/upstream.js";
 import type { ProbeResult } from "../../upstream/probe.js";
 
 /** How a verb talks to a gateway, be it another process's, by the control socket, or one of its own. */

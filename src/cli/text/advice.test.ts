@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { SUPERVISED } from "../../../test/fixtures/spec.js";
-import type { ServerSpec } from "../../contracts/upstream.js";
+import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { Probe } from "../gateway/port.js";
 import { adviceFor } from "./advice.js";
 

@@ -1,7 +1,7 @@
 // What to do about a server that did not come up: read from how it failed and from what it wrote. Pure, but for `has`,
 // which says whether a program is on the PATH.
 
-import type { ServerSpec } from "../../contracts/upstream.js";
+import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { Probe } from "../gateway/port.js";
 
 type Has = (program: string) => boolean;

@@ -3,7 +3,8 @@
 // travel (link.ts).
 
 import type { Readable } from "node:stream";
-import type { ListKind, ServerIntro, ServerSpec, UpstreamCall } from "../../contracts/upstream.js";
+import type { ServerSpec } from "../../contracts/server-spec.js";
+import type { ListKind, ServerIntro, UpstreamCall } from "../../contracts/upstream.js";
 import { type Anchor, findAnchor, findAnchorIn, largeReply } from "../../protocol/anchor.js";
 import { PiecedReply, WholeReply } from "../../protocol/arrived.js";
 import { Fault } from "../../protocol/errors.js";

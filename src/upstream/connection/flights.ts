@@ -1,7 +1,8 @@
 // The requests in flight on one connection, by our id and by call: how many there may be, how long each may take, and
 // what it is told when it does not end well. Sending and answering are the connection's.
 
-import type { ServerSpec, UpstreamCall } from "../../contracts/upstream.js";
+import type { ServerSpec } from "../../contracts/server-spec.js";
+import type { UpstreamCall } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import { Table } from "../../runtime/table.js";
 import { Flight } from "./flight.js";

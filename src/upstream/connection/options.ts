@@ -1,7 +1,7 @@
 // What a connection is made of, and whom it tells.
 
 import type { Caller } from "../../contracts/caller.js";
-import type { ServerSpec } from "../../contracts/upstream.js";
+import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { Fault } from "../../protocol/errors.js";
 import type { NotificationMessage } from "../../protocol/message.js";
 import type { HandshakeOffer } from "../era/handshake.js";

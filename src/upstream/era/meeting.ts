@@ -1,7 +1,8 @@
 // Getting to know a server at the start of a connection: which era it is of, and what it says of itself. What an
 // answer means is era.ts; the legacy handshake is handshake.ts; links and requests are the connection's.
 
-import type { ServerIntro, ServerSpec, UpstreamCall } from "../../contracts/upstream.js";
+import type { ServerSpec } from "../../contracts/server-spec.js";
+import type { ServerIntro, UpstreamCall } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { type Era, Meta, MODERN_VERSION } from "../../protocol/modern.js";

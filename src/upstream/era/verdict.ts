@@ -2,7 +2,7 @@
 // The decision alone: no I/O, no time. Asking is era-meeting.ts.
 
 import { createHash } from "node:crypto";
-import type { Target } from "../../contracts/upstream.js";
+import type { Target } from "../../contracts/server-spec.js";
 import type { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { type Era, MODERN_VERSION, ModernError } from "../../protocol/modern.js";

@@ -1,7 +1,7 @@
 // The headers of requests to one HTTP server: the config's, and the protocol's own, which the config cannot change.
 // The legacy era's are here; what a modern server gets in their stead comes with each request (modern-side.ts).
 
-import type { HttpTarget } from "../../contracts/upstream.js";
+import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 import { Secrets } from "./faults.js";
 import type { ResponseHeaders } from "./wire.js";

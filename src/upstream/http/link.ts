@@ -1,7 +1,7 @@
 // A link to an HTTP server of either kind: streamable first; where its initialize is refused as by a server that
 // does not know it, the old HTTP+SSE. Nobody else needs to care which it is.
 
-import type { HttpTarget } from "../../contracts/upstream.js";
+import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { parseRpc, type Refusal } from "./faults.js";

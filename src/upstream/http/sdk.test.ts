@@ -15,7 +15,7 @@ import {
 import { Server as ServerV2 } from "@modelcontextprotocol/server";
 import { afterEach, describe, expect, it } from "vitest";
 import { Recorder } from "../../../test/fixtures/links/recorder.js";
-import type { HttpTarget } from "../../contracts/upstream.js";
+import type { HttpTarget } from "../../contracts/server-spec.js";
 import { openHttpLink } from "./link.js";
 
 const cleanups: (() => Promise<unknown>)[] = [];

@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { type Answer, events, json, Peer, plain, Recorder, reply } from "../../../test/fixtures/links/recorder.js";
-import type { HttpTarget } from "../../contracts/upstream.js";
+import type { HttpTarget } from "../../contracts/server-spec.js";
 import { openHttpLink } from "./link.js";
 
 const cleanups: (() => Promise<unknown>)[] = [];

@@ -1,7 +1,7 @@
 // A link to a server of the old HTTP+SSE (2024-11-05): one stream brings everything, POSTs to an address that the
 // stream names carry everything out. There is no resuming: the stream is the session.
 
-import type { HttpTarget } from "../../contracts/upstream.js";
+import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 import { EventStreamParser, type StreamEvent } from "../../protocol/event-stream.js";
 import { Bag } from "../../runtime/bag.js";

@@ -1,7 +1,7 @@
 // A link to a streamable HTTP server: its calls in flight, and in the legacy era its session and its GET stream.
 // One exchange is in http-call.ts, HTTP itself in http-wire.ts. The old HTTP+SSE is sse.ts.
 
-import type { HttpTarget } from "../../contracts/upstream.js";
+import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 import { Bag } from "../../runtime/bag.js";
 import { Table } from "../../runtime/table.js";

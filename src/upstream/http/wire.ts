@@ -1,7 +1,7 @@
 // The way of HTTP requests to one origin, as links see it: a wire, its exchanges, and the redirects that are followed.
 // It knows nothing of MCP. pool-wire.ts is the way over our own network, executor-wire.ts the one through an executor.
 
-import type { HttpTarget } from "../../contracts/upstream.js";
+import type { HttpTarget } from "../../contracts/server-spec.js";
 
 /** Requests in flight to one server. Each holds a connection (a stream may last for minutes), so this is generous. */
 export const MAX_CALLS_IN_FLIGHT = 256;

@@ -9,7 +9,8 @@ import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { SUPERVISED } from "../../../test/fixtures/spec.js";
 import type { Caller } from "../../contracts/caller.js";
-import type { Freshness, Listed, ServerIntro, Target, UpstreamCall } from "../../contracts/upstream.js";
+import type { Target } from "../../contracts/server-spec.js";
+import type { Freshness, Listed, ServerIntro, UpstreamCall } from "../../contracts/upstream.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
 import {
   type NotificationMessage,

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import type { StdioTarget } from "../../contracts/upstream.js";
+import type { StdioTarget } from "../../contracts/server-spec.js";
 import type { Fault } from "../../protocol/errors.js";
 import type { LinkEvents, Ticket } from "../link/link.js";
 import { type StdioLimits, StdioLink } from "./link.js";

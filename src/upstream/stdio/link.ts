@@ -3,7 +3,7 @@
 
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { StdioTarget } from "../../contracts/upstream.js";
+import type { StdioTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
 import { Table } from "../../runtime/table.js";

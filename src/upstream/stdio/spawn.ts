@@ -3,7 +3,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { statSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
-import type { StdioTarget } from "../../contracts/upstream.js";
+import type { StdioTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 
 /** Resolves when the program runs; rejects with a Fault `unavailable`. `onChild` gets the process at once. */

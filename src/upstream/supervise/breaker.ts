@@ -5,7 +5,7 @@
 //                                        ▲                            │
 //                                        └──────the probe fails───────┘   given back: open, and due at once
 
-import type { Supervision } from "../../contracts/upstream.js";
+import type { Supervision } from "../../contracts/server-spec.js";
 import type { FaultCode } from "../../protocol/errors.js";
 
 export type Circuit = "closed" | "open" | "half-open";

@@ -1,6 +1,6 @@
 // How long a connection has been idle, and what is to be done about it: pure, looked at on every tick.
 
-import type { Supervision } from "../../contracts/upstream.js";
+import type { Supervision } from "../../contracts/server-spec.js";
 
 export class Idleness {
   readonly #rules: Pick<Supervision, "keepAliveMs" | "pingMs">;

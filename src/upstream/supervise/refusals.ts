@@ -1,6 +1,6 @@
 // What a call is told that cannot go to its server: which server, in what state, and when it is tried again.
 
-import type { Supervision } from "../../contracts/upstream.js";
+import type { Supervision } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 
 /** `nextTryInMs`: absent where nothing is tried by itself. */

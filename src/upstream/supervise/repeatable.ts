@@ -1,7 +1,8 @@
 // Which calls may be made twice: reads of the protocol, tools that the config calls read-only or idempotent, and tools
 // that say so themselves on a server that the config trusts.
 
-import type { Listed, ServerSpec, UpstreamCall } from "../../contracts/upstream.js";
+import type { ServerSpec } from "../../contracts/server-spec.js";
+import type { Listed, UpstreamCall } from "../../contracts/upstream.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 
 /** Methods that change nothing at the server. */

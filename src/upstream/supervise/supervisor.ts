@@ -31,7 +31,7 @@
 // somebody wants it, but for the probe of an ejected server. Events of a link that is no longer the current one must not
 // be reported. A server whose entry changes, or that an operator reloads, gets a supervisor of its own.
 
-import type { Supervision } from "../../contracts/upstream.js";
+import type { Supervision } from "../../contracts/server-spec.js";
 import { fullJitter } from "../../runtime/backoff.js";
 
 export type SupervisorState = "idle" | "starting" | "ready" | "backoff" | "ejected" | "stopped";

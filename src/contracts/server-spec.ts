@@ -1,0 +1,62 @@
+// One server of the config, resolved: where it is, how it is kept alive, and how far it is trusted.
+
+export interface StdioTarget {
+  readonly kind: "stdio";
+  readonly command: string;
+  readonly args: readonly string[];
+  /** What the entry adds to the allowlisted environment. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string | undefined;
+}
+
+export interface HttpTarget {
+  /** `http`: streamable, with a fallback to the old HTTP+SSE; `sse`: the old one only. */
+  readonly kind: "http" | "sse";
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The executor that makes the requests; undefined where they are made from here. */
+  readonly via?: string | undefined;
+}
+
+export type Target = StdioTarget | HttpTarget;
+
+/** `shared`: one connection for all; `session`: one for each agent session, for servers that keep state. */
+export type Isolation = "shared" | "session";
+
+/** `pinned`: what a server says of its tools is a claim, and a changed tool is quarantined; `always`: it is believed. */
+export type Trust = "pinned" | "always";
+
+/** How a server is kept alive, and what happens when it cannot be. */
+export interface Supervision {
+  /** More restarts than `max` in `windowMs`, and it is ejected: left alone until it is reloaded. */
+  readonly restarts: { readonly max: number; readonly windowMs: number };
+  /** The wait before a restart: anywhere up to a ceiling that doubles from `baseMs` to `maxMs`. */
+  readonly backoff: { readonly baseMs: number; readonly maxMs: number };
+  /** So many faults in a row, and calls are refused for `openMs`; then one call is tried. */
+  readonly breaker: { readonly failures: number; readonly openMs: number };
+  /** An ejected server is tried once more after this time; undefined: only by reload. */
+  readonly ejectedProbeMs: number | undefined;
+  /** Not started before somebody wants it. */
+  readonly lazy: boolean;
+  /** A server that nobody used for so long is closed; the next call starts it. Undefined: it stays up. */
+  readonly keepAliveMs: number | undefined;
+  /** An idle connection is asked for a sign of life this often; undefined: never. */
+  readonly pingMs: number | undefined;
+  /** The longest that progress may keep a call going, in all. */
+  readonly callCeilingMs: number;
+}
+
+/** One server of the config, resolved: variables expanded, paths absolute, defaults filled in. */
+export interface ServerSpec {
+  readonly name: string;
+  readonly target: Target;
+  readonly isolation: Isolation;
+  readonly connectTimeoutMs: number;
+  readonly callTimeoutMs: number;
+  readonly supervision: Supervision;
+  readonly trust: Trust;
+  /** Tools, by their own names, that the config calls read-only or idempotent: to call one twice does no harm. */
+  readonly repeatable: ReadonlySet<string>;
+  /** Where the server's card is: an absolute path or an address. Undefined: an HTTP server is asked for one. */
+  readonly card: string | undefined;
+}
