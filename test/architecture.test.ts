@@ -26,7 +26,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   demo: "config",
   endpoint:
     "contracts endpoint/http endpoint/legacy endpoint/legacy/streams endpoint/modern endpoint/session protocol runtime",
-  "endpoint/http": "contracts endpoint/session executor/wire protocol runtime sockets",
+  "endpoint/http": "contracts endpoint/session protocol runtime sockets",
   "endpoint/legacy": "contracts endpoint/http endpoint/legacy/streams endpoint/session endpoint/stdio protocol runtime",
   "endpoint/legacy/streams": "endpoint/http endpoint/session",
   "endpoint/modern": "contracts endpoint/http endpoint/session protocol runtime",
@@ -37,7 +37,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/group": "contracts executor/wire sockets",
   "executor/http": "executor/allow executor/wire runtime",
   "executor/server": "executor/allow executor/http executor/wire runtime sockets",
-  "executor/wire": "",
+  "executor/wire": "runtime",
   gateway:
     "cache catalog config contracts control endpoint endpoint/stdio executor/client executor/group executor/wire observe pipeline policy protocol runtime sockets store store/local tokens upstream upstream/http upstream/stdio",
   host: "cache config contracts gateway observe policy protocol runtime upstream upstream/stdio",
@@ -45,8 +45,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
   pipeline: "cache catalog contracts observe policy protocol upstream upstream/link upstream/modern",
   policy: "contracts protocol",
   protocol: "",
-  runtime: "executor/wire",
-  sockets: "executor/wire",
+  runtime: "",
+  sockets: "runtime",
   store: "contracts",
   "store/local": "contracts store",
   tokens: "contracts",

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ACK_BYTES, ACK_MESSAGES, KIB, MAX_UNACKED_BYTES, MIB } from "../executor/wire/limits.js";
+import { KIB, MIB } from "../runtime/sizes.js";
 import { type Carrier, Channel } from "./channel.js";
+import { ACK_BYTES, ACK_MESSAGES, MAX_UNACKED_BYTES } from "./limits.js";
 
 type Events = Parameters<Carrier["attach"]>[0];
 

@@ -1,8 +1,8 @@
 // A conversation that outlives its sockets: what is sent is numbered and kept until the peer has it, and sent again on
 // the next socket. With a peer that knows nothing of this it is a plain socket. The handshake is its users' business.
 
-import { ACK_BYTES, ACK_MESSAGES, MAX_UNACKED_BYTES } from "../executor/wire/limits.js";
-import { ACK } from "../executor/wire/protocol.js";
+import { ACK_BYTES, ACK_MESSAGES, MAX_UNACKED_BYTES } from "./limits.js";
+import { ACK } from "./protocol.js";
 import { DEAF, type SocketEvents } from "./socket.js";
 
 /** What a channel needs of a socket; socket.ts has it. */

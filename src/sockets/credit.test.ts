@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { FIRST_WINDOW_BYTES, LARGEST_WINDOW_BYTES, MAX_QUEUED_BYTES } from "../executor/wire/limits.js";
 import { CreditAccount, CreditBook } from "./credit.js";
+import { FIRST_WINDOW_BYTES, LARGEST_WINDOW_BYTES, MAX_QUEUED_BYTES } from "./limits.js";
 
 type Step =
   | { readonly kind: "open" }

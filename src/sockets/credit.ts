@@ -1,7 +1,7 @@
 // The receiver's book of credit: what each stream may still send, and what of it waits for its reader. It only counts;
 // grants are sent by whoever asks it.
 
-import { FIRST_WINDOW_BYTES, LARGEST_WINDOW_BYTES, MAX_QUEUED_BYTES } from "../executor/wire/limits.js";
+import { FIRST_WINDOW_BYTES, LARGEST_WINDOW_BYTES, MAX_QUEUED_BYTES } from "./limits.js";
 
 /** One stream in the book. Written by the book alone. */
 export class CreditAccount {

@@ -4,7 +4,6 @@ import { createServer, type RequestListener } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { WebSocketServer } from "ws";
-import { connectExecutor } from "../executor/client/connect.js";
 import { dialSocket } from "./dial.js";
 import { Close } from "./socket.js";
 
@@ -33,38 +32,41 @@ describe("dialling", () => {
     ["503 Service Unavailable", /no room .* \(503\): try again/],
     ["302 Found", /redirects \(302\): give the URL that it leads to/],
     ["404 Not Found", /answered 404 instead of a WebSocket: the URL is not that of an executor/],
-  ])("an upgrade that is answered with %s", async (status, message) => {
+  ])("says what to do about an upgrade that is answered with %s", async (status, message) => {
     const port = await page(() => {}, status);
     const dialled = dialSocket(`ws://127.0.0.1:${port}/x?secret=hush`, { token: "hush-hush" });
     const error: unknown = await dialled.catch((reason: unknown) => reason);
-    expect(error).toMatchObject({ code: "unavailable", sent: false, message: expect.stringMatching(message) });
+    expect(error).toMatchObject({
+      code: "unavailable",
+      status: Number.parseInt(status, 10),
+      message: expect.stringMatching(message),
+    });
     expect(String(error)).not.toContain("hush");
   });
 
-  it("a page is not an executor", async () => {
+  it("refuses a page that is no WebSocket", async () => {
     const port = await page((_request, response) => response.end("<html>"));
     await expect(dialSocket(`http://127.0.0.1:${port}`)).rejects.toThrow(/answered 200 instead of a WebSocket/);
   });
 
-  it("nobody there", async () => {
+  it("says what to look at where nobody listens", async () => {
     const port = await page(() => {});
     for (const one of undo.splice(0)) one();
     await expect(dialSocket(`ws://127.0.0.1:${port}`)).rejects.toMatchObject({
       networkCode: "ECONNREFUSED",
       message: expect.stringMatching(/is it running, and is the port right\?/),
     });
-    await expect(connectExecutor({ url: `ws://127.0.0.1:${port}` })).rejects.toThrow(/is it running/);
   });
 
   it.each([
     ["127.0.0.1:4100", /is not for WebSockets|not a URL/],
     ["not a url", /not a URL/],
     ["ftp://host/", /ftp:\/\/ is not for WebSockets/],
-  ])("%s", async (url, message) => {
+  ])("refuses %s, which is no URL of a WebSocket", async (url, message) => {
     await expect(dialSocket(url)).rejects.toThrow(message);
   });
 
-  it("one that accepts and says nothing is given up", async () => {
+  it("gives up a peer that accepts the connection and says nothing", async () => {
     const server = createTcpServer(() => {});
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     undo.push(() => server.close());
@@ -74,13 +76,9 @@ describe("dialling", () => {
     });
     const control = new AbortController();
     const dialled = dialSocket(`ws://127.0.0.1:${port}`, { signal: control.signal });
-    const connecting = connectExecutor({ url: `ws://127.0.0.1:${port}`, signal: control.signal });
-    const ends = [
-      expect(dialled).rejects.toMatchObject({ code: "cancelled" }),
-      expect(connecting).rejects.toThrow("enough"),
-    ];
+    const ending = expect(dialled).rejects.toMatchObject({ code: "cancelled" });
     control.abort(new Error("enough"));
-    await Promise.all(ends);
+    await ending;
   });
 
   it("[exec-7] shows the token in its header, http:// is ws://, and what comes early waits for its reader", async () => {
@@ -103,16 +101,5 @@ describe("dialling", () => {
     expect(message).toBe("early");
     expect(headers).toEqual(["Bearer hush", "1", undefined]);
     socket.close(Close.normal, "done");
-  });
-
-  it("a WebSocket that speaks something else is no executor", async () => {
-    const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
-    await new Promise((resolve) => server.once("listening", resolve));
-    undo.push(() => server.close());
-    server.on("connection", (ws) => ws.send("hello, who are you?"));
-    const { port } = server.address() as AddressInfo;
-    await expect(connectExecutor({ url: `ws://127.0.0.1:${port}` })).rejects.toThrow(
-      /does not speak an executor's protocol/,
-    );
   });
 });

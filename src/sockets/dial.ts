@@ -1,8 +1,7 @@
 // Opens a WebSocket to the other end, and says in plain words why there is none. What is said on it is for others.
 
 import type { IncomingMessage } from "node:http";
-import { HANDSHAKE_MS } from "../executor/wire/limits.js";
-import { ExecutorError } from "../executor/wire/types.js";
+import { HANDSHAKE_MS } from "./limits.js";
 import { SOCKET_OPTIONS, Socket } from "./socket.js";
 
 export interface DialOptions {
@@ -12,6 +11,27 @@ export interface DialOptions {
   readonly signal?: AbortSignal | undefined;
   /** To the end of the upgrade. Default: HANDSHAKE_MS. */
   readonly timeoutMs?: number | undefined;
+}
+
+/** Why there is no socket. */
+export class DialError extends Error {
+  override readonly name = "DialError";
+  readonly code: "unavailable" | "cancelled";
+  /** What the network said, as Node names it: `ECONNREFUSED`. */
+  readonly networkCode: string | undefined;
+  /** The HTTP status that the other end answered in place of a WebSocket. */
+  readonly status: number | undefined;
+
+  constructor(
+    code: DialError["code"],
+    message: string,
+    why: { networkCode?: string | undefined; status?: number } = {},
+  ) {
+    super(message);
+    this.code = code;
+    this.networkCode = why.networkCode;
+    this.status = why.status;
+  }
 }
 
 /** An open socket, of which nothing is read yet. `http` and `https` URLs are taken as `ws` and `wss`. */
@@ -29,7 +49,7 @@ export async function dialSocket(url: string | URL, options: DialOptions = {}): 
     },
   });
   return new Promise<Socket>((resolve, reject) => {
-    const fail = (error: ExecutorError): void => {
+    const fail = (error: DialError): void => {
       signal?.removeEventListener("abort", abort);
       reject(error);
       ws.terminate();
@@ -72,9 +92,9 @@ function shown(target: URL): string {
   return `${target.protocol}//${target.host}${target.pathname === "/" ? "" : target.pathname}`;
 }
 
-function refused(target: URL, response: IncomingMessage): ExecutorError {
+function refused(target: URL, response: IncomingMessage): DialError {
   const status = response.statusCode ?? 0;
-  return new ExecutorError("unavailable", whyRefused(target, status), { sent: false, status });
+  return new DialError("unavailable", whyRefused(target, status), { status });
 }
 
 function whyRefused(target: URL, status: number): string {
@@ -102,7 +122,7 @@ const NETWORK_HINTS: Readonly<Record<string, string>> = {
   EPROTO: "no TLS there (EPROTO): should it be ws:// in place of wss://?",
 };
 
-function unreachable(target: URL, error: Error & { code?: string }): ExecutorError {
+function unreachable(target: URL, error: Error & { code?: string }): DialError {
   // Of several addresses, each with an error of its own, the first tells enough.
   const first = error instanceof AggregateError ? (error.errors[0] as Error & { code?: string }) : error;
   const code = error.code ?? first.code;
@@ -111,10 +131,10 @@ function unreachable(target: URL, error: Error & { code?: string }): ExecutorErr
   return unavailable(`cannot connect to ${shown(target)}: ${why}`, code);
 }
 
-function cancelled(): ExecutorError {
-  return new ExecutorError("cancelled", "the connection was not waited for", { sent: false });
+function cancelled(): DialError {
+  return new DialError("cancelled", "the connection was not waited for");
 }
 
-function unavailable(message: string, networkCode?: string): ExecutorError {
-  return new ExecutorError("unavailable", message, { sent: false, networkCode });
+function unavailable(message: string, networkCode?: string): DialError {
+  return new DialError("unavailable", message, { networkCode });
 }

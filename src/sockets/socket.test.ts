@@ -3,7 +3,8 @@ import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import { MAX_UNACKED_BYTES, MIB, PING_MS, SILENCE_MS } from "../executor/wire/limits.js";
+import { MIB } from "../runtime/sizes.js";
+import { MAX_UNACKED_BYTES, PING_MS, SILENCE_MS } from "./limits.js";
 import { Close, Socket, type SocketEvents } from "./socket.js";
 
 const cleanups: (() => void)[] = [];

@@ -2,7 +2,8 @@
 // What the messages mean is for its users.
 
 import type { EventEmitter } from "node:events";
-import { MAX_MESSAGE_BYTES, MAX_UNACKED_BYTES, MIB, PING_MS, SILENCE_MS } from "../executor/wire/limits.js";
+import { MIB } from "../runtime/sizes.js";
+import { MAX_MESSAGE_BYTES, MAX_UNACKED_BYTES, PING_MS, SILENCE_MS } from "./limits.js";
 
 /** What is used of a WebSocket of `ws`, whose own types would have to be installed beside ours. */
 interface OpenWebSocket extends EventEmitter {

@@ -3,7 +3,7 @@
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { MAX_MESSAGE_BYTES } from "../../src/executor/wire/limits.js";
+import { MAX_MESSAGE_BYTES } from "../../src/sockets/limits.js";
 import { type ExecutorProcess, startExecutor } from "../e2e/executor-process.js";
 import { freePort, isAlive, until } from "../e2e/harness.js";
 import { RawClient } from "../fixtures/executor/raw-client.js";

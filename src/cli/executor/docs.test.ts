@@ -3,11 +3,15 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { Destinations } from "../../executor/allow/destinations.js";
-import * as limits from "../../executor/wire/limits.js";
+import * as requestLimits from "../../executor/wire/limits.js";
 import * as protocol from "../../executor/wire/protocol.js";
+import { KIB, MIB } from "../../runtime/sizes.js";
+import * as socketLimits from "../../sockets/limits.js";
+import { ACK } from "../../sockets/protocol.js";
 import { commands } from "../commands/index.js";
 import { readPlainLine } from "../line/plain-line.js";
 
+const limits = { ...requestLimits, ...socketLimits };
 const text = readFileSync(new URL("../../../docs/executor.md", import.meta.url), "utf8");
 
 /** The first cells of the tables between two places of the text. */
@@ -28,12 +32,7 @@ const codes = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map((
 
 function spelled(name: string, value: number): string {
   if (name.endsWith("_BYTES")) {
-    const [unit, size] =
-      value >= 1024 * limits.MIB
-        ? ["GiB", 1024 * limits.MIB]
-        : value >= limits.MIB
-          ? ["MiB", limits.MIB]
-          : ["KiB", limits.KIB];
+    const [unit, size] = value >= 1024 * MIB ? ["GiB", 1024 * MIB] : value >= MIB ? ["MiB", MIB] : ["KiB", KIB];
     return `${Math.round((value / Number(size)) * 10) / 10} ${unit}`;
   }
   if (name.endsWith("_MS")) return value > 60_000 ? `${value / 60_000} min` : `${value / 1000} s`;
@@ -42,9 +41,8 @@ function spelled(name: string, value: number): string {
 
 it("the bounds are those of the code, all of them", () => {
   const told = rows("<!-- bounds -->", "<!-- /bounds -->").slice(1);
-  const { KIB: _kib, MIB: _mib, ...bounds } = limits;
   expect(Object.fromEntries(told.map(([name, value]) => [codes(name ?? "")[0], value]))).toEqual(
-    Object.fromEntries(Object.entries(bounds).map(([name, value]) => [name, spelled(name, value)])),
+    Object.fromEntries(Object.entries(limits).map(([name, value]) => [name, spelled(name, value)])),
   );
 });
 
@@ -64,7 +62,7 @@ it("the lines are lines of the command", () => {
 
 describe("the wire", () => {
   it("names every method", () => {
-    const { INITIALIZE, INITIALIZED, REQUEST, BODY_DELTA, CANCEL, UPLOAD, CREDIT, ACK } = protocol;
+    const { INITIALIZE, INITIALIZED, REQUEST, BODY_DELTA, CANCEL, UPLOAD, CREDIT } = protocol;
     for (const method of [INITIALIZE, INITIALIZED, REQUEST, BODY_DELTA, CANCEL, UPLOAD, CREDIT, ACK]) {
       expect(text.includes(`"method":"${method}"`) || text.includes(`\`${method}\``), method).toBe(true);
     }

@@ -5,7 +5,7 @@ import { connect, type Socket as TcpSocket } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { WebSocket } from "ws";
 import { BASE, PRINCIPALS, type Rig, startRig, stopRigs } from "../../../test/fixtures/endpoint/http.js";
-import { MAX_CONNECTIONS } from "../../executor/wire/limits.js";
+import { MAX_CONNECTIONS } from "../../sockets/limits.js";
 import type { Socket } from "../../sockets/socket.js";
 import type { EndpointEvent } from "./event.js";
 import type { ExecutorHall } from "./upgrade-door.js";

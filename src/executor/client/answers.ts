@@ -1,7 +1,7 @@
 // Answers for those who would rather wait than be called: whole, or as a stream that holds the sender back.
 
 import { Readable } from "node:stream";
-import { FIRST_WINDOW_BYTES } from "../wire/limits.js";
+import { FIRST_WINDOW_BYTES } from "../../sockets/limits.js";
 import type { HttpHeader } from "../wire/protocol.js";
 import type { AnswerHandler, Exchange, ExecutorError, ExecutorRequest } from "../wire/types.js";
 

@@ -2,8 +2,9 @@
 // executor can do that. Sockets are dialled by it, or given to it.
 
 import { Channel } from "../../sockets/channel.js";
+import { FIRST_WINDOW_BYTES } from "../../sockets/limits.js";
 import { Close, type Socket } from "../../sockets/socket.js";
-import { FIRST_WINDOW_BYTES, RETENTION_MS } from "../wire/limits.js";
+import { RETENTION_MS } from "../wire/limits.js";
 import { type Agreement, EXTENSIONS_VERSION } from "../wire/protocol.js";
 import {
   type AnswerHandler,

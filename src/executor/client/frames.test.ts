@@ -2,7 +2,8 @@
 
 import { expect, it } from "vitest";
 import { WebSocketServer } from "ws";
-import { MAX_WHOLE_BODY_BYTES, MIB } from "../wire/limits.js";
+import { MIB } from "../../runtime/sizes.js";
+import { MAX_WHOLE_BODY_BYTES } from "../wire/limits.js";
 import { connectExecutor } from "./connect.js";
 
 it("[exec-keep] no frame is larger than the exec-server takes, whatever the size of the message", async () => {

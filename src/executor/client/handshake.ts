@@ -1,8 +1,8 @@
 // The handshake on a socket, from the client's side: `initialize` out, its result in, `initialized` out.
 
+import { HANDSHAKE_MS } from "../../sockets/limits.js";
 import type { Socket } from "../../sockets/socket.js";
 import { readFrame, renderNotification, renderRequest } from "../wire/frame.js";
-import { HANDSHAKE_MS } from "../wire/limits.js";
 import {
   type Agreement,
   EXTENSIONS_VERSION,

@@ -2,7 +2,9 @@
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Message, type Peer, type Scripted, startScripted } from "../../../test/executor/scripted-executor.js";
-import { FIRST_WINDOW_BYTES, LARGEST_WINDOW_BYTES, MAX_DELTA_BYTES, MAX_REQUESTS, MIB } from "../wire/limits.js";
+import { MIB } from "../../runtime/sizes.js";
+import { FIRST_WINDOW_BYTES, LARGEST_WINDOW_BYTES } from "../../sockets/limits.js";
+import { MAX_DELTA_BYTES, MAX_REQUESTS } from "../wire/limits.js";
 import type { Exchange, ExecutorError, ExecutorRequest } from "../wire/types.js";
 import type { ExecutorClient } from "./client.js";
 import { connectExecutor } from "./connect.js";

@@ -3,7 +3,8 @@
 import type { Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Peer, type Scripted, startScripted } from "../../../test/executor/scripted-executor.js";
-import { MAX_QUEUED_DELTAS, MAX_WHOLE_BODY_BYTES, MIB } from "../wire/limits.js";
+import { MIB } from "../../runtime/sizes.js";
+import { MAX_QUEUED_DELTAS, MAX_WHOLE_BODY_BYTES } from "../wire/limits.js";
 import { ExecutorError, type ExecutorRequest } from "../wire/types.js";
 import type { ExecutorClient } from "./client.js";
 import { connectExecutor } from "./connect.js";

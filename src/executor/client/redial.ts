@@ -1,6 +1,7 @@
 // Dials until there is a socket, with growing pauses; and again when it is told that the socket is gone.
 
 import { type BackoffLimits, fullJitter } from "../../runtime/backoff.js";
+import { DialError } from "../../sockets/dial.js";
 import type { Socket } from "../../sockets/socket.js";
 import { ExecutorError } from "../wire/types.js";
 
@@ -61,9 +62,14 @@ export class Redial {
     } catch (error) {
       this.#isDialling = false;
       if (signal.aborted) return;
-      const known =
-        error instanceof ExecutorError ? error : new ExecutorError("unavailable", String(error), { sent: false });
-      this.#onFailed(known);
+      this.#onFailed(executorErrorOf(error));
     }
   }
+}
+
+function executorErrorOf(error: unknown): ExecutorError {
+  if (error instanceof ExecutorError) return error;
+  if (!(error instanceof DialError)) return new ExecutorError("unavailable", String(error), { sent: false });
+  const { code, message, networkCode, status } = error;
+  return new ExecutorError(code, message, { sent: false, networkCode, ...(status === undefined ? {} : { status }) });
 }

@@ -1,19 +1,13 @@
 // The requests of a client: sends them over the conversation of the moment, and gives what comes back to the one that
 // it is for. Which conversation that is, and whether there is one, the client says.
 
+import { KIB, MIB } from "../../runtime/sizes.js";
 import { Table } from "../../runtime/table.js";
 import type { Channel } from "../../sockets/channel.js";
 import { CreditBook } from "../../sockets/credit.js";
+import { MAX_QUEUED_BYTES, MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { readFrame, renderError, renderNotification, renderRequest } from "../wire/frame.js";
-import {
-  KIB,
-  MAX_DELTA_BYTES,
-  MAX_QUEUED_BYTES,
-  MAX_REQUESTS,
-  MAX_UNACKED_BYTES,
-  MAX_WHOLE_BODY_BYTES,
-  MIB,
-} from "../wire/limits.js";
+import { MAX_DELTA_BYTES, MAX_REQUESTS, MAX_WHOLE_BODY_BYTES } from "../wire/limits.js";
 import { type Agreement, BODY_DELTA, CANCEL, CREDIT, REQUEST, RpcCode, type RpcId } from "../wire/protocol.js";
 import {
   type AnswerHandler,

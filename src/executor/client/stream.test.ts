@@ -2,7 +2,9 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { MAX_QUEUED_BYTES, MAX_QUEUED_DELTAS, MIB } from "../wire/limits.js";
+import { MIB } from "../../runtime/sizes.js";
+import { MAX_QUEUED_BYTES } from "../../sockets/limits.js";
+import { MAX_QUEUED_DELTAS } from "../wire/limits.js";
 import { ExecutorError } from "../wire/types.js";
 import { ClientStream, type StreamKeeper } from "./stream.js";
 import type { Upload } from "./upload.js";

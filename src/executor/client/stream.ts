@@ -3,7 +3,8 @@
 
 import { PieceQueue } from "../../runtime/piece-queue.js";
 import { CreditAccount } from "../../sockets/credit.js";
-import { MAX_QUEUED_BYTES, MAX_QUEUED_DELTAS } from "../wire/limits.js";
+import { MAX_QUEUED_BYTES } from "../../sockets/limits.js";
+import { MAX_QUEUED_DELTAS } from "../wire/limits.js";
 import type { BodyDelta, HttpHeader } from "../wire/protocol.js";
 import { type AnswerHandler, type Exchange, ExecutorError } from "../wire/types.js";
 import type { Upload } from "./upload.js";

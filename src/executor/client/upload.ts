@@ -1,7 +1,8 @@
 // Sends a request's body as it comes, as far as the executor's credit and the connection's room go.
 
+import { KIB, MIB } from "../../runtime/sizes.js";
 import { renderBrokenDelta, renderDelta } from "../wire/frame.js";
-import { KIB, MAX_STREAMED_BODY_BYTES, MIB } from "../wire/limits.js";
+import { MAX_STREAMED_BODY_BYTES } from "../wire/limits.js";
 import { UPLOAD } from "../wire/protocol.js";
 import { ExecutorError } from "../wire/types.js";
 

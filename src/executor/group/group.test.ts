@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { MemberState } from "../../contracts/executors.js";
+import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import type { Socket } from "../../sockets/socket.js";
-import { MAX_UNACKED_BYTES } from "../wire/limits.js";
 import { type AnswerHandler, type Exchange, ExecutorError, type ExecutorRequest } from "../wire/types.js";
 import { ExecutorGroup, type GroupClient } from "./group.js";
 

@@ -2,8 +2,9 @@
 // and to another where one is lost before it got it. How one is talked to is client.ts's.
 
 import type { ExecutorStatus, MemberState, Visitor } from "../../contracts/executors.js";
+import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import type { Socket } from "../../sockets/socket.js";
-import { MAX_REQUESTS, MAX_UNACKED_BYTES } from "../wire/limits.js";
+import { MAX_REQUESTS } from "../wire/limits.js";
 import { type AnswerHandler, type Exchange, ExecutorError, type ExecutorRequest } from "../wire/types.js";
 import { Relay, type RelayKeeper } from "./relay.js";
 

@@ -2,8 +2,9 @@
 // is said as -32602 with the field and what to do. Where a request may go is not asked here.
 
 import type { Readable } from "node:stream";
+import { MIB } from "../../runtime/sizes.js";
 import { decoded } from "../wire/frame.js";
-import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_CHARS, MAX_WHOLE_BODY_BYTES, MIB } from "../wire/limits.js";
+import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_CHARS, MAX_WHOLE_BODY_BYTES } from "../wire/limits.js";
 import { type FailureData, type HttpHeader, RpcCode, type RpcFailure } from "../wire/protocol.js";
 import type { RedirectPolicy } from "../wire/types.js";
 

@@ -3,10 +3,12 @@
 
 import { NOWHERE, type Placed } from "../../runtime/bag.js";
 import { PieceQueue } from "../../runtime/piece-queue.js";
+import { MIB } from "../../runtime/sizes.js";
+import { MAX_QUEUED_BYTES } from "../../sockets/limits.js";
 import { failure } from "../http/failure.js";
 import type { CheckedRequest, HttpRunner, Run, RunFailure, RunHandler } from "../http/requests.js";
 import { renderError, renderResult } from "../wire/frame.js";
-import { MAX_QUEUED_BYTES, MAX_WHOLE_BODY_BYTES, MIB } from "../wire/limits.js";
+import { MAX_WHOLE_BODY_BYTES } from "../wire/limits.js";
 import type { HttpHeader, RpcId } from "../wire/protocol.js";
 import type { Upload } from "./upload.js";
 

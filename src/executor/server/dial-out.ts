@@ -3,10 +3,10 @@
 
 import { hostname } from "node:os";
 import { type BackoffLimits, fullJitter } from "../../runtime/backoff.js";
-import { dialSocket } from "../../sockets/dial.js";
+import { DialError, dialSocket } from "../../sockets/dial.js";
+import { MACHINE_HEADER, SESSION_HEADER } from "../../sockets/protocol.js";
 import { Close, type Socket } from "../../sockets/socket.js";
-import { MACHINE_HEADER, SESSION_HEADER } from "../wire/protocol.js";
-import { ExecutorError, type ExecutorLog } from "../wire/types.js";
+import type { ExecutorLog } from "../wire/types.js";
 import type { Executor } from "./executor.js";
 
 export type DialState =
@@ -97,7 +97,7 @@ class Dialer {
     try {
       socket = await dialSocket(url, { token, signal, headers: this.#headers() });
     } catch (error) {
-      const status = error instanceof ExecutorError ? error.status : undefined;
+      const status = error instanceof DialError ? error.status : undefined;
       const advice = status === undefined ? undefined : ADVICE[status];
       if (advice !== undefined) return { why: advice, limits: backoff.slow };
       return { why: error instanceof Error ? error.message : String(error), limits: backoff.fast };

@@ -1,10 +1,11 @@
 // An executor: does HTTP requests for whoever is at the other end of the sockets that it is given, whichever side
 // opened them. What it may reach is `destinations`; who may ask is decided before a socket comes here.
 
+import { HANDSHAKE_MS } from "../../sockets/limits.js";
 import { Close, type Socket } from "../../sockets/socket.js";
 import type { Destinations } from "../allow/destinations.js";
 import { HttpRunner } from "../http/requests.js";
-import { HANDSHAKE_MS, RETENTION_MS } from "../wire/limits.js";
+import { RETENTION_MS } from "../wire/limits.js";
 import type { ExecutorLog } from "../wire/types.js";
 import { Handshake } from "./handshake.js";
 import { Sessions } from "./sessions.js";

@@ -1,9 +1,9 @@
 // From an open socket to a session: `initialize`, `initialized`, in time. Which session that is, a new one or one that
 // goes on, is decided here.
 
+import { FIRST_WINDOW_BYTES } from "../../sockets/limits.js";
 import { Close, DEAF, type Socket, type SocketEvents } from "../../sockets/socket.js";
 import { readFrame, renderError, renderResult } from "../wire/frame.js";
-import { FIRST_WINDOW_BYTES } from "../wire/limits.js";
 import {
   type Agreement,
   EXTENSIONS_VERSION,

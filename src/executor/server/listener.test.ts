@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { RawClient } from "../../../test/fixtures/executor/raw-client.js";
 import { get, type ServedExecutor, startServed, TOKEN } from "../../../test/fixtures/executor/served.js";
-import { MAX_CONNECTIONS } from "../wire/limits.js";
+import { MAX_CONNECTIONS } from "../../sockets/limits.js";
 import { isLoopback, listenForClients } from "./listener.js";
 
 let served: ServedExecutor;

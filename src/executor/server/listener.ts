@@ -6,8 +6,8 @@ import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES }
 import { type AddressInfo, BlockList, isIP } from "node:net";
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
+import { HANDSHAKE_MS, MAX_CONNECTIONS } from "../../sockets/limits.js";
 import { Close, SOCKET_OPTIONS, Socket } from "../../sockets/socket.js";
-import { HANDSHAKE_MS, MAX_CONNECTIONS } from "../wire/limits.js";
 import type { ExecutorLog } from "../wire/types.js";
 import type { Executor } from "./executor.js";
 

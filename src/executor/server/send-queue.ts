@@ -1,7 +1,8 @@
 // Who waits for room on a full connection, and comes in turn: in the order in which they stopped, a few at a time, so
 // that the first does not fill it again before the last has had a piece.
 
-import { KIB, MAX_UNACKED_BYTES } from "../wire/limits.js";
+import { KIB } from "../../runtime/sizes.js";
+import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import type { RoomWaiter } from "./answer.js";
 
 /** A piece that a socket brings, as Node reads it. */

@@ -5,12 +5,13 @@ import { Bag } from "../../runtime/bag.js";
 import { Table } from "../../runtime/table.js";
 import { Channel, type ChannelEvents } from "../../sockets/channel.js";
 import { CreditBook } from "../../sockets/credit.js";
+import { MAX_QUEUED_BYTES, MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { Close, type Socket } from "../../sockets/socket.js";
 import { failure } from "../http/failure.js";
 import { checkRequest } from "../http/request-check.js";
 import type { HttpRunner } from "../http/requests.js";
 import { type Frame, readFrame, renderError, renderNotification, renderResult } from "../wire/frame.js";
-import { MAX_QUEUED_BYTES, MAX_REQUESTS, MAX_UNACKED_BYTES } from "../wire/limits.js";
+import { MAX_REQUESTS } from "../wire/limits.js";
 import {
   CANCEL,
   CREDIT,

@@ -3,8 +3,9 @@
 
 import { Readable } from "node:stream";
 import { PieceQueue } from "../../runtime/piece-queue.js";
+import { KIB, MIB } from "../../runtime/sizes.js";
 import { CreditAccount, type CreditBook } from "../../sockets/credit.js";
-import { KIB, MAX_STREAMED_BODY_BYTES, MIB } from "../wire/limits.js";
+import { MAX_STREAMED_BODY_BYTES } from "../wire/limits.js";
 import type { BodyDelta } from "../wire/protocol.js";
 
 /** What the stream itself keeps ready for the socket; the rest waits in our queue, where it counts as unread. */

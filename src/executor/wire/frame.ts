@@ -1,7 +1,7 @@
 // Messages to text and back. Pieces of bodies are most of the bytes, so they are written and read without a JSON parser
 // where they look as both ends write them; anything else goes the long way and means the same.
 
-import { KIB, MIB } from "./limits.js";
+import { KIB, MIB } from "../../runtime/sizes.js";
 import { BODY_DELTA, type BodyDelta, type RpcFailure, type RpcId, UPLOAD } from "./protocol.js";
 
 export type Frame =

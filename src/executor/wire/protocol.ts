@@ -10,12 +10,6 @@ export const BODY_DELTA = "http/request/bodyDelta";
 export const CANCEL = "http/request/cancel";
 export const UPLOAD = "http/request/upload";
 export const CREDIT = "http/request/credit";
-export const ACK = "session/ack";
-
-/** In the upgrade of an executor that dials out: the session that it still has. Its client waits at the gateway. */
-export const SESSION_HEADER = "toolway-session";
-/** The machine that the executor runs on, percent-encoded: who comes from it without a conversation has lost his. */
-export const MACHINE_HEADER = "toolway-machine";
 
 /** What our extensions are called; another number is another agreement. */
 export const EXTENSIONS_VERSION = 1;

@@ -1,0 +1,33 @@
+// The bounds of a WebSocket, of the conversation on it and of the streams in that, each with its reason. What travels
+// in the messages has bounds of its own.
+
+import { KIB, MIB } from "../runtime/sizes.js";
+
+/** The largest message: a body of 32 MiB in base64, and 1 MiB for all that goes with it. */
+export const MAX_MESSAGE_BYTES = Math.ceil((32 * MIB * 4) / 3) + 1 * MIB;
+
+/** What is sent and not yet acknowledged, or not yet written: beyond it nobody reads more from the network. */
+export const MAX_UNACKED_BYTES = 8 * MIB;
+
+/** An acknowledgement goes out after so many bytes or messages: seldom enough to cost nothing. */
+export const ACK_BYTES = 256 * KIB;
+export const ACK_MESSAGES = 64;
+
+/** Bytes that wait for readers, all streams of one connection together. More is an overflow, or no more credit. */
+export const MAX_QUEUED_BYTES = 64 * MIB;
+
+/** What a stream may send before it hears of its reader: a small answer is whole within it, and a thousand of them fit. */
+export const FIRST_WINDOW_BYTES = 64 * KIB;
+
+/** What a stream may have unread at most: 8 MB a second over a round trip of 120 ms. */
+export const LARGEST_WINDOW_BYTES = 1 * MIB;
+
+/** Sockets at one listener. */
+export const MAX_CONNECTIONS = 256;
+
+/** From the upgrade to the first message that counts. */
+export const HANDSHAKE_MS = 10_000;
+
+/** A sign of life is asked for this often, and a peer that gave none for three times as long is gone. */
+export const PING_MS = 15_000;
+export const SILENCE_MS = 45_000;
