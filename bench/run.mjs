@@ -6,6 +6,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { cpus, release } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { majorOf } from "../scripts/node-versions.mjs";
 import { stopEverything } from "./contest.mjs";
 import { unsupported } from "./cpu.mjs";
 import { goalsOf } from "./goals.mjs";
@@ -18,7 +19,8 @@ import { workloads } from "./workloads/index.mjs";
 
 const inBench = (path) => fileURLToPath(new URL(path, import.meta.url));
 const OUT = inBench("./out");
-const RECORDED = inBench("./recorded.json");
+/** A record for each major of Node: what a call costs differs between them. */
+const RECORDED = inBench(`./recorded/node${majorOf()}.json`);
 
 const log = (line) => void process.stderr.write(`${line}\n`);
 const print = (text) => void process.stdout.write(text.endsWith("\n") ? text : `${text}\n`);
@@ -106,7 +108,7 @@ async function report(results, options) {
   await writeChart(results, join(out, "latest.svg"));
   if (options.record) await record(results, RECORDED);
   if (!options.check) return 0;
-  if (!existsSync(RECORDED)) throw new Error("Nothing is recorded yet: run with --record first.");
+  if (!existsSync(RECORDED)) throw new Error(`Nothing is recorded for Node ${majorOf()} yet: run with --record first.`);
   const { worse, text: said } = checkAgainst(results, JSON.parse(await readFile(RECORDED, "utf8")));
   print(said);
   return worse.length === 0 ? 0 : 1;

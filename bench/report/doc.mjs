@@ -1,16 +1,21 @@
 // The figures of docs/performance.md: what stands between its two marks is written by the bench. Pure.
 
+import { majorOf } from "../../scripts/node-versions.mjs";
 import { byCase, figure, MEASURES, outcome, rateOf, sideOf, times, unitOf } from "./figures.mjs";
 
-const BEGIN = "<!-- bench:begin -->";
-const END = "<!-- bench:end -->";
+/** The Node whose figures the page shows whole; of any other it shows the goals. */
+export const PAGE_MAJOR = 20;
 
 /** @param {string} text @param {import("../target.mjs").Results} results @returns {string} */
 export function fillDoc(text, results) {
-  const begin = text.indexOf(BEGIN);
-  const end = text.indexOf(END);
-  if (begin < 0 || end < begin) throw new Error(`The page has no ${BEGIN} … ${END} to fill.`);
-  return `${text.slice(0, begin + BEGIN.length)}\n${figures(results)}\n${text.slice(end)}`;
+  const major = majorOf(results.machine?.node);
+  const name = major === PAGE_MAJOR ? "bench" : `bench-node${major}`;
+  const [first, last] = [`<!-- ${name}:begin -->`, `<!-- ${name}:end -->`];
+  const begin = text.indexOf(first);
+  const end = text.indexOf(last);
+  if (begin < 0 || end < begin) throw new Error(`The page has no ${first} … ${last} to fill.`);
+  const filling = major === PAGE_MAJOR ? figures(results) : figures({ machine: results.machine, goals: results.goals });
+  return `${text.slice(0, begin + first.length)}\n${filling}\n${text.slice(end)}`;
 }
 
 function figures({ machine = {}, rows = [], measures = [], goals = [] }) {

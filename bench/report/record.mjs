@@ -2,9 +2,10 @@
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { majorOf } from "../../scripts/node-versions.mjs";
 import { goalsOf } from "../goals.mjs";
 import { writeChart } from "./chart.mjs";
-import { fillDoc } from "./doc.mjs";
+import { fillDoc, PAGE_MAJOR } from "./doc.mjs";
 
 const DOCS = { page: inDocs("performance.md"), chart: inDocs("performance.svg") };
 
@@ -14,14 +15,14 @@ const DIGITS = 4;
 /**
  * What ran replaces what was recorded of it; what did not run stays.
  * @param {import("../target.mjs").Results} run
- * @param {string} file such as bench/recorded.json
+ * @param {string} file such as bench/recorded/node20.json
  * @param {{ page: string, chart: string }} docs are filled with the same figures
  */
 export function record(run, file, docs = DOCS) {
   const results = existsSync(file) ? merged(JSON.parse(readFileSync(file, "utf8")), run) : run;
   writeFileSync(file, recordText(results));
   writeFileSync(docs.page, fillDoc(readFileSync(docs.page, "utf8"), results));
-  writeChart(results, docs.chart);
+  if (majorOf(results.machine?.node) === PAGE_MAJOR) writeChart(results, docs.chart);
 }
 
 /** By whole cases; but a run without peers leaves those of before, each with its ratio to the limit of its own rounds. */
