@@ -6,9 +6,8 @@ import { homedir } from "node:os";
 import { extname, resolve as resolvePath } from "node:path";
 import type { Config } from "./config.js";
 import { Source } from "./jsonc.js";
-import { ConfigError } from "./mistakes.js";
+import { ConfigError, Report } from "./mistakes.js";
 import { baseFolder } from "./paths.js";
-import { Report } from "./report.js";
 import { resolve } from "./resolve.js";
 import type { ConfigInput } from "./schema.js";
 

@@ -1,4 +1,7 @@
-// What is wrong in a config: the form of a mistake, its text, and the error that carries all of them at once.
+// What is wrong in a config: the form of a mistake and its text, the report that gathers the mistakes and warnings of one
+// config with their places, and the error that carries all of them at once.
+
+import type { Position, Source } from "./jsonc.js";
 
 /** The way to a value: keys and indexes from the root. */
 export type KeyPath = readonly (string | number)[];
@@ -52,4 +55,58 @@ export function oneOf(values: readonly string[]): string {
   const quoted = values.map((value) => JSON.stringify(value));
   const last = quoted.at(-1) ?? "";
   return quoted.length < 2 ? last : `${quoted.slice(0, -1).join(", ")} or ${last}`;
+}
+
+interface Remark {
+  readonly hint?: string | undefined;
+  /** Points at the key instead of its value. */
+  readonly onKey?: boolean;
+}
+
+export class Report {
+  readonly #file: string | undefined;
+  readonly #source: Source | undefined;
+  readonly #mistakes: Mistake[] = [];
+  readonly #warnings: Mistake[] = [];
+
+  constructor(file: string | undefined, source?: Source) {
+    this.#file = file;
+    this.#source = source;
+  }
+
+  mistake(path: KeyPath, message: string, remark: Remark = {}): void {
+    this.#mistakes.push(this.#make(path, this.#place(path, remark), message, remark.hint));
+  }
+
+  mistakeAt(path: KeyPath, offset: number, message: string, hint: string | undefined): void {
+    this.#mistakes.push(this.#make(path, this.#source?.position(offset), message, hint));
+  }
+
+  warning(path: KeyPath, message: string, remark: Remark = {}): void {
+    this.#warnings.push(this.#make(path, this.#place(path, remark), message, remark.hint));
+  }
+
+  get failed(): boolean {
+    return this.#mistakes.length > 0;
+  }
+
+  get warnings(): string[] {
+    return inOrder(this.#warnings).map(formatMistake);
+  }
+
+  throwIfFailed(): void {
+    if (this.failed) throw new ConfigError(inOrder(this.#mistakes));
+  }
+
+  #place(path: KeyPath, remark: Remark): Position | undefined {
+    return this.#source?.locate(path, remark.onKey === true ? "key" : "value");
+  }
+
+  #make(path: KeyPath, at: Position | undefined, message: string, hint: string | undefined): Mistake {
+    return { file: this.#file, line: at?.line, column: at?.column, key: keyText(path), message, hint };
+  }
+}
+
+function inOrder(found: readonly Mistake[]): Mistake[] {
+  return found.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
 }

@@ -4,8 +4,8 @@
 import { nearest } from "../runtime/nearest.js";
 import { type Config, MAX_SERVER_NAME, parseListen, type RoleRules, type ServerConfig } from "./config.js";
 import { resolveExecutors } from "./executors.js";
-import { isObject, mismatch, readFields } from "./expected.js";
 import { FOREIGN_TOP_KEYS } from "./foreign-keys.js";
+import { isObject, mismatch, readFields } from "./form.js";
 import { keyText } from "./mistakes.js";
 import { absolutePath } from "./paths.js";
 import { type Settings, serverForm, settingsFields, TOP_KEYS } from "./schema.js";

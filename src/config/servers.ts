@@ -6,9 +6,8 @@ import { nearest } from "../runtime/nearest.js";
 import { defaultSupervision, type Override, type ServerConfig, type ToolOverride } from "./config.js";
 import { parseEnvFile } from "./env-file.js";
 import { FOREIGN_ENTRY_KEYS, NARROWING_KEYS, SYNONYMS } from "./foreign-keys.js";
-import type { KeyPath } from "./mistakes.js";
+import type { KeyPath, Report } from "./mistakes.js";
 import { absolutePath, commandPath } from "./paths.js";
-import type { Report } from "./report.js";
 import { ENTRY_KEYS, type OverrideEntry, type ServerEntry, type serverForm, type ToolEntry, TYPES } from "./schema.js";
 import { expand, type Variables } from "./variables.js";
 

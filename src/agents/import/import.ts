@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { applyEdits, type FormattingOptions, modify } from "jsonc-parser";
 import { Source } from "../../config/jsonc.js";
-import { Report } from "../../config/report.js";
+import { Report } from "../../config/mistakes.js";
 import { type ClientFile, findClientConfigs, type Place } from "./clients.js";
 import { type ImportedEntry, isToolway, readEntry, readGroups } from "./entries.js";
 

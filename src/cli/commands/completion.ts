@@ -1,7 +1,15 @@
-// `toolway completion`: the script that makes a shell complete our commands.
+// `toolway completion`, which prints the script that makes a shell complete our commands, and `toolway __complete`, which
+// that script asks for names of tools and servers.
 
+import type { PinLine } from "../../contracts/pins.js";
+import type { GatewayStatus } from "../../contracts/status.js";
+import { within as signalWithin } from "../../runtime/wait.js";
+import { type GatewayClient, runningGateway } from "../gateway/port.js";
+import { sourceFor } from "../gateway/source.js";
 import { type Command, defineCommand } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
+import { type Io, print } from "../line/io.js";
+import { listTools } from "../text/tool-list.js";
 
 const SHELLS = ["bash", "zsh", "fish"] as const;
 
@@ -29,10 +37,56 @@ export function completionOf(all: () => Completed): Command {
       const shell = SHELLS.find((known) => known === input.shell);
       if (shell === undefined)
         throw usageError(`There is no completion for ${input.shell}.`, `It is one of ${SHELLS.join(", ")}.`);
-      const { completionScript } = await import("../line/completion-scripts.js");
+      const { completionScript } = await import("../line/completion.js");
       const { commands, groups } = all();
       io.stdout.write(completionScript(shell, commands, groups));
       return Exit.ok;
     },
   });
+}
+
+/** Longer than this after a key press feels broken. */
+const DEADLINE_MS = 300;
+
+export const complete = defineCommand({
+  metadata: { name: "__complete", summary: "Names for the completion scripts.", hidden: true },
+  args: { kind: { required: true, description: "tool, server or pinned" } },
+  options: {},
+  examples: [],
+  async handler(input, io) {
+    const rest = (input as { rest?: unknown }).rest;
+    const words = Array.isArray(rest) ? rest.map(String) : [];
+    const signal = signalWithin(DEADLINE_MS, io.signal);
+    try {
+      for (const name of await within(signal, names(input.kind, words, io, signal))) print(io, name);
+    } catch {
+      // No gateway, or too slow: then there is nothing to offer.
+    }
+    return Exit.ok;
+  },
+});
+
+async function names(kind: string, words: readonly string[], io: Io, signal: AbortSignal): Promise<string[]> {
+  const after = (flag: string): string | undefined => {
+    const at = words.lastIndexOf(flag);
+    return at < 0 ? undefined : words[at + 1];
+  };
+  const port = await runningGateway();
+  const client: GatewayClient | undefined = await port.find(
+    sourceFor({ config: after("--config"), state: after("--state") }, io),
+  );
+  if (client === undefined) return [];
+  if (kind === "server")
+    return ((await client.get("/status", signal)) as GatewayStatus).servers.map(({ name }) => name);
+  if (kind !== "pinned") return (await listTools(client, signal)).map(({ name }) => name);
+  const { pins } = (await client.get("/pins", signal)) as { pins: readonly PinLine[] };
+  // The server stands before the tool on the line. A name with a control character is no word to complete.
+  return pins.filter(({ server, tool }) => words.includes(server) && !/\p{C}/u.test(tool)).map(({ tool }) => tool);
+}
+
+function within<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const late = new Promise<never>((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+  });
+  return Promise.race([work, late]);
 }

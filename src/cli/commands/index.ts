@@ -2,27 +2,18 @@
 
 import type { Command } from "../line/command.js";
 import { call } from "./call.js";
-import { complete } from "./complete.js";
-import { completionOf } from "./completion.js";
-import { configCheck } from "./config-check.js";
-import { configSchema } from "./config-schema.js";
+import { complete, completionOf } from "./completion.js";
+import { configCheck, configSchema } from "./config.js";
 import { doctor } from "./doctor.js";
 import { executor } from "./executor.js";
 import { importConfigs } from "./import.js";
-import { pinsAccept } from "./pins-accept.js";
-import { pinsDiff } from "./pins-diff.js";
-import { pinsList } from "./pins-list.js";
-import { reload } from "./reload.js";
+import { pinsAccept, pinsDiff, pinsList } from "./pins.js";
 import { serve } from "./serve.js";
-import { start } from "./start.js";
+import { reload, start, stop } from "./server-verbs.js";
 import { stateDump } from "./state-dump.js";
 import { status } from "./status.js";
 import { stdio } from "./stdio.js";
-import { stop } from "./stop.js";
-import { tokenCreate } from "./token-create.js";
-import { tokenList } from "./token-list.js";
-import { tokenRevoke } from "./token-revoke.js";
-import { tokenShow } from "./token-show.js";
+import { tokenCreate, tokenList, tokenRevoke, tokenShow } from "./token.js";
 import { tools } from "./tools.js";
 import { version } from "./version.js";
 

@@ -4,7 +4,7 @@ import { flagOf } from "./command.js";
 import { cliReference } from "./reference.js";
 
 it("docs/cli.md says what the commands say", async () => {
-  await expect(cliReference(commands)).toMatchFileSnapshot("../../docs/cli.md");
+  await expect(cliReference(commands)).toMatchFileSnapshot("../../../docs/cli.md");
 });
 
 describe("every command", () => {

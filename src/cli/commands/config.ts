@@ -1,4 +1,5 @@
-// `toolway config check`: reads a config and starts nothing.
+// `toolway config check` and `toolway config schema`: what is wrong with a config, and the JSON Schema that editors check it
+// by. Starts nothing.
 
 import { ConfigError } from "../../config/mistakes.js";
 import { configPathFor } from "../gateway/source.js";
@@ -42,5 +43,17 @@ export const configCheck = defineCommand({
       printJson(io, { ok: false, path, mistakes: error.mistakes });
       return Exit.usage;
     }
+  },
+});
+
+export const configSchema = defineCommand({
+  metadata: { name: "config schema", summary: "Prints the JSON Schema of the config." },
+  args: {},
+  options: { json: { description: "JSON is the only form; accepted for uniformity." } },
+  examples: [{ line: "toolway config schema > toolway.schema.json", note: "for an editor's settings" }],
+  async handler(_input, io) {
+    const { configJsonSchemaText } = await import("../../config/json-schema.js");
+    io.stdout.write(configJsonSchemaText());
+    return Exit.ok;
   },
 });

@@ -1,14 +1,68 @@
-// `reload`, `stop` and `start`: what an operator does to one server of the gateway that runs. Asks the gateway, waits
-// for what comes of it, and says so.
+// `toolway reload`, `toolway stop` and `toolway start`: what an operator does to one server of the gateway that runs. Asks
+// the gateway, waits for what comes of it, and says so.
 
 import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
 import { nearest } from "../../runtime/nearest.js";
 import { type GatewayClient, runningGateway } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
 import { sayIfSlow } from "../gateway/with-gateway.js";
+import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, type ExitCode, UserError } from "../line/errors.js";
 import { type Io, print, printJson } from "../line/io.js";
 import { count, oneLine } from "../text/print.js";
+
+export const reload = defineCommand({
+  metadata: {
+    name: "reload",
+    summary: "Starts a server anew, and forgives it its failures.",
+    description:
+      "Stops a server of the running gateway and starts it again, also one that was ejected after too many " +
+      "restarts: its count of restarts and failures begins anew, and its cached results are dropped. Waits " +
+      "until it is up; exits 1 when it does not come up. The config is read again by itself when it " +
+      "changes.",
+  },
+  args: { server: { required: true, description: "Its name in the config.", completes: "server" } },
+  options: { ...gatewayOptions, ...jsonOption },
+  examples: [
+    { line: "toolway reload github", note: "after its cause was fixed" },
+    { line: "toolway reload github --json", note: "in a script" },
+  ],
+  handler: (input, io) => actOnServer("reload", input, io),
+});
+
+export const stop = defineCommand({
+  metadata: {
+    name: "stop",
+    summary: "Stops a server; calls to it are refused until it is started.",
+    description:
+      "Stops a server of the running gateway. Its tools stay listed, and calls to them are refused until " +
+      "`toolway start`, `toolway reload` or the gateway's next start.",
+  },
+  args: { server: { required: true, description: "Its name in the config.", completes: "server" } },
+  options: { ...gatewayOptions, ...jsonOption },
+  examples: [
+    { line: "toolway stop github", note: "while it is being worked on" },
+    { line: "toolway stop github --json", note: "in a script" },
+  ],
+  handler: (input, io) => actOnServer("stop", input, io),
+});
+
+export const start = defineCommand({
+  metadata: {
+    name: "start",
+    summary: "Starts a server that was stopped.",
+    description:
+      "Starts a server of the running gateway that was stopped. Waits until it is up; exits 1 when it does " +
+      "not come up.",
+  },
+  args: { server: { required: true, description: "Its name in the config.", completes: "server" } },
+  options: { ...gatewayOptions, ...jsonOption },
+  examples: [
+    { line: "toolway start github", note: "again after toolway stop" },
+    { line: "toolway start github --json", note: "in a script" },
+  ],
+  handler: (input, io) => actOnServer("start", input, io),
+});
 
 /** As long as a server may take to start by default, and then some. */
 const SETTLE_MS = 45_000;

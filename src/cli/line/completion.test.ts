@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { commands, groups } from "../commands/index.js";
-import { completionScript } from "./completion-scripts.js";
+import { completionScript } from "./completion.js";
 
 let folder: string;
 

@@ -1,0 +1,176 @@
+// `toolway pins list`, `diff` and `accept`: which tools are pinned, how one changed, and that the change is accepted.
+
+import type { AcceptedPin, PinDiff, PinLine } from "../../contracts/pins.js";
+import { visible, visibleJson } from "../../runtime/visible.js";
+import { sourceFor } from "../gateway/source.js";
+import { withGateway } from "../gateway/with-gateway.js";
+import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
+import { Exit } from "../line/errors.js";
+import { note, print } from "../line/io.js";
+import { HASH_SHOWN, pinDiffText } from "../text/pin-text.js";
+import { count, heading, oneLine, type Style, styleOf, table } from "../text/print.js";
+
+/** Longer names are cut in the table; `--json` has them whole. */
+const NAME_WIDTH = 60;
+
+export const pinsList = defineCommand({
+  metadata: {
+    name: "pins list",
+    isDefault: true,
+    summary: "Lists the pinned tools, and those whose definition changed.",
+    description:
+      "Lists the tools of all servers that are not trusted, with the hash of the definition that was accepted. " +
+      "A tool is pinned when it is first seen. One that changed since is hidden from agents, and calls of it are " +
+      "refused, until `toolway pins accept`. `toolway pins` alone does the same.",
+  },
+  args: {},
+  options: {
+    server: { value: "NAME", description: "Those of one server only.", completes: "server" },
+    ...gatewayOptions,
+    ...jsonOption,
+  },
+  examples: [
+    { line: "toolway pins", note: "server, tool, state, first seen, hash" },
+    { line: "toolway pins list --json | jq '.[] | select(.state == \"changed\")'", note: "what waits for you" },
+  ],
+  async handler(input, io) {
+    return withGateway(sourceFor(input, io), io, { servers: false }, async ({ client }) => {
+      const { pins } = (await client.get("/pins", io.signal)) as { pins: readonly PinLine[] };
+      const shown = input.server === undefined ? pins : pins.filter(({ server }) => server === input.server);
+      if (input.json) {
+        print(io, visibleJson(JSON.stringify(shown, null, 2)));
+        return Exit.ok;
+      }
+      if (shown.length === 0) {
+        note(io, "No tool is pinned: tools are pinned when a gateway first sees them.");
+        return Exit.ok;
+      }
+      const style = styleOf(io);
+      const rows = shown.map((pin) => row(pin, style));
+      print(io, table([heading(style, ["SERVER", "TOOL", "STATE", "FIRST SEEN", "HASH"]), ...rows]));
+      const changed = shown.filter(({ state }) => state === "changed");
+      if (changed.length > 0) {
+        const servers = [...new Set(changed.map(({ server }) => visible(server)))];
+        note(io, `${count(changed.length, "tool")} changed: \`toolway pins diff ${servers[0]}\` shows how.`);
+      }
+      for (const { server, tool, reason } of shown.filter(({ state }) => state === "refused")) {
+        note(io, `${visible(server)}/${oneLine(visible(tool), NAME_WIDTH)} is refused: ${visible(reason ?? "")}.`);
+      }
+      return Exit.ok;
+    });
+  },
+});
+
+function row({ server, tool, state, firstSeen, hash, newHash }: PinLine, style: Style): string[] {
+  const paint = state === "changed" || state === "refused" ? style.red : state === "gone" ? style.dim : style.green;
+  const hashes = [hash, newHash].flatMap((one) => (one === undefined ? [] : [one.slice(0, HASH_SHOWN)]));
+  return [
+    style.bold(oneLine(visible(server), NAME_WIDTH)),
+    oneLine(visible(tool), NAME_WIDTH),
+    paint(state),
+    firstSeen ?? "-",
+    hashes.join(" → ") || "-",
+  ];
+}
+
+export const pinsDiff = defineCommand({
+  metadata: {
+    name: "pins diff",
+    summary: "Shows how the definition of a tool changed since it was accepted.",
+    description:
+      "Shows the accepted and the new definition of each changed tool: side by side on a wide terminal, else one under " +
+      "the other. Characters that cannot be seen, or that change the direction of text, are shown as \\u{202E} and " +
+      "marked by ! beside the line.",
+  },
+  args: {
+    server: { required: true, description: "Its name in the config.", completes: "server" },
+    tool: { description: "The server's own name of the tool. Default: all that changed.", completes: "pinned" },
+  },
+  options: { ...gatewayOptions, ...jsonOption },
+  examples: [
+    { line: "toolway pins diff github", note: "all of the server's changed tools" },
+    { line: "toolway pins diff github create_issue --json", note: "both definitions, for a script" },
+  ],
+  async handler(input, io) {
+    return withGateway(sourceFor(input, io), io, { servers: false }, async ({ client }) => {
+      const query = new URLSearchParams({ server: input.server });
+      if (input.tool !== undefined) query.set("tool", input.tool);
+      const { diffs } = (await client.get(`/pins/diff?${query}`, io.signal)) as { diffs: readonly PinDiff[] };
+      if (input.json) {
+        print(io, visibleJson(JSON.stringify(diffs.map(parsed), null, 2)));
+        return Exit.ok;
+      }
+      if (diffs.length === 0) {
+        note(io, `Nothing changed: ${input.tool === undefined ? "all of it is" : "it is"} as it was accepted.`);
+        return Exit.ok;
+      }
+      print(io, diffs.map((diff) => pinDiffText(diff, io)).join("\n\n"));
+      for (const { server, tool, new: after } of diffs) {
+        note(
+          io,
+          `Accept it: toolway pins accept ${shellWord(server)} ${shellWord(tool)} --hash ${after.hash.slice(0, HASH_SHOWN)}`,
+        );
+      }
+      return Exit.ok;
+    });
+  },
+});
+
+/** For a line to paste: a name is a server's own choice, and must not become a command. */
+function shellWord(text: string): string {
+  if (/^[\w./@:+-]+$/.test(text)) return text;
+  return visible(text) === text ? `'${text.replaceAll("'", "'\\''")}'` : "<tool>";
+}
+
+/** A script wants the definition, not its text. */
+function parsed({ server, tool, old: before, new: after }: PinDiff): object {
+  const side = ({ hash, at, definition }: PinDiff["old"]): object => ({
+    hash,
+    at,
+    ...(definition === undefined ? {} : { definition: JSON.parse(definition) as unknown }),
+  });
+  return { server, tool, old: side(before), new: side(after) };
+}
+
+export const pinsAccept = defineCommand({
+  metadata: {
+    name: "pins accept",
+    summary: "Accepts the changed definition of a tool, or of all of a server's.",
+    description:
+      "Accepts the changed definition of a tool, or of all tools of a server that changed: agents see and use them " +
+      "again. It asks for nothing; `toolway pins diff` shows beforehand what changed. It is on disk when this returns.",
+  },
+  args: {
+    server: { required: true, description: "Its name in the config.", completes: "server" },
+    tool: { description: "The server's own name of the tool. Default: all that changed.", completes: "pinned" },
+  },
+  options: {
+    hash: { value: "HASH", description: "Only if the new definition has this hash, as `pins diff` showed it." },
+    ...gatewayOptions,
+    ...jsonOption,
+  },
+  examples: [
+    {
+      line: "toolway pins accept github create_issue --hash 5fQ0cVx3Tq1a",
+      note: "what was looked at, and nothing since",
+    },
+    { line: "toolway pins accept github", note: "all that changed, after an update of the server" },
+  ],
+  async handler(input, io) {
+    return withGateway(sourceFor(input, io), io, { servers: false }, async ({ client }) => {
+      const { server, tool, hash } = input;
+      const body = { server, ...(tool === undefined ? {} : { tool }), ...(hash === undefined ? {} : { hash }) };
+      const answer = (await client.post("/pins/accept", body, io.signal)) as { accepted: readonly AcceptedPin[] };
+      if (input.json) {
+        print(io, visibleJson(JSON.stringify({ server, accepted: answer.accepted }, null, 2)));
+        return Exit.ok;
+      }
+      if (answer.accepted.length === 0) note(io, "There was nothing to accept: nothing has changed.");
+      for (const one of answer.accepted) {
+        const [before, after] = [one.oldHash, one.hash].map((text) => text.slice(0, HASH_SHOWN));
+        print(io, `Accepted ${visible(server)}/${visible(one.tool)}: ${before} → ${after}`);
+      }
+      return Exit.ok;
+    });
+  },
+});

@@ -1,0 +1,174 @@
+// `toolway token create`, `list`, `show` and `revoke`: who may come in, with which role. A token is shown when it is made;
+// only its hash is kept, but for the default token.
+
+import { isObject } from "../../protocol/jsonrpc.js";
+import { nearest } from "../../runtime/nearest.js";
+import type { GatewaySource } from "../gateway/port.js";
+import { runningGateway } from "../gateway/port.js";
+import { sourceFor } from "../gateway/source.js";
+import { withGateway } from "../gateway/with-gateway.js";
+import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
+import { Exit, UserError, usageError } from "../line/errors.js";
+import { note, print, printJson } from "../line/io.js";
+import { heading, oneLine, styleOf, table } from "../text/print.js";
+
+export const tokenCreate = defineCommand({
+  metadata: {
+    name: "token create",
+    summary: "Makes a token for an agent or a person, with a role.",
+    description:
+      "Makes a token and prints it, this once: only its hash is kept. What a role may use is in the config, under `roles`.",
+  },
+  args: {},
+  options: {
+    id: { value: "ID", required: true, description: "Who it is for; shown in lists and logs." },
+    role: { value: "ROLE", required: true, description: "The role that the token carries." },
+    expires: { value: "TIME", description: "When it ends: 30d, 12h, or a date such as 2030-01-31. Default: never." },
+    ...gatewayOptions,
+    ...jsonOption,
+  },
+  examples: [
+    { line: "toolway token create --id ci --role reader --expires 30d", note: "for a month" },
+    {
+      line: "export TOOLWAY_TOKEN=$(toolway token create --id me --role admin)",
+      note: "straight into the environment",
+    },
+    {
+      line: "toolway token create --id office --role executor",
+      note: "lets an executor in at /executors/<name>, and no agent",
+    },
+  ],
+  async handler(input, io) {
+    const expires = input.expires === undefined ? {} : { expires: input.expires };
+    if (input.id.trim() === "") throw usageError("--id is empty.");
+    if (input.role.trim() === "") throw usageError("--role is empty.");
+    const source = sourceFor(input, io);
+    return withGateway(source, io, { servers: false }, async ({ client }) => {
+      const answer = await client.post("/tokens", { id: input.id, role: input.role, ...expires }, io.signal);
+      const token = isObject(answer) ? String(answer["token"]) : "";
+      if (input.json) printJson(io, isObject(answer) ? { id: input.id, role: input.role, ...answer } : answer);
+      else print(io, token);
+      if (!input.json && io.isErrTTY) note(io, "Keep it: it cannot be shown again.");
+      const remark = await remarkOn(input.role, source);
+      if (remark !== undefined) note(io, remark);
+      return Exit.ok;
+    });
+  },
+});
+
+const EXECUTOR_ROLE = "executor";
+
+/** A role that the config does not have is legal, and seldom what was meant. */
+async function remarkOn(role: string, { configPath, env, home }: GatewaySource): Promise<string | undefined> {
+  // Not of the config: it opens the door of executors, and no tools.
+  if (configPath === undefined || role === EXECUTOR_ROLE) return undefined;
+  const { loadConfig } = await import("../../config/load.js");
+  try {
+    const { roles, unlistedRoles } = loadConfig(configPath, { env, home });
+    if (Object.hasOwn(roles, role)) return undefined;
+    const may = unlistedRoles === "allow" ? "every tool" : "no tool";
+    return `The config has no role "${role}" under "roles": this token may use ${may}.`;
+  } catch {
+    // The token was made; what is wrong with the config is for `config check` to tell.
+    return undefined;
+  }
+}
+
+interface TokenEntry {
+  readonly id: string;
+  readonly role: string;
+  /** None for the default token. */
+  readonly createdAt?: string;
+  readonly expiresAt?: string;
+}
+
+/** Longer ids are cut in the table; `--json` has them whole. */
+const ID_WIDTH = 60;
+
+export const tokenList = defineCommand({
+  metadata: { name: "token list", summary: "Lists who has a token, with role and expiry." },
+  args: {},
+  options: { ...gatewayOptions, ...jsonOption },
+  examples: [{ line: "toolway token list", note: "ids, roles, dates; never a token" }],
+  async handler(input, io) {
+    return withGateway(sourceFor(input, io), io, { servers: false }, async ({ client }) => {
+      const answer = await client.get("/tokens", io.signal);
+      const tokens = (isObject(answer) && Array.isArray(answer["tokens"]) ? answer["tokens"] : []) as TokenEntry[];
+      if (input.json) {
+        printJson(io, tokens);
+        return Exit.ok;
+      }
+      const style = styleOf(io);
+      const rows = tokens.map(({ id, role, createdAt, expiresAt }) => [
+        style.bold(oneLine(id, ID_WIDTH)),
+        oneLine(role, ID_WIDTH),
+        createdAt ?? "-",
+        expiresAt === undefined ? "never" : expiryText(expiresAt, style.red),
+      ]);
+      print(io, table([heading(style, ["ID", "ROLE", "CREATED", "EXPIRES"]), ...rows]));
+      return Exit.ok;
+    });
+  },
+});
+
+function expiryText(expiresAt: string, alarm: (text: string) => string): string {
+  return Date.parse(expiresAt) <= Date.now() ? alarm(`${expiresAt} (expired)`) : expiresAt;
+}
+
+export const tokenShow = defineCommand({
+  metadata: {
+    name: "token show",
+    summary: "Prints the default token.",
+    description: "Prints the default token: of the running gateway, else from the state directory.",
+  },
+  args: {},
+  options: { ...gatewayOptions, ...jsonOption },
+  examples: [{ line: "export TOOLWAY_TOKEN=$(toolway token show)", note: "for the agents started from this shell" }],
+  async handler(input, io) {
+    const source = sourceFor(input, io);
+    const port = await runningGateway();
+    const running = await port.find(source);
+    const answer = running === undefined ? undefined : await running.get("/tokens/default", io.signal);
+    const asked = isObject(answer) && typeof answer["token"] === "string" ? answer["token"] : undefined;
+    const token = asked ?? (await port.defaultToken(source));
+    if (token === undefined) {
+      throw new UserError(
+        running === undefined ? "There is no token yet for this config." : "This gateway asks for no token.",
+        { hint: "`toolway serve` makes one at its first start. Another config's: add --config FILE." },
+      );
+    }
+    if (input.json) printJson(io, { token });
+    else print(io, token);
+    return Exit.ok;
+  },
+});
+
+export const tokenRevoke = defineCommand({
+  metadata: {
+    name: "token revoke",
+    summary: "Ends a token, and the sessions that it opened.",
+  },
+  args: { id: { required: true, description: "The id that it was created with." } },
+  options: { ...gatewayOptions, ...jsonOption },
+  examples: [{ line: "toolway token revoke ci", note: "whoever holds it is out" }],
+  async handler(input, io) {
+    return withGateway(sourceFor(input, io), io, { servers: false }, async ({ client }) => {
+      const known = idsOf(await client.get("/tokens", io.signal));
+      if (!known.includes(input.id)) {
+        const near = nearest(input.id, known);
+        throw new UserError(`There is no token with the id ${input.id}.`, {
+          hint: near === undefined ? "`toolway token list` shows them." : `Did you mean ${near}?`,
+        });
+      }
+      await client.delete(`/tokens/${encodeURIComponent(input.id)}`, io.signal);
+      if (input.json) printJson(io, { revoked: input.id });
+      else print(io, `Revoked ${input.id}.`);
+      return Exit.ok;
+    });
+  },
+});
+
+function idsOf(answer: unknown): string[] {
+  const tokens = isObject(answer) && Array.isArray(answer["tokens"]) ? answer["tokens"] : [];
+  return tokens.filter(isObject).map(({ id }) => String(id));
+}
