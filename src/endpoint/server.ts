@@ -6,14 +6,13 @@ import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Principal } from "../contracts/caller.js";
 import type { Service } from "../contracts/service.js";
-import { Fault } from "../protocol/errors.js";
+import { DENIED, Fault, UNAUTHORIZED } from "../protocol/errors.js";
 import { ErrorCode } from "../protocol/jsonrpc.js";
 import { type Clock, systemClock } from "../runtime/clock.js";
 import type { Sealer } from "../runtime/seal.js";
 import { BACKLOG, drain, Flights } from "./drain.js";
-import { DENIED, refuse, refuseMethod, sendJson, UNAUTHORIZED } from "./http/answers.js";
+import { refuse, refuseMethod, sendJson } from "./http/answers.js";
 import { accepts, bearer, HostCheck, hasTokenInQuery, isJsonType } from "./http/checks.js";
-import type { EndpointEvent } from "./http/event.js";
 import { ignoreUpgrade, offersWebSocket } from "./http/ignored-upgrade.js";
 import { EXECUTOR_ROLE, ExecutorDoor, type ExecutorHall } from "./http/upgrade-door.js";
 import { endSession, listen } from "./legacy/get.js";
@@ -25,6 +24,7 @@ import { isModernVersion } from "./modern/checks.js";
 import { ModernEra } from "./modern/era.js";
 import type { HttpOutlet } from "./modern/http-outlet.js";
 import { McpPost, type McpPostContext } from "./post.js";
+import type { EndpointEvent } from "./session/endpoint-event.js";
 import { DEFAULT_LIMITS, type EndpointLimits } from "./session/limits.js";
 
 export interface HttpEndpointOptions {

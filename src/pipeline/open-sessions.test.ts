@@ -4,8 +4,9 @@ import { beforeEach, describe, expect, it } from "vitest";
 import type { Caller } from "../contracts/caller.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
+import { isLoggingLevel } from "../protocol/log-levels.js";
 import { type NotificationMessage, parseMessage } from "../protocol/message.js";
-import { Audience, isLogLevel } from "./open-sessions.js";
+import { Audience } from "./open-sessions.js";
 
 class Listener implements Caller {
   readonly principal: { id: string; role: string };
@@ -103,7 +104,11 @@ describe("log messages", () => {
     expect(audience.lowestLevel()).toBe("info");
     audience.close("bob");
     expect(audience.lowestLevel()).toBe("error");
-    expect([isLogLevel("emergency"), isLogLevel("loud"), isLogLevel(undefined)]).toEqual([true, false, false]);
+    expect([isLoggingLevel("emergency"), isLoggingLevel("loud"), isLoggingLevel(undefined)]).toEqual([
+      true,
+      false,
+      false,
+    ]);
   });
 });
 

@@ -3,12 +3,8 @@
 
 import type { Caller } from "../contracts/caller.js";
 import type { ListKind } from "../contracts/upstream.js";
+import { isAtLeast, isLoggingLevel, LOGGING_LEVELS, type LoggingLevel } from "../protocol/log-levels.js";
 import type { NotificationMessage } from "../protocol/message.js";
-
-/** From chatty to grave, as MCP has them. */
-const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"] as const;
-
-export type LogLevel = (typeof LEVELS)[number];
 
 /** Subscriptions of one session. An editor with every file of a project open stays far below. */
 const MAX_SUBSCRIPTIONS = 5_000;
@@ -58,18 +54,18 @@ export class Audience {
     return left;
   }
 
-  levelOf(sessionKey: string): LogLevel | undefined {
+  levelOf(sessionKey: string): LoggingLevel | undefined {
     const level = this.#members.get(sessionKey)?.session.logLevel;
-    return isLogLevel(level) ? level : undefined;
+    return isLoggingLevel(level) ? level : undefined;
   }
 
   /** The lowest that anyone asked for; undefined where nobody did. */
-  lowestLevel(): LogLevel | undefined {
-    let lowest: number = LEVELS.length;
+  lowestLevel(): LoggingLevel | undefined {
+    let lowest: number = LOGGING_LEVELS.length;
     for (const { session } of this.#members.values()) {
-      if (isLogLevel(session.logLevel)) lowest = Math.min(lowest, LEVELS.indexOf(session.logLevel));
+      if (isLoggingLevel(session.logLevel)) lowest = Math.min(lowest, LOGGING_LEVELS.indexOf(session.logLevel));
     }
-    return LEVELS.find((_, i) => i === lowest);
+    return LOGGING_LEVELS.find((_, i) => i === lowest);
   }
 
   /** The session's own way back, which outlives its calls. */
@@ -146,13 +142,13 @@ export class Audience {
   #log(server: string, message: NotificationMessage, caller: Caller | undefined): void {
     const level = message.params?.["level"];
     if (caller !== undefined) {
-      if (passes(level, isLogLevel(caller.logLevel) ? caller.logLevel : undefined)) caller.notify(message.text);
+      if (caller.logLevel === undefined || isAtLeast(level, caller.logLevel)) caller.notify(message.text);
       return;
     }
     // Nobody's call: those who asked for logs by setting a level get it.
     this.#all(server, (member) => {
       const wanted = member.session.logLevel;
-      if (isLogLevel(wanted) && passes(level, wanted)) member.session.notify(message.text);
+      if (isLoggingLevel(wanted) && isAtLeast(level, wanted)) member.session.notify(message.text);
     });
   }
 
@@ -177,10 +173,6 @@ export class Audience {
   }
 }
 
-export function isLogLevel(value: unknown): value is LogLevel {
-  return (LEVELS as readonly unknown[]).includes(value);
-}
-
 /** An update may be of a part of what was subscribed to: of `file:///a/b` for `file:///a`, but not of `file:///ab`. */
 function covers(subscribed: ReadonlySet<string>, uri: string): boolean {
   if (subscribed.has(uri)) return true;
@@ -188,10 +180,6 @@ function covers(subscribed: ReadonlySet<string>, uri: string): boolean {
     if (uri.startsWith(one) && (one.endsWith("/") || "/?#".includes(uri.charAt(one.length)))) return true;
   }
   return false;
-}
-
-function passes(level: unknown, wanted: LogLevel | undefined): boolean {
-  return wanted === undefined || !isLogLevel(level) || LEVELS.indexOf(level) >= LEVELS.indexOf(wanted);
 }
 
 function notification(method: string): string {

@@ -12,12 +12,13 @@ import { type Guard, GuardPost } from "../policy/guard.js";
 import type { Policy } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
 import { ErrorCode, isObject } from "../protocol/jsonrpc.js";
+import { isLoggingLevel } from "../protocol/log-levels.js";
 import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
 import { agentHeaders } from "../upstream/modern/param-headers.js";
 import type { Host } from "../upstream/servers.js";
 import { Access } from "./access.js";
 import type { Named } from "./forward.js";
-import { Audience, isLogLevel } from "./open-sessions.js";
+import { Audience } from "./open-sessions.js";
 import { refuse } from "./refuse.js";
 import { findTools, foundCall } from "./search-menu.js";
 import { Passage } from "./send.js";
@@ -325,7 +326,7 @@ export class Pipeline implements Service, UpstreamEvents {
 
   #setLevel(call: AgentCall): void {
     const level = call.message.params?.["level"];
-    if (!isLogLevel(level)) throw new Fault("invalid", "logging/setLevel needs a level from debug to emergency.");
+    if (!isLoggingLevel(level)) throw new Fault("invalid", "logging/setLevel needs a level from debug to emergency.");
     void this.#inUse.standing.setLevel(call.caller, level).then(() => call.reply({ kind: "result", result: {} }));
   }
 

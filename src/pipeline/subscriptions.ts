@@ -7,18 +7,19 @@ import type { AgentCall } from "../contracts/service.js";
 import type { ServerIntro, Upstream } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
+import type { LoggingLevel } from "../protocol/log-levels.js";
 import { isRefusal } from "../protocol/reply.js";
 import { ask } from "../upstream/link/own-call.js";
 import type { Host } from "../upstream/servers.js";
 import { InnerCall } from "./call-wrapper.js";
-import type { Audience, LogLevel } from "./open-sessions.js";
+import type { Audience } from "./open-sessions.js";
 
 /** How long an agent's setLevel waits for the servers to have taken it: long for a healthy one, and no bad one holds it up. */
 const LEVEL_WAIT_MS = 1_000;
 
 /** Levels of one connection go one after another, or two requests over HTTP overtake each other; only the newest waits. */
 interface LevelLine {
-  next: LogLevel | undefined;
+  next: LoggingLevel | undefined;
   done: Promise<void>;
 }
 
@@ -35,7 +36,7 @@ export class Standing {
   }
 
   /** Resolves when the servers have taken it, or have had their time: what the agent calls next is logged by it. */
-  async setLevel(caller: Caller, level: LogLevel): Promise<void> {
+  async setLevel(caller: Caller, level: LoggingLevel): Promise<void> {
     const { sessionKey } = caller;
     const before = this.#audience.lowestLevel();
     caller.setLogLevel(level);
@@ -93,7 +94,7 @@ export class Standing {
   }
 
   /** A server that is down is not started for this: repeat() tells it when it is up. */
-  #lowestChanged(before: LogLevel | undefined): Promise<void>[] {
+  #lowestChanged(before: LoggingLevel | undefined): Promise<void>[] {
     const told: Promise<void>[] = [];
     const level = this.#audience.lowestLevel();
     if (level === undefined || level === before) return told;
@@ -106,7 +107,7 @@ export class Standing {
     return told;
   }
 
-  #level(connection: Upstream, level: LogLevel): Promise<void> {
+  #level(connection: Upstream, level: LoggingLevel): Promise<void> {
     const line = this.#levels.get(connection);
     if (line !== undefined) {
       line.next = level;

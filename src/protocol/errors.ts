@@ -67,3 +67,10 @@ export function toRpcError(error: unknown): RpcError {
   }
   return { code: ErrorCode.internal, message: "Internal error of the gateway; its log has the details." };
 }
+
+/** Codes of refusals that are no reply of a server: by the table, for whoever answers before there is a call. */
+export const UNAUTHORIZED = WIRE.unauthorized;
+export const LIMIT = WIRE.limit;
+export const DENIED = WIRE.denied;
+/** What SDKs call "session not found" in the legacy era. */
+export const SESSION_NOT_FOUND = -32001;

@@ -3,13 +3,6 @@
 import type { ServerResponse } from "node:http";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 
-/** What SDKs call "session not found" in the legacy era. */
-export const SESSION_NOT_FOUND = -32001;
-/** Our codes for refusals at the door: outside the range that JSON-RPC and MCP reserve, see protocol/errors.ts. */
-export const UNAUTHORIZED = -31002;
-export const LIMIT = -31006;
-export const DENIED = -31007;
-
 export function sendJson(res: ServerResponse, status: number, body: string, headers: readonly string[] = []): void {
   if (res.headersSent || res.destroyed) return;
   const bytes = Buffer.from(body);

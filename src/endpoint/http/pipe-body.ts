@@ -4,7 +4,7 @@
 import type { ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import type { EndpointLimits } from "../session/limits.js";
-import { OneLine } from "./sse.js";
+import { OneLine } from "../session/one-line.js";
 
 /** What waits here for its reader before the reply is held up: some reads of the socket. */
 const WAITING_BYTES = 256 * 1024;

@@ -2,12 +2,12 @@
 // share the reading; what the messages mean on the first of them is legacy-post.ts.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { Fault, toRpcError } from "../../protocol/errors.js";
+import { Fault, LIMIT, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { type Message, toMessage } from "../../protocol/message.js";
 import { deeperThan, scanElements } from "../../protocol/scan.js";
 import type { EndpointLimits } from "../session/limits.js";
-import { LIMIT, refuse } from "./answers.js";
+import { refuse } from "./answers.js";
 import { hasMoreMembers } from "./members.js";
 
 const POST = Symbol("post");

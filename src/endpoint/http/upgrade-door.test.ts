@@ -7,7 +7,7 @@ import { WebSocket } from "ws";
 import { BASE, PRINCIPALS, type Rig, startRig, stopRigs } from "../../../test/fixtures/endpoint/http.js";
 import { MAX_CONNECTIONS } from "../../sockets/limits.js";
 import type { Socket } from "../../sockets/socket.js";
-import type { EndpointEvent } from "./event.js";
+import type { EndpointEvent } from "../session/endpoint-event.js";
 import type { ExecutorHall } from "./upgrade-door.js";
 
 /** Above what anything here takes on a busy machine; only reached where a test fails. */

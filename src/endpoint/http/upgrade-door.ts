@@ -6,13 +6,13 @@ import type { Duplex } from "node:stream";
 import type { WebSocketServer } from "ws";
 import type { Principal } from "../../contracts/caller.js";
 import type { Visitor } from "../../contracts/executors.js";
+import { DENIED, LIMIT, UNAUTHORIZED } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { MAX_CONNECTIONS } from "../../sockets/limits.js";
 import { MACHINE_HEADER, SESSION_HEADER } from "../../sockets/protocol.js";
 import { SOCKET_OPTIONS, Socket } from "../../sockets/socket.js";
-import { DENIED, LIMIT, UNAUTHORIZED } from "./answers.js";
+import type { EndpointEvent } from "../session/endpoint-event.js";
 import { bearer, type HostCheck, hasTokenInQuery } from "./checks.js";
-import type { EndpointEvent } from "./event.js";
 
 /** The role of a token that lets an executor in, and nobody else. */
 export const EXECUTOR_ROLE = "executor";

@@ -2,9 +2,9 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Principal } from "../../contracts/caller.js";
-import { Fault, toRpcError } from "../../protocol/errors.js";
+import { Fault, LIMIT, SESSION_NOT_FOUND, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
-import { LIMIT, refuse, SESSION_NOT_FOUND } from "../http/answers.js";
+import { refuse } from "../http/answers.js";
 import { EVENT_STREAM_HEADERS, messageEvent } from "../http/sse.js";
 import { type EventId, FINAL_SEQ, type HttpSession } from "./http-session.js";
 import { FULL_MESSAGE, UNKNOWN_MESSAGE, versionRefusal } from "./post.js";

@@ -4,9 +4,9 @@ import { createHash, randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import type { Principal } from "../../contracts/caller.js";
 import type { Fault } from "../../protocol/errors.js";
+import { hasPriming } from "../session/initialize.js";
 import { Session } from "../session/session.js";
 import type { SessionFacts } from "../session/session-id.js";
-import { hasPriming } from "../session/versions.js";
 import { EventStream, type Resumption, type StreamContext } from "./streams/event-stream.js";
 import { Pending } from "./streams/pending.js";
 

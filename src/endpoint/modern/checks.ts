@@ -3,6 +3,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { ParamHeader } from "../../contracts/service.js";
 import { ErrorCode, isObject, type JsonObject, type RpcError } from "../../protocol/jsonrpc.js";
+import { isLoggingLevel } from "../../protocol/log-levels.js";
 import type { Message, RequestMessage } from "../../protocol/message.js";
 import {
   claimsModern,
@@ -13,9 +14,7 @@ import {
   type RequestMeta,
   readRequestMeta,
 } from "../../protocol/modern.js";
-import { LATEST_LEGACY, LEGACY_VERSIONS } from "../../protocol/versions.js";
-import { isLogLevel } from "../session/log-levels.js";
-import { isLegacyVersion } from "../session/versions.js";
+import { isLegacyVersion, LATEST_LEGACY, LEGACY_VERSIONS } from "../../protocol/versions.js";
 
 /** Newest first. */
 export const SUPPORTED_VERSIONS: readonly string[] = [MODERN_VERSION, ...LEGACY_VERSIONS];
@@ -94,7 +93,7 @@ function unsupported(version: string): RpcError | undefined {
 
 function badLogLevel(params: JsonObject | undefined): RpcError | undefined {
   const level = metaOf(params)[Meta.logLevel];
-  if (level === undefined || isLogLevel(level)) return undefined;
+  if (level === undefined || isLoggingLevel(level)) return undefined;
   return { code: ErrorCode.invalidParams, message: `"${Meta.logLevel}" is a level from debug to emergency.` };
 }
 

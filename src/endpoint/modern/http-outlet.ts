@@ -15,9 +15,10 @@ import type { Accepts } from "../http/checks.js";
 import type { Flight, Posted } from "../http/flights.js";
 import { isLarge, LARGE_ANSWER_BYTES, writeLarge } from "../http/large-answer.js";
 import { jsonHeaders, pipeBody } from "../http/pipe-body.js";
-import { EVENT_END, EVENT_STREAM_HEADERS, eventHead, KEEP_ALIVE, messageEvent, oneLineBytes } from "../http/sse.js";
+import { EVENT_END, EVENT_STREAM_HEADERS, eventHead, KEEP_ALIVE, messageEvent } from "../http/sse.js";
 import { idText } from "../session/call.js";
 import type { EndpointLimits } from "../session/limits.js";
+import { oneLineBytes } from "../session/one-line.js";
 import type { Outlet } from "./outlet.js";
 import { errorOf } from "./reply.js";
 

@@ -1,9 +1,10 @@
-// The handshake of the legacy era: what an agent says of itself, and what it is told.
+// The handshake of the legacy era: what an agent says of itself, what it is told, and what differs between the versions
+// that the two may agree upon.
 
 import type { Introduction } from "../../contracts/service.js";
 import type { RequestMessage } from "../../protocol/message.js";
+import { isLegacyVersion, LATEST_LEGACY } from "../../protocol/versions.js";
 import { boundCapabilities, boundClientInfo, newSessionKey, type SessionFacts } from "./session-id.js";
-import { negotiate } from "./versions.js";
 
 export function initializeFacts(
   message: RequestMessage,
@@ -23,8 +24,26 @@ export function initializeFacts(
   };
 }
 
+/** The asked version if we speak it, else our newest: the agent then decides whether it can go on. */
+function negotiate(asked: unknown): string {
+  return typeof asked === "string" && isLegacyVersion(asked) ? asked : LATEST_LEGACY;
+}
+
 export function introduction(version: string, { capabilities, serverInfo, instructions }: Introduction): object {
   return instructions === undefined
     ? { protocolVersion: version, capabilities, serverInfo }
     : { protocolVersion: version, capabilities, serverInfo, instructions };
+}
+
+/** JSON-RPC batches came with 2025-03-26 and went with 2025-06-18. */
+export function hasBatches(version: string): boolean {
+  return version === "2025-03-26";
+}
+
+/**
+ * Since 2025-11-25 a stream opens with an event that has an id and no data, so that it can be resumed before
+ * its first message. Older clients take the empty data for a message and stumble over it.
+ */
+export function hasPriming(version: string): boolean {
+  return version >= "2025-11-25";
 }

@@ -2,8 +2,8 @@
 
 import { randomBytes } from "node:crypto";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { isLegacyVersion } from "../../protocol/versions.js";
 import type { Sealer } from "../../runtime/seal.js";
-import { isLegacyVersion } from "./versions.js";
 
 /** What a session is, apart from what has happened in it. */
 export interface SessionFacts {

@@ -2,8 +2,8 @@
 // holds up what comes behind it, within a bound, and never mixes with it.
 
 import type { Readable, Writable } from "node:stream";
-import { OneLine, oneLine, oneLineBytes } from "../http/sse.js";
 import type { EndpointLimits } from "../session/limits.js";
+import { OneLine, oneLine, oneLineBytes } from "../session/one-line.js";
 
 export interface Framing {
   readonly before: string;

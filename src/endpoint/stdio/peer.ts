@@ -16,11 +16,10 @@ import { collect } from "../http/pipe-body.js";
 import { splitBatch } from "../http/post.js";
 import { saysModern } from "../modern/checks.js";
 import { Call, handOver, idText } from "../session/call.js";
-import { initializeFacts, introduction } from "../session/initialize.js";
+import { hasBatches, initializeFacts, introduction } from "../session/initialize.js";
 import type { EndpointLimits } from "../session/limits.js";
 import { Session } from "../session/session.js";
 import type { SessionFacts } from "../session/session-id.js";
-import { hasBatches } from "../session/versions.js";
 import type { PipeModern } from "./modern-outlet.js";
 import type { PipeOut } from "./out.js";
 

@@ -4,16 +4,9 @@
 import type { ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import { pipeBody } from "../../http/pipe-body.js";
-import {
-  EVENT_END,
-  EVENT_STREAM_HEADERS,
-  eventHead,
-  KEEP_ALIVE,
-  messageEvent,
-  oneLineBytes,
-  primingEvent,
-} from "../../http/sse.js";
+import { EVENT_END, EVENT_STREAM_HEADERS, eventHead, KEEP_ALIVE, messageEvent, primingEvent } from "../../http/sse.js";
 import type { EndpointLimits } from "../../session/limits.js";
+import { oneLineBytes } from "../../session/one-line.js";
 import { Replay } from "./replay.js";
 import type { Retained } from "./retained.js";
 
