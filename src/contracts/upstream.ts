@@ -34,6 +34,8 @@ export interface Upstream {
   cancel(call: UpstreamCall, reason: string | undefined): void;
   /** Sends a notification (whole JSON-RPC text) if the server is connected; it is not kept for later. */
   notify(text: string): void;
+  /** A request of the gateway's own. Rejects where the server refuses it, or there is no answer. */
+  request(method: string, params: JsonObject): Promise<JsonObject>;
 }
 
 /** What a server said of itself at the handshake. */

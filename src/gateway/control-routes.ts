@@ -31,7 +31,7 @@ function routesOf(gateway: Gateway): ControlRoutes {
     ...pinRoutes(gateway.pins),
     ...serverRoutes({
       get names() {
-        return gateway.host.names;
+        return gateway.servers.names;
       },
       reload: (name) => gateway.reloadServer(name),
       startServer: (name) => gateway.startServer(name),

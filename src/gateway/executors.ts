@@ -11,7 +11,7 @@ import { systemClock } from "../runtime/clock.js";
 import type { Socket } from "../sockets/socket.js";
 import { wiresBy } from "../upstream/http/executor-wire.js";
 import type { OpenWire } from "../upstream/http/wire.js";
-import type { Server } from "../upstream/server.js";
+import type { UpstreamServer } from "../upstream/server.js";
 
 /** What talks to executors; loaded with the first one of a config. */
 interface Talk {
@@ -21,7 +21,7 @@ interface Talk {
 
 /** Whose servers are behind the executors; the gateway. */
 export interface Behind {
-  readonly host: { readonly servers: Iterable<Pick<Server, "spec" | "isFailing" | "isStopped" | "hasten">> };
+  readonly servers: { readonly all: Iterable<Pick<UpstreamServer, "spec" | "isFailing" | "isStopped" | "hasten">> };
   /** Starts a server from new. */
   reloadServer(name: string): Promise<void>;
 }
@@ -134,7 +134,7 @@ export class Executors {
 
   /** What failed for want of an executor need not wait for its next try. */
   #wakeServers(name: string): void {
-    for (const server of this.#behind?.host.servers ?? []) {
+    for (const server of this.#behind?.servers.all ?? []) {
       const { spec, isFailing, isStopped } = server;
       if (isStopped || spec.target.kind === "stdio" || spec.target.via !== name) continue;
       if (isFailing) void this.#behind?.reloadServer(spec.name).catch(() => {});

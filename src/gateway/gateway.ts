@@ -21,7 +21,7 @@ import { systemClock } from "../runtime/clock.js";
 import { packageVersion } from "../runtime/version.js";
 import { DEFAULT_PRINCIPAL } from "../tokens/tokens.js";
 import { linkMaker } from "../upstream/links.js";
-import { Host } from "../upstream/servers.js";
+import { ServerPool } from "../upstream/servers.js";
 import { Reaper, sweepOrphans } from "../upstream/stdio/reaper.js";
 import { hashStateDir } from "../upstream/stdio/reaper-marker.js";
 import { sayApplied } from "./apply-config.js";
@@ -84,7 +84,7 @@ export class Gateway {
   #swept: Promise<unknown> | undefined;
   readonly pipeline: Pipeline;
   readonly pins: PinBook;
-  readonly host: Host;
+  readonly servers: ServerPool;
 
   constructor(parts: GatewayParts) {
     const { config, state, log, env } = parts;
@@ -136,7 +136,7 @@ export class Gateway {
     });
     this.#executors = new Executors(log, this);
     const { openWire } = this.#executors;
-    this.host = new Host({
+    this.servers = new ServerPool({
       context: {
         now: systemClock.now,
         random: Math.random,
@@ -151,7 +151,7 @@ export class Gateway {
       isKnown: (server) => state.known.get(server) !== undefined,
       log: (level, text) => log[level](text),
     });
-    this.pipeline.attach(this.host);
+    this.pipeline.attach(this.servers);
     this.pipeline.sessionOpened(this.#operator, undefined);
     this.#catalog.setServers(config.servers);
     this.pins.configure(config.servers);
@@ -252,16 +252,16 @@ export class Gateway {
   /** Ends what runs of a server and starts it anew, also after it was ejected. What was kept of it goes. */
   async reloadServer(name: string): Promise<void> {
     this.#cache.invalidate(name);
-    await this.host.reload(name);
+    await this.servers.reload(name);
   }
 
   async stopServer(name: string): Promise<void> {
     this.#cache.invalidate(name);
-    await this.host.stopServer(name);
+    await this.servers.stopServer(name);
   }
 
   async startServer(name: string): Promise<void> {
-    await this.host.startServer(name);
+    await this.servers.startServer(name);
   }
 
   status(): GatewayStatus {
@@ -277,7 +277,7 @@ export class Gateway {
       menu,
       sessions: this.pipeline.audience.size - 1,
       draining: this.#closing !== undefined,
-      servers: this.host.status((server) => this.#catalog.counts(server)),
+      servers: this.servers.status((server) => this.#catalog.counts(server)),
       executors: this.#executors.status(),
       conflicts: this.#catalog.conflicts(),
     };
@@ -318,7 +318,7 @@ export class Gateway {
       this.#calls.ended(drainMs),
     ]);
     try {
-      await this.host.close();
+      await this.servers.close();
       // After the servers behind them, which say goodbye through them.
       await this.#executors.close();
       await this.#control?.close();
@@ -349,21 +349,21 @@ export class Gateway {
     ]);
     if (this.#startServers === true) this.#executors.apply(config.executors);
     const { added, changed, removed } =
-      this.#startServers === true ? this.host.apply(config.servers) : { added: [], changed: [], removed: [] };
+      this.#startServers === true ? this.servers.apply(config.servers) : { added: [], changed: [], removed: [] };
     for (const server of changed) this.#cache.invalidate(server);
     for (const server of removed) {
       this.#cache.removeServer(server);
       this.#lists.forget(server);
     }
     for (const server of this.pins.configure(config.servers)) this.#checkPins(server);
-    for (const kind of lists) this.pipeline.audience.listChanged(kind, [...this.host.names, ...removed]);
+    for (const kind of lists) this.pipeline.audience.listChanged(kind, [...this.servers.names, ...removed]);
     sayApplied(this.#log, { before, after: config, added, changed, removed });
   }
 
   #start(): void {
     this.#startServers = true;
     this.#executors.apply(this.#config.executors);
-    this.host.apply(this.#config.servers);
+    this.servers.apply(this.#config.servers);
     // Also where no server is a child any more.
     void this.#sweep();
   }

@@ -13,7 +13,7 @@ import { compilePolicy, type Policy, type RoleRules, seesServer } from "../polic
 import { Fault, type FaultCode } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { abortable, within } from "../runtime/waits.js";
-import type { Server } from "../upstream/server.js";
+import type { UpstreamServer } from "../upstream/server.js";
 import { ask, HostCallError, HostCaller, hostError, type Standing, sessionKeyOf } from "./program-call.js";
 import { HostServers } from "./spawned.js";
 import { statusAsleep } from "./status.js";
@@ -102,7 +102,7 @@ export class ToolHost implements AsyncDisposable {
       apply,
       whenUp: (name) => this.#whenUp(name),
       gone: (name) => {
-        const server = this.#gateway.host.get(name);
+        const server = this.#gateway.servers.get(name);
         return async () => server?.stop();
       },
     });
@@ -147,7 +147,7 @@ export class ToolHost implements AsyncDisposable {
     this.#hosted(server);
     this.#demandSight(principal, server);
     await this.#servers.wake(server);
-    const hosted = this.#gateway.host.get(server);
+    const hosted = this.#gateway.servers.get(server);
     if (hosted?.listed === false) {
       hosted.ensure();
       await abortable(hosted.firstTry, signal);
@@ -234,7 +234,7 @@ export class ToolHost implements AsyncDisposable {
   ): Promise<DiscoveredServer> {
     if (startLazy) await this.#servers.wake(name);
     if (this.#servers.isAsleep(name)) return { server: name, state: "idle", tools: [], error: undefined };
-    const server = this.#gateway.host.get(name);
+    const server = this.#gateway.servers.get(name);
     const maySleep = supervision.lazy && !startLazy;
     let late = false;
     if (server?.listed === false && !maySleep) {
@@ -319,13 +319,13 @@ export class ToolHost implements AsyncDisposable {
   }
 
   async #whenUp(name: string): Promise<void> {
-    const server = this.#gateway.host.get(name);
+    const server = this.#gateway.servers.get(name);
     if (server === undefined) throw hostError(name, new Fault("closing", `Server "${name}" was stopped.`), undefined);
     await server.firstTry;
     if (!server.listed) throw this.#unavailable(name, server);
   }
 
-  #unavailable(name: string, server: Server): HostCallError {
+  #unavailable(name: string, server: UpstreamServer): HostCallError {
     const why = server.trouble ?? "it was stopped, or has not been started";
     return hostError(name, new Fault("unavailable", `Server "${name}" is not available: ${why}`), this.#standing(name));
   }

@@ -340,7 +340,7 @@ it("what goes wrong inside is said without its details", async () => {
   const gateway = await start({ mcpServers: { state: entry("stateful") } }, { note: (text) => void logged.push(text) });
   await listed(gateway, "state");
   const agent = new Agent(gateway, "ada");
-  vi.spyOn(gateway.host, "get").mockImplementationOnce(() => {
+  vi.spyOn(gateway.servers, "get").mockImplementationOnce(() => {
     throw new TypeError("secret detail");
   });
   const answer = await agent.call("state__count").answer();

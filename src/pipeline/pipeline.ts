@@ -4,6 +4,7 @@ import type { Cache } from "../cache/cache.js";
 import type { Catalog, ResolvedTool } from "../catalog/catalog.js";
 import type { Caller, Principal } from "../contracts/caller.js";
 import type { Pins } from "../contracts/pins.js";
+import type { Servers } from "../contracts/servers.js";
 import type { AgentCall, Introduction, ParamHeader, Service } from "../contracts/service.js";
 import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "../contracts/upstream.js";
 import type { Tracer } from "../observe/traces.js";
@@ -15,7 +16,6 @@ import { ErrorCode, isObject } from "../protocol/jsonrpc.js";
 import { isLoggingLevel } from "../protocol/log-levels.js";
 import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
 import { agentHeaders } from "../upstream/modern/param-headers.js";
-import type { Host } from "../upstream/servers.js";
 import { Access } from "./access.js";
 import type { Named } from "./forward.js";
 import { Audience } from "./open-sessions.js";
@@ -62,7 +62,7 @@ export class Pipeline implements Service, UpstreamEvents {
   readonly #access: Access;
   readonly #guard: GuardPost;
   readonly #passage: Passage;
-  #attached: { host: Host; standing: Standing } | undefined;
+  #attached: { servers: Servers; standing: Standing } | undefined;
 
   constructor(deps: PipelineDeps) {
     this.#deps = deps;
@@ -79,14 +79,14 @@ export class Pipeline implements Service, UpstreamEvents {
       taskIds,
       tracer,
       now,
-      host: () => this.#hosted,
+      servers: () => this.#servers,
     });
   }
 
-  /** The host reports to us and we send to it: it is attached once it exists. */
-  attach(host: Host): void {
-    const standing = new Standing(this.audience, host, (text) => this.#deps.log("info", text));
-    this.#attached = { host, standing };
+  /** The servers report to us and we send to them: they are attached once they exist. */
+  attach(servers: Servers): void {
+    const standing = new Standing(this.audience, servers, (text) => this.#deps.log("info", text));
+    this.#attached = { servers, standing };
   }
 
   /** Whoever is connected is told to look again. */
@@ -122,7 +122,7 @@ export class Pipeline implements Service, UpstreamEvents {
   // ── Service: what agents ask ─────────────────────────────────────────────────────────────────────────────────
 
   hasScope(server: string): boolean {
-    return this.#hosted.get(server) !== undefined;
+    return this.#servers.get(server) !== undefined;
   }
 
   introduce(caller: Caller, scope: string | undefined): Introduction {
@@ -141,18 +141,18 @@ export class Pipeline implements Service, UpstreamEvents {
   handleNotification(session: Caller, message: NotificationMessage, scope: string | undefined): void {
     const { method, text } = message;
     if (method === "notifications/progress") {
-      for (const server of this.#hosted.servers) {
+      for (const server of this.#servers.all) {
         if (server.sessionConnection(session.sessionKey)?.agentProgress(session.sessionKey, message)) return;
       }
     } else if (method === "notifications/roots/list_changed") {
       // A shared server could not ask for the new roots: it would not be told whose.
-      for (const server of this.#hosted.servers) {
-        if (server.spec.isolation === "session") server.sessionConnection(session.sessionKey)?.notify(text);
+      for (const server of this.#servers.all) {
+        if (server.isolation === "session") server.sessionConnection(session.sessionKey)?.notify(text);
       }
     } else {
       const server = this.#soleServer(scope);
       if (server !== undefined && this.#access.decide(session.principal, server, undefined).kind === "allow") {
-        this.#hosted.get(server)?.sessionConnection(session.sessionKey)?.notify(text);
+        this.#servers.get(server)?.sessionConnection(session.sessionKey)?.notify(text);
       }
     }
   }
@@ -163,7 +163,7 @@ export class Pipeline implements Service, UpstreamEvents {
 
   sessionClosed(session: Caller): void {
     this.#inUse.standing.sessionClosed(session.sessionKey);
-    this.#hosted.sessionClosed(session.sessionKey);
+    this.#servers.sessionClosed(session.sessionKey);
   }
 
   paramHeaders(principal: Principal, scope: string | undefined, tool: string): readonly ParamHeader[] | undefined {
@@ -194,7 +194,7 @@ export class Pipeline implements Service, UpstreamEvents {
   onNotification(server: string, message: NotificationMessage, caller: Caller | undefined): void {
     const uri = message.method === "notifications/resources/updated" ? message.params?.["uri"] : undefined;
     if (typeof uri === "string") this.#deps.cache.invalidate(server, { uri });
-    const isOwn = this.#hosted.get(server)?.spec.isolation === "session";
+    const isOwn = this.#servers.get(server)?.isolation === "session";
     this.audience.notify(server, message, caller, isOwn);
   }
 
@@ -262,8 +262,8 @@ export class Pipeline implements Service, UpstreamEvents {
       if (found.tool === "find_tools") this.#findTools(call);
       else this.#named(foundCall(call), noun, path, resolve);
     } else {
-      const unread = waited ? [] : unreadLists(this.#hosted, call.scope ?? found.server);
-      if (unread.length === 0) throw unknownName(this.#hosted, noun, name, found.server);
+      const unread = waited ? [] : unreadLists(this.#servers, call.scope ?? found.server);
+      if (unread.length === 0) throw unknownName(this.#servers, noun, name, found.server);
       this.#afterFirstTry(call, unread, () => this.#named(call, noun, path, resolve, true));
     }
   }
@@ -279,7 +279,7 @@ export class Pipeline implements Service, UpstreamEvents {
     if (typeof uri !== "string") throw new Fault("invalid", `${method} needs "uri".`);
     const server = this.#catalog.resolveResource(uri, call.scope);
     if (server === undefined) {
-      const unread = waited ? [] : unreadLists(this.#hosted, call.scope);
+      const unread = waited ? [] : unreadLists(this.#servers, call.scope);
       if (unread.length > 0) this.#afterFirstTry(call, unread, () => this.#resource(call, true));
       else
         call.reply({
@@ -306,7 +306,7 @@ export class Pipeline implements Service, UpstreamEvents {
   #unsubscribe(call: AgentCall, server: string, uri: string): void {
     this.audience.unsubscribe(call.caller.sessionKey, server, uri);
     // Somebody else still listens on the same connection.
-    const stays = this.#hosted.get(server)?.spec.isolation === "shared" && this.audience.hasSubscriber(server, uri);
+    const stays = this.#servers.get(server)?.isolation === "shared" && this.audience.hasSubscriber(server, uri);
     if (stays) call.reply({ kind: "result", result: {} });
     else this.#send(call, server, undefined, uri, { path: URI, own: undefined });
   }
@@ -360,17 +360,17 @@ export class Pipeline implements Service, UpstreamEvents {
 
   // ── Inside ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  get #inUse(): { host: Host; standing: Standing } {
+  get #inUse(): { servers: Servers; standing: Standing } {
     if (this.#attached === undefined) throw new Error("pipeline used before attach()");
     return this.#attached;
   }
 
-  get #hosted(): Host {
-    return this.#inUse.host;
+  get #servers(): Servers {
+    return this.#inUse.servers;
   }
 
   #soleServer(scope: string | undefined): string | undefined {
-    const { names } = this.#hosted;
+    const { names } = this.#servers;
     return scope ?? (names.length === 1 ? names[0] : undefined);
   }
 

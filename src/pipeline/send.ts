@@ -3,6 +3,7 @@
 
 import type { Cache } from "../cache/cache.js";
 import type { Caller } from "../contracts/caller.js";
+import type { ServerHandle, Servers } from "../contracts/servers.js";
 import type { AgentCall } from "../contracts/service.js";
 import type { ServerIntro } from "../contracts/upstream.js";
 import { TracedCall } from "../observe/traced-call.js";
@@ -11,8 +12,6 @@ import { type Budgets, budgetFault, isCharged } from "../policy/budget.js";
 import { Fault } from "../protocol/errors.js";
 import type { Era } from "../protocol/modern.js";
 import { faultReply } from "../protocol/reply.js";
-import type { Server } from "../upstream/server.js";
-import type { Host } from "../upstream/servers.js";
 import { type Access, OPERATOR } from "./access.js";
 import { Forward, type Named } from "./forward.js";
 import type { Audience } from "./open-sessions.js";
@@ -27,7 +26,7 @@ export interface PassageDeps {
   /** None: calls are not traced. */
   readonly tracer: Tracer | undefined;
   readonly now: () => number;
-  readonly host: () => Host;
+  readonly servers: () => Servers;
 }
 
 /** Where a call goes, and what it is about. */
@@ -57,7 +56,7 @@ export class Passage {
       this.#pass(call, to, undefined);
       return;
     }
-    const traced = new TracedCall(call, span, () => eraOf(this.#deps.host().get(to.server)?.intro));
+    const traced = new TracedCall(call, span, () => eraOf(this.#deps.servers().get(to.server)?.intro));
     try {
       this.#pass(traced, to, span);
     } catch (error) {
@@ -74,7 +73,7 @@ export class Passage {
     access.demand(principal, server, tool);
     if (tool !== undefined) access.demandPinned(server, tool);
     this.#charge(call, server);
-    const hosted = this.#deps.host().get(server);
+    const hosted = this.#deps.servers().get(server);
     if (hosted === undefined) throw new Fault("unavailable", `Server "${server}" is no longer in the config.`);
     const watched = watchTasks(call, taskIds, server, hosted.intro);
     if (!cache.covers(server, call.message.method, tool, hosted.intro?.era === "modern")) {
@@ -96,16 +95,16 @@ export class Passage {
     if (over !== undefined) throw budgetFault(over, server);
   }
 
-  #forward(call: AgentCall, { subject, named }: Destination, hosted: Server, span: Span | undefined): void {
+  #forward(call: AgentCall, { subject, named }: Destination, hosted: ServerHandle, span: Span | undefined): void {
     const { caller } = call;
     // A connection of an agent's own belongs to its session, and outlives the call that opens it.
-    const owner = hosted.spec.isolation === "shared" ? caller : this.#deps.audience.sessionOf(caller);
+    const owner = hosted.isolation === "shared" ? caller : this.#deps.audience.sessionOf(caller);
     new Forward(call, subject, named, span).sendTo(hosted.upstream(owner));
   }
 
   /** Whom a private answer is for. The operator is nobody that a token could name. */
-  #ownerOf({ principal, sessionKey }: Caller, { spec }: Server): string {
-    if (spec.isolation === "session") return sessionKey;
+  #ownerOf({ principal, sessionKey }: Caller, { isolation }: ServerHandle): string {
+    if (isolation === "session") return sessionKey;
     return principal === OPERATOR ? "" : principal.id;
   }
 }

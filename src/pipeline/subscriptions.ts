@@ -3,14 +3,13 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Caller } from "../contracts/caller.js";
+import type { Servers } from "../contracts/servers.js";
 import type { AgentCall } from "../contracts/service.js";
 import type { ServerIntro, Upstream } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import type { LoggingLevel } from "../protocol/log-levels.js";
 import { isRefusal } from "../protocol/reply.js";
-import { ask } from "../upstream/link/own-call.js";
-import type { Host } from "../upstream/servers.js";
 import { InnerCall } from "./call-wrapper.js";
 import type { Audience } from "./open-sessions.js";
 
@@ -25,13 +24,13 @@ interface LevelLine {
 
 export class Standing {
   readonly #audience: Audience;
-  readonly #host: Host;
+  readonly #servers: Servers;
   readonly #log: (text: string) => void;
   readonly #levels = new WeakMap<Upstream, LevelLine>();
 
-  constructor(audience: Audience, host: Host, log: (text: string) => void) {
+  constructor(audience: Audience, servers: Servers, log: (text: string) => void) {
     this.#audience = audience;
-    this.#host = host;
+    this.#servers = servers;
     this.#log = log;
   }
 
@@ -41,10 +40,10 @@ export class Standing {
     const before = this.#audience.lowestLevel();
     caller.setLogLevel(level);
     const told = this.#lowestChanged(before);
-    for (const server of this.#host.servers) {
-      if (server.spec.isolation !== "session" || !hasLogging(server.intro)) continue;
+    for (const server of this.#servers.all) {
+      if (server.isolation !== "session" || !hasLogging(server.intro)) continue;
       const connection = server.sessionConnection(sessionKey);
-      if (connection?.state === "ready") told.push(this.#level(connection, level));
+      if (connection?.isReady === true) told.push(this.#level(connection, level));
     }
     if (told.length > 0) await Promise.race([Promise.all(told), sleep(LEVEL_WAIT_MS, undefined, { ref: false })]);
   }
@@ -70,7 +69,7 @@ export class Standing {
   /** A new connection knows nothing of what agents asked of the one before. */
   repeat(server: string, intro: ServerIntro, connection: Upstream, owner: Caller | undefined): void {
     // Where each session has a connection of its own, the one that is nobody's only reads the lists.
-    if (owner === undefined && this.#host.get(server)?.spec.isolation === "session") return;
+    if (owner === undefined && this.#servers.get(server)?.isolation === "session") return;
     const level = owner === undefined ? this.#audience.lowestLevel() : this.#audience.levelOf(owner.sessionKey);
     if (level !== undefined && hasLogging(intro)) void this.#level(connection, level);
     for (const uri of this.#audience.subscriptions(server, owner?.sessionKey)) {
@@ -83,11 +82,11 @@ export class Standing {
     const hadLevel = this.#audience.levelOf(sessionKey) !== undefined;
     const before = hadLevel ? this.#audience.lowestLevel() : undefined;
     for (const [name, uri] of this.#audience.close(sessionKey)) {
-      const server = this.#host.get(name);
+      const server = this.#servers.get(name);
       // A connection of the session's own ends with it.
-      if (server?.spec.isolation === "shared") {
+      if (server?.isolation === "shared") {
         const connection = server.sessionConnection(sessionKey);
-        if (connection?.state === "ready") void this.#tell(connection, "resources/unsubscribe", { uri });
+        if (connection?.isReady === true) void this.#tell(connection, "resources/unsubscribe", { uri });
       }
     }
     if (hadLevel) void this.#lowestChanged(before);
@@ -98,10 +97,10 @@ export class Standing {
     const told: Promise<void>[] = [];
     const level = this.#audience.lowestLevel();
     if (level === undefined || level === before) return told;
-    for (const server of this.#host.servers) {
-      if (server.spec.isolation !== "shared" || !hasLogging(server.intro)) continue;
+    for (const server of this.#servers.all) {
+      if (server.isolation !== "shared" || !hasLogging(server.intro)) continue;
       for (const connection of server.connections) {
-        if (connection.state === "ready") told.push(this.#level(connection, level));
+        if (connection.isReady) told.push(this.#level(connection, level));
       }
     }
     return told;
@@ -129,7 +128,7 @@ export class Standing {
 
   /** A request whose answer changes nothing: a server that refuses has been told all the same. */
   async #tell(connection: Upstream, method: string, params: JsonObject): Promise<void> {
-    await ask(connection, method, params, undefined).catch((error: unknown) => {
+    await connection.request(method, params).catch((error: unknown) => {
       this.#log(`server "${connection.server}" did not take ${method}: ${(error as Error).message}`);
     });
   }

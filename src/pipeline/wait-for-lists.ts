@@ -1,14 +1,14 @@
 // A request that names what nobody is known to have, while lists are yet to be read: it waits for the first try of the
 // servers that may bring it.
 
+import type { Servers } from "../contracts/servers.js";
 import type { AgentCall } from "../contracts/service.js";
 import { Fault } from "../protocol/errors.js";
 import { faultReply } from "../protocol/reply.js";
-import type { Host } from "../upstream/servers.js";
 
 /** Servers whose lists may yet bring what is asked for; `server`: the only one that can. */
-export function unreadLists(host: Host, server: string | undefined): Promise<void>[] {
-  const meant = server === undefined ? [...host.servers] : [host.get(server)];
+export function unreadLists(servers: Servers, server: string | undefined): Promise<void>[] {
+  const meant = server === undefined ? [...servers.all] : [servers.get(server)];
   return meant.flatMap((one) => (one === undefined || one.listed ? [] : [one.firstTry]));
 }
 
@@ -27,8 +27,8 @@ export function afterFirstTry(call: AgentCall, tries: readonly Promise<void>[], 
 }
 
 /** `server`: the only one that can have it, and whose list has not been read. */
-export function unknownName(host: Host, noun: string, name: string, server: string | undefined): Fault {
-  const trouble = server === undefined ? undefined : host.get(server)?.trouble;
+export function unknownName(servers: Servers, noun: string, name: string, server: string | undefined): Fault {
+  const trouble = server === undefined ? undefined : servers.get(server)?.trouble;
   if (trouble === undefined) return new Fault("not-found", `Unknown ${noun}: ${name}`);
   return new Fault("unavailable", `Unknown ${noun}: ${name}. Server "${server}" is not available: ${trouble}`);
 }

@@ -2,13 +2,16 @@
 
 import type { Caller } from "../contracts/caller.js";
 import type { ServerSpec } from "../contracts/server-spec.js";
-import type { ListKind, ServerIntro, Upstream, UpstreamCall } from "../contracts/upstream.js";
+import type { ServerConnection } from "../contracts/servers.js";
+import type { ListKind, ServerIntro, UpstreamCall } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
+import type { JsonObject } from "../protocol/jsonrpc.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import { faultReply } from "../protocol/reply.js";
 import { Connection } from "./connection/connection.js";
 import type { HandshakeOffer } from "./era/handshake.js";
 import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
+import { ask } from "./link/own-call.js";
 import type { ModernParts } from "./modern/side.js";
 import { Breaker } from "./supervise/breaker.js";
 import { Gate } from "./supervise/gate.js";
@@ -44,7 +47,7 @@ export interface SupervisedParts {
   readonly isHeld?: () => boolean;
 }
 
-export class Supervised implements Upstream {
+export class Supervised implements ServerConnection {
   readonly server: string;
   readonly #spec: ServerSpec;
   readonly #owner: Caller | undefined;
@@ -101,6 +104,10 @@ export class Supervised implements Upstream {
     return this.#supervisor.state;
   }
 
+  get isReady(): boolean {
+    return this.#supervisor.state === "ready";
+  }
+
   get restarts(): number {
     return this.#supervisor.restarts;
   }
@@ -153,6 +160,10 @@ export class Supervised implements Upstream {
 
   notify(text: string): void {
     if (this.#supervisor.state === "ready") this.#connection?.notify(text);
+  }
+
+  async request(method: string, params: JsonObject): Promise<JsonObject> {
+    return (await ask(this, method, params, undefined)).result;
   }
 
   agentProgress(sessionKey: string, message: NotificationMessage): boolean {

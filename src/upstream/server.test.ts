@@ -13,8 +13,8 @@ import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { type Reply, replyText } from "../protocol/reply.js";
 import { linkMaker } from "./links.js";
-import type { Server } from "./server.js";
-import { Host } from "./servers.js";
+import type { UpstreamServer } from "./server.js";
+import { ServerPool } from "./servers.js";
 import { Reaper } from "./stdio/reaper.js";
 import { hashStateDir } from "./stdio/reaper-marker.js";
 
@@ -58,8 +58,8 @@ function specOf(name: string, args: readonly string[], more: Partial<ServerSpec>
 }
 
 interface Seen {
-  readonly host: Host;
-  readonly server: Server;
+  readonly host: ServerPool;
+  readonly server: UpstreamServer;
   readonly lists: { kind: ListKind; items: readonly Listed[] }[];
   readonly logged: string[];
   tools(): number;
@@ -69,7 +69,7 @@ function start(spec: ServerSpec): Seen {
   const reaper = new Reaper({ stateHash: hashStateDir(`server ${process.pid}`), env: process.env });
   const lists: Seen["lists"] = [];
   const logged: string[] = [];
-  const host = new Host({
+  const host = new ServerPool({
     context: { now: () => performance.now(), random: Math.random, makeLink: linkMaker({ reaper, env: process.env }) },
     events: {
       onIntro: () => {},
@@ -86,12 +86,12 @@ function start(spec: ServerSpec): Seen {
   });
   host.apply([spec]);
   const tools = () => lists.filter(({ kind }) => kind === "tools").at(-1)?.items.length ?? 0;
-  return { host, server: host.get(spec.name) as Server, lists, logged, tools };
+  return { host, server: host.get(spec.name) as UpstreamServer, lists, logged, tools };
 }
 
-const status = (server: Server) => server.status(NO_COUNTS);
+const status = (server: UpstreamServer) => server.status(NO_COUNTS);
 
-function call(server: Server, session: string, tool: string, args: JsonObject = {}): Promise<JsonObject> {
+function call(server: UpstreamServer, session: string, tool: string, args: JsonObject = {}): Promise<JsonObject> {
   return new Promise((resolve) => {
     const upstreamCall: UpstreamCall = {
       caller: caller(session),
@@ -302,7 +302,7 @@ describe("a changed config", () => {
 
     const deaf = specOf("deaf", [fixture("hang"), "--at", "initialize"]);
     host.apply([deaf]);
-    const waiting = call(host.get("deaf") as Server, "a", "hang");
+    const waiting = call(host.get("deaf") as UpstreamServer, "a", "hang");
     host.apply([]);
     expect(await waiting).toMatchObject({ error: { code: -31009 } });
     expect(await call(server, "a", "hang")).toMatchObject({ error: { code: -31001 } });
@@ -315,7 +315,7 @@ describe("a changed config", () => {
     expect(host.apply([{ ...spec }])).toEqual({ added: [], changed: [], removed: [] });
     expect(host.get("lists")).toBe(server);
     expect(host.apply([{ ...spec, callTimeoutMs: 1_234 }]).changed).toEqual(["lists"]);
-    expect((await callJson<SeenByFixture>(host.get("lists") as Server, "a", "seen")).pid).not.toBe(pid);
+    expect((await callJson<SeenByFixture>(host.get("lists") as UpstreamServer, "a", "seen")).pid).not.toBe(pid);
     await vi.waitFor(() => expect(isAlive(pid)).toBe(false), SOON);
   });
 });

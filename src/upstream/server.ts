@@ -2,7 +2,8 @@
 // Restarting is supervised.ts's, the reading itself server-lists.ts's.
 
 import type { Caller } from "../contracts/caller.js";
-import type { ServerSpec } from "../contracts/server-spec.js";
+import type { Isolation, ServerSpec } from "../contracts/server-spec.js";
+import type { ServerHandle } from "../contracts/servers.js";
 import type { ServerStatus } from "../contracts/status.js";
 import type { Freshness, Listed, ListKind, ServerIntro, Upstream } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
@@ -33,8 +34,10 @@ const UNAUTHORIZED_RETRY_MS = 15 * 60_000;
 /** Different problems kept for `status`; more would not be read. */
 const MAX_PROBLEMS = 20;
 
-export class Server {
+export class UpstreamServer implements ServerHandle {
   readonly spec: ServerSpec;
+  readonly name: string;
+  readonly isolation: Isolation;
   readonly #deps: ServerDeps;
   /** The connection of all; where each session has its own, the one that reads the lists and is then closed. */
   readonly #shared: Supervised;
@@ -67,6 +70,8 @@ export class Server {
   /** `after`: the end of the one whose place it takes; nothing is started before. */
   constructor(spec: ServerSpec, deps: ServerDeps, after?: Promise<void>) {
     this.spec = spec;
+    this.name = spec.name;
+    this.isolation = spec.isolation;
     this.#deps = deps;
     this.#after = after;
     this.#breaker = new Breaker(spec.supervision.breaker);

@@ -1,9 +1,10 @@
 // All servers of the config: starts them side by side, applies changes of the config, and keeps their time.
 
 import type { ServerSpec } from "../contracts/server-spec.js";
+import type { Servers } from "../contracts/servers.js";
 import type { ServerStatus } from "../contracts/status.js";
 import { Fault } from "../protocol/errors.js";
-import { Server } from "./server.js";
+import { UpstreamServer } from "./server.js";
 import type { ServerDeps } from "./server-deps.js";
 
 /** Starts under way at once: a config of hundreds must not fork them all in one breath. Calls do not wait for it. */
@@ -12,11 +13,11 @@ const MAX_STARTS = 16;
 /** How finely deadlines are kept. Theirs are seconds and minutes. */
 const TICK_MS = 250;
 
-export class Host {
+export class ServerPool implements Servers {
   readonly #deps: ServerDeps;
-  #servers = new Map<string, Server>();
+  #servers = new Map<string, UpstreamServer>();
   readonly #stopping = new Set<Promise<void>>();
-  readonly #toStart: Server[] = [];
+  readonly #toStart: UpstreamServer[] = [];
   #starting = 0;
   #ticker: NodeJS.Timeout | undefined;
 
@@ -38,13 +39,13 @@ export class Host {
       }
       (old === undefined ? added : changed).push(spec.name);
       const gone = old === undefined ? undefined : this.#stop(old);
-      const server = new Server(spec, this.#deps, gone);
+      const server = new UpstreamServer(spec, this.#deps, gone);
       server.refs = old?.refs ?? 0;
       this.#servers.set(spec.name, server);
       this.#toStart.push(server);
     }
     const removed = [...before.keys()].filter((name) => !this.#servers.has(name));
-    for (const name of removed) void this.#stop(before.get(name) as Server);
+    for (const name of removed) void this.#stop(before.get(name) as UpstreamServer);
     this.#ticker ??= setInterval(() => this.#tick(), TICK_MS).unref();
     this.#startNext();
     return { added, changed, removed };
@@ -54,11 +55,11 @@ export class Host {
     return [...this.#servers.keys()];
   }
 
-  get servers(): Iterable<Server> {
+  get all(): Iterable<UpstreamServer> {
     return this.#servers.values();
   }
 
-  get(name: string): Server | undefined {
+  get(name: string): UpstreamServer | undefined {
     return this.#servers.get(name);
   }
 
@@ -68,7 +69,7 @@ export class Host {
    */
   async reload(name: string): Promise<void> {
     const old = this.#demand(name);
-    const server = new Server(old.spec, this.#deps, this.#stop(old));
+    const server = new UpstreamServer(old.spec, this.#deps, this.#stop(old));
     server.refs = old.refs;
     this.#servers.set(name, server);
     server.ensure();
@@ -119,13 +120,13 @@ export class Host {
     await Promise.all(this.#stopping);
   }
 
-  #demand(name: string): Server {
+  #demand(name: string): UpstreamServer {
     const server = this.#servers.get(name);
     if (server === undefined) throw new Fault("not-found", `There is no server "${name}" in the config.`);
     return server;
   }
 
-  #stop(server: Server): Promise<void> {
+  #stop(server: UpstreamServer): Promise<void> {
     const stopping = server.stop().finally(() => this.#stopping.delete(stopping));
     this.#stopping.add(stopping);
     return stopping;

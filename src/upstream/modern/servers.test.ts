@@ -22,7 +22,7 @@ import type { Era } from "../../protocol/modern.js";
 import { type Reply, replyText } from "../../protocol/reply.js";
 import { ask } from "../link/own-call.js";
 import { linkMaker } from "../links.js";
-import { Server } from "../server.js";
+import { UpstreamServer } from "../server.js";
 import { Reaper } from "../stdio/reaper.js";
 import { hashStateDir } from "../stdio/reaper-marker.js";
 
@@ -87,7 +87,7 @@ async function start(target: Target) {
   const lists: { kind: string; items: readonly Listed[]; freshness: Freshness | undefined }[] = [];
   const notifications: { message: NotificationMessage; caller: Caller | undefined }[] = [];
   const logged: string[] = [];
-  const server = new Server(
+  const server = new UpstreamServer(
     { name: "s", target, isolation: "shared", connectTimeoutMs: 60_000, callTimeoutMs: 60_000, ...SUPERVISED },
     {
       context: { now: () => performance.now(), random: Math.random, makeLink: linkMaker({ reaper, env: process.env }) },

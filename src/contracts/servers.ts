@@ -1,0 +1,40 @@
+// The servers as the pipeline sees them: which there are, what each has said of itself, and where calls to it go. This
+// is the seam for every kind of server; those of the config are in upstream/.
+
+import type { NotificationMessage } from "../protocol/message.js";
+import type { Caller } from "./caller.js";
+import type { Isolation } from "./server-spec.js";
+import type { ServerIntro, Upstream } from "./upstream.js";
+
+export interface Servers {
+  readonly names: readonly string[];
+  readonly all: Iterable<ServerHandle>;
+  get(name: string): ServerHandle | undefined;
+  /** What was kept for this session alone is closed. */
+  sessionClosed(sessionKey: string): void;
+}
+
+export interface ServerHandle {
+  readonly name: string;
+  readonly isolation: Isolation;
+  /** Undefined until a connection has been up. */
+  readonly intro: ServerIntro | undefined;
+  /** The lists were read from the server since the gateway started, and are good. */
+  readonly listed: boolean;
+  /** Resolves when the first attempt to read its lists has ended, either way. */
+  readonly firstTry: Promise<void>;
+  /** Why it is not up, or has not shown what it has. */
+  readonly trouble: string | undefined;
+  /** Where a call of this caller goes. Throws a Fault where no connection can be had for it. */
+  upstream(caller: Caller): Upstream;
+  /** The connections that are there now, for what goes to all of them. */
+  readonly connections: Iterable<ServerConnection>;
+  /** The connection that this session's calls go out on, if there is one. */
+  sessionConnection(sessionKey: string): ServerConnection | undefined;
+}
+
+export interface ServerConnection extends Upstream {
+  readonly isReady: boolean;
+  /** Progress of what the server asked the agent for; true where that question came by this connection. */
+  agentProgress(sessionKey: string, message: NotificationMessage): boolean;
+}
