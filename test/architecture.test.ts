@@ -57,7 +57,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "upstream/http": "contracts executor/wire protocol runtime upstream/era upstream/link",
   "upstream/link": "contracts protocol runtime",
   "upstream/lists": "contracts protocol runtime upstream/link",
-  "upstream/modern": "contracts protocol runtime upstream/era upstream/lists",
+  "upstream/modern": "contracts protocol runtime upstream/era upstream/link upstream/lists",
   "upstream/stdio": "contracts protocol runtime upstream/link",
   "upstream/supervise": "contracts protocol runtime upstream/link",
 };

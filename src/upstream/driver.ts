@@ -16,8 +16,7 @@ import type { ModernParts } from "./modern/side.js";
 import { Breaker } from "./supervise/breaker.js";
 import { Gate } from "./supervise/gate.js";
 import { HeldCalls } from "./supervise/held-calls.js";
-import { Idleness } from "./supervise/idleness.js";
-import { Pulse } from "./supervise/pulse.js";
+import { Idleness, Pulse } from "./supervise/liveness.js";
 import { down, ejected, stopped } from "./supervise/refusals.js";
 import { Repeatable } from "./supervise/repeatable.js";
 import { Supervisor, type SupervisorState } from "./supervise/supervisor.js";
@@ -338,7 +337,7 @@ export class Supervised implements ServerConnection {
 
   /** A call ran out of time, or nothing was heard for long: does the server live? One that does not is closed. */
   async #checkPulse(connection: Connection, onlyIfKnown: boolean): Promise<void> {
-    const isGone = await this.#pulse.isGone(connection.own, onlyIfKnown);
+    const isGone = await this.#pulse.isGone(connection, onlyIfKnown);
     if (!isGone || this.#connection !== connection || this.#supervisor.state !== "ready") return;
     const message = "It hung: it answered neither its calls nor a ping, and was stopped to be started anew.";
     this.#closed(connection, new Fault("timeout", message));

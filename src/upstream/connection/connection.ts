@@ -1,14 +1,15 @@
-// One live connection to one server: the handshake, and replies to their calls. Calls in flight are flights.ts, what the
-// server says of its own accord is unasked.ts. It does not start again (supervised.ts), and does not know how bytes
+// One live connection to one server: the handshake, and replies to their calls. Calls in flight are in-flight.ts, what
+// the server says of its own accord is from-server.ts. It does not start again (driver.ts), and does not know how bytes
 // travel (link.ts).
 
 import type { Readable } from "node:stream";
+import type { Caller } from "../../contracts/caller.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { ListKind, ServerIntro, UpstreamCall } from "../../contracts/upstream.js";
 import { type Anchor, findAnchor, findAnchorIn, largeReply } from "../../protocol/anchor.js";
 import { PiecedReply, WholeReply } from "../../protocol/arrived.js";
 import { Fault } from "../../protocol/errors.js";
-import type { RpcId } from "../../protocol/jsonrpc.js";
+import type { JsonObject, RpcId } from "../../protocol/jsonrpc.js";
 import {
   idSpan,
   type Message,
@@ -17,24 +18,51 @@ import {
   type ResponseMessage,
 } from "../../protocol/message.js";
 import { type BytesReply, faultReply } from "../../protocol/reply.js";
+import { scanElements } from "../../protocol/scan.js";
 import type { HandshakeOffer } from "../era/handshake.js";
 import { type MeetingPlace, meet } from "../era/meeting.js";
 import { identityOf } from "../era/verdict.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
+import { ask, type CallSender } from "../link/own-call.js";
 import { withoutSender } from "../modern/plain-meta.js";
 import { type ModernParts, ModernSide, partsOfNobody } from "../modern/side.js";
-import type { PulsePlace } from "../supervise/pulse.js";
-import { Endings } from "./endings.js";
-import type { Flight } from "./flight.js";
-import { Flights } from "./flights.js";
-import { checkedText, textsIn } from "./incoming.js";
-import type { ConnectionEvents, ConnectionOptions, Noise } from "./options.js";
-import { Questions } from "./questions.js";
-import { Unasked } from "./unasked.js";
-import { Whose } from "./whose.js";
+import type { Breaker } from "../supervise/breaker.js";
+import { CallerLookup, ServerMessages } from "./from-server.js";
+import { AbandonedCalls, CallEndings, type CallReturns, CallsInFlight, type PendingCall } from "./in-flight.js";
 
 /** What is shown of a message that cannot be read. */
 const NOISE_SAMPLE_CHARS = 200;
+
+/** Messages that a server sends as one. Only 2025-03-26 has batches, and there they hold a handful. */
+const MAX_BATCH = 1_000;
+
+/** Up to here a reply is parsed before it is passed on: it costs next to nothing, and broken JSON is noticed. */
+const CHECKED_REPLY_BYTES = 4096;
+
+export interface ConnectionEvents extends CallReturns {
+  /** A notification that is not progress; `caller` is undefined where nobody can tell whose it is. */
+  onNotification(message: NotificationMessage, caller: Caller | undefined): void;
+  /** The connection ended by itself. Calls in flight have been answered. */
+  onClosed(fault: Fault): void;
+}
+
+export interface ConnectionOptions {
+  readonly spec: ServerSpec;
+  /** The one agent of a connection that is not shared. */
+  readonly owner: Caller | undefined;
+  readonly offer: HandshakeOffer;
+  readonly now: () => number;
+  /** Counts what came and was of no use: broken lines, replies that nobody waits for. It outlives the connection. */
+  readonly noise: Noise;
+  readonly makeLink: (events: LinkEvents) => Link;
+  readonly modern?: ModernParts | undefined;
+  readonly breaker: Breaker;
+}
+
+interface Noise {
+  count: number;
+  sample: string | undefined;
+}
 
 export class Connection implements LinkEvents {
   readonly #spec: ServerSpec;
@@ -43,21 +71,25 @@ export class Connection implements LinkEvents {
   readonly #events: ConnectionEvents;
   readonly #makeLink: (events: LinkEvents) => Link;
   readonly #parts: ModernParts;
-  readonly #endings: Endings;
+  readonly #inFlight: CallsInFlight;
+  readonly #abandoned = new AbandonedCalls();
+  readonly #endings: CallEndings;
+  readonly #messages: ServerMessages;
   #link: Link;
   /** Set while the server may be a modern one, and for good once it is. */
   #modern: ModernSide | undefined;
   /** Until the server is known, the end of a link is not the end of the connection: it may be of the probe's doing. */
   #meeting: boolean = false;
   #gone: Fault | undefined;
-  /** All that came, of whatever sense: signs of life. */
+  /** Counts all that came, of whatever sense: signs of life. */
   received = 0;
-  readonly #flights: Flights;
-  readonly #whose: Whose;
-  readonly #questions = new Questions((text) => this.notify(text));
-  readonly #unasked: Unasked;
   #closed = false;
   readonly #noise: Noise;
+  /** For requests of our own, past all that is done for an agent's. */
+  readonly #direct: CallSender = {
+    send: (call) => this.#launch(call),
+    cancel: (call, reason) => this.#recall(call, reason),
+  };
 
   constructor(options: ConnectionOptions, events: ConnectionEvents) {
     this.#spec = options.spec;
@@ -66,28 +98,15 @@ export class Connection implements LinkEvents {
     this.#noise = options.noise;
     this.#events = events;
     this.#parts = options.modern ?? partsOfNobody();
-    this.#flights = new Flights(options.spec);
-    this.#whose = new Whose(this.#flights, options.owner);
-    this.#endings = new Endings({
-      flights: this.#flights,
-      whose: this.#whose,
-      breaker: options.breaker,
-      returns: events,
-      now: options.now,
-      link: () => this.#link,
-      modern: () => this.#modern,
-      isClosed: () => this.#closed,
-    });
-    this.#unasked = new Unasked({
+    this.#inFlight = new CallsInFlight(options.spec);
+    this.#endings = new CallEndings(this.#inFlight, this.#abandoned, options.breaker, events, options.now);
+    this.#messages = new ServerMessages({
       server: options.spec.name,
-      flights: this.#flights,
-      whose: this.#whose,
-      questions: this.#questions,
+      inFlight: this.#inFlight,
+      callers: new CallerLookup(this.#inFlight, this.#abandoned, options.owner),
       now: options.now,
-      modern: () => this.#modern,
-      notify: (text) => this.notify(text),
+      send: (text) => this.notify(text),
       onNotification: (message, caller) => events.onNotification(message, caller),
-      onNoise: (sample) => this.onNoise(sample),
     });
     this.#makeLink = options.makeLink;
     this.#link = options.makeLink(this);
@@ -98,7 +117,7 @@ export class Connection implements LinkEvents {
   }
 
   get inFlight(): number {
-    return this.#flights.size + (this.#modern?.extraInFlight ?? 0);
+    return this.#inFlight.size + (this.#modern?.extraInFlight ?? 0);
   }
 
   /** Whether the server tells of changes of its lists by itself. Legacy servers are taken at their word. */
@@ -139,7 +158,7 @@ export class Connection implements LinkEvents {
       else this.#events.onUnsent(call, fault);
       return;
     }
-    const full = this.#flights.full;
+    const full = this.#inFlight.full;
     if (full !== undefined) {
       call.reply(faultReply(full));
       return;
@@ -158,29 +177,24 @@ export class Connection implements LinkEvents {
 
   /** Fails the calls whose time is over: true where there were any. The connection stays for the others. */
   expire(nowMs: number): boolean {
-    this.#whose.expire(nowMs);
-    const overdue = this.#flights.overdue(nowMs, (sessionKey) => this.#questions.isAsking(sessionKey));
+    this.#abandoned.expire(nowMs);
+    const { questions } = this.#messages;
     let any = false;
-    for (const [flight, fault] of overdue) {
+    for (const [pending, fault] of this.#inFlight.overdue(nowMs, (sessionKey) => questions.isAsking(sessionKey))) {
       any = true;
-      this.#endings.abandon(flight, "timeout", fault);
+      this.#abandon(pending, "timeout", fault);
     }
     return any;
   }
 
-  /** For requests of our own, past all that is done for an agent's. */
-  get own(): PulsePlace {
-    return {
-      method: this.#modern === undefined ? "ping" : "server/discover",
-      received: () => this.received,
-      send: (call) => this.#launch(call),
-      cancel: (call, reason) => this.#recall(call, reason),
-    };
+  /** Asks for what every server of the era answers. Rejects where it does not, or with an error. */
+  async ping(signal: AbortSignal): Promise<void> {
+    await ask(this.#direct, this.#modern === undefined ? "ping" : "server/discover", {}, signal);
   }
 
   /** Progress of an agent on a question that this server asked. */
   agentProgress(sessionKey: string, message: NotificationMessage): boolean {
-    return this.#questions.progress(sessionKey, message);
+    return this.#messages.questions.progress(sessionKey, message);
   }
 
   async close(why?: Fault): Promise<void> {
@@ -202,43 +216,43 @@ export class Connection implements LinkEvents {
 
   onPieces(pieces: Buffer[], ticket: Ticket): void {
     const anchor = findAnchorIn(pieces);
-    const flight = anchor === undefined ? undefined : this.#flights.get(anchor.id);
-    if (anchor === undefined || flight === undefined) {
+    const pending = anchor === undefined ? undefined : this.#inFlight.get(anchor.id);
+    if (anchor === undefined || pending === undefined) {
       this.onMessage(Buffer.concat(pieces), ticket);
       return;
     }
     this.received++;
-    this.#endings.answered(flight);
-    this.#deliver(flight, new PiecedReply(pieces, anchor, this.#replyEra));
+    this.#endings.answered(pending);
+    this.#deliver(pending, new PiecedReply(pieces, anchor, this.#replyEra));
   }
 
   onLargeReply(ticket: Ticket, head: Buffer, rest: Readable, length: number | undefined): void {
-    const flight = this.#flights.get(ticket.id);
+    const pending = this.#inFlight.get(ticket.id);
     const reply = largeReply(head, rest, length);
-    if (flight === undefined || reply === undefined) {
+    if (pending === undefined || reply === undefined) {
       rest.destroy();
-      if (flight !== undefined) this.#endings.fail(flight, this.#brokenAnswer());
+      if (pending !== undefined) this.#endings.fail(pending, this.#brokenAnswer());
       return;
     }
     this.received++;
-    this.#endings.answered(flight);
-    flight.call.reply(this.#modern === undefined ? reply : { ...reply, era: "modern" });
+    this.#endings.answered(pending);
+    pending.call.reply(this.#modern === undefined ? reply : { ...reply, era: "modern" });
   }
 
   onFailed(ticket: Ticket, fault: Fault, sent: boolean): void {
-    const flight = this.#flights.get(ticket.id);
-    if (flight === undefined) return;
+    const pending = this.#inFlight.get(ticket.id);
+    if (pending === undefined) return;
     this.#modern?.refused(fault);
-    if (!sent) this.#endings.unsent(flight, fault);
-    else if (fault.code === "outcome-unknown") this.#endings.lose(flight, fault);
-    else this.#endings.fail(flight, fault);
+    if (!sent) this.#endings.unsent(pending, fault);
+    else if (fault.code === "outcome-unknown") this.#endings.lose(pending, fault);
+    else this.#endings.fail(pending, fault);
   }
 
   onClosed(fault: Fault): void {
     if (this.#closed) return;
     if (this.#meeting) {
       this.#gone = fault;
-      for (const flight of this.#flights.inOrder()) this.#endings.fail(flight, fault);
+      for (const pending of this.#inFlight.inOrder()) this.#endings.fail(pending, fault);
       return;
     }
     this.#end(fault);
@@ -258,28 +272,36 @@ export class Connection implements LinkEvents {
       call.reply(faultReply(this.#gone ?? new Fault("unavailable", `Server "${this.#spec.name}" is not connected.`)));
       return;
     }
-    const flight = this.#flights.make(call, this.#now());
+    const pending = this.#inFlight.make(call, this.#link, this.#now());
     let text: string;
     if (this.#modern !== undefined && call.method !== "initialize") {
-      text = this.#modern.dress(call, flight.id);
-      flight.headers = this.#modern.headers(call, text);
+      text = this.#modern.dress(call, pending.id);
+      pending.headers = this.#modern.headers(call, text);
     } else {
-      text = call.render(flight.id);
+      text = call.render(pending.id);
       if (call.caller?.era === "modern") text = withoutSender(text);
     }
-    this.#flights.add(flight);
-    this.#link.send(text, flight);
+    this.#inFlight.add(pending);
+    this.#link.send(text, pending);
   }
 
   #recall(call: UpstreamCall, reason: string | undefined): void {
-    const flight = this.#flights.of(call);
-    if (flight === undefined) return;
-    this.#endings.abandon(flight, reason, new Fault("cancelled", reason ?? "Cancelled."));
+    const pending = this.#inFlight.of(call);
+    if (pending === undefined) return;
+    this.#abandon(pending, reason, new Fault("cancelled", reason ?? "Cancelled."));
+  }
+
+  #abandon(pending: PendingCall, reason: string | undefined, fault: Fault): void {
+    if (!this.#closed && isCancelledByMessage(pending)) {
+      const params: JsonObject = { requestId: pending.id, ...(reason === undefined ? {} : { reason }) };
+      this.#link.send(JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params }), undefined);
+    }
+    this.#endings.abandon(pending, fault);
   }
 
   #reply(bytes: Buffer, anchor: Anchor): void {
-    const flight = this.#flights.get(anchor.id);
-    if (flight === undefined) {
+    const pending = this.#inFlight.get(anchor.id);
+    if (pending === undefined) {
       this.#unawaited(anchor.id);
       return;
     }
@@ -287,19 +309,19 @@ export class Connection implements LinkEvents {
     try {
       latin1 = checkedText(bytes);
     } catch {
-      this.#endings.fail(flight, this.#brokenAnswer());
+      this.#endings.fail(pending, this.#brokenAnswer());
       return;
     }
-    this.#endings.answered(flight);
-    this.#deliver(flight, new WholeReply(bytes, anchor, this.#replyEra, latin1));
+    this.#endings.answered(pending);
+    this.#deliver(pending, new WholeReply(bytes, anchor, this.#replyEra, latin1));
   }
 
   get #replyEra(): "modern" | undefined {
     return this.#modern === undefined ? undefined : "modern";
   }
 
-  #deliver(flight: Flight, reply: BytesReply): void {
-    if (this.#modern?.intercepts(flight.call, reply) !== true) flight.call.reply(reply);
+  #deliver(pending: PendingCall, reply: BytesReply): void {
+    if (this.#modern?.intercepts(pending.call, reply) !== true) pending.call.reply(reply);
   }
 
   #meet(signal: AbortSignal): Promise<ServerIntro> {
@@ -308,8 +330,7 @@ export class Connection implements LinkEvents {
     if (kind !== "sse") {
       this.#modern = new ModernSide(this.#parts, kind === "http", offer.clientInfo, {
         now: this.#now,
-        launch: (call) => this.#launch(call),
-        recall: (call, reason) => this.#recall(call, reason),
+        direct: this.#direct,
         onNotification: (message) => this.#events.onNotification(message, undefined),
         onOtherEra: () => this.#otherEra(),
       });
@@ -319,8 +340,7 @@ export class Connection implements LinkEvents {
       spec: this.#spec,
       eras: this.#parts.eras,
       offer,
-      send: (call) => this.#launch(call),
-      cancel: (call, reason) => this.#recall(call, reason),
+      direct: this.#direct,
       gone: () => this.#gone,
       relink: (again) => this.#relink(again),
     };
@@ -336,7 +356,7 @@ export class Connection implements LinkEvents {
   async #relink(signal: AbortSignal): Promise<void> {
     const old = this.#link;
     this.#gone ??= new Fault("unavailable", "It is started again.");
-    for (const flight of this.#flights.inOrder()) this.#endings.fail(flight, this.#gone);
+    for (const pending of this.#inFlight.inOrder()) this.#endings.fail(pending, this.#gone);
     await old.close();
     signal.throwIfAborted();
     this.#link = this.#makeLink(this);
@@ -348,8 +368,10 @@ export class Connection implements LinkEvents {
     try {
       const message: Message = parseMessage(text);
       if (message.kind === "response") this.#oddReply(message, ticket);
-      else if (message.kind === "notification") this.#unasked.notified(message, ticket);
-      else this.#unasked.asked(message, ticket);
+      else if (message.kind === "notification") this.#messages.notified(message, ticket, this.#modern);
+      else if (this.#modern === undefined) this.#messages.asked(message, ticket);
+      // In the modern era servers send no requests, and there is no way to answer one.
+      else this.onNoise(`request ${message.method} of a modern server`);
     } catch {
       this.#unreadable(text, ticket);
     }
@@ -358,27 +380,27 @@ export class Connection implements LinkEvents {
   /** A reply whose id stands where the anchors do not look, or is written as a string. */
   #oddReply(message: ResponseMessage, ticket: Ticket | undefined): void {
     const id = message.id === null ? ticket?.id : Number(message.id);
-    const flight = id === undefined ? undefined : this.#flights.get(id);
+    const pending = id === undefined ? undefined : this.#inFlight.get(id);
     const span = idSpan(message);
-    if (flight === undefined || span === undefined) {
+    if (pending === undefined || span === undefined) {
       this.#unawaited(message.id);
       return;
     }
-    this.#endings.answered(flight);
-    this.#deliver(flight, new WholeReply(Buffer.from(message.text), span, this.#replyEra));
+    this.#endings.answered(pending);
+    this.#deliver(pending, new WholeReply(Buffer.from(message.text), span, this.#replyEra));
     if (message.id === null) this.#modern?.doubt();
   }
 
   /** A late reply, or one to nothing that we asked. */
   #unawaited(id: RpcId | null): void {
-    this.#whose.answeredLate(Number(id));
+    this.#abandoned.answeredLate(Number(id));
     this.onNoise(`reply to unknown id ${JSON.stringify(id)}`);
   }
 
   #unreadable(text: string, ticket: Ticket | undefined): void {
     this.onNoise(text.slice(0, NOISE_SAMPLE_CHARS));
-    const flight = ticket === undefined ? undefined : this.#flights.get(ticket.id);
-    if (flight !== undefined) this.#endings.fail(flight, this.#brokenAnswer());
+    const pending = ticket === undefined ? undefined : this.#inFlight.get(ticket.id);
+    if (pending !== undefined) this.#endings.fail(pending, this.#brokenAnswer());
   }
 
   #brokenAnswer(): Fault {
@@ -388,9 +410,36 @@ export class Connection implements LinkEvents {
   #end(fault: Fault): void {
     this.#closed = true;
     this.#modern?.stop();
-    this.#questions.abortAll();
-    for (const flight of this.#flights.inOrder()) this.#endings.lose(flight, this.#flights.lost(flight, fault));
+    this.#messages.questions.cancelAll();
+    for (const pending of this.#inFlight.inOrder()) this.#endings.lose(pending, this.#inFlight.lost(pending, fault));
     const message = `Server "${this.#spec.name}" went away in the middle of the call (${fault.message}). Whether it took effect is unknown.`;
     this.#modern?.end(new Fault("outcome-unknown", message, { cause: fault }));
   }
+}
+
+/** The handshake cannot be taken back, says the protocol. Over HTTP a modern request is, by closing its exchange. */
+function isCancelledByMessage({ method, headers }: PendingCall): boolean {
+  return method !== "initialize" && method !== "server/discover" && headers === undefined;
+}
+
+/** The messages of what may be a batch. */
+function* textsIn(bytes: Buffer): Iterable<string> {
+  const text = bytes.toString();
+  if (!/^\s*\[/.test(text)) {
+    yield text;
+    return;
+  }
+  for (const { start, end } of scanElements(text, 0, MAX_BATCH)) yield text.slice(start, end);
+}
+
+/**
+ * A short reply as text, a character a byte, after a look whether it is JSON; undefined for a long one, of which
+ * nothing is known. Throws where it is none. What UTF-8 needs several bytes for stands in strings only, so that
+ * reading bytes as characters changes nothing of the verdict, and costs half.
+ */
+function checkedText(bytes: Buffer): string | undefined {
+  if (bytes.length > CHECKED_REPLY_BYTES) return undefined;
+  const text = bytes.toString("latin1");
+  JSON.parse(text);
+  return text;
 }

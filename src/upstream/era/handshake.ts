@@ -1,10 +1,10 @@
 // The legacy era's handshake with a server.
 
-import type { ServerIntro, UpstreamCall } from "../../contracts/upstream.js";
+import type { ServerIntro } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { LATEST_LEGACY, LEGACY_VERSIONS } from "../../protocol/versions.js";
-import { ask, ServerError } from "../link/own-call.js";
+import { ask, type CallSender, ServerError } from "../link/own-call.js";
 
 /** What we tell a server of the agents behind us. */
 export interface HandshakeOffer {
@@ -19,12 +19,7 @@ export const EVERY_CAPABILITY: JsonObject = {
   elicitation: { form: {}, url: {} },
 };
 
-interface Sender {
-  send(call: UpstreamCall): void;
-  cancel(call: UpstreamCall, reason: string | undefined): void;
-}
-
-export async function shakeHands(sender: Sender, offer: HandshakeOffer, signal: AbortSignal): Promise<ServerIntro> {
+export async function shakeHands(sender: CallSender, offer: HandshakeOffer, signal: AbortSignal): Promise<ServerIntro> {
   const params: JsonObject = {
     protocolVersion: LATEST_LEGACY,
     capabilities: offer.capabilities,

@@ -1,12 +1,12 @@
 // Getting to know a server at the start of a connection: which era it is of, and what it says of itself. What an
-// answer means is era.ts; the legacy handshake is handshake.ts; links and requests are the connection's.
+// answer means is verdict.ts; the legacy handshake is handshake.ts; links and requests are the connection's.
 
 import type { ServerSpec } from "../../contracts/server-spec.js";
-import type { ServerIntro, UpstreamCall } from "../../contracts/upstream.js";
+import type { ServerIntro } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { type Era, Meta, MODERN_VERSION } from "../../protocol/modern.js";
-import { ask, ServerError } from "../link/own-call.js";
+import { ask, type CallSender, ServerError } from "../link/own-call.js";
 import { type HandshakeOffer, shakeHands } from "./handshake.js";
 import { classify, type EraMemory, type EraVerdict, identityOf, type ProbeOutcome } from "./verdict.js";
 
@@ -22,8 +22,8 @@ export interface MeetingPlace {
   readonly spec: ServerSpec;
   readonly eras: EraMemory;
   readonly offer: HandshakeOffer;
-  send(call: UpstreamCall): void;
-  cancel(call: UpstreamCall, reason: string | undefined): void;
+  /** Sends past all that is done for an agent's call. */
+  readonly direct: CallSender;
   /** Why there is no link any more; undefined while there is. */
   gone(): Fault | undefined;
   /** Closes what is left of the link and opens another: a child is started again. */
@@ -32,11 +32,11 @@ export interface MeetingPlace {
 
 /** Rejects with a Fault. The link of `place` is open. */
 export async function meet(place: MeetingPlace, signal: AbortSignal): Promise<ServerIntro> {
-  if (place.kind === "sse") return await shakeHands(place, place.offer, signal);
+  if (place.kind === "sse") return await shakeHands(place.direct, place.offer, signal);
   const memory = new Memory(place);
   if (memory.get() === "legacy") {
     try {
-      return await shakeHands(place, place.offer, signal);
+      return await shakeHands(place.direct, place.offer, signal);
     } catch (error) {
       if (place.gone() !== undefined || refutesLegacy(error)) memory.put(undefined);
       // A crash says little of the era: the next start probes.
@@ -89,7 +89,7 @@ class Meeting {
   async run(): Promise<ServerIntro> {
     const modernBefore = this.#memory.get() === "modern";
     const giveUp = new AbortController();
-    const probing = probe(this.#place, this.#kind, AbortSignal.any([this.#signal, giveUp.signal]));
+    const probing = probe(this.#place.direct, this.#kind, AbortSignal.any([this.#signal, giveUp.signal]));
     // A server that was modern is waited for: it is slow, not old.
     const patienceMs = modernBefore ? this.#halfMs : Math.min(PROBE_MS, this.#halfMs);
     const outcome = (await within(probing, patienceMs)) ?? { kind: "silent" };
@@ -115,7 +115,7 @@ class Meeting {
   }
 
   async #legacy(): Promise<ServerIntro> {
-    const intro = await shakeHands(this.#place, this.#place.offer, this.#signal);
+    const intro = await shakeHands(this.#place.direct, this.#place.offer, this.#signal);
     this.#memory.put("legacy");
     return intro;
   }
@@ -135,7 +135,7 @@ class Meeting {
     const mayBeOld = outcome.kind === "silent" || (outcome.kind === "refused" && outcome.status >= 500);
     if (!mayBeOld || modernBefore) throw fault ?? new Fault("timeout", "The server did not answer server/discover.");
     try {
-      return await shakeHands(this.#place, this.#place.offer, this.#signal);
+      return await shakeHands(this.#place.direct, this.#place.offer, this.#signal);
     } catch (error) {
       throw refutesLegacy(error) && fault !== undefined ? fault : error;
     }
@@ -147,7 +147,7 @@ class Meeting {
    */
   async #overlap(probing: Promise<ProbeOutcome>): Promise<ServerIntro> {
     const restMs = Math.max(0, this.#halfMs - PROBE_MS);
-    const initializing = settled(shakeHands(this.#place, this.#place.offer, this.#signal));
+    const initializing = settled(shakeHands(this.#place.direct, this.#place.offer, this.#signal));
     const answer = await within(initializing, restMs);
     this.#signal.throwIfAborted();
     const probed = await within(probing, 0);
@@ -164,13 +164,8 @@ class Meeting {
   }
 }
 
-interface Sender {
-  send(call: UpstreamCall): void;
-  cancel(call: UpstreamCall, reason: string | undefined): void;
-}
-
 /** Asks for the era, and says what came of it. Never rejects. */
-export async function probe(sender: Sender, kind: "stdio" | "http", signal: AbortSignal): Promise<ProbeOutcome> {
+export async function probe(sender: CallSender, kind: "stdio" | "http", signal: AbortSignal): Promise<ProbeOutcome> {
   try {
     const { result } = await ask(sender, "server/discover", {}, signal);
     return { kind: "result", result };

@@ -7,7 +7,8 @@ import { parseMessage, type ResponseMessage } from "../../protocol/message.js";
 import { type Reply, replyText } from "../../protocol/reply.js";
 import { within } from "../../runtime/wait.js";
 
-interface Sender {
+/** Who sends calls to a server: a connection, or what stands before it. */
+export interface CallSender {
   send(call: UpstreamCall): void;
   cancel(call: UpstreamCall, reason: string | undefined): void;
 }
@@ -59,7 +60,7 @@ export class ServerError extends Error {
  * Rejects with a ServerError when the server refuses, with a Fault when there is no answer.
  */
 export async function ask(
-  sender: Sender,
+  sender: CallSender,
   method: string,
   params: JsonObject | undefined,
   /** None: only the connection's own deadline ends it. */

@@ -2,8 +2,8 @@
 // When to try again what failed is the server's decision (server.ts); how a list is read is lists.ts.
 
 import type { Freshness, Listed, ListKind } from "../../contracts/upstream.js";
-import { ServerError } from "../link/own-call.js";
-import { type ListSender, readList } from "./read.js";
+import { type CallSender, ServerError } from "../link/own-call.js";
+import { readList } from "./read.js";
 import { FreshnessReader } from "./rereads.js";
 
 export const EVERY_LIST: readonly ListKind[] = ["tools", "prompts", "resources", "resourceTemplates"];
@@ -26,7 +26,7 @@ export interface ServerListsEvents {
 
 /** A reading that has not begun: whoever wants one meanwhile gets the same. */
 interface Wanted {
-  sender: ListSender;
+  sender: CallSender;
   /** False: the server does not have this list, so it is empty. */
   has: boolean;
   readonly done: Promise<void>;
@@ -61,7 +61,7 @@ export class ServerLists {
   }
 
   /** Resolves, never rejects, when a reading that began after this call has ended. */
-  read(sender: ListSender, kind: ListKind, has = true): Promise<void> {
+  read(sender: CallSender, kind: ListKind, has = true): Promise<void> {
     const busy = this.#busy.get(kind);
     if (busy?.next !== undefined) {
       Object.assign(busy.next, { sender, has });

@@ -1,16 +1,11 @@
 // Reads a server's lists, page by page. Entries keep the text that the server wrote.
 
-import type { Listed, ListKind, UpstreamCall } from "../../contracts/upstream.js";
+import type { Listed, ListKind } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { locate } from "../../protocol/message.js";
 import { scanElements } from "../../protocol/scan.js";
-import { ask } from "../link/own-call.js";
-
-export interface ListSender {
-  send(call: UpstreamCall): void;
-  cancel(call: UpstreamCall, reason: string | undefined): void;
-}
+import { ask, type CallSender } from "../link/own-call.js";
 
 /** A server whose cursors never end would be read for ever; real ones have one page, a few have tens. */
 const MAX_PAGES = 500;
@@ -51,7 +46,7 @@ export function changedKinds(method: string): readonly ListKind[] {
 
 /** `onPage` is shown each page's result: what it says beside its entries. */
 export async function readList(
-  sender: ListSender,
+  sender: CallSender,
   kind: ListKind,
   signal: AbortSignal,
   onPage?: (result: JsonObject) => void,

@@ -16,18 +16,20 @@ afterEach(() => void vi.useRealTimers());
 
 function setUp(capabilities: JsonObject = ALL) {
   const sent: { id: number; filter: JsonObject; call: UpstreamCall }[] = [];
-  const recalled: number[] = [];
+  const cancelled: number[] = [];
   const missed: ListKind[][] = [];
   const problems: string[] = [];
   const listen = new Listen(capabilities, {
-    launch: (call) => {
-      const id = sent.length + 1;
-      const { params } = JSON.parse(call.render(id)) as { params: { notifications: JsonObject } };
-      sent.push({ id, filter: params.notifications, call });
-    },
-    recall: (call) => {
-      recalled.push(sent.findIndex((one) => one.call === call) + 1);
-      call.reply(faultReply(new Fault("cancelled", "recalled")));
+    direct: {
+      send: (call) => {
+        const id = sent.length + 1;
+        const { params } = JSON.parse(call.render(id)) as { params: { notifications: JsonObject } };
+        sent.push({ id, filter: params.notifications, call });
+      },
+      cancel: (call) => {
+        cancelled.push(sent.findIndex((one) => one.call === call) + 1);
+        call.reply(faultReply(new Fault("cancelled", "Taken back.")));
+      },
     },
     now: () => Date.now(),
     random: () => 0,
@@ -36,7 +38,7 @@ function setUp(capabilities: JsonObject = ALL) {
   });
   listen.start();
   const acknowledge = (id: number, filter = sent[id - 1]?.filter) => listen.acknowledged(id, filter);
-  return { listen, sent, recalled, missed, problems, acknowledge };
+  return { listen, sent, cancelled, missed, problems, acknowledge };
 }
 
 describe("listening to a modern server", () => {
@@ -59,15 +61,15 @@ describe("listening to a modern server", () => {
   });
 
   it("is renewed once for many subscriptions; the old one ends when the new one is acknowledged", async () => {
-    const { listen, sent, recalled, acknowledge } = setUp();
+    const { listen, sent, cancelled, acknowledge } = setUp();
     acknowledge(1);
     for (let i = 0; i < 50; i++) listen.subscribe(`file:///${i}`);
     await vi.advanceTimersByTimeAsync(100);
     expect(sent).toHaveLength(2);
     expect(sent[1]?.filter["resourceSubscriptions"]).toHaveLength(50);
-    expect(recalled).toEqual([]);
+    expect(cancelled).toEqual([]);
     acknowledge(2);
-    expect(recalled).toEqual([1]);
+    expect(cancelled).toEqual([1]);
     listen.unsubscribe("file:///0");
     listen.unsubscribe("file:///not there");
     await vi.advanceTimersByTimeAsync(100);
@@ -124,14 +126,14 @@ describe("listening to a modern server", () => {
   });
 
   it("is opened again where the server cancels it, or never acknowledges", async () => {
-    const { listen, sent, recalled, acknowledge } = setUp();
+    const { listen, sent, cancelled, acknowledge } = setUp();
     acknowledge(1);
     expect(listen.endedByServer(7)).toBe(false);
     expect(listen.endedByServer(1)).toBe(true);
     await vi.advanceTimersByTimeAsync(600);
     expect(sent).toHaveLength(2);
     await vi.advanceTimersByTimeAsync(10_000);
-    expect(recalled).toEqual([1, 2]);
+    expect(cancelled).toEqual([1, 2]);
     await vi.advanceTimersByTimeAsync(60_000);
     expect(sent.length).toBeGreaterThan(2);
   });

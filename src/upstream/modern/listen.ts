@@ -7,6 +7,7 @@ import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js"
 import { parseMessage } from "../../protocol/message.js";
 import { type Reply, renderReply } from "../../protocol/reply.js";
 import { type BackoffLimits, backoffCeiling } from "../../runtime/backoff.js";
+import type { CallSender } from "../link/own-call.js";
 
 /** Subscriptions that come together (a reconnect repeats them all) are one renewal. */
 const GATHER_MS = 20;
@@ -26,8 +27,7 @@ const LISTS: readonly { field: string; capability: string; kinds: readonly ListK
 ];
 
 export interface ListenHost {
-  launch(call: UpstreamCall): void;
-  recall(call: UpstreamCall, reason: string | undefined): void;
+  readonly direct: CallSender;
   readonly now: () => number;
   readonly random: () => number;
   /** Listened to again after a time without: what these lists were may have changed. */
@@ -137,7 +137,7 @@ export class Listen {
     const heard = LISTS.filter(({ field }) => agreed[field] === true && call.filter[field] === true);
     this.#heard = heard.flatMap(({ kinds }) => kinds);
     this.#complain(call, agreed);
-    if (old !== undefined) this.#host.recall(old, "renewed");
+    if (old !== undefined) this.#host.direct.cancel(old, "renewed");
     if (this.#missed) this.#host.onMissed(this.#heard);
     this.#missed = false;
     if (this.#changed) this.#renew();
@@ -148,7 +148,7 @@ export class Listen {
     const call = [this.#current, this.#next].find((one) => one !== undefined && one.id === id);
     if (call === undefined) return false;
     // Answered by the connection, which comes back as an end.
-    this.#host.recall(call, undefined);
+    this.#host.direct.cancel(call, undefined);
     return true;
   }
 
@@ -178,13 +178,13 @@ export class Listen {
     if (Object.keys(filter).length === 0) {
       const old = this.#current;
       this.#current = undefined;
-      if (old !== undefined) this.#host.recall(old, "nothing is listened to");
+      if (old !== undefined) this.#host.direct.cancel(old, "nothing is listened to");
       return;
     }
     const call = new ListenCall(filter, (one, reply) => this.#ended(one, reply));
     this.#next = call;
-    call.timer = setTimeout(() => this.#host.recall(call, "not acknowledged"), ACKNOWLEDGE_MS).unref();
-    this.#host.launch(call);
+    call.timer = setTimeout(() => this.#host.direct.cancel(call, "not acknowledged"), ACKNOWLEDGE_MS).unref();
+    this.#host.direct.send(call);
   }
 
   #ended(call: ListenCall, reply: Reply): void {

@@ -14,12 +14,12 @@ type Answer = (request: RequestMessage, signal: AbortSignal) => Promise<JsonObje
 
 function setUp(answer: Answer, options: { method?: string; era?: "legacy" | "modern" } = {}) {
   const sent: { text: string; leg: UpstreamCall }[] = [];
-  const recalled: string[] = [];
+  const cancelled: string[] = [];
   let id = 0;
   const rounds = new Rounds({
-    launch: (leg) => void sent.push({ text: leg.render(++id), leg }),
-    recall: (leg, reason) => {
-      recalled.push(String(reason));
+    send: (leg) => void sent.push({ text: leg.render(++id), leg }),
+    cancel: (leg, reason) => {
+      cancelled.push(String(reason));
       leg.reply(faultReply(new Fault("cancelled", "taken back")));
     },
   });
@@ -53,7 +53,7 @@ function setUp(answer: Answer, options: { method?: string; era?: "legacy" | "mod
     await vi.waitFor(() => expect(sent).toHaveLength(count), SOON);
     return sent[count - 1] as { text: string; leg: UpstreamCall };
   };
-  return { rounds, call, taken, sent, replies, recalled, nextLeg };
+  return { rounds, call, taken, sent, replies, cancelled, nextLeg };
 }
 
 const asks = (inputRequests: unknown, requestState?: string) =>
@@ -167,7 +167,7 @@ describe("a call of a legacy agent to a modern server", () => {
     const inFlight = setUp(async () => ({ result: {} }));
     expect(inFlight.rounds.waiting).toBe(0);
     inFlight.rounds.cancel(inFlight.call, "why");
-    expect(inFlight.recalled).toEqual(["why"]);
+    expect(inFlight.cancelled).toEqual(["why"]);
     expect(inFlight.replies).toMatchObject([{ error: { code: -31008 } }]);
 
     let aborted = false;

@@ -11,6 +11,7 @@ import { locate, parseMessage, type RequestMessage, type ResponseMessage } from 
 import { faultReply, type Reply, renderReply } from "../../protocol/reply.js";
 import { type Edit, scanMembers, splice } from "../../protocol/scan.js";
 import { Bag, NOWHERE } from "../../runtime/bag.js";
+import type { CallSender } from "../link/own-call.js";
 import { toLegacyError } from "./legacy-errors.js";
 
 /** Rounds of one call. Dialogues have two or three; a server that never has enough would keep the agent for ever. */
@@ -23,19 +24,12 @@ const REPEAT_MS = 100;
 const METHODS = new Set(["tools/call", "prompts/get", "resources/read"]);
 const MARK = '"input_required"';
 
-/** What rounds need of their connection. */
-export interface RoundsHost {
-  launch(call: UpstreamCall): void;
-  /** Takes back what is in flight: it is answered with a fault `cancelled`. */
-  recall(call: UpstreamCall, reason: string | undefined): void;
-}
-
 export class Rounds {
-  readonly #host: RoundsHost;
+  readonly #sender: CallSender;
   readonly #open = new Bag<Round>();
 
-  constructor(host: RoundsHost) {
-    this.#host = host;
+  constructor(sender: CallSender) {
+    this.#sender = sender;
   }
 
   /** Calls that wait for their agent: nothing of them is in flight. */
@@ -49,7 +43,7 @@ export class Rounds {
   send(call: UpstreamCall): boolean {
     const { caller } = call;
     if (caller === undefined || caller.era !== "legacy" || !METHODS.has(call.method)) return false;
-    const round = new Round(call, caller, this.#host, this.#open);
+    const round = new Round(call, caller, this.#sender, this.#open);
     this.#open.add(round);
     try {
       round.launch();
@@ -74,10 +68,10 @@ export class Rounds {
 }
 
 /** One call, from its first request to its last reply. As an UpstreamCall it is whichever request is under way. */
-export class Round implements UpstreamCall {
+class Round implements UpstreamCall {
   readonly caller: Caller;
   readonly #call: UpstreamCall;
-  readonly #host: RoundsHost;
+  readonly #sender: CallSender;
   readonly #open: Bag<Round>;
   place = NOWHERE;
   /** Made when the agent is first asked: most calls end without. */
@@ -88,10 +82,10 @@ export class Round implements UpstreamCall {
   #done: boolean = false;
   inFlight: boolean = false;
 
-  constructor(call: UpstreamCall, caller: Caller, host: RoundsHost, open: Bag<Round>) {
+  constructor(call: UpstreamCall, caller: Caller, sender: CallSender, open: Bag<Round>) {
     this.#call = call;
     this.caller = caller;
-    this.#host = host;
+    this.#sender = sender;
     this.#open = open;
   }
 
@@ -125,7 +119,7 @@ export class Round implements UpstreamCall {
 
   launch(): void {
     this.inFlight = true;
-    this.#host.launch(this);
+    this.#sender.send(this);
   }
 
   render(id: number): string {
@@ -142,7 +136,7 @@ export class Round implements UpstreamCall {
   }
 
   cancel(reason: string | undefined): void {
-    if (this.inFlight) this.#host.recall(this, reason);
+    if (this.inFlight) this.#sender.cancel(this, reason);
     else this.end(new Fault("cancelled", reason ?? "Cancelled."));
   }
 
@@ -215,6 +209,14 @@ export class Round implements UpstreamCall {
       return error instanceof Fault && error.code === "no-caller" ? DECLINED : '{"action":"cancel"}';
     }
   }
+}
+
+/** The call to send again after it did not reach the server; undefined where it is too late for that, and it is answered here. */
+export function callToRepeat(call: UpstreamCall, fault: Fault): UpstreamCall | undefined {
+  if (!(call instanceof Round)) return call;
+  const own = call.release();
+  if (own === undefined) call.reply(faultReply(fault));
+  return own;
 }
 
 const DECLINED = '{"action":"decline"}';

@@ -10,10 +10,11 @@ import { encodeHeaderValue, Meta, MODERN_VERSION, ModernError, withMeta } from "
 import { faultReply, type Reply, renderReply } from "../../protocol/reply.js";
 import { probe, statusOf } from "../era/meeting.js";
 import { classify, type EraMemory, FORGETFUL } from "../era/verdict.js";
+import type { CallSender } from "../link/own-call.js";
 import { readList } from "../lists/read.js";
 import { Listen } from "./listen.js";
 import { paramHeaders, ToolHeaders } from "./param-headers.js";
-import { Round, Rounds } from "./rounds.js";
+import { Rounds } from "./rounds.js";
 
 /** An error is a few hundred bytes; what is larger is not looked into. */
 const MAX_ERROR_BYTES = 4 * 1024;
@@ -49,10 +50,8 @@ export function partsOfNobody(): ModernParts {
 /** What it needs of its connection. */
 export interface ModernHost {
   readonly now: () => number;
-  /** Gives it an id and sends it, dressed. */
-  launch(call: UpstreamCall): void;
-  /** Takes back what is in flight: it is answered with a fault `cancelled`. */
-  recall(call: UpstreamCall, reason: string | undefined): void;
+  /** Gives a call an id and sends it, dressed. What it cancels is answered with a fault `cancelled`. */
+  readonly direct: CallSender;
   onNotification(message: NotificationMessage): void;
   /** The server behind the address is a legacy one by now. */
   onOtherEra(): void;
@@ -79,9 +78,9 @@ export class ModernSide {
     this.#clientInfoJson = JSON.stringify(clientInfo);
     this.#host = host;
     this.#rounds = new Rounds({
-      launch: (call) => this.#host.launch(call),
-      recall: (call, reason) => {
-        if (!this.#recallRelisting(call, reason)) this.#host.recall(call, reason);
+      send: (call) => host.direct.send(call),
+      cancel: (call, reason) => {
+        if (!this.#cancelRelisting(call, reason)) host.direct.cancel(call, reason);
       },
     });
   }
@@ -89,8 +88,7 @@ export class ModernSide {
   /** The server has introduced itself: calls may come. */
   start(intro: ServerIntro): void {
     this.#listen = new Listen(intro.capabilities, {
-      launch: (call) => this.#host.launch(call),
-      recall: (call, reason) => this.#host.recall(call, reason),
+      direct: this.#host.direct,
       now: this.#host.now,
       random: this.#parts.random,
       onMissed: (kinds) => this.#missed(kinds),
@@ -139,7 +137,7 @@ export class ModernSide {
   }
 
   cancel(call: UpstreamCall, reason: string | undefined): boolean {
-    return this.#recallRelisting(call, reason) || this.#rounds.cancel(call, reason);
+    return this.#cancelRelisting(call, reason) || this.#rounds.cancel(call, reason);
   }
 
   /** The request as a modern server wants it. Throws a Fault where its text cannot be used. */
@@ -153,14 +151,6 @@ export class ModernSide {
       [Meta.capabilities]: caller?.capabilities ?? {},
       [Meta.logLevel]: caller?.logLevel,
     });
-  }
-
-  /** What became of a call that never reached the server: whom to give back, if anybody. */
-  released(call: UpstreamCall, fault: Fault): UpstreamCall | undefined {
-    if (!(call instanceof Round)) return call;
-    const own = call.release();
-    if (own === undefined) call.reply(faultReply(fault));
-    return own;
   }
 
   /** True: the reply is not for the caller yet. */
@@ -185,7 +175,7 @@ export class ModernSide {
     const nowMs = this.#host.now();
     if (!this.#overHttp || this.#listen === undefined || nowMs - this.#doubtedMs < DOUBT_MS) return;
     this.#doubtedMs = nowMs;
-    void probe(this.#own, "http", this.#ended.signal).then((outcome) => {
+    void probe(this.#host.direct, "http", this.#ended.signal).then((outcome) => {
       if (!this.#ended.signal.aborted && classify("http", outcome).kind === "legacy") this.#host.onOtherEra();
     });
   }
@@ -245,26 +235,18 @@ export class ModernSide {
   /** The headers did not fit the body: the tool's schema may have changed. It was refused unread, so it may be repeated. */
   async #relist(call: UpstreamCall, reply: Reply): Promise<void> {
     try {
-      this.#parts.toolHeaders.learn(await readList(this.#own, "tools", this.#ended.signal));
+      this.#parts.toolHeaders.learn(await readList(this.#host.direct, "tools", this.#ended.signal));
     } catch {
       if (this.#relisting.delete(call)) call.reply(reply);
       return;
     }
     if (!this.#relisting.delete(call)) return;
-    this.#host.launch(call);
+    this.#host.direct.send(call);
     // Whoever keeps the list has an old one.
     this.#missed(["tools"]);
   }
 
-  /** For requests of our own. */
-  get #own() {
-    return {
-      send: (call: UpstreamCall) => this.#host.launch(call),
-      cancel: (call: UpstreamCall, reason: string | undefined) => this.#host.recall(call, reason),
-    };
-  }
-
-  #recallRelisting(call: UpstreamCall, reason: string | undefined): boolean {
+  #cancelRelisting(call: UpstreamCall, reason: string | undefined): boolean {
     if (!this.#relisting.delete(call)) return false;
     call.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
     return true;

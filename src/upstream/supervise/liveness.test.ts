@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Idleness } from "./idleness.js";
+import { Idleness } from "./liveness.js";
 
 it("asks for a sign of life when nothing was heard for its time, one at a time", () => {
   const idleness = new Idleness({ keepAliveMs: undefined, pingMs: 100 });

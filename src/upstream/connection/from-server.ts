@@ -1,0 +1,241 @@
+// What a server says that is no reply (progress, other notifications, requests), passed to the agent that it concerns:
+// which agent that is, and the requests that wait for an agent's answer.
+
+import type { Caller } from "../../contracts/caller.js";
+import { Fault, toRpcError } from "../../protocol/errors.js";
+import type { RpcError, RpcId } from "../../protocol/jsonrpc.js";
+import {
+  locate,
+  type NotificationMessage,
+  parseMessage,
+  type RequestMessage,
+  type ResponseMessage,
+  rewrite,
+} from "../../protocol/message.js";
+import type { Ticket } from "../link/link.js";
+import type { ModernSide } from "../modern/side.js";
+import type { AbandonedCalls, CallsInFlight } from "./in-flight.js";
+
+/** Questions of one server at a time: more is a server gone wild, not one that needs answers. */
+const MAX_OPEN_QUESTIONS = 100;
+
+const PROGRESS_TOKEN = ["params", "_meta", "progressToken"];
+
+/** Whose call caused a message of a server. */
+export class CallerLookup {
+  readonly #inFlight: CallsInFlight;
+  readonly #abandoned: AbandonedCalls;
+  /** The one agent of a connection that is not shared. */
+  readonly #owner: Caller | undefined;
+
+  constructor(inFlight: CallsInFlight, abandoned: AbandonedCalls, owner: Caller | undefined) {
+    this.#inFlight = inFlight;
+    this.#abandoned = abandoned;
+    this.#owner = owner;
+  }
+
+  /**
+   * The caller of the exchange that the message came on, and then of no other, even if that call has ended. On a pipe
+   * it is the one session that is calling; calls that nobody waits for any more count too.
+   */
+  callerOf(ticket: Ticket | undefined): Caller | undefined {
+    if (ticket !== undefined) return this.#inFlight.get(ticket.id)?.call.caller ?? this.#owner;
+    const found = this.#newest();
+    if (this.#owner !== undefined) return found ?? this.#owner;
+    return this.#abandoned.hasOtherThan(found?.sessionKey) ? undefined : found;
+  }
+
+  /** Of one session's calls the newest: it is the likeliest to be at work. Undefined while several sessions are calling. */
+  #newest(): Caller | undefined {
+    let found: Caller | undefined;
+    let newest = 0;
+    for (const { id, call } of this.#inFlight.values()) {
+      if (call.caller === undefined) continue;
+      if (found !== undefined && found.sessionKey !== call.caller.sessionKey) return undefined;
+      if (id < newest) continue;
+      newest = id;
+      found = call.caller;
+    }
+    return found;
+  }
+}
+
+interface Question {
+  readonly caller: Caller;
+  readonly abort: AbortController;
+  /** The progress token that the agent sees, and the server's own, as JSON. */
+  readonly token: { readonly ours: string; readonly json: string } | undefined;
+}
+
+/** Servers choose their tokens without knowing of each other; an agent must see different ones. */
+let tokens = 0;
+
+/** A server's requests to agents (sampling, elicitation, roots) while they wait for their answer. */
+class Questions {
+  readonly #open = new Map<RpcId, Question>();
+  readonly #send: (text: string) => void;
+
+  constructor(send: (text: string) => void) {
+    this.#send = send;
+  }
+
+  /** Asks, and sends the answer (or why there is none) to the server under the server's own id. */
+  ask(request: RequestMessage, caller: Caller): void {
+    const { id } = request;
+    if (this.#open.size >= MAX_OPEN_QUESTIONS || this.#open.has(id)) {
+      const message = this.#open.has(id) ? `Request id ${id} is in use.` : "Too many open requests to agents.";
+      this.refuse(request, { code: -32600, message });
+      return;
+    }
+    const abort = new AbortController();
+    const at = locate(request, PROGRESS_TOKEN);
+    const json = at === undefined ? undefined : request.text.slice(at.start, at.end);
+    const token = json === undefined ? undefined : { ours: `question-${++tokens}`, json };
+    this.#open.set(id, { caller, abort, token });
+    caller.ask(token === undefined ? request : withToken(request, token.ours), abort.signal).then(
+      (response) => this.#answer(request, response),
+      (error: unknown) => {
+        // A request that the server took back has no answer.
+        if (this.#open.delete(id) && !abort.signal.aborted) this.refuse(request, toRpcError(error));
+      },
+    );
+  }
+
+  refuse(request: RequestMessage, error: RpcError): void {
+    this.#send(`{"jsonrpc":"2.0","id":${idText(request)},"error":${JSON.stringify(error)}}`);
+  }
+
+  /** The server no longer wants the answer. */
+  cancel(id: unknown): void {
+    const question = typeof id === "string" || typeof id === "number" ? this.#open.get(id) : undefined;
+    question?.abort.abort();
+  }
+
+  /** Progress that an agent reports on a question of ours is passed on; false where it is none of ours. */
+  progress(sessionKey: string, message: NotificationMessage): boolean {
+    const reported = message.params?.["progressToken"];
+    for (const { caller, token } of this.#open.values()) {
+      if (token === undefined || token.ours !== reported || caller.sessionKey !== sessionKey) continue;
+      try {
+        this.#send(rewrite(message, [{ path: ["params", "progressToken"], json: token.json }]));
+      } catch {
+        // Two tokens in one notification: there is nobody to tell, and nothing is lost.
+      }
+      return true;
+    }
+    return false;
+  }
+
+  /** Whether an agent is being asked: the call that it is about cannot go on meanwhile. */
+  isAsking(sessionKey: string): boolean {
+    for (const { caller } of this.#open.values()) if (caller.sessionKey === sessionKey) return true;
+    return false;
+  }
+
+  cancelAll(): void {
+    for (const question of this.#open.values()) question.abort.abort();
+    this.#open.clear();
+  }
+
+  #answer(request: RequestMessage, response: ResponseMessage): void {
+    if (!this.#open.delete(request.id)) return;
+    this.#send(rewrite(response, [{ path: ["id"], json: idText(request) }]));
+  }
+}
+
+function withToken(request: RequestMessage, token: string): RequestMessage {
+  const text = rewrite(request, [{ path: PROGRESS_TOKEN, json: JSON.stringify(token) }]);
+  return parseMessage(text) as RequestMessage;
+}
+
+/** The id as the server wrote it: 1.0 stays 1.0. */
+function idText(request: RequestMessage): string {
+  const at = locate(request, ["id"]);
+  return at === undefined ? JSON.stringify(request.id) : request.text.slice(at.start, at.end);
+}
+
+/** The connection that the messages came on. */
+export interface ServerMessagesOptions {
+  readonly server: string;
+  readonly inFlight: CallsInFlight;
+  readonly callers: CallerLookup;
+  readonly now: () => number;
+  /** Sends a message to the server. */
+  readonly send: (text: string) => void;
+  /** A notification that is not progress; `caller` is undefined where nobody can tell whose it is. */
+  readonly onNotification: (message: NotificationMessage, caller: Caller | undefined) => void;
+}
+
+/** Notifications and requests of the server. */
+export class ServerMessages {
+  readonly #options: ServerMessagesOptions;
+  readonly questions: Questions;
+
+  constructor(options: ServerMessagesOptions) {
+    this.#options = options;
+    this.questions = new Questions(options.send);
+  }
+
+  /** `modern` is given where the server is a modern one. */
+  notified(message: NotificationMessage, ticket: Ticket | undefined, modern: ModernSide | undefined): void {
+    const { method, params } = message;
+    if (method === "notifications/progress") {
+      this.#progressed(message);
+    } else if (modern !== undefined) {
+      const passed = modern.notified(message);
+      // What came by listening is nobody's call.
+      if (passed === message) this.#toCaller(message, ticket);
+      else if (passed !== undefined) this.#options.onNotification(passed, undefined);
+    } else if (method === "notifications/cancelled") {
+      this.questions.cancel(params?.["requestId"]);
+    } else {
+      this.#toCaller(message, ticket);
+    }
+  }
+
+  /** A request of a legacy server; modern ones send none. */
+  asked(request: RequestMessage, ticket: Ticket | undefined): void {
+    if (request.method === "ping") {
+      this.#options.send(`{"jsonrpc":"2.0","id":${idText(request)},"result":{}}`);
+      return;
+    }
+    const caller = this.#options.callers.callerOf(ticket);
+    if (caller !== undefined) {
+      this.questions.ask(request, caller);
+      return;
+    }
+    const why = `Toolway cannot tell which agent ${request.method} is for: it came outside any call, or while several agents were calling.`;
+    const hint = `Set "isolation": "session" for server "${this.#options.server}" to give each agent a connection of its own.`;
+    this.questions.refuse(request, toRpcError(new Fault("no-caller", `${why} ${hint}`)));
+  }
+
+  #toCaller(message: NotificationMessage, ticket: Ticket | undefined): void {
+    const caller = this.#options.callers.callerOf(ticket);
+    this.#options.onNotification(message, caller);
+    if (caller === undefined && message.method === "notifications/message") this.#logToModern(message);
+  }
+
+  /**
+   * A log message while several agents are calling. It goes to those who set a level for their session; modern agents
+   * have none, and say with each call what they want to hear.
+   */
+  #logToModern({ text }: NotificationMessage): void {
+    const told = new Set<string>();
+    for (const { call } of this.#options.inFlight.values()) {
+      const { caller } = call;
+      if (caller?.era !== "modern" || caller.logLevel === undefined || told.has(caller.sessionKey)) continue;
+      told.add(caller.sessionKey);
+      caller.notify(text);
+    }
+  }
+
+  #progressed(message: NotificationMessage): void {
+    const token = message.params?.["progressToken"];
+    const pending = this.#options.inFlight.get(typeof token === "string" ? Number(token) : (token as number));
+    if (pending === undefined) return;
+    const { progressToken, caller } = pending.call;
+    if (progressToken === undefined || caller === undefined) return;
+    pending.extend(this.#options.now());
+    caller.notify(rewrite(message, [{ path: ["params", "progressToken"], json: JSON.stringify(progressToken) }]));
+  }
+}

@@ -1,0 +1,265 @@
+// The calls in flight on one connection: how many there may be, how long each may take, how each ends other than by its
+// answer, and which of them nobody waits for any more. Sending them and reading answers is the connection's.
+
+import type { ServerSpec } from "../../contracts/server-spec.js";
+import type { UpstreamCall } from "../../contracts/upstream.js";
+import { Fault } from "../../protocol/errors.js";
+import { faultReply } from "../../protocol/reply.js";
+import { Table } from "../../runtime/table.js";
+import type { Link, Ticket } from "../link/link.js";
+import { callToRepeat } from "../modern/rounds.js";
+import { type Breaker, countsAsFault } from "../supervise/breaker.js";
+
+/** Calls in flight on one connection. Far above what agents do; a bound so that a hung server cannot eat memory. */
+const MAX_IN_FLIGHT = 10_000;
+
+/**
+ * A call that was cancelled or timed out may still make the server ask something, and on a pipe nothing tells that
+ * it is about that call. For so long, nobody else is asked in its place.
+ */
+const ABANDONED_MS = 30_000;
+/** Such calls that are remembered; the oldest are forgotten first. */
+const MAX_ABANDONED = 1_000;
+
+/** One call in flight: its id on the connection, its deadline, and the link that it went out on. */
+export class PendingCall implements Ticket {
+  readonly id: number;
+  readonly call: UpstreamCall;
+  readonly link: Link;
+  readonly timeoutMs: number;
+  readonly startedMs: number;
+  /** Progress moves the deadline on up to this time. */
+  readonly ceilingMs: number;
+  deadlineMs: number;
+  /** What a modern server wants beside the body, over HTTP. */
+  headers: readonly string[] | undefined;
+
+  constructor(id: number, call: UpstreamCall, link: Link, timeoutMs: number, longestMs: number, nowMs: number) {
+    this.id = id;
+    this.call = call;
+    this.link = link;
+    this.timeoutMs = timeoutMs;
+    this.startedMs = nowMs;
+    this.ceilingMs = nowMs + longestMs;
+    this.deadlineMs = nowMs + timeoutMs;
+  }
+
+  /** The server is at work, or waits for the agent: the call has its whole time again, up to its ceiling. */
+  extend(nowMs: number): void {
+    this.deadlineMs = Math.min(nowMs + this.timeoutMs, this.ceilingMs);
+  }
+
+  get method(): string {
+    return this.call.method;
+  }
+
+  get subject(): string | undefined {
+    return this.call.subject;
+  }
+}
+
+/** The table of calls in flight, by our id. */
+export class CallsInFlight {
+  readonly #spec: ServerSpec;
+  readonly #byId = new Table<number, PendingCall>();
+  #nextId = 1;
+
+  constructor(spec: ServerSpec) {
+    this.#spec = spec;
+  }
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  /** Why there is no room for one more, if so. */
+  get full(): Fault | undefined {
+    if (this.#byId.size < MAX_IN_FLIGHT) return undefined;
+    const { name } = this.#spec;
+    return new Fault("limit", `Server "${name}" has ${MAX_IN_FLIGHT} calls in flight; this one was not sent.`);
+  }
+
+  /** A call with an id of its own, not yet in the table: what is sent may still turn out not to be sendable. */
+  make(call: UpstreamCall, link: Link, nowMs: number): PendingCall {
+    const timeoutMs = this.#timeoutOf(call);
+    const longestMs = Math.max(timeoutMs, this.#spec.supervision.callCeilingMs);
+    return new PendingCall(this.#nextId++, call, link, timeoutMs, longestMs, nowMs);
+  }
+
+  add(pending: PendingCall): void {
+    this.#byId.set(pending.id, pending);
+  }
+
+  get(id: number): PendingCall | undefined {
+    return this.#byId.get(id);
+  }
+
+  /** It walks the table: only calls that are cancelled are looked for this way. */
+  of(call: UpstreamCall): PendingCall | undefined {
+    for (const pending of this.#byId.values()) if (pending.call === call) return pending;
+    return undefined;
+  }
+
+  delete(pending: PendingCall): void {
+    this.#byId.delete(pending.id);
+  }
+
+  /** They come in no order. */
+  values(): Iterable<PendingCall> {
+    return this.#byId.values();
+  }
+
+  /** A copy, in the order in which they were sent: so they end, and so they are sent again. */
+  inOrder(): PendingCall[] {
+    return [...this.#byId.values()].sort((a, b) => a.id - b.id);
+  }
+
+  /** Those whose time is over, each with what it is to be told. `isAsking`: the agent of that session is being asked. */
+  *overdue(nowMs: number, isAsking: (sessionKey: string) => boolean): Iterable<readonly [PendingCall, Fault]> {
+    for (const pending of this.inOrder()) {
+      const { caller } = pending.call;
+      // The server waits for the agent, and a person may think for minutes; the question has a deadline of its own.
+      if (caller !== undefined && isAsking(caller.sessionKey)) pending.extend(nowMs);
+      if (pending.deadlineMs > nowMs) continue;
+      const { method, subject, startedMs, ceilingMs } = pending;
+      const what = subject === undefined ? method : `${method} ${subject}`;
+      const time =
+        pending.deadlineMs < ceilingMs || pending.timeoutMs >= ceilingMs - startedMs
+          ? `within ${pending.timeoutMs} ms`
+          : `within ${ceilingMs - startedMs} ms, in spite of all progress`;
+      const message = `Server "${this.#spec.name}" did not answer ${what} ${time}. It may still be working on it.`;
+      yield [pending, new Fault("timeout", message)];
+    }
+  }
+
+  /** What a call is told whose server went away. What the gateway itself asked had no effect to be in doubt of. */
+  lost(pending: PendingCall, fault: Fault): Fault {
+    if (pending.call.caller === undefined) return fault;
+    const what = pending.subject ?? pending.method;
+    const message = `Server "${this.#spec.name}" went away before it answered ${what} (${fault.message}). Whether the call took effect is unknown.`;
+    return new Fault("outcome-unknown", message, { cause: fault });
+  }
+
+  #timeoutOf(call: UpstreamCall): number {
+    if (call.method === "subscriptions/listen") return Number.POSITIVE_INFINITY;
+    return call.caller === undefined ? this.#spec.connectTimeoutMs : this.#spec.callTimeoutMs;
+  }
+}
+
+/** Calls of agents that nobody waits for any more, though the server may still be at them. */
+export class AbandonedCalls {
+  /** By id, the oldest first. */
+  readonly #byId = new Map<number, { readonly sessionKey: string; readonly untilMs: number }>();
+
+  add({ id, call: { caller } }: PendingCall, nowMs: number): void {
+    if (caller === undefined) return;
+    this.#byId.set(id, { sessionKey: caller.sessionKey, untilMs: nowMs + ABANDONED_MS });
+    const oldest = this.#byId.size > MAX_ABANDONED ? this.#byId.keys().next().value : undefined;
+    if (oldest !== undefined) this.#byId.delete(oldest);
+  }
+
+  /** The server has answered after all: it is done with it. */
+  answeredLate(id: number): void {
+    this.#byId.delete(id);
+  }
+
+  expire(nowMs: number): void {
+    for (const [id, { untilMs }] of this.#byId) {
+      if (untilMs > nowMs) break;
+      this.#byId.delete(id);
+    }
+  }
+
+  hasOtherThan(sessionKey: string | undefined): boolean {
+    for (const abandoned of this.#byId.values()) if (abandoned.sessionKey !== sessionKey) return true;
+    return false;
+  }
+}
+
+/** What becomes of calls that did not reach the server, or did and may be made again. */
+export interface CallReturns {
+  /** The call never reached the server; the connection may be gone as well. */
+  onUnsent(call: UpstreamCall, fault: Fault): void;
+  /** Whether to make the call twice does no harm. */
+  isRepeatable(call: UpstreamCall): boolean;
+  /** Such a call was sent, and the way to the server was lost under it; `fault` is what to tell if it ends here. */
+  onLost(call: UpstreamCall, fault: Fault): void;
+}
+
+/** How a call in flight ends: it is answered, fails, is given back, or is abandoned. The breaker is told what that says of the server. */
+export class CallEndings {
+  readonly #inFlight: CallsInFlight;
+  readonly #abandoned: AbandonedCalls;
+  readonly #breaker: Breaker;
+  readonly #returns: CallReturns;
+  readonly #now: () => number;
+
+  constructor(
+    inFlight: CallsInFlight,
+    abandoned: AbandonedCalls,
+    breaker: Breaker,
+    returns: CallReturns,
+    now: () => number,
+  ) {
+    this.#inFlight = inFlight;
+    this.#abandoned = abandoned;
+    this.#breaker = breaker;
+    this.#returns = returns;
+    this.#now = now;
+  }
+
+  /** The answer has come. */
+  answered(pending: PendingCall): void {
+    this.#settle(pending);
+    if (this.#breaker.strikes > 0 && pending.call.caller !== undefined) this.#breaker.answered();
+  }
+
+  fail(pending: PendingCall, fault: Fault): void {
+    this.#settle(pending);
+    this.#strike(pending, fault);
+    pending.call.reply(faultReply(fault));
+  }
+
+  /** It never reached the server. What the gateway itself asks is tried again by whoever asked. */
+  unsent(pending: PendingCall, fault: Fault): void {
+    if (pending.call.caller === undefined) {
+      this.fail(pending, fault);
+      return;
+    }
+    const call = this.#takeBack(pending, fault);
+    if (call !== undefined) this.#returns.onUnsent(call, fault);
+  }
+
+  /** The way to the server was lost under the call: it is made again where that does no harm. */
+  lose(pending: PendingCall, fault: Fault): void {
+    if (pending.call.caller === undefined || !this.#returns.isRepeatable(pending.call)) {
+      this.fail(pending, fault);
+      return;
+    }
+    const call = this.#takeBack(pending, fault);
+    if (call !== undefined) this.#returns.onLost(call, fault);
+  }
+
+  /** Nobody waits for it any more. */
+  abandon(pending: PendingCall, fault: Fault): void {
+    this.#abandoned.add(pending, this.#now());
+    this.fail(pending, fault);
+  }
+
+  #settle(pending: PendingCall): void {
+    this.#inFlight.delete(pending);
+    pending.link.forget(pending);
+  }
+
+  /** The call as it may be sent again; undefined where it had to be answered here. */
+  #takeBack(pending: PendingCall, fault: Fault): UpstreamCall | undefined {
+    this.#settle(pending);
+    this.#strike(pending, fault);
+    return callToRepeat(pending.call, fault);
+  }
+
+  /** Only what agents ask says how a server does: its handshakes and lists may well be all that works. */
+  #strike({ call, startedMs }: PendingCall, fault: Fault): void {
+    if (call.caller !== undefined && countsAsFault(fault.code)) this.#breaker.faulted(startedMs, this.#now());
+  }
+}

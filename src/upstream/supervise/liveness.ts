@@ -1,0 +1,73 @@
+// Whether a server is still there, and still needed: how long its connection has been idle, and a ping where nothing was
+// heard of it. What follows is the driver's.
+
+import type { Supervision } from "../../contracts/server-spec.js";
+import { ServerError } from "../link/own-call.js";
+
+/** A ping is answered in milliseconds; five seconds forgive a machine that swaps. */
+const PING_MS = 5_000;
+
+/** What to do about a connection that is idle. Pure: it is looked at on every tick, and told the time. */
+export class Idleness {
+  readonly #rules: Pick<Supervision, "keepAliveMs" | "pingMs">;
+  #uses = -1;
+  #received = -1;
+  #usedMs = 0;
+  #heardMs = 0;
+
+  constructor(rules: Pick<Supervision, "keepAliveMs" | "pingMs">) {
+    this.#rules = rules;
+  }
+
+  /** `uses` and `received` only grow: calls that came, messages that the server sent. `isBusy`: a call is in flight. */
+  look(nowMs: number, uses: number, received: number, isBusy: boolean): "nothing" | "rest" | "ping" {
+    const { keepAliveMs, pingMs } = this.#rules;
+    if (isBusy || uses !== this.#uses) this.#usedMs = nowMs;
+    if (received !== this.#received) this.#heardMs = nowMs;
+    this.#uses = uses;
+    this.#received = received;
+    if (isBusy) return "nothing";
+    if (keepAliveMs !== undefined && nowMs - this.#usedMs >= keepAliveMs) return "rest";
+    if (pingMs === undefined || nowMs - this.#heardMs < pingMs) return "nothing";
+    this.#heardMs = nowMs;
+    return "ping";
+  }
+}
+
+/** A connection, as far as it is pinged. */
+export interface Pingable {
+  /** How much has come so far. */
+  readonly received: number;
+  /** Rejects with a ServerError where the server answers with an error. */
+  ping(signal: AbortSignal): Promise<void>;
+}
+
+/** Whether the server of one connection still lives. */
+export class Pulse {
+  readonly #waitMs: number;
+  /** It has answered such a question. Some servers never do, and are well. */
+  #answers = false;
+  #asking = false;
+
+  constructor(waitMs = PING_MS) {
+    this.#waitMs = waitMs;
+  }
+
+  /** True where nothing came, though it was asked. `onlyIfKnown`: and it is known to answer when it is well. */
+  async isGone(connection: Pingable, onlyIfKnown: boolean): Promise<boolean> {
+    if (this.#asking) return false;
+    this.#asking = true;
+    const before = connection.received;
+    try {
+      await connection.ping(AbortSignal.timeout(this.#waitMs));
+      this.#answers = true;
+      return false;
+    } catch (error) {
+      // "I do not know that method" is an answer.
+      if (error instanceof ServerError) this.#answers = true;
+      return connection.received === before && (this.#answers || !onlyIfKnown);
+    } finally {
+      this.#asking = false;
+    }
+  }
+}
