@@ -193,11 +193,6 @@ export const DEFAULT_PAGE_SIZE = 500;
 /** Longest server name: it is part of URLs, tool names and log lines. */
 export const MAX_SERVER_NAME = 128;
 
-/** A host name of this machine's own, as it stands in a URL. */
-export function isLoopbackName(host: string): boolean {
-  return host === "localhost" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host);
-}
-
 /** Reads `HOST:PORT`, with brackets around an IPv6 host. Undefined where it is something else. */
 export function parseListen(text: string): ListenAddress | undefined {
   const match = /^(?:\[([0-9A-Fa-f:.%\w]+)\]|([^:[\]\s/]+)):(\d{1,5})$/.exec(text.trim());

@@ -1,6 +1,7 @@
 // `executors` of a config → who makes HTTP requests in networks that the gateway cannot reach, and what is wrong there.
 
-import { type ExecutorConfig, isLoopbackName } from "./config.js";
+import { isLoopback } from "../runtime/addresses.js";
+import type { ExecutorConfig } from "./config.js";
 import type { KeyPath } from "./mistakes.js";
 import type { Settings } from "./schema.js";
 import { expandAt, type Surroundings } from "./servers.js";
@@ -65,7 +66,7 @@ function resolveSocketUrl(raw: string, path: KeyPath, secret: boolean, around: S
     around.report.mistake(path, "expected an address that starts with ws:// or wss://");
     return undefined;
   }
-  if (url.protocol === "ws:" && !isLoopbackName(url.hostname)) {
+  if (url.protocol === "ws:" && !isLoopback(url.hostname)) {
     const what = secret ? "the token and all requests" : "all requests";
     around.report.warning(path, `${what} go there unencrypted`, { hint: "use wss://" });
   }

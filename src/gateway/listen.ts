@@ -6,6 +6,7 @@ import type { Service } from "../contracts/service.js";
 import { createHttpEndpoint, type HttpEndpoint } from "../endpoint/server.js";
 import type { Log } from "../observe/log.js";
 import { Fault } from "../protocol/errors.js";
+import { isLoopback } from "../runtime/addresses.js";
 import type { GatewayState } from "./state.js";
 
 export interface EndpointPlan {
@@ -17,16 +18,9 @@ export interface EndpointPlan {
   readonly log: Log;
 }
 
-/** Loopback by default; anything else needs a token. */
-export function isLoopbackHost(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
-}
-
 export async function openEndpoint(plan: EndpointPlan): Promise<{ http: HttpEndpoint; url: string }> {
   const { config, address, service, state, noAuth, log } = plan;
-  if (noAuth && !isLoopbackHost(address.host)) {
-    throw new Fault("invalid", `Without tokens the gateway only listens on loopback, and ${address.host} is not.`);
-  }
+  if (noAuth && !isLoopback(address.host)) throw openDoor(address.host);
   const { limits } = config;
   const http = createHttpEndpoint({
     service,
@@ -53,8 +47,18 @@ export async function openEndpoint(plan: EndpointPlan): Promise<{ http: HttpEndp
   const bound = await http.listen(address.host, address.port).catch((error: unknown) => {
     throw unbound(address, error);
   });
+  // A name is where the hosts file says.
+  if (noAuth && !isLoopback(bound.address)) {
+    await http.close({ drainMs: 0 });
+    throw openDoor(bound.address);
+  }
   const host = address.host.includes(":") ? `[${address.host}]` : address.host;
   return { http, url: `${config.tls === undefined ? "http" : "https"}://${host}:${bound.port}/mcp` };
+}
+
+/** Loopback by default; anything else needs a token. */
+function openDoor(host: string): Fault {
+  return new Fault("invalid", `Without tokens the gateway only listens on loopback, and ${host} is not.`);
 }
 
 function readTls(files: { cert: string; key: string }): { cert: Buffer; key: Buffer } {

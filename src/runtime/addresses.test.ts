@@ -1,7 +1,7 @@
-import { BlockList, isIP } from "node:net";
+import { type AddressInfo, BlockList, createServer, isIP } from "node:net";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { assess, contains, readAddress, readRange, spell, startOf } from "./addresses.js";
+import { assess, contains, isLoopback, isLoopbackName, readAddress, readRange, spell, startOf } from "./addresses.js";
 
 const RUNS = { numRuns: 2_000 };
 
@@ -147,4 +147,90 @@ describe("addresses", () => {
     const { standing } = assess(read(text));
     expect(standing).toMatchObject({ kind: "never", what: expect.stringContaining(what) });
   });
+});
+
+describe("loopback", () => {
+  /** What it is to a server that may be open without a token, and what to a browser or in a rule. */
+  const HOSTS: readonly [host: string, isLoopback: boolean, isName: boolean][] = [
+    ["localhost", true, true],
+    ["LOCALHOST", true, false],
+    // The system asks DNS for these two.
+    ["localhost.", false, false],
+    ["a.localhost", false, true],
+    ["a.b.localhost", false, true],
+    ["localhost.example.com", false, false],
+    ["notlocalhost", false, false],
+    ["[localhost]", false, false],
+    ["127.0.0.1", true, false],
+    ["127.0.0.2", true, false],
+    ["127.255.255.255", true, false],
+    ["::1", true, false],
+    ["[::1]", true, false],
+    ["0:0:0:0:0:0:0:1", true, false],
+    ["[0:0:0:0:0:0:0:1]", true, false],
+    ["::ffff:127.0.0.1", true, false],
+    ["::ffff:7f00:1", true, false],
+    ["::FFFF:7F00:1", true, false],
+    ["0.0.0.0", false, false],
+    ["::", false, false],
+    ["[::]", false, false],
+    ["::2", false, false],
+    ["::ffff:0.0.0.0", false, false],
+    ["::ffff:10.0.0.1", false, false],
+    // They lead to the loopback of whoever translates them.
+    ["::127.0.0.1", false, false],
+    ["64:ff9b::127.0.0.1", false, false],
+    ["10.0.0.1", false, false],
+    ["128.0.0.1", false, false],
+    // Names, however much they look like addresses.
+    ["127.0.0.1.example.com", false, false],
+    ["127.0.0.1.", false, false],
+    ["1.127.0.0.1", false, false],
+    ["127.0.0.1.1", false, false],
+    ["127.0.0.256", false, false],
+    ["127.0.0.999", false, false],
+    ["127.0.0.-1", false, false],
+    ["", false, false],
+    [" ", false, false],
+    ["[]", false, false],
+    ["[", false, false],
+    [" 127.0.0.1", false, false],
+    ["127.0.0.1 ", false, false],
+    ["127.0.0.1\n", false, false],
+    ["127.0.0.1:80", false, false],
+    ["[::1]:80", false, false],
+    ["[127.0.0.1", false, false],
+    // Some systems bind these to loopback, and others look them up.
+    ["127.1", false, false],
+    ["127.0.1", false, false],
+    ["2130706433", false, false],
+    ["0x7f000001", false, false],
+    ["0x7f.0.0.1", false, false],
+    ["0177.0.0.1", false, false],
+    ["017700000001", false, false],
+    ["127.0.0.01", false, false],
+    ["127.000.000.001", false, false],
+    ["0", false, false],
+    ["１２７.0.0.1", false, false],
+    ["::1%lo", false, false],
+  ];
+
+  it.each(HOSTS)("%j: open without a token %s, a name of this machine %s", (host, open, isName) => {
+    expect(isLoopback(host)).toBe(open);
+    expect(isLoopbackName(host)).toBe(isName);
+  });
+
+  it.each(HOSTS.filter(([host, open]) => open && !host.startsWith("[")))(
+    "is where a server that is told to listen at %j is bound, or nowhere",
+    async (host) => {
+      const server = createServer();
+      const bound = await new Promise<string | undefined>((resolve) => {
+        server.once("error", () => resolve(undefined));
+        server.listen(0, host, () => resolve((server.address() as AddressInfo).address));
+      });
+      server.close();
+      if (bound !== undefined) expect(isLoopback(bound), bound).toBe(true);
+      else expect(host).toContain(":"); // A machine without IPv6.
+    },
+  );
 });

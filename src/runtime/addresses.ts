@@ -1,5 +1,5 @@
 // IP addresses: reads them to bytes, and says what one is by itself: never to be reached, loopback, or open to rules.
-// Knows no rules and no names' addresses; destinations.ts does.
+// Here is the one test for loopback. Knows no rules and no names' addresses; executor/allow does.
 
 /** Four or sixteen bytes. */
 export type Address = readonly number[];
@@ -250,7 +250,26 @@ export function isMetadataName(name: string): boolean {
   return METADATA_NAMES.includes(name) || name.startsWith("instance-data.") || name.startsWith("rancher-metadata.");
 }
 
-/** Names that mean this machine wherever they are resolved (RFC 6761). */
+/**
+ * Whether whoever listens at this host is reached from this machine alone, and whoever connects to it stays on it. It
+ * decides whether a door may be open without a token, so it is strict: an address that is written as everybody writes
+ * it, with brackets or without, or the name `localhost`, which the hosts file of every machine has.
+ *
+ * Other names that mean this machine (`a.localhost`, `localhost.`) are not trusted here: the system asks DNS for them,
+ * and who answers could send us anywhere. See isLoopbackName(). Nor are short, octal, decimal and hexadecimal
+ * spellings of an address (`127.1`, `0x7f000001`): systems do not agree on what they mean.
+ */
+export function isLoopback(host: string): boolean {
+  const bare = host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
+  const address = readAddress(bare);
+  if (address !== undefined) return assess(address).standing.kind === "loopback";
+  return host.toLowerCase() === "localhost";
+}
+
+/**
+ * Whether a name means loopback to whoever wrote it (RFC 6761): to a browser, which sends it as Host and never asks DNS
+ * for it, or to the operator in a rule. `name` in lower case, without a dot at its end.
+ */
 export function isLoopbackName(name: string): boolean {
   return name === "localhost" || name.endsWith(".localhost");
 }

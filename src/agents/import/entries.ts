@@ -4,6 +4,7 @@
 import { basename } from "node:path";
 import { Source } from "../../config/jsonc.js";
 import { absolutePath, baseFolder, commandPath } from "../../config/paths.js";
+import { isLoopback } from "../../runtime/addresses.js";
 import type { ClientFile, ClientFormat } from "./clients.js";
 import { parseToml, TomlError } from "./toml.js";
 
@@ -123,13 +124,19 @@ export function readEntry(raw: unknown, file: ClientFile, project: string | unde
 
 /** True for an entry that leads back to a gateway of ours: behind itself it would wait for itself. */
 export function isToolway(entry: ImportedEntry): boolean {
-  if (entry.url !== undefined) {
-    return /^https?:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\]|0\.0\.0\.0):7420\/(mcp|sse)\b/i.test(entry.url);
-  }
+  if (entry.url !== undefined) return isOwnUrl(entry.url);
   const program = basename(entry.command ?? "").replace(/\.(cmd|exe|ps1)$/i, "");
   if (program === "toolway") return true;
   const runner = /^(npx|npm|pnpm|pnpx|bunx?|yarn|node|deno)$/.test(program);
   return runner && (entry.args ?? []).some((arg) => /^toolway(@[^/]*)?$|[/\\]toolway[/\\].*\bmain\.js$/.test(arg));
+}
+
+/** Where a gateway of ours listens unless it is told otherwise, or is told to listen everywhere. */
+function isOwnUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname, port, pathname } = new URL(text);
+  if (port !== "7420" || (protocol !== "http:" && protocol !== "https:")) return false;
+  return (isLoopback(hostname) || hostname === "0.0.0.0") && /^\/(mcp|sse)\b/i.test(pathname);
 }
 
 /** A program and its arguments: a string, opencode's list, or the object of older Zed versions. */

@@ -3,7 +3,7 @@
 
 import { resolve } from "node:path";
 import { DEFAULT_LISTEN, type ListenAddress, parseListen } from "../../config/config.js";
-import { isLoopback } from "../../runtime/loopback.js";
+import { isLoopback } from "../../runtime/addresses.js";
 import { gatewayPort, type StartedGateway, type StartOptions } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
 import { defineCommand } from "../line/command.js";

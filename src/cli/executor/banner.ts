@@ -1,7 +1,7 @@
 // What `toolway executor` says at its start: where it is, what it may reach, and what the gateway needs to be told.
 
 import { hostname } from "node:os";
-import { isLoopback } from "../../runtime/loopback.js";
+import { isLoopback } from "../../runtime/addresses.js";
 import { packageVersion } from "../../runtime/version.js";
 import type { Io } from "../line/io.js";
 import { TOKEN_VARIABLE } from "../text/paste-lines.js";

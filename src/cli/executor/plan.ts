@@ -2,7 +2,7 @@
 // nor a URL that might hold one.
 
 import { type ListenAddress, parseListen } from "../../config/config.js";
-import { isLoopback } from "../../runtime/loopback.js";
+import { isLoopback } from "../../runtime/addresses.js";
 import { usageError } from "../line/errors.js";
 import { TOKEN_VARIABLE } from "../text/paste-lines.js";
 

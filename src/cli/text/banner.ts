@@ -1,7 +1,7 @@
 // What `serve` says at the start: where it is, who may come in, and how to connect. The token itself appears at the
 // first start only.
 
-import { isLoopback } from "../../runtime/loopback.js";
+import { isLoopback } from "../../runtime/addresses.js";
 import { packageVersion } from "../../runtime/version.js";
 import type { GatewaySource, StartedGateway } from "../gateway/port.js";
 import { flagOf } from "../line/command.js";

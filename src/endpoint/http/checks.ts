@@ -1,7 +1,7 @@
 // What a request must bring before its body is read: a Host and an Origin that are ours, the right media types.
 // Pure: says what it thinks of header values; who is calling is not its concern.
 
-const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "::1"]);
+import { isLoopback, isLoopbackName } from "../../runtime/addresses.js";
 
 /** Verdicts are remembered by header value: clients repeat themselves. Bounded, as the values are theirs. */
 const MAX_REMEMBERED = 64;
@@ -19,8 +19,9 @@ function splitHost(value: string): HostPort | undefined {
   return name === "" ? undefined : { name, port: match[3] ?? "" };
 }
 
-function isLoopback(name: string): boolean {
-  return LOOPBACK_NAMES.has(name) || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(name) || name.endsWith(".localhost");
+/** Names below `localhost` too: no browser can be made to believe that they are elsewhere. */
+function isOwnMachine(name: string): boolean {
+  return isLoopbackName(name) || isLoopback(name);
 }
 
 export interface Bound {
@@ -71,7 +72,7 @@ export class HostCheck {
     if (this.#hosts.has(at.name) || this.#hosts.has(at.port === "" ? at.name : `${at.name}:${at.port}`)) return true;
     const ours = at.port === String(this.#bound.port);
     const boundName = this.#bound.host.toLowerCase();
-    if (isLoopback(at.name)) return ours || isLoopback(boundName);
+    if (isOwnMachine(at.name)) return ours || isOwnMachine(boundName);
     return ours && at.name === boundName;
   }
 

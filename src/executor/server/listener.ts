@@ -3,9 +3,10 @@
 
 import { hash, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
-import { type AddressInfo, BlockList, isIP } from "node:net";
+import { type AddressInfo, isIP } from "node:net";
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
+import { isLoopback } from "../../runtime/addresses.js";
 import { HANDSHAKE_MS, MAX_CONNECTIONS } from "../../sockets/limits.js";
 import { Close, SOCKET_OPTIONS, Socket } from "../../sockets/socket.js";
 import type { ExecutorLog } from "../wire/types.js";
@@ -37,9 +38,7 @@ const SIGNS_OF_LIFE = new Set(["/healthz", "/readyz"]);
 /** Rejects where the address cannot be listened at; throws where it would be open to everybody. */
 export async function listenForClients(executor: Pick<Executor, "serve">, options: ListenOptions): Promise<Listener> {
   const host = options.host.replace(/^\[(.*)\]$/, "$1");
-  if (options.token === undefined && !isLoopback(host)) {
-    throw new Error(`without a token an executor listens on a loopback address only, not on ${host}`);
-  }
+  if (options.token === undefined && !isLoopback(host)) throw openDoor(host);
   if (options.token === "") throw new Error("an empty token would let everybody in");
   const { WebSocketServer } = await import("ws");
   const upgrader = new WebSocketServer({
@@ -83,7 +82,7 @@ export async function listenForClients(executor: Pick<Executor, "serve">, option
       resolve();
     });
   });
-  const { port } = server.address() as AddressInfo;
+  const { address, port } = server.address() as AddressInfo;
 
   const close = async (): Promise<void> => {
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
@@ -91,7 +90,16 @@ export async function listenForClients(executor: Pick<Executor, "serve">, option
     server.closeAllConnections();
     await closed;
   };
+  // A name is where the hosts file says.
+  if (options.token === undefined && !isLoopback(address)) {
+    await close();
+    throw openDoor(address);
+  }
   return { url: `ws://${isIP(host) === 6 ? `[${host}]` : host}:${port}`, close };
+}
+
+function openDoor(host: string): Error {
+  return new Error(`without a token an executor listens on a loopback address only, not on ${host}`);
 }
 
 interface Refusal {
@@ -138,14 +146,4 @@ function answerPlain(request: IncomingMessage, response: ServerResponse): void {
 
 function peerOf(request: IncomingMessage): string {
   return request.socket.remoteAddress ?? "an address that is gone";
-}
-
-const LOOPBACK = new BlockList();
-LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
-LOOPBACK.addAddress("::1", "ipv6");
-
-export function isLoopback(host: string): boolean {
-  const kind = isIP(host);
-  if (kind === 0) return host.toLowerCase() === "localhost";
-  return LOOPBACK.check(host, kind === 4 ? "ipv4" : "ipv6");
 }
