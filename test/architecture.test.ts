@@ -43,7 +43,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   host: "cache config contracts gateway observe policy protocol runtime upstream upstream/stdio",
   observe: "contracts protocol runtime",
   pipeline: "cache catalog contracts observe policy protocol upstream/modern",
-  policy: "contracts protocol",
+  policy: "contracts protocol runtime",
   protocol: "",
   runtime: "",
   sockets: "runtime",

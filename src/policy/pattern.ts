@@ -1,4 +1,6 @@
-// One pattern of a role: "server", "server/tool", with `*` for any run of characters. Linear, no regular expression.
+// One pattern of a role: "server", "server/tool", with `*` for any run of characters.
+
+import { fits, type Glob, readGlob } from "../runtime/glob.js";
 
 /** Names are shorter, and a longer pattern is a mistake worth telling. */
 const MAX_PATTERN = 512;
@@ -12,9 +14,6 @@ export interface Pattern {
   readonly tool: Glob | undefined;
 }
 
-/** The texts between the stars; a single one where there is no star. */
-type Glob = readonly string[];
-
 /** Undefined for what is no pattern. The tool is what stands behind the first "/". */
 export function parsePattern(text: unknown): Pattern | undefined {
   if (typeof text !== "string" || text === "" || text.length > MAX_PATTERN) return undefined;
@@ -22,11 +21,11 @@ export function parsePattern(text: unknown): Pattern | undefined {
   const server = slash < 0 ? text : text.slice(0, slash);
   const tool = slash < 0 ? undefined : text.slice(slash + 1);
   if (server === "" || tool === "") return undefined;
-  return { text, whole: text.split("*"), server: server.split("*"), tool: toolGlob(tool) };
+  return { text, whole: readGlob(text), server: readGlob(server), tool: toolGlob(tool) };
 }
 
 function toolGlob(tool: string | undefined): Glob | undefined {
-  return tool === undefined || /^\*+$/.test(tool) ? undefined : tool.split("*");
+  return tool === undefined || /^\*+$/.test(tool) ? undefined : readGlob(tool);
 }
 
 /** `tool` undefined asks for what is no tool: only a pattern for the whole server covers that. */
@@ -51,21 +50,4 @@ export function touches(pattern: Pattern, server: string): boolean {
 
 function coversTool(glob: Glob | undefined, tool: string | undefined): boolean {
   return glob === undefined || (tool !== undefined && fits(glob, tool));
-}
-
-/** Each text between two stars is taken where it first occurs: with stars alone, that never has to be taken back. */
-function fits(glob: Glob, name: string): boolean {
-  const first = glob[0] ?? "";
-  if (glob.length === 1) return name === first;
-  const last = glob[glob.length - 1] ?? "";
-  if (name.length < first.length + last.length || !name.startsWith(first) || !name.endsWith(last)) return false;
-  const end = name.length - last.length;
-  let at = first.length;
-  for (let i = 1; i < glob.length - 1; i++) {
-    const part = glob[i] ?? "";
-    const found = name.indexOf(part, at);
-    if (found < 0 || found + part.length > end) return false;
-    at = found + part.length;
-  }
-  return true;
 }

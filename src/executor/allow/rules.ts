@@ -21,6 +21,7 @@ import {
   readRange,
   startOf,
 } from "../../runtime/addresses.js";
+import { fits, type Glob, readGlob } from "../../runtime/glob.js";
 
 interface RuleBase {
   /** As it was written. */
@@ -36,9 +37,6 @@ export type Rule =
   | (RuleBase & { readonly kind: "name"; readonly name: string })
   | (RuleBase & { readonly kind: "pattern"; readonly anyDepth: boolean; readonly labels: readonly Glob[] })
   | (RuleBase & { readonly kind: "range"; readonly range: Range });
-
-/** The texts between the stars of one label; a single one where there is no star. */
-type Glob = readonly string[];
 
 /** A host name has at most 253 characters; with brackets, prefix and port no rule is longer than this. */
 const MAX_RULE = 300;
@@ -175,7 +173,7 @@ function patternRule(text: string, host: string, port: number | undefined): Rule
     text,
     port,
     anyDepth: labels[0] === "*",
-    labels: labels.map((label) => label.split("*")),
+    labels: labels.map(readGlob),
     opensLoopback: labels.at(-1) === "localhost",
   };
 }
@@ -225,20 +223,4 @@ function fitsPattern(pattern: readonly Glob[], anyDepth: boolean, labels: readon
   const extra = labels.length - pattern.length;
   if (extra < 0 || (extra > 0 && !anyDepth)) return false;
   return pattern.every((glob, at) => (anyDepth && at === 0) || fits(glob, labels[at + extra] ?? ""));
-}
-
-/** Takes each text at its first place: linear, and right, as only the ends are fixed. */
-function fits(glob: Glob, label: string): boolean {
-  const first = glob[0] ?? "";
-  if (glob.length === 1) return label === first;
-  const last = glob.at(-1) ?? "";
-  if (label.length < first.length + last.length || !label.startsWith(first) || !label.endsWith(last)) return false;
-  const end = label.length - last.length;
-  let at = first.length;
-  for (const part of glob.slice(1, -1)) {
-    const found = label.indexOf(part, at);
-    if (found < 0 || found + part.length > end) return false;
-    at = found + part.length;
-  }
-  return true;
 }
