@@ -42,7 +42,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
     "cache catalog config contracts control endpoint endpoint/stdio executor/client executor/group executor/wire observe pipeline policy protocol runtime sockets store store/local tokens upstream upstream/http upstream/stdio",
   host: "cache config contracts gateway observe policy protocol runtime upstream upstream/stdio",
   observe: "contracts protocol runtime",
-  pipeline: "cache catalog contracts observe policy protocol upstream/modern",
+  pipeline: "cache catalog contracts observe policy protocol",
   policy: "contracts protocol runtime",
   protocol: "",
   runtime: "",

@@ -3,6 +3,7 @@
 
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
+import type { ParamHeader } from "../protocol/param-headers.js";
 import type { Reply } from "../protocol/reply.js";
 import type { Caller, Principal } from "./caller.js";
 
@@ -29,14 +30,6 @@ export interface Introduction {
   readonly capabilities: JsonObject;
   readonly serverInfo: JsonObject;
   readonly instructions: string | undefined;
-}
-
-/** An argument of a tool that a modern client repeats in a header. */
-export interface ParamHeader {
-  /** The whole name, in lower case: `mcp-param-…`. */
-  readonly header: string;
-  /** Names of members, from the arguments down. */
-  readonly path: readonly string[];
 }
 
 export interface Service {

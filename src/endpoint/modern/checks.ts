@@ -1,7 +1,6 @@
 // What makes a message a modern one, and what a modern request must bring. Pure: says which error a request gets.
 
 import type { IncomingHttpHeaders } from "node:http";
-import type { ParamHeader } from "../../contracts/service.js";
 import { ErrorCode, isObject, type JsonObject, type RpcError } from "../../protocol/jsonrpc.js";
 import { isLoggingLevel } from "../../protocol/log-levels.js";
 import type { Message, RequestMessage } from "../../protocol/message.js";
@@ -14,6 +13,7 @@ import {
   type RequestMeta,
   readRequestMeta,
 } from "../../protocol/modern.js";
+import type { ParamHeader } from "../../protocol/param-headers.js";
 import { isLegacyVersion, LATEST_LEGACY, LEGACY_VERSIONS } from "../../protocol/versions.js";
 
 /** Newest first. */

@@ -13,7 +13,7 @@ import type { replyText } from "../../protocol/reply.js";
 import { Supervised } from "../driver.js";
 import { ask } from "../link/own-call.js";
 import { linkMaker } from "../links.js";
-import { ToolHeaders } from "../modern/param-headers.js";
+import { ToolHeaders } from "../modern/tool-headers.js";
 import { Reaper } from "../stdio/reaper.js";
 import { hashStateDir } from "../stdio/reaper-marker.js";
 import { EVERY_CAPABILITY } from "./handshake.js";

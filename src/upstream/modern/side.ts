@@ -7,14 +7,15 @@ import { Fault } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { type NotificationMessage, parseMessage } from "../../protocol/message.js";
 import { encodeHeaderValue, Meta, MODERN_VERSION, ModernError, withMeta } from "../../protocol/modern.js";
+import { paramHeaders } from "../../protocol/param-headers.js";
 import { faultReply, type Reply, renderReply } from "../../protocol/reply.js";
 import { probe, statusOf } from "../era/meeting.js";
 import { classify, type EraMemory, FORGETFUL } from "../era/verdict.js";
 import type { CallSender } from "../link/own-call.js";
 import { readList } from "../lists/read.js";
 import { Listen } from "./listen.js";
-import { paramHeaders, ToolHeaders } from "./param-headers.js";
 import { Rounds } from "./rounds.js";
+import { ToolHeaders } from "./tool-headers.js";
 
 /** An error is a few hundred bytes; what is larger is not looked into. */
 const MAX_ERROR_BYTES = 4 * 1024;

@@ -1,10 +1,9 @@
 // `x-mcp-header` in a tool's inputSchema: which arguments of a call are repeated as Mcp-Param-* headers over HTTP, and
-// whether a tool's annotations are valid at all. Pure, but for the map of what the server's list said last.
+// whether a tool's annotations are valid at all. Both sides read it: we send such headers to servers, and check those of
+// agents.
 
-import type { ParamHeader as AgentHeader } from "../../contracts/service.js";
-import type { Listed } from "../../contracts/upstream.js";
-import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
-import { encodeHeaderValue } from "../../protocol/modern.js";
+import { isObject, type JsonObject } from "./jsonrpc.js";
+import { encodeHeaderValue } from "./modern.js";
 
 const KEY = "x-mcp-header";
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -13,14 +12,12 @@ const TYPES = new Set(["integer", "string", "boolean"]);
 const MAX_DEPTH = 64;
 /** Annotations of one tool: each becomes a header, and servers bound all headers of a request to some KiB. */
 const MAX_HEADERS = 64;
-/** Problems kept for `status`: the first few show what is wrong. */
-const MAX_PROBLEMS = 20;
 
-/** One annotated parameter. */
+/** An argument of a tool that a modern client repeats in a header. */
 export interface ParamHeader {
-  /** As it goes out: `mcp-param-…`. */
-  readonly name: string;
-  /** Names of properties, from the arguments down. */
+  /** The whole name, in lower case: `mcp-param-…`. */
+  readonly header: string;
+  /** Names of members, from the arguments down. */
   readonly path: readonly string[];
 }
 
@@ -31,15 +28,15 @@ export function readParamHeaders(schema: unknown): readonly ParamHeader[] | stri
   return problem ?? found;
 }
 
-const readBefore = new WeakMap<object, readonly AgentHeader[]>();
+const readBefore = new WeakMap<object, readonly ParamHeader[]>();
 
 /** What a modern agent has to repeat of a call's arguments. Schemas are walked once; invalid annotations ask for nothing. */
-export function agentHeaders(schema: unknown): readonly AgentHeader[] {
+export function agentHeaders(schema: unknown): readonly ParamHeader[] {
   if (!isObject(schema)) return [];
   let headers = readBefore.get(schema);
   if (headers === undefined) {
     const found = readParamHeaders(schema);
-    headers = typeof found === "string" ? [] : found.map(({ name, path }) => ({ header: name, path }));
+    headers = typeof found === "string" ? [] : found;
     readBefore.set(schema, headers);
   }
   return headers;
@@ -84,10 +81,10 @@ function annotate(schema: JsonObject, path: readonly string[], direct: boolean, 
   if (typeof schema["type"] !== "string" || !TYPES.has(schema["type"])) {
     return `${KEY} of ${where} needs the type integer, string or boolean, not ${JSON.stringify(schema["type"])}`;
   }
-  const name = `mcp-param-${value.toLowerCase()}`;
-  if (found.some((other) => other.name === name)) return `${KEY} "${value}" is used twice`;
+  const header = `mcp-param-${value.toLowerCase()}`;
+  if (found.some((other) => other.header === header)) return `${KEY} "${value}" is used twice`;
   if (found.length >= MAX_HEADERS) return `it has more than ${MAX_HEADERS} ${KEY} annotations`;
-  found.push({ name, path });
+  found.push({ header, path });
   return undefined;
 }
 
@@ -102,39 +99,11 @@ function first<T>(items: readonly T[], of: (item: T) => string | undefined): str
 /** The headers for these arguments. A value that is absent, null, or not of a type that a header can hold has none. */
 export function paramHeaders(headers: readonly ParamHeader[], args: unknown): Record<string, string> {
   const out: Record<string, string> = {};
-  for (const { name, path } of headers) {
+  for (const { header, path } of headers) {
     let value: unknown = args;
     for (const key of path) value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
-    if (typeof value === "string") out[name] = encodeHeaderValue(value);
-    else if (typeof value === "boolean" || Number.isSafeInteger(value)) out[name] = String(value);
+    if (typeof value === "string") out[header] = encodeHeaderValue(value);
+    else if (typeof value === "boolean" || Number.isSafeInteger(value)) out[header] = String(value);
   }
   return out;
-}
-
-/** What the tools of one server are annotated with, as its last list had it. Shared by all its connections. */
-export class ToolHeaders {
-  #byTool = new Map<string, readonly ParamHeader[]>();
-
-  of(tool: string): readonly ParamHeader[] | undefined {
-    return this.#byTool.get(tool);
-  }
-
-  /** Learns the list, and tells the tools that may be used from those whose annotations are invalid. */
-  learn(tools: readonly Listed[]): { kept: readonly Listed[]; problems: readonly string[] } {
-    const byTool = new Map<string, readonly ParamHeader[]>();
-    const problems: string[] = [];
-    const kept = tools.filter(({ value }) => {
-      const headers = readParamHeaders(value["inputSchema"]);
-      if (typeof headers !== "string") {
-        if (headers.length > 0) byTool.set(String(value["name"]), headers);
-        return true;
-      }
-      if (problems.length < MAX_PROBLEMS) {
-        problems.push(`Tool ${JSON.stringify(value["name"])} is left out: ${headers}.`);
-      }
-      return false;
-    });
-    this.#byTool = byTool;
-    return { kept, problems };
-  }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { JsonObject } from "../../protocol/jsonrpc.js";
-import { paramHeaders, readParamHeaders, ToolHeaders } from "./param-headers.js";
+import type { JsonObject } from "./jsonrpc.js";
+import { agentHeaders, paramHeaders, readParamHeaders } from "./param-headers.js";
 
 const of = (properties: JsonObject, rest: JsonObject = {}) => ({ type: "object", properties, ...rest });
 const region = { type: "string", "x-mcp-header": "Region" };
@@ -17,10 +17,10 @@ describe("annotations of a tool's schema", () => {
       plain: { type: "number" },
     });
     expect(readParamHeaders(schema)).toEqual([
-      { name: "mcp-param-region", path: ["region"] },
-      { name: "mcp-param-retries", path: ["retries"] },
-      { name: "mcp-param-x-tenant", path: ["auth", "tenant"] },
-      { name: "mcp-param-dry", path: ["auth", "dry"] },
+      { header: "mcp-param-region", path: ["region"] },
+      { header: "mcp-param-retries", path: ["retries"] },
+      { header: "mcp-param-x-tenant", path: ["auth", "tenant"] },
+      { header: "mcp-param-dry", path: ["auth", "dry"] },
     ]);
   });
 
@@ -29,7 +29,7 @@ describe("annotations of a tool's schema", () => {
     expect(readParamHeaders({ type: "object" })).toEqual([]);
     expect(readParamHeaders(of({ "x-mcp-header": { type: "string" } }))).toEqual([]);
     expect(readParamHeaders(of({ a: { type: "object", default: { "x-mcp-header": "no" } } }))).toEqual([]);
-    expect(readParamHeaders(of({ default: region }))).toEqual([{ name: "mcp-param-region", path: ["default"] }]);
+    expect(readParamHeaders(of({ default: region }))).toEqual([{ header: "mcp-param-region", path: ["default"] }]);
   });
 
   const bad: [string, unknown][] = [
@@ -67,6 +67,14 @@ describe("annotations of a tool's schema", () => {
   ];
   it.each(bad)("are invalid: %s", (_, schema) => {
     expect(typeof readParamHeaders(schema)).toBe("string");
+  });
+
+  it("ask nothing of an agent where they are invalid, and are read once for a schema", () => {
+    const schema = of({ region });
+    expect(agentHeaders(schema)).toEqual([{ header: "mcp-param-region", path: ["region"] }]);
+    expect(agentHeaders(schema)).toBe(agentHeaders(schema));
+    expect(agentHeaders(of({ a: { type: "number", "x-mcp-header": "N" } }))).toEqual([]);
+    expect(agentHeaders(undefined)).toEqual([]);
   });
 
   it("end a walk that goes too deep", () => {
@@ -110,29 +118,5 @@ describe("headers of a call", () => {
     expect(made({ s: " padded " })["mcp-param-s"]).toBe("=?base64?IHBhZGRlZCA=?=");
     expect(made({ s: "line1\nline2" })["mcp-param-s"]).toBe("=?base64?bGluZTEKbGluZTI=?=");
     expect(made({ s: "=?base64?literal?=" })["mcp-param-s"]).toBe("=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=");
-  });
-});
-
-describe("a list of tools", () => {
-  const tool = (name: string, inputSchema: unknown) => {
-    const value = { name, inputSchema };
-    return { json: JSON.stringify(value), value };
-  };
-
-  it("loses its invalid tools, each with the reason, and keeps the others as they were", () => {
-    const known = new ToolHeaders();
-    const good = tool("good", of({ region }));
-    const plain = tool("plain", { type: "object" });
-    const { kept, problems } = known.learn([
-      good,
-      tool("bad", of({ n: { type: "number", "x-mcp-header": "N" } })),
-      plain,
-    ]);
-    expect(kept).toEqual([good, plain]);
-    expect(problems).toEqual([expect.stringMatching(/"bad".*integer, string or boolean/)]);
-    expect(known.of("good")).toHaveLength(1);
-    expect(known.of("plain")).toBeUndefined();
-    known.learn([plain]);
-    expect(known.of("good")).toBeUndefined();
   });
 });
