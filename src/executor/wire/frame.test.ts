@@ -108,11 +108,11 @@ describe("pieces of bodies", () => {
     expect(frame.kind === "delta" && frame.delta.data.equals(bytes)).toBe(true);
   });
 
-  it("are data of their own: what was read from is not held", () => {
-    const frame = renderDelta(BODY_DELTA, "http-1", 1, Buffer.from("hello"), false);
+  it.each([5, 1024 * 1024])("are data of their own: of %d bytes, what they were read from is not held", (length) => {
+    const frame = renderDelta(BODY_DELTA, "http-1", 1, Buffer.alloc(length, "h"), false);
     const found = readFrame(frame);
     frame.fill(0);
-    expect(found.kind === "delta" && found.delta.data.toString()).toBe("hello");
+    expect(found.kind === "delta" && found.delta.data.equals(Buffer.alloc(length, "h"))).toBe(true);
   });
 });
 
@@ -130,6 +130,8 @@ describe("what is not as both ends write it", () => {
   ])("is no base64: %s", (_, text, why) => {
     const found = read(`${start}${text}","done":false}}`);
     expect(found).toEqual({ kind: "broken", why: expect.stringContaining(why) });
+    // A large piece is judged as a small one is.
+    expect(read(`${start}${"AAAA".repeat(256 * 1024)}${text}","done":false}}`)).toEqual(found);
   });
 
   it("is read where JSON may escape it", () => {

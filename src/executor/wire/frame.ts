@@ -29,11 +29,6 @@ const PREFIXES = {
   [UPLOAD]: Buffer.from(`{"method":"${UPLOAD}","params":{"requestId":"`),
 };
 const QUOTE = 0x22;
-/**
- * Data from this size on is decoded into its own message, which is of no other use: a third less memory comes and goes.
- * A small piece would hold all that came with it from the socket.
- */
-const IN_PLACE_CHARS = 32 * 1024;
 /** Ids and numbers between prefix and data: ours are far shorter. */
 const MAX_MIDDLE = 256;
 
@@ -95,7 +90,7 @@ export function renderNotification(method: string, params?: unknown): string {
   return JSON.stringify(params === undefined ? { method } : { method, params });
 }
 
-/** The message is given away: data may come back in its place. */
+/** What comes back holds nothing of the message that it was read from. */
 export function readFrame(bytes: Buffer): Frame {
   return readPlainDelta(bytes, BODY_DELTA) ?? readPlainDelta(bytes, UPLOAD) ?? readJson(bytes);
 }
@@ -114,8 +109,7 @@ function readPlainDelta(bytes: Buffer, method: typeof BODY_DELTA | typeof UPLOAD
   if (dataEnd < 0) return undefined;
   const end = endAt(bytes, dataEnd);
   if (end === undefined) return undefined;
-  const text = bytes.toString("latin1", dataAt, dataEnd);
-  const data = text.length < IN_PLACE_CHARS || text.includes("\\") ? decoded(text) : decodedInto(bytes, text);
+  const data = decoded(bytes.toString("latin1", dataAt, dataEnd));
   if (data === undefined) return undefined;
   const delta = { requestId: found[1] as string, seq: Number(found[2]), data, done: end.done, error: undefined };
   return { kind: "delta", method, delta };
@@ -168,23 +162,10 @@ function deltaFrame(method: typeof BODY_DELTA | typeof UPLOAD, params: unknown):
   return { kind: "delta", method, delta: { requestId, seq: seq as number, data, done: done === true, error: why } };
 }
 
-/** The same, at the beginning of a buffer that nobody needs any more. */
-function decodedInto(bytes: Buffer, text: string): Buffer | undefined {
-  const length = decodedLength(text);
-  if (length === undefined) return undefined;
-  // The end of the message stays: where the text turns out to be no base64, it is no JSON any more either.
-  return bytes.write(text, 0, length, "base64") === length ? bytes.subarray(0, length) : undefined;
-}
-
-function decodedLength(text: string): number | undefined {
-  if (text.length % 4 !== 0) return undefined;
-  return (text.length / 4) * 3 - (text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0);
-}
-
 /** Base64 with its padding; undefined where it is not. Node ignores what is not base64, so the length must tell. */
 export function decoded(text: string): Buffer | undefined {
-  const length = decodedLength(text);
-  if (length === undefined) return undefined;
+  if (text.length % 4 !== 0) return undefined;
+  const length = (text.length / 4) * 3 - (text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0);
   const data = Buffer.from(text, "base64");
   return data.length === length ? data : undefined;
 }
