@@ -31,7 +31,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "endpoint/legacy/streams": "endpoint/http endpoint/session",
   "endpoint/modern": "contracts endpoint/http endpoint/session protocol runtime",
   "endpoint/session": "contracts protocol runtime",
-  "endpoint/stdio": "contracts endpoint/http endpoint/modern endpoint/session protocol runtime",
+  "endpoint/stdio": "contracts endpoint/modern endpoint/session protocol runtime",
   "executor/allow": "runtime",
   "executor/client": "executor/wire runtime sockets",
   "executor/group": "contracts executor/wire sockets",

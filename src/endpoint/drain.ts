@@ -2,26 +2,6 @@
 
 import type { Server } from "node:http";
 import { Server as NetServer } from "node:net";
-import { Bag } from "../runtime/bag.js";
-import type { Clock } from "../runtime/clock.js";
-import type { Flight, Posted } from "./http/flights.js";
-
-export class Flights implements Flight {
-  readonly posts = new Bag<Posted>();
-  readonly #clock: Clock;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  now(): number {
-    return this.#clock.now();
-  }
-
-  keepAlive(nowMs: number, quietMs: number): void {
-    for (const post of this.posts.all()) post.keepAlive(nowMs, quietMs);
-  }
-}
 
 /** How often the drain looks: its precision. */
 const LOOK_MS = 20;

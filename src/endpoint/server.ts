@@ -10,20 +10,24 @@ import { DENIED, Fault, UNAUTHORIZED } from "../protocol/errors.js";
 import { ErrorCode } from "../protocol/jsonrpc.js";
 import { type Clock, systemClock } from "../runtime/clock.js";
 import type { Sealer } from "../runtime/seal.js";
-import { BACKLOG, drain, Flights } from "./drain.js";
-import { refuse, refuseMethod, sendJson } from "./http/answers.js";
+import { BACKLOG, drain } from "./drain.js";
 import { accepts, bearer, HostCheck, hasTokenInQuery, isJsonType } from "./http/checks.js";
 import { ignoreUpgrade, offersWebSocket } from "./http/ignored-upgrade.js";
+import { readPost } from "./http/read-post.js";
 import { EXECUTOR_ROLE, ExecutorDoor, type ExecutorHall } from "./http/upgrade-door.js";
+import { WaitingPosts } from "./http/waiting-posts.js";
+import { refuse, refuseMethod, sendJson } from "./http/write-reply.js";
 import { endSession, listen } from "./legacy/get.js";
-import { Sessions } from "./legacy/sessions.js";
+import { LegacyPosts } from "./legacy/post.js";
+import { HttpSessions } from "./legacy/sessions.js";
 import { LegacySse } from "./legacy/sse.js";
 import type { EventStream, StreamContext } from "./legacy/streams/event-stream.js";
 import { Retained } from "./legacy/streams/retained.js";
 import { isModernVersion } from "./modern/checks.js";
 import { ModernEra } from "./modern/era.js";
 import type { HttpOutlet } from "./modern/http-outlet.js";
-import { McpPost, type McpPostContext } from "./post.js";
+import { ModernPosts } from "./modern/post.js";
+import { type Eras, McpPost } from "./post.js";
 import type { EndpointEvent } from "./session/endpoint-event.js";
 import { DEFAULT_LIMITS, type EndpointLimits } from "./session/limits.js";
 
@@ -86,10 +90,12 @@ class Endpoint implements HttpEndpoint {
   readonly #limits: EndpointLimits;
   readonly #server: Server;
   readonly #hosts: HostCheck;
-  readonly #sessions: Sessions;
-  readonly #context: McpPostContext;
+  readonly #sessions: HttpSessions;
+  readonly #eras: Eras;
   readonly #modern: ModernEra;
-  readonly #flights: Flights;
+  readonly #waiting: WaitingPosts;
+  /** For the operator: something inside went wrong. */
+  readonly #failed: (error: unknown) => void;
   readonly #streams = new Set<EventStream>();
   readonly #modernStreams = new Set<HttpOutlet>();
   readonly #retained: Retained;
@@ -108,16 +114,19 @@ class Endpoint implements HttpEndpoint {
     this.#limits = limits;
     this.#hosts = new HostCheck(options.allowedHosts ?? [], options.allowedOrigins ?? []);
     this.#retained = new Retained(limits.retainedBytes);
-    this.#flights = new Flights(clock);
+    this.#waiting = new WaitingPosts(clock);
     const streams: StreamContext = { limits, retained: this.#retained, now: () => clock.now(), open: this.#streams };
     const { service, sealer } = options;
-    this.#sessions = new Sessions({ service, sealer, context: streams, wall: () => clock.wall() });
     const wall = () => clock.wall();
     const failed = (error: unknown) => options.log?.({ kind: "failed", error });
-    const flight = this.#flights;
+    const waiting = this.#waiting;
+    this.#failed = failed;
+    this.#sessions = new HttpSessions({ service, sealer, context: streams, wall });
     this.#modern = new ModernEra({ service, sealer, limits, clock, failed });
-    const http = { limits, flight, open: this.#modernStreams };
-    this.#context = { service, sessions: this.#sessions, flight, limits, wall, failed, modern: this.#modern, http };
+    this.#eras = {
+      legacy: new LegacyPosts({ service, sessions: this.#sessions, waiting, wall, failed }),
+      modern: new ModernPosts(this.#modern, { limits, waiting, open: this.#modernStreams }, service),
+    };
     this.#sse = new LegacySse(service, limits, clock, failed);
     this.#sweptAt = clock.now();
     this.#server = this.#createServer();
@@ -169,7 +178,7 @@ class Endpoint implements HttpEndpoint {
   /** The one timer for all keep-alive comments and all expiry. */
   #tick(): void {
     const now = this.#clock.now();
-    this.#flights.keepAlive(now, this.#limits.quietMs);
+    this.#waiting.keepAlive(now, this.#limits.quietMs);
     for (const stream of this.#streams) stream.keepAlive(now);
     for (const stream of this.#modernStreams) stream.keepAlive(now, this.#limits.quietMs);
     this.#sse.keepAlive();
@@ -183,7 +192,7 @@ class Endpoint implements HttpEndpoint {
     try {
       this.#route(req, res);
     } catch (error) {
-      this.#options.log?.({ kind: "failed", error });
+      this.#failed(error);
       refuse(res, 500, ErrorCode.internal, "Internal error of the gateway; its log has the details.");
     }
   }
@@ -270,7 +279,10 @@ class Endpoint implements HttpEndpoint {
       const accepted = accepts(req.headers.accept);
       if (!isJsonType(req.headers["content-type"])) refuseType(res);
       else if (!accepted.json && !accepted.events) refuseAccept(res, "application/json and text/event-stream");
-      else new McpPost(this.#context, req, res, principal, scope, accepted).read();
+      else {
+        const post = new McpPost(this.#eras, req, res, principal, scope, accepted);
+        readPost(post, this.#limits, this.#failed);
+      }
     } else if (isModernVersion(req.headers["mcp-protocol-version"])) refuseMethod(res, "POST");
     else if (req.method === "GET") {
       if (!accepts(req.headers.accept).events) refuseAccept(res, "text/event-stream");
@@ -325,7 +337,7 @@ class Endpoint implements HttpEndpoint {
       connections: this.#connections,
       sessions: this.#sessions.size + this.#sse.size + this.#modern.presences,
       streams: this.#streams.size + this.#sse.size + this.#modernStreams.size,
-      inFlight: this.#flights.posts.size + this.#sse.inFlight,
+      inFlight: this.#waiting.size + this.#sse.inFlight,
       retainedBytes: this.#retained.bytes,
       draining: this.#closing !== undefined,
     };
@@ -335,7 +347,7 @@ class Endpoint implements HttpEndpoint {
     this.#closing ??= drain({
       server: this.#server,
       drainMs,
-      inFlight: () => this.#flights.posts.size + this.#sse.inFlight,
+      inFlight: () => this.#waiting.size + this.#sse.inFlight,
       upgraded: () => this.#door?.count.open ?? 0,
       endAll: () => {
         this.#sessions.closeAll();

@@ -6,23 +6,23 @@ import { Fault, toRpcError } from "../../protocol/errors.js";
 import type { RequestMessage } from "../../protocol/message.js";
 import { type Reply, renderReply } from "../../protocol/reply.js";
 import type { Accepts } from "../http/checks.js";
-import type { Flight } from "../http/flights.js";
-import { collect } from "../http/pipe-body.js";
-import { Call, idText } from "../session/call.js";
+import type { WaitingPosts } from "../http/waiting-posts.js";
+import { collect } from "../session/bounded-reply.js";
+import { idText, LegacyCall } from "../session/call.js";
 import type { HttpSession } from "./http-session.js";
-import { PostAnswer } from "./post-answer.js";
+import { PostAnswer } from "./post-call.js";
 
 const COMMA = Buffer.from(",");
 
-export class Batch {
+export class PostBatch {
   readonly answer: PostAnswer;
   #waiting: number;
   #replies: Buffer[] = [];
   #bytes = 0;
 
   /** `requests` is how many replies there will be. */
-  constructor(flight: Flight, session: HttpSession, res: ServerResponse, accepts: Accepts, requests: number) {
-    this.answer = new PostAnswer(flight, session, res, accepts);
+  constructor(waiting: WaitingPosts, session: HttpSession, res: ServerResponse, accepts: Accepts, requests: number) {
+    this.answer = new PostAnswer(waiting, session, res, accepts);
     this.#waiting = requests;
   }
 
@@ -67,11 +67,11 @@ export class Batch {
   }
 }
 
-export class BatchCall extends Call {
-  readonly #batch: Batch;
+export class BatchCall extends LegacyCall {
+  readonly #batch: PostBatch;
   readonly #idText: string;
 
-  constructor(batch: Batch, message: RequestMessage) {
+  constructor(batch: PostBatch, message: RequestMessage) {
     super(batch.answer.session, message);
     this.#batch = batch;
     this.#idText = idText(message);

@@ -4,15 +4,15 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Principal } from "../../contracts/caller.js";
 import { Fault, LIMIT, SESSION_NOT_FOUND, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
-import { refuse } from "../http/answers.js";
 import { EVENT_STREAM_HEADERS, messageEvent } from "../http/sse.js";
+import { refuse } from "../http/write-reply.js";
 import { type EventId, FINAL_SEQ, type HttpSession } from "./http-session.js";
 import { FULL_MESSAGE, UNKNOWN_MESSAGE, versionRefusal } from "./post.js";
-import type { Sessions } from "./sessions.js";
+import type { HttpSessions } from "./sessions.js";
 
 /** The session of a request without a body; undefined after it has been refused. */
 function sessionOf(
-  sessions: Sessions,
+  sessions: HttpSessions,
   req: IncomingMessage,
   res: ServerResponse,
   principal: Principal,
@@ -35,7 +35,7 @@ function sessionOf(
 }
 
 export function listen(
-  sessions: Sessions,
+  sessions: HttpSessions,
   req: IncomingMessage,
   res: ServerResponse,
   principal: Principal,
@@ -62,7 +62,7 @@ function resume(session: HttpSession, res: ServerResponse, last: string): void {
   const resumption = session.resume(res, id);
   if (resumption === "resumed") return;
   if (resumption === "gone" && id.kind === "listen") listenAnew(session, res);
-  else if (resumption === "gone" && id.request !== undefined) apologize(res, id, id.request);
+  else if (resumption === "gone" && id.request !== undefined) replyLost(res, id, id.request);
   else {
     // Tells a client that reads events not to come back for more.
     res.writeHead(204);
@@ -71,7 +71,7 @@ function resume(session: HttpSession, res: ServerResponse, last: string): void {
 }
 
 /** The reply cannot be had any more: better to say so than to let the agent wait for it. */
-function apologize(res: ServerResponse, id: EventId, request: string): void {
+function replyLost(res: ServerResponse, id: EventId, request: string): void {
   const fault = new Fault(
     "outcome-unknown",
     "The stream of this request can no longer be resumed, and its reply is lost. The call may have taken effect.",
@@ -82,7 +82,7 @@ function apologize(res: ServerResponse, id: EventId, request: string): void {
 }
 
 export function endSession(
-  sessions: Sessions,
+  sessions: HttpSessions,
   req: IncomingMessage,
   res: ServerResponse,
   principal: Principal,

@@ -5,7 +5,7 @@ import type { ServerResponse } from "node:http";
 import type { Principal } from "../../contracts/caller.js";
 import type { Fault } from "../../protocol/errors.js";
 import { hasPriming } from "../session/initialize.js";
-import { Session } from "../session/session.js";
+import { LegacySession } from "../session/session.js";
 import type { SessionFacts } from "../session/session-id.js";
 import { EventStream, type Resumption, type StreamContext } from "./streams/event-stream.js";
 import { Pending } from "./streams/pending.js";
@@ -29,7 +29,7 @@ export interface EventId {
   readonly request: string | undefined;
 }
 
-export class HttpSession extends Session {
+export class HttpSession extends LegacySession {
   readonly #context: StreamContext;
   /** All streams that can be resumed, oldest first. */
   readonly #streams = new Map<string, EventStream>();

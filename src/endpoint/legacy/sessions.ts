@@ -22,7 +22,7 @@ const FULL: Found = { kind: "full" };
 /** When the table is full this share of it is dropped at once, so that the search for the oldest is paid rarely. */
 const DROP_SHARE = 0.01;
 
-export interface SessionsOptions {
+export interface HttpSessionsOptions {
   readonly service: Service;
   readonly sealer: Sealer;
   readonly context: StreamContext;
@@ -30,8 +30,8 @@ export interface SessionsOptions {
   wall(): number;
 }
 
-export class Sessions {
-  readonly #options: SessionsOptions;
+export class HttpSessions {
+  readonly #options: HttpSessionsOptions;
   readonly #context: StreamContext;
   /** By sealed id, so that a known session costs one look-up. */
   readonly #byId = new Map<string, HttpSession>();
@@ -40,7 +40,7 @@ export class Sessions {
   /** Keys of sessions that ended before their sealed ids do, oldest first. */
   readonly #tombstones = new Set<string>();
 
-  constructor(options: SessionsOptions) {
+  constructor(options: HttpSessionsOptions) {
     this.#options = options;
     this.#context = options.context;
   }

@@ -8,14 +8,14 @@ import type { Service } from "../../contracts/service.js";
 import { Fault, LIMIT, SESSION_NOT_FOUND } from "../../protocol/errors.js";
 import type { Message } from "../../protocol/message.js";
 import type { Clock } from "../../runtime/clock.js";
-import { accepted, refuse } from "../http/answers.js";
-import { Post } from "../http/post.js";
+import { type PostReceiver, readPost } from "../http/read-post.js";
 import { EVENT_STREAM_HEADERS, KEEP_ALIVE } from "../http/sse.js";
+import { accepted, refuse } from "../http/write-reply.js";
 import type { EndpointLimits } from "../session/limits.js";
 import { EVENTS, PipeOut } from "../stdio/out.js";
 import { PipePeer } from "../stdio/peer.js";
 
-interface Line {
+interface SseStream {
   readonly peer: PipePeer;
   readonly out: PipeOut;
   readonly res: ServerResponse;
@@ -25,7 +25,7 @@ export class LegacySse {
   readonly #service: Service;
   readonly #limits: EndpointLimits;
   readonly #clock: Clock;
-  readonly #lines = new Map<string, Line>();
+  readonly #streams = new Map<string, SseStream>();
 
   readonly #failed: (error: unknown) => void;
 
@@ -37,18 +37,18 @@ export class LegacySse {
   }
 
   get size(): number {
-    return this.#lines.size;
+    return this.#streams.size;
   }
 
   get inFlight(): number {
     let calls = 0;
-    for (const line of this.#lines.values()) calls += line.peer.inFlight;
+    for (const stream of this.#streams.values()) calls += stream.peer.inFlight;
     return calls;
   }
 
   open(res: ServerResponse, principal: Principal, scope: string | undefined): void {
     const limits = this.#limits;
-    if (this.#lines.size >= limits.sessions) {
+    if (this.#streams.size >= limits.sessions) {
       refuse(res, 503, LIMIT, "All sessions that this endpoint can hold are in use. Try again later.");
       return;
     }
@@ -63,11 +63,11 @@ export class LegacySse {
       out,
       failed: this.#failed,
     });
-    this.#lines.set(key, { peer, out, res });
+    this.#streams.set(key, { peer, out, res });
     res.writeHead(200, EVENT_STREAM_HEADERS as string[]);
     res.write(`event: endpoint\ndata: /messages?session=${key}\n\n`);
     res.on("close", () => {
-      this.#lines.delete(key);
+      this.#streams.delete(key);
       peer.close(new Fault("closing", "The agent has gone."));
     });
   }
@@ -75,52 +75,55 @@ export class LegacySse {
   /** The address alone proves nothing: whoever posts must be the principal that opened the stream. */
   post(req: IncomingMessage, res: ServerResponse, principal: Principal, query: string): void {
     const key = new URLSearchParams(query).get("session") ?? "";
-    const line = this.#lines.get(key);
-    if (line === undefined || line.peer.principal.id !== principal.id) {
+    const stream = this.#streams.get(key);
+    if (stream === undefined || stream.peer.principal.id !== principal.id) {
       refuse(res, 404, SESSION_NOT_FOUND, "No such session, or its stream has ended. Open /sse again.");
-    } else if (line.out.full) {
+    } else if (stream.out.full) {
       refuse(res, 429, LIMIT, "The stream of this session is not read fast enough. Try again later.");
-    } else new SsePost(req, res, this.#limits, this.#failed, line.peer).read();
+    } else readPost(new SsePost(req, res, stream.peer), this.#limits, this.#failed);
   }
 
   /** Without a clock: a comment at each tick, which comes every few seconds. */
   keepAlive(): void {
-    for (const { res, out } of this.#lines.values()) {
+    for (const { res, out } of this.#streams.values()) {
       if (out.overflowing) res.destroy();
       else if (!out.full && !out.busy) res.write(KEEP_ALIVE);
     }
   }
 
   closePrincipal(id: string): void {
-    for (const line of this.#lines.values())
-      if (line.peer.principal.id === id) this.#end(line, "The token was revoked.");
+    for (const stream of this.#streams.values())
+      if (stream.peer.principal.id === id) this.#end(stream, "The token was revoked.");
   }
 
   closeAll(): void {
-    for (const line of this.#lines.values()) this.#end(line, "The gateway is closing.");
+    for (const stream of this.#streams.values()) this.#end(stream, "The gateway is closing.");
   }
 
-  #end({ peer, res }: Line, why: string): void {
+  #end({ peer, res }: SseStream, why: string): void {
     peer.close(new Fault("closing", why));
     res.end();
   }
 }
 
 /** The answer is always 202; what there is to say goes onto the stream. */
-class SsePost extends Post {
+class SsePost implements PostReceiver {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
   readonly #peer: PipePeer;
 
-  constructor(...[req, res, limits, failed, peer]: [...ConstructorParameters<typeof Post>, PipePeer]) {
-    super(req, res, limits, failed);
+  constructor(req: IncomingMessage, res: ServerResponse, peer: PipePeer) {
+    this.req = req;
+    this.res = res;
     this.#peer = peer;
   }
 
-  protected onMessage(message: Message): void {
+  onMessage(message: Message): void {
     accepted(this.res);
     this.#peer.take(message);
   }
 
-  protected onBatch(messages: readonly Message[]): void {
+  onBatch(messages: readonly Message[]): void {
     accepted(this.res);
     this.#peer.takeBatch(messages);
   }

@@ -11,7 +11,7 @@ import { Meta } from "../../protocol/modern.js";
 import { type Reply, resultBytes } from "../../protocol/reply.js";
 import { NOWHERE } from "../../runtime/bag.js";
 import type { Clock } from "../../runtime/clock.js";
-import { collect } from "../http/pipe-body.js";
+import { collect } from "../session/bounded-reply.js";
 import type { EndpointLimits } from "../session/limits.js";
 import type { Outlet } from "./outlet.js";
 import type { Parkable, ParkedCalls } from "./parked.js";

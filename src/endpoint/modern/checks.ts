@@ -57,6 +57,12 @@ export function isModernPost(message: Message, headers: IncomingHttpHeaders): bo
   return opening === "server/discover" || isModernVersion(headers["mcp-protocol-version"]);
 }
 
+/** As isModernPost: one modern message is enough, and so is a modern version without a session. */
+export function isModernBatch(messages: readonly Message[], headers: IncomingHttpHeaders): boolean {
+  const named = headers["mcp-session-id"] === undefined && isModernVersion(headers["mcp-protocol-version"]);
+  return named || messages.some(saysModern);
+}
+
 /** The request's account of its sender, or the error that it gets. `headers`: where the transport has them. */
 export function checkRequest(
   message: RequestMessage,

@@ -2,23 +2,18 @@
 // kept for later: who leaves before the answer takes the request back.
 
 import type { ServerResponse } from "node:http";
-import type { Readable } from "node:stream";
-import { replySize } from "../../protocol/arrived.js";
-import { Fault, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import type { RequestMessage } from "../../protocol/message.js";
 import { ModernError, type RequestMeta } from "../../protocol/modern.js";
-import { type Reply, renderReply, type StreamReply, spliceLatin1 } from "../../protocol/reply.js";
+import type { Reply } from "../../protocol/reply.js";
 import { NOWHERE } from "../../runtime/bag.js";
-import { sendLatin1 } from "../http/answers.js";
 import type { Accepts } from "../http/checks.js";
-import type { Flight, Posted } from "../http/flights.js";
-import { isLarge, LARGE_ANSWER_BYTES, writeLarge } from "../http/large-answer.js";
-import { jsonHeaders, pipeBody } from "../http/pipe-body.js";
-import { EVENT_END, EVENT_STREAM_HEADERS, eventHead, KEEP_ALIVE, messageEvent } from "../http/sse.js";
+import { EVENT_STREAM_HEADERS, KEEP_ALIVE, messageEvent } from "../http/sse.js";
+import type { WaitingPost, WaitingPosts } from "../http/waiting-posts.js";
+import { isLarge, writeReply, writeReplyEvent } from "../http/write-reply.js";
+import { bounded } from "../session/bounded-reply.js";
 import { idText } from "../session/call.js";
 import type { EndpointLimits } from "../session/limits.js";
-import { oneLineBytes } from "../session/one-line.js";
 import type { Outlet } from "./outlet.js";
 import { errorOf } from "./reply.js";
 
@@ -32,12 +27,12 @@ const STATUS: Readonly<Record<number, number>> = {
 export interface ModernHttp {
   readonly limits: EndpointLimits;
   /** Calls in flight: a drain waits for them. */
-  readonly flight: Flight;
+  readonly waiting: WaitingPosts;
   /** Open event streams, for keep-alive comments. */
   readonly open: Set<HttpOutlet>;
 }
 
-export class HttpOutlet implements Outlet, Posted {
+export class HttpOutlet implements Outlet, WaitingPost {
   readonly message: RequestMessage;
   readonly meta: RequestMeta;
   onGone: ((reason: string | undefined) => void) | undefined = undefined;
@@ -57,9 +52,9 @@ export class HttpOutlet implements Outlet, Posted {
     this.#res = res;
     this.#accepts = accepts;
     this.#idText = idText(message);
-    this.#lastWrite = http.flight.now();
+    this.#lastWrite = http.waiting.now();
     // One that listens is in nobody's way at a drain.
-    if (message.method !== "subscriptions/listen") http.flight.posts.add(this);
+    if (message.method !== "subscriptions/listen") http.waiting.add(this);
     res.on("close", () => this.#closed());
   }
 
@@ -68,14 +63,14 @@ export class HttpOutlet implements Outlet, Posted {
   }
 
   #closed(): void {
-    this.#land();
+    this.#settle();
     if (this.#replied) return;
     this.#replied = true;
     this.onGone?.("The agent closed the connection.");
   }
 
-  #land(): void {
-    this.#http.flight.posts.delete(this);
+  #settle(): void {
+    this.#http.waiting.delete(this);
     this.#http.open.delete(this);
   }
 
@@ -95,7 +90,7 @@ export class HttpOutlet implements Outlet, Posted {
   }
 
   #write(event: string): void {
-    this.#lastWrite = this.#http.flight.now();
+    this.#lastWrite = this.#http.waiting.now();
     this.#res.write(event);
     // A reader this far behind is cut; that takes the request back, as leaving does.
     if (this.#res.writableLength > this.#http.limits.slowReaderBytes) this.#res.destroy();
@@ -109,53 +104,13 @@ export class HttpOutlet implements Outlet, Posted {
   reply(reply: Reply): void {
     if (this.#replied) return;
     this.#replied = true;
-    this.#land();
-    const { outputBytes } = this.#http.limits;
-    if (this.#res.destroyed) {
-      if (reply.kind === "stream") reply.open(this.#idText).destroy();
-    } else if (reply.kind === "stream") this.#body(reply);
-    else if (reply.kind === "bytes" && replySize(reply) > outputBytes) {
-      const fault = new Fault("limit", `The reply has ${replySize(reply)} bytes; the limit is ${outputBytes}.`);
-      this.#bytes(renderReply({ kind: "error", error: toRpcError(fault) }, this.#idText), 200);
-    } else if (reply.kind === "bytes" && isLarge(reply) && !this.#streaming && this.#accepts.json) {
-      writeLarge(this.#res, reply, this.#idText, this.#http.limits);
-    } else {
-      const status = STATUS[errorOf(reply)?.code ?? 0] ?? 200;
-      if (reply.kind === "bytes" && reply.latin1 !== undefined && !this.#streaming && this.#accepts.json) {
-        sendLatin1(this.#res, status, spliceLatin1(reply, reply.latin1, this.#idText));
-      } else this.#bytes(renderReply(reply, this.#idText), status);
-    }
-  }
-
-  #bytes(bytes: Buffer, status: number): void {
-    const res = this.#res;
+    this.#settle();
+    const { limits } = this.#http;
+    const held = bounded(reply, limits);
+    const status = held.kind === "bytes" && isLarge(held) ? 200 : (STATUS[errorOf(held)?.code ?? 0] ?? 200);
     if (this.#streaming || (!this.#accepts.json && status === 200 && this.#stream())) {
       this.#http.open.delete(this);
-      res.cork();
-      res.write(eventHead(undefined));
-      res.write(oneLineBytes(bytes));
-      res.write(EVENT_END);
-      // A response must not end while it is corked: Node 22 and 24 send the last chunk before what was corked.
-      res.uncork();
-      res.end();
-    } else {
-      res.writeHead(status, ["Content-Type", "application/json", "Content-Length", String(bytes.length)]);
-      res.end(bytes);
-    }
-    if (bytes.length >= LARGE_ANSWER_BYTES) res.setTimeout(this.#http.limits.stallMs);
-  }
-
-  #body(reply: StreamReply): void {
-    const res = this.#res;
-    const size = reply.size?.(this.#idText);
-    const body: Readable = reply.open(this.#idText);
-    if (this.#streaming || (!this.#accepts.json && this.#stream())) {
-      this.#http.open.delete(this);
-      res.write(eventHead(undefined));
-      pipeBody(body, res, this.#http.limits, EVENT_END);
-    } else {
-      res.writeHead(200, jsonHeaders(size));
-      pipeBody(body, res, this.#http.limits);
-    }
+      writeReplyEvent(this.#res, held, this.#idText, limits);
+    } else writeReply(this.#res, held, this.#idText, limits, status);
   }
 }

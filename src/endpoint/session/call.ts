@@ -1,5 +1,5 @@
-// One request of an agent, as the service sees it: the call and the way back for what belongs to it.
-// How its messages leave is decided by the kinds of call (exchange.ts, batch.ts, pipe-peer.ts).
+// One request of a legacy session, as the service sees it: the call and the way back for what belongs to it.
+// How its messages leave is decided by the kinds of call (legacy/post-call.ts, legacy/batch.ts, stdio/legacy-pipe.ts).
 
 import type { Caller, Principal } from "../../contracts/caller.js";
 import type { AgentCall, Service } from "../../contracts/service.js";
@@ -8,15 +8,15 @@ import type { JsonObject, RpcError } from "../../protocol/jsonrpc.js";
 import type { RequestMessage, ResponseMessage } from "../../protocol/message.js";
 import type { Era } from "../../protocol/modern.js";
 import type { Reply } from "../../protocol/reply.js";
-import type { Session } from "./session.js";
+import type { LegacySession } from "./session.js";
 
-export abstract class Call implements AgentCall, Caller {
+export abstract class LegacyCall implements AgentCall, Caller {
   readonly message: RequestMessage;
-  readonly session: Session;
+  readonly session: LegacySession;
   onCancel: ((reason: string | undefined) => void) | undefined = undefined;
   protected done = false;
 
-  constructor(session: Session, message: RequestMessage) {
+  constructor(session: LegacySession, message: RequestMessage) {
     this.session = session;
     this.message = message;
   }
@@ -106,7 +106,7 @@ export abstract class Call implements AgentCall, Caller {
 }
 
 /** A service never throws; should one do so, it costs that call and not the gateway. */
-export function handOver(service: Service, call: Call, failed: (error: unknown) => void): void {
+export function handOver(service: Service, call: LegacyCall, failed: (error: unknown) => void): void {
   try {
     service.handle(call);
   } catch (error) {

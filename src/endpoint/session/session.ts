@@ -1,5 +1,5 @@
 // A legacy session: who the agent is and what it can do, its calls in flight and what servers ask of it.
-// How messages get out is decided by the kinds of session (http-session.ts, pipe-peer.ts).
+// How messages get out is decided by the kinds of session (legacy/http-session.ts, stdio/legacy-pipe.ts).
 
 import type { Caller, Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
@@ -8,11 +8,11 @@ import type { JsonObject, RpcId } from "../../protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage, ResponseMessage } from "../../protocol/message.js";
 import { Table } from "../../runtime/table.js";
 import { Asks } from "./asks.js";
-import type { Call } from "./call.js";
+import type { LegacyCall } from "./call.js";
 import type { EndpointLimits } from "./limits.js";
 import type { SessionFacts } from "./session-id.js";
 
-export abstract class Session implements Caller {
+export abstract class LegacySession implements Caller {
   readonly era = "legacy";
   logLevel: string | undefined = undefined;
   /** As authenticated last: a role may change while a session lives. */
@@ -23,7 +23,7 @@ export abstract class Session implements Caller {
   readonly clientInfo: JsonObject;
   readonly scope: string | undefined;
   /** Calls in flight, by the id that the agent chose. */
-  readonly calls = new Table<RpcId, Call>();
+  readonly calls = new Table<RpcId, LegacyCall>();
   readonly limits: EndpointLimits;
   lastUsedMs: number;
   #asks: Asks | undefined;
@@ -70,7 +70,7 @@ export abstract class Session implements Caller {
   }
 
   /** Why a request cannot be taken in, or undefined when it was. */
-  begin(call: Call): string | undefined {
+  begin(call: LegacyCall): string | undefined {
     const { id } = call.message;
     const other = this.calls.get(id);
     if (other !== undefined && !other.unreachable) {
@@ -83,7 +83,7 @@ export abstract class Session implements Caller {
     return undefined;
   }
 
-  ended(call: Call): void {
+  ended(call: LegacyCall): void {
     const { id } = call.message;
     if (this.calls.get(id) === call) this.calls.delete(id);
   }

@@ -1,7 +1,9 @@
-// Messages onto one byte stream, one after another: a stdio line or an event of the old HTTP+SSE. A large reply
-// holds up what comes behind it, within a bound, and never mixes with it.
+// Writes messages and replies onto one byte stream, one after another: as lines of stdio, or as events of the old
+// HTTP+SSE. A large reply holds up what comes behind it, within a bound, and never mixes with it.
 
 import type { Readable, Writable } from "node:stream";
+import { type Reply, renderReply } from "../../protocol/reply.js";
+import { bounded, brokenOff } from "../session/bounded-reply.js";
 import type { EndpointLimits } from "../session/limits.js";
 import { OneLine, oneLine, oneLineBytes } from "../session/one-line.js";
 
@@ -68,7 +70,18 @@ export class PipeOut {
     }
   }
 
-  sendBody(body: Readable, onBroken: () => void): void {
+  /** An error that belongs to no request that could be read, or to `id`. */
+  refuse(code: number, message: string, id = "null"): void {
+    this.send(`{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify({ code, message })}}`);
+  }
+
+  /** A reply under the asker's id. One that breaks off on its way is followed by an error. */
+  reply(reply: Reply, idText: string): void {
+    if (reply.kind === "stream") this.#sendBody(reply.open(idText), () => this.send(brokenOff(idText)));
+    else this.send(renderReply(bounded(reply, this.#limits), idText));
+  }
+
+  #sendBody(body: Readable, onBroken: () => void): void {
     if (this.#ended) body.destroy();
     else if (this.#busy === undefined) this.#pipe({ body, onBroken });
     else this.#queue.push({ body, onBroken });

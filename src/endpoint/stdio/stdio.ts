@@ -10,7 +10,7 @@ import { createSealer, type Sealer } from "../../runtime/seal.js";
 import { ModernEra } from "../modern/era.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
 import { DEFAULT_LIMITS, type EndpointLimits } from "../session/limits.js";
-import { PipeModern } from "./modern-outlet.js";
+import { ModernPipe } from "./modern-pipe.js";
 import { LINES, PipeOut } from "./out.js";
 import { PipePeer } from "./peer.js";
 
@@ -68,7 +68,7 @@ class Stdio implements StdioEndpoint {
     const failed = (error: unknown) => log?.({ kind: "failed", error });
     const shared = { service, principal, scope, limits: this.#limits, clock, out: this.#out, failed };
     const sealer = options.sealer ?? createSealer(randomBytes(SEALING_KEY_BYTES));
-    const modern = new PipeModern({ ...shared, era: new ModernEra({ ...shared, sealer }) });
+    const modern = new ModernPipe({ ...shared, era: new ModernEra({ ...shared, sealer }) });
     this.#peer = new PipePeer({ ...shared, modern });
     this.closed = new Promise((resolve) => {
       this.#settle = resolve;
@@ -102,7 +102,7 @@ class Stdio implements StdioEndpoint {
     if (this.#size > this.#limits.bodyBytes) {
       this.#skipping = true;
       this.#parts = [];
-      this.#peer.refuse(
+      this.#out.refuse(
         LIMIT,
         `A line has more than ${this.#limits.bodyBytes} bytes, which is the limit; it was skipped.`,
       );

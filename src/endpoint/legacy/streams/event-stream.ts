@@ -3,8 +3,8 @@
 
 import type { ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
-import { pipeBody } from "../../http/pipe-body.js";
 import { EVENT_END, EVENT_STREAM_HEADERS, eventHead, KEEP_ALIVE, messageEvent, primingEvent } from "../../http/sse.js";
+import { pipeBody } from "../../http/write-reply.js";
 import type { EndpointLimits } from "../../session/limits.js";
 import { oneLineBytes } from "../../session/one-line.js";
 import { Replay } from "./replay.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { hasMoreMembers } from "./members.js";
+import { hasMoreMembers } from "./read-message.js";
 
 const object = (count: number) => `{${Array.from({ length: count }, (_, n) => `"key ${n}":"a:b\\":${n}"`).join(",")}}`;
 

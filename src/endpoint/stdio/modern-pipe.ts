@@ -2,27 +2,26 @@
 // one, and are taken back by their ids.
 
 import type { Principal } from "../../contracts/caller.js";
-import { Fault, toRpcError } from "../../protocol/errors.js";
+import type { Fault } from "../../protocol/errors.js";
 import { ErrorCode, type RpcError, type RpcId } from "../../protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage } from "../../protocol/message.js";
 import type { RequestMeta } from "../../protocol/modern.js";
-import { type Reply, renderReply } from "../../protocol/reply.js";
+import type { Reply } from "../../protocol/reply.js";
 import { Table } from "../../runtime/table.js";
 import { checkRequest } from "../modern/checks.js";
 import type { ModernEra } from "../modern/era.js";
 import type { Outlet } from "../modern/outlet.js";
 import { idText } from "../session/call.js";
-import type { EndpointLimits } from "../session/limits.js";
 import type { PipeOut } from "./out.js";
 
 class PipeOutlet implements Outlet {
   readonly message: RequestMessage;
   readonly meta: RequestMeta;
   onGone: ((reason: string | undefined) => void) | undefined = undefined;
-  readonly #pipe: PipeModern;
+  readonly #pipe: ModernPipe;
   #replied = false;
 
-  constructor(pipe: PipeModern, message: RequestMessage, meta: RequestMeta) {
+  constructor(pipe: ModernPipe, message: RequestMessage, meta: RequestMeta) {
     this.#pipe = pipe;
     this.message = message;
     this.meta = meta;
@@ -39,16 +38,8 @@ class PipeOutlet implements Outlet {
   reply(reply: Reply): void {
     if (this.#replied) return;
     this.#replied = true;
-    const { out, limits } = this.#pipe;
-    const id = idText(this.message);
     this.#pipe.ended(this);
-    if (reply.kind === "stream") {
-      const broken = new Fault("outcome-unknown", "The reply broke off on its way. The call may have taken effect.");
-      out.sendBody(reply.open(id), () => out.send(renderReply({ kind: "error", error: toRpcError(broken) }, id)));
-    } else if (reply.kind === "bytes" && reply.bytes.length > limits.outputBytes) {
-      const message = `The reply has ${reply.bytes.length} bytes; the limit is ${limits.outputBytes}.`;
-      out.send(renderReply({ kind: "error", error: toRpcError(new Fault("limit", message)) }, id));
-    } else out.send(renderReply(reply, id));
+    this.#pipe.out.reply(reply, idText(this.message));
   }
 
   /** The agent wants no answer any more, and gets none. */
@@ -60,27 +51,24 @@ class PipeOutlet implements Outlet {
   }
 }
 
-export interface PipeModernOptions {
+export interface ModernPipeOptions {
   readonly era: ModernEra;
   readonly principal: Principal;
   readonly scope: string | undefined;
-  readonly limits: EndpointLimits;
   readonly out: PipeOut;
 }
 
-export class PipeModern {
+export class ModernPipe {
   readonly out: PipeOut;
-  readonly limits: EndpointLimits;
   readonly #era: ModernEra;
   readonly #principal: Principal;
   readonly #scope: string | undefined;
   readonly #requests = new Table<RpcId, PipeOutlet>();
 
-  constructor({ era, principal, scope, limits, out }: PipeModernOptions) {
+  constructor({ era, principal, scope, out }: ModernPipeOptions) {
     this.#era = era;
     this.#principal = principal;
     this.#scope = scope;
-    this.limits = limits;
     this.out = out;
   }
 
@@ -105,15 +93,15 @@ export class PipeModern {
   }
 
   #refuse(message: RequestMessage, error: RpcError): void {
-    this.out.send(renderReply({ kind: "error", error }, idText(message)));
+    this.out.reply({ kind: "error", error }, idText(message));
   }
 
   notified(message: NotificationMessage): void {
     this.#era.notified(message, this.#principal, this.#scope);
   }
 
-  /** False where the id is of no modern request. */
-  cancelled(message: NotificationMessage): boolean {
+  /** Takes the request back that the notification names. False where that is of no modern request. */
+  cancel(message: NotificationMessage): boolean {
     const { requestId, reason } = message.params ?? {};
     const request = this.#requests.get(requestId as RpcId);
     request?.cancel(typeof reason === "string" ? reason : undefined);

@@ -1,0 +1,181 @@
+// What leaves as the answer to an HTTP request: replies as a JSON body or as the last event of a stream, refusals with
+// their reasons, and small bodies. A response is never ended while it is corked: Node 22 and 24 send the last chunk
+// before what was corked.
+
+import type { ServerResponse } from "node:http";
+import type { Readable } from "node:stream";
+import { PiecedReply, replySize } from "../../protocol/arrived.js";
+import { ErrorCode } from "../../protocol/jsonrpc.js";
+import { type BytesReply, type Reply, renderReply, spliceLatin1 } from "../../protocol/reply.js";
+import type { EndpointLimits } from "../session/limits.js";
+import { OneLine, oneLineBytes } from "../session/one-line.js";
+import { EVENT_END, eventHead } from "./sse.js";
+
+/** From here on a reply is written in pieces rather than copied next to its head, and its reader is watched. */
+const LARGE_BYTES = 64 * 1024;
+/** An id that stands so near the beginning is written with what is before it. */
+const HEAD_BYTES = 128;
+/** What waits here for its reader before the reply is held up: some reads of the socket. */
+const WAITING_BYTES = 256 * 1024;
+
+export function isLarge(reply: BytesReply): boolean {
+  return replySize(reply) >= LARGE_BYTES;
+}
+
+/** As a JSON body. A large or a streamed reply is never anything but 200. */
+export function writeReply(
+  res: ServerResponse,
+  reply: Reply,
+  idText: string,
+  limits: EndpointLimits,
+  status = 200,
+): void {
+  if (reply.kind === "stream") {
+    const size = reply.size?.(idText);
+    const body = reply.open(idText);
+    if (res.destroyed) {
+      body.destroy();
+      return;
+    }
+    res.writeHead(200, jsonHeaders(size));
+    pipeBody(body, res, limits);
+  } else if (res.destroyed) return;
+  else if (reply.kind === "bytes" && reply.latin1 !== undefined) {
+    sendLatin1(res, status, spliceLatin1(reply, reply.latin1, idText));
+  } else if (reply.kind === "bytes" && isLarge(reply)) writeLarge(res, reply, idText, limits);
+  else sendBytes(res, status, renderReply(reply, idText), limits);
+}
+
+/** As the last event of a stream that has begun. */
+export function writeReplyEvent(res: ServerResponse, reply: Reply, idText: string, limits: EndpointLimits): void {
+  if (reply.kind === "stream") {
+    const body = reply.open(idText);
+    if (res.destroyed) {
+      body.destroy();
+      return;
+    }
+    res.write(eventHead(undefined));
+    pipeBody(body, res, limits, EVENT_END);
+    return;
+  }
+  if (res.destroyed) return;
+  const bytes = renderReply(reply, idText);
+  res.cork();
+  res.write(eventHead(undefined));
+  res.write(oneLineBytes(bytes));
+  res.write(EVENT_END);
+  res.uncork();
+  res.end();
+  if (bytes.length >= LARGE_BYTES) res.setTimeout(limits.stallMs);
+}
+
+function jsonHeaders(size: number | undefined): string[] {
+  const headers = ["Content-Type", "application/json"];
+  if (size !== undefined) headers.push("Content-Length", String(size));
+  return headers;
+}
+
+/** A body of JSON that is whole. */
+export function sendBytes(res: ServerResponse, status: number, bytes: Buffer, limits: EndpointLimits): void {
+  if (res.destroyed) return;
+  res.writeHead(status, jsonHeaders(bytes.length));
+  res.end(bytes);
+  if (bytes.length >= LARGE_BYTES) res.setTimeout(limits.stallMs);
+}
+
+/**
+ * A short body of JSON, given a character a byte: it leaves together with the head, as one string in one write. Given to
+ * end() it would be two pieces, of which one is empty, and Node would gather them anew.
+ */
+function sendLatin1(res: ServerResponse, status: number, text: string): void {
+  res.writeHead(status, ["Content-Type", "application/json", "Content-Length", String(text.length)]);
+  res.cork();
+  res.write(text, "latin1");
+  res.uncork();
+  res.end();
+}
+
+/** Written as it lies in memory. */
+function writeLarge(res: ServerResponse, reply: BytesReply, idText: string, limits: EndpointLimits): void {
+  const length = replySize(reply) - (reply.idEnd - reply.idStart) + Buffer.byteLength(idText);
+  res.cork();
+  res.writeHead(200, ["Content-Type", "application/json", "Content-Length", String(length)]);
+  if (reply instanceof PiecedReply) {
+    for (const piece of reply.under(idText)) res.write(piece);
+  } else {
+    const { bytes, idStart, idEnd } = reply;
+    if (idStart <= HEAD_BYTES) res.write(spliceLatin1(reply, bytes.toString("latin1", 0, idEnd), idText), "latin1");
+    else {
+      res.write(bytes.subarray(0, idStart));
+      res.write(idText);
+    }
+    res.write(bytes.subarray(idEnd));
+  }
+  // Written before the end: given to end(), it would go with one more piece, an empty one.
+  res.uncork();
+  res.end();
+  // What the kernel took at once waits for nobody.
+  if (res.writableLength > 0) res.setTimeout(limits.stallMs);
+}
+
+/**
+ * Passes a streamed reply on with back-pressure. One that breaks off breaks its connection off, too: a truncated body
+ * must never look like a whole one. `tail` is what follows the body; where one is given, the body is put on one line.
+ */
+export function pipeBody(body: Readable, res: ServerResponse, limits: EndpointLimits, tail?: string): void {
+  let passed = 0;
+  const source = tail === undefined ? body : body.pipe(new OneLine());
+  res.setTimeout(limits.stallMs);
+  source.on("data", (chunk: Buffer) => {
+    passed += chunk.length;
+    if (passed > limits.streamedBytes) {
+      res.destroy();
+      return;
+    }
+    // write() says no to any chunk of a socket's size, also where the kernel has taken it.
+    if (!res.write(chunk) && res.writableLength > WAITING_BYTES) source.pause();
+  });
+  res.on("drain", () => source.resume());
+  source.on("end", () => res.end(tail));
+  body.on("error", () => res.destroy());
+  body.on("close", () => {
+    // Closed without an end: whoever reads upstream gave up.
+    if (!body.readableEnded) res.destroy();
+  });
+  res.on("close", () => body.destroy());
+}
+
+/** A small body of JSON, where nothing has been answered yet. */
+export function sendJson(res: ServerResponse, status: number, body: string, headers: readonly string[] = []): void {
+  if (res.headersSent || res.destroyed) return;
+  const bytes = Buffer.from(body);
+  const length = String(bytes.length);
+  res.writeHead(status, ["Content-Type", "application/json", "Content-Length", length, ...headers]);
+  res.end(bytes);
+}
+
+/** A JSON-RPC error; `id` is the JSON text of the request's id where there is one. */
+export function refuse(
+  res: ServerResponse,
+  status: number,
+  code: number,
+  message: string,
+  headers: readonly string[] = [],
+  id = "null",
+): void {
+  const error = JSON.stringify({ code, message });
+  sendJson(res, status, `{"jsonrpc":"2.0","id":${id},"error":${error}}`, headers);
+}
+
+export function refuseMethod(res: ServerResponse, allow: string): void {
+  refuse(res, 405, ErrorCode.invalidRequest, `Use ${allow} here.`, ["Allow", allow]);
+}
+
+const ACCEPTED: string[] = ["Content-Length", "0"];
+
+/** For notifications and responses: taken in, and there is nothing to say. */
+export function accepted(res: ServerResponse): void {
+  if (res.headersSent || res.destroyed) return;
+  res.writeHead(202, ACCEPTED);
+  res.end();
+}

@@ -1,0 +1,183 @@
+// One POST with one request of a session: the call, its way back and its answer, which is JSON or an event stream,
+// chosen when the first thing has to go out. The hot path.
+
+import type { ServerResponse } from "node:http";
+import type { AgentCall } from "../../contracts/service.js";
+import type { RequestMessage } from "../../protocol/message.js";
+import { type Reply, renderReply, type StreamReply } from "../../protocol/reply.js";
+import { NOWHERE } from "../../runtime/bag.js";
+import type { Accepts } from "../http/checks.js";
+import { EVENT_STREAM_HEADERS } from "../http/sse.js";
+import type { WaitingPost, WaitingPosts } from "../http/waiting-posts.js";
+import { sendBytes, writeReply } from "../http/write-reply.js";
+import { bounded, collect } from "../session/bounded-reply.js";
+import { idText, LegacyCall } from "../session/call.js";
+import type { HttpSession } from "./http-session.js";
+import type { EventStream } from "./streams/event-stream.js";
+
+/** The answer to one POST, with a request or with a batch of them. */
+export class PostAnswer implements WaitingPost {
+  readonly #waiting: WaitingPosts;
+  readonly #session: HttpSession;
+  readonly #res: ServerResponse;
+  readonly #accepts: Accepts;
+  readonly #requestId: string | undefined;
+  readonly #since: number;
+  place = NOWHERE;
+  #stream: EventStream | undefined;
+  #settled = false;
+
+  constructor(waiting: WaitingPosts, session: HttpSession, res: ServerResponse, accepts: Accepts, requestId?: string) {
+    this.#waiting = waiting;
+    this.#session = session;
+    this.#res = res;
+    this.#accepts = accepts;
+    this.#requestId = requestId;
+    this.#since = waiting.now();
+    waiting.add(this);
+  }
+
+  get session(): HttpSession {
+    return this.#session;
+  }
+
+  get res(): ServerResponse {
+    return this.#res;
+  }
+
+  /** The connection is gone and no stream was begun that could be resumed. */
+  get lost(): boolean {
+    return this.#stream === undefined && this.#res.destroyed;
+  }
+
+  /** The event stream, begun now if need be; undefined where the client reads none, or is gone. */
+  stream(): EventStream | undefined {
+    if (this.#stream !== undefined || !this.#accepts.events || this.#res.destroyed || this.#settled) {
+      return this.#stream;
+    }
+    this.#stream = this.#session.callStream(this.#res, this.#requestId);
+    return this.#stream;
+  }
+
+  /** The stream if one was begun, or if the client reads nothing else. */
+  streamForReply(): EventStream | undefined {
+    return this.#accepts.json ? this.#stream : this.stream();
+  }
+
+  /** True where a message sent on the stream now reaches the client, or is kept for it. */
+  get streaming(): boolean {
+    return this.#stream !== undefined;
+  }
+
+  /** Silence for too long: the client, and what is between us, must see that somebody is at work. */
+  keepAlive(nowMs: number, quietMs: number): void {
+    if (this.#stream === undefined && nowMs - this.#since >= quietMs) this.stream()?.keepAlive(Number.MAX_SAFE_INTEGER);
+  }
+
+  /** As JSON, in one piece. */
+  json(bytes: Buffer): void {
+    this.settle();
+    sendBytes(this.#res, 200, bytes, this.#session.limits);
+  }
+
+  /** All replies have been sent as events. */
+  complete(): void {
+    this.settle();
+    this.#stream?.complete();
+  }
+
+  /** Ends without a response: the end of the stream that was begun, or an empty one. */
+  abandon(): void {
+    this.settle();
+    const res = this.#res;
+    if (this.#stream !== undefined) this.#stream.abandon();
+    else if (!res.destroyed) {
+      // Without a priming event: a client that got one would come back for more.
+      res.writeHead(200, EVENT_STREAM_HEADERS as string[]);
+      res.end();
+    }
+  }
+
+  /** Nobody waits here any more. */
+  settle(): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#waiting.delete(this);
+  }
+}
+
+export class PostCall extends LegacyCall {
+  readonly #answer: PostAnswer;
+  readonly #idText: string;
+
+  constructor(
+    waiting: WaitingPosts,
+    session: HttpSession,
+    message: RequestMessage,
+    res: ServerResponse,
+    accepts: Accepts,
+  ) {
+    super(session, message);
+    this.#idText = idText(message);
+    this.#answer = new PostAnswer(waiting, session, res, accepts, this.#idText);
+  }
+
+  /** The request's own: read only where calls are traced. */
+  get traceHeaders(): AgentCall["traceHeaders"] {
+    return this.#answer.res.req.headers;
+  }
+
+  override get unreachable(): boolean {
+    return this.#answer.lost;
+  }
+
+  /** Leaves nothing in flight, for a request that was refused before it began. */
+  dismiss(): void {
+    this.#answer.settle();
+  }
+
+  notify(text: string): void {
+    const stream = this.done ? undefined : this.#answer.stream();
+    if (stream !== undefined) stream.send(text);
+    else if (!this.#answer.lost) this.session.notify(text);
+  }
+
+  protected sendRequest(text: string): void {
+    const stream = this.done ? undefined : this.#answer.stream();
+    const { session } = this.#answer;
+    if (stream !== undefined && (stream.attached || !session.listening)) stream.send(text);
+    else session.notify(text);
+  }
+
+  protected write(reply: Reply): void {
+    const answer = this.#answer;
+    const { limits } = this.session;
+    const stream = answer.streamForReply();
+    if (stream === undefined) {
+      answer.settle();
+      writeReply(answer.res, bounded(reply, limits), this.#idText, limits);
+    } else if (reply.kind === "stream") this.#pass(reply, stream);
+    else {
+      answer.settle();
+      stream.finish(renderReply(bounded(reply, limits), this.#idText));
+    }
+  }
+
+  #pass(reply: StreamReply, stream: EventStream): void {
+    if (stream.attached) {
+      this.#answer.settle();
+      stream.finishStream(reply.open(this.#idText));
+      return;
+    }
+    // The client is away and may come back: keep it if it is not too large for that.
+    void collect(reply.open(this.#idText), this.session.limits.replayBytes).then((bytes) => {
+      this.#answer.settle();
+      if (bytes === undefined) stream.abandon();
+      else stream.finish(bytes);
+    });
+  }
+
+  protected abandon(): void {
+    this.#answer.abandon();
+  }
+}
