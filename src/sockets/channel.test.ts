@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { KIB, MIB } from "../runtime/sizes.js";
 import { type Carrier, Channel } from "./channel.js";
-import { ACK_BYTES, ACK_MESSAGES, MAX_UNACKED_BYTES } from "./limits.js";
+import { ACK_BYTES, ACK_MESSAGES, MAX_BACKLOG_BYTES, MAX_UNACKED_BYTES, MESSAGE_COST_BYTES } from "./limits.js";
 
 type Events = Parameters<Carrier["attach"]>[0];
 
@@ -316,6 +316,24 @@ describe("a plain conversation", () => {
     end.waiting = MAX_UNACKED_BYTES / 2;
     end.events?.onDrain();
     expect([party.channel.isFull, party.rooms]).toEqual([false, 1]);
+  });
+
+  it("is overrun by short messages as by long ones, once nobody takes them, and not after there was room", () => {
+    for (const length of [2, 1 * MIB]) {
+      const party = plain();
+      const end = party.end as End;
+      end.waiting = MAX_UNACKED_BYTES + 1;
+      const most = Math.floor(MAX_BACKLOG_BYTES / (length + MESSAGE_COST_BYTES));
+      const frame = "x".repeat(length);
+      for (let i = 0; i < most; i++) party.channel.send(frame);
+      expect(party.channel.isOverrun).toBe(false);
+      party.channel.send(frame);
+      expect(party.channel.isOverrun).toBe(true);
+      end.waiting = 0;
+      end.events?.onDrain();
+      party.channel.send(frame);
+      expect(party.channel.isOverrun).toBe(false);
+    }
   });
 
   it("is not full on its next socket for what the one before it could not write", () => {

@@ -1,7 +1,7 @@
 // A conversation that outlives its sockets: what is sent is numbered and kept until the peer has it, and sent again on
 // the next socket. With a peer that knows nothing of this it is a plain socket. The handshake is its users' business.
 
-import { ACK_BYTES, ACK_MESSAGES, MAX_UNACKED_BYTES } from "./limits.js";
+import { ACK_BYTES, ACK_MESSAGES, MAX_BACKLOG_BYTES, MAX_UNACKED_BYTES, MESSAGE_COST_BYTES } from "./limits.js";
 import { ACK } from "./protocol.js";
 import { DEAF, type SocketEvents } from "./socket.js";
 
@@ -47,6 +47,8 @@ export class Channel {
   #receivedBytes = 0;
   #ackedByUs = 0;
   #full: boolean = false;
+  /** What was sent since it became full, with what it costs besides. */
+  #backlog = 0;
 
   constructor(events: ChannelEvents) {
     this.#events = events;
@@ -66,6 +68,11 @@ export class Channel {
     const waits = this.#lasting ? this.#unackedBytes : (this.#carrier?.waiting ?? 0);
     if (waits > MAX_UNACKED_BYTES) this.#full = true;
     return this.#full;
+  }
+
+  /** More was sent though it was full than a peer that reads would ever leave: it is to be given up. */
+  get isOverrun(): boolean {
+    return this.#backlog > MAX_BACKLOG_BYTES;
   }
 
   /** A plain conversation on this socket: it ends with it. */
@@ -107,6 +114,7 @@ export class Channel {
       this.#carrier.send(frame);
       this.#written = number + 1;
     }
+    if (this.isFull) this.#backlog += frame.length + MESSAGE_COST_BYTES;
     return number;
   }
 
@@ -187,6 +195,7 @@ export class Channel {
     const waits = this.#lasting ? this.#unackedBytes : (this.#carrier?.waiting ?? 0);
     if (waits > MAX_UNACKED_BYTES / 2) return;
     this.#full = false;
+    this.#backlog = 0;
     this.#events.onRoom();
   }
 }

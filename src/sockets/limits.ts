@@ -13,10 +13,25 @@ export const MAX_UNACKED_BYTES = 8 * MIB;
 export const ACK_BYTES = 256 * KIB;
 export const ACK_MESSAGES = 64;
 
-/** Bytes that wait for readers, all streams of one connection together. More is an overflow, or no more credit. */
+/**
+ * Bytes that wait for readers, all streams of one connection together. More is an overflow, or no more credit; but a
+ * stream that has none is given its first window all the same, so that it never waits for the readers of others.
+ */
 export const MAX_QUEUED_BYTES = 64 * MIB;
 
-/** What a stream may send before it hears of its reader: a small answer is whole within it, and a thousand of them fit. */
+/**
+ * What may pile up after a connection became full: bodies that were being collected, in base64, and the answers of
+ * requests that were under way. A peer for which more piles up asks, and neither reads nor acknowledges.
+ */
+export const MAX_BACKLOG_BYTES = MAX_UNACKED_BYTES + 2 * MAX_QUEUED_BYTES;
+
+/** What a message costs there besides its bytes, on the tape and in the socket's queue: most of it, if it is short. */
+export const MESSAGE_COST_BYTES = 1 * KIB;
+
+/**
+ * What a stream may send before it hears of its reader: a small answer is whole within it, and a thousand of them fit.
+ * It is agreed on when the conversation begins, so it cannot be less for those who come when there are many.
+ */
 export const FIRST_WINDOW_BYTES = 64 * KIB;
 
 /** What a stream may have unread at most: 8 MB a second over a round trip of 120 ms. */

@@ -5,7 +5,7 @@ import { KIB, MIB } from "../../runtime/sizes.js";
 import { Table } from "../../runtime/table.js";
 import type { Channel } from "../../sockets/channel.js";
 import { CreditBook } from "../../sockets/credit.js";
-import { MAX_QUEUED_BYTES, MAX_UNACKED_BYTES } from "../../sockets/limits.js";
+import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { readFrame, renderError, renderNotification, renderRequest } from "../wire/frame.js";
 import { MAX_DELTA_BYTES, MAX_REQUESTS, MAX_WHOLE_BODY_BYTES } from "../wire/limits.js";
 import { type Agreement, BODY_DELTA, CANCEL, CREDIT, REQUEST, RpcCode, type RpcId } from "../wire/protocol.js";
@@ -23,9 +23,6 @@ import { beyond, beyondBounds, errorOf, readHead, requestParams } from "./wire-r
 /** Of a request's body that goes in its message though much waits already: larger ones wait as uploads. */
 const MAX_BODY_WHEN_FULL = 64 * KIB;
 
-/** What may pile up for an executor that goes on sending, and does not read or acknowledge. */
-const MAX_BACKLOG_BYTES = MAX_UNACKED_BYTES + 2 * MAX_QUEUED_BYTES;
-
 /** A conversation, as requests need it. */
 export interface Conversation {
   readonly channel: Channel;
@@ -40,8 +37,6 @@ export class Requests implements StreamKeeper {
   readonly #whyNone: () => ExecutorError;
   #conversation: Conversation | undefined;
   #lastId = 0;
-  /** Sent since the conversation became full. */
-  #backlog = 0;
   /** Large requests that wait for room, with a plain executor. */
   #waitForRoom: (() => void)[] = [];
 
@@ -79,7 +74,6 @@ export class Requests implements StreamKeeper {
   /** A conversation begins; there is none before it. */
   begin(conversation: Conversation): void {
     this.#conversation = conversation;
-    this.#backlog = 0;
   }
 
   /** It is over, and with it every request that is not answered in full. */
@@ -96,7 +90,7 @@ export class Requests implements StreamKeeper {
   /** The next message of the conversation. What is wrong with it, where it is none. */
   received(bytes: Buffer): string | undefined {
     const broken = this.#read(bytes);
-    return this.#backlog > MAX_BACKLOG_BYTES ? "and nothing that acknowledges ours" : broken;
+    return this.#conversation?.channel.isOverrun === true ? "and nothing that acknowledges ours" : broken;
   }
 
   #read(bytes: Buffer): string | undefined {
@@ -124,7 +118,6 @@ export class Requests implements StreamKeeper {
 
   /** The conversation was full, and is not any more. */
   hasRoom(): void {
-    this.#backlog = 0;
     for (const stream of [...this.#streams.values()]) stream.upload?.wake();
     this.#wakeWaiting();
   }
@@ -169,10 +162,7 @@ export class Requests implements StreamKeeper {
 
   /** Its number in the conversation. */
   #post(conversation: Conversation | undefined, frame: string): number {
-    if (conversation === undefined) return NOT_SENT;
-    const number = conversation.channel.send(frame);
-    if (conversation.channel.isFull) this.#backlog += frame.length;
-    return number;
+    return conversation === undefined ? NOT_SENT : conversation.channel.send(frame);
   }
 
   /** A body of some size goes in pieces: in one message it would hold up all others. */

@@ -5,7 +5,6 @@ import { Bag } from "../../runtime/bag.js";
 import { Table } from "../../runtime/table.js";
 import { Channel, type ChannelEvents } from "../../sockets/channel.js";
 import { CreditBook } from "../../sockets/credit.js";
-import { MAX_QUEUED_BYTES, MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { Close, type Socket } from "../../sockets/socket.js";
 import { failure } from "../http/failure.js";
 import { checkRequest } from "../http/request-check.js";
@@ -28,15 +27,6 @@ import { answerOther } from "./codex-methods.js";
 import { RoomLine } from "./send-queue.js";
 import { StreamedAnswer } from "./stream.js";
 import { Upload, type UploadOwner } from "./upload.js";
-
-/**
- * What may pile up after the connection became full: bodies that were being collected, in base64, and the answers of
- * requests that were under way. Who makes more of it asks and does not read.
- */
-const MAX_BACKLOG_BYTES = MAX_UNACKED_BYTES + 2 * MAX_QUEUED_BYTES;
-
-/** What a short message costs on its way besides its bytes: on the tape, and in the socket's queue. */
-const MESSAGE_COST = 1024;
 
 /** Refused requests that are logged, of one session: who asks for more of them fills nobody's disk. */
 const MAX_TOLD_REFUSALS = 100;
@@ -64,7 +54,6 @@ export class Session implements AnswerOwner, UploadOwner, ChannelEvents {
   readonly #named = new Table<string, Answer>();
   #socket: Socket | undefined;
   #collected = 0;
-  #backlog = 0;
   #over: boolean = false;
   #toldOfUnknown: boolean = false;
   #refusals = 0;
@@ -157,7 +146,6 @@ export class Session implements AnswerOwner, UploadOwner, ChannelEvents {
   }
 
   onRoom(): void {
-    this.#backlog = 0;
     this.#line.wake();
   }
 
@@ -182,9 +170,7 @@ export class Session implements AnswerOwner, UploadOwner, ChannelEvents {
   send(frame: string | Buffer): void {
     if (this.#over) return;
     this.#channel.send(frame);
-    if (!this.#channel.isFull) return;
-    this.#backlog += frame.length + MESSAGE_COST;
-    if (this.#backlog <= MAX_BACKLOG_BYTES) return;
+    if (!this.#channel.isOverrun) return;
     this.#host.log.warn("executor: a client asks for more than it reads; its session is ended", { session: this.id });
     const socket = this.#socket;
     this.end(Close.policy, "more was asked for than was read");
