@@ -4,7 +4,7 @@
 import { CommanderError, Option, Command as Parser } from "commander";
 import { packageVersion } from "../runtime/version.js";
 import { commands, groups } from "./commands/index.js";
-import { argTerm, type Command, flagOf, type OptionSpec } from "./line/command.js";
+import { argTerm, type Command, type CommandOption, type OptionSpec } from "./line/command.js";
 import { Exit, type ExitCode } from "./line/errors.js";
 import type { Io } from "./line/io.js";
 import { optionValue, type PlainLine } from "./line/plain-line.js";
@@ -87,7 +87,7 @@ function addCommand(
   const argNames = Object.keys(args);
   for (const [name, arg] of Object.entries(args)) parser.argument(argTerm(name, arg), arg.description);
   if (metadata.hidden === true) parser.argument("[rest...]").allowUnknownOption().helpOption(false);
-  for (const [key, option] of Object.entries(options)) parser.addOption(toOption(key, option));
+  for (const option of Object.values(options)) parser.addOption(toOption(option));
   // Some verbs name the config by its place, others by --config; whoever takes the one for the other is understood.
   const configArg = argNames.find((name) => args[name]?.isConfig === true);
   if (configArg !== undefined) parser.addOption(new Option("--config <FILE>").hideHelp());
@@ -106,9 +106,9 @@ function addCommand(
   });
 }
 
-function toOption(key: string, option: OptionSpec): Option {
+function toOption(option: CommandOption): Option {
   const repeat = option.repeat === true ? " May be repeated." : "";
-  const made = new Option(flagOf(key) + valueTerm(option), option.description + repeat);
+  const made = new Option(option.flag + valueTerm(option), option.description + repeat);
   if (option.preset !== undefined) made.preset(option.preset);
   if (option.choices !== undefined && option.repeat !== true) made.choices(option.choices);
   if (option.repeat === true) {

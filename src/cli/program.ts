@@ -1,6 +1,7 @@
 // Runs the command that was asked for, and turns whatever comes of it into an exit code and a message. It never ends
 // the process.
 
+import { ExpectedError, type ExpectedKind } from "../runtime/expected-error.js";
 import { commands } from "./commands/index.js";
 import { Exit, type ExitCode, UserError } from "./line/errors.js";
 import { type Io, note, Stopped } from "./line/io.js";
@@ -16,37 +17,27 @@ export async function runCli(argv: readonly string[], io: Io): Promise<ExitCode>
   }
 }
 
-/** Errors of the gateway whose message is made for people. */
-const EXPECTED: ReadonlySet<string> = new Set([
-  "Fault",
-  "CallError",
-  "ControlError",
-  "StateDirError",
-  "StoreError",
-  "TokenError",
-]);
+/** How the CLI ends by an expected error. A new kind does not compile until it has a line here. */
+const ENDINGS: Readonly<Record<ExpectedKind, { readonly exit: ExitCode; readonly prefix: string }>> = {
+  usage: { exit: Exit.usage, prefix: "toolway: " },
+  // Each of its lines begins with the file.
+  config: { exit: Exit.usage, prefix: "" },
+  failed: { exit: Exit.failure, prefix: "toolway: " },
+  cancelled: { exit: Exit.failure, prefix: "toolway: " },
+};
 
-/** One message for each kind of end; a stack only for faults of ours, and only when asked for. */
+/** One message for each kind of end; a stack only when it is asked for. */
 function explain(error: unknown, io: Io): ExitCode {
   if (io.signal.aborted && (error === io.signal.reason || isAbort(error))) {
     return io.signal.reason instanceof Stopped && io.signal.reason.by === "SIGTERM" ? Exit.failure : Exit.interrupted;
   }
   const debug = (io.env["TOOLWAY_DEBUG"] ?? "") !== "";
-  if (error instanceof UserError) {
-    note(io, `toolway: ${error.message}${error.hint === undefined ? "" : `\n  ${error.hint}`}`);
-    if (debug && error.cause !== undefined) note(io, stackOf(error.cause));
-    return error.exitCode;
-  }
-  // By name: the classes live in what only some verbs load.
-  const name = error instanceof Error ? error.name : "";
-  if (name === "ConfigError") {
-    note(io, error instanceof Error ? error.message : "");
-    return Exit.usage;
-  }
-  if (EXPECTED.has(name)) {
-    note(io, `toolway: ${error instanceof Error ? error.message : ""}`);
-    if (debug) note(io, stackOf(error));
-    return Exit.failure;
+  if (error instanceof ExpectedError) {
+    const { exit, prefix } = ENDINGS[error.kind];
+    const hint = error instanceof UserError && error.hint !== undefined ? `\n  ${error.hint}` : "";
+    note(io, `${prefix}${error.message}${hint}`);
+    if (debug) noteStack(error, io);
+    return exit;
   }
   const said = fileTrouble(error);
   if (said !== undefined) {
@@ -85,8 +76,15 @@ function fileTrouble(error: unknown): string | undefined {
 }
 
 function isAbort(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  return error.name === "AbortError" || error.name === "Stopped" || ("code" in error && error.code === "cancelled");
+  if (error instanceof ExpectedError) return error.kind === "cancelled";
+  // Node's own has no class to ask for.
+  return error instanceof Stopped || (error instanceof Error && error.name === "AbortError");
+}
+
+/** A mistake of the user has no stack that helps; what was behind it has. */
+function noteStack(error: ExpectedError, io: Io): void {
+  if (error.kind === "failed" || error.kind === "cancelled") note(io, stackOf(error));
+  if (error.cause !== undefined) note(io, stackOf(error.cause));
 }
 
 function stackOf(error: unknown): string {

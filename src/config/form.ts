@@ -3,7 +3,7 @@
 // A schema library did the same, and loading it took longer than the rest of a start.
 
 import { nearest } from "../runtime/nearest.js";
-import { type KeyPath, oneOf, type Report } from "./mistakes.js";
+import type { KeyPath, Report } from "./mistakes.js";
 
 export type Scalar = "string" | "number" | "boolean" | "null";
 
@@ -232,6 +232,13 @@ function didYouMean(found: string, words: readonly string[]): string | undefined
 
 export function mismatch(expected: string, found: unknown): string {
   return found === undefined ? `missing: expected ${expected}` : `expected ${expected}, found ${typeText(found)}`;
+}
+
+/** `"a"`, `"a" or "b"`, `"a", "b" or "c"`. */
+function oneOf(values: readonly string[]): string {
+  const quoted = values.map((value) => JSON.stringify(value));
+  const last = quoted.at(-1) ?? "";
+  return quoted.length < 2 ? last : `${quoted.slice(0, -1).join(", ")} or ${last}`;
 }
 
 function typeText(value: unknown): string {

@@ -23,6 +23,7 @@ export interface ResolveOptions extends LoadOptions {
   readonly dir?: string;
 }
 
+export { ConfigError } from "./mistakes.js";
 export type { ConfigInput } from "./schema.js";
 
 /** Reads and resolves a file. Relative paths in it are relative to it. */

@@ -1,6 +1,7 @@
 // What is wrong in a config: the form of a mistake and its text, the report that gathers the mistakes and warnings of one
 // config with their places, and the error that carries all of them at once.
 
+import { ExpectedError } from "../runtime/expected-error.js";
 import type { Position, Source } from "./jsonc.js";
 
 /** The way to a value: keys and indexes from the root. */
@@ -19,8 +20,9 @@ export interface Mistake {
 }
 
 /** All mistakes of a config. Its message is what `formatMistakes` prints. */
-export class ConfigError extends Error {
+export class ConfigError extends ExpectedError {
   override readonly name = "ConfigError";
+  override readonly kind = "config";
   readonly mistakes: readonly Mistake[];
 
   constructor(mistakes: readonly Mistake[], options?: { cause?: unknown }) {
@@ -48,13 +50,6 @@ export function keyText(path: KeyPath): string {
     else text += `[${JSON.stringify(part)}]`;
   }
   return text;
-}
-
-/** `"a"`, `"a" or "b"`, `"a", "b" or "c"`. */
-export function oneOf(values: readonly string[]): string {
-  const quoted = values.map((value) => JSON.stringify(value));
-  const last = quoted.at(-1) ?? "";
-  return quoted.length < 2 ? last : `${quoted.slice(0, -1).join(", ")} or ${last}`;
 }
 
 interface Remark {

@@ -4,6 +4,7 @@
 import { chmodSync, lstatSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
+import { ExpectedError, type ExpectedKind } from "../runtime/expected-error.js";
 
 /** Arguments of a tool call are the largest that come in. */
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
@@ -31,13 +32,17 @@ const STATUS: Readonly<Record<string, number>> = {
   "disk-full": 507,
 };
 
-export class ControlError extends Error {
+export class ControlError extends ExpectedError {
   override readonly name = "ControlError";
   readonly code: string;
 
   constructor(code: string, message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
+  }
+
+  override get kind(): ExpectedKind {
+    return this.code === "cancelled" ? "cancelled" : "failed";
   }
 }
 

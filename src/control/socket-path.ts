@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
+import { ExpectedError } from "../runtime/expected-error.js";
 
 /** Unix socket addresses hold 104 bytes on macOS and 108 on Linux, the final zero included. */
 const MAX_SOCKET_PATH_BYTES = 103;
@@ -12,8 +13,9 @@ const SOCKET_NAME = "control.sock";
 /** Client and server may have other environments, so the server writes down where it went. */
 const POINTER_NAME = "control.path";
 
-export class UnsafeSocketError extends Error {
+export class UnsafeSocketError extends ExpectedError {
   override readonly name = "UnsafeSocketError";
+  override readonly kind = "failed";
 }
 
 function fits(path: string): boolean {

@@ -6,10 +6,12 @@ import { Fault } from "../protocol/errors.js";
 import type { JsonObject, RpcError } from "../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { type Reply, replyText } from "../protocol/reply.js";
+import { ExpectedError } from "../runtime/expected-error.js";
 
 /** What a server, or the gateway for it, answered instead of a result. */
-export class CallError extends Error {
+export class CallError extends ExpectedError {
   override readonly name = "CallError";
+  override readonly kind = "failed";
   readonly code: number;
   readonly data: unknown;
 

@@ -12,7 +12,7 @@ import { type Guard, GuardPost } from "../policy/guard.js";
 import { compilePolicy, type Policy, type RoleRules, seesServer } from "../policy/policy.js";
 import { Fault, type FaultCode } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import { abortable, within } from "../runtime/waits.js";
+import { abortable, doneWithin } from "../runtime/wait.js";
 import type { UpstreamServer } from "../upstream/server.js";
 import { ask, HostCallError, HostCaller, hostError, type Standing, sessionKeyOf } from "./program-call.js";
 import { HostServers } from "./spawned.js";
@@ -239,7 +239,7 @@ export class ToolHost implements AsyncDisposable {
     let late = false;
     if (server?.listed === false && !maySleep) {
       server.ensure();
-      late = !(await within(server.firstTry, deadlineMs, signal));
+      late = !(await doneWithin(server.firstTry, deadlineMs, signal));
     }
     let tools: HostTool[] = [];
     let error: HostCallError | undefined;

@@ -1,5 +1,6 @@
 // What can go wrong on a call's way, as a closed set of codes, and the one table that puts them on the wire.
 
+import { ExpectedError, type ExpectedKind } from "../runtime/expected-error.js";
 import { ErrorCode, type RpcError } from "./jsonrpc.js";
 
 /** Codes say where the fault arose; `outcome` of the table says whether the server may have acted. */
@@ -29,7 +30,7 @@ export type FaultCode =
   /** A server asked something of an agent, and it cannot be told of which, or that agent cannot answer. */
   | "no-caller";
 
-export class Fault extends Error {
+export class Fault extends ExpectedError {
   override readonly name = "Fault";
   readonly code: FaultCode;
   readonly data: unknown;
@@ -38,6 +39,10 @@ export class Fault extends Error {
     super(message, options?.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.data = options?.data;
+  }
+
+  override get kind(): ExpectedKind {
+    return this.code === "cancelled" ? "cancelled" : "failed";
   }
 }
 

@@ -31,6 +31,7 @@ import {
 } from "node:fs";
 import { connect, createServer, type Server } from "node:net";
 import { basename, dirname, extname, isAbsolute, join, resolve } from "node:path";
+import { ExpectedError } from "./expected-error.js";
 
 /** Long enough to be told apart in a listing, short enough for the paths of sockets. */
 const MAX_NAME_CHARS = 32;
@@ -44,8 +45,9 @@ const O_EXLOCK = 0x20;
 
 export type StateDirErrorCode = "held" | "unsafe" | "failed";
 
-export class StateDirError extends Error {
+export class StateDirError extends ExpectedError {
   override readonly name = "StateDirError";
+  override readonly kind = "failed";
   readonly code: StateDirErrorCode;
   /** Who holds the lock, where that could be read. */
   readonly pid: number | undefined;

@@ -1,9 +1,34 @@
-// A deadline beside another signal. AbortSignal.any() holds its sources weakly, so that on Node 20 a bare
-// AbortSignal.timeout() in it is collected and never fires; a timer of our own is not.
+// Waiting with an end of one's own, by time or by signal, for something that others may wait for too.
 
+// AbortSignal.any() holds its sources weakly, so that on Node 20 a bare AbortSignal.timeout() in it is collected and never
+// fires; a timer of our own is not.
 /** Aborts after `ms`, or with `signal`. Keeps no process alive. */
 export function within(ms: number, signal: AbortSignal): AbortSignal {
   const limit = new AbortController();
   setTimeout(() => limit.abort(new DOMException("It took too long.", "TimeoutError")), ms).unref();
   return AbortSignal.any([signal, limit.signal]);
+}
+
+/** False where the time was over first. */
+export async function doneWithin(work: Promise<void>, ms: number, signal: AbortSignal | undefined): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), ms);
+  });
+  try {
+    return await abortable(Promise.race([work.then(() => true), late]), signal);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+export async function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return await work;
+  signal.throwIfAborted();
+  let onAbort = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason as Error);
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+  return await Promise.race([work, aborted]).finally(() => signal.removeEventListener("abort", onAbort));
 }

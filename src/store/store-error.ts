@@ -1,5 +1,7 @@
 // What can go wrong with the store, as a closed set of codes; and what LMDB and the system say, put into them.
 
+import { ExpectedError } from "../runtime/expected-error.js";
+
 export type StoreErrorCode =
   /** The store's own bound is reached. Reads and deletes go on. */
   | "full"
@@ -24,8 +26,9 @@ export type StoreErrorCode =
   /** Whatever else the disk or the engine reports. */
   | "io";
 
-export class StoreError extends Error {
+export class StoreError extends ExpectedError {
   override readonly name = "StoreError";
+  override readonly kind = "failed";
   readonly code: StoreErrorCode;
 
   constructor(code: StoreErrorCode, message: string, cause?: unknown) {

@@ -5,6 +5,7 @@ import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { chmodSync, closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import type { Principal } from "../contracts/caller.js";
 import type { DurableMap } from "../contracts/store.js";
+import { ExpectedError } from "../runtime/expected-error.js";
 
 const TOKEN_BYTES = 32;
 const TOKEN_PREFIX = "tw_";
@@ -22,8 +23,9 @@ export const DEFAULT_PRINCIPAL: Principal = { id: "default", role: "default" };
 
 export type TokenErrorCode = "exists" | "not-found" | "invalid" | "weak" | "limit";
 
-export class TokenError extends Error {
+export class TokenError extends ExpectedError {
   override readonly name = "TokenError";
+  override readonly kind = "failed";
   readonly code: TokenErrorCode;
 
   constructor(code: TokenErrorCode, message: string) {

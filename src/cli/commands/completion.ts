@@ -3,7 +3,7 @@
 
 import type { PinLine } from "../../contracts/pins.js";
 import type { GatewayStatus } from "../../contracts/status.js";
-import { within as signalWithin } from "../../runtime/wait.js";
+import { abortable, within } from "../../runtime/wait.js";
 import { type GatewayClient, runningGateway } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
 import { type Command, defineCommand } from "../line/command.js";
@@ -56,9 +56,9 @@ export const complete = defineCommand({
   async handler(input, io) {
     const rest = (input as { rest?: unknown }).rest;
     const words = Array.isArray(rest) ? rest.map(String) : [];
-    const signal = signalWithin(DEADLINE_MS, io.signal);
+    const signal = within(DEADLINE_MS, io.signal);
     try {
-      for (const name of await within(signal, names(input.kind, words, io, signal))) print(io, name);
+      for (const name of await abortable(names(input.kind, words, io, signal), signal)) print(io, name);
     } catch {
       // No gateway, or too slow: then there is nothing to offer.
     }
@@ -82,11 +82,4 @@ async function names(kind: string, words: readonly string[], io: Io, signal: Abo
   const { pins } = (await client.get("/pins", signal)) as { pins: readonly PinLine[] };
   // The server stands before the tool on the line. A name with a control character is no word to complete.
   return pins.filter(({ server, tool }) => words.includes(server) && !/\p{C}/u.test(tool)).map(({ tool }) => tool);
-}
-
-function within<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  const late = new Promise<never>((_, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
-  });
-  return Promise.race([work, late]);
 }

@@ -1,7 +1,6 @@
 // `toolway config check` and `toolway config schema`: what is wrong with a config, and the JSON Schema that editors check it
 // by. Starts nothing.
 
-import { ConfigError } from "../../config/mistakes.js";
 import { configPathFor } from "../gateway/source.js";
 import { defineCommand, jsonOption } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
@@ -23,11 +22,11 @@ export const configCheck = defineCommand({
     const path = configPathFor(input.file, io);
     if (path === undefined) {
       throw new UserError("There is no config here to check.", {
-        exitCode: Exit.usage,
+        kind: "usage",
         hint: "Name one, or run `toolway import --write` to make one.",
       });
     }
-    const { loadConfig } = await import("../../config/load.js");
+    const { ConfigError, loadConfig } = await import("../../config/load.js");
     try {
       const config = loadConfig(path, { env: io.env, home: io.home });
       if (input.json) {

@@ -77,7 +77,7 @@ function nothingToDo(config: Config, server: string | undefined): UserError {
   const off = config.disabled.includes(server);
   return new UserError(off ? `${server} is switched off in the config.` : `The config has no server ${server}.`, {
     hint: `It has: ${config.servers.map(({ name }) => name).join(", ") || "none"}.`,
-    exitCode: Exit.usage,
+    kind: "usage",
   });
 }
 

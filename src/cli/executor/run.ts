@@ -2,7 +2,7 @@
 
 import type { ExecutorLog } from "../../executor/wire/types.js";
 import { logOf } from "../gateway/log-of.js";
-import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
+import { Exit, type ExitCode, UserError } from "../line/errors.js";
 import { type Io, note, print, printJson } from "../line/io.js";
 import { executorBanner, executorFacts } from "./banner.js";
 import type { DoorEvents, OpenDoors } from "./doors.js";
@@ -81,11 +81,9 @@ const UNBOUND: Readonly<Record<string, string>> = {
   ENOTFOUND: "There is no such host name. Use 127.0.0.1, or an address of this machine.",
 };
 
-/** What the user can put right: a rule, or the address. */
+/** What the user can put right: the address. */
 function mended(plan: RunPlan | DryRunPlan, error: unknown): unknown {
   if (!(error instanceof Error)) return error;
-  // By name: the class lives in what is loaded later.
-  if (error.name === "RuleError") return usageError(error.message);
   const hint = UNBOUND[(error as NodeJS.ErrnoException).code ?? ""];
   if (hint === undefined || plan.kind !== "listen") return error;
   return new UserError(`Cannot listen on ${plan.address.host}:${plan.address.port}.`, { hint, cause: error });

@@ -15,7 +15,6 @@ export interface ArgSpec {
   readonly completes?: Completes;
 }
 
-/** The flag is the option's key in kebab case: `tlsCert` is `--tls-cert`. */
 export interface OptionSpec {
   readonly description: string;
   /** The word for the value in the help; none: the option is a switch. */
@@ -28,6 +27,12 @@ export interface OptionSpec {
   /** Its value is one of these. */
   readonly choices?: readonly string[];
   readonly completes?: Completes;
+}
+
+/** An option of a defined command, with its flag. */
+export interface CommandOption extends OptionSpec {
+  /** The option's key in kebab case: `tlsCert` is `--tls-cert`. */
+  readonly flag: string;
 }
 
 export type Args = Readonly<Record<string, ArgSpec>>;
@@ -70,7 +75,7 @@ export interface Example {
 export interface Command {
   readonly metadata: Metadata;
   readonly args: Args;
-  readonly options: Options;
+  readonly options: Readonly<Record<string, CommandOption>>;
   readonly examples: readonly Example[];
   run(input: Readonly<Record<string, unknown>>, io: Io): Promise<ExitCode>;
 }
@@ -85,20 +90,22 @@ interface CommandSpec<A extends Args, O extends Options> {
 }
 
 export function defineCommand<const A extends Args, const O extends Options>(spec: CommandSpec<A, O>): Command {
-  const { metadata, args, options, examples } = spec;
+  const { metadata, args, examples } = spec;
+  const options: Record<string, CommandOption> = {};
+  for (const [key, option] of Object.entries(spec.options)) options[key] = { ...option, flag: flagOf(key) };
   // The one place where the types are taken on trust: program.ts fills `input` from these very specs.
   const run: Command["run"] = (input, io) => spec.handler(input as Input<A, O>, io);
   return { metadata, args, options, examples, run };
 }
 
-export function flagOf(key: string): string {
+function flagOf(key: string): string {
   return `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
 /** `--listen HOST:PORT`, as help and docs show it. */
-export function optionTerm(key: string, option: OptionSpec): string {
-  if (option.value === undefined) return flagOf(key);
-  return `${flagOf(key)} ${option.preset === undefined ? option.value : `[${option.value}]`}`;
+export function optionTerm(option: CommandOption): string {
+  if (option.value === undefined) return option.flag;
+  return `${option.flag} ${option.preset === undefined ? option.value : `[${option.value}]`}`;
 }
 
 /** `<tool>` or `[json]`. */

@@ -1,7 +1,7 @@
 // The completion scripts of the shells, made from the commands' data: words and options stand in the script, so that
 // only names of tools and servers need a process.
 
-import { type Command, type Completes, flagOf, type OptionSpec } from "./command.js";
+import type { Command, CommandOption, Completes } from "./command.js";
 
 type Shell = "bash" | "zsh" | "fish";
 
@@ -10,7 +10,7 @@ interface Node {
   /** `""` for `toolway` itself. */
   readonly path: string;
   readonly verbs: readonly { readonly word: string; readonly summary: string }[];
-  readonly options: readonly (readonly [key: string, option: OptionSpec])[];
+  readonly options: readonly CommandOption[];
   /** What the positional arguments take, in order. */
   readonly args: readonly (Completes | undefined)[];
 }
@@ -49,26 +49,26 @@ function toNodes(commands: readonly Command[], groups: Readonly<Record<string, s
     ...commands.map((command) => ({
       path: command.metadata.name,
       verbs: [],
-      options: Object.entries(command.options),
+      options: Object.values(command.options),
       args: Object.values(command.args).map(({ completes }) => completes),
     })),
   ];
 }
 
-function completesOf(option: OptionSpec): Completes | undefined {
+function completesOf(option: CommandOption): Completes | undefined {
   return option.completes ?? option.choices;
 }
 
 /** All flags of a node, help included. */
 function flags(node: Node): string[] {
-  const own = node.options.map(([key]) => flagOf(key));
+  const own = node.options.map(({ flag }) => flag);
   return node.path === "" ? [...own, "--help", "--version"] : [...own, "--help"];
 }
 
 /** Flags that take the next word, so that it is not counted as an argument. */
 function flagsWithValue(nodes: readonly Node[]): string[] {
-  const found = nodes.flatMap(({ options }) => options.filter(([, option]) => option.value !== undefined));
-  return [...new Set(found.map(([key]) => flagOf(key)))];
+  const found = nodes.flatMap(({ options }) => options.filter(({ value }) => value !== undefined));
+  return [...new Set(found.map(({ flag }) => flag))];
 }
 
 /** Lines of a shell `case`: which words lead from one path to the next. */
@@ -99,8 +99,8 @@ function bash(nodes: readonly Node[]): string {
   };
   const values = nodes.flatMap((node) =>
     node.options
-      .filter(([, option]) => option.value !== undefined)
-      .map(([key, option]) => `    "${node.path}|${flagOf(key)}") ${offer(completesOf(option))}; return ;;`),
+      .filter(({ value }) => value !== undefined)
+      .map((option) => `    "${node.path}|${option.flag}") ${offer(completesOf(option))}; return ;;`),
   );
   const args = nodes.flatMap((node) =>
     node.args.map((completes, i) => `    "${node.path}|${i}") ${offer(completes)} ;;`),
@@ -151,8 +151,8 @@ function zsh(nodes: readonly Node[]): string {
   };
   const values = nodes.flatMap((node) =>
     node.options
-      .filter(([, option]) => option.value !== undefined)
-      .map(([key, option]) => `    "${node.path}|${flagOf(key)}") ${offer(completesOf(option))}; return ;;`),
+      .filter(({ value }) => value !== undefined)
+      .map((option) => `    "${node.path}|${option.flag}") ${offer(completesOf(option))}; return ;;`),
   );
   const args = nodes.flatMap((node) =>
     node.args.map((completes, i) => `    "${node.path}|${i}") ${offer(completes)} ;;`),
@@ -166,7 +166,7 @@ function zsh(nodes: readonly Node[]): string {
       return `    "${node.path}|0") items=(${described(pairs)}); _describe command items ;;`;
     });
   const options = nodes.map((node) => {
-    const pairs = node.options.map(([key, { description }]) => [flagOf(key), description] as const);
+    const pairs = node.options.map(({ flag, description }) => [flag, description] as const);
     const all = [...pairs, ["--help", "Shows the help."] as const];
     return `      "${node.path}") items=(${described(all)}); _describe -o option items ;;`;
   });
@@ -220,9 +220,9 @@ function fish(nodes: readonly Node[]): string {
     const verbs = node.verbs.map(
       ({ word, summary }) => `complete -c toolway ${here} -xa ${fishQuote(word)} -d ${fishQuote(summary)}`,
     );
-    const options = node.options.map(([key, option]) => {
+    const options = node.options.map((option) => {
       const takes = option.value === undefined ? "" : ` ${offer(completesOf(option))}`;
-      return `complete -c toolway ${here} -l ${flagOf(key).slice(2)}${takes} -d ${fishQuote(option.description)}`;
+      return `complete -c toolway ${here} -l ${option.flag.slice(2)}${takes} -d ${fishQuote(option.description)}`;
     });
     const first = node.args[0];
     const args = first === undefined ? [] : [`complete -c toolway ${here} ${offer(first)}`];

@@ -1,4 +1,6 @@
-// How the CLI ends: exit codes, and mistakes of the user apart from faults of ours.
+// How the CLI ends: its exit codes, and what its verbs throw when the user can put something right.
+
+import { ExpectedError, type ExpectedKind } from "../../runtime/expected-error.js";
 
 export const Exit = {
   ok: 0,
@@ -13,19 +15,19 @@ export const Exit = {
 export type ExitCode = (typeof Exit)[keyof typeof Exit];
 
 /** Something the user can put right: one clear message, and what to do next. Printed without a stack. */
-export class UserError extends Error {
+export class UserError extends ExpectedError {
   override readonly name = "UserError";
+  override readonly kind: ExpectedKind;
   readonly hint: string | undefined;
-  readonly exitCode: ExitCode;
 
-  constructor(message: string, options: { hint?: string; exitCode?: ExitCode; cause?: unknown } = {}) {
+  constructor(message: string, options: { hint?: string; kind?: ExpectedKind; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.kind = options.kind ?? "failed";
     this.hint = options.hint;
-    this.exitCode = options.exitCode ?? Exit.failure;
   }
 }
 
 /** A wrong argument or option. */
 export function usageError(message: string, hint?: string): UserError {
-  return new UserError(message, { exitCode: Exit.usage, ...(hint === undefined ? {} : { hint }) });
+  return new UserError(message, { kind: "usage", ...(hint === undefined ? {} : { hint }) });
 }

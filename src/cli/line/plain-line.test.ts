@@ -3,14 +3,13 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { commands } from "../commands/index.js";
 import { parseLine } from "../parser.js";
-import { flagOf } from "./command.js";
 import type { Io } from "./io.js";
 import { readPlainLine } from "./plain-line.js";
 
 const nowhere = () => new Writable({ write: (_chunk, _encoding, done) => done() });
 const io = { stdout: nowhere(), stderr: nowhere(), env: {}, cwd: "/", home: "/" } as unknown as Io;
 
-const flags = commands.flatMap(({ options }) => Object.keys(options).map(flagOf));
+const flags = commands.flatMap(({ options }) => Object.values(options).map(({ flag }) => flag));
 const choices = commands.flatMap(({ options }) => Object.values(options).flatMap(({ choices = [] }) => choices));
 const word = fc.oneof(
   fc.constantFrom(...flags, ...choices, "--config", "--help", "-h", "-V", "--", "-", "", "a.json", "tool", "x=1", "{}"),

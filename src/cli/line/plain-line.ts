@@ -2,7 +2,7 @@
 // wrong or unusual) is left to parser.ts, which knows every form and says what it expects; where both can read a line,
 // they read it alike.
 
-import { type Command, flagOf, type OptionSpec } from "./command.js";
+import type { Command, OptionSpec } from "./command.js";
 
 export interface PlainLine {
   readonly command: Command;
@@ -54,11 +54,12 @@ export function optionValue(option: OptionSpec, value: unknown): unknown {
 
 /** Verbs that name the config by its place take it as an option too. */
 const CONFIG_KEY = "config";
+const CONFIG_FLAG = "--config";
 const CONFIG: OptionSpec = { value: "FILE", description: "" };
 
 function keyOf(word: string, { options }: Command, configArg: string | undefined): string | undefined {
-  const own = Object.keys(options).find((key) => flagOf(key) === word);
-  return own ?? (configArg !== undefined && word === flagOf(CONFIG_KEY) ? CONFIG_KEY : undefined);
+  const own = Object.entries(options).find(([, { flag }]) => flag === word)?.[0];
+  return own ?? (configArg !== undefined && word === CONFIG_FLAG ? CONFIG_KEY : undefined);
 }
 
 /** One that might be an option itself, or is none of the choices, or may be left out, is the parser's to judge. */

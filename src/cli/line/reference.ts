@@ -42,19 +42,17 @@ export function cliReference(commands: readonly Command[]): string {
 
 function section({ metadata, args, options, examples }: Command): string {
   const argTerms = Object.entries(args).map(([name, arg]) => argTerm(name, arg));
-  const required = Object.entries(options).flatMap(([key, option]) =>
-    option.required ? [optionTerm(key, option)] : [],
-  );
+  const required = Object.values(options).flatMap((option) => (option.required ? [optionTerm(option)] : []));
   const optional = Object.keys(options).length > required.length ? ["[options]"] : [];
   const usage = ["toolway", metadata.name, ...argTerms, ...required, ...optional].join(" ");
   const lines = [`## ${metadata.name}`, "", metadata.description ?? metadata.summary, "", "```", usage, "```", ""];
   const rows = [
     ...Object.entries(args).map(([name, arg]) => `| \`${argTerm(name, arg)}\` | ${arg.description} |`),
-    ...Object.entries(options).map(([key, option]) => {
+    ...Object.values(options).map((option) => {
       const choices =
         option.choices === undefined ? "" : ` One of ${option.choices.map((word) => `\`${word}\``).join(", ")}.`;
       const repeat = option.repeat === true ? " May be repeated." : "";
-      return `| \`${optionTerm(key, option)}\` | ${option.description}${choices}${repeat} |`;
+      return `| \`${optionTerm(option)}\` | ${option.description}${choices}${repeat} |`;
     }),
   ];
   if (rows.length > 0) lines.push("| | |", "|---|---|", ...rows, "");

@@ -4,7 +4,6 @@
 import { isLoopback } from "../../runtime/addresses.js";
 import { packageVersion } from "../../runtime/version.js";
 import type { GatewaySource, StartedGateway } from "../gateway/port.js";
-import { flagOf } from "../line/command.js";
 import { type Io, shortPath } from "../line/io.js";
 import { pasteLines, TOKEN_VARIABLE } from "./paste-lines.js";
 import { oneLine, styleOf, table } from "./print.js";
@@ -64,9 +63,8 @@ export function bannerJson(started: StartedGateway): Record<string, unknown> {
 /** The options that make another verb find this gateway. */
 function sameGateway(how: Circumstances, io: Io): string {
   const { configPath, stateDir } = how.source;
-  const config =
-    how.named && configPath !== undefined ? ` ${flagOf("config")} ${quote(shortPath(io, configPath))}` : "";
-  return config + (stateDir === undefined ? "" : ` ${flagOf("state")} ${quote(shortPath(io, stateDir))}`);
+  const config = how.named && configPath !== undefined ? ` --config ${quote(shortPath(io, configPath))}` : "";
+  return config + (stateDir === undefined ? "" : ` --state ${quote(shortPath(io, stateDir))}`);
 }
 
 function quote(path: string): string {

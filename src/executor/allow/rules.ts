@@ -21,6 +21,7 @@ import {
   readRange,
   startOf,
 } from "../../runtime/addresses.js";
+import { ExpectedError } from "../../runtime/expected-error.js";
 import { fits, type Glob, readGlob } from "../../runtime/glob.js";
 
 interface RuleBase {
@@ -47,8 +48,9 @@ const MAX_LABEL = 63;
 const MAX_QUOTED = 80;
 
 /** A rule of the operator's that cannot be used. The message names it and says how to mend it. */
-export class RuleError extends Error {
+export class RuleError extends ExpectedError {
   override readonly name = "RuleError";
+  override readonly kind = "usage";
   readonly rule: string;
 
   constructor(rule: string, why: string) {

@@ -1,0 +1,17 @@
+// The base of all errors that are expected: a mistake of the user, a refusal, a server or a disk that fails. Their message
+// is made for people and says what to do. Whatever else is thrown is a fault of ours.
+
+/** What an expected error means for the process that it ends. */
+export type ExpectedKind =
+  /** The command line is wrong; nothing was started. */
+  | "usage"
+  /** The config is wrong; nothing was started. The message has a line for each mistake, which begins with its place. */
+  | "config"
+  /** It was tried, and was refused or failed. */
+  | "failed"
+  /** The one who asked for it took it back. */
+  | "cancelled";
+
+export abstract class ExpectedError extends Error {
+  abstract readonly kind: ExpectedKind;
+}
