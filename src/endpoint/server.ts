@@ -12,9 +12,9 @@ import { type Clock, systemClock } from "../runtime/clock.js";
 import type { Sealer } from "../runtime/seal.js";
 import { BACKLOG, drain } from "./drain.js";
 import { accepts, bearer, HostCheck, hasTokenInQuery, isJsonType } from "./http/checks.js";
-import { ignoreUpgrade, offersWebSocket } from "./http/ignored-upgrade.js";
+import { EXECUTOR_PATH, EXECUTOR_ROLE, type ExecutorRegistry, executorDoor } from "./http/executor-door.js";
 import { readPost } from "./http/read-post.js";
-import { EXECUTOR_ROLE, ExecutorDoor, type ExecutorHall } from "./http/upgrade-door.js";
+import { ignoreUpgrade, offersWebSocket, UpgradeDoors } from "./http/upgrade-door.js";
 import { WaitingPosts } from "./http/waiting-posts.js";
 import { refuse, refuseMethod, sendJson } from "./http/write-reply.js";
 import { endSession, listen } from "./legacy/get.js";
@@ -65,8 +65,8 @@ export interface HttpEndpoint {
   close(options: { drainMs: number }): Promise<void>;
   /** A token was revoked: the principal's streams end and its calls are taken back. */
   closePrincipal(id: string): void;
-  /** Who takes executors in from now on; undefined: nobody, and those who are in stay. */
-  admitExecutors(hall: ExecutorHall | undefined): void;
+  /** Who takes executors in from now on. Undefined for nobody; those who are in stay. */
+  admitExecutors(registry: ExecutorRegistry | undefined): void;
   stats(): EndpointStats;
 }
 
@@ -100,7 +100,7 @@ class Endpoint implements HttpEndpoint {
   readonly #modernStreams = new Set<HttpOutlet>();
   readonly #retained: Retained;
   readonly #sse: LegacySse;
-  #door: ExecutorDoor | undefined;
+  readonly #doors: UpgradeDoors;
   #timer: NodeJS.Timeout | undefined;
   #sweptAt: number;
   #connections = 0;
@@ -128,6 +128,12 @@ class Endpoint implements HttpEndpoint {
       modern: new ModernPosts(this.#modern, { limits, waiting, open: this.#modernStreams }, service),
     };
     this.#sse = new LegacySse(service, limits, clock, failed);
+    this.#doors = new UpgradeDoors({
+      hosts: this.#hosts,
+      authenticate: (token) => options.authenticate?.(token, clock.wall()),
+      everybody: options.noAuth === true ? LOCAL : undefined,
+      log: options.log,
+    });
     this.#sweptAt = clock.now();
     this.#server = this.#createServer();
   }
@@ -310,25 +316,20 @@ class Endpoint implements HttpEndpoint {
     this.#modern.closePrincipal(id);
   }
 
-  admitExecutors(hall: ExecutorHall | undefined): void {
-    const { authenticate, noAuth, log } = this.#options;
-    const before = this.#door;
-    this.#server.removeAllListeners("upgrade");
-    if (hall === undefined) return;
-    const door = new ExecutorDoor(
-      {
-        hall,
-        hosts: this.#hosts,
-        authenticate: (token) => authenticate?.(token, this.#clock.wall()),
-        everybody: noAuth === true ? LOCAL : undefined,
-        log,
-      },
-      before?.count,
-    );
-    this.#door = door;
-    this.#server.on("upgrade", (req, socket, head) => {
-      if (offersWebSocket(req)) door.upgrade(req, socket, head);
-      else ignoreUpgrade(this.#server, req, socket, head);
+  admitExecutors(registry: ExecutorRegistry | undefined): void {
+    if (registry === undefined) this.#doors.close(EXECUTOR_PATH);
+    else this.#doors.open(executorDoor(registry));
+    this.#listenForUpgrades();
+  }
+
+  /** Only while a door is open: Node itself ignores offers that nobody listens for. */
+  #listenForUpgrades(): void {
+    const server = this.#server;
+    server.removeAllListeners("upgrade");
+    if (!this.#doors.anyOpen) return;
+    server.on("upgrade", (req, socket, head) => {
+      if (offersWebSocket(req)) this.#doors.upgrade(req, socket, head);
+      else ignoreUpgrade(server, req, socket, head);
     });
   }
 
@@ -348,7 +349,7 @@ class Endpoint implements HttpEndpoint {
       server: this.#server,
       drainMs,
       inFlight: () => this.#waiting.size + this.#sse.inFlight,
-      upgraded: () => this.#door?.count.open ?? 0,
+      upgraded: () => this.#doors.connections,
       endAll: () => {
         this.#sessions.closeAll();
         this.#sse.closeAll();

@@ -8,12 +8,12 @@ import { BASE, PRINCIPALS, type Rig, startRig, stopRigs } from "../../../test/fi
 import { MAX_CONNECTIONS } from "../../sockets/limits.js";
 import type { Socket } from "../../sockets/socket.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
-import type { ExecutorHall } from "./upgrade-door.js";
+import type { ExecutorRegistry } from "./executor-door.js";
 
 /** Above what anything here takes on a busy machine; only reached where a test fails. */
 const SOON = { timeout: 30_000, interval: 10 };
 
-class Hall implements ExecutorHall {
+class Registry implements ExecutorRegistry {
   readonly came: { name: string; socket: Socket; sessionId: string | undefined; address: string; principal: string }[] =
     [];
 
@@ -43,16 +43,16 @@ const TOKENS = { ...PRINCIPALS, "token-x": { id: "office", role: "executor" } };
 
 async function start(
   options: Parameters<typeof startRig>[0] = {},
-): Promise<Rig & { hall: Hall; events: EndpointEvent[] }> {
+): Promise<Rig & { registry: Registry; events: EndpointEvent[] }> {
   const events: EndpointEvent[] = [];
   const rig = await startRig({
     authenticate: (token) => TOKENS[token as keyof typeof TOKENS],
     log: (event) => events.push(event),
     ...options,
   });
-  const hall = new Hall();
-  rig.endpoint.admitExecutors(hall);
-  return { ...rig, hall, events };
+  const registry = new Registry();
+  rig.endpoint.admitExecutors(registry);
+  return { ...rig, registry, events };
 }
 
 const GOOD = { authorization: "Bearer token-x" };
@@ -77,13 +77,13 @@ async function refusal(ws: WebSocket): Promise<{ status: number; text: string }>
 
 describe("an executor that dials in [exec-8]", () => {
   it("comes with a token of its role, under the name of its path", async () => {
-    const { port, hall } = await start();
+    const { port, registry } = await start();
     await once(dial(port, "/executors/office", { ...GOOD, "toolway-session": "s-1" }), "open");
     await once(dial(port, "/executors/a%20b"), "open");
-    await vi.waitFor(() => expect(hall.came).toHaveLength(2), SOON);
-    expect(hall.came[0]).toMatchObject({ name: "office", sessionId: "s-1", principal: "office" });
-    expect(hall.came[0]?.address).toMatch(/^127\.0\.0\.1:\d+$/);
-    expect(hall.came[1]).toMatchObject({ name: "a b", sessionId: undefined });
+    await vi.waitFor(() => expect(registry.came).toHaveLength(2), SOON);
+    expect(registry.came[0]).toMatchObject({ name: "office", sessionId: "s-1", principal: "office" });
+    expect(registry.came[0]?.address).toMatch(/^127\.0\.0\.1:\d+$/);
+    expect(registry.came[1]).toMatchObject({ name: "a b", sessionId: undefined });
   });
 
   it.each([
@@ -103,29 +103,29 @@ describe("an executor that dials in [exec-8]", () => {
     ["with a path that cannot be read", "/executors/%E0%A4%A", GOOD, 404, /\/executors\/<name>/],
     ["as somebody else's name", "/executors/office", { ...GOOD, host: "evil.example" }, 403, /allowedHosts/],
   ])("is refused %s", async (_, path, headers, status, text) => {
-    const { port, hall, events } = await start();
+    const { port, registry, events } = await start();
     const found = await refusal(dial(port, path, headers as Record<string, string>));
     expect(found.status).toBe(status);
     expect(found.text).toMatch(text);
     expect(JSON.stringify(events)).not.toContain("token-x");
     // A stranger's wrong path is no news; a name that is missing in the config is.
     expect(events).toHaveLength(status < 404 || path === "/executors/offfice" ? 1 : 0);
-    expect(hall.came).toEqual([]);
+    expect(registry.came).toEqual([]);
   });
 
   it("needs no token where agents need none", async () => {
-    const { port, hall } = await start({ noAuth: true });
+    const { port, registry } = await start({ noAuth: true });
     await once(dial(port, "/executors/office", {}), "open");
-    await vi.waitFor(() => expect(hall.came).toMatchObject([{ principal: "local" }]), SOON);
+    await vi.waitFor(() => expect(registry.came).toMatchObject([{ principal: "local" }]), SOON);
   });
 
   it("finds no more room past the bound, and room again when one goes [bounded]", async () => {
-    const { port, hall } = await start();
+    const { port, registry } = await start();
     const first = dial(port);
     await once(first, "open");
     await Promise.all(Array.from({ length: MAX_CONNECTIONS - 1 }, () => once(dial(port), "open")));
     expect(await refusal(dial(port))).toMatchObject({ status: 503 });
-    await vi.waitFor(() => expect(hall.came).toHaveLength(MAX_CONNECTIONS), SOON);
+    await vi.waitFor(() => expect(registry.came).toHaveLength(MAX_CONNECTIONS), SOON);
     first.terminate();
     await vi.waitFor(async () => {
       const next = dial(port);
@@ -136,20 +136,24 @@ describe("an executor that dials in [exec-8]", () => {
   it("comes by TLS as well", async () => {
     const pem = (name: string) =>
       readFileSync(new URL(`../../../test/fixtures/executor/self-signed.${name}.pem`, import.meta.url));
-    const { port, hall } = await start({ tls: { cert: pem("cert"), key: pem("key") } });
+    const { port, registry } = await start({ tls: { cert: pem("cert"), key: pem("key") } });
     const ws = new WebSocket(`wss://127.0.0.1:${port}/executors/office`, { headers: GOOD, rejectUnauthorized: false });
     open.push(ws);
     await once(ws, "open");
-    await vi.waitFor(() => expect(hall.came).toHaveLength(1), SOON);
+    await vi.waitFor(() => expect(registry.came).toHaveLength(1), SOON);
   });
 
   it("stays while the endpoint drains, and does not hold it up", async () => {
-    const { port, hall, endpoint } = await start();
+    const { port, registry, endpoint } = await start();
     const ws = dial(port);
     await once(ws, "open");
-    await vi.waitFor(() => expect(hall.came).toHaveLength(1), SOON);
+    await vi.waitFor(() => expect(registry.came).toHaveLength(1), SOON);
     await endpoint.close({ drainMs: 60_000 });
-    hall.came[0]?.socket.attach({ onMessage: (bytes) => hall.came[0]?.socket.send(bytes), onDrain() {}, onClose() {} });
+    registry.came[0]?.socket.attach({
+      onMessage: (bytes) => registry.came[0]?.socket.send(bytes),
+      onDrain() {},
+      onClose() {},
+    });
     ws.send("still here");
     expect(String((await once(ws, "message"))[0])).toBe("still here");
   });

@@ -1,36 +1,38 @@
-// Where executors dial in: WebSocket upgrades at /executors/<name>, checked as agents are and by a role of their own.
-// What an executor then does is not known here.
+// Where others than agents dial in by WebSocket: each kind has a door, with a path, a role, names, and somebody who
+// adopts the sockets. Checked here are host, token, role and name; what is then said on a socket is not known here.
 
-import { type IncomingMessage, STATUS_CODES } from "node:http";
+import { type IncomingMessage, type Server, STATUS_CODES } from "node:http";
+import { Server as TlsServer } from "node:https";
 import type { Duplex } from "node:stream";
 import type { WebSocketServer } from "ws";
 import type { Principal } from "../../contracts/caller.js";
-import type { Visitor } from "../../contracts/executors.js";
 import { DENIED, LIMIT, UNAUTHORIZED } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
-import { MAX_CONNECTIONS } from "../../sockets/limits.js";
-import { MACHINE_HEADER, SESSION_HEADER } from "../../sockets/protocol.js";
 import { SOCKET_OPTIONS, Socket } from "../../sockets/socket.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
 import { bearer, type HostCheck, hasTokenInQuery } from "./checks.js";
 
-/** The role of a token that lets an executor in, and nobody else. */
-export const EXECUTOR_ROLE = "executor";
-
-/** Longer than any id of a conversation. */
-const MAX_SESSION_CHARS = 256;
-
-/** As host names are; what else is said there is shown to nobody. */
-const MACHINE_NAME = /^[\p{L}\p{N}][\p{L}\p{N}._-]{0,252}$/u;
-
-/** Who takes executors in. */
-export interface ExecutorHall {
+/** One kind of visitor: where it dials in, what lets it in, and who takes it over. */
+export interface Door {
+  /** `executors` for /executors/<name>. Those who come here are called so, and so is their part of the config. */
+  readonly path: string;
+  /** The role of a token that lets one in, and nobody else; one who comes here is called so. */
+  readonly role: string;
+  /** Connections that may be open at once. */
+  readonly maxConnections: number;
   has(name: string): boolean;
-  adopt(name: string, socket: Socket, visitor: Visitor): void;
+  adopt(name: string, socket: Socket, upgrade: Upgrade): void;
 }
 
-export interface ExecutorDoorOptions {
-  readonly hall: ExecutorHall;
+/** A request that has become a WebSocket. */
+export interface Upgrade {
+  readonly req: IncomingMessage;
+  readonly principal: Principal;
+  /** Where it came from: address and port. */
+  readonly address: string;
+}
+
+export interface UpgradeDoorsOptions {
   readonly hosts: HostCheck;
   /** Whose token this is. Undefined for one that is nobody's. */
   readonly authenticate: (token: string) => Principal | undefined;
@@ -39,22 +41,48 @@ export interface ExecutorDoorOptions {
   readonly log?: ((event: EndpointEvent) => void) | undefined;
 }
 
-interface Refusal {
+interface Refused {
   readonly status: 401 | 403 | 404 | 503;
   readonly code: number;
   readonly why: string;
 }
 
-export class ExecutorDoor {
-  readonly #options: ExecutorDoorOptions;
-  #server: Promise<WebSocketServer> | undefined;
-  /** Connections that are executors' by now. */
-  readonly count: { open: number };
+interface Admitted {
+  readonly door: Door;
+  readonly name: string;
+  readonly principal: Principal;
+}
 
-  /** `count`: of the door before it, whose executors stay. */
-  constructor(options: ExecutorDoorOptions, count = { open: 0 }) {
+/** The doors of one endpoint. */
+export class UpgradeDoors {
+  readonly #options: UpgradeDoorsOptions;
+  readonly #doors = new Map<string, Door>();
+  /** Connections by the path that they came in at. They stay when their door is closed, and still count. */
+  readonly #connections = new Map<string, number>();
+  #webSockets: Promise<WebSocketServer> | undefined;
+
+  constructor(options: UpgradeDoorsOptions) {
     this.#options = options;
-    this.count = count;
+  }
+
+  /** In place of the one that was open at that path. */
+  open(door: Door): void {
+    this.#doors.set(door.path, door);
+  }
+
+  close(path: string): void {
+    this.#doors.delete(path);
+  }
+
+  get anyOpen(): boolean {
+    return this.#doors.size > 0;
+  }
+
+  /** Connections that are no HTTP any more. */
+  get connections(): number {
+    let all = 0;
+    for (const count of this.#connections.values()) all += count;
+    return all;
   }
 
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -64,93 +92,91 @@ export class ExecutorDoor {
     const found = this.#check(req, path, mark < 0 ? "" : url.slice(mark + 1));
     if ("why" in found) {
       const { status, why } = found;
-      // With a token that is right, also a name that is wrong.
-      if (status === 401 || status === 403 || nameOf(path) !== undefined)
+      // A name that is wrong is worth a line only where the token was right.
+      if (status === 401 || status === 403 || this.#doorAt(path) !== undefined) {
         this.#options.log?.({ kind: "refused", status, path, why });
+      }
       refuseUpgrade(socket, found);
       return;
     }
-    const { name, principal } = found;
-    const { count } = this;
-    count.open++;
-    socket.once("close", () => count.open--);
+    this.#count(found.door.path, 1);
+    socket.once("close", () => this.#count(found.door.path, -1));
     // Nobody else listens until it is a WebSocket.
     socket.on("error", () => {});
     // What it needs may be gone: installed anew while it runs.
-    this.#admit(req, socket, head, name, principal).catch(() => socket.destroy());
+    this.#admit(req, socket, head, found).catch(() => socket.destroy());
   }
 
-  async #admit(req: IncomingMessage, socket: Duplex, head: Buffer, name: string, principal: Principal): Promise<void> {
-    const server = await this.#webSockets();
-    const session = req.headers[SESSION_HEADER];
-    const sessionId = typeof session === "string" && session.length <= MAX_SESSION_CHARS ? session : undefined;
-    const machine = machineOf(req.headers[MACHINE_HEADER]);
+  #count(path: string, change: 1 | -1): void {
+    this.#connections.set(path, (this.#connections.get(path) ?? 0) + change);
+  }
+
+  async #admit(req: IncomingMessage, socket: Duplex, head: Buffer, { door, name, principal }: Admitted): Promise<void> {
+    // Loaded with the first that comes.
+    this.#webSockets ??= import("ws").then(
+      (ws) => new ws.WebSocketServer({ ...SOCKET_OPTIONS, noServer: true, clientTracking: false }),
+    );
+    const server = await this.#webSockets;
     const { remoteAddress = "unknown", remotePort } = req.socket;
     const address = `${remoteAddress.replace(/^::ffff:/, "")}:${remotePort}`;
     server.handleUpgrade(req, socket, head, (ws) => {
-      this.#options.hall.adopt(name, new Socket(ws, req.socket), {
-        sessionId,
-        address,
-        machine,
-        principal: principal.id,
-      });
+      door.adopt(name, new Socket(ws, req.socket), { req, principal, address });
     });
   }
 
-  #webSockets(): Promise<WebSocketServer> {
-    // Loaded with the first executor that comes.
-    this.#server ??= import("ws").then(
-      (ws) => new ws.WebSocketServer({ ...SOCKET_OPTIONS, noServer: true, clientTracking: false }),
-    );
-    return this.#server;
+  #doorAt(path: string): { readonly door: Door; readonly name: string } | undefined {
+    const [, kind = "", encoded = ""] = /^\/([^/]+)\/([^/]+)\/?$/.exec(path) ?? [];
+    const door = this.#doors.get(kind);
+    if (door === undefined) return undefined;
+    try {
+      return { door, name: decodeURIComponent(encoded) };
+    } catch {
+      return undefined;
+    }
   }
 
-  #check(req: IncomingMessage, path: string, query: string): Refusal | { name: string; principal: Principal } {
-    const { hosts, hall, authenticate, everybody } = this.#options;
+  #check(req: IncomingMessage, path: string, query: string): Refused | Admitted {
+    const { hosts, authenticate, everybody } = this.#options;
     const { headers } = req;
     const foreign = hosts.refusal(headers.host, undefined, req.socket.localAddress);
     if (foreign !== undefined) return refused(403, DENIED, foreign);
-    if (headers.origin !== undefined) return refused(403, DENIED, "Executors are no web pages: an Origin is refused.");
-    const name = nameOf(path);
-    if (name === undefined) {
-      return refused(
-        404,
-        ErrorCode.invalidRequest,
-        "Nothing is here for WebSockets. Executors dial in at /executors/<name>.",
-      );
+    const at = this.#doorAt(path);
+    if (headers.origin !== undefined) {
+      const who = at === undefined ? [...this.#doors.keys()].join(" and ") : at.door.path;
+      return refused(403, DENIED, `${capitalized(who)} are no web pages: an Origin is refused.`);
+    }
+    if (at === undefined) {
+      const doors = [...this.#doors.keys()].map((one) => `${capitalized(one)} dial in at /${one}/<name>.`);
+      return refused(404, ErrorCode.invalidRequest, `Nothing is here for WebSockets. ${doors.join(" ")}`);
     }
     if (hasTokenInQuery(query)) {
       return refused(401, UNAUTHORIZED, "Tokens are not accepted in URLs, where logs would keep them.");
     }
+    const { door, name } = at;
     const token = bearer(headers.authorization);
     const principal = everybody ?? (token === undefined ? undefined : authenticate(token));
     if (principal === undefined) {
       const why = token === undefined ? "A token is needed." : "The token is unknown, expired or revoked.";
-      return refused(401, UNAUTHORIZED, `${why} ${howToGetIn(name)}`);
+      return refused(401, UNAUTHORIZED, `${why} ${howToGetIn(door, name)}`);
     }
-    if (principal !== everybody && principal.role !== EXECUTOR_ROLE) {
-      return refused(
-        403,
-        DENIED,
-        `This token is for agents (its role is ${JSON.stringify(principal.role)}). ${howToGetIn(name)}`,
-      );
+    if (principal !== everybody && principal.role !== door.role) {
+      const why = `This token is for agents (its role is ${JSON.stringify(principal.role)}).`;
+      return refused(403, DENIED, `${why} ${howToGetIn(door, name)}`);
     }
-    if (!hall.has(name)) {
+    if (!door.has(name)) {
       const key = JSON.stringify(name);
-      return refused(
-        404,
-        ErrorCode.invalidRequest,
-        `There is no executor ${key} in the config ("executors": { ${key}: {} }).`,
-      );
+      const why = `There is no ${door.role} ${key} in the config ("${door.path}": { ${key}: {} }).`;
+      return refused(404, ErrorCode.invalidRequest, why);
     }
-    if (this.count.open >= MAX_CONNECTIONS)
-      return refused(503, LIMIT, `There are ${MAX_CONNECTIONS} executors here already.`);
-    return { name, principal };
+    if ((this.#connections.get(door.path) ?? 0) >= door.maxConnections) {
+      return refused(503, LIMIT, `There are ${door.maxConnections} ${door.path} here already.`);
+    }
+    return { door, name, principal };
   }
 }
 
 /** An answer to an upgrade that is none: the connection ends with it. */
-function refuseUpgrade(socket: Duplex, { status, code, why }: Refusal): void {
+function refuseUpgrade(socket: Duplex, { status, code, why }: Refused): void {
   const body = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code, message: why } });
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`,
@@ -164,30 +190,44 @@ function refuseUpgrade(socket: Duplex, { status, code, why }: Refusal): void {
   socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`);
 }
 
-function refused(status: Refusal["status"], code: number, why: string): Refusal {
+function refused(status: Refused["status"], code: number, why: string): Refused {
   return { status, code, why };
 }
 
-function howToGetIn(name: string): string {
+function howToGetIn({ role }: Door, name: string): string {
   const id = /^[\w.-]+$/.test(name) ? name : "office";
-  return `Make one with "toolway token create --id ${id} --role ${EXECUTOR_ROLE}", and give it to the executor as TOOLWAY_TOKEN.`;
+  return `Make one with "toolway token create --id ${id} --role ${role}", and give it to the ${role} as TOOLWAY_TOKEN.`;
 }
 
-function machineOf(header: string | string[] | undefined): string | undefined {
-  try {
-    const name = typeof header === "string" ? decodeURIComponent(header) : "";
-    return MACHINE_NAME.test(name) ? name : undefined;
-  } catch {
-    return undefined;
-  }
+function capitalized(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
-function nameOf(path: string): string | undefined {
-  const match = /^\/executors\/([^/]+)\/?$/.exec(path);
-  if (match?.[1] === undefined) return undefined;
-  try {
-    return decodeURIComponent(match[1]);
-  } catch {
-    return undefined;
+// A request that offers another protocol which we do not speak is served as if it had not offered it, as HTTP wants it:
+// some clients offer HTTP/2 with every first request. Node does so by itself, until somebody listens for upgrades.
+
+/** Tokens of `Connection` that belong to the offer. */
+const OFFER = new Set(["upgrade", "http2-settings"]);
+
+export function offersWebSocket(req: IncomingMessage): boolean {
+  return req.headers.upgrade?.toLowerCase() === "websocket";
+}
+
+/** Gives the connection back to the server, with the request before it that it had read, less its offer. */
+export function ignoreUpgrade(server: Server, req: IncomingMessage, socket: Duplex, head: Buffer): void {
+  const lines = [`${req.method} ${req.url} HTTP/${req.httpVersion}`];
+  for (let i = 0; i + 1 < req.rawHeaders.length; i += 2) {
+    const name = req.rawHeaders[i] as string;
+    const value = withoutOffer(name.toLowerCase(), req.rawHeaders[i + 1] as string);
+    if (value !== undefined) lines.push(`${name}: ${value}`);
   }
+  socket.unshift(Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1"), head]));
+  server.emit(server instanceof TlsServer ? "secureConnection" : "connection", socket);
+}
+
+function withoutOffer(name: string, value: string): string | undefined {
+  if (name === "upgrade") return undefined;
+  if (name !== "connection") return value;
+  const kept = value.split(",").filter((token) => !OFFER.has(token.trim().toLowerCase()));
+  return kept.length === 0 ? undefined : kept.join(",").trim();
 }
