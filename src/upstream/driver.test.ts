@@ -7,7 +7,7 @@ import type { UpstreamCall } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { type Reply, replyText } from "../protocol/reply.js";
-import { Supervised } from "./driver.js";
+import { ServerDriver } from "./driver.js";
 import type { Link, LinkEvents, Ticket } from "./link/link.js";
 
 /** Shakes hands, and answers every call with an empty result. */
@@ -56,7 +56,7 @@ const SPEC: ServerSpec = {
 
 function supervise(onLink: (link: PlayedLink, nth: number) => void) {
   const links: PlayedLink[] = [];
-  const supervised = new Supervised(
+  const driver = new ServerDriver(
     SPEC,
     undefined,
     { clientInfo: {}, capabilities: {} },
@@ -72,10 +72,10 @@ function supervise(onLink: (link: PlayedLink, nth: number) => void) {
     },
     { onReady: () => {}, onNotification: () => {}, onState: () => {} },
   );
-  return { supervised, links };
+  return { driver, links };
 }
 
-function call(supervised: Supervised): { answered: Promise<JsonObject>; one: UpstreamCall } {
+function call(driver: ServerDriver): { answered: Promise<JsonObject>; one: UpstreamCall } {
   let settle: (answer: JsonObject) => void = () => {};
   const answered = new Promise<JsonObject>((resolve) => {
     settle = resolve;
@@ -88,49 +88,49 @@ function call(supervised: Supervised): { answered: Promise<JsonObject>; one: Ups
     render: (id) => JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call" }),
     reply: (reply: Reply) => void replyText(reply, "1").then((text) => settle(JSON.parse(text) as JsonObject)),
   };
-  supervised.send(one);
+  driver.send(one);
   return { answered, one };
 }
 
 it("stopped in the moment of its handshake, it leaves no connection behind [no-orphans]", async () => {
   let stopped: Promise<void> | undefined;
-  const { supervised, links } = supervise((link) => {
+  const { driver, links } = supervise((link) => {
     link.onEstablished = () => {
-      stopped = supervised.stop();
+      stopped = driver.stop();
     };
   });
-  const { answered } = call(supervised);
+  const { answered } = call(driver);
   expect(await answered).toMatchObject({ error: { code: -31009 } });
   await stopped;
   expect(links[0]?.closed).toBeGreaterThan(0);
-  expect(supervised).toMatchObject({ state: "stopped", inFlight: 0 });
+  expect(driver).toMatchObject({ state: "stopped", inFlight: 0 });
 });
 
 it("gone in the moment of its handshake, it is started anew by the next call", async () => {
-  const { supervised } = supervise((link, nth) => {
+  const { driver } = supervise((link, nth) => {
     if (nth === 1) link.onEstablished = () => link.events.onClosed(new Fault("unavailable", "It died."));
   });
-  expect(await call(supervised).answered).toMatchObject({ error: { code: -31001 } });
-  expect(await call(supervised).answered).toHaveProperty("result");
-  await supervised.stop();
+  expect(await call(driver).answered).toMatchObject({ error: { code: -31001 } });
+  expect(await call(driver).answered).toHaveProperty("result");
+  await driver.stop();
 });
 
 it("a call that waits can be taken back, and is answered once", async () => {
-  const { supervised } = supervise((link) => {
+  const { driver } = supervise((link) => {
     link.open = () => new Promise(() => {});
   });
-  const { answered, one } = call(supervised);
-  supervised.cancel(one, "changed my mind");
-  supervised.cancel(one, "changed my mind");
+  const { answered, one } = call(driver);
+  driver.cancel(one, "changed my mind");
+  driver.cancel(one, "changed my mind");
   expect(await answered).toMatchObject({ error: { code: -31008, message: "changed my mind" } });
-  expect(supervised.inFlight).toBe(0);
+  expect(driver.inFlight).toBe(0);
 });
 
 it("no more calls wait than have a chance to be served [bounded]", async () => {
-  const { supervised } = supervise((link) => {
+  const { driver } = supervise((link) => {
     link.open = () => new Promise(() => {});
   });
-  for (let i = 0; i < 1_000; i++) call(supervised);
-  expect(await call(supervised).answered).toMatchObject({ error: { code: -31006 } });
-  expect(supervised.inFlight).toBe(1_000);
+  for (let i = 0; i < 1_000; i++) call(driver);
+  expect(await call(driver).answered).toMatchObject({ error: { code: -31006 } });
+  expect(driver.inFlight).toBe(1_000);
 });

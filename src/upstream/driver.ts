@@ -14,7 +14,7 @@ import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
 import { ask } from "./link/own-call.js";
 import type { ModernParts } from "./modern/side.js";
 import { Breaker } from "./supervise/breaker.js";
-import { Gate } from "./supervise/gate.js";
+import { BreakerProbe } from "./supervise/breaker-probe.js";
 import { HeldCalls } from "./supervise/held-calls.js";
 import { Idleness, Pulse } from "./supervise/liveness.js";
 import { down, ejected, stopped } from "./supervise/refusals.js";
@@ -28,7 +28,7 @@ export interface UpstreamContext {
   readonly makeLink: (spec: ServerSpec, events: LinkEvents) => Link;
 }
 
-export interface SupervisedEvents {
+export interface DriverEvents {
   onReady(intro: ServerIntro): void;
   onNotification(message: NotificationMessage, caller: Caller | undefined): void;
   /** Started, failed, died or stopped: `status` has changed. */
@@ -36,7 +36,7 @@ export interface SupervisedEvents {
 }
 
 /** What the connections of one server share. */
-export interface SupervisedParts {
+export interface DriverParts {
   readonly modern?: ModernParts | undefined;
   readonly breaker?: Breaker;
   readonly repeatable?: Repeatable;
@@ -46,17 +46,17 @@ export interface SupervisedParts {
   readonly isHeld?: () => boolean;
 }
 
-export class Supervised implements ServerConnection {
+export class ServerDriver implements ServerConnection {
   readonly server: string;
   readonly #spec: ServerSpec;
   readonly #owner: Caller | undefined;
   readonly #offer: HandshakeOffer;
   readonly #context: UpstreamContext;
-  readonly #events: SupervisedEvents;
+  readonly #events: DriverEvents;
   readonly #modern: ModernParts | undefined;
   readonly #supervisor: Supervisor;
   readonly #breaker: Breaker;
-  readonly #gate: Gate;
+  readonly #probe: BreakerProbe;
   readonly #repeatable: Repeatable;
   readonly #idleness: Idleness;
   readonly #isHeld: () => boolean;
@@ -79,8 +79,8 @@ export class Supervised implements ServerConnection {
     owner: Caller | undefined,
     offer: HandshakeOffer,
     context: UpstreamContext,
-    events: SupervisedEvents,
-    parts: SupervisedParts = {},
+    events: DriverEvents,
+    parts: DriverParts = {},
   ) {
     this.#modern = parts.modern;
     this.server = spec.name;
@@ -92,7 +92,7 @@ export class Supervised implements ServerConnection {
     this.#events = events;
     this.#supervisor = new Supervisor(spec.supervision, context.random);
     this.#breaker = parts.breaker ?? new Breaker(spec.supervision.breaker);
-    this.#gate = new Gate(spec.name, this.#breaker, context.now, () => events.onState());
+    this.#probe = new BreakerProbe(spec.name, this.#breaker, context.now, () => events.onState());
     this.#repeatable = parts.repeatable ?? new Repeatable(spec);
     this.#idleness = new Idleness(spec.supervision);
     this.#isHeld = parts.isHeld ?? (() => false);
@@ -137,7 +137,7 @@ export class Supervised implements ServerConnection {
   send(call: UpstreamCall): void {
     if (call.caller !== undefined) {
       this.#uses++;
-      if (this.#gate.isShut) {
+      if (this.#breaker.circuit !== "closed") {
         this.#tryOne(call);
         return;
       }
@@ -152,7 +152,7 @@ export class Supervised implements ServerConnection {
   }
 
   cancel(call: UpstreamCall, reason: string | undefined): void {
-    const sent = this.#gate.sent(call);
+    const sent = this.#probe.sent(call);
     if (this.#held.delete(sent)) sent.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
     else this.#connection?.cancel(sent, reason);
   }
@@ -215,7 +215,7 @@ export class Supervised implements ServerConnection {
   /** The breaker is not closed. Where nothing is started at all, why that is so says more. */
   #tryOne(call: UpstreamCall): void {
     const { state } = this.#supervisor;
-    const passed = state === "ejected" || state === "stopped" ? call : this.#gate.pass(call);
+    const passed = state === "ejected" || state === "stopped" ? call : this.#probe.admit(call);
     if (passed !== undefined) this.#dispatch(passed);
   }
 

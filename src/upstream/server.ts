@@ -1,23 +1,23 @@
 // One server of the config: its connection, or one for each session, and when its lists are read.
-// Restarting is supervised.ts's, the reading itself server-lists.ts's.
+// Restarting is the driver's, the reading itself lists/lists.ts's.
 
 import type { Caller } from "../contracts/caller.js";
 import type { Isolation, ServerSpec } from "../contracts/server-spec.js";
 import type { ServerHandle } from "../contracts/servers.js";
 import type { ServerStatus } from "../contracts/status.js";
-import type { Freshness, Listed, ListKind, ServerIntro, Upstream } from "../contracts/upstream.js";
+import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import { readCard } from "./card.js";
-import { Supervised } from "./driver.js";
+import { ServerDriver, type UpstreamContext } from "./driver.js";
 import { EVERY_CAPABILITY } from "./era/handshake.js";
 import { type EraMemory, ProcessEras } from "./era/verdict.js";
+import type { OpenWire } from "./http/wire.js";
 import { EVERY_LIST, ServerLists } from "./lists/lists.js";
 import { changedKinds, listKinds } from "./lists/read.js";
 import { Rereads } from "./lists/rereads.js";
 import { isOwnWord } from "./modern/side.js";
 import { ToolHeaders } from "./modern/tool-headers.js";
-import type { ServerDeps } from "./server-deps.js";
 import { Breaker } from "./supervise/breaker.js";
 import { stopped } from "./supervise/refusals.js";
 import { Repeatable } from "./supervise/repeatable.js";
@@ -34,14 +34,28 @@ const UNAUTHORIZED_RETRY_MS = 15 * 60_000;
 /** Different problems kept for `status`; more would not be read. */
 const MAX_PROBLEMS = 20;
 
+/** What the servers of the config have in common: whom they tell, what is known of them, how they are reached. */
+export interface ServerDeps {
+  readonly context: UpstreamContext;
+  readonly events: UpstreamEvents;
+  readonly clientInfo: { readonly name: string; readonly version: string };
+  /** Where the eras of servers are remembered; absent: for as long as each is in the config. */
+  readonly eras?: EraMemory | undefined;
+  /** Whether the lists of a server are known from before: a lazy one need not be started to be listed. */
+  readonly isKnown?: (server: string) => boolean;
+  readonly log: (level: "info" | "warn", text: string) => void;
+  /** How addresses are reached. By default it is over our own network. */
+  readonly openWire?: OpenWire | undefined;
+}
+
 export class UpstreamServer implements ServerHandle {
   readonly spec: ServerSpec;
   readonly name: string;
   readonly isolation: Isolation;
   readonly #deps: ServerDeps;
   /** The connection of all; where each session has its own, the one that reads the lists and is then closed. */
-  readonly #shared: Supervised;
-  readonly #bySession = new Map<string, Supervised>();
+  readonly #shared: ServerDriver;
+  readonly #bySession = new Map<string, ServerDriver>();
   /** Of sessions that have ended; stop() waits for them. */
   readonly #ending = new Set<Promise<void>>();
   readonly #lists: ServerLists;
@@ -82,7 +96,7 @@ export class UpstreamServer implements ServerHandle {
       onList: (kind, items, freshness) => this.#wasRead(kind, items, freshness),
       onFault: (kind, reason) => deps.log("warn", `server "${spec.name}": its ${kind} could not be read: ${reason}`),
     });
-    this.#shared = this.#supervise(undefined);
+    this.#shared = this.#drive(undefined);
     let resolve = () => {};
     const promise = new Promise<void>((done) => {
       resolve = done;
@@ -154,17 +168,17 @@ export class UpstreamServer implements ServerHandle {
       const message = `Server "${this.spec.name}" has ${MAX_SESSION_CONNECTIONS} sessions with connections of their own; no more are opened. Close some agents, or use "isolation": "shared".`;
       throw new Fault("limit", message);
     }
-    const own = this.#supervise(caller);
+    const own = this.#drive(caller);
     this.#bySession.set(caller.sessionKey, own);
     return own;
   }
 
   /** The connections that are there now, for what goes to all of them. */
-  get connections(): Iterable<Supervised> {
+  get connections(): Iterable<ServerDriver> {
     return this.spec.isolation === "shared" ? [this.#shared] : this.#bySession.values();
   }
 
-  sessionConnection(sessionKey: string): Supervised | undefined {
+  sessionConnection(sessionKey: string): ServerDriver | undefined {
     return this.spec.isolation === "shared" ? this.#shared : this.#bySession.get(sessionKey);
   }
 
@@ -235,23 +249,23 @@ export class UpstreamServer implements ServerHandle {
     };
   }
 
-  #supervise(owner: Caller | undefined): Supervised {
+  #drive(owner: Caller | undefined): ServerDriver {
     const { clientInfo, context, events } = this.#deps;
     // A modern agent says with each request what it can be asked, so its connection is told as little as a shared one.
     const isSession = owner !== undefined && owner.era === "legacy";
     const offer = { clientInfo, capabilities: isSession ? owner.capabilities : EVERY_CAPABILITY };
-    const supervised: Supervised = new Supervised(
+    const driver: ServerDriver = new ServerDriver(
       this.spec,
       owner,
       offer,
       context,
       {
-        onReady: (intro) => this.#ready(supervised, intro, owner),
-        onNotification: (message, caller) => this.#notified(supervised, message, caller ?? owner),
+        onReady: (intro) => this.#ready(driver, intro, owner),
+        onNotification: (message, caller) => this.#notified(driver, message, caller ?? owner),
         onState: () => {
           events.onState(this.spec.name);
-          this.#tell(supervised);
-          if (supervised === this.#shared) this.#scheduleRetry();
+          this.#tell(driver);
+          if (driver === this.#shared) this.#scheduleRetry();
         },
       },
       {
@@ -267,12 +281,12 @@ export class UpstreamServer implements ServerHandle {
         isHeld: () => this.refs > 0,
       },
     );
-    return supervised;
+    return driver;
   }
 
   /** What an operator wants to know without asking: that a server is up, that it is down, and why. Once each. */
-  #tell(supervised: Supervised): void {
-    const { state, lastFault, readyAfterMs } = supervised;
+  #tell(driver: ServerDriver): void {
+    const { state, lastFault, readyAfterMs } = driver;
     const fault = `${state === "ejected" ? "ejected, since it was restarted too often: " : ""}${lastFault?.message ?? ""}`;
     const what = state === "ready" ? `ready after ${readyAfterMs} ms` : fault;
     if (what === "" || what === this.#told || state === "starting" || state === "stopped") return;
@@ -280,24 +294,24 @@ export class UpstreamServer implements ServerHandle {
     this.#deps.log(state === "ready" ? "info" : "warn", `server "${this.spec.name}": ${what}`);
   }
 
-  #ready(supervised: Supervised, intro: ServerIntro, owner: Caller | undefined): void {
+  #ready(driver: ServerDriver, intro: ServerIntro, owner: Caller | undefined): void {
     this.#intro = intro;
     this.#problems.clear();
     if (!this.#readsCard) void this.#learnCard();
-    this.#deps.events.onIntro(this.spec.name, intro, supervised, owner);
-    if (owner === undefined || !this.listed) void this.#readAll(supervised, intro);
+    this.#deps.events.onIntro(this.spec.name, intro, driver, owner);
+    if (owner === undefined || !this.listed) void this.#readAll(driver, intro);
   }
 
-  async #readAll(supervised: Supervised, intro: ServerIntro): Promise<void> {
+  async #readAll(driver: ServerDriver, intro: ServerIntro): Promise<void> {
     const has = listKinds(intro.capabilities);
-    await Promise.all(EVERY_LIST.map((kind) => this.#lists.read(supervised, kind, has.includes(kind))));
+    await Promise.all(EVERY_LIST.map((kind) => this.#lists.read(driver, kind, has.includes(kind))));
     this.#firstTry.resolve();
     this.#deps.events.onState(this.spec.name);
     this.#afterReading();
   }
 
-  async #read(supervised: Supervised, kinds: readonly ListKind[]): Promise<void> {
-    await Promise.all(kinds.map((kind) => this.#lists.read(supervised, kind)));
+  async #read(driver: ServerDriver, kinds: readonly ListKind[]): Promise<void> {
+    await Promise.all(kinds.map((kind) => this.#lists.read(driver, kind)));
     this.#afterReading();
   }
 
@@ -346,11 +360,11 @@ export class UpstreamServer implements ServerHandle {
     this.#deps.log("warn", `server "${this.spec.name}": ${text}`);
   }
 
-  #notified(supervised: Supervised, message: NotificationMessage, caller: Caller | undefined): void {
+  #notified(driver: ServerDriver, message: NotificationMessage, caller: Caller | undefined): void {
     const kinds = changedKinds(message.method);
     if (kinds.length > 0) {
       if (!isOwnWord(message)) this.#deps.events.onListChanged?.(this.spec.name, kinds);
-      void this.#read(supervised, kinds);
+      void this.#read(driver, kinds);
     } else this.#deps.events.onNotification(this.spec.name, message, caller);
   }
 

@@ -4,8 +4,7 @@ import type { ServerSpec } from "../contracts/server-spec.js";
 import type { Servers } from "../contracts/servers.js";
 import type { ServerStatus } from "../contracts/status.js";
 import { Fault } from "../protocol/errors.js";
-import { UpstreamServer } from "./server.js";
-import type { ServerDeps } from "./server-deps.js";
+import { type ServerDeps, UpstreamServer } from "./server.js";
 
 /** Starts under way at once: a config of hundreds must not fork them all in one breath. Calls do not wait for it. */
 const MAX_STARTS = 16;

@@ -15,7 +15,7 @@ import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage, type ResponseMessage } from "../protocol/message.js";
 import type { Era } from "../protocol/modern.js";
 import { type Reply, replyText } from "../protocol/reply.js";
-import { Supervised } from "./driver.js";
+import { ServerDriver } from "./driver.js";
 import { EVERY_CAPABILITY } from "./era/handshake.js";
 import type { OpenWire } from "./http/wire.js";
 import { linkMaker } from "./links.js";
@@ -156,7 +156,7 @@ async function start(kind: Kind, name: string, options: Partial<ServerSpec> = {}
     ...options,
   };
   const notifications: { method: string; caller: Caller | undefined }[] = [];
-  const upstream = new Supervised(
+  const upstream = new ServerDriver(
     spec,
     undefined,
     { clientInfo: { name: "test", version: "1" }, capabilities: EVERY_CAPABILITY },
@@ -180,7 +180,7 @@ async function start(kind: Kind, name: string, options: Partial<ServerSpec> = {}
   return { upstream, notifications, again };
 }
 
-const call = (upstream: Supervised, caller: Caller, tool: string, args?: JsonObject, token?: RpcId) => {
+const call = (upstream: ServerDriver, caller: Caller, tool: string, args?: JsonObject, token?: RpcId) => {
   const one = new TestCall(caller, tool, args, token);
   upstream.send(one);
   return one;

@@ -10,7 +10,7 @@ import type { ServerIntro } from "../../contracts/upstream.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
 import type { Era } from "../../protocol/modern.js";
 import type { replyText } from "../../protocol/reply.js";
-import { Supervised } from "../driver.js";
+import { ServerDriver } from "../driver.js";
 import { ask } from "../link/own-call.js";
 import { linkMaker } from "../links.js";
 import { ToolHeaders } from "../modern/tool-headers.js";
@@ -40,7 +40,7 @@ class Told extends ProcessEras implements EraMemory {
 async function connect(target: Target, eras: EraMemory, connectTimeoutMs = 60_000) {
   const reaper = new Reaper({ stateHash: hashStateDir(`meeting ${process.pid}`), env: process.env });
   const intros: ServerIntro[] = [];
-  const upstream = new Supervised(
+  const upstream = new ServerDriver(
     { name: "s", target, isolation: "shared", connectTimeoutMs, callTimeoutMs: 60_000, ...SUPERVISED },
     undefined,
     { clientInfo: { name: "test", version: "1" }, capabilities: EVERY_CAPABILITY },

@@ -1,5 +1,5 @@
 // What the answer to a modern `server/discover` says of a server's era, and where verdicts are remembered.
-// The decision alone: no I/O, no time. Asking is era-meeting.ts.
+// The decision alone: no I/O, no time. Asking is meeting.ts.
 
 import { createHash } from "node:crypto";
 import type { Target } from "../../contracts/server-spec.js";
@@ -15,7 +15,7 @@ export interface EraMemory {
   put(server: string, identity: string, era: Era | undefined): void;
 }
 
-export const FORGETFUL: EraMemory = { get: () => undefined, put: () => {} };
+export const noEraMemory: EraMemory = { get: () => undefined, put: () => {} };
 
 /** For as long as the process lives: where nobody keeps verdicts on disk, a reconnect still need not ask again. */
 export class ProcessEras implements EraMemory {

@@ -5,14 +5,14 @@
 import type { Ticket } from "../link/link.js";
 
 /** A server that does not take the word in this time is asked without. */
-const GATE_MS = 5_000;
+const BARRIER_MS = 5_000;
 
 export interface HeldMessage {
   readonly text: string;
   readonly ticket: Ticket | undefined;
 }
 
-export class Gate {
+export class InitializedBarrier {
   #state: "open" | "armed" | "shut" = "open";
   #held: HeldMessage[] = [];
   #carrier: object | undefined;
@@ -47,7 +47,7 @@ export class Gate {
     if (this.#state !== "armed" || ticket !== undefined) return;
     this.#state = "shut";
     this.#carrier = carrier;
-    this.#timer = setTimeout(() => this.#open(), GATE_MS);
+    this.#timer = setTimeout(() => this.#open(), BARRIER_MS);
   }
 
   finished(carrier: object): void {

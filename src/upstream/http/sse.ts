@@ -3,15 +3,14 @@
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
-import { EventStreamParser, type StreamEvent } from "../../protocol/event-stream.js";
-import { Bag } from "../../runtime/bag.js";
+import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
+import { Bag, NOWHERE } from "../../runtime/bag.js";
 import { Table } from "../../runtime/table.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { judge, networkFault } from "./faults.js";
 import { Destination, mediaType } from "./headers.js";
-import { Gate } from "./initialized-barrier.js";
+import { InitializedBarrier } from "./initialized-barrier.js";
 import { openPoolWire } from "./pool-wire.js";
-import { SsePost, type SsePostHost } from "./sse-post.js";
 import {
   type Exchange,
   type ExchangeHandler,
@@ -23,8 +22,12 @@ import {
 
 /** The address comes first on the stream; a server that has not said it by now is none of this kind. */
 const ENDPOINT_DEADLINE_MS = 20_000;
-/** Of an error's body: enough to say what it was. */
+/** What is read of the body of a GET that opened no stream: enough to say what it was. */
 const MAX_REFUSAL_BYTES = 4 * 1024;
+/** What is read of a POST's error before it is judged. What comes with a 202 is not read at all. */
+const MAX_POST_REFUSAL_BYTES = 64 * 1024;
+/** A working server takes a message at once, whatever it then does about it. */
+const TAKEN_DEADLINE_MS = 30_000;
 /** POSTs in flight: above the connection's own bound for calls. */
 const MAX_OPEN_POSTS = 20_000;
 
@@ -33,7 +36,7 @@ interface Opening {
   reject(fault: Fault): void;
 }
 
-export class SseLink implements Link, ExchangeHandler, SsePostHost {
+export class SseLink implements Link, ExchangeHandler {
   readonly destination: Destination;
   readonly #target: HttpTarget;
   readonly #events: LinkEvents;
@@ -46,10 +49,10 @@ export class SseLink implements Link, ExchangeHandler, SsePostHost {
   #endpoint: string | undefined;
   #status = 0;
   #headers: ResponseHeaders = {};
-  #body = Buffer.alloc(0);
+  readonly #body = new Pieces();
   readonly #posts = new Bag<SsePost>();
   readonly #byTicket = new Table<number, SsePost>();
-  readonly #gate = new Gate((held) => {
+  readonly #barrier = new InitializedBarrier((held) => {
     for (const { text, ticket } of held) this.send(text, ticket);
   });
   #closed: boolean = false;
@@ -94,26 +97,26 @@ export class SseLink implements Link, ExchangeHandler, SsePostHost {
   send(text: string, ticket: Ticket | undefined): void {
     const wire = this.#wire;
     if (this.#closed || wire === undefined || this.#endpoint === undefined) return;
-    if (this.#posts.size + this.#gate.heldCount >= MAX_OPEN_POSTS) {
+    if (this.#posts.size + this.#barrier.heldCount >= MAX_OPEN_POSTS) {
       const fault = new Fault("limit", `${this.destination.shown} has ${MAX_OPEN_POSTS} messages in flight.`);
       this.onPostFailed(ticket, fault, false);
       return;
     }
-    if (this.#gate.holds(text, ticket)) return;
+    if (this.#barrier.holds(text, ticket)) return;
     const post = new SsePost(this, wire, this.#endpoint, text, ticket);
     this.#posts.add(post);
     if (ticket !== undefined) this.#byTicket.set(ticket.id, post);
-    this.#gate.sent(post, ticket);
+    this.#barrier.sent(post, ticket);
   }
 
   established(): void {
     // The stream is there already, and this version has no header to send.
-    if (!this.#closed) this.#gate.arm();
+    if (!this.#closed) this.#barrier.arm();
   }
 
   forget(ticket: Ticket): void {
     this.#byTicket.get(ticket.id)?.settle();
-    this.#gate.forget(ticket);
+    this.#barrier.forget(ticket);
   }
 
   async close(): Promise<void> {
@@ -145,7 +148,7 @@ export class SseLink implements Link, ExchangeHandler, SsePostHost {
       this.#parser.push(chunk);
       return;
     }
-    this.#body = Buffer.concat([this.#body, chunk.subarray(0, MAX_REFUSAL_BYTES)]);
+    this.#body.push(chunk.subarray(0, MAX_REFUSAL_BYTES));
     if (this.#body.length < MAX_REFUSAL_BYTES) return;
     this.#stream?.abort();
     this.onEnd();
@@ -157,7 +160,7 @@ export class SseLink implements Link, ExchangeHandler, SsePostHost {
       return;
     }
     const { shown: url, secrets } = this.destination;
-    const refusal = { status: this.#status, headers: this.#headers, body: this.#body, url, secrets };
+    const refusal = { status: this.#status, headers: this.#headers, body: this.#body.take(), url, secrets };
     const verdict = judge({ ...refusal, id: undefined, inSession: false });
     this.#lost(verdict.kind === "failed" ? verdict.fault : this.#neverNamed());
   }
@@ -212,7 +215,7 @@ export class SseLink implements Link, ExchangeHandler, SsePostHost {
 
   onPostFinished(post: SsePost): void {
     this.#posts.delete(post);
-    this.#gate.finished(post);
+    this.#barrier.finished(post);
     const { ticket } = post;
     if (ticket !== undefined && this.#byTicket.get(ticket.id) === post) this.#byTicket.delete(ticket.id);
   }
@@ -225,7 +228,7 @@ export class SseLink implements Link, ExchangeHandler, SsePostHost {
       this.#opening.reject(fault);
       return;
     }
-    for (const { ticket } of this.#gate.clear()) {
+    for (const { ticket } of this.#barrier.clear()) {
       if (ticket !== undefined) this.#events.onFailed(ticket, fault, false);
     }
     this.#closed = true;
@@ -235,8 +238,96 @@ export class SseLink implements Link, ExchangeHandler, SsePostHost {
   }
 
   #release(): void {
-    this.#gate.clear();
+    this.#barrier.clear();
     this.#stream?.abort();
     for (const post of this.#posts.all()) post.abort();
+  }
+}
+
+/** One message on its way out: only whether it was taken; the answer comes on the stream. */
+class SsePost implements ExchangeHandler {
+  readonly ticket: Ticket | undefined;
+  readonly #link: SseLink;
+  place = NOWHERE;
+  readonly #exchange: Exchange;
+  readonly #timer: NodeJS.Timeout;
+  readonly #body = new Pieces();
+  #status = 0;
+  #headers: ResponseHeaders = {};
+  #finished: boolean = false;
+  #settled: boolean = false;
+
+  constructor(link: SseLink, wire: Wire, path: string, text: string, ticket: Ticket | undefined) {
+    this.#link = link;
+    this.ticket = ticket;
+    const headers = link.destination.posting(undefined, undefined);
+    this.#exchange = wire.dispatch({ method: "POST", lane: "asides", path, headers, body: text }, this);
+    this.#timer = setTimeout(() => this.#late(), TAKEN_DEADLINE_MS);
+  }
+
+  /**
+   * The answer is there or unwanted. The POST may still end in peace, which keeps its socket: the answer on the
+   * stream often overtakes the 202.
+   */
+  settle(): void {
+    this.#settled = true;
+  }
+
+  abort(): void {
+    this.#exchange.abort();
+    this.#finish();
+  }
+
+  onHead(status: number, headers: ResponseHeaders): void {
+    this.#status = status;
+    this.#headers = headers;
+  }
+
+  onData(chunk: Buffer): void {
+    this.#body.push(chunk);
+    if (this.#body.length <= MAX_POST_REFUSAL_BYTES) return;
+    this.#exchange.abort();
+    this.onEnd();
+  }
+
+  onEnd(): void {
+    if (!this.#finish() || this.#settled) return;
+    if (this.#status >= 200 && this.#status <= 299) return;
+    const { shown: url, secrets } = this.#link.destination;
+    const verdict = judge({
+      status: this.#status,
+      headers: this.#headers,
+      body: this.#body.take(),
+      id: undefined,
+      inSession: true,
+      url,
+      secrets,
+    });
+    if (verdict.kind === "session-gone") this.#link.onPostSessionGone(this.ticket, verdict.fault);
+    else if (verdict.kind === "failed") this.#link.onPostFailed(this.ticket, verdict.fault, verdict.sent);
+  }
+
+  onError(error: Error, written: boolean): void {
+    if (!this.#finish() || this.#settled) return;
+    const { fault, sent } = networkFault(error, written, this.#link.destination.shown);
+    // It was taken, and that is all that a POST is for here; the answer may still come.
+    if (this.#status >= 200 && this.#status <= 299) return;
+    this.#link.onPostFailed(this.ticket, fault, sent);
+  }
+
+  #late(): void {
+    this.#exchange.abort();
+    if (!this.#finish() || this.#settled) return;
+    const message = `${this.#link.destination.shown} did not take a message within ${TAKEN_DEADLINE_MS} ms.`;
+    this.#link.onPostFailed(this.ticket, new Fault("timeout", message), true);
+  }
+
+  /** False where it was finished before. */
+  #finish(): boolean {
+    if (this.#finished) return false;
+    this.#finished = true;
+    clearTimeout(this.#timer);
+    this.#link.onPostFinished(this);
+    return true;
   }
 }

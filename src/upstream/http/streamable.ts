@@ -11,7 +11,7 @@ import { Call, type CallHost } from "./call.js";
 import type { Refusal } from "./faults.js";
 import { type ListenHost, ListenStream } from "./get-stream.js";
 import { Destination, isSessionId } from "./headers.js";
-import { Gate, type HeldMessage } from "./initialized-barrier.js";
+import { type HeldMessage, InitializedBarrier } from "./initialized-barrier.js";
 import { openPoolWire } from "./pool-wire.js";
 import type { OpenWire, ResponseHeaders, Wire } from "./wire.js";
 
@@ -43,12 +43,12 @@ export class HttpLink implements Link, CallHost, ListenHost {
   readonly #calls = new Bag<Call>();
   readonly #byTicket = new Table<number, Call>();
   /** Set once the session is gone: what was refused or came later waits here, to be sent on another link. */
-  #doom: { fault: Fault; unsent: Map<number, { ticket: Ticket; fault: Fault }>; timer: NodeJS.Timeout } | undefined;
-  readonly #gate = new Gate((held) => this.#afterHandshake(held));
+  #draining: { fault: Fault; unsent: Map<number, { ticket: Ticket; fault: Fault }>; timer: NodeJS.Timeout } | undefined;
+  readonly #barrier = new InitializedBarrier((held) => this.#afterHandshake(held));
   #sweep: NodeJS.Timeout | undefined;
   #closed: boolean = false;
-  /** Closed by itself: large replies that are being read may still end. */
-  #perished: boolean = false;
+  /** The link has ended by itself: large replies that are being read may still end. */
+  #dropped: boolean = false;
 
   /** Throws a Fault `invalid` where the target cannot be used at all. */
   constructor(
@@ -74,17 +74,17 @@ export class HttpLink implements Link, CallHost, ListenHost {
 
   send(text: string, ticket: Ticket | undefined): void {
     if (this.#closed) return;
-    if (this.#doom !== undefined) {
-      if (ticket !== undefined) this.#doom.unsent.set(ticket.id, { ticket, fault: this.#doom.fault });
+    if (this.#draining !== undefined) {
+      if (ticket !== undefined) this.#draining.unsent.set(ticket.id, { ticket, fault: this.#draining.fault });
       return;
     }
-    if (this.#calls.size + this.#gate.heldCount >= MAX_OPEN_CALLS) {
+    if (this.#calls.size + this.#barrier.heldCount >= MAX_OPEN_CALLS) {
       const fault = new Fault("limit", `${this.destination.shown} has ${MAX_OPEN_CALLS} messages in flight.`);
       if (ticket === undefined) this.#events.onNoise(fault.message);
       else this.#events.onFailed(ticket, fault, false);
       return;
     }
-    if (this.#gate.holds(text, ticket)) return;
+    if (this.#barrier.holds(text, ticket)) return;
     if (ticket?.method === "initialize") {
       this.#session = undefined;
       this.#version = undefined;
@@ -92,33 +92,33 @@ export class HttpLink implements Link, CallHost, ListenHost {
     const call = new Call(this, text, ticket);
     this.#calls.add(call);
     if (ticket !== undefined) this.#byTicket.set(ticket.id, call);
-    this.#gate.sent(call, ticket);
+    this.#barrier.sent(call, ticket);
   }
 
   established(version: string): void {
-    if (this.#closed || this.#doom !== undefined) return;
+    if (this.#closed || this.#draining !== undefined) return;
     this.#version = version;
     this.#listen?.stop();
-    this.#gate.arm();
+    this.#barrier.arm();
   }
 
   forget(ticket: Ticket): void {
     this.#byTicket.get(ticket.id)?.settle();
-    this.#gate.forget(ticket);
-    this.#doom?.unsent.delete(ticket.id);
+    this.#barrier.forget(ticket);
+    this.#draining?.unsent.delete(ticket.id);
   }
 
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    clearTimeout(this.#doom?.timer);
+    clearTimeout(this.#draining?.timer);
     clearTimeout(this.#sweep);
-    this.#gate.clear();
+    this.#barrier.clear();
     this.#listen?.stop();
     for (const call of this.#calls.all()) call.abort();
     const wire = this.#wire;
     if (wire === undefined) return;
-    if (this.#doom === undefined && this.#session !== undefined) await this.#endSession(wire, this.#session);
+    if (this.#draining === undefined && this.#session !== undefined) await this.#endSession(wire, this.#session);
     await wire.destroy();
   }
 
@@ -169,7 +169,7 @@ export class HttpLink implements Link, CallHost, ListenHost {
     this.#byTicket.delete(ticket.id);
     if (this.#closed) body.destroy();
     else this.#events.onLargeReply(ticket, head, body, length);
-    this.#meetDoom();
+    this.#dropIfDrained();
   }
 
   onNoise(sample: string): void {
@@ -181,8 +181,8 @@ export class HttpLink implements Link, CallHost, ListenHost {
     const { ticket, text } = call;
     if (ticket === undefined) {
       this.#events.onNoise(fault.message);
-    } else if (this.#doom !== undefined && !sent) {
-      this.#doom.unsent.set(ticket.id, { ticket, fault });
+    } else if (this.#draining !== undefined && !sent) {
+      this.#draining.unsent.set(ticket.id, { ticket, fault });
     } else if (
       ticket.method !== "initialize" ||
       refusal === undefined ||
@@ -190,17 +190,17 @@ export class HttpLink implements Link, CallHost, ListenHost {
     ) {
       this.#events.onFailed(ticket, fault, sent);
     }
-    this.#meetDoom();
+    this.#dropIfDrained();
   }
 
   onFinished(call: Call): void {
     this.#calls.delete(call);
-    this.#gate.finished(call);
+    this.#barrier.finished(call);
     if (call.ticket !== undefined && this.#byTicket.get(call.ticket.id) === call) this.#byTicket.delete(call.ticket.id);
-    if (this.#doom === undefined) return;
-    if (this.#perished && this.#calls.size === 0) void this.#wire?.destroy();
+    if (this.#draining === undefined) return;
+    if (this.#dropped && this.#calls.size === 0) void this.#wire?.destroy();
     // Told a little later, after the call has said how it ended.
-    else queueMicrotask(() => this.#meetDoom());
+    else queueMicrotask(() => this.#dropIfDrained());
   }
 
   settling(): number {
@@ -221,27 +221,27 @@ export class HttpLink implements Link, CallHost, ListenHost {
 
   onSessionGone(call: Call, fault: Fault, sent: boolean): void {
     if (this.#closed) return;
-    this.#doomed(fault);
+    this.#drain(fault);
     const { ticket } = call;
     if (ticket !== undefined && sent) {
       const message = `${fault.message} Whether the call took effect is unknown.`;
       this.#events.onFailed(ticket, new Fault("outcome-unknown", message), true);
     } else if (ticket !== undefined) {
-      this.#doom?.unsent.set(ticket.id, { ticket, fault });
+      this.#draining?.unsent.set(ticket.id, { ticket, fault });
     }
-    this.#meetDoom();
+    this.#dropIfDrained();
   }
 
   onListenSessionGone(status: number): void {
     if (this.#closed) return;
     const message = `${this.destination.shown} has forgotten our session (HTTP ${status}); it was probably restarted.`;
-    this.#doomed(new Fault("unavailable", message));
-    this.#meetDoom();
+    this.#drain(new Fault("unavailable", message));
+    this.#dropIfDrained();
   }
 
   #afterHandshake(held: readonly HeldMessage[]): void {
     if (this.#closed) return;
-    if (this.#doom === undefined) this.#listen = new ListenStream(this);
+    if (this.#draining === undefined) this.#listen = new ListenStream(this);
     for (const { text, ticket } of held) this.send(text, ticket);
   }
 
@@ -251,31 +251,31 @@ export class HttpLink implements Link, CallHost, ListenHost {
     return this.#refusedInitialize?.(text, ticket, fault, refusal) === true;
   }
 
-  #doomed(fault: Fault): void {
-    if (this.#doom !== undefined) return;
-    const timer = setTimeout(() => this.#perish(), SESSION_GONE_GRACE_MS);
-    this.#doom = { fault, unsent: new Map(), timer };
+  #drain(fault: Fault): void {
+    if (this.#draining !== undefined) return;
+    const timer = setTimeout(() => this.#drop(), SESSION_GONE_GRACE_MS);
+    this.#draining = { fault, unsent: new Map(), timer };
     this.#listen?.stop();
   }
 
   /** The link is gone when nothing is in flight that may yet be answered. */
-  #meetDoom(): void {
-    if (this.#doom !== undefined && this.#byTicket.size === 0) this.#perish();
+  #dropIfDrained(): void {
+    if (this.#draining !== undefined && this.#byTicket.size === 0) this.#drop();
   }
 
-  #perish(): void {
-    const doom = this.#doom;
-    if (doom === undefined || this.#closed) return;
-    clearTimeout(doom.timer);
-    for (const { ticket } of this.#gate.clear()) {
-      if (ticket !== undefined) this.#events.onFailed(ticket, doom.fault, false);
+  #drop(): void {
+    const draining = this.#draining;
+    if (draining === undefined || this.#closed) return;
+    clearTimeout(draining.timer);
+    for (const { ticket } of this.#barrier.clear()) {
+      if (ticket !== undefined) this.#events.onFailed(ticket, draining.fault, false);
     }
-    for (const { ticket, fault } of [...doom.unsent.values()]) this.#events.onFailed(ticket, fault, false);
+    for (const { ticket, fault } of [...draining.unsent.values()]) this.#events.onFailed(ticket, fault, false);
     this.#closed = true;
-    this.#perished = true;
+    this.#dropped = true;
     for (const call of this.#calls.all()) if (!call.isLarge) call.abort();
     if (this.#calls.size === 0) void this.#wire?.destroy();
-    this.#events.onClosed(doom.fault);
+    this.#events.onClosed(draining.fault);
   }
 
   async #endSession(wire: Wire, session: string): Promise<void> {

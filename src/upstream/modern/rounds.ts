@@ -12,7 +12,7 @@ import { faultReply, type Reply, renderReply } from "../../protocol/reply.js";
 import { type Edit, scanMembers, splice } from "../../protocol/scan.js";
 import { Bag, NOWHERE } from "../../runtime/bag.js";
 import type { CallSender } from "../link/own-call.js";
-import { toLegacyError } from "./legacy-errors.js";
+import { toLegacyError } from "./translate.js";
 
 /** Rounds of one call. Dialogues have two or three; a server that never has enough would keep the agent for ever. */
 const MAX_ROUNDS = 10;

@@ -10,7 +10,7 @@ import { encodeHeaderValue, Meta, MODERN_VERSION, ModernError, withMeta } from "
 import { paramHeaders } from "../../protocol/param-headers.js";
 import { faultReply, type Reply, renderReply } from "../../protocol/reply.js";
 import { probe, statusOf } from "../era/meeting.js";
-import { classify, type EraMemory, FORGETFUL } from "../era/verdict.js";
+import { classify, type EraMemory, noEraMemory } from "../era/verdict.js";
 import type { CallSender } from "../link/own-call.js";
 import { readList } from "../lists/read.js";
 import { Listen } from "./listen.js";
@@ -45,7 +45,7 @@ export interface ModernParts {
 
 /** For a connection that stands for itself. */
 export function partsOfNobody(): ModernParts {
-  return { eras: FORGETFUL, toolHeaders: new ToolHeaders(), random: Math.random, onProblem: () => {} };
+  return { eras: noEraMemory, toolHeaders: new ToolHeaders(), random: Math.random, onProblem: () => {} };
 }
 
 /** What it needs of its connection. */

@@ -8,7 +8,6 @@ import { Fault } from "../../protocol/errors.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
 import { Table } from "../../runtime/table.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
-import { answeredId } from "./answered.js";
 import { childEnvironment } from "./child-env.js";
 import { ProcessGroup } from "./group.js";
 import type { Reaper } from "./reaper.js";
@@ -58,6 +57,16 @@ const NOISE_PAUSE_MS = 50;
 
 /** As many as a connection has in flight at most. The oversized answer to one beyond is noise, and its call times out. */
 const TICKETS_KEPT = 10_000;
+
+/** The ends of a line that is too long to be read: where an answer's id may stand. */
+const HEAD = Buffer.from('{"jsonrpc":"2.0","id":');
+const RESULT_FIRST = /^\{"(?:result|error)":/;
+const AFTER_ID = /^(\d{1,16}),"(?:result|error)":/;
+const ID_LAST = /,"id":(\d{1,16})\}\s*$/;
+
+/** As far as the anchored patterns reach. */
+const HEAD_BYTES = 64;
+const TAIL_BYTES = 64;
 
 export interface StdioContext {
   readonly reaper: Reaper;
@@ -256,10 +265,10 @@ export class StdioLink implements Link {
     running.writer.abandon();
     this.#over = true;
     this.#tickets.clear();
-    this.#events.onClosed(new Fault("outcome-unknown", this.#epitaph(code, signal)));
+    this.#events.onClosed(new Fault("outcome-unknown", this.#exitReason(code, signal)));
   }
 
-  #epitaph(code: number | null, signal: NodeJS.Signals | null): string {
+  #exitReason(code: number | null, signal: NodeJS.Signals | null): string {
     const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
     const why = this.#complaint === undefined ? "" : ` after it had ${this.#complaint}`;
     const last = this.#stderr.reason();
@@ -293,4 +302,21 @@ function firstOfText(line: Buffer): number {
 
 function aborted(): Fault {
   return new Fault("cancelled", "The start of the server was given up.");
+}
+
+/**
+ * The id that a response carries, where it stands first (`{"jsonrpc":"2.0","id":N,"result":…`) or last
+ * (`{"result":…,"id":N}`); `head` and `tail` are the ends of one line and may overlap. In valid JSON neither can be
+ * part of a string or of an inner object: the first is anchored to the start; before the last brace, an unescaped
+ * quote and a comma can only belong to the outermost object. A server's own request has `"method"` and never fits.
+ */
+export function answeredId(head: Buffer, tail: Buffer): number | undefined {
+  const start = head.toString("latin1", 0, HEAD_BYTES);
+  if (head.length >= HEAD.length && head.compare(HEAD, 0, HEAD.length, 0, HEAD.length) === 0) {
+    const id = AFTER_ID.exec(start.slice(HEAD.length))?.[1];
+    return id === undefined ? undefined : Number(id);
+  }
+  if (!RESULT_FIRST.test(start)) return undefined;
+  const id = ID_LAST.exec(tail.toString("latin1", Math.max(0, tail.length - TAIL_BYTES)))?.[1];
+  return id === undefined ? undefined : Number(id);
 }

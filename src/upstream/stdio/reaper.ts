@@ -68,7 +68,7 @@ export class Reaper {
   #children = 0;
   #closing: Promise<void> | undefined;
   #complained = false;
-  #doomed = new Set<string>();
+  #toKill = new Set<string>();
   #search: Promise<void> = Promise.resolve();
   #nextSearch: Promise<void> | undefined;
 
@@ -103,13 +103,13 @@ export class Reaper {
 
   /** Kills what is left of one child, wherever it moved. Resolves when nothing carries the marker any more. */
   kill(marker: string): Promise<void> {
-    this.#doomed.add(marker);
+    this.#toKill.add(marker);
     // One search at a time, for all who asked before it began: a hundred sessions may end together.
     this.#nextSearch ??= this.#search.then(() => {
-      const doomed = this.#doomed;
-      this.#doomed = new Set();
+      const wanted = this.#toKill;
+      this.#toKill = new Set();
       this.#nextSearch = undefined;
-      this.#search = killMarked((other) => doomed.has(other)).then(() => {});
+      this.#search = killMarked((other) => wanted.has(other)).then(() => {});
       return this.#search;
     });
     return this.#nextSearch;

@@ -1,5 +1,5 @@
 // The circuit breaker of one server, as a pure state machine: after so many faults in a row calls are refused for a
-// while, then one is tried. What counts as a fault is decided where it arises (connection.ts, supervised.ts).
+// while, then one is tried. Faults are told where they arise (connection/in-flight.ts); breaker-probe.ts tries the one call.
 //
 //   closed ──so many faults in a row──▶ open ──time, and a call──▶ half-open ──the probe succeeds──▶ closed
 //                                        ▲                            │
@@ -9,6 +9,9 @@ import type { Supervision } from "../../contracts/server-spec.js";
 import type { FaultCode } from "../../protocol/errors.js";
 
 export type Circuit = "closed" | "open" | "half-open";
+
+/** How a probe ended. `unknown`: it was cancelled, or failed for a reason that says nothing of the server. */
+export type BreakerOutcome = "answered" | "fault" | "unknown";
 
 /** Faults of the way to a server and of the server's speech; what it answers, and what we refuse, says nothing of it. */
 const COUNTED: ReadonlySet<FaultCode> = new Set<FaultCode>(["unavailable", "outcome-unknown", "timeout", "protocol"]);
@@ -50,8 +53,8 @@ export class Breaker {
     return ++this.#probe;
   }
 
-  /** How the probe ended. `unknown`: it was taken back, or failed for a reason that says nothing of the server. */
-  probed(probe: number, outcome: "answered" | "fault" | "unknown", nowMs: number): void {
+  /** The probe has ended. */
+  probed(probe: number, outcome: BreakerOutcome, nowMs: number): void {
     if (this.#circuit !== "half-open" || probe !== this.#probe) return;
     if (outcome === "answered") {
       this.#circuit = "closed";

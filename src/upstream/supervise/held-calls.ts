@@ -1,5 +1,5 @@
 // Calls that one connection of a server holds back: those that wait for it to come up, and those that a dying one did
-// not take. Decides nothing; supervised.ts does.
+// not take. It decides nothing; the driver does.
 
 import type { UpstreamCall } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";

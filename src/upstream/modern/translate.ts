@@ -1,0 +1,48 @@
+// What is changed in a message where agent and server are of different eras: a modern agent's request for a legacy
+// server, and a modern server's error for a legacy agent.
+
+import { replySize } from "../../protocol/arrived.js";
+import { ErrorCode, isObject } from "../../protocol/jsonrpc.js";
+import { locate, parseMessage } from "../../protocol/message.js";
+import { Meta } from "../../protocol/modern.js";
+import { type Reply, renderReply } from "../../protocol/reply.js";
+import { scanMembers, splice } from "../../protocol/scan.js";
+
+/** Errors are short; what is longer passes as it is. */
+const MAX_ERROR_BYTES = 64 * 1024;
+
+const SAID_AT_HANDSHAKE = new Set<string>([Meta.version, Meta.capabilities, Meta.clientInfo, Meta.logLevel]);
+
+/**
+ * A modern agent's request without what it says of its sender, which the legacy era says at the handshake. The rest of
+ * `_meta` (a progress token, trace context, what we do not know) stays as it was written.
+ */
+export function withoutSender(text: string): string {
+  const meta = locate(parseMessage(text), ["params", "_meta"]);
+  if (meta === undefined) return text;
+  const members = scanMembers(text, meta.start);
+  const kept = members.filter(({ key }) => !SAID_AT_HANDSHAKE.has(key));
+  if (kept.length === members.length) return text;
+  const json = kept.map(({ key, start, end }) => `${JSON.stringify(key)}:${text.slice(start, end)}`);
+  return splice(text, [{ start: meta.start, end: meta.end, text: `{${json.join(",")}}` }]);
+}
+
+/**
+ * A modern server's error as a legacy agent reads it: that era has a code of its own for a missing resource. Only an
+ * error that names the URI is about a missing resource: -32602 is for all other bad parameters too.
+ */
+export function toLegacyError(reply: Reply): Reply {
+  if (reply.kind !== "bytes" || replySize(reply) > MAX_ERROR_BYTES) return reply;
+  if (!reply.bytes.includes(String(ErrorCode.invalidParams))) return reply;
+  try {
+    const message = parseMessage(renderReply(reply, "0").toString());
+    const error = message.kind === "response" ? message.error : undefined;
+    const names =
+      error?.code === ErrorCode.invalidParams && isObject(error.data) && typeof error.data["uri"] === "string";
+    return error !== undefined && names
+      ? { kind: "error", error: { ...error, code: ErrorCode.resourceNotFound } }
+      : reply;
+  } catch {
+    return reply;
+  }
+}

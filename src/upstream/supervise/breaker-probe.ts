@@ -1,0 +1,90 @@
+// Tries a server whose breaker is not closed with one call of an agent, on one connection, and tells the breaker how that
+// ended. It has the clock that the breaker, a pure state machine, does not have.
+
+import type { Caller } from "../../contracts/caller.js";
+import type { UpstreamCall } from "../../contracts/upstream.js";
+import type { RpcId } from "../../protocol/jsonrpc.js";
+import { faultReply, type Reply } from "../../protocol/reply.js";
+import { type Breaker, type BreakerOutcome, countsAsFault } from "./breaker.js";
+import { heldBack } from "./refusals.js";
+
+export class BreakerProbe {
+  readonly #server: string;
+  readonly #breaker: Breaker;
+  readonly #now: () => number;
+  readonly #onOutcome: () => void;
+  #call: ProbeCall | undefined;
+
+  constructor(server: string, breaker: Breaker, now: () => number, onOutcome: () => void) {
+    this.#server = server;
+    this.#breaker = breaker;
+    this.#now = now;
+    this.#onOutcome = onOutcome;
+  }
+
+  /** For a breaker that is not closed: the call as it is to be sent, or undefined where it was refused. */
+  admit(call: UpstreamCall): UpstreamCall | undefined {
+    const breaker = this.#breaker;
+    const number = breaker.admit(this.#now());
+    if (number === undefined) {
+      call.reply(faultReply(heldBack(this.#server, breaker.strikes, breaker.nextTryInMs(this.#now()))));
+      return undefined;
+    }
+    this.#call = new ProbeCall(call, (outcome) => {
+      this.#call = undefined;
+      breaker.probed(number, outcome, this.#now());
+      this.#onOutcome();
+    });
+    return this.#call;
+  }
+
+  /** The call as it was sent: the probe, where it is the one that is tried. */
+  sent(call: UpstreamCall): UpstreamCall {
+    return this.#call?.inner === call ? this.#call : call;
+  }
+}
+
+/** The agent's own call, with its outcome told. */
+class ProbeCall implements UpstreamCall {
+  readonly inner: UpstreamCall;
+  readonly #onOutcome: (outcome: BreakerOutcome) => void;
+
+  constructor(inner: UpstreamCall, onOutcome: (outcome: BreakerOutcome) => void) {
+    this.inner = inner;
+    this.#onOutcome = onOutcome;
+  }
+
+  get caller(): Caller | undefined {
+    return this.inner.caller;
+  }
+
+  get method(): string {
+    return this.inner.method;
+  }
+
+  get subject(): string | undefined {
+    return this.inner.subject;
+  }
+
+  get progressToken(): RpcId | undefined {
+    return this.inner.progressToken;
+  }
+
+  render(id: number): string {
+    return this.inner.render(id);
+  }
+
+  renderModern(id: number, clientInfo: string): string | undefined {
+    return this.inner.renderModern?.(id, clientInfo);
+  }
+
+  repeated(): void {
+    this.inner.repeated?.();
+  }
+
+  reply(reply: Reply): void {
+    const fault = reply.kind === "error" ? reply.fault : undefined;
+    this.#onOutcome(fault === undefined ? "answered" : countsAsFault(fault.code) ? "fault" : "unknown");
+    this.inner.reply(reply);
+  }
+}
