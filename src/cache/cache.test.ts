@@ -1,19 +1,20 @@
 import { describe, expect, it } from "vitest";
 import { kept, modern, setUp } from "../../test/fixtures/cache/calls.js";
+import { ownToolName } from "../contracts/names.js";
 import { Fault } from "../protocol/errors.js";
 import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
 
 describe("what is covered", () => {
   it("[host-8] only marked tools and resources, of modern servers", () => {
     const { cache } = setUp();
-    expect(cache.covers("s", "tools/call", "t", true)).toBe(true);
-    expect(cache.covers("s", "tools/call", "t", false)).toBe(false);
-    expect(cache.covers("s", "tools/call", "writes", true)).toBe(false);
+    expect(cache.covers("s", "tools/call", ownToolName("t"), true)).toBe(true);
+    expect(cache.covers("s", "tools/call", ownToolName("t"), false)).toBe(false);
+    expect(cache.covers("s", "tools/call", ownToolName("writes"), true)).toBe(false);
     expect(cache.covers("s", "resources/read", undefined, true)).toBe(true);
     expect(cache.covers("s", "prompts/get", undefined, true)).toBe(false);
     expect(cache.covers("s", "resources/subscribe", undefined, true)).toBe(false);
     expect(cache.covers("gone", "resources/read", undefined, true)).toBe(false);
-    expect(cache.covers("gone", "tools/call", "t", true)).toBe(false);
+    expect(cache.covers("gone", "tools/call", ownToolName("t"), true)).toBe(false);
   });
 });
 
@@ -244,8 +245,8 @@ describe("changes", () => {
     ask("ann");
     answer(kept(1));
     const underway = ask("ann", { name: "t", arguments: { a: 2 } });
-    cache.setServer("s", new Set(["u"]));
-    expect(cache.covers("s", "tools/call", "t", true)).toBe(false);
+    cache.setServer("s", new Set([ownToolName("u")]));
+    expect(cache.covers("s", "tools/call", ownToolName("t"), true)).toBe(false);
     expect(cache.statsOf("s").entries).toBe(0);
     answer(kept(2));
     expect(underway.n).toBe(2);

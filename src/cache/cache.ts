@@ -2,6 +2,7 @@
 // passes it on with an eye on its reply. What may be kept is cacheable.ts, how much of it response-cache.ts.
 
 import type { Caller } from "../contracts/caller.js";
+import type { OwnToolName } from "../contracts/names.js";
 import type { AgentCall } from "../contracts/service.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import type { RequestMessage } from "../protocol/message.js";
@@ -40,10 +41,10 @@ interface Follower {
 
 /** One server of the config. */
 interface Side {
-  readonly tools: ReadonlySet<string>;
+  readonly tools: ReadonlySet<OwnToolName>;
   /** Calls under way that others may wait for: by hash and owner, and where replies are for everybody by hash too. */
   readonly leads: Map<string, Lead>;
-  readonly proved: Map<string | undefined, Proved>;
+  readonly proved: Map<OwnToolName | undefined, Proved>;
 }
 
 export class Cache {
@@ -60,8 +61,8 @@ export class Cache {
     this.#kept.setLimits(limits);
   }
 
-  /** Tells of a server, or of a change to it. `tools`: own names of those that the config lets us cache. */
-  setServer(server: string, tools: ReadonlySet<string>): void {
+  /** Tells of a server, or of a change to it. `tools`: those that the config lets us cache. */
+  setServer(server: string, tools: ReadonlySet<OwnToolName>): void {
     const before = this.#sides.get(server);
     this.#sides.set(server, { tools, leads: before?.leads ?? new Map(), proved: before?.proved ?? new Map() });
     for (const tool of before?.tools ?? []) {
@@ -79,7 +80,7 @@ export class Cache {
   }
 
   /** Whether a call is worth handing to handle(). `modern`: the server is; the legacy era has no words for caching. */
-  covers(server: string, method: string, tool: string | undefined, modern: boolean): boolean {
+  covers(server: string, method: string, tool: OwnToolName | undefined, modern: boolean): boolean {
     if (!modern) return false;
     if (tool !== undefined) return this.#sides.get(server)?.tools.has(tool) === true && method === "tools/call";
     return method === "resources/read" && this.#sides.has(server);
@@ -89,7 +90,7 @@ export class Cache {
    * Only for calls that policy has let pass. `owner`: whom private replies are for. Throws what `send` throws, and a
    * Fault `invalid` for a request that could not be sent.
    */
-  handle(call: AgentCall, server: string, tool: string | undefined, owner: string, send: Send): CacheOutcome {
+  handle(call: AgentCall, server: string, tool: OwnToolName | undefined, owner: string, send: Send): CacheOutcome {
     const side = this.#sides.get(server);
     const hash = side === undefined ? undefined : requestHash(call.message, tool);
     if (side === undefined || hash === undefined) {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { ownToolName } from "../contracts/names.js";
 import { findAnchor } from "../protocol/anchor.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { type BytesReply, type Reply, renderReply, resultBytes } from "../protocol/reply.js";
@@ -9,7 +10,7 @@ function call(params: string, method = "tools/call"): RequestMessage {
 }
 
 function hash(params: string, tool = "t"): string | undefined {
-  return requestHash(call(params), tool);
+  return requestHash(call(params), ownToolName(tool));
 }
 
 function modern(json: string): BytesReply {

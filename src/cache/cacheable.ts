@@ -1,6 +1,7 @@
 // What may be kept of a call, by the words of its request and of its reply. Pure; where it is kept is response-cache.ts.
 
 import { isUtf8 } from "node:buffer";
+import type { OwnToolName } from "../contracts/names.js";
 import { canonicalizeText, hashText } from "../protocol/canonical.js";
 import { isObject } from "../protocol/jsonrpc.js";
 import { locate, paramMembers, parseMessage, type RequestMessage } from "../protocol/message.js";
@@ -32,7 +33,7 @@ const META = "_meta";
  * The hash of what a request asks for: its method and its params, `name` as the server itself has it. Undefined where
  * no answer to it may be kept. Throws a Fault `invalid` for params with two members of one name, as they are never sent.
  */
-export function requestHash(message: RequestMessage, tool: string | undefined): string | undefined {
+export function requestHash(message: RequestMessage, tool: OwnToolName | undefined): string | undefined {
   const counted: Member[] = [];
   for (const member of paramMembers(message)) {
     if (OF_A_RETRY.has(member.key)) return undefined;

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { ownToolName } from "../contracts/names.js";
 import { renderReply, resultBytes } from "../protocol/reply.js";
 import { TestClock } from "../runtime/clock.js";
 import { AgeClock } from "./age-clock.js";
@@ -16,7 +17,7 @@ function fresh(text: string, ttlMs = 1000, scope = "public"): FreshReply {
 }
 
 function wanted(hash: string, owner = "ann", tool = "t", server = "s"): Wanted {
-  return { server, tool, hash, owner };
+  return { server, tool: ownToolName(tool), hash, owner };
 }
 
 function resource(uri: string): Wanted {
@@ -136,9 +137,9 @@ describe("ResponseCache", () => {
     for (const hash of ["a", "b", "c"]) put(cache, wanted(hash), fresh(hash, 5_000), 0);
     put(cache, wanted("u", "ann", "u"), fresh("u", 100), 0);
     cache.setLimits({ ...LIMITS, entriesPerTool: 2 });
-    expect(cache.countOf("s", "t")).toBe(2);
+    expect(cache.countOf("s", ownToolName("t"))).toBe(2);
     cache.setLimits({ ...LIMITS, maxTtlMs: 1000 });
-    expect(cache.countOf("s", "t")).toBe(0);
+    expect(cache.countOf("s", ownToolName("t"))).toBe(0);
     expect(read(cache, wanted("u", "ann", "u"), 50)?.text).toBe("u");
     cache.setLimits({ ...LIMITS, maxBytes: 1 });
     expect(cache.bytes).toBe(0);
@@ -156,7 +157,7 @@ describe("ResponseCache", () => {
 describe("ResponseCache against a model", () => {
   const hash = fc.constantFrom("h0", "h1", "h2", "h3", "h4", "h5");
   const owner = fc.constantFrom("ann", "bob", "eve");
-  const tool = fc.constantFrom("t", "t", "t", "u", undefined);
+  const tool = fc.constantFrom(...["t", "t", "t", "u"].map(ownToolName), undefined);
   const server = fc.constantFrom("s", "s", "s", "r");
   const what = fc.record({ server, tool, hash, owner });
   const step = fc.oneof(
@@ -256,7 +257,7 @@ describe("ResponseCache against a model", () => {
           check(cache.bytes <= limits.maxBytes, "too many bytes");
           let bytes = 0;
           for (const name of ["s", "r"]) {
-            const counts = ["t", "u", undefined].map((shelf) => cache.countOf(name, shelf));
+            const counts = [ownToolName("t"), ownToolName("u"), undefined].map((tool) => cache.countOf(name, tool));
             check(Math.max(...counts) <= limits.entriesPerTool, "too many entries");
             const stats = cache.statsOf(name);
             check(stats.entries === counts.reduce((sum, count) => sum + count, 0), "entries are miscounted");

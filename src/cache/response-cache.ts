@@ -1,6 +1,7 @@
 // The kept replies: by server, shelf and request, within bounds of number, bytes and time. Pure: told the time, it holds
 // no timer. Whether a reply may be kept is cacheable.ts, who waits for one is cache.ts.
 
+import type { OwnToolName } from "../contracts/names.js";
 import type { BytesReply } from "../protocol/reply.js";
 import { aged, type FreshReply } from "./cacheable.js";
 
@@ -27,8 +28,8 @@ export interface CacheStats {
 /** What is asked for, by whom. */
 export interface Wanted {
   readonly server: string;
-  /** The own name of a tool; undefined for resources. */
-  readonly tool: string | undefined;
+  /** Undefined for resources. */
+  readonly tool: OwnToolName | undefined;
   readonly hash: string;
   /** Whom a private reply is for. */
   readonly owner: string;
@@ -53,13 +54,13 @@ interface Entry {
 /** The entries of one tool, or of a server's resources; what was used last stands last. */
 interface Shelf {
   readonly side: Side;
-  readonly tool: string | undefined;
+  readonly tool: OwnToolName | undefined;
   readonly entries: Map<string, Entry>;
 }
 
 /** One server. */
 interface Side {
-  readonly shelves: Map<string | undefined, Shelf>;
+  readonly shelves: Map<OwnToolName | undefined, Shelf>;
   /** Changes when what is under way must not be kept any more. */
   generation: number;
   hits: number;
@@ -154,7 +155,7 @@ export class ResponseCache {
   }
 
   /** Of this tool nothing is kept any more. */
-  dropTool(server: string, tool: string): void {
+  dropTool(server: string, tool: OwnToolName): void {
     const side = this.#sides.get(server);
     const shelf = side?.shelves.get(tool);
     if (side === undefined || shelf === undefined) return;
@@ -179,7 +180,7 @@ export class ResponseCache {
   }
 
   /** How many there are of a tool, or of resources; expired ones that nobody has asked for included. */
-  countOf(server: string, tool: string | undefined): number {
+  countOf(server: string, tool: OwnToolName | undefined): number {
     return this.#sides.get(server)?.shelves.get(tool)?.entries.size ?? 0;
   }
 
@@ -193,7 +194,7 @@ export class ResponseCache {
     return side;
   }
 
-  #shelf(side: Side, tool: string | undefined): Shelf {
+  #shelf(side: Side, tool: OwnToolName | undefined): Shelf {
     let shelf = side.shelves.get(tool);
     if (shelf === undefined) {
       shelf = { side, tool, entries: new Map() };

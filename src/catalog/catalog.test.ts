@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { exposedName, ownToolName } from "../contracts/names.js";
 import type { Listed, ListKind } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
@@ -111,10 +112,10 @@ describe("lists", () => {
         [own("b"), 'say "hi"'],
         [own("d"), "new"],
       ]);
-      expect(catalog.resolveTool("alpha", scope)).toEqual({ kind: "found", server: "s", own: "a" });
-      expect(catalog.resolveTool(own("a"), scope)).toEqual({ kind: "unknown", server: undefined });
-      expect(catalog.resolveTool(own("c"), scope)).toEqual({ kind: "unknown", server: undefined });
-      expect(catalog.resolvePrompt(own("c"), scope)).toEqual({ kind: "found", server: "s", own: "c" });
+      expect(catalog.resolveTool(exposedName("alpha"), scope)).toEqual({ kind: "found", server: "s", own: "a" });
+      expect(catalog.resolveTool(exposedName(own("a")), scope)).toEqual({ kind: "unknown", server: undefined });
+      expect(catalog.resolveTool(exposedName(own("c")), scope)).toEqual({ kind: "unknown", server: undefined });
+      expect(catalog.resolvePrompt(exposedName(own("c")), scope)).toEqual({ kind: "found", server: "s", own: "c" });
     }
     expect(catalog.counts("s")).toEqual({ tools: 3, prompts: 1, resources: 0, resourceTemplates: 0 });
   });
@@ -132,7 +133,7 @@ describe("lists", () => {
       era: "legacy",
       common: true,
       key: "some",
-      allows: (_: string, own: string) => own !== "a",
+      allows: (_, tool) => tool !== ownToolName("a"),
     };
     expect(namesOf(catalog, "tools", some)).toEqual(["s__b"]);
     catalog.dropPages();
@@ -227,7 +228,7 @@ describe("changes", () => {
     catalog.setServers([{ name: "my-server" }, { name: "my_server" }]);
     catalog.setList("my-server", "tools", tools("a_b"));
     catalog.setList("my_server", "tools", tools("a_b", "a-b"));
-    expect(catalog.resolveTool("my_server__a_b", undefined)).toEqual({
+    expect(catalog.resolveTool(exposedName("my_server__a_b"), undefined)).toEqual({
       kind: "found",
       server: "my_server",
       own: "a-b",
@@ -239,7 +240,7 @@ describe("names lead back", () => {
   it("to the server that will have them, while its list is not known", () => {
     const catalog = catalogOf({}, { name: "git" }, { name: "git_hub", tools: { x: { name: "ex" } } }, { name: "c" });
     catalog.setList("c", "tools", tools("a"));
-    const guess = (name: string, scope?: string) => catalog.resolveTool(name, scope);
+    const guess = (name: string, scope?: string) => catalog.resolveTool(exposedName(name), scope);
     expect(guess("git__a")).toEqual({ kind: "unknown", server: "git" });
     expect(guess("git_hub__a")).toEqual({ kind: "unknown", server: "git_hub" });
     expect(guess("ex")).toEqual({ kind: "unknown", server: "git_hub" });
@@ -251,7 +252,7 @@ describe("names lead back", () => {
     catalog.setModes("plain", "full");
     expect(guess("a")).toEqual({ kind: "found", server: "c", own: "a" });
     expect(guess("b")).toEqual({ kind: "unknown", server: undefined });
-    expect(catalogOf({ names: "plain" }, { name: "s" }).resolveTool("x", undefined)).toEqual({
+    expect(catalogOf({ names: "plain" }, { name: "s" }).resolveTool(exposedName("x"), undefined)).toEqual({
       kind: "unknown",
       server: "s",
     });

@@ -1,16 +1,17 @@
 // The menu: what all servers offer, merged, under the names that agents see, and the way back from such a name to
 // its server. No I/O and no clock; policy comes in as a View, lists come in from the pipeline.
 
+import { type ExposedName, type OwnName, type OwnToolName, ownName } from "../contracts/names.js";
 import type { Freshness, Listed, ListKind, ServerIntro } from "../contracts/upstream.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { Meta } from "../protocol/modern.js";
 import type { BytesReply } from "../protocol/reply.js";
 import { mergeFreshness } from "./freshness.js";
 import { mergeCapabilities, mergeInstructions } from "./introduction.js";
-import { type Intake, itemNamed, takeItems } from "./items.js";
+import { type Intake, itemNamed, ownTool, takeItems } from "./items.js";
 import { type Entry, isNamed, type Merged, mergeNamed, mergeUris, sameForAgents, sameTexts, visible } from "./merge.js";
 import { SEPARATOR } from "./name-shape.js";
-import { assignPrefixes, type KeptNames, type NameMode, type Override } from "./names.js";
+import { assignPrefixes, type KeptNames, type NameMode, type Override, type Overrides } from "./names.js";
 import { type CursorSeal, Pages } from "./pages.js";
 import { Routes } from "./routes.js";
 import { CALL_TOOL, FIND_TOOLS, type FoundTool, SEARCH_NAMES, searchMenu, ToolSearch } from "./search.js";
@@ -34,13 +35,13 @@ export interface CatalogServer {
   readonly prompts?: Readonly<Record<string, Override>> | undefined;
 }
 
-export type Resolved =
-  | { readonly kind: "found"; readonly server: string; readonly own: string }
+export type Resolved<Own extends OwnName> =
+  | { readonly kind: "found"; readonly server: string; readonly own: Own }
   /** `server` is given where the name can only be one of a server whose list has not been read yet. */
   | { readonly kind: "unknown"; readonly server: string | undefined };
 
 export type ResolvedTool =
-  | Resolved
+  | Resolved<OwnToolName>
   /** The search menu's own two. */
   | { readonly kind: "menu"; readonly tool: "find_tools" | "call_tool" };
 
@@ -86,7 +87,7 @@ export class Catalog {
         const known = before.get(name);
         this.#servers.set(name, {
           name,
-          overrides: { tools: new Map(Object.entries(tools ?? {})), prompts: new Map(Object.entries(prompts ?? {})) },
+          overrides: { tools: toOverrides(tools), prompts: toOverrides(prompts) },
           intro: known?.intro,
           lists: known?.lists ?? new Map<ListKind, Intake>(),
           freshness: known?.freshness ?? new Map<ListKind, Freshness>(),
@@ -157,7 +158,7 @@ export class Catalog {
       const { entries } = this.#mergedOf(kind, view.scope);
       const texts = this.#isSearch(kind, view.scope)
         ? searchMenu(entries, view)
-        : entries.filter(({ server, item }) => view.allows(server, item.own, kind)).map(({ json }) => json);
+        : entries.filter(({ server, item }) => view.allows(server, ownTool(kind, item))).map(({ json }) => json);
       return { texts, members: view.era === "modern" ? this.#modernMembers(kind, view) : "" };
     });
   }
@@ -174,7 +175,7 @@ export class Catalog {
   }
 
   /** Of a tool, by the server's own name of it; undefined where there is none. */
-  inputSchema(server: string, own: string): unknown {
+  inputSchema(server: string, own: OwnToolName): unknown {
     const items = this.#servers.get(server)?.lists.get("tools")?.items;
     return items === undefined ? undefined : itemNamed(items, own)?.value["inputSchema"];
   }
@@ -192,26 +193,26 @@ export class Catalog {
 
   // ── From names to servers ────────────────────────────────────────────────────────────────────────────────────
 
-  resolveTool(exposed: string, scope: string | undefined): ResolvedTool {
+  resolveTool(exposed: ExposedName, scope: string | undefined): ResolvedTool {
     if (this.#isSearch("tools", scope)) {
       if (exposed === FIND_TOOLS) return { kind: "menu", tool: FIND_TOOLS };
       if (exposed === CALL_TOOL) return { kind: "menu", tool: CALL_TOOL };
     }
-    return this.#resolve("tools", exposed, scope);
+    return this.#resolve<OwnToolName>("tools", exposed, scope);
   }
 
-  resolvePrompt(exposed: string, scope: string | undefined): Resolved {
+  resolvePrompt(exposed: ExposedName, scope: string | undefined): Resolved<OwnName> {
     return this.#resolve("prompts", exposed, scope);
   }
 
-  #resolve(kind: NamedKind, exposed: string, scope: string | undefined): Resolved {
+  #resolve<Own extends OwnName>(kind: NamedKind, exposed: ExposedName, scope: string | undefined): Resolved<Own> {
     const owner = this.#mergedOf(kind, scope).owners.get(exposed);
-    if (owner !== undefined) return { kind: "found", server: owner.server, own: owner.own };
+    if (owner !== undefined) return { kind: "found", server: owner.server, own: owner.own as Own };
     return { kind: "unknown", server: this.#guess(kind, exposed, scope) };
   }
 
   /** The server whose list, once it is read, may have this name. */
-  #guess(kind: NamedKind, exposed: string, scope: string | undefined): string | undefined {
+  #guess(kind: NamedKind, exposed: ExposedName, scope: string | undefined): string | undefined {
     const unread = this.#inScope(scope).filter((known) => !known.lists.has(kind));
     if (scope !== undefined || this.#servers.size === 1) return unread[0]?.name;
     const renamed = unread.find((known) =>
@@ -394,4 +395,8 @@ export class Catalog {
     }
     return texts;
   }
+}
+
+function toOverrides(byName: Readonly<Record<string, Override>> = {}): Overrides {
+  return new Map(Object.entries(byName).map(([own, override]) => [ownName(own), override]));
 }

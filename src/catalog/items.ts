@@ -2,13 +2,14 @@
 // The server's own bytes are kept; only the name, and a description that the config overrides, are replaced.
 
 import { isDeepStrictEqual } from "node:util";
+import { type ExposedName, type OwnName, type OwnToolName, ownName, ownToolName } from "../contracts/names.js";
 import type { Listed, ListKind } from "../contracts/upstream.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { type Edit, scanMembers, splice } from "../protocol/scan.js";
 
 export interface Item {
   /** The name, URI or URI template by which the server knows it. */
-  readonly own: string;
+  readonly own: OwnName;
   readonly json: string;
   readonly value: JsonObject;
 }
@@ -48,7 +49,7 @@ export function takeItems(server: string, kind: ListKind, listed: readonly Liste
     } else if (items.length < MAX_ITEMS) {
       seen.add(own);
       // A line break between members is legal JSON, but would break the line framing of stdio and SSE.
-      items.push({ own, json: /[\r\n]/.test(json) ? json.replace(/[\r\n]+/g, " ") : json, value });
+      items.push({ own: ownName(own), json: /[\r\n]/.test(json) ? json.replace(/[\r\n]+/g, " ") : json, value });
     }
   }
   const of = `of server ${JSON.stringify(server)}`;
@@ -60,6 +61,11 @@ export function takeItems(server: string, kind: ListKind, listed: readonly Liste
     notes.push(`The ${kind} ${of} are more than ${MAX_ITEMS}; the rest is left out.`);
   }
   return { items, notes };
+}
+
+/** The name by which policy and pins know the entry; undefined where it is no tool. */
+export function ownTool(kind: ListKind, { own }: Item): OwnToolName | undefined {
+  return kind === "tools" ? ownToolName(own) : undefined;
 }
 
 /** The order of an object's members is no difference; `ignore` names a member that agents do not see. */
@@ -75,8 +81,8 @@ export function sameDefinition(a: Item, b: Item, ignore: string | undefined): bo
 }
 
 /** The entry's text with `name` as its name, and `description` in place of its own where one is given. */
-export function renderItem(item: Item, name: string, description: string | undefined): string {
-  if (name === item.own && description === undefined) return item.json;
+export function renderItem(item: Item, name: ExposedName, description: string | undefined): string {
+  if ((name as string) === item.own && description === undefined) return item.json;
   const members = scanMembers(item.json, 0);
   const edits: Edit[] = [];
   let added = description === undefined || members.some((member) => member.key === "description");
@@ -93,10 +99,10 @@ export function renderItem(item: Item, name: string, description: string | undef
   return splice(item.json, edits);
 }
 
-const indexed = new WeakMap<readonly Item[], ReadonlyMap<string, Item>>();
+const indexed = new WeakMap<readonly Item[], ReadonlyMap<OwnName, Item>>();
 
 /** One entry of a list. Asked for with each call of a modern agent: a list of thousands is not walked for that. */
-export function itemNamed(items: readonly Item[], own: string): Item | undefined {
+export function itemNamed(items: readonly Item[], own: OwnName): Item | undefined {
   let byName = indexed.get(items);
   if (byName === undefined) {
     byName = new Map(items.map((item) => [item.own, item]));

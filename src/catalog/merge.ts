@@ -18,6 +18,7 @@ export interface Entry {
 
 export interface Merged {
   readonly entries: readonly Entry[];
+  /** For resources and templates by URI. */
   readonly owners: ReadonlyMap<string, Owner>;
   readonly conflicts: readonly string[];
   readonly assignment: Assignment | undefined;

@@ -1,6 +1,7 @@
 // How one exposed name is spelled: characters, length, hash. Which tool gets which name is decided in names.ts.
 
 import { createHash } from "node:crypto";
+import { type ExposedName, exposedName, type OwnName } from "../contracts/names.js";
 
 /** A client's own prefix (`mcp__toolway__`, up to 15) and our name together stay within 63 characters. */
 export const MAX_NAME = 48;
@@ -48,22 +49,22 @@ export function prefixCandidate(server: string, attempt: number): string {
 }
 
 /** The exposed name of a tool. `attempt` 0 is the plain one where it fits; later ones carry a hash. */
-export function nameCandidate(prefix: string, server: string, own: string, attempt: number): string {
+export function nameCandidate(prefix: string, server: string, own: OwnName, attempt: number): ExposedName {
   const head = prefix + SEPARATOR;
   const room = MAX_NAME - head.length;
   const name = sanitise(own);
   const spellable = fold(name) !== "";
-  if (attempt === 0 && spellable && name.length <= room) return head + name;
+  if (attempt === 0 && spellable && name.length <= room) return exposedName(head + name);
   const mark = hash([server, own], Math.max(0, attempt - 1));
-  if (!spellable) return head + mark;
-  if (name.length + 1 + HASH_LENGTH <= room) return `${head}${name}_${mark}`;
+  if (!spellable) return exposedName(head + mark);
+  if (name.length + 1 + HASH_LENGTH <= room) return exposedName(`${head}${name}_${mark}`);
   const kept = room - HASH_LENGTH - TAIL_LENGTH - 2;
-  return `${head}${name.slice(0, kept)}_${mark}_${name.slice(-TAIL_LENGTH)}`;
+  return exposedName(`${head}${name.slice(0, kept)}_${mark}_${name.slice(-TAIL_LENGTH)}`);
 }
 
 /** True where the own name needs no change: such a tool has the first claim on its plain name. */
-export function isExact(own: string): boolean {
-  return sanitise(own) === own;
+export function isExact(own: OwnName): boolean {
+  return sanitise(own) === (own as string);
 }
 
 /** True for a name that every client can use. */

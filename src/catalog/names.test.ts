@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { exposedName, ownName } from "../contracts/names.js";
 import { fold, MAX_NAME } from "./name-shape.js";
 import { type Assignment, assignNames, assignPrefixes, type NameSource, type Override } from "./names.js";
 
@@ -11,8 +12,8 @@ type Servers = Record<string, readonly string[]>;
 function sourcesOf(servers: Servers, overrides: Record<string, Record<string, Override>> = {}): NameSource[] {
   return Object.entries(servers).map(([server, own]) => ({
     server,
-    own,
-    overrides: new Map(Object.entries(overrides[server] ?? {})),
+    own: own.map(ownName),
+    overrides: new Map(Object.entries(overrides[server] ?? {}).map(([tool, one]) => [ownName(tool), one])),
   }));
 }
 
@@ -45,7 +46,7 @@ const hostile = fc.oneof(
     "find_tools",
   ),
 );
-const listOf = (maxLength: number) => fc.uniqueArray(hostile, { maxLength });
+const listOf = (maxLength: number) => fc.uniqueArray(hostile.map(ownName), { maxLength });
 const serversOf = (maxServers: number, maxTools: number) =>
   fc
     .uniqueArray(fc.tuple(hostile, listOf(maxTools)), { maxLength: maxServers, selector: ([name]) => name })
@@ -64,18 +65,18 @@ function expectUsable(names: readonly string[]): void {
 describe("prefixed names", () => {
   it("are server__tool where that is possible", () => {
     const { exposed } = prefixed(sourcesOf({ github: ["create_issue", "list-repos"], "my files": ["read.file"] }));
-    expect(exposed.get("github")?.get("create_issue")).toBe("github__create_issue");
-    expect(exposed.get("github")?.get("list-repos")).toBe("github__list_repos");
-    expect(exposed.get("my files")?.get("read.file")).toBe("my_files__read_file");
+    expect(exposed.get("github")?.get(ownName("create_issue"))).toBe("github__create_issue");
+    expect(exposed.get("github")?.get(ownName("list-repos"))).toBe("github__list_repos");
+    expect(exposed.get("my files")?.get(ownName("read.file"))).toBe("my_files__read_file");
   });
 
   it("are shortened with beginning, hash and end, always at the same place", () => {
     const long = "list_all_of_the_open_pull_requests_that_wait_for_a_review";
     const { exposed } = prefixed(sourcesOf({ github: [long, `${long}_2`], fs: [long] }));
     const names = [
-      exposed.get("github")?.get(long),
-      exposed.get("github")?.get(`${long}_2`),
-      exposed.get("fs")?.get(long),
+      exposed.get("github")?.get(ownName(long)),
+      exposed.get("github")?.get(ownName(`${long}_2`)),
+      exposed.get("fs")?.get(ownName(long)),
     ];
     expect(names[0]).toMatch(/^github__list_all_of_the_open_p_[0-9a-z]{6}_r_a_review$/);
     for (const name of names) {
@@ -92,7 +93,7 @@ describe("prefixed names", () => {
           const { exposed, owners } = prefixed(sources);
           const names = sources.flatMap(({ server, own }) =>
             own.map((tool) => {
-              const name = exposed.get(server)?.get(tool) ?? "";
+              const name = exposed.get(server)?.get(tool) ?? exposedName("");
               expect(owners.get(name)).toEqual({ server, own: tool });
               return name;
             }),
@@ -149,8 +150,8 @@ describe("prefixed names", () => {
 
   it("give the plain name to the tool that is spelled so", () => {
     const { exposed } = prefixed(sourcesOf({ s: ["a-b", "a.b", "a_b"] }));
-    expect(exposed.get("s")?.get("a_b")).toBe("s__a_b");
-    expect(exposed.get("s")?.get("a-b")).toMatch(/^s__a_b_[0-9a-z]{6}$/);
+    expect(exposed.get("s")?.get(ownName("a_b"))).toBe("s__a_b");
+    expect(exposed.get("s")?.get(ownName("a-b"))).toMatch(/^s__a_b_[0-9a-z]{6}$/);
   });
 
   it("tell servers apart whose names look the same", () => {
@@ -166,41 +167,41 @@ describe("prefixed names", () => {
     const previous = new Map([
       [
         "s",
-        new Map([
-          ["a", "other__a"],
-          ["b", "s__x y"],
-          ["c", "s__gone"],
-          ["d", "s__gone"],
-        ]),
+        new Map(
+          Object.entries({ a: "other__a", b: "s__x y", c: "s__gone", d: "s__gone" }).map(([own, exposed]) => [
+            ownName(own),
+            exposedName(exposed),
+          ]),
+        ),
       ],
     ]);
     const prefixes = assignPrefixes(["s"]);
     const sources = sourcesOf({ s: ["a", "b", "c", "d"] });
     const { exposed } = assignNames(sources, { mode: "prefixed", noun: "tool", prefixes, previous });
-    const names = ["a", "b", "c", "d"].map((tool) => exposed.get("s")?.get(tool));
+    const names = ["a", "b", "c", "d"].map((tool) => exposed.get("s")?.get(ownName(tool)));
     expect(names).toEqual(["s__a", "s__b", "s__gone", "s__d"]);
   });
 
   it("rename as the config says, before all automatic names, also of servers that are not there yet", () => {
     const overrides = { b: { x: { name: "a__find" } }, c: { y: { name: "lookup" }, z: { hide: true } } };
     const early = prefixed(sourcesOf({ a: ["find"], b: [], c: ["y", "z"] }, overrides));
-    expect(early.exposed.get("a")?.get("find")).toMatch(/^a__find_[0-9a-z]{6}$/);
-    expect(early.exposed.get("c")?.get("y")).toBe("lookup");
-    expect(early.exposed.get("c")?.has("z")).toBe(false);
+    expect(early.exposed.get("a")?.get(ownName("find"))).toMatch(/^a__find_[0-9a-z]{6}$/);
+    expect(early.exposed.get("c")?.get(ownName("y"))).toBe("lookup");
+    expect(early.exposed.get("c")?.has(ownName("z"))).toBe(false);
     const late = prefixed(sourcesOf({ a: ["find"], b: ["x"], c: ["y", "z"] }, overrides), early);
-    expect(late.exposed.get("b")?.get("x")).toBe("a__find");
-    expect(late.exposed.get("a")?.get("find")).toBe(early.exposed.get("a")?.get("find"));
+    expect(late.exposed.get("b")?.get(ownName("x"))).toBe("a__find");
+    expect(late.exposed.get("a")?.get(ownName("find"))).toBe(early.exposed.get("a")?.get(ownName("find")));
     // The rename is taken out of the config: the automatic name is back.
     const without = prefixed(sourcesOf({ a: ["find"], b: ["x"], c: ["y"] }), late);
-    expect(without.exposed.get("b")?.get("x")).toBe("b__x");
+    expect(without.exposed.get("b")?.get(ownName("x"))).toBe("b__x");
   });
 
   it("say so where a rename cannot be done, and keep the tool", () => {
     const overrides = { a: { x: { name: "same" } }, b: { y: { name: "SAME_" }, z: { name: "with-dash" } } };
     const { exposed, conflicts } = prefixed(sourcesOf({ a: ["x"], b: ["y", "z"] }, overrides));
-    expect(exposed.get("a")?.get("x")).toBe("same");
-    expect(exposed.get("b")?.get("y")).toBe("b__y");
-    expect(exposed.get("b")?.get("z")).toBe("b__z");
+    expect(exposed.get("a")?.get(ownName("x"))).toBe("same");
+    expect(exposed.get("b")?.get(ownName("y"))).toBe("b__y");
+    expect(exposed.get("b")?.get(ownName("z"))).toBe("b__z");
     expect(conflicts).toHaveLength(2);
     expect(conflicts.join("\n")).toContain('renames tool "y" of server "b" to "SAME_"');
   });
@@ -209,7 +210,9 @@ describe("prefixed names", () => {
     const sources = sourcesOf({ find: ["tools"] });
     const prefixes = assignPrefixes(["find"]);
     const options = { mode: "prefixed", noun: "tool", prefixes, reserved: ["find_tools"] } as const;
-    expect(assignNames(sources, options).exposed.get("find")?.get("tools")).toMatch(/^find__tools_[0-9a-z]{6}$/);
+    expect(assignNames(sources, options).exposed.get("find")?.get(ownName("tools"))).toMatch(
+      /^find__tools_[0-9a-z]{6}$/,
+    );
   });
 });
 
@@ -223,7 +226,7 @@ describe("plain names", () => {
       fc.assert(
         fc.property(listOf(20), (own) => {
           const { exposed } = plain([{ server: "s", own, overrides: new Map() }]);
-          for (const tool of own) expect(exposed.get("s")?.get(tool)).toBe(tool === "" ? undefined : tool);
+          for (const tool of own) expect(exposed.get("s")?.get(tool)).toBe(tool.length === 0 ? undefined : tool);
         }),
         { numRuns: 1000 },
       );
@@ -233,9 +236,9 @@ describe("plain names", () => {
 
   it("refuse what an earlier server has, naming both and the way out", () => {
     const { exposed, owners, conflicts } = plain(sourcesOf({ a: ["search"], b: ["search", "read"] }));
-    expect(owners.get("search")).toEqual({ server: "a", own: "search" });
-    expect(exposed.get("b")?.has("search")).toBe(false);
-    expect(exposed.get("b")?.get("read")).toBe("read");
+    expect(owners.get(exposedName("search"))).toEqual({ server: "a", own: "search" });
+    expect(exposed.get("b")?.has(ownName("search"))).toBe(false);
+    expect(exposed.get("b")?.get(ownName("read"))).toBe("read");
     expect(conflicts).toEqual([
       'The tool "search" of server "b" is left out: server "a", earlier in the config, has a tool of that name. ' +
         'Rename one of them under "tools" in the config, or use prefixed names.',
@@ -245,12 +248,12 @@ describe("plain names", () => {
   it("rename, swap and hide", () => {
     const swapped = { a: { x: { name: "y" }, y: { name: "x" }, z: { hide: true } } };
     const { owners, conflicts } = plain(sourcesOf({ a: ["x", "y", "z"], b: ["z"] }, swapped));
-    expect(owners.get("y")).toEqual({ server: "a", own: "x" });
-    expect(owners.get("x")).toEqual({ server: "a", own: "y" });
-    expect(owners.get("z")).toEqual({ server: "b", own: "z" });
+    expect(owners.get(exposedName("y"))).toEqual({ server: "a", own: "x" });
+    expect(owners.get(exposedName("x"))).toEqual({ server: "a", own: "y" });
+    expect(owners.get(exposedName("z"))).toEqual({ server: "b", own: "z" });
     expect(conflicts).toEqual([]);
     const shadowed = plain(sourcesOf({ a: ["y", "x"] }, { a: { x: { name: "y" } } }));
-    expect(shadowed.owners.get("y")).toEqual({ server: "a", own: "x" });
+    expect(shadowed.owners.get(exposedName("y"))).toEqual({ server: "a", own: "x" });
     expect(shadowed.conflicts).toHaveLength(1);
   });
 

@@ -1,5 +1,6 @@
 // Which exposed name each tool (or prompt) has. Pure: the spelling is in name-shape.ts, the lists are the catalog's.
 
+import { type ExposedName, exposedName, type OwnName } from "../contracts/names.js";
 import { fold, isExact, isExposable, MAX_NAME, NameSpace, nameCandidate, prefixCandidate } from "./name-shape.js";
 
 export type NameMode = "prefixed" | "plain";
@@ -13,27 +14,27 @@ export interface Override {
   readonly hide?: boolean | undefined;
 }
 
-export type Overrides = ReadonlyMap<string, Override>;
+export type Overrides = ReadonlyMap<OwnName, Override>;
 
 export interface NameSource {
   readonly server: string;
   /** In the server's order, without duplicates. */
-  readonly own: readonly string[];
+  readonly own: readonly OwnName[];
   readonly overrides: Overrides;
 }
 
 /** Names given before, which are kept: server → own name → exposed name, without those that the config gave. */
-export type KeptNames = ReadonlyMap<string, ReadonlyMap<string, string>>;
+export type KeptNames = ReadonlyMap<string, ReadonlyMap<OwnName, ExposedName>>;
 
 export interface Owner {
   readonly server: string;
-  readonly own: string;
+  readonly own: OwnName;
 }
 
 export interface Assignment {
   /** server → own name → exposed name. What is hidden or refused is absent. */
-  readonly exposed: ReadonlyMap<string, ReadonlyMap<string, string>>;
-  readonly owners: ReadonlyMap<string, Owner>;
+  readonly exposed: ReadonlyMap<string, ReadonlyMap<OwnName, ExposedName>>;
+  readonly owners: ReadonlyMap<ExposedName, Owner>;
   /** To be passed in next time. */
   readonly kept: KeptNames;
   /** What was refused or not done as the config says, and what to do about it. */
@@ -83,23 +84,23 @@ export function assignNames(sources: readonly NameSource[], options: NamingOptio
 }
 
 class Book {
-  readonly exposed = new Map<string, Map<string, string>>();
-  readonly owners = new Map<string, Owner>();
-  readonly kept = new Map<string, Map<string, string>>();
+  readonly exposed = new Map<string, Map<OwnName, ExposedName>>();
+  readonly owners = new Map<ExposedName, Owner>();
+  readonly kept = new Map<string, Map<OwnName, ExposedName>>();
   readonly conflicts: string[] = [];
 
-  enter(server: string, own: string, name: string, automatic: boolean): void {
+  enter(server: string, own: OwnName, name: ExposedName, automatic: boolean): void {
     this.owners.set(name, { server, own });
     entry(this.exposed, server).set(own, name);
     if (automatic) entry(this.kept, server).set(own, name);
   }
 
-  has(server: string, own: string): boolean {
+  has(server: string, own: OwnName): boolean {
     return this.exposed.get(server)?.has(own) === true;
   }
 }
 
-function entry(map: Map<string, Map<string, string>>, key: string): Map<string, string> {
+function entry(map: Map<string, Map<OwnName, ExposedName>>, key: string): Map<OwnName, ExposedName> {
   let inner = map.get(key);
   if (inner === undefined) {
     inner = new Map();
@@ -108,7 +109,7 @@ function entry(map: Map<string, Map<string, string>>, key: string): Map<string, 
   return inner;
 }
 
-function isHidden(source: NameSource, own: string): boolean {
+function isHidden(source: NameSource, own: OwnName): boolean {
   return source.overrides.get(own)?.hide === true;
 }
 
@@ -127,7 +128,7 @@ function prefixedNames(
       if (name === undefined || hide === true) continue;
       const usable = isExposable(name);
       if (usable && space.take(name)) {
-        if (own.has(tool)) book.enter(source.server, tool, name, false);
+        if (own.has(tool)) book.enter(source.server, tool, exposedName(name), false);
       } else if (own.has(tool)) {
         const why = usable
           ? "another name, equal but for case and punctuation, comes first"
@@ -175,18 +176,18 @@ function prefixedNames(
 function plainNames(sources: readonly NameSource[], { noun, reserved }: NamingOptions): Assignment {
   const book = new Book();
   const own = new Set(reserved);
-  const folded = new Map<string, string>();
+  const folded = new Map<string, ExposedName>();
   for (const source of sources) {
     const { server } = source;
     // Within a server, what the config names comes before what the server names.
-    const renamed = (tool: string): string | undefined => source.overrides.get(tool)?.name;
+    const renamed = (tool: OwnName): string | undefined => source.overrides.get(tool)?.name;
     const order = [
       ...source.own.filter((tool) => renamed(tool) !== undefined),
       ...source.own.filter((tool) => renamed(tool) === undefined),
     ];
     for (const tool of order) {
       if (isHidden(source, tool)) continue;
-      const name = renamed(tool) ?? tool;
+      const name = exposedName(renamed(tool) ?? tool);
       const owner = book.owners.get(name);
       if (owner === undefined && !own.has(name) && name !== "") {
         const twin = folded.get(fold(name));
@@ -200,7 +201,7 @@ function plainNames(sources: readonly NameSource[], { noun, reserved }: NamingOp
         book.enter(server, tool, name, false);
         continue;
       }
-      const what = `The ${noun} ${quote(tool)} of server ${quote(server)}${name === tool ? "" : ` (renamed ${quote(name)})`}`;
+      const what = `The ${noun} ${quote(tool)} of server ${quote(server)}${(name as string) === tool ? "" : ` (renamed ${quote(name)})`}`;
       const why =
         owner === undefined
           ? "the gateway uses that name itself"

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { exposedName } from "../contracts/names.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
@@ -48,10 +49,14 @@ describe("the search menu", () => {
   });
 
   it("resolves its own two, and all others as ever", () => {
-    expect(catalog.resolveTool("find_tools", undefined)).toEqual({ kind: "menu", tool: "find_tools" });
-    expect(catalog.resolveTool("call_tool", undefined)).toEqual({ kind: "menu", tool: "call_tool" });
-    expect(catalog.resolveTool("call_tool", "mail")).toEqual({ kind: "unknown", server: undefined });
-    expect(catalog.resolveTool("mail__send", undefined)).toEqual({ kind: "found", server: "mail", own: "send" });
+    expect(catalog.resolveTool(exposedName("find_tools"), undefined)).toEqual({ kind: "menu", tool: "find_tools" });
+    expect(catalog.resolveTool(exposedName("call_tool"), undefined)).toEqual({ kind: "menu", tool: "call_tool" });
+    expect(catalog.resolveTool(exposedName("call_tool"), "mail")).toEqual({ kind: "unknown", server: undefined });
+    expect(catalog.resolveTool(exposedName("mail__send"), undefined)).toEqual({
+      kind: "found",
+      server: "mail",
+      own: "send",
+    });
   });
 
   it("finds by words of names, descriptions and parameters, with other endings and a typo", async () => {

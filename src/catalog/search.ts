@@ -2,6 +2,7 @@
 // What may be found is decided by the view, as for lists; calling goes the way of any other call.
 
 import type MiniSearch from "minisearch";
+import { ownToolName } from "../contracts/names.js";
 import { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { locate, parseMessage, type RequestMessage, rewrite } from "../protocol/message.js";
@@ -34,7 +35,7 @@ export interface FoundTool {
 export function searchMenu(entries: readonly Entry[], view: View): string[] {
   const servers = new Map<string, number>();
   for (const { server, item } of entries) {
-    if (view.allows(server, item.own, "tools")) servers.set(server, (servers.get(server) ?? 0) + 1);
+    if (view.allows(server, ownToolName(item.own))) servers.set(server, (servers.get(server) ?? 0) + 1);
   }
   const names = [...servers].slice(0, MAX_SERVER_NAMES).map(([server, count]) => `${server} (${count})`);
   if (servers.size > names.length) names.push(`${servers.size - names.length} more`);
@@ -109,7 +110,7 @@ export class ToolSearch {
       fuzzy: (term) => (term.length > 4 ? 0.2 : false),
       filter: (hit) => {
         const entry = entries[hit.id as number];
-        return entry !== undefined && view.allows(entry.server, entry.item.own, "tools");
+        return entry !== undefined && view.allows(entry.server, ownToolName(entry.item.own));
       },
     });
     const found: FoundTool[] = [];

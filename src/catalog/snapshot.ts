@@ -1,5 +1,6 @@
 // What is known of one server, and how that goes to disk and back. Who keeps it on disk is not decided here.
 
+import { type ExposedName, exposedName, type OwnName, ownName } from "../contracts/names.js";
 import type { Freshness, Listed, ListKind, ServerIntro } from "../contracts/upstream.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { type Intake, takeItems } from "./items.js";
@@ -27,13 +28,13 @@ export interface Restored {
   readonly prefix: string | undefined;
   readonly intro: ServerIntro | undefined;
   readonly lists: ReadonlyMap<ListKind, Intake>;
-  readonly names: Readonly<Record<NamedKind, ReadonlyMap<string, string>>>;
+  readonly names: Readonly<Record<NamedKind, ReadonlyMap<OwnName, ExposedName>>>;
 }
 
 export function toSnapshot(
   known: Known,
   prefix: string | undefined,
-  names: Readonly<Record<NamedKind, ReadonlyMap<string, string> | undefined>>,
+  names: Readonly<Record<NamedKind, ReadonlyMap<OwnName, ExposedName> | undefined>>,
 ): JsonObject {
   const lists: JsonObject = {};
   for (const [kind, { items }] of known.lists) lists[kind] = items.map(({ json }) => json);
@@ -91,13 +92,13 @@ function toIntro(value: unknown): ServerIntro | undefined {
   };
 }
 
-function toNames(pairs: unknown): Map<string, string> {
-  const names = new Map<string, string>();
+function toNames(pairs: unknown): Map<OwnName, ExposedName> {
+  const names = new Map<OwnName, ExposedName>();
   if (!Array.isArray(pairs)) return names;
   for (const pair of pairs as unknown[]) {
     if (!Array.isArray(pair)) continue;
     const [own, exposed] = pair as unknown[];
-    if (typeof own === "string" && typeof exposed === "string") names.set(own, exposed);
+    if (typeof own === "string" && typeof exposed === "string") names.set(ownName(own), exposedName(exposed));
   }
   return names;
 }

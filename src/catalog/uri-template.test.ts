@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { ownName } from "../contracts/names.js";
 import { Routes } from "./routes.js";
 import { compileTemplate, matchesTemplate } from "./uri-template.js";
 
@@ -57,9 +58,9 @@ describe("URI templates", () => {
     ];
     const items = Array.from({ length: 2000 }, (_, i) => {
       const own = `${hostile[i % hostile.length]}`;
-      return { own, json: "{}", value: {} };
+      return { own: ownName(own), json: "{}", value: {} };
     });
-    const good = { own: "x://{+a}", json: "{}", value: {} };
+    const good = { own: ownName("x://{+a}"), json: "{}", value: {} };
     const routes = new Routes([
       { server: "bad", resources: [], templates: items },
       { server: "good", resources: [], templates: [good] },
@@ -76,7 +77,7 @@ describe("URI templates", () => {
   });
 
   it("one server's hostile templates do not hide another's [one-bad-server]", () => {
-    const item = (own: string) => ({ own, json: "{}", value: {} });
+    const item = (own: string) => ({ own: ownName(own), json: "{}", value: {} });
     const bad = Array.from({ length: 100 }, () => item(`x://${"{a}".repeat(600)}/never`));
     const routes = new Routes([
       { server: "bad", resources: [], templates: bad },

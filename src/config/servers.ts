@@ -1,6 +1,7 @@
 // One entry of `mcpServers` → a ServerConfig: which kind it is, its variables, its paths, and what is wrong with it.
 
 import { readFileSync } from "node:fs";
+import { ownToolName } from "../contracts/names.js";
 import type { ServerSpec, StdioTarget, Supervision, Target } from "../contracts/server-spec.js";
 import { nearest } from "../runtime/nearest.js";
 import { defaultSupervision, type Override, type ServerConfig, type ToolOverride } from "./config.js";
@@ -42,7 +43,7 @@ export function resolveServer(
   const supervision = resolveSupervision(entry, target, path, around.report);
   // Gemini CLI's `true` means that it need not ask a person; it says nothing of changed tools.
   const trust = entry.trust === "always" ? "always" : "pinned";
-  const repeatable = new Set(Object.keys(tools).filter((own) => tools[own]?.readOnly || tools[own]?.idempotent));
+  const harmless = Object.keys(tools).filter((own) => tools[own]?.readOnly || tools[own]?.idempotent);
   const spec: ServerSpec = {
     name,
     target,
@@ -51,7 +52,7 @@ export function resolveServer(
     callTimeoutMs,
     supervision,
     trust,
-    repeatable,
+    repeatable: new Set(harmless.map(ownToolName)),
     card,
   };
   return { ...spec, tools, prompts, budget };

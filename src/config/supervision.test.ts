@@ -1,6 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are variables of the config
 
 import { describe, expect, it } from "vitest";
+import { ownToolName } from "../contracts/names.js";
 import { parseConfig } from "./load.js";
 
 const options = { path: "/proj/mcp.json", env: { HOST: "example.com" }, home: "/home/me" };
@@ -100,7 +101,7 @@ describe("trust", () => {
     const found = server({ tools });
     expect([...(found?.repeatable ?? [])]).toEqual(["read", "put"]);
     expect(found?.tools["post"]).toMatchObject({ readOnly: false, idempotent: false, cache: true });
-    expect(found?.repeatable.has("constructor")).toBe(false);
+    expect(found?.repeatable.has(ownToolName("constructor"))).toBe(false);
   });
 });
 

@@ -1,10 +1,11 @@
 // Pins: what a call's way asks of them, and what the control socket tells: as `toolway pins` shows them. Hashes are SHA-256 of RFC 8785, in base64url.
 
+import type { OwnToolName } from "./names.js";
 import type { Listed } from "./upstream.js";
 
 export interface PinLine {
   readonly server: string;
-  readonly tool: string;
+  readonly tool: OwnToolName;
   /** `gone`: the server no longer lists it. `refused`: it cannot be pinned. Changed and refused tools are hidden. */
   readonly state: "pinned" | "changed" | "gone" | "refused";
   readonly firstSeen?: string;
@@ -23,13 +24,13 @@ export interface PinSide {
 
 export interface PinDiff {
   readonly server: string;
-  readonly tool: string;
+  readonly tool: OwnToolName;
   readonly old: PinSide;
   readonly new: PinSide;
 }
 
 export interface AcceptedPin {
-  readonly tool: string;
+  readonly tool: OwnToolName;
   readonly hash: string;
   readonly oldHash: string;
 }
@@ -39,6 +40,6 @@ export interface Pins {
   /** To be called with every list of tools that is read or restored, before agents see it: did what is hidden change? */
   check(server: string, tools: readonly Listed[]): { readonly differs: boolean };
   /** Why this tool is quarantined; undefined where it is not. */
-  quarantine(server: string, tool: string): string | undefined;
-  isQuarantined(server: string, tool: string): boolean;
+  quarantine(server: string, tool: OwnToolName): string | undefined;
+  isQuarantined(server: string, tool: OwnToolName): boolean;
 }

@@ -1,5 +1,7 @@
 // One server of the config, resolved: where it is, how it is kept alive, and how far it is trusted.
 
+import type { OwnToolName } from "./names.js";
+
 export interface StdioTarget {
   readonly kind: "stdio";
   readonly command: string;
@@ -55,8 +57,8 @@ export interface ServerSpec {
   readonly callTimeoutMs: number;
   readonly supervision: Supervision;
   readonly trust: Trust;
-  /** Tools, by their own names, that the config calls read-only or idempotent: to call one twice does no harm. */
-  readonly repeatable: ReadonlySet<string>;
+  /** Tools that the config calls read-only or idempotent: to call one twice does no harm. */
+  readonly repeatable: ReadonlySet<OwnToolName>;
   /** Where the server's card is: an absolute path or an address. Undefined: an HTTP server is asked for one. */
   readonly card: string | undefined;
 }

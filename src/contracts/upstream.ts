@@ -4,14 +4,15 @@ import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import type { Reply } from "../protocol/reply.js";
 import type { Caller } from "./caller.js";
+import type { OwnName } from "./names.js";
 
 /** A request on its way to a server. Made by the pipeline; answered exactly once, by `reply`. */
 export interface UpstreamCall {
   /** None: the gateway itself asks (lists, levels, subscriptions). */
   readonly caller: Caller | undefined;
   readonly method: string;
-  /** The server's own name of the tool or prompt, or the URI: for headers, logs and errors. */
-  readonly subject: string | undefined;
+  /** The tool, prompt, resource or task that it is about: for headers, logs and errors. */
+  readonly subject: OwnName | undefined;
   /** The progress token that the agent chose, if it chose one. */
   readonly progressToken: RpcId | undefined;
   /** The message as it goes out, `id` as its id, and as its progress token where the agent chose one. */

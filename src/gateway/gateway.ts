@@ -4,6 +4,7 @@ import type { Readable, Writable } from "node:stream";
 import { Cache, type CacheStats } from "../cache/cache.js";
 import { Catalog } from "../catalog/catalog.js";
 import type { Config, ListenAddress } from "../config/config.js";
+import { ownToolName } from "../contracts/names.js";
 import type { GatewayStatus } from "../contracts/status.js";
 import type { ControlServer } from "../control/server.js";
 import type { HttpEndpoint } from "../endpoint/server.js";
@@ -385,7 +386,8 @@ export class Gateway {
   #setCached(config: Config): void {
     this.#cache.setLimits(config.cache);
     for (const { name, tools } of config.servers) {
-      this.#cache.setServer(name, new Set(Object.keys(tools).filter((tool) => tools[tool]?.cache === true)));
+      const cached = Object.keys(tools).filter((tool) => tools[tool]?.cache === true);
+      this.#cache.setServer(name, new Set(cached.map(ownToolName)));
     }
   }
 

@@ -1,12 +1,13 @@
 // Routes of the control socket about pins, and about one server: what they take and answer. What they do is given.
 
+import { type OwnToolName, ownToolName } from "../contracts/names.js";
 import type { AcceptedPin, PinDiff, PinLine } from "../contracts/pins.js";
 import { ControlError, type ControlRequest, type ControlRoutes } from "../control/server.js";
 
 interface Pins {
   list(): PinLine[];
-  diff(server: string, tool?: string): PinDiff[];
-  accept(server: string, tool?: string, hash?: string): Promise<AcceptedPin[]>;
+  diff(server: string, tool?: OwnToolName): PinDiff[];
+  accept(server: string, tool?: OwnToolName, hash?: string): Promise<AcceptedPin[]>;
 }
 
 /** `GET /pins`, `GET /pins/diff?server=…&tool=…`, `POST /pins/accept` with `{server, tool?, hash?}`. */
@@ -16,12 +17,12 @@ export function pinRoutes(pins: Pins): ControlRoutes {
     "GET /pins/diff": ({ query }) => {
       const server = query.get("server");
       if (server === null) throw new ControlError("invalid", '"server" is missing.');
-      return { diffs: pins.diff(server, query.get("tool") ?? undefined) };
+      return { diffs: pins.diff(server, toolOrNone(query.get("tool") ?? undefined)) };
     },
     "POST /pins/accept": async ({ body }) => {
       const { server, tool, hash } = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
       if (typeof server !== "string") throw new ControlError("invalid", '"server" is a string.');
-      return { accepted: await pins.accept(server, textOrNone(tool, "tool"), textOrNone(hash, "hash")) };
+      return { accepted: await pins.accept(server, toolOrNone(textOrNone(tool, "tool")), textOrNone(hash, "hash")) };
     },
   };
 }
@@ -47,6 +48,10 @@ export function serverRoutes(servers: Servers): ControlRoutes {
     "POST /servers/:server/stop": route((name) => servers.stopServer(name)),
     "POST /servers/:server/start": route((name) => servers.startServer(name)),
   };
+}
+
+function toolOrNone(name: string | undefined): OwnToolName | undefined {
+  return name === undefined ? undefined : ownToolName(name);
 }
 
 function textOrNone(value: unknown, key: string): string | undefined {

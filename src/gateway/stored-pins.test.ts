@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { ownToolName } from "../contracts/names.js";
 import { openStore } from "../store/local/store.js";
 import { MemoryMap } from "../store/memory-map.js";
 import { PinBook, type PinRecord } from "./stored-pins.js";
@@ -36,10 +37,12 @@ describe("PinBook", () => {
     const { quarantined, differs } = book.check("s", [tool("add", { description: "evil" }), tool("sub"), tool("new")]);
     expect([...quarantined.keys()]).toEqual(["add"]);
     expect(differs).toBe(true);
-    expect(book.isQuarantined("s", "add")).toBe(true);
-    expect(book.quarantine("s", "add")).toMatch(/^its definition changed since it was accepted: `toolway pins diff s`/);
-    expect(book.isQuarantined("s", "sub")).toBe(false);
-    expect(book.isQuarantined("s", "new")).toBe(false);
+    expect(book.isQuarantined("s", ownToolName("add"))).toBe(true);
+    expect(book.quarantine("s", ownToolName("add"))).toMatch(
+      /^its definition changed since it was accepted: `toolway pins diff s`/,
+    );
+    expect(book.isQuarantined("s", ownToolName("sub"))).toBe(false);
+    expect(book.isQuarantined("s", ownToolName("new"))).toBe(false);
     expect(lines.at(-1)).toContain('warn: server "s": definition changed, so quarantined: "add"');
     expect(book.diff("s")).toMatchObject([
       {
@@ -49,9 +52,9 @@ describe("PinBook", () => {
       },
     ]);
     expect(changes).toEqual([]);
-    expect(await book.accept("s", "add")).toMatchObject([{ tool: "add" }]);
+    expect(await book.accept("s", ownToolName("add"))).toMatchObject([{ tool: "add" }]);
     expect(changes).toEqual(["s"]);
-    expect(book.isQuarantined("s", "add")).toBe(false);
+    expect(book.isQuarantined("s", ownToolName("add"))).toBe(false);
     expect(book.diff("s")).toEqual([]);
     expect(await book.accept("s")).toEqual([]);
     expect(book.check("s", [tool("add")]).quarantined.size).toBe(1);
@@ -77,15 +80,15 @@ describe("PinBook", () => {
     });
     await within(async (book) => {
       // Nothing has been listed yet: what is known is enough to refuse.
-      expect(book.isQuarantined("s", "a")).toBe(true);
-      expect(book.diff("s", "a")).toMatchObject([
+      expect(book.isQuarantined("s", ownToolName("a"))).toBe(true);
+      expect(book.diff("s", ownToolName("a"))).toMatchObject([
         { old: { definition: '{"name":"a"}' }, new: { definition: '{"name":"a","v":2}' } },
       ]);
-      await book.accept("s", "a");
+      await book.accept("s", ownToolName("a"));
     });
     await within((book) => {
-      expect(book.isQuarantined("s", "a")).toBe(false);
-      expect(book.isQuarantined("s", "b")).toBe(true);
+      expect(book.isQuarantined("s", ownToolName("a"))).toBe(false);
+      expect(book.isQuarantined("s", ownToolName("b"))).toBe(true);
       expect([...book.check("s", [tool("a", { v: 2 }), tool("b")]).quarantined.keys()]).toEqual([]);
       expect([...book.check("s", [tool("a"), tool("b")]).quarantined.keys()]).toEqual(["a"]);
     });
@@ -97,18 +100,18 @@ describe("PinBook", () => {
     map.put = () => Promise.reject(new Error("disk full"));
     book.check("s", [tool("a")]);
     book.check("s", [tool("a", { v: 2 })]);
-    expect(book.isQuarantined("s", "a")).toBe(true);
+    expect(book.isQuarantined("s", ownToolName("a"))).toBe(true);
     expect(book.diff("s")).toHaveLength(1);
     await expect(book.accept("s")).rejects.toThrow("disk full");
-    expect(book.isQuarantined("s", "a")).toBe(true);
+    expect(book.isQuarantined("s", ownToolName("a"))).toBe(true);
     expect(lines.some((line) => line.includes("could not be kept: disk full"))).toBe(true);
     map.put = put;
     book.check("s", [tool("a", { v: 2 })]);
     await Promise.resolve();
-    expect(open(map).book.isQuarantined("s", "a")).toBe(true);
+    expect(open(map).book.isQuarantined("s", ownToolName("a"))).toBe(true);
     await book.accept("s");
-    expect(book.isQuarantined("s", "a")).toBe(false);
-    expect(open(map).book.isQuarantined("s", "a")).toBe(false);
+    expect(book.isQuarantined("s", ownToolName("a"))).toBe(false);
+    expect(open(map).book.isQuarantined("s", ownToolName("a"))).toBe(false);
   });
 
   it("accepts what was looked at, and not what came since", async () => {
@@ -117,9 +120,9 @@ describe("PinBook", () => {
     book.check("s", [tool("a", { v: 2 })]);
     const looked = book.diff("s")[0]?.new.hash ?? "";
     book.check("s", [tool("a", { v: 3 })]);
-    await expect(book.accept("s", "a", looked)).rejects.toMatchObject({ code: "invalid" });
-    await expect(book.accept("s", "a", "abc")).rejects.toMatchObject({ code: "invalid" });
-    expect(book.isQuarantined("s", "a")).toBe(true);
+    await expect(book.accept("s", ownToolName("a"), looked)).rejects.toMatchObject({ code: "invalid" });
+    await expect(book.accept("s", ownToolName("a"), "abc")).rejects.toMatchObject({ code: "invalid" });
+    expect(book.isQuarantined("s", ownToolName("a"))).toBe(true);
 
     // It changes while the acceptance is on its way to the disk.
     const put = map.put.bind(map);
@@ -133,7 +136,7 @@ describe("PinBook", () => {
       last = last.then(() => put(key, record));
       return last;
     };
-    const accepting = book.accept("s", "a", book.diff("s")[0]?.new.hash.slice(0, 12));
+    const accepting = book.accept("s", ownToolName("a"), book.diff("s")[0]?.new.hash.slice(0, 12));
     book.check("s", [tool("a", { v: 4 })]);
     release();
     await accepting;
@@ -150,7 +153,7 @@ describe("PinBook", () => {
     book.check("s", [tool("a", { v: 2 })]);
     expect(book.configure([{ name: "s", trust: "always" }])).toEqual([]);
     expect(changes).toEqual(["s"]);
-    expect(book.isQuarantined("s", "a")).toBe(false);
+    expect(book.isQuarantined("s", ownToolName("a"))).toBe(false);
     expect(book.check("s", [tool("a", { v: 3 })]).quarantined.size).toBe(0);
     expect(book.list()).toEqual([]);
     expect(() => book.diff("s")).toThrow("always");
@@ -171,8 +174,8 @@ describe("PinBook", () => {
     ]);
     expect(book.list()[1]).toMatchObject({ firstSeen: "1970-01-01T00:00:01.000Z", newHash: expect.any(String) });
     expect(() => book.diff("nobody")).toThrow('Nothing of server "nobody" is pinned');
-    await expect(book.accept("s", "zzz")).rejects.toMatchObject({ code: "not-found" });
-    await expect(book.accept("s", "odd")).rejects.toMatchObject({ code: "invalid" });
+    await expect(book.accept("s", ownToolName("zzz"))).rejects.toMatchObject({ code: "not-found" });
+    await expect(book.accept("s", ownToolName("odd"))).rejects.toMatchObject({ code: "invalid" });
   });
 
   it("keeps no definition that is too large, and pins it all the same [bounded]", () => {
@@ -180,7 +183,7 @@ describe("PinBook", () => {
     const large = (v: number) => tool("big", { description: "x".repeat(70_000), v });
     book.check("s", [large(1)]);
     book.check("s", [large(2)]);
-    expect(book.isQuarantined("s", "big")).toBe(true);
+    expect(book.isQuarantined("s", ownToolName("big"))).toBe(true);
     const [diff] = book.diff("s");
     expect(diff?.old.definition).toBeUndefined();
     expect(diff?.new.hash).not.toBe(diff?.old.hash);

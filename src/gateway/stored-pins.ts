@@ -6,6 +6,7 @@
 // A change never needs the disk: the accepted hash lies there already. An acceptance is on disk before it is in force.
 
 import { createHash } from "node:crypto";
+import type { OwnToolName } from "../contracts/names.js";
 import type { AcceptedPin, PinDiff, PinLine, PinSide } from "../contracts/pins.js";
 import type { DurableMap } from "../contracts/store.js";
 import { accept, type ListedTool, type Pin, ServerPins, type Sighting } from "../policy/pins.js";
@@ -30,7 +31,7 @@ interface Kept {
 
 export interface PinRecord {
   readonly server: string;
-  readonly tool: string;
+  readonly tool: OwnToolName;
   readonly firstSeen: number;
   readonly accepted: Kept;
   readonly changed?: Kept;
@@ -44,7 +45,7 @@ export interface PinBookDeps {
   readonly log: (level: "info" | "warn", text: string) => void;
 }
 
-const NONE: ReadonlyMap<string, string> = new Map();
+const NONE: ReadonlyMap<OwnToolName, string> = new Map();
 
 export class PinBook {
   readonly #deps: PinBookDeps;
@@ -84,7 +85,7 @@ export class PinBook {
   check(
     server: string,
     tools: readonly ListedTool[],
-  ): { readonly quarantined: ReadonlyMap<string, string>; readonly differs: boolean } {
+  ): { readonly quarantined: ReadonlyMap<OwnToolName, string>; readonly differs: boolean } {
     if (this.#trusted.has(server)) return { quarantined: NONE, differs: false };
     const pins = this.#pinsOf(server);
     const { sightings, differs } = pins.see(tools, this.#deps.wall());
@@ -95,12 +96,12 @@ export class PinBook {
   }
 
   /** Why a call of the tool is refused and lists leave it out; undefined: nothing is wrong with it. */
-  quarantine(server: string, tool: string): string | undefined {
+  quarantine(server: string, tool: OwnToolName): string | undefined {
     if (this.#trusted.has(server)) return undefined;
     return this.#servers.get(server)?.quarantined.get(tool);
   }
 
-  isQuarantined(server: string, tool: string): boolean {
+  isQuarantined(server: string, tool: OwnToolName): boolean {
     return this.quarantine(server, tool) !== undefined;
   }
 
@@ -117,7 +118,7 @@ export class PinBook {
   }
 
   /** Of all changed tools of the server, or of the one. */
-  diff(server: string, tool?: string): PinDiff[] {
+  diff(server: string, tool?: OwnToolName): PinDiff[] {
     const pins = this.#demand(server, tool);
     const diffs: PinDiff[] = [];
     for (const [name, { changed }] of pins.pins) {
@@ -133,7 +134,7 @@ export class PinBook {
    * Takes the definition as it is now, of one tool or of all that changed. `hash`: only if it is still the one whose
    * hash begins so. Resolves when that is on disk; only then are the tools there again.
    */
-  async accept(server: string, tool?: string, hash?: string): Promise<AcceptedPin[]> {
+  async accept(server: string, tool?: OwnToolName, hash?: string): Promise<AcceptedPin[]> {
     const pins = this.#demand(server, tool);
     const wanted = [...pins.pins].filter(([name]) => tool === undefined || name === tool);
     const changed = wanted.flatMap(([name, pin]) =>
@@ -193,7 +194,7 @@ export class PinBook {
     return made;
   }
 
-  #demand(server: string, tool: string | undefined): ServerPins {
+  #demand(server: string, tool: OwnToolName | undefined): ServerPins {
     const pins = this.#trusted.has(server) ? undefined : this.#servers.get(server);
     if (pins === undefined) {
       const why = this.#trusted.has(server) ? 'its entry says `"trust": "always"`' : "no tool of it has been seen yet";
@@ -205,7 +206,7 @@ export class PinBook {
     throw new Fault("invalid", `Tool "${tool}" of server "${server}" cannot be accepted: ${problem}.`);
   }
 
-  #line(server: string, tool: string, pin: Pin, book: ServerPins): PinLine {
+  #line(server: string, tool: OwnToolName, pin: Pin, book: ServerPins): PinLine {
     const reason = book.quarantined.get(tool);
     const here = book.isGone(tool) ? "gone" : "pinned";
     const state = book.problem(tool) !== undefined ? "refused" : pin.changed !== undefined ? "changed" : here;
@@ -223,7 +224,7 @@ export class PinBook {
 
   // ── The disk ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #read(server: string, tool: string): PinRecord | undefined {
+  #read(server: string, tool: OwnToolName): PinRecord | undefined {
     const key = keyOf(server, tool);
     return this.#unsaved.get(key) ?? this.#deps.map.get(key);
   }
@@ -304,7 +305,7 @@ function toPin({ firstSeen, accepted, changed }: PinRecord): Pin {
 }
 
 /** Names are the servers' and of any length; a key of the store is not. */
-function keyOf(server: string, tool: string): string {
+function keyOf(server: string, tool: OwnToolName): string {
   return createHash("sha256")
     .update(JSON.stringify([server, tool]))
     .digest("base64url");

@@ -1,6 +1,7 @@
 // The tools of a gateway as the program and the operator see them: all of them, whatever the menu shows.
 
 import type { Catalog } from "../catalog/catalog.js";
+import { ownToolName } from "../contracts/names.js";
 import type { PinBook } from "./stored-pins.js";
 
 export interface ToolListing {
@@ -15,7 +16,7 @@ export interface ToolListing {
 
 export function listTools(catalog: Catalog, pins: PinBook): ToolListing[] {
   return catalog.tools().map(({ name, server, item, description }) => {
-    const quarantined = pins.quarantine(server, item.own);
+    const quarantined = pins.quarantine(server, ownToolName(item.own));
     return {
       name,
       server,

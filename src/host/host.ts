@@ -5,6 +5,7 @@ import type { CacheStats } from "../cache/response-cache.js";
 import type { ServerConfig, UnlistedRoles } from "../config/config.js";
 import type { ConfigInput } from "../config/load.js";
 import type { Principal } from "../contracts/caller.js";
+import { type OwnToolName, ownToolName } from "../contracts/names.js";
 import type { ServerStatus } from "../contracts/status.js";
 import type { Gateway } from "../gateway/gateway.js";
 import type { Log } from "../observe/log.js";
@@ -133,7 +134,7 @@ export class ToolHost implements AsyncDisposable {
   async call(server: string, tool: string, args: JsonObject = {}, options: HostCallOptions = {}): Promise<JsonObject> {
     const { principal = this.#defaults.principal, signal } = options;
     const config = this.#hosted(server);
-    this.#demand(principal, server, ownName(config, tool));
+    this.#demand(principal, server, ownNameOf(config, tool));
     if (this.#servers.isAsleep(server)) await this.#servers.wake(server);
     return await this.#ask(principal, server, "tools/call", { name: tool, arguments: args }, signal);
   }
@@ -266,7 +267,7 @@ export class ToolHost implements AsyncDisposable {
       const page = await this.#ask(principal, server, "tools/list", cursor === undefined ? {} : { cursor }, signal);
       for (const tool of Array.isArray(page["tools"]) ? page["tools"] : []) {
         if (!isObject(tool) || typeof tool["name"] !== "string") continue;
-        const own = ownName(config, tool["name"]);
+        const own = ownNameOf(config, tool["name"]);
         if (this.#guard.decide(principal, server, own).kind === "deny") continue;
         tools.push({ ...tool, name: tool["name"], _mcp_server: server });
       }
@@ -346,7 +347,7 @@ export class ToolHost implements AsyncDisposable {
   }
 
   /** The guard's word; the pipeline has the roles'. */
-  #demand(principal: Principal, server: string, tool: string | undefined): void {
+  #demand(principal: Principal, server: string, tool: OwnToolName | undefined): void {
     const decision = this.#guard.decide(principal, server, tool);
     if (decision.kind === "allow") return;
     const what = tool === undefined ? `server "${server}"` : `tool "${tool}" of server "${server}"`;
@@ -369,9 +370,9 @@ export class ToolHost implements AsyncDisposable {
 }
 
 /** A spec may rename a tool; who may use it is decided by what the server itself calls it. */
-function ownName({ tools }: ServerConfig, name: string): string {
-  for (const own of Object.keys(tools)) if (tools[own]?.name === name) return own;
-  return name;
+function ownNameOf({ tools }: ServerConfig, name: string): OwnToolName {
+  for (const own of Object.keys(tools)) if (tools[own]?.name === name) return ownToolName(own);
+  return ownToolName(name);
 }
 
 function describe(error: HostCallError | undefined): DiscoveredServer["error"] {

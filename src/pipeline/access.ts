@@ -3,6 +3,7 @@
 
 import type { View } from "../catalog/view.js";
 import type { Caller, Principal } from "../contracts/caller.js";
+import type { OwnToolName } from "../contracts/names.js";
 import type { Pins } from "../contracts/pins.js";
 import type { GuardPost } from "../policy/guard.js";
 import { type Decision, decide, type Policy, seesServer } from "../policy/policy.js";
@@ -24,14 +25,14 @@ export class Access {
     this.#pins = pins;
   }
 
-  /** `tool`: the server's own name of it; undefined for anything else that the server has. */
-  decide(principal: Principal, server: string, tool: string | undefined): Decision {
+  /** `tool` is undefined for anything else that the server has. */
+  decide(principal: Principal, server: string, tool: OwnToolName | undefined): Decision {
     const byRules = principal === OPERATOR ? ALLOW : decide(this.policy, principal, server, tool);
     return byRules.kind === "deny" ? byRules : this.#guard.decide(principal, server, tool);
   }
 
   /** Throws a Fault `denied`. */
-  demand(principal: Principal, server: string, tool: string | undefined): void {
+  demand(principal: Principal, server: string, tool: OwnToolName | undefined): void {
     const decision = this.decide(principal, server, tool);
     if (decision.kind === "allow") return;
     const what = tool === undefined ? `server "${server}"` : `tool "${tool}" of server "${server}"`;
@@ -39,7 +40,7 @@ export class Access {
   }
 
   /** Throws a Fault `denied` for a tool whose definition changed since it was accepted. */
-  demandPinned(server: string, tool: string): void {
+  demandPinned(server: string, tool: OwnToolName): void {
     const reason = this.#pins.quarantine(server, tool);
     if (reason === undefined) return;
     throw new Fault("denied", `Tool "${tool}" of server "${server}" is quarantined: ${reason}.`);
@@ -56,8 +57,7 @@ export class Access {
       era,
       common: this.policy.roles.size === 0 && !this.#guard.isSet,
       key: this.#viewKey(principal),
-      allows: (server, own, kind) => {
-        const tool = kind === "tools" ? own : undefined;
+      allows: (server, tool) => {
         if (tool !== undefined && this.#pins.isQuarantined(server, tool)) return false;
         return this.decide(principal, server, tool).kind === "allow";
       },

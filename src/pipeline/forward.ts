@@ -2,6 +2,7 @@
 // and our progress token in it. Everything else in it is passed on as it came.
 
 import type { Caller } from "../contracts/caller.js";
+import type { OwnName } from "../contracts/names.js";
 import type { AgentCall } from "../contracts/service.js";
 import type { Upstream, UpstreamCall } from "../contracts/upstream.js";
 import { traceEdits } from "../observe/trace-meta.js";
@@ -16,7 +17,7 @@ import type { Member } from "../protocol/scan.js";
 export interface Named {
   readonly path: readonly string[];
   /** Undefined: as the agent wrote it. */
-  readonly own: string | undefined;
+  readonly own: OwnName | undefined;
 }
 
 const ID = ["id"];
@@ -34,7 +35,7 @@ interface Hole {
 const byPlace = (a: Hole, b: Hole): number => a.start - b.start;
 
 export class Forward implements UpstreamCall {
-  readonly subject: string | undefined;
+  readonly subject: OwnName | undefined;
   readonly progressToken: RpcId | undefined;
   readonly #call: AgentCall;
   readonly #span: Span | undefined;
@@ -47,7 +48,7 @@ export class Forward implements UpstreamCall {
    * Throws a Fault `invalid` where a value that matters stands in the text twice: a server might read the one that was
    * not judged. So all is found here, and nothing can go wrong any more when the text is rendered.
    */
-  constructor(call: AgentCall, subject: string | undefined, named: Named | undefined, span?: Span) {
+  constructor(call: AgentCall, subject: OwnName | undefined, named: Named | undefined, span?: Span) {
     this.#call = call;
     this.#span = span;
     this.subject = subject;

@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { Agent, notification } from "../../test/fixtures/agent.js";
 import { Cache } from "../cache/cache.js";
 import { Catalog } from "../catalog/catalog.js";
+import { ownToolName } from "../contracts/names.js";
 import type { Isolation } from "../contracts/server-spec.js";
 import type { ServerConnection, ServerHandle, Servers } from "../contracts/servers.js";
 import type { Listed, ServerIntro, Upstream, UpstreamCall } from "../contracts/upstream.js";
@@ -249,7 +250,7 @@ describe("a call", () => {
 
   it("that the cache can answer does not reach the server a second time", async () => {
     const { pipeline, mail, cache } = twoServers();
-    cache.setServer("mail", new Set(["read"]));
+    cache.setServer("mail", new Set([ownToolName("read")]));
     mail.intro = { ...mail.intro, era: "modern" };
     const keep = { resultType: "complete", ttlMs: 1_000, cacheScope: "public" };
     mail.answer = (message) => ({ ...echo("mail", message, keep), era: "modern" });

@@ -1,8 +1,9 @@
 // The way of a request, on one page: endpoint → catalog → policy → upstream. The only file that knows all stages.
 
 import type { Cache } from "../cache/cache.js";
-import type { Catalog, ResolvedTool } from "../catalog/catalog.js";
+import type { Catalog } from "../catalog/catalog.js";
 import type { Caller, Principal } from "../contracts/caller.js";
+import { type ExposedName, exposedName, type OwnName, type OwnToolName, ownName } from "../contracts/names.js";
 import type { Pins } from "../contracts/pins.js";
 import type { Servers } from "../contracts/servers.js";
 import type { AgentCall, Introduction, Service } from "../contracts/service.js";
@@ -14,7 +15,7 @@ import type { Policy } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
 import { ErrorCode, isObject } from "../protocol/jsonrpc.js";
 import { isLoggingLevel } from "../protocol/log-levels.js";
-import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
+import type { NotificationMessage } from "../protocol/message.js";
 import { agentHeaders, type ParamHeader } from "../protocol/param-headers.js";
 import { Access } from "./access.js";
 import type { Named } from "./forward.js";
@@ -167,7 +168,7 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   paramHeaders(principal: Principal, scope: string | undefined, tool: string): readonly ParamHeader[] | undefined {
-    const found = this.#catalog.resolveTool(tool, scope);
+    const found = this.#catalog.resolveTool(exposedName(tool), scope);
     if (found.kind !== "found" || this.#access.decide(principal, found.server, found.own).kind === "deny")
       return undefined;
     return agentHeaders(this.#catalog.inputSchema(found.server, found.own));
@@ -220,10 +221,10 @@ export class Pipeline implements Service, UpstreamEvents {
     }
     switch (message.method) {
       case "tools/call":
-        this.#named(call, "tool", NAME, (name) => this.#catalog.resolveTool(name, scope));
+        this.#tool(call);
         return;
       case "prompts/get":
-        this.#named(call, "prompt", NAME, (name) => this.#catalog.resolvePrompt(name, scope));
+        this.#prompt(call, NAME);
         return;
       case "resources/read":
       case "resources/subscribe":
@@ -242,30 +243,37 @@ export class Pipeline implements Service, UpstreamEvents {
     }
   }
 
-  #named(
-    call: AgentCall,
-    noun: "tool" | "prompt",
-    path: readonly string[],
-    resolve: (name: string) => ResolvedTool,
-    waited = false,
-  ): void {
-    const name = valueAt(call.message, path);
-    if (typeof name !== "string")
-      throw new Fault("invalid", `${call.message.method} needs "${path.slice(1).join(".")}".`);
-    const found = resolve(name);
+  #tool(call: AgentCall, waited = false): void {
+    const name = nameAt(call, NAME);
+    const found = this.#catalog.resolveTool(name, call.scope);
     if (found.kind === "found") {
       const { server, own } = found;
-      // In plain mode most names are the server's own already.
-      const named = { path, own: own === name ? undefined : own };
-      this.#send(call, server, noun === "tool" ? own : undefined, own, named);
-    } else if (found.kind === "menu") {
-      if (found.tool === "find_tools") this.#findTools(call);
-      else this.#named(foundCall(call), noun, path, resolve);
-    } else {
-      const unread = waited ? [] : unreadLists(this.#servers, call.scope ?? found.server);
-      if (unread.length === 0) throw unknownName(this.#servers, noun, name, found.server);
-      this.#afterFirstTry(call, unread, () => this.#named(call, noun, path, resolve, true));
-    }
+      this.#send(call, server, own, own, renamed(NAME, name, own));
+    } else if (found.kind === "unknown") {
+      this.#unlisted(call, "tool", name, found.server, waited, () => this.#tool(call, true));
+    } else if (found.tool === "find_tools") this.#findTools(call);
+    else this.#tool(foundCall(call));
+  }
+
+  #prompt(call: AgentCall, path: readonly string[], waited = false): void {
+    const name = nameAt(call, path);
+    const found = this.#catalog.resolvePrompt(name, call.scope);
+    if (found.kind === "found") this.#send(call, found.server, undefined, found.own, renamed(path, name, found.own));
+    else this.#unlisted(call, "prompt", name, found.server, waited, () => this.#prompt(call, path, true));
+  }
+
+  /** A name that is not listed; `server` is the only one that may yet list it. */
+  #unlisted(
+    call: AgentCall,
+    noun: "tool" | "prompt",
+    name: ExposedName,
+    server: string | undefined,
+    waited: boolean,
+    again: () => void,
+  ): void {
+    const unread = waited ? [] : unreadLists(this.#servers, call.scope ?? server);
+    if (unread.length === 0) throw unknownName(this.#servers, noun, name, server);
+    this.#afterFirstTry(call, unread, again);
   }
 
   #findTools(call: AgentCall): void {
@@ -290,13 +298,13 @@ export class Pipeline implements Service, UpstreamEvents {
     }
     if (method === "resources/subscribe") this.#subscribe(call, server, uri);
     else if (method === "resources/unsubscribe") this.#unsubscribe(call, server, uri);
-    else this.#send(call, server, undefined, uri, { path: URI, own: undefined });
+    else this.#send(call, server, undefined, ownName(uri), { path: URI, own: undefined });
   }
 
   #subscribe(call: AgentCall, server: string, uri: string): void {
     const { watched, drop } = this.#inUse.standing.subscribe(call, server, uri);
     try {
-      this.#send(watched, server, undefined, uri, { path: URI, own: undefined });
+      this.#send(watched, server, undefined, ownName(uri), { path: URI, own: undefined });
     } catch (error) {
       drop();
       throw error;
@@ -308,20 +316,20 @@ export class Pipeline implements Service, UpstreamEvents {
     // Somebody else still listens on the same connection.
     const stays = this.#servers.get(server)?.isolation === "shared" && this.audience.hasSubscriber(server, uri);
     if (stays) call.reply({ kind: "result", result: {} });
-    else this.#send(call, server, undefined, uri, { path: URI, own: undefined });
+    else this.#send(call, server, undefined, ownName(uri), { path: URI, own: undefined });
   }
 
   #complete(call: AgentCall): void {
     const ref = call.message.params?.["ref"];
     if (isObject(ref) && ref["type"] === "ref/prompt") {
-      this.#named(call, "prompt", REF_NAME, (name) => this.#catalog.resolvePrompt(name, call.scope));
+      this.#prompt(call, REF_NAME);
       return;
     }
     const uri = isObject(ref) ? ref["uri"] : undefined;
     if (typeof uri !== "string") throw new Fault("invalid", 'completion/complete needs "ref": a prompt or a resource.');
     const server = this.#catalog.resolveTemplate(uri, call.scope);
     if (server === undefined) throw new Fault("not-found", `Unknown resource template: ${uri}`);
-    this.#send(call, server, undefined, uri, { path: REF_URI, own: undefined });
+    this.#send(call, server, undefined, ownName(uri), { path: REF_URI, own: undefined });
   }
 
   #setLevel(call: AgentCall): void {
@@ -351,8 +359,8 @@ export class Pipeline implements Service, UpstreamEvents {
   #send(
     call: AgentCall,
     server: string,
-    tool: string | undefined,
-    subject: string | undefined,
+    tool: OwnToolName | undefined,
+    subject: OwnName | undefined,
     named: Named | undefined,
   ): void {
     this.#passage.send(call, { server, tool, subject, named });
@@ -392,8 +400,15 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 }
 
-function valueAt(message: RequestMessage, path: readonly string[]): unknown {
+/** Throws a Fault `invalid` where there is no name. */
+function nameAt({ message }: AgentCall, path: readonly string[]): ExposedName {
   let value: unknown = message;
   for (const key of path) value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
-  return value;
+  if (typeof value === "string") return exposedName(value);
+  throw new Fault("invalid", `${message.method} needs "${path.slice(1).join(".")}".`);
+}
+
+/** In plain mode most names are the server's own already. */
+function renamed(path: readonly string[], name: ExposedName, own: OwnName): Named {
+  return { path, own: (name as string) === own ? undefined : own };
 }

@@ -3,6 +3,7 @@
 
 import type { Cache } from "../cache/cache.js";
 import type { Caller } from "../contracts/caller.js";
+import type { OwnName, OwnToolName } from "../contracts/names.js";
 import type { ServerHandle, Servers } from "../contracts/servers.js";
 import type { AgentCall } from "../contracts/service.js";
 import type { ServerIntro } from "../contracts/upstream.js";
@@ -32,10 +33,10 @@ export interface PassageDeps {
 /** Where a call goes, and what it is about. */
 export interface Destination {
   readonly server: string;
-  /** The server's own name of the tool, which policy knows it by; undefined for what is no tool. */
-  readonly tool: string | undefined;
+  /** What policy knows it by; undefined for what is no tool. */
+  readonly tool: OwnToolName | undefined;
   /** For logs and headers. */
-  readonly subject: string | undefined;
+  readonly subject: OwnName | undefined;
   readonly named: Named | undefined;
 }
 

@@ -2,6 +2,7 @@
 // has the same id each time. What tasks are is the servers' business.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
+import type { OwnName } from "../contracts/names.js";
 
 /** 96 bits: a guess is hopeless, and ids stay short enough for a header. */
 const MAC_BYTES = 12;
@@ -19,13 +20,13 @@ export class TaskIds {
   }
 
   /** Undefined for an id that is not ours, or was given to somebody else. */
-  resolve(exposed: string, principalId: string): { readonly server: string; readonly own: string } | undefined {
+  resolve(exposed: string, principalId: string): { readonly server: string; readonly own: OwnName } | undefined {
     const [payload, mac, ...rest] = exposed.split(".");
     if (payload === undefined || mac === undefined || rest.length > 0) return undefined;
     const given = Buffer.from(mac, "base64url");
     const right = this.#mac(principalId, payload);
     if (given.length !== right.length || !timingSafeEqual(given, right)) return undefined;
-    const [server, own] = JSON.parse(Buffer.from(payload, "base64url").toString()) as [string, string];
+    const [server, own] = JSON.parse(Buffer.from(payload, "base64url").toString()) as [string, OwnName];
     return { server, own };
   }
 

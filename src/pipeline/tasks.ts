@@ -2,6 +2,7 @@
 // At /mcp/<server> the server's own ids pass as they are.
 
 import type { Caller } from "../contracts/caller.js";
+import { type OwnName, ownName } from "../contracts/names.js";
 import type { AgentCall } from "../contracts/service.js";
 import type { ServerIntro } from "../contracts/upstream.js";
 import { replySize } from "../protocol/arrived.js";
@@ -44,7 +45,7 @@ export function taskRefusal({ era, capabilities }: Caller, method: string): RpcE
 
 /** Where a request about one task goes: `id` as the server knows it, `own` where the agent knows it by another. */
 export type TaskAddress =
-  | { readonly kind: "found"; readonly server: string; readonly id: string; readonly own: string | undefined }
+  | { readonly kind: "found"; readonly server: string; readonly id: OwnName; readonly own: OwnName | undefined }
   | { readonly kind: "refused"; readonly error: RpcError };
 
 /** The task's id names the server. Throws a Fault where there is none. */
@@ -53,7 +54,7 @@ export function taskAddress({ message, caller, scope }: AgentCall, ids: TaskIds)
   if (error !== undefined) return { kind: "refused", error };
   const id = message.params?.["taskId"];
   if (typeof id !== "string") throw new Fault("invalid", `${message.method} needs "taskId".`);
-  if (scope !== undefined) return { kind: "found", server: scope, id, own: undefined };
+  if (scope !== undefined) return { kind: "found", server: scope, id: ownName(id), own: undefined };
   const found = ids.resolve(id, caller.principal.id);
   if (found === undefined) throw new Fault("not-found", `Unknown task: ${id}`);
   return { kind: "found", server: found.server, id: found.own, own: found.own };

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { ownToolName } from "../contracts/names.js";
 import { type Guard, GuardPost } from "./guard.js";
 
 const ME = { id: "me", role: "dev" };
@@ -14,7 +15,7 @@ describe("GuardPost", () => {
   it("allows what the rules of roles left, while there is no guard [host-11]", () => {
     const { guards } = post();
     expect(guards.isSet).toBe(false);
-    expect(guards.decide(ME, "s", "t")).toEqual({ kind: "allow" });
+    expect(guards.decide(ME, "s", ownToolName("t"))).toEqual({ kind: "allow" });
   });
 
   it("is asked for the server first, then for the tool, and either may deny [host-11]", () => {
@@ -25,14 +26,14 @@ describe("GuardPost", () => {
       if (server === "closed") return { kind: "deny", reason: "closed today" };
       return tool === "delete" ? { kind: "deny", reason: "read only" } : { kind: "allow" };
     });
-    expect(guards.decide(ME, "open", "get")).toEqual({ kind: "allow" });
+    expect(guards.decide(ME, "open", ownToolName("get"))).toEqual({ kind: "allow" });
     expect(asked).toEqual([
       [ME, "open"],
       [ME, "open", "get"],
     ]);
-    expect(guards.decide(ME, "open", "delete")).toEqual({ kind: "deny", rule: "read only" });
+    expect(guards.decide(ME, "open", ownToolName("delete"))).toEqual({ kind: "deny", rule: "read only" });
     expect(guards.decide(ME, "open", undefined)).toEqual({ kind: "allow" });
-    expect(guards.decide(ME, "closed", "get")).toEqual({ kind: "deny", rule: "closed today" });
+    expect(guards.decide(ME, "closed", ownToolName("get"))).toEqual({ kind: "deny", rule: "closed today" });
     expect(guards.decide(ME, "closed", undefined)).toEqual({ kind: "deny", rule: "closed today" });
   });
 
@@ -40,7 +41,7 @@ describe("GuardPost", () => {
     const { guards, failures } = post(() => {
       throw new Error("password hunter2");
     });
-    const decision = guards.decide(ME, "s", "t");
+    const decision = guards.decide(ME, "s", ownToolName("t"));
     expect(decision).toEqual({ kind: "deny", rule: "the guard could not decide" });
     expect(failures).toHaveLength(1);
   });
@@ -58,7 +59,7 @@ describe("GuardPost", () => {
     Promise.resolve({ kind: "allow" }),
   ])("denies when it answers %j [host-11]", (answer) => {
     const { guards, failures } = post(() => answer);
-    expect(guards.decide(ME, "s", "t").kind).toBe("deny");
+    expect(guards.decide(ME, "s", ownToolName("t")).kind).toBe("deny");
     expect(guards.decide(ME, "s", undefined).kind).toBe("deny");
     expect(failures).toHaveLength(2);
   });
@@ -67,7 +68,7 @@ describe("GuardPost", () => {
     const { guards } = post(async () => {
       throw new Error("late");
     });
-    expect(guards.decide(ME, "s", "t").kind).toBe("deny");
+    expect(guards.decide(ME, "s", ownToolName("t")).kind).toBe("deny");
     // An unhandled rejection would fail this file.
     await new Promise((resolve) => setImmediate(resolve));
   });
@@ -75,20 +76,20 @@ describe("GuardPost", () => {
   it("keeps the guard that is there when something else is set; undefined takes it away [host-11]", () => {
     const { guards } = post(() => ({ kind: "deny", reason: "no" }));
     for (const wrong of [null, false, {}, "allow"]) expect(() => guards.set(wrong as never)).toThrow(TypeError);
-    expect(guards.decide(ME, "s", "t").kind).toBe("deny");
+    expect(guards.decide(ME, "s", ownToolName("t")).kind).toBe("deny");
     guards.set(undefined);
     expect(guards.isSet).toBe(false);
-    expect(guards.decide(ME, "s", "t").kind).toBe("allow");
+    expect(guards.decide(ME, "s", ownToolName("t")).kind).toBe("allow");
   });
 
   it("has a reason for every denial, of bounded length", () => {
     for (const reason of [undefined, "", 7]) {
-      expect(post(() => ({ kind: "deny", reason })).guards.decide(ME, "s", "t")).toEqual({
+      expect(post(() => ({ kind: "deny", reason })).guards.decide(ME, "s", ownToolName("t"))).toEqual({
         kind: "deny",
         rule: "the guard denies it",
       });
     }
-    const long = post(() => ({ kind: "deny", reason: "x".repeat(9999) })).guards.decide(ME, "s", "t");
+    const long = post(() => ({ kind: "deny", reason: "x".repeat(9999) })).guards.decide(ME, "s", ownToolName("t"));
     expect(long.kind === "deny" ? long.rule.length : 0).toBe(500);
   });
 });

@@ -2,6 +2,7 @@
 // whatever is not a clear "allow" is a "deny". It does not know roles, and role rules do not know it.
 
 import type { Principal } from "../contracts/caller.js";
+import type { OwnToolName } from "../contracts/names.js";
 import type { Decision } from "./policy.js";
 
 export type GuardVerdict = { readonly kind: "allow" } | { readonly kind: "deny"; readonly reason: string };
@@ -39,14 +40,14 @@ export class GuardPost {
   }
 
   /** To be asked after the rules of roles have allowed it: either may deny. */
-  decide(principal: Principal, server: string, tool: string | undefined): Decision {
+  decide(principal: Principal, server: string, tool: OwnToolName | undefined): Decision {
     const guard = this.#guard;
     if (guard === undefined) return ALLOW;
     const whole = this.#ask(guard, principal, server, undefined);
     return tool === undefined || whole.kind === "deny" ? whole : this.#ask(guard, principal, server, tool);
   }
 
-  #ask(guard: Guard, principal: Principal, server: string, tool: string | undefined): Decision {
+  #ask(guard: Guard, principal: Principal, server: string, tool: OwnToolName | undefined): Decision {
     let verdict: unknown;
     try {
       verdict = tool === undefined ? guard(principal, server) : guard(principal, server, tool);

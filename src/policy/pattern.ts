@@ -1,5 +1,6 @@
 // One pattern of a role: "server", "server/tool", with `*` for any run of characters.
 
+import type { OwnToolName } from "../contracts/names.js";
 import { fits, type Glob, readGlob } from "../runtime/glob.js";
 
 /** Names are shorter, and a longer pattern is a mistake worth telling. */
@@ -29,7 +30,7 @@ function toolGlob(tool: string | undefined): Glob | undefined {
 }
 
 /** `tool` undefined asks for what is no tool: only a pattern for the whole server covers that. */
-export function covers(pattern: Pattern, server: string, tool: string | undefined): boolean {
+export function covers(pattern: Pattern, server: string, tool: OwnToolName | undefined): boolean {
   if (fits(pattern.server, server)) return coversTool(pattern.tool, tool);
   // A server with a "/" in its name is named in full, followed by "/": "a/b" stays tool b of server a.
   if (!server.includes("/") || !pattern.text.startsWith(`${server}/`)) return false;
@@ -37,7 +38,7 @@ export function covers(pattern: Pattern, server: string, tool: string | undefine
 }
 
 /** As covers; but where a "/" in the server's name makes a pattern ambiguous, every reading of it denies. */
-export function denies(pattern: Pattern, server: string, tool: string | undefined): boolean {
+export function denies(pattern: Pattern, server: string, tool: OwnToolName | undefined): boolean {
   if (covers(pattern, server, tool)) return true;
   if (!server.includes("/")) return false;
   return fits(pattern.whole, server) || fits(pattern.whole, `${server}/${tool ?? ""}`);
@@ -48,6 +49,6 @@ export function touches(pattern: Pattern, server: string): boolean {
   return fits(pattern.server, server) || (server.includes("/") && pattern.text.startsWith(`${server}/`));
 }
 
-function coversTool(glob: Glob | undefined, tool: string | undefined): boolean {
+function coversTool(glob: Glob | undefined, tool: OwnToolName | undefined): boolean {
   return glob === undefined || (tool !== undefined && fits(glob, tool));
 }

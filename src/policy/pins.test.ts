@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { ownToolName } from "../contracts/names.js";
 import { accept, type ListedTool, ServerPins, sight } from "./pins.js";
 
 const tool = (name: string, more: object = {}): ListedTool => {
@@ -26,7 +27,7 @@ describe("ServerPins", () => {
     const { sightings, differs } = pins.see([tool("add", { ...BASE, [member]: "other" })], 2);
     expect(sightings).toMatchObject([{ kind: "changed", tool: "add" }]);
     expect(differs).toBe(true);
-    expect(pins.quarantined.get("add")).toContain("toolway pins accept s add");
+    expect(pins.quarantined.get(ownToolName("add"))).toContain("toolway pins accept s add");
     // A member that is gone is a change too, and another one than the first.
     const { [member as keyof typeof BASE]: _, ...rest } = BASE;
     expect(pins.see([tool("add", rest)], 3).sightings).toMatchObject([{ kind: "changed" }]);
@@ -45,16 +46,16 @@ describe("ServerPins", () => {
     expect(pins.see([text("t", '{"name":"t","max":18446744073709551614}')], 2).differs).toBe(true);
     const twice = text("u", '{"name":"u","description":"evil","description":"good"}');
     expect(pins.see([twice], 3).sightings).toEqual([]);
-    expect(pins.quarantined.get("u")).toContain('Duplicate member "description"');
+    expect(pins.quarantined.get(ownToolName("u"))).toContain('Duplicate member "description"');
     expect(pins.see([text("u", '{"name":"u","description":"good"}')], 4).sightings).toMatchObject([{ kind: "first" }]);
-    expect(pins.quarantined.has("u")).toBe(false);
+    expect(pins.quarantined.has(ownToolName("u"))).toBe(false);
   });
 
   it("a tool that went away keeps its pin; back as it was it is free, back changed it is not [host-12]", () => {
     const pins = new ServerPins("s");
     pins.see([tool("a"), tool("b")], 1);
     expect(pins.see([tool("b")], 2)).toEqual({ sightings: [], differs: false });
-    expect(pins.isGone("a")).toBe(true);
+    expect(pins.isGone(ownToolName("a"))).toBe(true);
     expect(pins.see([tool("a", { description: "evil" }), tool("b")], 3).differs).toBe(true);
     expect([...pins.quarantined.keys()]).toEqual(["a"]);
     pins.see([tool("b")], 4);
@@ -78,8 +79,8 @@ describe("ServerPins", () => {
     const { sightings } = pins.see([tool("t0", { evil: true }), ...names(20_000, 50)], 2);
     expect(pins.pins.size).toBe(10_000);
     expect(sightings.map(({ tool: name }) => name)).toEqual(["t0"]);
-    expect(pins.quarantined.get("t20000")).toContain("more than 10000 different tools");
-    expect(pins.quarantined.has("t0")).toBe(true);
+    expect(pins.quarantined.get(ownToolName("t20000"))).toContain("more than 10000 different tools");
+    expect(pins.quarantined.has(ownToolName("t0"))).toBe(true);
   });
 
   it("names of a server do not become commands in the advice", () => {
@@ -87,7 +88,7 @@ describe("ServerPins", () => {
     const name = "x`; rm -rf ~";
     pins.see([tool(name)], 1);
     pins.see([tool(name, { v: 2 })], 2);
-    expect(pins.quarantined.get(name)).not.toContain("rm");
+    expect(pins.quarantined.get(ownToolName(name))).not.toContain("rm");
   });
 });
 
@@ -125,9 +126,9 @@ describe("for every history of lists and acceptances", () => {
             if (differs !== other) throw new Error(`differs is ${differs} at ${now}`);
           } else if (event.kind === "accept") {
             const name = NAMES[event.which] ?? "";
-            const pin = pins.pins.get(name);
+            const pin = pins.pins.get(ownToolName(name));
             if (pin?.changed === undefined) return;
-            pins.put(name, accept(pin, pin.changed.hash, now));
+            pins.put(ownToolName(name), accept(pin, pin.changed.hash, now));
             accepted.set(name, latest.get(name) ?? 0);
           } else {
             const again = new ServerPins("s");
@@ -136,7 +137,7 @@ describe("for every history of lists and acceptances", () => {
           }
           for (const name of NAMES) {
             const free = latest.get(name) === accepted.get(name);
-            if (pins.quarantined.has(name) === free) throw new Error(`${name} is wrong at ${now}`);
+            if (pins.quarantined.has(ownToolName(name)) === free) throw new Error(`${name} is wrong at ${now}`);
           }
           for (const pin of pins.pins.values()) {
             if (pin.firstSeenMs > pin.acceptedMs || pin.changed?.hash === pin.hash)

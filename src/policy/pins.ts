@@ -2,6 +2,7 @@
 // quarantined because theirs is another now. Pure: lists and the time are passed in; what is kept on disk is
 // pin-book.ts's.
 
+import { type OwnToolName, ownToolName } from "../contracts/names.js";
 import { canonicalizeText, hashText } from "../protocol/canonical.js";
 import { Fault } from "../protocol/errors.js";
 
@@ -24,7 +25,7 @@ export interface ListedTool {
 /** A pin that has to be written, with the definition that it is about. */
 export interface Sighting {
   readonly kind: "first" | "changed" | "restored";
-  readonly tool: string;
+  readonly tool: OwnToolName;
   readonly pin: Pin;
   /** RFC 8785's text. */
   readonly definition: string;
@@ -65,25 +66,25 @@ interface Printed {
 
 export class ServerPins {
   readonly #server: string;
-  readonly #pins = new Map<string, Pin>();
+  readonly #pins = new Map<OwnToolName, Pin>();
   /** Of the last list: reading the same again costs a comparison, not a hash. */
-  #printed = new Map<string, Printed>();
+  #printed = new Map<OwnToolName, Printed>();
   /** Whether a list has been seen at all: before that nothing is known to be gone. */
   #listed = false;
   /** Tools of the last list that cannot be pinned, and why. */
-  #problems: ReadonlyMap<string, string> = new Map();
+  #problems: ReadonlyMap<OwnToolName, string> = new Map();
   /** Those and the changed ones. */
-  #quarantined = new Map<string, string>();
+  #quarantined = new Map<OwnToolName, string>();
 
   constructor(server: string) {
     this.#server = server;
   }
 
-  get quarantined(): ReadonlyMap<string, string> {
+  get quarantined(): ReadonlyMap<OwnToolName, string> {
     return this.#quarantined;
   }
 
-  get pins(): ReadonlyMap<string, Pin> {
+  get pins(): ReadonlyMap<OwnToolName, Pin> {
     return this.#pins;
   }
 
@@ -93,37 +94,39 @@ export class ServerPins {
   }
 
   /** Why the tool, as the last list had it, cannot be pinned. */
-  problem(tool: string): string | undefined {
+  problem(tool: OwnToolName): string | undefined {
     return this.#problems.get(tool);
   }
 
   /** True for a tool that the last list no longer had. */
-  isGone(tool: string): boolean {
+  isGone(tool: OwnToolName): boolean {
     return this.#listed && !this.#printed.has(tool) && !this.#problems.has(tool);
   }
 
   /** From disk, or with what has been accepted. */
-  put(tool: string, pin: Pin): void {
+  put(tool: OwnToolName, pin: Pin): void {
     this.#pins.set(tool, pin);
     if (this.#problems.has(tool)) return;
     if (pin.changed === undefined) this.#quarantined.delete(tool);
     else this.#quarantined.set(tool, changedReason(this.#server, tool));
   }
 
-  drop(tool: string): void {
+  drop(tool: OwnToolName): void {
     this.#pins.delete(tool);
     this.#quarantined.delete(tool);
   }
 
   see(listed: readonly ListedTool[], nowMs: number): Seen {
     const before = this.#quarantined;
-    const printed = new Map<string, Printed>();
-    const problems = new Map<string, string>();
+    const printed = new Map<OwnToolName, Printed>();
+    const problems = new Map<OwnToolName, string>();
     const sightings: Sighting[] = [];
     for (const { json, value } of listed) {
-      const tool = value["name"];
+      const name = value["name"];
+      if (typeof name !== "string" || name.length > MAX_NAME) continue;
+      const tool = ownToolName(name);
       // The first of a name counts, as in the catalog.
-      if (typeof tool !== "string" || tool.length > MAX_NAME || printed.has(tool) || problems.has(tool)) continue;
+      if (printed.has(tool) || problems.has(tool)) continue;
       const pin = this.#pins.get(tool);
       const known = this.#printed.get(tool);
       const print = known?.json === json ? { hash: known.hash, text: undefined } : fingerprint(json);

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { ownToolName } from "../contracts/names.js";
 import { covers, parsePattern } from "./pattern.js";
 import { compilePolicy, decide, type PolicyConfig, seesServer } from "./policy.js";
 
@@ -7,7 +8,7 @@ const policyOf = (roles: PolicyConfig["roles"], unlistedRoles: "allow" | "deny" 
   compilePolicy({ roles, unlistedRoles });
 const asRole = (role: string) => ({ id: "me", role });
 const allowed = (roles: PolicyConfig["roles"], server: string, tool: string | undefined): boolean =>
-  decide(policyOf(roles), asRole("r"), server, tool).kind === "allow";
+  decide(policyOf(roles), asRole("r"), server, tool === undefined ? undefined : ownToolName(tool)).kind === "allow";
 
 describe("decide", () => {
   it.each<[string, PolicyConfig["roles"][string], string, string | undefined, boolean]>([
@@ -37,11 +38,11 @@ describe("decide", () => {
 
   it("says which rule denied", () => {
     const policy = policyOf({ dev: { deny: ["github/delete_*"] } }, "deny");
-    expect(decide(policy, asRole("dev"), "github", "delete_x")).toEqual({
+    expect(decide(policy, asRole("dev"), "github", ownToolName("delete_x"))).toEqual({
       kind: "deny",
       rule: 'role "dev": deny "github/delete_*"',
     });
-    expect(decide(policy, asRole("ghost"), "github", "x")).toEqual({
+    expect(decide(policy, asRole("ghost"), "github", ownToolName("x"))).toEqual({
       kind: "deny",
       rule: 'role "ghost" has no entry, and unlistedRoles is "deny"',
     });
@@ -49,15 +50,15 @@ describe("decide", () => {
 
   it("follows unlistedRoles for a role without an entry, names of Object's own included", () => {
     for (const role of ["ghost", "constructor", "__proto__", "toString"]) {
-      expect(decide(policyOf({}, "allow"), asRole(role), "s", "t").kind).toBe("allow");
-      expect(decide(policyOf({}, "deny"), asRole(role), "s", "t").kind).toBe("deny");
+      expect(decide(policyOf({}, "allow"), asRole(role), "s", ownToolName("t")).kind).toBe("allow");
+      expect(decide(policyOf({}, "deny"), asRole(role), "s", ownToolName("t")).kind).toBe("deny");
     }
   });
 
   it("denies all where the rules make no sense", () => {
     for (const rules of [null, { allow: "*" }, { deny: [""] }, { allow: ["/x"] }, { allow: [7] }, { deny: ["s/"] }]) {
       const policy = policyOf({ r: rules as never });
-      expect(decide(policy, asRole("r"), "s", "t").kind).toBe("deny");
+      expect(decide(policy, asRole("r"), "s", ownToolName("t")).kind).toBe("deny");
       expect(seesServer(policy, asRole("r"), "s")).toBe(false);
       expect(policy.problems).toHaveLength(1);
     }
@@ -67,7 +68,7 @@ describe("decide", () => {
   it("gives the same decision again and for others", () => {
     const policy = policyOf({ r: { allow: ["a/b"] } });
     for (let i = 0; i < 3; i++) {
-      expect(decide(policy, asRole("r"), "a", "b").kind).toBe("allow");
+      expect(decide(policy, asRole("r"), "a", ownToolName("b")).kind).toBe("allow");
       expect(decide(policy, asRole("r"), "a/b", undefined).kind).toBe("deny");
       expect(decide(policy, asRole("r"), "a", undefined).kind).toBe("deny");
     }
@@ -93,7 +94,7 @@ describe("patterns", () => {
       fc.property(text, text, name, name, (server, tool, s, t) => {
         const pattern = parsePattern(`${server}/${tool}`);
         if (pattern === undefined) throw new Error("no pattern");
-        expect(covers(pattern, s, t)).toBe(reference(server, s) && reference(tool, t));
+        expect(covers(pattern, s, ownToolName(t))).toBe(reference(server, s) && reference(tool, t));
       }),
       { numRuns: 5000 },
     );
@@ -103,7 +104,7 @@ describe("patterns", () => {
     const pattern = parsePattern(`s/${"*a".repeat(240)}*b`);
     if (pattern === undefined) throw new Error("no pattern");
     const started = performance.now();
-    for (let i = 0; i < 100; i++) expect(covers(pattern, "s", "a".repeat(4096))).toBe(false);
+    for (let i = 0; i < 100; i++) expect(covers(pattern, "s", ownToolName("a".repeat(4096)))).toBe(false);
     expect((performance.now() - started) / 100).toBeLessThan(50);
     expect(parsePattern("a".repeat(513))).toBeUndefined();
   });

@@ -2,6 +2,7 @@
 // aliases; what it denies, the lists leave out and calls refuse.
 
 import type { Principal } from "../contracts/caller.js";
+import type { OwnToolName } from "../contracts/names.js";
 import { covers, denies, type Pattern, parsePattern, touches } from "./pattern.js";
 
 export interface RoleRules {
@@ -73,8 +74,8 @@ function compileRole(name: string, rules: unknown): Role {
   return { ...lists, broken, decided: new Map() };
 }
 
-/** `tool` is the server's own name of it; undefined for prompts, resources and everything else of a server. */
-export function decide(policy: Policy, principal: Principal, server: string, tool: string | undefined): Decision {
+/** `tool` is undefined for prompts, resources and everything else of a server. */
+export function decide(policy: Policy, principal: Principal, server: string, tool: OwnToolName | undefined): Decision {
   const role = policy.roles.get(principal.role);
   if (role === undefined) return unlisted(policy, principal);
   const key = tool === undefined ? server : `${server}/${tool}`;
@@ -104,7 +105,7 @@ function unlisted(policy: Policy, principal: Principal): Decision {
   return { kind: "deny", rule: `role ${JSON.stringify(principal.role)} has no entry, and unlistedRoles is "deny"` };
 }
 
-function judge(role: Role, name: string, server: string, tool: string | undefined): Decision {
+function judge(role: Role, name: string, server: string, tool: OwnToolName | undefined): Decision {
   const deny = (why: string): Decision => ({ kind: "deny", rule: `role ${JSON.stringify(name)}: ${why}` });
   if (role.broken !== undefined) return { kind: "deny", rule: role.broken };
   const denied = role.deny.find((pattern) => denies(pattern, server, tool));

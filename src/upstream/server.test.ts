@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { SUPERVISED } from "../../test/fixtures/spec.js";
 import type { Caller } from "../contracts/caller.js";
+import { ownName } from "../contracts/names.js";
 import type { ServerSpec } from "../contracts/server-spec.js";
 import type { Listed, ListKind, UpstreamCall } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
@@ -96,7 +97,7 @@ function call(server: UpstreamServer, session: string, tool: string, args: JsonO
     const upstreamCall: UpstreamCall = {
       caller: caller(session),
       method: "tools/call",
-      subject: tool,
+      subject: ownName(tool),
       progressToken: undefined,
       render: (id) =>
         JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name: tool, arguments: args } }),

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Hosted } from "../../test/fixtures/hosted.js";
 import { SUPERVISED } from "../../test/fixtures/spec.js";
+import { ownToolName } from "../contracts/names.js";
 import type { ServerSpec, Supervision } from "../contracts/server-spec.js";
 import { readCard } from "./card.js";
 
@@ -34,7 +35,7 @@ function start(
 
 describe("a call that a crash cut off", () => {
   it("is made again, on the new connection, where the config says that it may [host-1] [host-4]", async () => {
-    const hosted = start({}, { repeatable: new Set(["look"]) });
+    const hosted = start({}, { repeatable: new Set([ownToolName("look")]) });
     const first = await hosted.pid();
     const { result } = await hosted.call("look");
     expect(JSON.parse(result?.content[0]?.text ?? "")).not.toEqual({ pid: first });
@@ -45,7 +46,7 @@ describe("a call that a crash cut off", () => {
   });
 
   it("and at most once", async () => {
-    const hosted = start({}, { repeatable: new Set(["die"]) });
+    const hosted = start({}, { repeatable: new Set([ownToolName("die")]) });
     await hosted.pid();
     expect((await hosted.call("die")).error).toMatchObject({ code: -31003 });
     expect(hosted.count("call die")).toBe(2);

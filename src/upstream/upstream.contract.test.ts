@@ -9,6 +9,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { SUPERVISED } from "../../test/fixtures/spec.js";
 import { OFFICE, startVia } from "../../test/fixtures/via.js";
 import type { Caller } from "../contracts/caller.js";
+import { type OwnName, ownName } from "../contracts/names.js";
 import type { ServerSpec, Target } from "../contracts/server-spec.js";
 import type { UpstreamCall } from "../contracts/upstream.js";
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
@@ -58,7 +59,7 @@ class TestCaller implements Caller {
 class TestCall implements UpstreamCall {
   readonly caller: Caller;
   method = "tools/call";
-  readonly subject: string;
+  readonly subject: OwnName;
   readonly progressToken: RpcId | undefined;
   readonly #args: JsonObject;
   reply: (reply: Reply) => void = () => {};
@@ -66,7 +67,7 @@ class TestCall implements UpstreamCall {
 
   constructor(caller: Caller, tool: string, args: JsonObject = {}, progressToken?: RpcId) {
     this.caller = caller;
-    this.subject = tool;
+    this.subject = ownName(tool);
     this.#args = args;
     this.progressToken = progressToken;
     this.answered = new Promise((resolve) => {

@@ -1,6 +1,7 @@
 // The calls in flight on one connection: how many there may be, how long each may take, how each ends other than by its
 // answer, and which of them nobody waits for any more. Sending them and reading answers is the connection's.
 
+import type { OwnName } from "../../contracts/names.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { UpstreamCall } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
@@ -53,7 +54,7 @@ export class PendingCall implements Ticket {
     return this.call.method;
   }
 
-  get subject(): string | undefined {
+  get subject(): OwnName | undefined {
     return this.call.subject;
   }
 }

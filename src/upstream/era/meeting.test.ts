@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { scripted } from "../../../test/fixtures/modern/scripted.js";
 import { SUPERVISED } from "../../../test/fixtures/spec.js";
+import { ownName } from "../../contracts/names.js";
 import type { Target } from "../../contracts/server-spec.js";
 import type { ServerIntro } from "../../contracts/upstream.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
@@ -375,7 +376,7 @@ describe("replies of a modern server", () => {
       upstream.send({
         caller: undefined,
         method: "tools/call",
-        subject: "x",
+        subject: ownName("x"),
         progressToken: undefined,
         render: (id) => JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "x" } }),
         reply: resolve,

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import type { Caller } from "../../contracts/caller.js";
+import { ownName } from "../../contracts/names.js";
 import type { UpstreamCall } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
@@ -40,7 +41,7 @@ function setUp(answer: Answer, options: { method?: string; era?: "legacy" | "mod
   const call: UpstreamCall = {
     caller,
     method: options.method ?? "tools/call",
-    subject: "t",
+    subject: ownName("t"),
     progressToken: undefined,
     render: (one) =>
       `{"jsonrpc":"2.0","id":${one},"method":"tools/call","params":{"name":"t","arguments":{"n":1.0},"x":1}}`,

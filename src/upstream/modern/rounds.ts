@@ -4,6 +4,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Caller } from "../../contracts/caller.js";
+import type { OwnName } from "../../contracts/names.js";
 import type { UpstreamCall } from "../../contracts/upstream.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import { isObject, type JsonObject, type RpcId } from "../../protocol/jsonrpc.js";
@@ -97,7 +98,7 @@ class Round implements UpstreamCall {
     return this.#call.method;
   }
 
-  get subject(): string | undefined {
+  get subject(): OwnName | undefined {
     return this.#call.subject;
   }
 

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { SUPERVISED } from "../../../test/fixtures/spec.js";
 import type { Caller } from "../../contracts/caller.js";
+import { ownName } from "../../contracts/names.js";
 import type { Target } from "../../contracts/server-spec.js";
 import type { Freshness, Listed, ServerIntro, UpstreamCall } from "../../contracts/upstream.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
@@ -115,7 +116,7 @@ async function start(target: Target) {
     const call: UpstreamCall = {
       caller,
       method: "tools/call",
-      subject: name,
+      subject: ownName(name),
       progressToken: undefined,
       render: (id) => JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: args } }),
       reply: (reply) => resolve(reply),

@@ -2,6 +2,7 @@
 // ended. It has the clock that the breaker, a pure state machine, does not have.
 
 import type { Caller } from "../../contracts/caller.js";
+import type { OwnName } from "../../contracts/names.js";
 import type { UpstreamCall } from "../../contracts/upstream.js";
 import type { RpcId } from "../../protocol/jsonrpc.js";
 import { faultReply, type Reply } from "../../protocol/reply.js";
@@ -62,7 +63,7 @@ class ProbeCall implements UpstreamCall {
     return this.inner.method;
   }
 
-  get subject(): string | undefined {
+  get subject(): OwnName | undefined {
     return this.inner.subject;
   }
 

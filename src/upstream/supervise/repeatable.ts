@@ -1,6 +1,7 @@
 // Which calls may be made twice: reads of the protocol, tools that the config calls read-only or idempotent, and tools
 // that say so themselves on a server that the config trusts.
 
+import { type OwnToolName, ownToolName } from "../../contracts/names.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { Listed, UpstreamCall } from "../../contracts/upstream.js";
 import { isObject } from "../../protocol/jsonrpc.js";
@@ -18,7 +19,7 @@ const READS: ReadonlySet<string> = new Set([
 
 export class Repeatable {
   readonly #spec: ServerSpec;
-  #annotated: ReadonlySet<string> = new Set();
+  #annotated: ReadonlySet<OwnToolName> = new Set();
 
   constructor(spec: ServerSpec) {
     this.#spec = spec;
@@ -28,14 +29,16 @@ export class Repeatable {
   learn(tools: readonly Listed[]): void {
     if (this.#spec.trust !== "always") return;
     const names = tools.flatMap(({ value: { name, annotations } }) =>
-      typeof name === "string" && isObject(annotations) && isHarmless(annotations) ? [name] : [],
+      typeof name === "string" && isObject(annotations) && isHarmless(annotations) ? [ownToolName(name)] : [],
     );
     this.#annotated = new Set(names);
   }
 
   has({ method, subject }: Pick<UpstreamCall, "method" | "subject">): boolean {
     if (method !== "tools/call") return READS.has(method);
-    return subject !== undefined && (this.#spec.repeatable.has(subject) || this.#annotated.has(subject));
+    if (subject === undefined) return false;
+    const tool = ownToolName(subject);
+    return this.#spec.repeatable.has(tool) || this.#annotated.has(tool);
   }
 }
 
