@@ -20,7 +20,7 @@ import {
 import { type BytesReply, faultReply } from "../../protocol/reply.js";
 import { scanElements } from "../../protocol/scan.js";
 import type { HandshakeOffer } from "../era/handshake.js";
-import { type MeetingPlace, meet } from "../era/meeting.js";
+import { type MeetingOptions, meet } from "../era/meeting.js";
 import { identityOf } from "../era/verdict.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { ask, type CallSender } from "../link/own-call.js";
@@ -28,7 +28,7 @@ import { type ModernParts, ModernSide, partsOfNobody } from "../modern/side.js";
 import { withoutSender } from "../modern/translate.js";
 import type { Breaker } from "../supervise/breaker.js";
 import { CallerLookup, ServerMessages } from "./from-server.js";
-import { AbandonedCalls, CallEndings, type CallReturns, CallsInFlight, type PendingCall } from "./in-flight.js";
+import { AbandonedCalls, CallEndings, type CallReturns, type PendingCall, PendingCalls } from "./in-flight.js";
 
 /** What is shown of a message that cannot be read. */
 const NOISE_SAMPLE_CHARS = 200;
@@ -71,7 +71,7 @@ export class Connection implements LinkEvents {
   readonly #events: ConnectionEvents;
   readonly #makeLink: (events: LinkEvents) => Link;
   readonly #parts: ModernParts;
-  readonly #inFlight: CallsInFlight;
+  readonly #inFlight: PendingCalls;
   readonly #abandoned = new AbandonedCalls();
   readonly #endings: CallEndings;
   readonly #messages: ServerMessages;
@@ -98,7 +98,7 @@ export class Connection implements LinkEvents {
     this.#noise = options.noise;
     this.#events = events;
     this.#parts = options.modern ?? partsOfNobody();
-    this.#inFlight = new CallsInFlight(options.spec);
+    this.#inFlight = new PendingCalls(options.spec);
     this.#endings = new CallEndings(this.#inFlight, this.#abandoned, options.breaker, events, options.now);
     this.#messages = new ServerMessages({
       server: options.spec.name,
@@ -335,7 +335,7 @@ export class Connection implements LinkEvents {
         onOtherEra: () => this.#otherEra(),
       });
     }
-    const place: MeetingPlace = {
+    const options: MeetingOptions = {
       kind,
       spec: this.#spec,
       eras: this.#parts.eras,
@@ -344,7 +344,7 @@ export class Connection implements LinkEvents {
       gone: () => this.#gone,
       relink: (again) => this.#relink(again),
     };
-    return meet(place, signal);
+    return meet(options, signal);
   }
 
   #otherEra(): void {

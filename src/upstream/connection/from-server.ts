@@ -14,7 +14,7 @@ import {
 } from "../../protocol/message.js";
 import type { Ticket } from "../link/link.js";
 import type { ModernSide } from "../modern/side.js";
-import type { AbandonedCalls, CallsInFlight } from "./in-flight.js";
+import type { AbandonedCalls, PendingCalls } from "./in-flight.js";
 
 /** Questions of one server at a time: more is a server gone wild, not one that needs answers. */
 const MAX_OPEN_QUESTIONS = 100;
@@ -23,12 +23,12 @@ const PROGRESS_TOKEN = ["params", "_meta", "progressToken"];
 
 /** Whose call caused a message of a server. */
 export class CallerLookup {
-  readonly #inFlight: CallsInFlight;
+  readonly #inFlight: PendingCalls;
   readonly #abandoned: AbandonedCalls;
   /** The one agent of a connection that is not shared. */
   readonly #owner: Caller | undefined;
 
-  constructor(inFlight: CallsInFlight, abandoned: AbandonedCalls, owner: Caller | undefined) {
+  constructor(inFlight: PendingCalls, abandoned: AbandonedCalls, owner: Caller | undefined) {
     this.#inFlight = inFlight;
     this.#abandoned = abandoned;
     this.#owner = owner;
@@ -157,7 +157,7 @@ function idText(request: RequestMessage): string {
 /** The connection that the messages came on. */
 export interface ServerMessagesOptions {
   readonly server: string;
-  readonly inFlight: CallsInFlight;
+  readonly inFlight: PendingCalls;
   readonly callers: CallerLookup;
   readonly now: () => number;
   /** Sends a message to the server. */

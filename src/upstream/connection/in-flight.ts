@@ -60,7 +60,7 @@ export class PendingCall implements Ticket {
 }
 
 /** The table of calls in flight, by our id. */
-export class CallsInFlight {
+export class PendingCalls {
   readonly #spec: ServerSpec;
   readonly #byId = new Table<number, PendingCall>();
   #nextId = 1;
@@ -189,14 +189,14 @@ export interface CallReturns {
 
 /** How a call in flight ends: it is answered, fails, is given back, or is abandoned. The breaker is told what that says of the server. */
 export class CallEndings {
-  readonly #inFlight: CallsInFlight;
+  readonly #inFlight: PendingCalls;
   readonly #abandoned: AbandonedCalls;
   readonly #breaker: Breaker;
   readonly #returns: CallReturns;
   readonly #now: () => number;
 
   constructor(
-    inFlight: CallsInFlight,
+    inFlight: PendingCalls,
     abandoned: AbandonedCalls,
     breaker: Breaker,
     returns: CallReturns,

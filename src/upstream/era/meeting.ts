@@ -17,7 +17,7 @@ import { classify, type EraMemory, type EraVerdict, identityOf, type ProbeOutcom
 const PROBE_MS = 5_000;
 
 /** What a meeting needs of its connection, which is not ready for anybody else's calls yet. */
-export interface MeetingPlace {
+export interface MeetingOptions {
   readonly kind: "stdio" | "http" | "sse";
   readonly spec: ServerSpec;
   readonly eras: EraMemory;
@@ -30,39 +30,39 @@ export interface MeetingPlace {
   relink(signal: AbortSignal): Promise<void>;
 }
 
-/** Rejects with a Fault. The link of `place` is open. */
-export async function meet(place: MeetingPlace, signal: AbortSignal): Promise<ServerIntro> {
-  if (place.kind === "sse") return await shakeHands(place.direct, place.offer, signal);
-  const memory = new Memory(place);
+/** Rejects with a Fault. The link is open. */
+export async function meet(options: MeetingOptions, signal: AbortSignal): Promise<ServerIntro> {
+  if (options.kind === "sse") return await shakeHands(options.direct, options.offer, signal);
+  const memory = new Memory(options);
   if (memory.get() === "legacy") {
     try {
-      return await shakeHands(place.direct, place.offer, signal);
+      return await shakeHands(options.direct, options.offer, signal);
     } catch (error) {
-      if (place.gone() !== undefined || refutesLegacy(error)) memory.put(undefined);
+      if (options.gone() !== undefined || refutesLegacy(error)) memory.put(undefined);
       // A crash says little of the era: the next start probes.
-      if (place.gone() !== undefined || !refutesLegacy(error)) throw error;
+      if (options.gone() !== undefined || !refutesLegacy(error)) throw error;
     }
-    await place.relink(signal);
+    await options.relink(signal);
   }
-  return await new Meeting(place, place.kind, memory, signal).run();
+  return await new Meeting(options, options.kind, memory, signal).run();
 }
 
 /** The memory of eras, of this one server. */
 class Memory {
-  readonly #place: MeetingPlace;
+  readonly #options: MeetingOptions;
   readonly #identity: string;
 
-  constructor(place: MeetingPlace) {
-    this.#place = place;
-    this.#identity = identityOf(place.spec.target);
+  constructor(options: MeetingOptions) {
+    this.#options = options;
+    this.#identity = identityOf(options.spec.target);
   }
 
   get(): Era | undefined {
-    return this.#place.eras.get(this.#place.spec.name, this.#identity);
+    return this.#options.eras.get(this.#options.spec.name, this.#identity);
   }
 
   put(era: Era | undefined): void {
-    this.#place.eras.put(this.#place.spec.name, this.#identity, era);
+    this.#options.eras.put(this.#options.spec.name, this.#identity, era);
   }
 }
 
@@ -72,24 +72,24 @@ function refutesLegacy(error: unknown): boolean {
 }
 
 class Meeting {
-  readonly #place: MeetingPlace;
+  readonly #options: MeetingOptions;
   readonly #kind: "stdio" | "http";
   readonly #memory: Memory;
   readonly #signal: AbortSignal;
   readonly #halfMs: number;
 
-  constructor(place: MeetingPlace, kind: "stdio" | "http", memory: Memory, signal: AbortSignal) {
-    this.#place = place;
+  constructor(options: MeetingOptions, kind: "stdio" | "http", memory: Memory, signal: AbortSignal) {
+    this.#options = options;
     this.#kind = kind;
     this.#memory = memory;
     this.#signal = signal;
-    this.#halfMs = place.spec.connectTimeoutMs / 2;
+    this.#halfMs = options.spec.connectTimeoutMs / 2;
   }
 
   async run(): Promise<ServerIntro> {
     const modernBefore = this.#memory.get() === "modern";
     const giveUp = new AbortController();
-    const probing = probe(this.#place.direct, this.#kind, AbortSignal.any([this.#signal, giveUp.signal]));
+    const probing = probe(this.#options.direct, this.#kind, AbortSignal.any([this.#signal, giveUp.signal]));
     // A server that was modern is waited for: it is slow, not old.
     const patienceMs = modernBefore ? this.#halfMs : Math.min(PROBE_MS, this.#halfMs);
     const outcome = (await within(probing, patienceMs)) ?? { kind: "silent" };
@@ -105,7 +105,7 @@ class Meeting {
         return this.#modern(verdict);
       case "legacy":
         if (outcome.kind === "silent") return await this.#overlap(probing);
-        if (this.#place.gone() !== undefined) await this.#place.relink(this.#signal);
+        if (this.#options.gone() !== undefined) await this.#options.relink(this.#signal);
         return await this.#legacy();
       case "none":
         // On HTTP a probe that is given up is closed, so that nothing is left of it.
@@ -115,7 +115,7 @@ class Meeting {
   }
 
   async #legacy(): Promise<ServerIntro> {
-    const intro = await shakeHands(this.#place.direct, this.#place.offer, this.#signal);
+    const intro = await shakeHands(this.#options.direct, this.#options.offer, this.#signal);
     this.#memory.put("legacy");
     return intro;
   }
@@ -135,7 +135,7 @@ class Meeting {
     const mayBeOld = outcome.kind === "silent" || (outcome.kind === "refused" && outcome.status >= 500);
     if (!mayBeOld || modernBefore) throw fault ?? new Fault("timeout", "The server did not answer server/discover.");
     try {
-      return await shakeHands(this.#place.direct, this.#place.offer, this.#signal);
+      return await shakeHands(this.#options.direct, this.#options.offer, this.#signal);
     } catch (error) {
       throw refutesLegacy(error) && fault !== undefined ? fault : error;
     }
@@ -147,7 +147,7 @@ class Meeting {
    */
   async #overlap(probing: Promise<ProbeOutcome>): Promise<ServerIntro> {
     const restMs = Math.max(0, this.#halfMs - PROBE_MS);
-    const initializing = settled(shakeHands(this.#place.direct, this.#place.offer, this.#signal));
+    const initializing = settled(shakeHands(this.#options.direct, this.#options.offer, this.#signal));
     const answer = await within(initializing, restMs);
     this.#signal.throwIfAborted();
     const probed = await within(probing, 0);
@@ -158,8 +158,8 @@ class Meeting {
       return answer.value;
     }
     if (late?.kind === "modern") return this.#modern(late);
-    if (answer !== undefined && this.#place.gone() === undefined) throw answer.error;
-    await this.#place.relink(this.#signal);
+    if (answer !== undefined && this.#options.gone() === undefined) throw answer.error;
+    await this.#options.relink(this.#signal);
     return await this.#legacy();
   }
 }

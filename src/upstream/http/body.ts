@@ -2,7 +2,7 @@
 
 import { Readable } from "node:stream";
 import { Fault } from "../../protocol/errors.js";
-import type { Exchange } from "./wire.js";
+import type { HttpExchange } from "./wire.js";
 
 /** Replies up to this size are held, which costs half of streaming them. A result of 1 MiB fits. */
 export const LARGE_REPLY_BYTES = 2 * 1024 * 1024;
@@ -14,12 +14,12 @@ const MAX_REPLY_BYTES = 1024 * 1024 * 1024;
 const HELD_BYTES = 128 * 1024;
 
 export class LargeBody extends Readable {
-  readonly #exchange: Exchange;
+  readonly #exchange: HttpExchange;
   #left: number;
   #last: Buffer | undefined;
 
   /** `seen` bytes have come already, and are not part of this stream. */
-  constructor(exchange: Exchange, seen: number) {
+  constructor(exchange: HttpExchange, seen: number) {
     super({ highWaterMark: HELD_BYTES });
     this.#exchange = exchange;
     this.#left = MAX_REPLY_BYTES - seen;

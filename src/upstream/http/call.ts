@@ -7,9 +7,9 @@ import { backoffCeiling } from "../../runtime/backoff.js";
 import { NOWHERE } from "../../runtime/bag.js";
 import type { Ticket } from "../link/link.js";
 import { endsAsJson, isBlank, LARGE_REPLY_BYTES, LargeBody, PIECED_REPLY_BYTES } from "./body.js";
-import { judge, networkFault, parseRpc, type Refusal } from "./faults.js";
-import { type Destination, isResumable, mediaType } from "./headers.js";
-import type { Exchange, ExchangeHandler, ResponseHeaders, Wire } from "./wire.js";
+import { type HttpRefusal, judge, networkFault, parseRpc } from "./faults.js";
+import { type HttpDestination, isResumable, mediaType } from "./headers.js";
+import type { ExchangeHandler, HttpExchange, ResponseHeaders, Wire } from "./wire.js";
 
 /** Of an answer that is an error: what is read before it is judged. JSON-RPC errors are far smaller. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
@@ -26,9 +26,9 @@ const MAX_RESUMES = 1_000;
 const MAX_RESUME_TIME_MS = 60 * 60_000;
 
 /** What a call needs of its link. */
-export interface CallHost {
+export interface HttpCallLink {
   readonly wire: Wire;
-  readonly destination: Destination;
+  readonly destination: HttpDestination;
   /** Headers of the session as it is now. */
   postHeaders(ticket: Ticket | undefined): string[];
   getHeaders(lastEventId: string): string[];
@@ -38,23 +38,23 @@ export interface CallHost {
   onPieces(pieces: Buffer[], ticket: Ticket): void;
   onLargeReply(ticket: Ticket, head: Buffer, body: LargeBody, length: number | undefined): void;
   /** It failed; `refusal` where the server refused it. The call is finished. */
-  onFailed(call: Call, fault: Fault, sent: boolean, refusal?: Refusal): void;
+  onFailed(call: HttpCall, fault: Fault, sent: boolean, refusal?: HttpRefusal): void;
   /** A call's ticket is settled, and its stream still open: the link sees to it that it ends. Returns the time. */
   settling(): number;
-  onSessionGone(call: Call, fault: Fault, sent: boolean): void;
+  onSessionGone(call: HttpCall, fault: Fault, sent: boolean): void;
   /** Nothing more will come of it. */
-  onFinished(call: Call): void;
+  onFinished(call: HttpCall): void;
 }
 
 type Mode = "waiting" | "empty" | "json" | "refused" | "events" | "large" | "resuming" | "finished";
 
-export class Call implements ExchangeHandler {
+export class HttpCall implements ExchangeHandler {
   readonly ticket: Ticket | undefined;
   readonly text: string;
-  readonly #host: CallHost;
+  readonly #link: HttpCallLink;
   place = NOWHERE;
   #mode: Mode = "waiting";
-  #exchange: Exchange | undefined;
+  #exchange: HttpExchange | undefined;
   #status = 0;
   #headers: ResponseHeaders = {};
   readonly #body = new Pieces();
@@ -78,20 +78,20 @@ export class Call implements ExchangeHandler {
   /** The server's message is being handed on: what is settled now is settled by it. */
   #delivering: boolean = false;
 
-  constructor(host: CallHost, text: string, ticket: Ticket | undefined) {
-    this.#host = host;
+  constructor(link: HttpCallLink, text: string, ticket: Ticket | undefined) {
+    this.#link = link;
     this.text = text;
     this.ticket = ticket;
     const initialize = ticket?.method === "initialize";
-    this.#inSession = host.inSession && !initialize;
+    this.#inSession = link.inSession && !initialize;
     this.#modern = ticket?.headers !== undefined;
-    this.#exchange = host.wire.dispatch(
+    this.#exchange = link.wire.dispatch(
       {
         method: "POST",
         // A listening request holds its connection for good.
         lane: ticket === undefined || ticket.method === "subscriptions/listen" ? "asides" : "calls",
-        path: host.destination.path,
-        headers: host.postHeaders(ticket),
+        path: link.destination.path,
+        headers: link.postHeaders(ticket),
         body: text,
       },
       this,
@@ -112,7 +112,7 @@ export class Call implements ExchangeHandler {
       this.abort();
       return;
     }
-    this.settledAtMs = this.#host.settling();
+    this.settledAtMs = this.#link.settling();
   }
 
   abort(): void {
@@ -137,7 +137,7 @@ export class Call implements ExchangeHandler {
       this.#mode = "refused";
       return;
     }
-    if (this.ticket?.method === "initialize") this.#host.onInitialized(headers);
+    if (this.ticket?.method === "initialize") this.#link.onInitialized(headers);
     if (type === "text/event-stream") {
       this.#mode = "events";
       this.#readEvents();
@@ -195,7 +195,7 @@ export class Call implements ExchangeHandler {
   }
 
   onError(error: Error, written: boolean): void {
-    const { fault, sent } = networkFault(error, written, this.#host.destination.shown);
+    const { fault, sent } = networkFault(error, written, this.#link.destination.shown);
     if (this.#mode === "large") {
       this.#large?.destroy(fault);
       this.#finish();
@@ -224,13 +224,13 @@ export class Call implements ExchangeHandler {
     if (ticket !== undefined) {
       // First it is finished, then it is told: settle() must find nothing left to abort.
       this.#finish();
-      this.#host.onMessage(bytes, ticket);
+      this.#link.onMessage(bytes, ticket);
       return;
     }
     // Some servers answer a notification with `{}` or `null`; what is a message may be of interest.
     const isMessage = parseRpc(bytes) !== undefined;
     this.#finish();
-    if (isMessage) this.#host.onMessage(bytes, undefined);
+    if (isMessage) this.#link.onMessage(bytes, undefined);
   }
 
   #repliedInPieces(ticket: Ticket, pieces: Buffer[]): void {
@@ -239,7 +239,7 @@ export class Call implements ExchangeHandler {
       return;
     }
     this.#finish();
-    this.#host.onPieces(pieces, ticket);
+    this.#link.onPieces(pieces, ticket);
   }
 
   #turnLarge(): void {
@@ -252,11 +252,11 @@ export class Call implements ExchangeHandler {
     const head = this.#body.take();
     this.#mode = "large";
     this.#large = new LargeBody(exchange, head.length);
-    this.#host.onLargeReply(ticket, head, this.#large, lengthOf(this.#headers));
+    this.#link.onLargeReply(ticket, head, this.#large, lengthOf(this.#headers));
   }
 
   #refused(): void {
-    const refusal: Refusal = {
+    const refusal: HttpRefusal = {
       status: this.#status,
       headers: this.#headers,
       body: this.#body.take(),
@@ -264,8 +264,8 @@ export class Call implements ExchangeHandler {
       inSession: this.#inSession,
       modern: this.#modern,
       probe: this.ticket?.method === "server/discover",
-      url: this.#host.destination.shown,
-      secrets: this.#host.destination.secrets,
+      url: this.#link.destination.shown,
+      secrets: this.#link.destination.secrets,
     };
     const verdict = judge(refusal);
     if (this.#resumes > 0) {
@@ -278,7 +278,7 @@ export class Call implements ExchangeHandler {
     switch (verdict.kind) {
       case "message":
         this.#finish();
-        this.#host.onMessage(refusal.body, this.ticket);
+        this.#link.onMessage(refusal.body, this.ticket);
         break;
       case "session-gone":
         this.#endSession(verdict.fault, false);
@@ -305,7 +305,7 @@ export class Call implements ExchangeHandler {
     this.#resumeFailures = 0;
     if (data.length === 0 || (event !== undefined && event !== "message")) return;
     this.#delivering = true;
-    this.#host.onMessage(data, this.ticket);
+    this.#link.onMessage(data, this.ticket);
     this.#delivering = false;
   }
 
@@ -344,14 +344,14 @@ export class Call implements ExchangeHandler {
     const baseMs = this.#retryMs ?? RESUME_DELAY_MS;
     const delayMs = backoffCeiling(this.#resumeFailures, { baseMs, maxMs: MAX_RESUME_DELAY_MS });
     this.#timer = setTimeout(() => {
-      const headers = this.#host.getHeaders(this.#lastEventId);
-      const { wire, destination } = this.#host;
+      const headers = this.#link.getHeaders(this.#lastEventId);
+      const { wire, destination } = this.#link;
       this.#exchange = wire.dispatch({ method: "GET", lane: "calls", path: destination.path, headers }, this);
     }, delayMs);
   }
 
   #lost(why: string): Fault {
-    const { shown } = this.#host.destination;
+    const { shown } = this.#link.destination;
     const message = `The stream of ${shown} ended before the reply; whether the call took effect is unknown. ${why}`;
     return new Fault("outcome-unknown", message);
   }
@@ -359,30 +359,30 @@ export class Call implements ExchangeHandler {
   // ---- ends
 
   #cutOff(): Fault {
-    const message = `${this.#host.destination.shown} answered with a body that breaks off. Whether the call took effect is unknown.`;
+    const message = `${this.#link.destination.shown} answered with a body that breaks off. Whether the call took effect is unknown.`;
     return new Fault("outcome-unknown", message);
   }
 
   #late(): void {
     this.#exchange?.abort();
-    const message = `${this.#host.destination.shown} did not take a message within ${ASIDE_DEADLINE_MS} ms.`;
+    const message = `${this.#link.destination.shown} did not take a message within ${ASIDE_DEADLINE_MS} ms.`;
     this.#fail(new Fault("timeout", message), true);
   }
 
-  #fail(fault: Fault, sent: boolean, refusal?: Refusal): void {
+  #fail(fault: Fault, sent: boolean, refusal?: HttpRefusal): void {
     this.#finish();
-    this.#host.onFailed(this, fault, sent, refusal);
+    this.#link.onFailed(this, fault, sent, refusal);
   }
 
   #endSession(fault: Fault, sent: boolean): void {
     this.#finish();
-    this.#host.onSessionGone(this, fault, sent);
+    this.#link.onSessionGone(this, fault, sent);
   }
 
   #finish(): void {
     clearTimeout(this.#timer);
     this.#mode = "finished";
-    this.#host.onFinished(this);
+    this.#link.onFinished(this);
   }
 }
 

@@ -13,8 +13,8 @@ import { Bag, NOWHERE } from "../../runtime/bag.js";
 import { executorFault } from "./faults.js";
 import { openPoolWire } from "./pool-wire.js";
 import {
-  type Exchange,
   type ExchangeHandler,
+  type HttpExchange,
   MAX_CALLS_IN_FLIGHT,
   type OpenWire,
   Redirects,
@@ -69,7 +69,7 @@ export class ExecutorWire implements Wire {
     this.#origin = base.origin;
   }
 
-  dispatch(options: RequestOptions, handler: ExchangeHandler): Exchange {
+  dispatch(options: RequestOptions, handler: ExchangeHandler): HttpExchange {
     const exchange = new WiredExchange(this, options, handler);
     if (this.#destroyed) {
       queueMicrotask(() => exchange.close(new Fault("closing", "The link is closed."), false));
@@ -114,7 +114,7 @@ export class ExecutorWire implements Wire {
   }
 }
 
-class WiredExchange implements Exchange, AnswerHandler {
+class WiredExchange implements HttpExchange, AnswerHandler {
   readonly options: RequestOptions;
   readonly #wire: ExecutorWire;
   #handler: ExchangeHandler | undefined;

@@ -15,7 +15,7 @@ const MAX_CHALLENGE_CHARACTERS = 300;
 const MIN_SECRET_CHARACTERS = 6;
 
 /** What to do about an answer that is not a reply. */
-export type Verdict =
+export type RefusalVerdict =
   /** The body is the reply, or an error for this very request. */
   | { readonly kind: "message" }
   /** This request failed, the link did not. */
@@ -23,7 +23,7 @@ export type Verdict =
   /** The server knows the session no longer, and refused the request for that. */
   | { readonly kind: "session-gone"; readonly fault: Fault };
 
-export interface Refusal {
+export interface HttpRefusal {
   readonly status: number;
   readonly headers: ResponseHeaders;
   readonly body: Buffer;
@@ -70,7 +70,7 @@ const ANSWERS_OF_404 = new Set([-32601, -32602, -32002]);
 const SESSION_PHRASE =
   /^(bad request: |not found: )?(no valid session id( provided)?|session not found|server not initialized|(missing|invalid|invalid or expired) session( id)?|mcp-session-id header is required|session (has )?(expired|been terminated)|could not find session|no transport found for sessionid)\.?$/i;
 
-export function judge(refusal: Refusal): Verdict {
+export function judge(refusal: HttpRefusal): RefusalVerdict {
   const { status, id, inSession } = refusal;
   const rpc = parseRpc(refusal.body);
   if (refusal.probe === true && tellsNothing(status)) return { kind: "failed", ...describe(refusal, rpc) };
@@ -86,16 +86,16 @@ export function judge(refusal: Refusal): Verdict {
 }
 
 /** A modern server may refuse by the headers alone, before it has read the id. */
-function isNamelessError({ modern }: Refusal, rpc: JsonObject): boolean {
+function isNamelessError({ modern }: HttpRefusal, rpc: JsonObject): boolean {
   return modern === true && rpc["id"] === null && isObject(rpc["error"]);
 }
 
-function sessionGone(refusal: Refusal): Verdict {
+function sessionGone(refusal: HttpRefusal): RefusalVerdict {
   const message = `${refusal.url} has forgotten our session (HTTP ${refusal.status}); it was probably restarted.`;
   return { kind: "session-gone", fault: fault("unavailable", message, refusal) };
 }
 
-function describe(refusal: Refusal, rpc: JsonObject | undefined): { fault: Fault; sent: boolean } {
+function describe(refusal: HttpRefusal, rpc: JsonObject | undefined): { fault: Fault; sent: boolean } {
   const { status, url, headers } = refusal;
   const said = excerpt(complaint(refusal, rpc), refusal.secrets);
   const sent = !REFUSED_UNREAD.has(status);
@@ -125,7 +125,7 @@ function describe(refusal: Refusal, rpc: JsonObject | undefined): { fault: Fault
 }
 
 /** The status goes along, for programs. */
-function fault(code: Fault["code"], message: string, { status }: Refusal): Fault {
+function fault(code: Fault["code"], message: string, { status }: HttpRefusal): Fault {
   return new Fault(code, message, { data: { fault: code, status } });
 }
 
@@ -231,7 +231,7 @@ function errorCode(rpc: JsonObject): number {
 }
 
 /** What the server says is wrong: the JSON-RPC error's message, or the body. */
-function complaint({ body }: Refusal, rpc: JsonObject | undefined): string {
+function complaint({ body }: HttpRefusal, rpc: JsonObject | undefined): string {
   const error = rpc?.["error"];
   if (isObject(error) && typeof error["message"] === "string") return error["message"].trim();
   return body.toString("utf8", 0, 4 * EXCERPT_CHARACTERS).trim();

@@ -6,8 +6,8 @@ import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/even
 import { backoffCeiling } from "../../runtime/backoff.js";
 
 import { parseRpc } from "./faults.js";
-import { type Destination, mediaType } from "./headers.js";
-import { type Exchange, type ExchangeHandler, RedirectError, type ResponseHeaders, type Wire } from "./wire.js";
+import { type HttpDestination, mediaType } from "./headers.js";
+import { type ExchangeHandler, type HttpExchange, RedirectError, type ResponseHeaders, type Wire } from "./wire.js";
 
 /** Before the stream is opened again, where the server names no `retry`. */
 const RECONNECT_MS = 1_000;
@@ -22,9 +22,9 @@ const GOOD_STREAM_MS = 10_000;
 /** Of an error's body, to tell a session that is gone from a route that never was. */
 const MAX_BODY_BYTES = 4 * 1024;
 
-export interface ListenHost {
+export interface GetStreamLink {
   readonly wire: Wire;
-  readonly destination: Destination;
+  readonly destination: HttpDestination;
   getHeaders(lastEventId: string): string[];
   readonly inSession: boolean;
   onMessage(bytes: Buffer, ticket: undefined): void;
@@ -38,9 +38,9 @@ export function reconnectDelay(failures: number, retryMs: number | undefined, ra
   return backoffCeiling(failures, { baseMs, maxMs: Math.max(baseMs, MAX_RECONNECT_MS) }) * (1 + JITTER * random);
 }
 
-export class ListenStream implements ExchangeHandler {
-  readonly #host: ListenHost;
-  #exchange: Exchange | undefined;
+export class GetStream implements ExchangeHandler {
+  readonly #link: GetStreamLink;
+  #exchange: HttpExchange | undefined;
   #parser: EventStreamParser | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopped: boolean = false;
@@ -54,8 +54,8 @@ export class ListenStream implements ExchangeHandler {
   #status = 0;
   readonly #body = new Pieces();
 
-  constructor(host: ListenHost) {
-    this.#host = host;
+  constructor(link: GetStreamLink) {
+    this.#link = link;
     this.#open();
   }
 
@@ -93,7 +93,7 @@ export class ListenStream implements ExchangeHandler {
 
   onError(error: Error): void {
     if (error instanceof RedirectError) {
-      this.#host.onNoise(`The GET stream is not opened: ${error.message} is not followed.`);
+      this.#link.onNoise(`The GET stream is not opened: ${error.message} is not followed.`);
       return;
     }
     // Whether the server is there at all is found out by calls; this stream only waits for it.
@@ -105,20 +105,20 @@ export class ListenStream implements ExchangeHandler {
     this.#body.clear();
     this.#good = false;
     this.#openedAtMs = performance.now();
-    const { wire, destination } = this.#host;
-    const headers = this.#host.getHeaders(this.#lastEventId);
+    const { wire, destination } = this.#link;
+    const headers = this.#link.getHeaders(this.#lastEventId);
     this.#exchange = wire.dispatch({ method: "GET", lane: "asides", path: destination.path, headers }, this);
   }
 
   #gotEvent({ event, data }: StreamEvent): void {
     if (this.#stopped || data.length === 0 || (event !== undefined && event !== "message")) return;
     this.#good = true;
-    this.#host.onMessage(data, undefined);
+    this.#link.onMessage(data, undefined);
   }
 
   #unreadable(fault: Fault): void {
     this.#exchange?.abort();
-    this.#host.onNoise(fault.message);
+    this.#link.onNoise(fault.message);
     // The same event would come again.
     this.#lastEventId = "";
     this.#parser = undefined;
@@ -154,7 +154,7 @@ export class ListenStream implements ExchangeHandler {
     }
     // Everything else ends it until the next handshake: 405 says that there is no such stream, 401 that asking
     // again is useless, and a plain 404 on the first try is a server that has no route for GET.
-    if (status !== 404 || !this.#host.inSession) return;
-    if (this.#worked || parseRpc(this.#body.take()) !== undefined) this.#host.onListenSessionGone(status);
+    if (status !== 404 || !this.#link.inSession) return;
+    if (this.#worked || parseRpc(this.#body.take()) !== undefined) this.#link.onListenSessionGone(status);
   }
 }

@@ -41,7 +41,7 @@ export const isSessionId = (value: unknown): value is string => typeof value ===
 export const isResumable = (eventId: string): boolean => EVENT_ID.test(eventId);
 
 /** One entry of the config, made ready: where to, with which headers, and what not to show of it. */
-export class Destination {
+export class HttpDestination {
   readonly url: URL;
   readonly path: string;
   /** As it may be shown: no userinfo, no query. */

@@ -4,7 +4,7 @@
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
-import { parseRpc, type Refusal } from "./faults.js";
+import { type HttpRefusal, parseRpc } from "./faults.js";
 import { openPoolWire } from "./pool-wire.js";
 import { SseLink } from "./sse.js";
 import { HttpLink } from "./streamable.js";
@@ -73,7 +73,7 @@ class DetectingLink implements Link {
     return this.#link.describe().url ?? "The server";
   }
 
-  async #changeOver(text: string, ticket: Ticket, fault: Fault, refusal: Refusal): Promise<void> {
+  async #changeOver(text: string, ticket: Ticket, fault: Fault, refusal: HttpRefusal): Promise<void> {
     const change = { abort: new AbortController(), ticket, forgotten: false };
     this.#change = change;
     const old = new SseLink(this.#target, this.#events, this.#openWire);
@@ -97,7 +97,7 @@ class DetectingLink implements Link {
 }
 
 /** Neither kind: what the first said is most likely what is wrong; why it is not the second is added. */
-function neither(first: Fault, { status }: Refusal, second: unknown): Fault {
+function neither(first: Fault, { status }: HttpRefusal, second: unknown): Fault {
   const why = second instanceof Fault ? second.message : String(second);
   if (second instanceof Fault && second.code === "unauthorized") return second;
   const message = `${first.message} As a server of the old HTTP+SSE kind it does not work either: ${why}`;

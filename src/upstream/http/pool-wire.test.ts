@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { afterEach, expect, it } from "vitest";
 import { openPoolWire } from "./pool-wire.js";
-import type { Exchange, Wire } from "./wire.js";
+import type { HttpExchange, Wire } from "./wire.js";
 
 const closers: (() => unknown)[] = [];
 
@@ -27,7 +27,7 @@ async function rawServer(head: string, end: (socket: Socket) => void): Promise<{
 
 interface Seen {
   readonly data: () => string;
-  readonly exchange: Exchange;
+  readonly exchange: HttpExchange;
   /** The first piece is here, and the exchange paused. */
   readonly paused: Promise<void>;
   readonly ended: Promise<"end" | Error>;

@@ -4,8 +4,8 @@ import type { Socket } from "node:net";
 import type { Dispatcher, Pool } from "undici";
 import { Fault } from "../../protocol/errors.js";
 import {
-  type Exchange,
   type ExchangeHandler,
+  type HttpExchange,
   type Lane,
   MAX_CALLS_IN_FLIGHT,
   type OpenWire,
@@ -29,7 +29,7 @@ const TCP_KEEPALIVE_MS = 15_000;
 /** Response headers beyond this are no MCP server's. */
 const MAX_HEADER_BYTES = 64 * 1024;
 
-class PoolExchange implements Exchange, Dispatcher.DispatchHandler {
+class PoolExchange implements HttpExchange, Dispatcher.DispatchHandler {
   readonly #wire: PoolWire;
   readonly #options: RequestOptions;
   #handler: ExchangeHandler | undefined;
@@ -40,7 +40,7 @@ class PoolExchange implements Exchange, Dispatcher.DispatchHandler {
   #answered: boolean = false;
   #unstoppable: boolean = false;
   /** The exchange that follows the redirect; from then on it is the one to steer. */
-  #next: Exchange | undefined;
+  #next: HttpExchange | undefined;
 
   constructor(wire: PoolWire, options: RequestOptions, handler: ExchangeHandler, redirected: boolean) {
     this.#wire = wire;
@@ -164,7 +164,7 @@ class PoolWire implements Wire {
     this.#pools = { calls: makePool(MAX_CALLS_IN_FLIGHT, watch), asides: makePool(MAX_ASIDE_CONNECTIONS, watch) };
   }
 
-  dispatch(options: RequestOptions, handler: ExchangeHandler, redirected = false): Exchange {
+  dispatch(options: RequestOptions, handler: ExchangeHandler, redirected = false): HttpExchange {
     const exchange = new PoolExchange(this, options, handler, redirected);
     const { method, headers, body } = options;
     const path = this.redirects.current(options.path);

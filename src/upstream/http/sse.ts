@@ -8,12 +8,12 @@ import { Bag, NOWHERE } from "../../runtime/bag.js";
 import { Table } from "../../runtime/table.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { judge, networkFault } from "./faults.js";
-import { Destination, mediaType } from "./headers.js";
+import { HttpDestination, mediaType } from "./headers.js";
 import { InitializedBarrier } from "./initialized-barrier.js";
 import { openPoolWire } from "./pool-wire.js";
 import {
-  type Exchange,
   type ExchangeHandler,
+  type HttpExchange,
   type OpenWire,
   type ResponseHeaders,
   safeUrl,
@@ -37,12 +37,12 @@ interface Opening {
 }
 
 export class SseLink implements Link, ExchangeHandler {
-  readonly destination: Destination;
+  readonly destination: HttpDestination;
   readonly #target: HttpTarget;
   readonly #events: LinkEvents;
   readonly #openWire: OpenWire;
   #wire: Wire | undefined;
-  #stream: Exchange | undefined;
+  #stream: HttpExchange | undefined;
   #parser: EventStreamParser | undefined;
   #opening: Opening | undefined;
   /** Where to POST: a path of the same origin. */
@@ -59,7 +59,7 @@ export class SseLink implements Link, ExchangeHandler {
 
   /** Throws a Fault `invalid` where the target cannot be used at all. */
   constructor(target: HttpTarget, events: LinkEvents, openWire: OpenWire = openPoolWire) {
-    this.destination = new Destination(target);
+    this.destination = new HttpDestination(target);
     this.#target = target;
     this.#events = events;
     this.#openWire = openWire;
@@ -249,7 +249,7 @@ class SsePost implements ExchangeHandler {
   readonly ticket: Ticket | undefined;
   readonly #link: SseLink;
   place = NOWHERE;
-  readonly #exchange: Exchange;
+  readonly #exchange: HttpExchange;
   readonly #timer: NodeJS.Timeout;
   readonly #body = new Pieces();
   #status = 0;

@@ -7,10 +7,10 @@ import { Bag } from "../../runtime/bag.js";
 import { Table } from "../../runtime/table.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import type { LargeBody } from "./body.js";
-import { Call, type CallHost } from "./call.js";
-import type { Refusal } from "./faults.js";
-import { type ListenHost, ListenStream } from "./get-stream.js";
-import { Destination, isSessionId } from "./headers.js";
+import { HttpCall, type HttpCallLink } from "./call.js";
+import type { HttpRefusal } from "./faults.js";
+import { GetStream, type GetStreamLink } from "./get-stream.js";
+import { HttpDestination, isSessionId } from "./headers.js";
 import { type HeldMessage, InitializedBarrier } from "./initialized-barrier.js";
 import { openPoolWire } from "./pool-wire.js";
 import type { OpenWire, ResponseHeaders, Wire } from "./wire.js";
@@ -28,10 +28,10 @@ const SETTLED_STREAM_MS = 1_000;
 const DELETE_DEADLINE_MS = 1_000;
 
 /** An initialize that was refused, before it is reported; true: somebody else takes it over. */
-export type RefusedInitialize = (text: string, ticket: Ticket, fault: Fault, refusal: Refusal) => boolean;
+export type RefusedInitialize = (text: string, ticket: Ticket, fault: Fault, refusal: HttpRefusal) => boolean;
 
-export class HttpLink implements Link, CallHost, ListenHost {
-  readonly destination: Destination;
+export class HttpLink implements Link, HttpCallLink, GetStreamLink {
+  readonly destination: HttpDestination;
   readonly #target: HttpTarget;
   readonly #events: LinkEvents;
   readonly #openWire: OpenWire;
@@ -39,9 +39,9 @@ export class HttpLink implements Link, CallHost, ListenHost {
   #wire: Wire | undefined;
   #session: string | undefined;
   #version: string | undefined;
-  #listen: ListenStream | undefined;
-  readonly #calls = new Bag<Call>();
-  readonly #byTicket = new Table<number, Call>();
+  #listen: GetStream | undefined;
+  readonly #calls = new Bag<HttpCall>();
+  readonly #byTicket = new Table<number, HttpCall>();
   /** Set once the session is gone: what was refused or came later waits here, to be sent on another link. */
   #draining: { fault: Fault; unsent: Map<number, { ticket: Ticket; fault: Fault }>; timer: NodeJS.Timeout } | undefined;
   readonly #barrier = new InitializedBarrier((held) => this.#afterHandshake(held));
@@ -57,7 +57,7 @@ export class HttpLink implements Link, CallHost, ListenHost {
     openWire: OpenWire = openPoolWire,
     refusedInitialize?: RefusedInitialize,
   ) {
-    this.destination = new Destination(target);
+    this.destination = new HttpDestination(target);
     this.#target = target;
     this.#events = events;
     this.#openWire = openWire;
@@ -89,7 +89,7 @@ export class HttpLink implements Link, CallHost, ListenHost {
       this.#session = undefined;
       this.#version = undefined;
     }
-    const call = new Call(this, text, ticket);
+    const call = new HttpCall(this, text, ticket);
     this.#calls.add(call);
     if (ticket !== undefined) this.#byTicket.set(ticket.id, call);
     this.#barrier.sent(call, ticket);
@@ -176,7 +176,7 @@ export class HttpLink implements Link, CallHost, ListenHost {
     if (!this.#closed) this.#events.onNoise(sample);
   }
 
-  onFailed(call: Call, fault: Fault, sent: boolean, refusal?: Refusal): void {
+  onFailed(call: HttpCall, fault: Fault, sent: boolean, refusal?: HttpRefusal): void {
     if (this.#closed) return;
     const { ticket, text } = call;
     if (ticket === undefined) {
@@ -193,7 +193,7 @@ export class HttpLink implements Link, CallHost, ListenHost {
     this.#dropIfDrained();
   }
 
-  onFinished(call: Call): void {
+  onFinished(call: HttpCall): void {
     this.#calls.delete(call);
     this.#barrier.finished(call);
     if (call.ticket !== undefined && this.#byTicket.get(call.ticket.id) === call) this.#byTicket.delete(call.ticket.id);
@@ -219,7 +219,7 @@ export class HttpLink implements Link, CallHost, ListenHost {
     }
   }
 
-  onSessionGone(call: Call, fault: Fault, sent: boolean): void {
+  onSessionGone(call: HttpCall, fault: Fault, sent: boolean): void {
     if (this.#closed) return;
     this.#drain(fault);
     const { ticket } = call;
@@ -241,13 +241,13 @@ export class HttpLink implements Link, CallHost, ListenHost {
 
   #afterHandshake(held: readonly HeldMessage[]): void {
     if (this.#closed) return;
-    if (this.#draining === undefined) this.#listen = new ListenStream(this);
+    if (this.#draining === undefined) this.#listen = new GetStream(this);
     for (const { text, ticket } of held) this.send(text, ticket);
   }
 
   // ---- ends
 
-  #takenOver(text: string, ticket: Ticket, fault: Fault, refusal: Refusal): boolean {
+  #takenOver(text: string, ticket: Ticket, fault: Fault, refusal: HttpRefusal): boolean {
     return this.#refusedInitialize?.(text, ticket, fault, refusal) === true;
   }
 

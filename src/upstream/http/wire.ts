@@ -42,7 +42,7 @@ export class RedirectError extends Error {
 }
 
 /** One request and its answer. After abort() the handler hears nothing more. */
-export interface Exchange {
+export interface HttpExchange {
   /** Takes effect after the data at hand. */
   pause(): void;
   resume(): void;
@@ -52,7 +52,7 @@ export interface Exchange {
 
 export interface Wire {
   /** Never throws; the handler is called after it has returned. */
-  dispatch(options: RequestOptions, handler: ExchangeHandler): Exchange;
+  dispatch(options: RequestOptions, handler: ExchangeHandler): HttpExchange;
   /** Nothing is sent any more, and what is under way ends. */
   destroy(): Promise<void>;
 }

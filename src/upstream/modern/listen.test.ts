@@ -3,7 +3,7 @@ import type { ListKind, UpstreamCall } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
 import { faultReply, resultBytes } from "../../protocol/reply.js";
-import { Listen } from "./listen.js";
+import { ServerListen } from "./listen.js";
 
 const ALL = {
   tools: { listChanged: true },
@@ -19,7 +19,7 @@ function setUp(capabilities: JsonObject = ALL) {
   const cancelled: number[] = [];
   const missed: ListKind[][] = [];
   const problems: string[] = [];
-  const listen = new Listen(capabilities, {
+  const listen = new ServerListen(capabilities, {
     direct: {
       send: (call) => {
         const id = sent.length + 1;

@@ -26,7 +26,7 @@ const LISTS: readonly { field: string; capability: string; kinds: readonly ListK
   { field: "resourcesListChanged", capability: "resources", kinds: ["resources", "resourceTemplates"] },
 ];
 
-export interface ListenHost {
+export interface ServerListenOptions {
   readonly direct: CallSender;
   readonly now: () => number;
   readonly random: () => number;
@@ -61,8 +61,8 @@ class ListenCall implements UpstreamCall {
   }
 }
 
-export class Listen {
-  readonly #host: ListenHost;
+export class ServerListen {
+  readonly #options: ServerListenOptions;
   readonly #lists: JsonObject;
   /** The server lets single resources be subscribed to. */
   readonly canSubscribe: boolean;
@@ -78,8 +78,8 @@ export class Listen {
   #timer: NodeJS.Timeout | undefined;
   #over: boolean = false;
 
-  constructor(capabilities: JsonObject, host: ListenHost) {
-    this.#host = host;
+  constructor(capabilities: JsonObject, options: ServerListenOptions) {
+    this.#options = options;
     const wanted = LISTS.filter(({ capability }) => flag(capabilities[capability], "listChanged"));
     this.#lists = Object.fromEntries(wanted.map(({ field }) => [field, true]));
     this.canSubscribe = flag(capabilities["resources"], "subscribe");
@@ -132,13 +132,13 @@ export class Listen {
     const old = this.#current;
     this.#current = call;
     this.#next = undefined;
-    call.openedMs = this.#host.now();
+    call.openedMs = this.#options.now();
     const agreed = isObject(filter) ? filter : {};
     const heard = LISTS.filter(({ field }) => agreed[field] === true && call.filter[field] === true);
     this.#heard = heard.flatMap(({ kinds }) => kinds);
     this.#complain(call, agreed);
-    if (old !== undefined) this.#host.direct.cancel(old, "renewed");
-    if (this.#missed) this.#host.onMissed(this.#heard);
+    if (old !== undefined) this.#options.direct.cancel(old, "renewed");
+    if (this.#missed) this.#options.onMissed(this.#heard);
     this.#missed = false;
     if (this.#changed) this.#renew();
   }
@@ -148,7 +148,7 @@ export class Listen {
     const call = [this.#current, this.#next].find((one) => one !== undefined && one.id === id);
     if (call === undefined) return false;
     // Answered by the connection, which comes back as an end.
-    this.#host.direct.cancel(call, undefined);
+    this.#options.direct.cancel(call, undefined);
     return true;
   }
 
@@ -178,13 +178,13 @@ export class Listen {
     if (Object.keys(filter).length === 0) {
       const old = this.#current;
       this.#current = undefined;
-      if (old !== undefined) this.#host.direct.cancel(old, "nothing is listened to");
+      if (old !== undefined) this.#options.direct.cancel(old, "nothing is listened to");
       return;
     }
     const call = new ListenCall(filter, (one, reply) => this.#ended(one, reply));
     this.#next = call;
-    call.timer = setTimeout(() => this.#host.direct.cancel(call, "not acknowledged"), ACKNOWLEDGE_MS).unref();
-    this.#host.direct.send(call);
+    call.timer = setTimeout(() => this.#options.direct.cancel(call, "not acknowledged"), ACKNOWLEDGE_MS).unref();
+    this.#options.direct.send(call);
   }
 
   #ended(call: ListenCall, reply: Reply): void {
@@ -195,13 +195,13 @@ export class Listen {
       this.#failures++;
     } else if (call === this.#current) {
       this.#current = undefined;
-      const lived = this.#host.now() - call.openedMs >= GOOD_MS;
+      const lived = this.#options.now() - call.openedMs >= GOOD_MS;
       this.#failures = lived ? 0 : this.#failures + 1;
     } else return;
     this.#missed = true;
     if (this.#next !== undefined) return;
     const ceiling = backoffCeiling(Math.max(0, this.#failures - 1), REOPEN);
-    this.#later(ceiling * (0.5 + 0.5 * this.#host.random()));
+    this.#later(ceiling * (0.5 + 0.5 * this.#options.random()));
   }
 
   /** A server that does not know the method will not learn it on this connection. */
@@ -209,13 +209,13 @@ export class Listen {
     const error = errorOf(reply);
     if (error?.code !== ErrorCode.methodNotFound) return false;
     this.#over = true;
-    this.#host.onProblem(`It does not take subscriptions/listen: ${error.message}`);
+    this.#options.onProblem(`It does not take subscriptions/listen: ${error.message}`);
     return true;
   }
 
   #complain(call: ListenCall, agreed: JsonObject): void {
     const left = Object.keys(call.filter).filter((field) => agreed[field] === undefined || agreed[field] === false);
-    if (left.length > 0) this.#host.onProblem(`It does not tell of all that was listened to: no ${left.join(", ")}`);
+    if (left.length > 0) this.#options.onProblem(`It does not tell of all that was listened to: no ${left.join(", ")}`);
   }
 }
 

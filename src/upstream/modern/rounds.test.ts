@@ -6,7 +6,7 @@ import { Fault } from "../../protocol/errors.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage, type ResponseMessage } from "../../protocol/message.js";
 import { faultReply, type Reply, renderReply, resultBytes } from "../../protocol/reply.js";
-import { Rounds } from "./rounds.js";
+import { InputRounds } from "./rounds.js";
 
 /** Above what anything here takes on a busy machine; only reached where a test fails. */
 const SOON = { timeout: 60_000, interval: 20 };
@@ -17,7 +17,7 @@ function setUp(answer: Answer, options: { method?: string; era?: "legacy" | "mod
   const sent: { text: string; leg: UpstreamCall }[] = [];
   const cancelled: string[] = [];
   let id = 0;
-  const rounds = new Rounds({
+  const rounds = new InputRounds({
     send: (leg) => void sent.push({ text: leg.render(++id), leg }),
     cancel: (leg, reason) => {
       cancelled.push(String(reason));

@@ -25,9 +25,9 @@ const REPEAT_MS = 100;
 const METHODS = new Set(["tools/call", "prompts/get", "resources/read"]);
 const MARK = '"input_required"';
 
-export class Rounds {
+export class InputRounds {
   readonly #sender: CallSender;
-  readonly #open = new Bag<Round>();
+  readonly #open = new Bag<CallInRounds>();
 
   constructor(sender: CallSender) {
     this.#sender = sender;
@@ -44,7 +44,7 @@ export class Rounds {
   send(call: UpstreamCall): boolean {
     const { caller } = call;
     if (caller === undefined || caller.era !== "legacy" || !METHODS.has(call.method)) return false;
-    const round = new Round(call, caller, this.#sender, this.#open);
+    const round = new CallInRounds(call, caller, this.#sender, this.#open);
     this.#open.add(round);
     try {
       round.launch();
@@ -69,11 +69,11 @@ export class Rounds {
 }
 
 /** One call, from its first request to its last reply. As an UpstreamCall it is whichever request is under way. */
-class Round implements UpstreamCall {
+class CallInRounds implements UpstreamCall {
   readonly caller: Caller;
   readonly #call: UpstreamCall;
   readonly #sender: CallSender;
-  readonly #open: Bag<Round>;
+  readonly #open: Bag<CallInRounds>;
   place = NOWHERE;
   /** Made when the agent is first asked: most calls end without. */
   #asking: AbortController | undefined;
@@ -83,7 +83,7 @@ class Round implements UpstreamCall {
   #done: boolean = false;
   inFlight: boolean = false;
 
-  constructor(call: UpstreamCall, caller: Caller, sender: CallSender, open: Bag<Round>) {
+  constructor(call: UpstreamCall, caller: Caller, sender: CallSender, open: Bag<CallInRounds>) {
     this.#call = call;
     this.caller = caller;
     this.#sender = sender;
@@ -214,7 +214,7 @@ class Round implements UpstreamCall {
 
 /** The call to send again after it did not reach the server; undefined where it is too late for that, and it is answered here. */
 export function callToRepeat(call: UpstreamCall, fault: Fault): UpstreamCall | undefined {
-  if (!(call instanceof Round)) return call;
+  if (!(call instanceof CallInRounds)) return call;
   const own = call.release();
   if (own === undefined) call.reply(faultReply(fault));
   return own;

@@ -13,8 +13,8 @@ import { probe, statusOf } from "../era/meeting.js";
 import { classify, type EraMemory, noEraMemory } from "../era/verdict.js";
 import type { CallSender } from "../link/own-call.js";
 import { readList } from "../lists/read.js";
-import { Listen } from "./listen.js";
-import { Rounds } from "./rounds.js";
+import { ServerListen } from "./listen.js";
+import { InputRounds } from "./rounds.js";
 import { ToolHeaders } from "./tool-headers.js";
 
 /** An error is a few hundred bytes; what is larger is not looked into. */
@@ -49,7 +49,7 @@ export function partsOfNobody(): ModernParts {
 }
 
 /** What it needs of its connection. */
-export interface ModernHost {
+export interface ModernSideOptions {
   readonly now: () => number;
   /** Gives a call an id and sends it, dressed. What it cancels is answered with a fault `cancelled`. */
   readonly direct: CallSender;
@@ -63,34 +63,34 @@ export class ModernSide {
   readonly #overHttp: boolean;
   readonly #clientInfo: JsonObject;
   readonly #clientInfoJson: string;
-  readonly #host: ModernHost;
-  readonly #rounds: Rounds;
-  #listen: Listen | undefined;
+  readonly #options: ModernSideOptions;
+  readonly #rounds: InputRounds;
+  #listen: ServerListen | undefined;
   /** Calls that were refused for their headers, while the tools are read anew; and those that had that chance. */
   readonly #relisting = new Set<UpstreamCall>();
   readonly #retried = new WeakSet<UpstreamCall>();
   readonly #ended = new AbortController();
   #doubtedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: ModernParts, overHttp: boolean, clientInfo: JsonObject, host: ModernHost) {
+  constructor(parts: ModernParts, overHttp: boolean, clientInfo: JsonObject, options: ModernSideOptions) {
     this.#parts = parts;
     this.#overHttp = overHttp;
     this.#clientInfo = clientInfo;
     this.#clientInfoJson = JSON.stringify(clientInfo);
-    this.#host = host;
-    this.#rounds = new Rounds({
-      send: (call) => host.direct.send(call),
+    this.#options = options;
+    this.#rounds = new InputRounds({
+      send: (call) => options.direct.send(call),
       cancel: (call, reason) => {
-        if (!this.#cancelRelisting(call, reason)) host.direct.cancel(call, reason);
+        if (!this.#cancelRelisting(call, reason)) options.direct.cancel(call, reason);
       },
     });
   }
 
   /** The server has introduced itself: calls may come. */
   start(intro: ServerIntro): void {
-    this.#listen = new Listen(intro.capabilities, {
-      direct: this.#host.direct,
-      now: this.#host.now,
+    this.#listen = new ServerListen(intro.capabilities, {
+      direct: this.#options.direct,
+      now: this.#options.now,
       random: this.#parts.random,
       onMissed: (kinds) => this.#missed(kinds),
       onProblem: (text) => this.#parts.onProblem(text),
@@ -173,11 +173,11 @@ export class ModernSide {
 
   /** The answer was such as a server of the other era gives: there is no session whose end would tell. */
   doubt(): void {
-    const nowMs = this.#host.now();
+    const nowMs = this.#options.now();
     if (!this.#overHttp || this.#listen === undefined || nowMs - this.#doubtedMs < DOUBT_MS) return;
     this.#doubtedMs = nowMs;
-    void probe(this.#host.direct, "http", this.#ended.signal).then((outcome) => {
-      if (!this.#ended.signal.aborted && classify("http", outcome).kind === "legacy") this.#host.onOtherEra();
+    void probe(this.#options.direct, "http", this.#ended.signal).then((outcome) => {
+      if (!this.#ended.signal.aborted && classify("http", outcome).kind === "legacy") this.#options.onOtherEra();
     });
   }
 
@@ -236,13 +236,13 @@ export class ModernSide {
   /** The headers did not fit the body: the tool's schema may have changed. It was refused unread, so it may be repeated. */
   async #relist(call: UpstreamCall, reply: Reply): Promise<void> {
     try {
-      this.#parts.toolHeaders.learn(await readList(this.#host.direct, "tools", this.#ended.signal));
+      this.#parts.toolHeaders.learn(await readList(this.#options.direct, "tools", this.#ended.signal));
     } catch {
       if (this.#relisting.delete(call)) call.reply(reply);
       return;
     }
     if (!this.#relisting.delete(call)) return;
-    this.#host.direct.send(call);
+    this.#options.direct.send(call);
     // Whoever keeps the list has an old one.
     this.#missed(["tools"]);
   }
@@ -256,7 +256,7 @@ export class ModernSide {
   #missed(kinds: readonly ListKind[]): void {
     for (const kind of kinds) {
       if (kind === "resourceTemplates") continue;
-      this.#host.onNotification(notification(`notifications/${kind}/list_changed`));
+      this.#options.onNotification(notification(`notifications/${kind}/list_changed`));
     }
   }
 }

@@ -36,7 +36,7 @@ import { fullJitter } from "../../runtime/backoff.js";
 
 export type SupervisorState = "idle" | "starting" | "ready" | "backoff" | "ejected" | "stopped";
 
-export type Verdict = "send" | "start" | "wait" | "refused";
+export type CallVerdict = "send" | "start" | "wait" | "refused";
 
 /** A server that was ready this long did not die of its start: the next wait is a first one again. */
 const STEADY_MS = 10_000;
@@ -94,7 +94,7 @@ export class Supervisor {
   }
 
   /** A call wants the server. "start" is said once; until that attempt ends, all others wait. */
-  wanted(nowMs: number): Verdict {
+  wanted(nowMs: number): CallVerdict {
     const phase = this.#phase;
     switch (phase.kind) {
       case "ready":
