@@ -4,22 +4,16 @@
 import type { Caller } from "../contracts/caller.js";
 import type { OwnToolName } from "../contracts/names.js";
 import type { AgentCall } from "../contracts/service.js";
+import type { CacheLimits } from "../contracts/settings.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import type { RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
 import type { Clock } from "../runtime/clock.js";
 import { AgeClock } from "./age-clock.js";
 import { freshReply, requestHash } from "./cacheable.js";
-import {
-  type CacheLimits,
-  type CacheStats,
-  type Part,
-  privateKey,
-  ResponseCache,
-  type Wanted,
-} from "./response-cache.js";
+import { type CacheStats, type Part, privateKey, ResponseCache, type Wanted } from "./response-cache.js";
 
-export type { CacheLimits, CacheStats, Part } from "./response-cache.js";
+export type { CacheStats, Part } from "./response-cache.js";
 
 /** Calls that wait for the same reply. Each holds an open request; a crowd beyond this is sent to its server. */
 const MAX_FOLLOWERS = 1_000;

@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ownToolName } from "../contracts/names.js";
+import type { CacheLimits } from "../contracts/settings.js";
 import { renderReply, resultBytes } from "../protocol/reply.js";
 import { TestClock } from "../runtime/clock.js";
 import { AgeClock } from "./age-clock.js";
 import { type FreshReply, freshReply } from "./cacheable.js";
-import { type CacheLimits, type Part, ResponseCache, type Wanted } from "./response-cache.js";
+import { type Part, ResponseCache, type Wanted } from "./response-cache.js";
 
 const LIMITS: CacheLimits = { maxBytes: 100_000, entriesPerTool: 3, maxTtlMs: 10_000 };
 

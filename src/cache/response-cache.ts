@@ -2,17 +2,9 @@
 // no timer. Whether a reply may be kept is cacheable.ts, who waits for one is cache.ts.
 
 import type { OwnToolName } from "../contracts/names.js";
+import type { CacheLimits } from "../contracts/settings.js";
 import type { BytesReply } from "../protocol/reply.js";
 import { aged, type FreshReply } from "./cacheable.js";
-
-export interface CacheLimits {
-  /** Of all replies together. */
-  readonly maxBytes: number;
-  /** Of one tool, and of all resources of one server. */
-  readonly entriesPerTool: number;
-  /** Whatever a server says, nothing is kept longer. */
-  readonly maxTtlMs: number;
-}
 
 export interface CacheStats {
   /** Answered from what was kept. */

@@ -2,6 +2,7 @@
 // its server. No I/O and no clock; policy comes in as a View, lists come in from the pipeline.
 
 import { type ExposedName, type OwnName, type OwnToolName, ownName } from "../contracts/names.js";
+import type { MenuMode, NameMode, Override } from "../contracts/settings.js";
 import type { Freshness, Listed, ListKind, ServerIntro } from "../contracts/upstream.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { Meta } from "../protocol/modern.js";
@@ -11,14 +12,12 @@ import { mergeCapabilities, mergeInstructions } from "./introduction.js";
 import { type Intake, itemNamed, ownTool, takeItems } from "./items.js";
 import { type Entry, isNamed, type Merged, mergeNamed, mergeUris, sameForAgents, sameTexts, visible } from "./merge.js";
 import { SEPARATOR } from "./name-shape.js";
-import { assignPrefixes, type KeptNames, type NameMode, type Override, type Overrides } from "./names.js";
+import { assignPrefixes, type KeptNames, type Overrides } from "./names.js";
 import { type CursorSeal, Pages } from "./pages.js";
 import { Routes } from "./routes.js";
 import { CALL_TOOL, FIND_TOOLS, type FoundTool, SEARCH_NAMES, searchMenu, ToolSearch } from "./search.js";
 import { fromSnapshot, type Known, LIST_KINDS, type NamedKind, toSnapshot } from "./snapshot.js";
 import type { View } from "./view.js";
-
-export type MenuMode = "full" | "search";
 
 export interface CatalogOptions extends CursorSeal {
   readonly names: NameMode;

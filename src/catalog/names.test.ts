@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { exposedName, ownName } from "../contracts/names.js";
+import type { Override } from "../contracts/settings.js";
 import { fold, MAX_NAME } from "./name-shape.js";
-import { type Assignment, assignNames, assignPrefixes, type NameSource, type Override } from "./names.js";
+import { type Assignment, assignNames, assignPrefixes, type NameSource } from "./names.js";
 
 /** Thousands of runs on a busy machine. */
 const TIMEOUT = 60_000;

@@ -1,18 +1,8 @@
 // Which exposed name each tool (or prompt) has. Pure: the spelling is in name-shape.ts, the lists are the catalog's.
 
 import { type ExposedName, exposedName, type OwnName } from "../contracts/names.js";
+import type { NameMode, Override } from "../contracts/settings.js";
 import { fold, isExact, isExposable, MAX_NAME, NameSpace, nameCandidate, prefixCandidate } from "./name-shape.js";
-
-export type NameMode = "prefixed" | "plain";
-
-/** What the config says of one tool or prompt, under the server's own name of it. */
-export interface Override {
-  /** The exposed name as agents see it, in every mode; no prefix is put before it. */
-  readonly name?: string | undefined;
-  readonly description?: string | undefined;
-  /** Neither listed nor callable. */
-  readonly hide?: boolean | undefined;
-}
 
 export type Overrides = ReadonlyMap<OwnName, Override>;
 

@@ -1,7 +1,7 @@
 // Which server a resource URI or a URI template belongs to, from the lists as they are. Names are in names.ts.
 
 import type { Item } from "./items.js";
-import { type Budget, compileTemplate, matchesTemplate, type UriTemplate } from "./uri-template.js";
+import { compileTemplate, matchesTemplate, type StepBudget, type UriTemplate } from "./uri-template.js";
 
 export interface RouteSource {
   readonly server: string;
@@ -48,7 +48,7 @@ export class Routes {
     const listed = this.#resources.get(uri);
     if (listed !== undefined) return listed;
     for (const { server, templates } of this.#compiled) {
-      const budget: Budget = { left: STEPS_PER_SERVER };
+      const budget: StepBudget = { left: STEPS_PER_SERVER };
       for (const template of templates) {
         if (matchesTemplate(template, uri, budget)) return server;
         if (budget.left < 0) break;

@@ -3,7 +3,7 @@
 // regular expression, no backtracking.
 
 /** Steps that may still be spent. One step looks at one character in one state. */
-export interface Budget {
+export interface StepBudget {
   left: number;
 }
 
@@ -121,7 +121,7 @@ let current = new States();
 let next = new States();
 
 /** False too where the budget ends before the answer is known. */
-export function matchesTemplate({ head, tail, ops }: UriTemplate, uri: string, budget: Budget): boolean {
+export function matchesTemplate({ head, tail, ops }: UriTemplate, uri: string, budget: StepBudget): boolean {
   budget.left--;
   if (ops.length === 0) return uri === head;
   const end = uri.length - tail.length;

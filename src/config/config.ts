@@ -2,13 +2,15 @@
 // load.ts; this file holds types and defaults only, so that importing it costs nothing.
 
 import type { ServerSpec, Supervision } from "../contracts/server-spec.js";
-
-/** What the config changes about one tool or prompt of a server. */
-export interface Override {
-  readonly name: string | undefined;
-  readonly description: string | undefined;
-  readonly hide: boolean;
-}
+import type {
+  CacheLimits,
+  CallBudget,
+  MenuMode,
+  NameMode,
+  Override,
+  RoleRules,
+  UnlistedRoles,
+} from "../contracts/settings.js";
 
 /** And what it says of a tool, which a server's own annotations do not decide. */
 export interface ToolOverride extends Override {
@@ -20,29 +22,12 @@ export interface ToolOverride extends Override {
   readonly cache: boolean;
 }
 
-export type PromptOverride = Override;
-
-/** So many calls in a window of time. */
-export interface CallBudget {
-  readonly calls: number;
-  readonly windowMs: number;
-}
-
 /** The records have no prototype: a tool may be called `constructor`. */
 export interface ServerConfig extends ServerSpec {
   /** By the server's own name of the tool. */
   readonly tools: Readonly<Record<string, ToolOverride>>;
-  readonly prompts: Readonly<Record<string, PromptOverride>>;
+  readonly prompts: Readonly<Record<string, Override>>;
   /** Of all callers together. None: no limit. */
-  readonly budget: CallBudget | undefined;
-}
-
-/** Patterns of the form `server/tool` or `server`; `*` is any run of characters. Deny wins over allow. */
-export interface RoleRules {
-  /** None: everything that `deny` leaves. */
-  readonly allow: readonly string[] | undefined;
-  readonly deny: readonly string[];
-  /** Of each principal of the role. None: no limit. */
   readonly budget: CallBudget | undefined;
 }
 
@@ -75,17 +60,6 @@ export interface SessionLimits {
   readonly max: number;
 }
 
-/** Bounds on the results that are kept. */
-export interface CacheLimits {
-  readonly maxBytes: number;
-  readonly entriesPerTool: number;
-  readonly maxTtlMs: number;
-}
-
-export type Names = "prefixed" | "plain";
-export type Menu = "full" | "search";
-export type UnlistedRoles = "allow" | "deny";
-
 export interface Config {
   /** None for a config that was passed as an object. */
   readonly path: string | undefined;
@@ -97,8 +71,8 @@ export interface Config {
   readonly disabled: readonly string[];
   readonly executors: readonly ExecutorConfig[];
   readonly listen: ListenAddress;
-  readonly names: Names;
-  readonly menu: Menu;
+  readonly names: NameMode;
+  readonly menu: MenuMode;
   readonly allowedHosts: readonly string[];
   readonly allowedOrigins: readonly string[];
   readonly tls: { readonly cert: string; readonly key: string } | undefined;

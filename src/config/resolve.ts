@@ -1,8 +1,9 @@
 // A config as an object → a Config: which keys count, the settings, the servers in their order. What is wrong goes
 // to the report; reading files and text is load.ts.
 
+import type { RoleRules } from "../contracts/settings.js";
 import { nearest } from "../runtime/nearest.js";
-import { type Config, MAX_SERVER_NAME, parseListen, type RoleRules, type ServerConfig } from "./config.js";
+import { type Config, MAX_SERVER_NAME, parseListen, type ServerConfig } from "./config.js";
 import { resolveExecutors } from "./executors.js";
 import { FOREIGN_TOP_KEYS } from "./foreign-keys.js";
 import { isObject, mismatch, readFields } from "./form.js";

@@ -3,8 +3,9 @@
 import { readFileSync } from "node:fs";
 import { ownToolName } from "../contracts/names.js";
 import type { ServerSpec, StdioTarget, Supervision, Target } from "../contracts/server-spec.js";
+import type { Override } from "../contracts/settings.js";
 import { nearest } from "../runtime/nearest.js";
-import { defaultSupervision, type Override, type ServerConfig, type ToolOverride } from "./config.js";
+import { defaultSupervision, type ServerConfig, type ToolOverride } from "./config.js";
 import { parseEnvFile } from "./env-file.js";
 import { FOREIGN_ENTRY_KEYS, NARROWING_KEYS, SYNONYMS } from "./foreign-keys.js";
 import type { KeyPath, Report } from "./mistakes.js";

@@ -1,6 +1,6 @@
 // What is kept over restarts, as everybody but the engines sees it: maps, logs and batches. Acknowledged means on disk.
 
-export interface Range {
+export interface KeyRange {
   /** Only keys that begin with this. */
   readonly prefix?: string;
   /** The first key, itself included. */
@@ -20,7 +20,7 @@ export interface DurableMap<V> {
   put(key: string, value: V): Promise<void>;
   delete(key: string): Promise<void>;
   /** In key order. Walks in pages: a walk that lasts sees what is committed meanwhile. */
-  entries(range?: Range): IterableIterator<[key: string, value: V]>;
+  entries(range?: KeyRange): IterableIterator<[key: string, value: V]>;
 }
 
 /** Sequence numbers rise from 1 and are never used twice; a failed append leaves a gap. */

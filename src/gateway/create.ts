@@ -1,8 +1,9 @@
 // `createGateway`: from what a program or the CLI has to a running gateway, with its config watched.
 
-import type { Config, Names } from "../config/config.js";
+import type { Config } from "../config/config.js";
 import { type ConfigInput, loadConfig, resolveConfig } from "../config/load.js";
 import { watchConfig } from "../config/watch.js";
+import type { NameMode } from "../contracts/settings.js";
 import { type Log, SILENT } from "../observe/log.js";
 import type { OpenTelemetryApi } from "../observe/opentelemetry.js";
 import { openTelemetry } from "../observe/telemetry.js";
@@ -20,7 +21,7 @@ export interface GatewayOptions {
   /** Asks for no token; on a loopback address only. */
   readonly noAuth?: boolean;
   /** Goes before the config's own. */
-  readonly names?: Names;
+  readonly names?: NameMode;
   /** Paths of PEM files; go before the config's own. */
   readonly tls?: { readonly cert: string; readonly key: string };
   /** Apply edits of the config file while the gateway runs. Default: true for a file. */

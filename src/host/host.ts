@@ -2,15 +2,16 @@
 // to a gateway that has no endpoint; decides nothing that the gateway decides.
 
 import type { CacheStats } from "../cache/response-cache.js";
-import type { ServerConfig, UnlistedRoles } from "../config/config.js";
+import type { ServerConfig } from "../config/config.js";
 import type { ConfigInput } from "../config/load.js";
 import type { Principal } from "../contracts/caller.js";
 import { type OwnToolName, ownToolName } from "../contracts/names.js";
+import type { RoleRules, UnlistedRoles } from "../contracts/settings.js";
 import type { ServerStatus } from "../contracts/status.js";
 import type { Gateway } from "../gateway/gateway.js";
 import type { Log } from "../observe/log.js";
 import { type Guard, GuardPost } from "../policy/guard.js";
-import { compilePolicy, type Policy, type RoleRules, seesServer } from "../policy/policy.js";
+import { compilePolicy, type Policy, seesServer } from "../policy/policy.js";
 import { Fault, type FaultCode } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { abortable, doneWithin } from "../runtime/wait.js";

@@ -3,13 +3,13 @@
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
 export interface Log {
-  debug(text: string, fields?: Fields): void;
-  info(text: string, fields?: Fields): void;
-  warn(text: string, fields?: Fields): void;
-  error(text: string, fields?: Fields): void;
+  debug(text: string, fields?: LogFields): void;
+  info(text: string, fields?: LogFields): void;
+  warn(text: string, fields?: LogFields): void;
+  error(text: string, fields?: LogFields): void;
 }
 
-export type Fields = Readonly<Record<string, unknown>>;
+export type LogFields = Readonly<Record<string, unknown>>;
 
 export interface LogOptions {
   readonly write: (line: string) => void;
@@ -19,16 +19,17 @@ export interface LogOptions {
   readonly now?: () => number;
 }
 
-const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
+/** From chatty to grave. */
+export const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 /** A line longer than this is somebody's output, not an event. */
 const MAX_LINE = 4_000;
 
 export function createLog(options: LogOptions): Log {
   const { write, level = "info", format = "text", now = Date.now } = options;
-  const lowest = LEVELS.indexOf(level);
-  const logger = (at: LogLevel) => (text: string, fields?: Fields) => {
-    if (LEVELS.indexOf(at) < lowest) return;
+  const lowest = LOG_LEVELS.indexOf(level);
+  const logger = (at: LogLevel) => (text: string, fields?: LogFields) => {
+    if (LOG_LEVELS.indexOf(at) < lowest) return;
     const time = new Date(now()).toISOString();
     const line = format === "json" ? jsonLine(time, at, text, fields) : textLine(time, at, text, fields);
     write(`${line}\n`);
@@ -40,7 +41,7 @@ export function createLog(options: LogOptions): Log {
 export const SILENT: Log = createLog({ write: () => {} });
 
 /** Cut in its parts, so that it stays JSON; fields do not hide what every line has. */
-function jsonLine(time: string, level: LogLevel, text: string, fields: Fields | undefined): string {
+function jsonLine(time: string, level: LogLevel, text: string, fields: LogFields | undefined): string {
   const own = { time, level, text: cut(text) };
   const shown = Object.entries(plain(fields)).map(([key, value]) => {
     const json = JSON.stringify(value) ?? "";
@@ -49,13 +50,13 @@ function jsonLine(time: string, level: LogLevel, text: string, fields: Fields | 
   return JSON.stringify({ ...own, ...Object.fromEntries(shown), ...own });
 }
 
-function textLine(time: string, level: LogLevel, text: string, fields: Fields | undefined): string {
+function textLine(time: string, level: LogLevel, text: string, fields: LogFields | undefined): string {
   const shown = Object.entries(plain(fields)).map(([key, value]) => ` ${key}=${JSON.stringify(value)}`);
   return cut(`${time.slice(11, 23)} ${level.padEnd(5)} ${text}${shown.join("")}`);
 }
 
 /** Errors have no members of their own to show; their stack says where. */
-function plain(fields: Fields | undefined): Record<string, unknown> {
+function plain(fields: LogFields | undefined): Record<string, unknown> {
   const out: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(fields ?? {})) {
     out[key] = value instanceof Error ? (value.stack ?? value.message) : value;

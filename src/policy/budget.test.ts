@@ -1,13 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { CallBudget } from "../contracts/settings.js";
 import { toRpcError } from "../protocol/errors.js";
-import { type Budget, budgetFault, compileBudgets, isCharged } from "./budget.js";
+import { budgetFault, compileBudgets, isCharged } from "./budget.js";
 
 const ME = { id: "me", role: "dev" };
 const OTHER = { id: "other", role: "dev" };
 const GUEST = { id: "guest", role: "guest" };
 
-const budgetsOf = (dev: Budget | undefined, server: Budget | undefined = undefined) => {
+const budgetsOf = (dev: CallBudget | undefined, server: CallBudget | undefined = undefined) => {
   const made = compileBudgets(
     { roles: { dev: { budget: dev }, guest: {} }, servers: [{ name: "s", budget: server }] },
     undefined,

@@ -5,16 +5,12 @@
 // counts until its slot has left the window as a whole: it may count up to one slot (1/60 of the window) too long.
 
 import type { Principal } from "../contracts/caller.js";
+import type { CallBudget } from "../contracts/settings.js";
 import { Fault } from "../protocol/errors.js";
 
-export interface Budget {
-  readonly calls: number;
-  readonly windowMs: number;
-}
-
 export interface BudgetConfig {
-  readonly roles: Readonly<Record<string, { readonly budget?: Budget | undefined }>>;
-  readonly servers: readonly { readonly name: string; readonly budget?: Budget | undefined }[];
+  readonly roles: Readonly<Record<string, { readonly budget?: CallBudget | undefined }>>;
+  readonly servers: readonly { readonly name: string; readonly budget?: CallBudget | undefined }[];
 }
 
 export interface Overspent {
@@ -60,7 +56,7 @@ class Window {
   #slot = 0;
   #spent = 0;
 
-  constructor({ calls, windowMs }: Budget) {
+  constructor({ calls, windowMs }: CallBudget) {
     this.calls = calls;
     this.windowMs = windowMs;
     this.#slotMs = Math.max(1, Math.ceil(windowMs / SLOTS));
@@ -108,7 +104,7 @@ class Window {
 }
 
 export class Budgets {
-  readonly #roles = new Map<string, Budget>();
+  readonly #roles = new Map<string, CallBudget>();
   readonly #servers = new Map<string, Window>();
   readonly #principals = new Map<string, Window>();
 
@@ -146,7 +142,7 @@ export class Budgets {
   }
 
   /** Null: there are too many principals. */
-  #windowOf({ id }: Principal, budget: Budget, nowMs: number): Window | null {
+  #windowOf({ id }: Principal, budget: CallBudget, nowMs: number): Window | null {
     const known = this.#principals.get(id);
     if (known !== undefined && known.windowMs === budget.windowMs) {
       known.calls = budget.calls;
@@ -170,7 +166,7 @@ export function compileBudgets(config: BudgetConfig, before: Budgets | undefined
   return budgets.isEmpty ? undefined : budgets;
 }
 
-function takeOver(before: Window | undefined, budget: Budget): Window {
+function takeOver(before: Window | undefined, budget: CallBudget): Window {
   if (before?.windowMs !== budget.windowMs) return new Window(budget);
   before.calls = budget.calls;
   return before;

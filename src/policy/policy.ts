@@ -3,19 +3,13 @@
 
 import type { Principal } from "../contracts/caller.js";
 import type { OwnToolName } from "../contracts/names.js";
+import type { RoleRules, UnlistedRoles } from "../contracts/settings.js";
 import { covers, denies, type Pattern, parsePattern, touches } from "./pattern.js";
-
-export interface RoleRules {
-  /** Absent: everything that is not denied. Empty: nothing. */
-  readonly allow?: readonly string[] | undefined;
-  /** Wins over allow. */
-  readonly deny?: readonly string[] | undefined;
-}
 
 export interface PolicyConfig {
   readonly roles: Readonly<Record<string, RoleRules>>;
   /** What a role without an entry may do. */
-  readonly unlistedRoles: "allow" | "deny";
+  readonly unlistedRoles: UnlistedRoles;
 }
 
 export type Decision = { readonly kind: "allow" } | { readonly kind: "deny"; readonly rule: string };

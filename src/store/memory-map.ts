@@ -1,6 +1,6 @@
 // A DurableMap that is not durable: for gateways that were given no state directory.
 
-import type { DurableMap, Range } from "../contracts/store.js";
+import type { DurableMap, KeyRange } from "../contracts/store.js";
 
 export class MemoryMap<V> implements DurableMap<V> {
   readonly name: string;
@@ -22,7 +22,7 @@ export class MemoryMap<V> implements DurableMap<V> {
     this.#values.delete(key);
   }
 
-  *entries(range: Range = {}): IterableIterator<[key: string, value: V]> {
+  *entries(range: KeyRange = {}): IterableIterator<[key: string, value: V]> {
     const { prefix = "", from = "", to, limit = Number.POSITIVE_INFINITY } = range;
     let left = limit;
     for (const key of [...this.#values.keys()].sort((a, b) => (a < b ? -1 : 1))) {

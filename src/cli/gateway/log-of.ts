@@ -1,8 +1,6 @@
 // The log of a process, as its environment asks for it.
 
-import { createLog, type Log, type LogLevel } from "../../observe/log.js";
-
-const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
+import { createLog, LOG_LEVELS, type Log, type LogLevel } from "../../observe/log.js";
 
 /** `usual` is how much is logged where TOOLWAY_LOG_LEVEL says nothing. */
 export function logOf(
@@ -11,9 +9,10 @@ export function logOf(
   usual: LogLevel = "info",
 ): Log {
   const wanted = env["TOOLWAY_LOG_LEVEL"] ?? "";
-  const level = LEVELS.find((one) => one === wanted.toLowerCase());
+  const level = LOG_LEVELS.find((one) => one === wanted.toLowerCase());
   const format = env["TOOLWAY_LOG_FORMAT"] === "json" ? "json" : "text";
   const log = createLog({ write, level: level ?? usual, format });
-  if (wanted !== "" && level === undefined) log.warn(`TOOLWAY_LOG_LEVEL is one of ${LEVELS.join(", ")}; info is used`);
+  if (wanted !== "" && level === undefined)
+    log.warn(`TOOLWAY_LOG_LEVEL is one of ${LOG_LEVELS.join(", ")}; info is used`);
   return log;
 }

@@ -1,8 +1,9 @@
 // What the CLI needs of the gateway, as interfaces, and the one door through which it gets them. Everything behind
 // it is heavy, and loaded when a verb asks for it.
 
-import type { Config, ExecutorConfig, ListenAddress, Names } from "../../config/config.js";
+import type { Config, ExecutorConfig, ListenAddress } from "../../config/config.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";
+import type { NameMode } from "../../contracts/settings.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import type { ProbeResult } from "../../upstream/probe.js";
 
@@ -26,7 +27,7 @@ export interface GatewaySource {
 export interface StartOptions extends GatewaySource {
   readonly listen: ListenAddress | undefined;
   readonly noAuth: boolean;
-  readonly names: Names | undefined;
+  readonly names: NameMode | undefined;
   /** Paths of PEM files. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
 }

@@ -15,9 +15,10 @@ const POLL_MS = 40;
 /** A gateway starts its servers at once; one that is still idle after this is idle on purpose. */
 const IDLE_GRACE_MS = 500;
 
-export interface Session {
+/** What a verb talks to. */
+interface VerbGateway {
   readonly client: GatewayClient;
-  /** False: started for this verb. */
+  /** False where it was started for this verb. */
   readonly running: boolean;
 }
 
@@ -32,7 +33,7 @@ export async function withGateway<T>(
   source: GatewaySource,
   io: Io,
   wishes: Wishes,
-  use: (session: Session) => Promise<T>,
+  use: (gateway: VerbGateway) => Promise<T>,
 ): Promise<T> {
   const running = await (await runningGateway()).find(source);
   if (running !== undefined) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { findTool, suggestions, type ToolEntry, unknownTool } from "./tool-list.js";
+import { findTool, suggestions, type ToolLine, unknownTool } from "./tool-list.js";
 
-const tool = (server: string, ownName: string): ToolEntry => ({ name: `${server}__${ownName}`, server, ownName });
+const tool = (server: string, ownName: string): ToolLine => ({ name: `${server}__${ownName}`, server, ownName });
 const tools = [tool("demo", "add"), tool("demo", "echo"), tool("git", "commit"), tool("hg", "commit")];
 
 describe("a typed name", () => {

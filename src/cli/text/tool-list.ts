@@ -6,7 +6,7 @@ import { nearest } from "../../runtime/nearest.js";
 import type { GatewayClient } from "../gateway/port.js";
 import { UserError } from "../line/errors.js";
 
-export interface ToolEntry {
+export interface ToolLine {
   /** As agents see it. */
   readonly name: string;
   readonly server: string;
@@ -20,13 +20,13 @@ export interface ToolEntry {
 /** More names than this help nobody. */
 const MAX_SUGGESTIONS = 5;
 
-export async function listTools(client: GatewayClient, signal: AbortSignal): Promise<readonly ToolEntry[]> {
+export async function listTools(client: GatewayClient, signal: AbortSignal): Promise<readonly ToolLine[]> {
   const answer = await client.get("/tools", signal);
-  return isObject(answer) && Array.isArray(answer["tools"]) ? (answer["tools"] as ToolEntry[]) : [];
+  return isObject(answer) && Array.isArray(answer["tools"]) ? (answer["tools"] as ToolLine[]) : [];
 }
 
 /** By the name that agents see, or by the server's own name where only one server has it, or as `server/tool`. */
-export function findTool(typed: string, tools: readonly ToolEntry[]): ToolEntry | undefined {
+export function findTool(typed: string, tools: readonly ToolLine[]): ToolLine | undefined {
   const exact = tools.find(({ name }) => name === typed);
   if (exact !== undefined) return exact;
   const own = tools.filter(({ server, ownName }) => ownName === typed || `${server}/${ownName}` === typed);
@@ -42,7 +42,7 @@ export async function unknownServers(client: GatewayClient, signal: AbortSignal)
     : `Not up, so that their tools are not known: ${names.join(", ")}. \`toolway status\` says why.`;
 }
 
-export function unknownTool(typed: string, tools: readonly ToolEntry[], unknown?: string): UserError {
+export function unknownTool(typed: string, tools: readonly ToolLine[], unknown?: string): UserError {
   if (tools.length === 0) {
     return new UserError(`There is no tool ${typed}: no server has any.`, {
       hint: "`toolway doctor` says what is wrong with the servers.",
@@ -54,7 +54,7 @@ export function unknownTool(typed: string, tools: readonly ToolEntry[], unknown?
 }
 
 /** Names that contain what was typed, or the other way round, and the one that a typo or two leads to. */
-export function suggestions(typed: string, tools: readonly ToolEntry[]): string[] {
+export function suggestions(typed: string, tools: readonly ToolLine[]): string[] {
   const word = typed.toLowerCase();
   const same = tools.filter(({ ownName }) => ownName === typed);
   const holding = tools.filter(({ name, ownName }) => {

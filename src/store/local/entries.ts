@@ -1,7 +1,7 @@
 // Durable maps and ordered logs as views on the store's one key space. Owns names, encoding and ranges; when and how
 // things get to disk is the committer's.
 
-import type { DurableMap, OrderedLog, Range } from "../../contracts/store.js";
+import type { DurableMap, KeyRange, OrderedLog } from "../../contracts/store.js";
 import { corrupt, StoreError, toStoreError } from "../store-error.js";
 import type { Write } from "./committer.js";
 import type { Env } from "./env.js";
@@ -102,7 +102,7 @@ export class StoredMap<V> implements DurableMap<V> {
     await this.#backing.submit([this.deleteWrite(key)]);
   }
 
-  *entries(range: Range = {}): IterableIterator<[string, V]> {
+  *entries(range: KeyRange = {}): IterableIterator<[string, V]> {
     const { prefix = "", from, to, limit = Number.POSITIVE_INFINITY } = range;
     const base = mapKey(this.#prefix, prefix);
     let start = base;

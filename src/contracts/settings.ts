@@ -1,0 +1,45 @@
+// The settings of a config that its parts read: names, roles, budgets, bounds. How a file becomes them is config/'s.
+
+/** `prefixed`: tools are called `server__tool`; `plain`: by their own names. */
+export type NameMode = "prefixed" | "plain";
+
+/** `full`: agents see all tools; `search`: two tools that find and call the others. */
+export type MenuMode = "full" | "search";
+
+/** What a role without an entry in `roles` may use: everything, or nothing. */
+export type UnlistedRoles = "allow" | "deny";
+
+/** What the config changes about one tool or prompt, under the server's own name of it. */
+export interface Override {
+  /** The exposed name as agents see it, in every mode; no prefix is put before it. */
+  readonly name?: string | undefined;
+  readonly description?: string | undefined;
+  /** It is neither listed nor callable. */
+  readonly hide?: boolean | undefined;
+}
+
+/** So many calls in a window of time. */
+export interface CallBudget {
+  readonly calls: number;
+  readonly windowMs: number;
+}
+
+/** Patterns of the form `server/tool` or `server`; `*` is any run of characters. */
+export interface RoleRules {
+  /** Undefined: everything that is not denied. Empty: nothing. */
+  readonly allow?: readonly string[] | undefined;
+  /** Wins over `allow`. */
+  readonly deny?: readonly string[] | undefined;
+  /** Of each principal of the role. Undefined: no limit. */
+  readonly budget?: CallBudget | undefined;
+}
+
+/** Bounds on the results that are kept. */
+export interface CacheLimits {
+  /** Of all replies together. */
+  readonly maxBytes: number;
+  /** Of one tool, and of all resources of one server. */
+  readonly entriesPerTool: number;
+  /** Nothing is kept longer, whatever a server says. */
+  readonly maxTtlMs: number;
+}
