@@ -53,7 +53,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   upstream:
     "contracts protocol runtime upstream/connection upstream/era upstream/http upstream/link upstream/lists upstream/modern upstream/stdio upstream/supervise",
   "upstream/connection": "contracts protocol runtime upstream/era upstream/link upstream/modern upstream/supervise",
-  "upstream/era": "contracts protocol upstream/link",
+  "upstream/era": "contracts protocol runtime upstream/link",
   "upstream/http": "contracts executor/wire protocol runtime upstream/era upstream/link",
   "upstream/link": "contracts protocol runtime",
   "upstream/lists": "contracts protocol runtime upstream/link",

@@ -4,6 +4,7 @@ import type { Readable } from "node:stream";
 import { replySize } from "./arrived.js";
 import { Fault, toRpcError } from "./errors.js";
 import { isObject, type RpcError } from "./jsonrpc.js";
+import { parseMessage, type ResponseMessage } from "./message.js";
 
 export type Reply =
   | { readonly kind: "result"; readonly result: unknown }
@@ -110,6 +111,17 @@ export async function replyText(
     return Buffer.concat(chunks).toString();
   } finally {
     signal?.removeEventListener("abort", stop);
+  }
+}
+
+/** The message of a reply that is held whole, for those who read it; undefined where it cannot be read. Off the hot path. */
+export function responseOf(reply: Reply): ResponseMessage | undefined {
+  if (reply.kind === "stream") return undefined;
+  try {
+    const message = parseMessage(renderReply(reply, "0").toString());
+    return message.kind === "response" ? message : undefined;
+  } catch {
+    return undefined;
   }
 }
 

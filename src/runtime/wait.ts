@@ -9,17 +9,26 @@ export function within(ms: number, signal: AbortSignal): AbortSignal {
   return AbortSignal.any([signal, limit.signal]);
 }
 
-/** False where the time was over first. */
-export async function doneWithin(work: Promise<void>, ms: number, signal: AbortSignal | undefined): Promise<boolean> {
+/** Undefined where the time was over first; the work goes on. */
+export async function resultWithin<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), ms);
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), ms);
   });
   try {
-    return await abortable(Promise.race([work.then(() => true), late]), signal);
+    return await Promise.race([work, late]);
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** False where the time was over first. */
+export async function doneWithin(work: Promise<void>, ms: number, signal: AbortSignal | undefined): Promise<boolean> {
+  const done = abortable(
+    work.then(() => true),
+    signal,
+  );
+  return (await resultWithin(done, ms)) ?? false;
 }
 
 export async function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {

@@ -3,6 +3,7 @@
 
 import { open } from "node:fs/promises";
 import type { HttpTarget, ServerSpec } from "../contracts/server-spec.js";
+import { Pieces } from "../protocol/event-stream.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { openPoolWire } from "./http/pool-wire.js";
 import type { OpenWire, RequestOptions, Wire } from "./http/wire.js";
@@ -52,19 +53,17 @@ async function fetched(address: string, target: HttpTarget, openWire: OpenWire):
 /** Rejects where there is none, or more than a card has. */
 function bodyOf(wire: Wire, options: RequestOptions, signal: AbortSignal): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
+    const body = new Pieces();
     signal.addEventListener("abort", reject, { once: true });
     wire.dispatch(options, {
       onHead: (status) => {
         if (status !== 200) reject(new Error(`HTTP ${status}`));
       },
       onData: (chunk) => {
-        bytes += chunk.length;
-        if (bytes > MAX_CARD_BYTES) reject(new Error("too large"));
-        else chunks.push(chunk);
+        if (body.length + chunk.length > MAX_CARD_BYTES) reject(new Error("too large"));
+        else body.push(chunk);
       },
-      onEnd: () => resolve(Buffer.concat(chunks)),
+      onEnd: () => resolve(body.take()),
       onError: reject,
     });
   });

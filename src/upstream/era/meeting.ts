@@ -6,6 +6,7 @@ import type { ServerIntro } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { type Era, Meta, MODERN_VERSION } from "../../protocol/modern.js";
+import { resultWithin } from "../../runtime/wait.js";
 import { ask, type CallSender, ServerError } from "../link/own-call.js";
 import { type HandshakeOffer, shakeHands } from "./handshake.js";
 import { classify, type EraMemory, type EraVerdict, identityOf, type ProbeOutcome } from "./verdict.js";
@@ -92,7 +93,7 @@ class Meeting {
     const probing = probe(this.#options.direct, this.#kind, AbortSignal.any([this.#signal, giveUp.signal]));
     // A server that was modern is waited for: it is slow, not old.
     const patienceMs = modernBefore ? this.#halfMs : Math.min(PROBE_MS, this.#halfMs);
-    const outcome = (await within(probing, patienceMs)) ?? { kind: "silent" };
+    const outcome = (await resultWithin(probing, patienceMs)) ?? { kind: "silent" };
     this.#signal.throwIfAborted();
     if (outcome.kind === "exited" && modernBefore) {
       this.#memory.put(undefined);
@@ -148,9 +149,9 @@ class Meeting {
   async #overlap(probing: Promise<ProbeOutcome>): Promise<ServerIntro> {
     const restMs = Math.max(0, this.#halfMs - PROBE_MS);
     const initializing = settled(shakeHands(this.#options.direct, this.#options.offer, this.#signal));
-    const answer = await within(initializing, restMs);
+    const answer = await resultWithin(initializing, restMs);
     this.#signal.throwIfAborted();
-    const probed = await within(probing, 0);
+    const probed = await resultWithin(probing, 0);
     const late = probed === undefined ? undefined : classify("stdio", probed);
     if (answer !== undefined && "value" in answer) {
       // A server of both eras may have been switched to this one by initialize: it is right for this connection.
@@ -199,18 +200,6 @@ function introOf(result: JsonObject): ServerIntro {
     serverInfo: isObject(serverInfo) ? serverInfo : {},
     instructions: typeof instructions === "string" ? instructions : undefined,
   };
-}
-
-async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), ms);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function settled<T>(promise: Promise<T>): Promise<{ value: T } | { error: unknown }> {

@@ -5,6 +5,7 @@ import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 import { Bag } from "../../runtime/bag.js";
 import { Table } from "../../runtime/table.js";
+import { resultWithin } from "../../runtime/wait.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import type { LargeBody } from "./body.js";
 import { HttpCall, type HttpCallLink } from "./call.js";
@@ -280,16 +281,12 @@ export class HttpLink implements Link, HttpCallLink, GetStreamLink {
 
   async #endSession(wire: Wire, session: string): Promise<void> {
     const headers = this.destination.ending(session, this.#version);
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, DELETE_DEADLINE_MS);
-      const done = () => {
-        clearTimeout(timer);
-        resolve();
-      };
+    const answered = new Promise<void>((resolve) => {
       wire.dispatch(
         { method: "DELETE", lane: "asides", path: this.destination.path, headers },
-        { onHead: done, onData: () => {}, onEnd: done, onError: done },
+        { onHead: () => resolve(), onData: () => {}, onEnd: () => resolve(), onError: () => resolve() },
       );
     });
+    await resultWithin(answered, DELETE_DEADLINE_MS);
   }
 }

@@ -2,10 +2,8 @@
 // resources, opened again when it ends. What its messages mean is the connection's.
 
 import type { ListKind, UpstreamCall } from "../../contracts/upstream.js";
-import type { Fault } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
-import { parseMessage } from "../../protocol/message.js";
-import { type Reply, renderReply } from "../../protocol/reply.js";
+import { type Reply, responseOf } from "../../protocol/reply.js";
 import { type BackoffLimits, backoffCeiling } from "../../runtime/backoff.js";
 import type { CallSender } from "../link/own-call.js";
 
@@ -206,7 +204,7 @@ export class ServerListen {
 
   /** A server that does not know the method will not learn it on this connection. */
   #refused(reply: Reply): boolean {
-    const error = errorOf(reply);
+    const error = responseOf(reply)?.error;
     if (error?.code !== ErrorCode.methodNotFound) return false;
     this.#over = true;
     this.#options.onProblem(`It does not take subscriptions/listen: ${error.message}`);
@@ -221,15 +219,4 @@ export class ServerListen {
 
 function flag(capability: unknown, name: string): boolean {
   return isObject(capability) && capability[name] === true;
-}
-
-function errorOf(reply: Reply): { code: number; message: string; fault?: Fault } | undefined {
-  if (reply.kind === "error") return reply.error;
-  if (reply.kind !== "bytes") return undefined;
-  try {
-    const message = parseMessage(renderReply(reply, "0").toString());
-    return message.kind === "response" ? message.error : undefined;
-  } catch {
-    return undefined;
-  }
 }

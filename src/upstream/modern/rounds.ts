@@ -9,7 +9,7 @@ import type { UpstreamCall } from "../../contracts/upstream.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import { isObject, type JsonObject, type RpcId } from "../../protocol/jsonrpc.js";
 import { locate, parseMessage, type RequestMessage, type ResponseMessage } from "../../protocol/message.js";
-import { faultReply, type Reply, renderReply } from "../../protocol/reply.js";
+import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
 import { type Edit, scanMembers, splice } from "../../protocol/scan.js";
 import { Bag, NOWHERE } from "../../runtime/bag.js";
 import type { CallSender } from "../link/own-call.js";
@@ -244,13 +244,8 @@ function toQuestion(key: string, json: string): RequestMessage {
 /** The message, where the reply asks for input. Only such replies are parsed. */
 function inputRequired(reply: Reply): ResponseMessage | undefined {
   if (reply.kind !== "bytes" || !reply.bytes.includes(MARK)) return undefined;
-  try {
-    const message = parseMessage(renderReply(reply, "0").toString());
-    const asks = message.kind === "response" && isObject(message.result);
-    return asks && (message.result as JsonObject)["resultType"] === "input_required" ? message : undefined;
-  } catch {
-    return undefined;
-  }
+  const message = responseOf(reply);
+  return isObject(message?.result) && message.result["resultType"] === "input_required" ? message : undefined;
 }
 
 /** The request's text with these members in its params. */

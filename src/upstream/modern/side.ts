@@ -8,7 +8,7 @@ import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js"
 import { type NotificationMessage, parseMessage } from "../../protocol/message.js";
 import { encodeHeaderValue, Meta, MODERN_VERSION, ModernError, withMeta } from "../../protocol/modern.js";
 import { paramHeaders } from "../../protocol/param-headers.js";
-import { faultReply, type Reply, renderReply } from "../../protocol/reply.js";
+import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
 import { probe, statusOf } from "../era/meeting.js";
 import { classify, type EraMemory, noEraMemory } from "../era/verdict.js";
 import type { CallSender } from "../link/own-call.js";
@@ -159,7 +159,7 @@ export class ModernSide {
     if (call.caller === undefined && call.method.endsWith("/list")) this.#listen?.wasRead();
     if (!this.#overHttp || call.method !== "tools/call" || reply.kind !== "bytes") return false;
     if (replySize(reply) > MAX_ERROR_BYTES || !reply.bytes.includes(String(ModernError.headerMismatch))) return false;
-    if (this.#retried.has(call) || !isHeaderMismatch(reply)) return false;
+    if (this.#retried.has(call) || responseOf(reply)?.error?.code !== ModernError.headerMismatch) return false;
     this.#retried.add(call);
     this.#relisting.add(call);
     void this.#relist(call, reply);
@@ -258,16 +258,6 @@ export class ModernSide {
       if (kind === "resourceTemplates") continue;
       this.#options.onNotification(notification(`notifications/${kind}/list_changed`));
     }
-  }
-}
-
-function isHeaderMismatch(reply: Reply): boolean {
-  if (reply.kind !== "bytes") return false;
-  try {
-    const message = parseMessage(renderReply(reply, "0").toString());
-    return message.kind === "response" && message.error?.code === ModernError.headerMismatch;
-  } catch {
-    return false;
   }
 }
 

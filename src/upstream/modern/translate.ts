@@ -5,7 +5,7 @@ import { replySize } from "../../protocol/arrived.js";
 import { ErrorCode, isObject } from "../../protocol/jsonrpc.js";
 import { locate, parseMessage } from "../../protocol/message.js";
 import { Meta } from "../../protocol/modern.js";
-import { type Reply, renderReply } from "../../protocol/reply.js";
+import { type Reply, responseOf } from "../../protocol/reply.js";
 import { scanMembers, splice } from "../../protocol/scan.js";
 
 /** Errors are short; what is longer passes as it is. */
@@ -34,15 +34,10 @@ export function withoutSender(text: string): string {
 export function toLegacyError(reply: Reply): Reply {
   if (reply.kind !== "bytes" || replySize(reply) > MAX_ERROR_BYTES) return reply;
   if (!reply.bytes.includes(String(ErrorCode.invalidParams))) return reply;
-  try {
-    const message = parseMessage(renderReply(reply, "0").toString());
-    const error = message.kind === "response" ? message.error : undefined;
-    const names =
-      error?.code === ErrorCode.invalidParams && isObject(error.data) && typeof error.data["uri"] === "string";
-    return error !== undefined && names
-      ? { kind: "error", error: { ...error, code: ErrorCode.resourceNotFound } }
-      : reply;
-  } catch {
-    return reply;
-  }
+  const error = responseOf(reply)?.error;
+  const namesUri =
+    error?.code === ErrorCode.invalidParams && isObject(error.data) && typeof error.data["uri"] === "string";
+  return error !== undefined && namesUri
+    ? { kind: "error", error: { ...error, code: ErrorCode.resourceNotFound } }
+    : reply;
 }

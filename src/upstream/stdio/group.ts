@@ -2,6 +2,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
+import { resultWithin } from "../../runtime/wait.js";
 import type { Reaper } from "./reaper.js";
 import { groupIsAlive } from "./reaper-marker.js";
 
@@ -38,10 +39,7 @@ export class ProcessGroup {
   /** Whether the leader ends within `ms`. */
   async exits(ms: number): Promise<boolean> {
     if (this.#leaderGone) return true;
-    const late = new AbortController();
-    const timeout = sleep(ms, undefined, { signal: late.signal }).catch(() => {});
-    await Promise.race([this.#exited, timeout]);
-    late.abort();
+    await resultWithin(this.#exited, ms);
     return this.#leaderGone;
   }
 

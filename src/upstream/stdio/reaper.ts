@@ -4,6 +4,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
+import { resultWithin } from "../../runtime/wait.js";
 import { killMarked, MARKER_VARIABLE } from "./reaper-marker.js";
 
 /**
@@ -124,15 +125,10 @@ export class Reaper {
   async #end(): Promise<void> {
     const reaper = this.#process;
     if (reaper === undefined) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, CLOSE_WAIT_MS);
-      reaper.ref();
-      reaper.once("exit", () => {
-        clearTimeout(timer);
-        resolve();
-      });
-      reaper.stdin?.end();
-    });
+    reaper.ref();
+    const exited = new Promise<void>((resolve) => reaper.once("exit", () => resolve()));
+    reaper.stdin?.end();
+    await resultWithin(exited, CLOSE_WAIT_MS);
     reaper.unref();
   }
 
