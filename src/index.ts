@@ -4,7 +4,7 @@ export type { ConfigInput } from "./config/load.js";
 export { ConfigError } from "./config/mistakes.js";
 export type { GatewayStatus, ServerState, ServerStatus } from "./contracts/status.js";
 export type { StreamedAnswer, WaitOptions, WholeAnswer } from "./executor/client/answers.js";
-export { type ConnectOptions, connectExecutor, type ExecutorClient } from "./executor/client/program.js";
+export { type ConnectOptions, connectExecutor, type ExecutorClient } from "./executor/client/connect.js";
 export type { HttpHeader } from "./executor/wire/protocol.js";
 export {
   ExecutorError,

@@ -48,7 +48,7 @@ it("a gateway loads itself and its store, and no client, parser or search before
   expect(files.size).toBeLessThanOrEqual(20);
   expect(kilobytes(files)).toBeLessThan(640);
   const text = [...files.values()].join("");
-  for (const foreign of ["UND_ERR_", "CommanderError", "MiniSearch", "llhttp", "perMessageDeflate", "ExecutorClient"]) {
+  for (const foreign of ["UND_ERR_", "CommanderError", "MiniSearch", "llhttp", "perMessageDeflate", "SocketClient"]) {
     const found = text.split(foreign).length - 1;
     // Our own code may know the name of an error, and no more.
     expect(found, foreign).toBeLessThan(5);

@@ -1,5 +1,5 @@
-// The gateway's executors: a group for each name of the config, made, changed and ended as the config says. What ties
-// them to servers is the wire that they are asked for.
+// The gateway's executors: a group for each name of the config, made, changed and closed as the config says. Servers
+// are tied to them by the wire that they ask for here.
 
 import type { ExecutorConfig } from "../config/config.js";
 import type { ExecutorStatus, Visitor } from "../contracts/executors.js";
@@ -13,14 +13,14 @@ import { wiresBy } from "../upstream/http/executor-wire.js";
 import type { OpenWire } from "../upstream/http/wire.js";
 import type { UpstreamServer } from "../upstream/server.js";
 
-/** What talks to executors; loaded with the first one of a config. */
-interface Talk {
+/** Makes the clients of executors; loaded with the first one of a config. */
+interface ExecutorClients {
   makeClient(name: string, ...more: Parameters<MakeClient>): GroupClient;
   readonly dial: GroupOptions["dial"];
 }
 
-/** Whose servers are behind the executors; the gateway. */
-export interface Behind {
+/** The gateway, as executors need it: the servers that are behind them. */
+export interface GatewayServers {
   readonly servers: { readonly all: Iterable<Pick<UpstreamServer, "spec" | "isFailing" | "isStopped" | "hasten">> };
   /** Starts a server from new. */
   reloadServer(name: string): Promise<void>;
@@ -28,29 +28,29 @@ export interface Behind {
 
 export class Executors {
   readonly #log: Log;
-  readonly #behind: Behind | undefined;
+  readonly #gateway: GatewayServers | undefined;
   readonly #groups = new Map<string, { readonly group: ExecutorGroup; wasReady: boolean }>();
   #configs: readonly ExecutorConfig[] = [];
   #loading: Promise<void> | undefined;
-  #talk: Talk | undefined;
-  #door: Pick<HttpEndpoint, "admitExecutors"> | undefined;
+  #clients: ExecutorClients | undefined;
+  #endpoint: Pick<HttpEndpoint, "admitExecutors"> | undefined;
   readonly #ending = new Set<Promise<void>>();
   /** How servers are reached: through the executor that their entry names, or from here. */
   readonly openWire: OpenWire = wiresBy((name) => this.#groups.get(name)?.group);
 
-  constructor(log: Log, behind?: Behind) {
+  constructor(log: Log, gateway?: GatewayServers) {
     this.#log = log;
-    this.#behind = behind;
+    this.#gateway = gateway;
   }
 
   has(name: string): boolean {
     return this.#groups.has(name);
   }
 
-  /** Where executors dial in, as long as there are any in the config. */
-  comeInBy(door: Pick<HttpEndpoint, "admitExecutors">): void {
-    this.#door = door;
-    this.#openDoor();
+  /** Executors dial in at this endpoint, as long as there are any in the config. */
+  acceptOn(endpoint: Pick<HttpEndpoint, "admitExecutors">): void {
+    this.#endpoint = endpoint;
+    this.#admit();
   }
 
   apply(configs: readonly ExecutorConfig[]): void {
@@ -60,16 +60,16 @@ export class Executors {
       this.#groups.delete(name);
       this.#end(group);
     }
-    if (configs.length > 0) this.#join(configs);
-    this.#openDoor();
+    if (configs.length > 0) this.#configure(configs);
+    this.#admit();
   }
 
-  #join(configs: readonly ExecutorConfig[]): void {
+  #configure(configs: readonly ExecutorConfig[]): void {
     this.#loading ??= this.#load();
-    for (const { name } of configs) if (!this.#groups.has(name)) this.#found(name);
+    for (const { name } of configs) if (!this.#groups.has(name)) this.#addGroup(name);
     // In the order of the edits: an older one that waited for the loading must not undo a newer one.
     void this.#loading.then(() => {
-      if (this.#configs !== configs || this.#talk === undefined) return;
+      if (this.#configs !== configs || this.#clients === undefined) return;
       for (const { name, urls, token } of configs) this.#groups.get(name)?.group.configure(urls, token);
     });
   }
@@ -77,7 +77,7 @@ export class Executors {
   /** Never rejects. */
   async #load(): Promise<void> {
     try {
-      this.#talk = await loadTalk(this.#log);
+      this.#clients = await loadClients(this.#log);
     } catch (error) {
       // Installed anew while it runs, say: the rest of the gateway goes on, and the next edit tries again.
       this.#loading = undefined;
@@ -88,7 +88,7 @@ export class Executors {
   /** An executor dialled in under this name. */
   adopt(name: string, socket: Socket, visitor: Visitor): void {
     void Promise.resolve(this.#loading).then(() => {
-      const group = this.#talk === undefined ? undefined : this.#groups.get(name)?.group;
+      const group = this.#clients === undefined ? undefined : this.#groups.get(name)?.group;
       if (group === undefined) socket.destroy("there is no such executor any more");
       else group.adopt(socket, visitor);
     });
@@ -108,15 +108,15 @@ export class Executors {
     await Promise.all(this.#ending);
   }
 
-  #found(name: string): void {
-    const needed = (): Talk => {
-      if (this.#talk === undefined) throw new Error("An executor was wanted before its client was loaded.");
-      return this.#talk;
+  #addGroup(name: string): void {
+    const clients = (): ExecutorClients => {
+      if (this.#clients === undefined) throw new Error("An executor was wanted before its client was loaded.");
+      return this.#clients;
     };
     const group: ExecutorGroup = new ExecutorGroup({
       name,
-      makeClient: (dial, onState) => needed().makeClient(name, dial, onState),
-      dial: (url, token, signal) => needed().dial(url, token, signal),
+      makeClient: (dial, onState) => clients().makeClient(name, dial, onState),
+      dial: (url, token, signal) => clients().dial(url, token, signal),
       wall: systemClock.wall,
       onState: () => this.#changed(name),
     });
@@ -134,16 +134,16 @@ export class Executors {
 
   /** What failed for want of an executor need not wait for its next try. */
   #wakeServers(name: string): void {
-    for (const server of this.#behind?.servers.all ?? []) {
+    for (const server of this.#gateway?.servers.all ?? []) {
       const { spec, isFailing, isStopped } = server;
       if (isStopped || spec.target.kind === "stdio" || spec.target.via !== name) continue;
-      if (isFailing) void this.#behind?.reloadServer(spec.name).catch(() => {});
+      if (isFailing) void this.#gateway?.reloadServer(spec.name).catch(() => {});
       else server.hasten();
     }
   }
 
-  #openDoor(): void {
-    this.#door?.admitExecutors(this.#groups.size === 0 ? undefined : this);
+  #admit(): void {
+    this.#endpoint?.admitExecutors(this.#groups.size === 0 ? undefined : this);
   }
 
   #end(group: ExecutorGroup): void {
@@ -152,13 +152,13 @@ export class Executors {
   }
 }
 
-async function loadTalk(log: Log): Promise<Talk> {
-  const [{ ExecutorClient }, { dialSocket }] = await Promise.all([
+async function loadClients(log: Log): Promise<ExecutorClients> {
+  const [{ SocketClient }, { dialSocket }] = await Promise.all([
     import("../executor/client/client.js"),
     import("../sockets/dial.js"),
   ]);
   return {
-    makeClient: (name, dial, onState) => new ExecutorClient({ dial, onState, log: named(log, name) }),
+    makeClient: (name, dial, onState) => new SocketClient({ dial, onState, log: named(log, name) }),
     dial: (url, token, signal) => dialSocket(url, { token, signal }),
   };
 }

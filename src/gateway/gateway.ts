@@ -199,7 +199,7 @@ export class Gateway {
     if (this.#closing !== undefined) await endpoint.http.close({ drainMs: 0 });
     this.#refuseIfClosing();
     this.#endpoint = endpoint;
-    this.#executors.comeInBy(endpoint.http);
+    this.#executors.acceptOn(endpoint.http);
     // In the turn in which it began to listen: no request has been read yet, so none finds the servers missing.
     if (this.#startServers === "listening") this.#start();
     return { url: endpoint.url };

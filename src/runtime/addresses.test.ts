@@ -107,7 +107,7 @@ describe("addresses", () => {
     ["2001:0:808:808::f5fe:fdfc", "open", "10.1.2.3"],
   ])("%s is %s and judged as %s", (text, kind, subject) => {
     const assessed = assess(read(text));
-    expect(assessed.standing.kind).toBe(kind);
+    expect(assessed.addressClass.kind).toBe(kind);
     expect(spell(assessed.subject)).toBe(subject);
   });
 
@@ -144,8 +144,8 @@ describe("addresses", () => {
     ["2002:7f00:1::", "loopback"],
     ["::127.0.0.1", "loopback"],
   ])("%s is never reached: %s", (text, what) => {
-    const { standing } = assess(read(text));
-    expect(standing).toMatchObject({ kind: "never", what: expect.stringContaining(what) });
+    const { addressClass } = assess(read(text));
+    expect(addressClass).toMatchObject({ kind: "never", what: expect.stringContaining(what) });
   });
 });
 

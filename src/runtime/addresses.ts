@@ -4,13 +4,13 @@
 /** Four or sixteen bytes. */
 export type Address = readonly number[];
 
-export interface Range {
+export interface AddressRange {
   readonly base: Address;
   /** How many leading bits of the base count. */
   readonly bits: number;
 }
 
-export type Standing =
+export type AddressClass =
   | { readonly kind: "open" }
   /** This machine itself: only a rule that names it opens it. */
   | { readonly kind: "loopback" }
@@ -19,7 +19,7 @@ export type Standing =
 export interface Assessed {
   /** What rules are held against: of IPv4 inside IPv6, the IPv4. */
   readonly subject: Address;
-  readonly standing: Standing;
+  readonly addressClass: AddressClass;
 }
 
 /** The longest spelling of an IPv6 address has 45 characters; what is longer is none, and is not looked at. */
@@ -80,7 +80,7 @@ function readGroups(text: string): number[] | undefined {
 }
 
 /** `10.0.0.0/8`, `fd00::/8`. The base may have bits behind the prefix: see startOf(). */
-export function readRange(text: string): Range | undefined {
+export function readRange(text: string): AddressRange | undefined {
   const slash = text.indexOf("/");
   const base = readAddress(text.slice(0, Math.max(slash, 0)));
   const bits = text.slice(slash + 1);
@@ -88,7 +88,7 @@ export function readRange(text: string): Range | undefined {
   return { base, bits: Number(bits) };
 }
 
-export function contains(range: Range, address: Address): boolean {
+export function contains(range: AddressRange, address: Address): boolean {
   if (range.base.length !== address.length) return false;
   const whole = range.bits >> 3;
   for (let at = 0; at < whole; at += 1) {
@@ -101,12 +101,12 @@ export function contains(range: Range, address: Address): boolean {
 }
 
 /** Whether all of `inner` lies in `outer`. */
-export function within(inner: Range, outer: Range): boolean {
+export function within(inner: AddressRange, outer: AddressRange): boolean {
   return inner.bits >= outer.bits && contains(outer, inner.base);
 }
 
 /** The first address of a range, spelled: what its base should have been. */
-export function startOf(range: Range): string {
+export function startOf(range: AddressRange): string {
   const bytes = range.base.map((byte, at) => {
     const kept = Math.min(8, Math.max(0, range.bits - at * 8));
     return byte & ((0xff << (8 - kept)) & 0xff);
@@ -123,7 +123,7 @@ export function spell(address: Address): string {
 }
 
 /** For the tables of this file, whose ranges are right. */
-function ranged(text: string): Range {
+function ranged(text: string): AddressRange {
   const range = readRange(text);
   if (range === undefined) throw new TypeError(`${text} is no range`);
   return range;
@@ -135,7 +135,7 @@ const LOOPBACK6 = ranged("::1/128");
 const METADATA = "a metadata address of a cloud";
 
 /** Reached by nobody through an executor, whatever its rules. The first that fits says why. */
-const NEVER: readonly { readonly range: Range; readonly what: string }[] = [
+const NEVER: readonly { readonly range: AddressRange; readonly what: string }[] = [
   // Where machines of a cloud read their credentials. Most lie in link-local, where they are refused anyway: named for
   // the message. EC2, Azure, Google and many more; then Alibaba, Azure's agent, Oracle.
   { range: ranged("169.254.169.254/32"), what: METADATA },
@@ -161,7 +161,7 @@ const NEVER: readonly { readonly range: Range; readonly what: string }[] = [
 ];
 
 interface Carrier {
-  readonly range: Range;
+  readonly range: AddressRange;
   readonly name: string;
   /** Where the IPv4 addresses begin; the first is the one that rules are held against. */
   readonly at: readonly number[];
@@ -180,35 +180,36 @@ const CARRIERS: readonly Carrier[] = [
   { range: ranged("2001::/32"), name: "Teredo", at: [12, 4], mask: 0xff },
 ];
 
-const OPEN: Standing = { kind: "open" };
-const LOOPBACK: Standing = { kind: "loopback" };
+const OPEN: AddressClass = { kind: "open" };
+const LOOPBACK: AddressClass = { kind: "loopback" };
 
 export function assess(address: Address): Assessed {
-  const standing = standingOf(address);
-  if (address.length === 4 || standing.kind !== "open") return { subject: address, standing };
+  const addressClass = classOf(address);
+  if (address.length === 4 || addressClass.kind !== "open") return { subject: address, addressClass };
   const carrier = CARRIERS.find(({ range }) => contains(range, address));
-  if (carrier === undefined) return { subject: address, standing };
+  if (carrier === undefined) return { subject: address, addressClass };
   const subjects = carrier.at.map((at, index) =>
     address.slice(at, at + 4).map((byte) => (index === 0 ? byte ^ carrier.mask : byte)),
   );
   const subject = subjects[0] ?? address;
-  let worst: Standing = OPEN;
+  let worst: AddressClass = OPEN;
   for (const one of subjects) {
-    const inner = standingOf(one);
-    if (inner.kind === "never") return { subject, standing: { kind: "never", what: `${inner.what} (${spell(one)})` } };
+    const inner = classOf(one);
+    if (inner.kind === "never")
+      return { subject, addressClass: { kind: "never", what: `${inner.what} (${spell(one)})` } };
     // A mapped address is this machine's loopback. Behind a translator or a tunnel it is somebody else's.
     if (inner.kind === "loopback" && carrier.name !== "mapped") {
       return {
         subject,
-        standing: { kind: "never", what: `loopback (${spell(one)}) behind a ${carrier.name} address` },
+        addressClass: { kind: "never", what: `loopback (${spell(one)}) behind a ${carrier.name} address` },
       };
     }
     if (inner.kind === "loopback") worst = inner;
   }
-  return { subject, standing: worst };
+  return { subject, addressClass: worst };
 }
 
-function standingOf(address: Address): Standing {
+function classOf(address: Address): AddressClass {
   for (const { range, what } of NEVER) {
     if (contains(range, address)) return { kind: "never", what };
   }
@@ -216,16 +217,16 @@ function standingOf(address: Address): Standing {
 }
 
 /** What all of a range is, where it is all one thing that no rule can open. */
-export function neverRange(range: Range): string | undefined {
+export function neverRange(range: AddressRange): string | undefined {
   return NEVER.find((never) => within(range, never.range))?.what;
 }
 
-export function isLoopbackRange(range: Range): boolean {
+export function isLoopbackRange(range: AddressRange): boolean {
   return within(range, LOOPBACK4) || within(range, LOOPBACK6);
 }
 
 /** Whether a range lies where addresses are judged by the IPv4 they carry, so that a rule for it would never fit. */
-export function isCarrierRange(range: Range): boolean {
+export function isCarrierRange(range: AddressRange): boolean {
   return !isLoopbackRange(range) && CARRIERS.some((carrier) => within(range, carrier.range));
 }
 
@@ -262,7 +263,7 @@ export function isMetadataName(name: string): boolean {
 export function isLoopback(host: string): boolean {
   const bare = host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
   const address = readAddress(bare);
-  if (address !== undefined) return assess(address).standing.kind === "loopback";
+  if (address !== undefined) return assess(address).addressClass.kind === "loopback";
   return host.toLowerCase() === "localhost";
 }
 

@@ -2,7 +2,7 @@
 
 import { buffer, text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ExecutorClient } from "../../src/executor/client/client.js";
+import type { ExecutorClient } from "../../src/executor/client/connect.js";
 import { connectExecutor } from "../../src/executor/client/connect.js";
 import type { ExecutorRequest } from "../../src/executor/wire/types.js";
 import { type Origin, patterned, startOrigin } from "../codex/origin.js";

@@ -6,6 +6,7 @@ import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket as TcpSocket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { Destinations } from "../../src/executor/allow/destinations.js";
+import type { SocketClient } from "../../src/executor/client/client.js";
 import { connectExecutor } from "../../src/executor/client/connect.js";
 import { createExecutor, type Executor } from "../../src/executor/server/executor.js";
 import { listenForClients } from "../../src/executor/server/listener.js";
@@ -100,7 +101,7 @@ describe("our client with our executor", () => {
     undo.push(ours.stop);
     const proxy = await cuttingProxy(ours.url);
     undo.push(proxy.close);
-    const client = await connectExecutor({ url: proxy.url, token: TOKEN });
+    const client = (await connectExecutor({ url: proxy.url, token: TOKEN })) as SocketClient;
     undo.push(() => client.close());
     const session = client.sessionId;
     const cutting = setInterval(() => proxy.cut(), 150);

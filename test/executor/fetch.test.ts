@@ -11,7 +11,7 @@ import {
 } from "@modelcontextprotocol/sdk/client/auth.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Destinations } from "../../src/executor/allow/destinations.js";
-import type { ExecutorClient } from "../../src/executor/client/client.js";
+import type { ExecutorClient } from "../../src/executor/client/connect.js";
 import { connectExecutor } from "../../src/executor/client/connect.js";
 import { createExecutor, type Executor } from "../../src/executor/server/executor.js";
 import { type Listener, listenForClients } from "../../src/executor/server/listener.js";

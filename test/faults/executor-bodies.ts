@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import type { ExecutorClient } from "../../src/executor/client/client.js";
+import type { ExecutorClient } from "../../src/executor/client/connect.js";
 
 /** A prime: no piece of a power of two can be left out, or come twice, and leave the rest in its place. */
 const PERIOD = 65_521;

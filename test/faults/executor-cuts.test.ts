@@ -3,7 +3,7 @@
 
 import { afterEach, describe, expect, it } from "vitest";
 import { Destinations } from "../../src/executor/allow/destinations.js";
-import { ExecutorClient } from "../../src/executor/client/client.js";
+import { SocketClient } from "../../src/executor/client/client.js";
 import { createExecutor, type Executor } from "../../src/executor/server/executor.js";
 import { listenForClients } from "../../src/executor/server/listener.js";
 import { ExecutorError } from "../../src/executor/wire/types.js";
@@ -28,7 +28,7 @@ afterEach(async () => {
 interface Net {
   readonly origin: Origin;
   readonly executor: Executor;
-  readonly client: ExecutorClient;
+  readonly client: SocketClient;
   readonly proxy: CuttingProxy;
 }
 
@@ -37,7 +37,7 @@ async function network(startProxy: (url: string) => Promise<CuttingProxy>): Prom
   const executor = createExecutor({ destinations: Destinations.parse([`127.0.0.1:${origin.port}`]) });
   const door = await listenForClients(executor, { host: "127.0.0.1", port: 0, token: undefined });
   const proxy = await startProxy(door.url);
-  const client = new ExecutorClient({ dial: (signal) => dialSocket(proxy.url, { signal }) });
+  const client = new SocketClient({ dial: (signal) => dialSocket(proxy.url, { signal }) });
   cleanups.push(
     () => origin.close(),
     () => executor.close(),

@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, it } from "vitest";
 import { Destinations } from "../../src/executor/allow/destinations.js";
-import { ExecutorClient } from "../../src/executor/client/client.js";
+import { SocketClient } from "../../src/executor/client/client.js";
 import { createExecutor } from "../../src/executor/server/executor.js";
 import { listenForClients } from "../../src/executor/server/listener.js";
 import type { ExecutorError } from "../../src/executor/wire/types.js";
@@ -26,7 +26,7 @@ async function connected() {
   const origin = await startOrigin();
   const executor = createExecutor({ destinations: Destinations.parse([`127.0.0.1:${origin.port}`]) });
   const door = await listenForClients(executor, { host: "127.0.0.1", port: 0, token: undefined });
-  const client = new ExecutorClient({ dial: (signal) => dialSocket(door.url, { signal }) });
+  const client = new SocketClient({ dial: (signal) => dialSocket(door.url, { signal }) });
   cleanups.push(
     () => origin.close(),
     () => executor.close(),
@@ -38,7 +38,7 @@ async function connected() {
 }
 
 /** A stream that is asked for and paused: what of it has come, and how it ends once it is read. */
-function unread(client: ExecutorClient, url: string, seed: number) {
+function unread(client: SocketClient, url: string, seed: number) {
   const checker = new Checker(seed);
   const seen: { ended: string | undefined; wrong: unknown } = { ended: undefined, wrong: undefined };
   const exchange = client.start(

@@ -6,8 +6,8 @@ import { PassThrough, Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { WebSocketServer } from "ws";
 import { freePort } from "../../../test/fixtures/free-port.js";
-import { ExecutorClient as Client } from "../../executor/client/client.js";
-import { type ConnectOptions, connectExecutor, type ExecutorClient } from "../../executor/client/program.js";
+import { SocketClient } from "../../executor/client/client.js";
+import { type ConnectOptions, connectExecutor, type ExecutorClient } from "../../executor/client/connect.js";
 import { Socket } from "../../sockets/socket.js";
 import { type Io, Stopped } from "../line/io.js";
 import { runCli } from "../program.js";
@@ -165,7 +165,7 @@ describe("--listen", () => {
 });
 
 interface Gateway {
-  readonly client: Client;
+  readonly client: SocketClient;
   readonly port: number;
   /** The upgrades that came. */
   readonly seen: IncomingMessage[];
@@ -173,7 +173,7 @@ interface Gateway {
 
 /** Takes executors in, as a gateway does at /executors/<name>. */
 async function gateway(port = 0): Promise<Gateway> {
-  const client = new Client();
+  const client = new SocketClient();
   const seen: IncomingMessage[] = [];
   const door = new WebSocketServer({ port, host: "127.0.0.1" });
   door.on("connection", (ws, request) => {

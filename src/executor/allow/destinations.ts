@@ -3,11 +3,11 @@
 
 import {
   type Address,
+  type AddressClass,
   assess,
   isLoopbackName,
   isMetadataName,
   readAddress,
-  type Standing,
 } from "../../runtime/addresses.js";
 import { coversAddress, coversName, normalName, parseRule, type Rule } from "./rules.js";
 
@@ -26,7 +26,7 @@ export type RefusalReason =
   | "loopback"
   | "no-rule";
 
-export interface Refusal {
+export interface DestinationRefusal {
   readonly reason: RefusalReason;
   /** One sentence each. */
   readonly why: string;
@@ -46,11 +46,11 @@ export type NameVerdict =
   | (Place & { readonly kind: "allowed"; readonly rule: string })
   /** No rule has the name, but one may have its address. */
   | (Place & { readonly kind: "by-address" })
-  | (Place & Refusal & { readonly kind: "refused" });
+  | (Place & DestinationRefusal & { readonly kind: "refused" });
 
 export type AddressVerdict =
   | { readonly kind: "allowed"; readonly rule: string }
-  | ({ readonly kind: "refused" } & Refusal);
+  | ({ readonly kind: "refused" } & DestinationRefusal);
 
 /** Thrown for a destination that is refused. The message says why and what to do. */
 export class DestinationRefused extends Error {
@@ -61,7 +61,7 @@ export class DestinationRefused extends Error {
   readonly why: string;
   readonly advice: string;
 
-  constructor(refusal: Refusal) {
+  constructor(refusal: DestinationRefusal) {
     super(`${refusal.why} ${refusal.advice}`);
     this.reason = refusal.reason;
     this.why = refusal.why;
@@ -136,30 +136,31 @@ export class Destinations {
   }
 
   #judgeLiteral(place: Place, address: Address): AddressVerdict {
-    const { subject, standing } = assess(address);
-    if (standing.kind === "never") return neverReached(place.host, standing.what);
-    const rule = this.#coveringAddress(subject, standing, place.port) ?? this.#coveringAny(standing, place.port);
+    const { subject, addressClass } = assess(address);
+    if (addressClass.kind === "never") return neverReached(place.host, addressClass.what);
+    const rule =
+      this.#coveringAddress(subject, addressClass, place.port) ?? this.#coveringAny(addressClass, place.port);
     if (rule !== undefined) return { kind: "allowed", rule: rule.text };
     const why =
-      standing.kind === "loopback"
+      addressClass.kind === "loopback"
         ? `${place.host} is the executor's own machine.`
         : `No --allow rule covers ${spot(place)}.`;
     return {
       kind: "refused",
-      reason: standing.kind === "loopback" ? "loopback" : "no-rule",
+      reason: addressClass.kind === "loopback" ? "loopback" : "no-rule",
       why,
       advice: advise(place),
     };
   }
 
   #judgeResolved(verdict: Exclude<NameVerdict, { kind: "refused" }>, address: string, read: Address): AddressVerdict {
-    const { subject, standing } = assess(read);
+    const { subject, addressClass } = assess(read);
     const resolved = `${quote(verdict.host)} resolves to ${address}, which`;
-    if (standing.kind === "never") return neverReached(resolved, standing.what);
-    const rule = this.#coveringAddress(subject, standing, verdict.port);
+    if (addressClass.kind === "never") return neverReached(resolved, addressClass.what);
+    const rule = this.#coveringAddress(subject, addressClass, verdict.port);
     if (rule !== undefined) return { kind: "allowed", rule: rule.text };
     const there = advise({ ...verdict, host: address });
-    if (standing.kind === "loopback") {
+    if (addressClass.kind === "loopback") {
       if (verdict.kind === "allowed" && this.#namedLoopback(verdict)) return { kind: "allowed", rule: verdict.rule };
       return { kind: "refused", reason: "loopback", why: `${resolved} is the executor's own machine.`, advice: there };
     }
@@ -167,12 +168,12 @@ export class Destinations {
     return { kind: "refused", reason: "no-rule", why: `${resolved} no --allow rule covers.`, advice: advise(verdict) };
   }
 
-  #coveringAddress(subject: Address, standing: Standing, port: number): Rule | undefined {
-    return this.#rules.find((rule) => coversAddress(rule, subject, standing.kind === "loopback", port));
+  #coveringAddress(subject: Address, addressClass: AddressClass, port: number): Rule | undefined {
+    return this.#rules.find((rule) => coversAddress(rule, subject, addressClass.kind === "loopback", port));
   }
 
-  #coveringAny(standing: Standing, port: number): Rule | undefined {
-    if (standing.kind === "loopback") return undefined;
+  #coveringAny(addressClass: AddressClass, port: number): Rule | undefined {
+    if (addressClass.kind === "loopback") return undefined;
     return this.#rules.find((rule) => rule.kind === "any" && (rule.port === undefined || rule.port === port));
   }
 

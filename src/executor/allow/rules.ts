@@ -9,6 +9,7 @@
 
 import {
   type Address,
+  type AddressRange,
   assess,
   contains,
   isCarrierRange,
@@ -16,7 +17,6 @@ import {
   isLoopbackRange,
   isMetadataName,
   neverRange,
-  type Range,
   readAddress,
   readRange,
   startOf,
@@ -37,7 +37,7 @@ export type Rule =
   | (RuleBase & { readonly kind: "any" })
   | (RuleBase & { readonly kind: "name"; readonly name: string })
   | (RuleBase & { readonly kind: "pattern"; readonly anyDepth: boolean; readonly labels: readonly Glob[] })
-  | (RuleBase & { readonly kind: "range"; readonly range: Range });
+  | (RuleBase & { readonly kind: "range"; readonly range: AddressRange });
 
 /** A host name has at most 253 characters; with brackets, prefix and port no rule is longer than this. */
 const MAX_RULE = 300;
@@ -110,14 +110,14 @@ function addressRule(text: string, address: string, port: number | undefined): R
   if (read === undefined) {
     throw new RuleError(text, "This is no IPv6 address. Write one such as fd00::5, or [fd00::5]:8080 with a port.");
   }
-  const { subject, standing } = assess(read);
-  if (standing.kind === "never") throw neverError(text, standing.what);
+  const { subject, addressClass } = assess(read);
+  if (addressClass.kind === "never") throw neverError(text, addressClass.what);
   return {
     kind: "range",
     text,
     port,
     range: { base: subject, bits: subject.length * 8 },
-    opensLoopback: standing.kind === "loopback",
+    opensLoopback: addressClass.kind === "loopback",
   };
 }
 

@@ -8,11 +8,11 @@ import { dialSocket } from "../../sockets/dial.js";
 import { Socket } from "../../sockets/socket.js";
 import { Destinations } from "../allow/destinations.js";
 import { createExecutor, type Executor } from "../server/executor.js";
-import { ExecutorClient } from "./client.js";
+import { SocketClient } from "./client.js";
 
 let door: WebSocketServer;
 let executor: Executor;
-let client: ExecutorClient;
+let client: SocketClient;
 let states: string[];
 let sockets: Socket[];
 const answers: ServerResponse[] = [];
@@ -28,7 +28,7 @@ beforeEach(async () => {
   executor = createExecutor({ destinations: Destinations.parse(["127.0.0.1"]) });
   states = [];
   sockets = [];
-  client = new ExecutorClient({ onState: () => states.push(client.state) });
+  client = new SocketClient({ onState: () => states.push(client.state) });
   door.on("connection", (ws, request) => {
     const socket = new Socket(ws, request.socket);
     sockets.push(socket);
@@ -86,7 +86,7 @@ describe("a client that is given its sockets", () => {
   });
 
   it("[exec-3] is told that nobody comes back, though its timer fires before the clock says so", async () => {
-    const hasty = new ExecutorClient({ retentionMs: 30 });
+    const hasty = new SocketClient({ retentionMs: 30 });
     client = hasty;
     await comeIn();
     await hasty.ready();

@@ -3,12 +3,12 @@
 import { Readable } from "node:stream";
 import { FIRST_WINDOW_BYTES } from "../../sockets/limits.js";
 import type { HttpHeader } from "../wire/protocol.js";
-import type { AnswerHandler, Exchange, ExecutorError, ExecutorRequest } from "../wire/types.js";
+import type { AnswerHandler, ExecutorError, ExecutorRequest, RequestHandle } from "../wire/types.js";
 
 /** Whoever makes requests: a client, or several of them under one name. */
 export interface Starter {
   /** `whole`: the answer's body in one message. */
-  start(request: ExecutorRequest, handler: AnswerHandler, whole?: boolean): Exchange;
+  start(request: ExecutorRequest, handler: AnswerHandler, whole?: boolean): RequestHandle;
 }
 
 export interface WholeAnswer {
@@ -38,7 +38,7 @@ export function wholeAnswer(starter: Starter, request: ExecutorRequest, options:
     }
     const chunks: Buffer[] = [];
     let head: { status: number; headers: readonly HttpHeader[] } | undefined;
-    const exchange = starter.start(
+    const handle = starter.start(
       request,
       {
         onHead(status, headers) {
@@ -58,7 +58,7 @@ export function wholeAnswer(starter: Starter, request: ExecutorRequest, options:
       true,
     );
     const abort = (): void => {
-      exchange.abort();
+      handle.abort();
       reject(signal?.reason);
     };
     signal?.addEventListener("abort", abort, { once: true });
@@ -101,7 +101,7 @@ const AHEAD_BYTES = FIRST_WINDOW_BYTES;
 class AnswerBody extends Readable implements AnswerHandler {
   readonly #onHead: (status: number, headers: readonly HttpHeader[]) => void;
   readonly #onRefused: (error: ExecutorError) => void;
-  #exchange: Exchange | undefined;
+  #handle: RequestHandle | undefined;
   #hasHead: boolean = false;
   #ahead: Buffer[] = [];
   #aheadBytes = 0;
@@ -119,7 +119,7 @@ class AnswerBody extends Readable implements AnswerHandler {
   }
 
   begin(starter: Starter, request: ExecutorRequest): void {
-    this.#exchange = starter.start(request, this);
+    this.#handle = starter.start(request, this);
   }
 
   /** Nobody has it before its head has come, so nobody would hear of its error. */
@@ -139,7 +139,7 @@ class AnswerBody extends Readable implements AnswerHandler {
     }
     this.#ahead.push(chunk);
     this.#aheadBytes += chunk.length;
-    if (this.#aheadBytes >= AHEAD_BYTES) this.#exchange?.pause();
+    if (this.#aheadBytes >= AHEAD_BYTES) this.#handle?.pause();
   }
 
   onEnd(): void {
@@ -165,7 +165,7 @@ class AnswerBody extends Readable implements AnswerHandler {
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
     this.#ahead = [];
     this.#wanted = false;
-    if (this.#ending === undefined) this.#exchange?.abort();
+    if (this.#ending === undefined) this.#handle?.abort();
     callback(error);
   }
 
@@ -183,7 +183,7 @@ class AnswerBody extends Readable implements AnswerHandler {
       this.#wanted = this.push(chunk);
     }
     if (this.#ending === undefined) {
-      if (this.#aheadBytes < AHEAD_BYTES) this.#exchange?.resume();
+      if (this.#aheadBytes < AHEAD_BYTES) this.#handle?.resume();
       return;
     }
     // Wanted: then all that was pushed has been taken.

@@ -8,14 +8,14 @@ import { RETENTION_MS } from "../wire/limits.js";
 import { type Agreement, EXTENSIONS_VERSION } from "../wire/protocol.js";
 import {
   type AnswerHandler,
-  type Exchange,
   ExecutorError,
   type ExecutorLog,
   type ExecutorRequest,
+  type RequestHandle,
 } from "../wire/types.js";
 import { type StreamedAnswer, streamedAnswer, type WaitOptions, type WholeAnswer, wholeAnswer } from "./answers.js";
 import { executorFetch, type Fetch } from "./fetch.js";
-import { type Greeted, type Greeting, greet } from "./handshake.js";
+import { beginHandshake, type ClientHandshake, type HandshakeResult } from "./handshake.js";
 import { Redial } from "./redial.js";
 import { Requests } from "./requests.js";
 
@@ -55,14 +55,14 @@ interface Waiting {
 
 const DEFAULT_NAME = "toolway";
 
-export class ExecutorClient {
+export class SocketClient {
   readonly #options: ExecutorClientOptions;
   readonly #requests = new Requests(() => this.#whyNone());
   readonly #redial: Redial | undefined;
   #state: ClientState = "connecting";
   #lastError: ExecutorError | undefined;
   #session: Session | undefined;
-  #greeting: Greeting | undefined;
+  #handshake: ClientHandshake | undefined;
   #giveUp: NodeJS.Timeout | undefined;
   #waiting: Waiting[] = [];
   #closing: Promise<void> | undefined;
@@ -128,7 +128,7 @@ export class ExecutorClient {
   }
 
   /** Never throws; errors come to the handler, later. `whole`: the body in one message. */
-  start(request: ExecutorRequest, handler: AnswerHandler, whole = false): Exchange {
+  start(request: ExecutorRequest, handler: AnswerHandler, whole = false): RequestHandle {
     return this.#requests.start(request, handler, whole);
   }
 
@@ -151,7 +151,7 @@ export class ExecutorClient {
       socket.close(Close.goingAway, "the client was closed");
       return;
     }
-    this.#greeting?.cancel();
+    this.#handshake?.cancel();
     // Before `received` is told: nothing may be heard on the old socket that is then sent again on the new one.
     this.#replace();
     const session = this.#session;
@@ -162,13 +162,13 @@ export class ExecutorClient {
       ...resume,
       toolway: { version: EXTENSIONS_VERSION, window: FIRST_WINDOW_BYTES, received },
     };
-    this.#greeting = greet(socket, params, {
-      onGreeted: (greeted) => {
-        this.#greeting = undefined;
-        this.#greeted(socket, greeted);
+    this.#handshake = beginHandshake(socket, params, {
+      onReady: (result) => {
+        this.#handshake = undefined;
+        this.#begin(socket, result);
       },
       onFailed: (error) => {
-        this.#greeting = undefined;
+        this.#handshake = undefined;
         this.#failed(error);
       },
     });
@@ -177,7 +177,7 @@ export class ExecutorClient {
   /** A lost executor will not come back: what was under way there is not waited for. */
   abandon(why: string): void {
     // It is just coming back.
-    if (this.#state !== "lost" || this.#greeting !== undefined) return;
+    if (this.#state !== "lost" || this.#handshake !== undefined) return;
     this.#end("disconnected", `the executor is lost: ${why}`);
     this.#lost(why);
   }
@@ -192,7 +192,7 @@ export class ExecutorClient {
     return this.close();
   }
 
-  #greeted(socket: Socket, { sessionId, agreement }: Greeted): void {
+  #begin(socket: Socket, { sessionId, agreement }: HandshakeResult): void {
     const before = this.#session;
     const goesOn = before?.agreement !== undefined && agreement?.resumed === true && before.id === sessionId;
     if (goesOn && !before.channel.canResume(agreement.received)) {
@@ -280,7 +280,7 @@ export class ExecutorClient {
   #checkKept(): void {
     const session = this.#session;
     // An answer that is on its way decides.
-    if (session === undefined || session.channel.isOpen || this.#greeting !== undefined) return;
+    if (session === undefined || session.channel.isOpen || this.#handshake !== undefined) return;
     if (!session.isOverdue) return;
     this.#end("disconnected", `the executor is lost: ${this.#lastError?.message ?? "it did not come back in time"}`);
     this.#setState("connecting");
@@ -332,8 +332,8 @@ export class ExecutorClient {
 
   async #close(): Promise<void> {
     this.#redial?.close();
-    this.#greeting?.cancel();
-    this.#greeting = undefined;
+    this.#handshake?.cancel();
+    this.#handshake = undefined;
     const session = this.#session;
     const socket = session?.channel.isOpen === true ? session.socket : undefined;
     session?.channel.detach();

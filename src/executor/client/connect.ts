@@ -1,8 +1,9 @@
-// The way in for programs: a client of the executor at a URL, connected.
+// The client of an executor for programs: what they may use of it, and how they get one that is connected. The client
+// itself, which also knows sockets, is client.ts; it is loaded when it is first asked for.
 
-import { dialSocket } from "../../sockets/dial.js";
-import type { ExecutorLog } from "../wire/types.js";
-import { ExecutorClient } from "./client.js";
+import type { ExecutorError, ExecutorLog, ExecutorRequest } from "../wire/types.js";
+import type { StreamedAnswer, WaitOptions, WholeAnswer } from "./answers.js";
+import type { Fetch } from "./fetch.js";
 
 export interface ConnectOptions {
   /** `ws://` or `wss://`; `http(s)://` means the same. */
@@ -18,12 +19,38 @@ export interface ConnectOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+export interface ExecutorClient extends AsyncDisposable {
+  /** `lost`: between two connections; what is under way goes on if the next one comes in time. */
+  readonly state: "connecting" | "ready" | "lost" | "closed";
+  /** The executor speaks our extensions: credit, cancel, uploads, resume. */
+  readonly extended: boolean;
+  /** Requests under way, and answers that are not read to their end. */
+  readonly inFlight: number;
+  /** Why there is no connection, or why there was none last. */
+  readonly lastError: ExecutorError | undefined;
+  /** Resolves when it is connected; rejects when it is closed, or `signal` says so. */
+  ready(signal?: AbortSignal): Promise<void>;
+  /** The whole answer; for bodies that fit into memory. */
+  request(request: ExecutorRequest, options?: WaitOptions): Promise<WholeAnswer>;
+  /** Resolves with the answer's head; its body is read as it comes, and sent no faster than it is read. */
+  requestStream(request: ExecutorRequest, options?: WaitOptions): Promise<StreamedAnswer>;
+  /** As the global fetch(), through the executor's network. */
+  readonly fetch: Fetch;
+  /** Every request that is not answered in full ends with `closed`. */
+  close(): Promise<void>;
+}
+
 /** Rejects where the first connection fails; from then on the client dials again by itself, until it is closed. */
 export async function connectExecutor(options: ConnectOptions): Promise<ExecutorClient> {
   const { url, token, signal, ...rest } = options;
+  const [{ SocketClient }, { dialSocket }] = await Promise.all([
+    import("./client.js"),
+    import("../../sockets/dial.js"),
+  ]);
+  // After the loading: nobody listens to it before.
   signal?.throwIfAborted();
   let look: (() => void) | undefined;
-  const client = new ExecutorClient({
+  const client = new SocketClient({
     ...rest,
     dial: (ended) => dialSocket(url, { token, signal: ended }),
     onState: () => look?.(),

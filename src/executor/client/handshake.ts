@@ -15,20 +15,20 @@ import {
 import { ExecutorError } from "../wire/types.js";
 import { briefly } from "./wire-request.js";
 
-export interface Greeted {
+export interface HandshakeResult {
   readonly sessionId: string;
   /** Undefined: a plain exec-server, to which nothing of ours is sent. */
   readonly agreement: Agreement | undefined;
 }
 
-export interface GreetingEvents {
+export interface ClientHandshakeEvents {
   /** Both ends are ready; the socket is the listener's from here on, within this very call. */
-  onGreeted(greeted: Greeted): void;
+  onReady(result: HandshakeResult): void;
   /** The socket is gone already, or is ended here. */
   onFailed(error: ExecutorError): void;
 }
 
-export interface Greeting {
+export interface ClientHandshake {
   /** Nothing is heard of it any more; the socket is ended. */
   cancel(): void;
 }
@@ -39,7 +39,11 @@ const MAX_SESSION_CHARS = 256;
 /** The exec-server counts from 1 as well; nothing else is asked before it is answered. */
 const INITIALIZE_ID = 1;
 
-export function greet(socket: Socket, params: InitializeParams, events: GreetingEvents): Greeting {
+export function beginHandshake(
+  socket: Socket,
+  params: InitializeParams,
+  events: ClientHandshakeEvents,
+): ClientHandshake {
   let isOver = false;
   const fail = (why: string): void => {
     if (isOver) return;
@@ -61,15 +65,15 @@ export function greet(socket: Socket, params: InitializeParams, events: Greeting
       else if (frame.kind === "error" && frame.id === INITIALIZE_ID) {
         fail(`the executor refused to begin: ${briefly(frame.error.message)} (${frame.error.code})`);
       } else if (frame.kind === "result" && frame.id === INITIALIZE_ID) {
-        const greeted = readGreeted(frame.result);
-        if (greeted === undefined) {
+        const result = readResult(frame.result);
+        if (result === undefined) {
           fail("the executor's answer to initialize is not one");
           return;
         }
         isOver = true;
         clearTimeout(timer);
         socket.send(renderNotification(INITIALIZED, {}));
-        events.onGreeted(greeted);
+        events.onReady(result);
       }
     },
     onDrain() {},
@@ -86,7 +90,7 @@ export function greet(socket: Socket, params: InitializeParams, events: Greeting
   };
 }
 
-function readGreeted(result: unknown): Greeted | undefined {
+function readResult(result: unknown): HandshakeResult | undefined {
   if (typeof result !== "object" || result === null) return undefined;
   const { sessionId, toolway } = result as Readonly<Record<keyof InitializeResult, unknown>>;
   if (typeof sessionId !== "string" || sessionId.length > MAX_SESSION_CHARS) return undefined;

@@ -5,12 +5,12 @@ import { type Message, type Peer, type Scripted, startScripted } from "../../../
 import { MIB } from "../../runtime/sizes.js";
 import { FIRST_WINDOW_BYTES, LARGEST_WINDOW_BYTES } from "../../sockets/limits.js";
 import { MAX_DELTA_BYTES, MAX_REQUESTS } from "../wire/limits.js";
-import type { Exchange, ExecutorError, ExecutorRequest } from "../wire/types.js";
-import type { ExecutorClient } from "./client.js";
+import type { ExecutorError, ExecutorRequest, RequestHandle } from "../wire/types.js";
+import type { SocketClient } from "./client.js";
 import { connectExecutor } from "./connect.js";
 
 let scripted: Scripted;
-let client: ExecutorClient;
+let client: SocketClient;
 let peer: Peer;
 
 const AGREED = { version: 1, window: FIRST_WINDOW_BYTES, retentionMs: 60_000 };
@@ -18,7 +18,7 @@ const AGREED = { version: 1, window: FIRST_WINDOW_BYTES, retentionMs: 60_000 };
 beforeEach(async () => {
   scripted = await startScripted();
   const greeted = scripted.extended();
-  client = await connectExecutor({ url: scripted.url });
+  client = (await connectExecutor({ url: scripted.url })) as SocketClient;
   peer = await greeted;
 });
 
@@ -48,7 +48,7 @@ async function resumed(received: number): Promise<Peer> {
   return again;
 }
 
-function started(url: string): { exchange: Exchange; told: { bytes: number; error: ExecutorError | undefined } } {
+function started(url: string): { exchange: RequestHandle; told: { bytes: number; error: ExecutorError | undefined } } {
   const told: { bytes: number; error: ExecutorError | undefined } = { bytes: 0, error: undefined };
   const exchange = client.start(get(url), {
     onHead() {},
@@ -329,7 +329,7 @@ describe("an executor of ours", () => {
     await scripted.close();
     scripted = await startScripted();
     const greeted = scripted.extended({ retentionMs: 50 });
-    client = await connectExecutor({ url: scripted.url });
+    client = (await connectExecutor({ url: scripted.url })) as SocketClient;
     peer = await greeted;
     const sent = client.request(get("https://example.test/sent"));
     const outcome = expect(sent).rejects.toMatchObject({ code: "disconnected", sent: true });

@@ -6,17 +6,17 @@ import { type Peer, type Scripted, startScripted } from "../../../test/executor/
 import { MIB } from "../../runtime/sizes.js";
 import { MAX_QUEUED_DELTAS, MAX_WHOLE_BODY_BYTES } from "../wire/limits.js";
 import { ExecutorError, type ExecutorRequest } from "../wire/types.js";
-import type { ExecutorClient } from "./client.js";
+import type { SocketClient } from "./client.js";
 import { connectExecutor } from "./connect.js";
 
 let scripted: Scripted;
-let client: ExecutorClient;
+let client: SocketClient;
 let peer: Peer;
 
 beforeEach(async () => {
   scripted = await startScripted();
   const greeted = scripted.plain();
-  client = await connectExecutor({ url: scripted.url, clientName: "tests" });
+  client = (await connectExecutor({ url: scripted.url, clientName: "tests" })) as SocketClient;
   peer = await greeted;
 });
 

@@ -8,16 +8,16 @@ import { CreditBook } from "../../sockets/credit.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { readFrame, renderError, renderNotification, renderRequest } from "../wire/frame.js";
 import { MAX_DELTA_BYTES, MAX_REQUESTS, MAX_WHOLE_BODY_BYTES } from "../wire/limits.js";
-import { type Agreement, BODY_DELTA, CANCEL, CREDIT, REQUEST, RpcCode, type RpcId } from "../wire/protocol.js";
+import { type Agreement, BODY_DELTA, CANCEL, CREDIT, type MessageId, REQUEST, RpcCode } from "../wire/protocol.js";
 import {
   type AnswerHandler,
-  type Exchange,
   ExecutorError,
   type ExecutorErrorCode,
   type ExecutorRequest,
+  type RequestHandle,
 } from "../wire/types.js";
-import { ClientStream, NOT_SENT, type StreamKeeper } from "./stream.js";
-import { collected, inOnePiece, Upload } from "./upload.js";
+import { ClientStream, NOT_SENT, type StreamOwner } from "./stream.js";
+import { collected, inOnePiece, UploadSender } from "./upload.js";
 import { beyond, beyondBounds, errorOf, readHead, requestParams } from "./wire-request.js";
 
 /** Of a request's body that goes in its message though much waits already: larger ones wait as uploads. */
@@ -30,7 +30,7 @@ export interface Conversation {
   readonly agreement: Agreement | undefined;
 }
 
-export class Requests implements StreamKeeper {
+export class Requests implements StreamOwner {
   queuedBytes = 0;
   readonly #streams = new Table<string, ClientStream>();
   readonly #book = new CreditBook();
@@ -49,7 +49,7 @@ export class Requests implements StreamKeeper {
     return this.#streams.size;
   }
 
-  start(request: ExecutorRequest, handler: AnswerHandler, whole: boolean): Exchange {
+  start(request: ExecutorRequest, handler: AnswerHandler, whole: boolean): RequestHandle {
     const stream = new ClientStream(`http-${++this.#lastId}`, handler, this, whole);
     const conversation = this.#conversation;
     const refusal =
@@ -154,7 +154,7 @@ export class Requests implements StreamKeeper {
   }
 
   /** Executors ask nothing. One that asks and does not read is not answered. */
-  #refuse(id: RpcId, method: string): void {
+  #refuse(id: MessageId, method: string): void {
     if (this.#conversation?.channel.isFull === true) return;
     const message = `${method.slice(0, 80)} is not known here`;
     this.#post(this.#conversation, renderError(id, { code: RpcCode.unknownMethod, message }));
@@ -181,7 +181,7 @@ export class Requests implements StreamKeeper {
     }
     const source = Buffer.isBuffer(body) ? inOnePiece(body) : body;
     const { channel, agreement } = conversation;
-    const upload = new Upload(stream.id, source, channel, (agreement as Agreement).window);
+    const upload = new UploadSender(stream.id, source, channel, (agreement as Agreement).window);
     stream.upload = upload;
     this.#send(conversation, stream, request, undefined, { whole, streamRequest: true });
     void upload.run().then((error) => {

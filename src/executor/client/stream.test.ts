@@ -6,10 +6,10 @@ import { MIB } from "../../runtime/sizes.js";
 import { MAX_QUEUED_BYTES } from "../../sockets/limits.js";
 import { MAX_QUEUED_DELTAS } from "../wire/limits.js";
 import { ExecutorError } from "../wire/types.js";
-import { ClientStream, type StreamKeeper } from "./stream.js";
-import type { Upload } from "./upload.js";
+import { ClientStream, type StreamOwner } from "./stream.js";
+import type { UploadSender } from "./upload.js";
 
-class Keeper implements StreamKeeper {
+class Keeper implements StreamOwner {
   queuedBytes = 0;
   inFlight = 1;
   takenBytes = 0;
@@ -37,7 +37,7 @@ interface Told {
 }
 
 function watched(whole = false, onData?: (stream: ClientStream) => void) {
-  const keeper = new Keeper();
+  const owner = new Keeper();
   const told: Told = { heads: [], text: "", endings: [], afterEnd: 0 };
   const stream: ClientStream = new ClientStream(
     "http-1",
@@ -54,10 +54,10 @@ function watched(whole = false, onData?: (stream: ClientStream) => void) {
       onEnd: () => told.endings.push("end"),
       onError: (error) => told.endings.push(error),
     },
-    keeper,
+    owner,
     whole,
   );
-  return { keeper, told, stream };
+  return { owner, told, stream };
 }
 
 const piece = (seq: number, text: string, done = false, error?: string) => ({
@@ -83,7 +83,7 @@ describe("a stream at the client", () => {
   it("[exec-keep] tells the head, every piece in order, and one ending that is true", () => {
     fc.assert(
       fc.property(events, fc.infiniteStream(fc.constantFrom("", "pause", "flicker")), (history, moods) => {
-        const { keeper, told, stream } = watched(false, (self) => {
+        const { owner, told, stream } = watched(false, (self) => {
           const mood = moods.next().value;
           if (mood !== "") self.pause();
           if (mood === "flicker") self.resume();
@@ -151,10 +151,10 @@ describe("a stream at the client", () => {
         }
         if (end === "end") expect(ending).toBe("end");
         if (stream.isOver) {
-          expect(keeper.queuedBytes).toBe(0);
-          expect(keeper.leftBy).toBe(1);
+          expect(owner.queuedBytes).toBe(0);
+          expect(owner.leftBy).toBe(1);
         } else {
-          expect(keeper.leftBy).toBe(0);
+          expect(owner.leftBy).toBe(0);
         }
       }),
       { numRuns: 5_000 },
@@ -162,13 +162,13 @@ describe("a stream at the client", () => {
   });
 
   it("[exec-keep] keeps 256 pieces for a reader that waits, and no more", () => {
-    const { keeper, told, stream } = watched();
+    const { owner, told, stream } = watched();
     stream.answered(200, [], Buffer.alloc(0));
     stream.pause();
     for (let seq = 1; seq <= MAX_QUEUED_DELTAS; seq++) stream.delta(piece(seq, "x"));
-    expect(keeper.gaveUpOn).toBe(0);
+    expect(owner.gaveUpOn).toBe(0);
     stream.delta(piece(MAX_QUEUED_DELTAS + 1, "y"));
-    expect(keeper.gaveUpOn).toBe(1);
+    expect(owner.gaveUpOn).toBe(1);
     stream.delta(piece(MAX_QUEUED_DELTAS + 2, "", true));
     stream.resume();
     expect(told.text).toBe("x".repeat(MAX_QUEUED_DELTAS));
@@ -178,17 +178,17 @@ describe("a stream at the client", () => {
   it("[exec-1] where memory runs out, the stream that holds most of it pays", () => {
     const greedy = watched();
     const modest = watched();
-    const keeper = greedy.keeper;
-    keeper.inFlight = 2;
+    const owner = greedy.owner;
+    owner.inFlight = 2;
     for (const { stream } of [greedy, modest]) stream.answered(200, [], Buffer.alloc(0));
     greedy.stream.pause();
     let seq = 0;
     const chunk = Buffer.alloc(MIB);
-    while (keeper.queuedBytes + MIB <= MAX_QUEUED_BYTES) {
+    while (owner.queuedBytes + MIB <= MAX_QUEUED_BYTES) {
       greedy.stream.delta({ requestId: "", seq: ++seq, data: chunk, done: false, error: undefined });
     }
     // The other shares the book.
-    Object.assign(modest.keeper, { queuedBytes: keeper.queuedBytes, inFlight: 2 });
+    Object.assign(modest.owner, { queuedBytes: owner.queuedBytes, inFlight: 2 });
     modest.stream.pause();
     modest.stream.delta({ requestId: "", seq: 1, data: chunk, done: true, error: undefined });
     greedy.stream.delta({ requestId: "", seq: ++seq, data: chunk, done: true, error: undefined });
@@ -199,11 +199,11 @@ describe("a stream at the client", () => {
   });
 
   it("a whole answer is head, body and end", () => {
-    const { told, stream, keeper } = watched(true);
+    const { told, stream, owner } = watched(true);
     stream.delta(piece(1, "nobody asked for it"));
     stream.answered(404, [], Buffer.from("none"));
     expect(told).toMatchObject({ heads: [404], text: "none", endings: ["end"] });
-    expect(keeper.leftBy).toBe(1);
+    expect(owner.leftBy).toBe(1);
   });
 
   it.each<[string, (stream: ClientStream) => void]>([
@@ -213,7 +213,7 @@ describe("a stream at the client", () => {
   ])("%s ends its upload at once, though a reader that pauses hears of it later", (_what, end) => {
     const { told, stream } = watched();
     let stopped = 0;
-    stream.upload = { stop: () => stopped++ } as unknown as Upload;
+    stream.upload = { stop: () => stopped++ } as unknown as UploadSender;
     stream.answered(200, [], Buffer.alloc(0));
     stream.pause();
     stream.delta(piece(1, "one"));

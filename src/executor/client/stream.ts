@@ -1,17 +1,17 @@
 // One request at the client, from before it is sent until its answer is told: order, pauses, what waits, and how it
-// ends. It knows no socket and no clock; who sends and grants for it is its keeper.
+// ends. It knows no socket and no clock; who sends and grants for it is its owner.
 
 import { PieceQueue } from "../../runtime/piece-queue.js";
 import { CreditAccount } from "../../sockets/credit.js";
 import { MAX_QUEUED_BYTES } from "../../sockets/limits.js";
 import { MAX_QUEUED_DELTAS } from "../wire/limits.js";
 import type { BodyDelta, HttpHeader } from "../wire/protocol.js";
-import { type AnswerHandler, type Exchange, ExecutorError } from "../wire/types.js";
-import type { Upload } from "./upload.js";
+import { type AnswerHandler, ExecutorError, type RequestHandle } from "../wire/types.js";
+import type { UploadSender } from "./upload.js";
 import { briefly } from "./wire-request.js";
 
 /** The client, as a stream sees it. */
-export interface StreamKeeper {
+export interface StreamOwner {
   /** Bytes that wait for their readers, all streams together. Written by the streams. */
   queuedBytes: number;
   /** Requests under way. */
@@ -31,14 +31,14 @@ export const NOT_SENT = -1;
 
 const ENDED = Symbol("ended");
 
-export class ClientStream implements Exchange {
+export class ClientStream implements RequestHandle {
   readonly id: string;
   readonly account = new CreditAccount();
   /** The number of its message in the conversation. */
   number = NOT_SENT;
-  upload: Upload | undefined;
+  upload: UploadSender | undefined;
   readonly #handler: AnswerHandler;
-  readonly #keeper: StreamKeeper;
+  readonly #owner: StreamOwner;
   /** The answer comes in one message. */
   readonly #whole: boolean;
   #nextSeq = 1;
@@ -51,10 +51,10 @@ export class ClientStream implements Exchange {
   /** How it ends once what waits is told. */
   #ending: typeof ENDED | ExecutorError | undefined;
 
-  constructor(id: string, handler: AnswerHandler, keeper: StreamKeeper, whole: boolean) {
+  constructor(id: string, handler: AnswerHandler, owner: StreamOwner, whole: boolean) {
     this.id = id;
     this.#handler = handler;
-    this.#keeper = keeper;
+    this.#owner = owner;
     this.#whole = whole;
   }
 
@@ -80,7 +80,7 @@ export class ClientStream implements Exchange {
   abort(): void {
     if (this.#over) return;
     // What has come to its end needs no word to the far end.
-    if (this.#ending === undefined) this.#keeper.gaveUp(this);
+    if (this.#ending === undefined) this.#owner.gaveUp(this);
     this.#leave();
   }
 
@@ -151,13 +151,13 @@ export class ClientStream implements Exchange {
   /** The far end goes on with what cannot be used any more. */
   #break(error: ExecutorError): void {
     this.#endWith(error);
-    this.#keeper.gaveUp(this);
+    this.#owner.gaveUp(this);
     this.#tell();
   }
 
   /** False where it was one too many. */
   #take(data: Buffer, last: boolean): boolean {
-    if (!this.#keeper.arrived(this, data.length)) {
+    if (!this.#owner.arrived(this, data.length)) {
       const message = `${this.#named} failed: more came than was granted`;
       this.#break(new ExecutorError("protocol", message, { sent: true }));
       return false;
@@ -166,7 +166,7 @@ export class ClientStream implements Exchange {
       this.#telling = true;
       this.#handler.onData(data);
       this.#telling = false;
-      if (!this.#over && !last) this.#keeper.taken(this, data.length);
+      if (!this.#over && !last) this.#owner.taken(this, data.length);
       return true;
     }
     if (this.#queue.size >= MAX_QUEUED_DELTAS && !this.account.isOpen) return this.#overflow();
@@ -177,8 +177,8 @@ export class ClientStream implements Exchange {
 
   /** The bound of all is passed, and this one has more than its share: others are not to suffer for it. */
   #isGreedy(bytes: number): boolean {
-    if (this.account.isOpen || this.#keeper.queuedBytes + bytes <= MAX_QUEUED_BYTES) return false;
-    return this.#queuedBytes + bytes > MAX_QUEUED_BYTES / Math.max(1, this.#keeper.inFlight);
+    if (this.account.isOpen || this.#owner.queuedBytes + bytes <= MAX_QUEUED_BYTES) return false;
+    return this.#queuedBytes + bytes > MAX_QUEUED_BYTES / Math.max(1, this.#owner.inFlight);
   }
 
   #overflow(): false {
@@ -191,7 +191,7 @@ export class ClientStream implements Exchange {
     // Without credit it is their number that is bounded.
     this.#queue.push(data, this.account.isOpen);
     this.#queuedBytes += data.length;
-    this.#keeper.queuedBytes += data.length;
+    this.#owner.queuedBytes += data.length;
   }
 
   #tell(): void {
@@ -200,9 +200,9 @@ export class ClientStream implements Exchange {
     while (!this.#paused && !this.#over && this.#queue.size > 0) {
       const data = this.#queue.shift() as Buffer;
       this.#queuedBytes -= data.length;
-      this.#keeper.queuedBytes -= data.length;
+      this.#owner.queuedBytes -= data.length;
       this.#handler.onData(data);
-      if (!this.#over && this.#ending === undefined) this.#keeper.taken(this, data.length);
+      if (!this.#over && this.#ending === undefined) this.#owner.taken(this, data.length);
     }
     this.#telling = false;
     if (this.#over || this.#paused || this.#ending === undefined) return;
@@ -217,10 +217,10 @@ export class ClientStream implements Exchange {
 
   #leave(): void {
     this.#over = true;
-    this.#keeper.queuedBytes -= this.#queuedBytes;
+    this.#owner.queuedBytes -= this.#queuedBytes;
     this.#queuedBytes = 0;
     this.#queue.clear();
     this.upload?.stop();
-    this.#keeper.left(this);
+    this.#owner.left(this);
   }
 }

@@ -7,7 +7,7 @@ import { UPLOAD } from "../wire/protocol.js";
 import { ExecutorError } from "../wire/types.js";
 
 /** The connection, as an upload sees it. */
-export interface UploadWay {
+export interface UploadChannel {
   readonly isFull: boolean;
   send(frame: string | Buffer): void;
 }
@@ -17,9 +17,9 @@ const PIECE_BYTES = 64 * KIB;
 
 const NOTHING = Buffer.alloc(0);
 
-export class Upload {
+export class UploadSender {
   readonly #id: string;
-  readonly #way: UploadWay;
+  readonly #way: UploadChannel;
   readonly #source: AsyncIterator<Uint8Array>;
   #credit: number;
   #seq = 0;
@@ -27,7 +27,7 @@ export class Upload {
   #wake: (() => void) | undefined;
 
   /** `window`: what the executor takes before its first grant. */
-  constructor(id: string, source: AsyncIterable<Uint8Array>, way: UploadWay, window: number) {
+  constructor(id: string, source: AsyncIterable<Uint8Array>, way: UploadChannel, window: number) {
     this.#id = id;
     this.#source = source[Symbol.asyncIterator]();
     this.#way = way;

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { MemberState } from "../../contracts/executors.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import type { Socket } from "../../sockets/socket.js";
-import { type AnswerHandler, type Exchange, ExecutorError, type ExecutorRequest } from "../wire/types.js";
+import { type AnswerHandler, ExecutorError, type ExecutorRequest, type RequestHandle } from "../wire/types.js";
 import { ExecutorGroup, type GroupClient } from "./group.js";
 
 interface Flight {
@@ -28,7 +28,7 @@ class FakeClient implements GroupClient {
     return this.flights.length;
   }
 
-  start(request: ExecutorRequest, handler: AnswerHandler): Exchange {
+  start(request: ExecutorRequest, handler: AnswerHandler): RequestHandle {
     const flight = { request, handler };
     this.flights.push(flight);
     return { pause() {}, resume() {}, abort: () => void this.flights.splice(this.flights.indexOf(flight), 1) };

@@ -5,8 +5,8 @@ import type { ExecutorStatus, MemberState, Visitor } from "../../contracts/execu
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import type { Socket } from "../../sockets/socket.js";
 import { MAX_REQUESTS } from "../wire/limits.js";
-import { type AnswerHandler, type Exchange, ExecutorError, type ExecutorRequest } from "../wire/types.js";
-import { Relay, type RelayKeeper } from "./relay.js";
+import { type AnswerHandler, ExecutorError, type ExecutorRequest, type RequestHandle } from "../wire/types.js";
+import { Relay, type RelayOwner } from "./relay.js";
 
 /** An executor that the config names no longer has so long to end what it is at. Event streams never end by themselves. */
 const RETIRE_MS = 30_000;
@@ -19,7 +19,7 @@ export interface GroupClient {
   /** The executor has our extensions. */
   readonly extended: boolean;
   readonly lastError: Error | string | undefined;
-  start(request: ExecutorRequest, handler: AnswerHandler): Exchange;
+  start(request: ExecutorRequest, handler: AnswerHandler): RequestHandle;
   adopt(socket: Socket): void;
   abandon(why: string): void;
   close(): Promise<void>;
@@ -71,13 +71,13 @@ export class ExecutorGroup {
   /** Requests for an executor that is lost and may come back. Not given to it: another may come sooner. */
   readonly #parked = new Set<Relay>();
   #parkedBytes = 0;
-  readonly #keeper: RelayKeeper<Member>;
+  readonly #owner: RelayOwner<Member>;
   #closed: boolean = false;
 
   constructor(options: GroupOptions) {
     this.name = options.name;
     this.#options = options;
-    this.#keeper = {
+    this.#owner = {
       choose: () => this.#choose(),
       park: (relay) => this.#park(relay),
       unpark: (relay) => this.#unpark(relay),
@@ -127,8 +127,8 @@ export class ExecutorGroup {
   }
 
   /** Never throws, and the handler is called after it has returned. */
-  start(request: ExecutorRequest, handler: AnswerHandler): Exchange {
-    const relay = new Relay(request, handler, this.#keeper);
+  start(request: ExecutorRequest, handler: AnswerHandler): RequestHandle {
+    const relay = new Relay(request, handler, this.#owner);
     relay.begin();
     return relay;
   }

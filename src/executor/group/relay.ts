@@ -2,17 +2,17 @@
 // got it. Which one that is, is the group's.
 
 import type { HttpHeader } from "../wire/protocol.js";
-import type { AnswerHandler, Exchange, ExecutorError, ExecutorRequest } from "../wire/types.js";
+import type { AnswerHandler, ExecutorError, ExecutorRequest, RequestHandle } from "../wire/types.js";
 
 /** How often a request that reached no executor is handed to another: each time one more was lost meanwhile. */
 const MAX_TRIES = 3;
 
 interface CanStart {
-  readonly client: { start(request: ExecutorRequest, handler: AnswerHandler): Exchange };
+  readonly client: { start(request: ExecutorRequest, handler: AnswerHandler): RequestHandle };
 }
 
 /** The group, as its requests see it. */
-export interface RelayKeeper<M extends CanStart = CanStart> {
+export interface RelayOwner<M extends CanStart = CanStart> {
   choose(): M | undefined;
   /** False where there is nobody to wait for, or too much waits. */
   park(relay: Relay): boolean;
@@ -23,36 +23,36 @@ export interface RelayKeeper<M extends CanStart = CanStart> {
   none(): ExecutorError;
 }
 
-export class Relay<M extends CanStart = CanStart> implements Exchange, AnswerHandler {
+export class Relay<M extends CanStart = CanStart> implements RequestHandle, AnswerHandler {
   /** Of its body, while it waits. */
   readonly bytes: number;
   readonly #request: ExecutorRequest;
-  readonly #keeper: RelayKeeper<M>;
+  readonly #owner: RelayOwner<M>;
   #handler: AnswerHandler | undefined;
   #member: M | undefined;
-  #exchange: Exchange | undefined;
+  #handle: RequestHandle | undefined;
   #paused: boolean = false;
   #tries = 0;
 
-  constructor(request: ExecutorRequest, handler: AnswerHandler, keeper: RelayKeeper<M>) {
+  constructor(request: ExecutorRequest, handler: AnswerHandler, owner: RelayOwner<M>) {
     const { body } = request;
     this.bytes = typeof body === "string" || Buffer.isBuffer(body) ? body.length : 0;
     this.#request = request;
     this.#handler = handler;
-    this.#keeper = keeper;
+    this.#owner = owner;
   }
 
   begin(): void {
     if (this.#handler === undefined) return;
-    const member = this.#keeper.choose();
+    const member = this.#owner.choose();
     if (member === undefined) {
-      if (!this.#keeper.park(this)) queueMicrotask(() => this.fail(this.#keeper.none()));
+      if (!this.#owner.park(this)) queueMicrotask(() => this.fail(this.#owner.none()));
       return;
     }
     this.#tries++;
     this.#member = member;
-    this.#exchange = member.client.start(this.#request, this);
-    if (this.#paused) this.#exchange.pause();
+    this.#handle = member.client.start(this.#request, this);
+    if (this.#paused) this.#handle.pause();
   }
 
   fail(error: ExecutorError): void {
@@ -63,18 +63,18 @@ export class Relay<M extends CanStart = CanStart> implements Exchange, AnswerHan
 
   pause(): void {
     this.#paused = true;
-    this.#exchange?.pause();
+    this.#handle?.pause();
   }
 
   resume(): void {
     this.#paused = false;
-    this.#exchange?.resume();
+    this.#handle?.resume();
   }
 
   abort(): void {
     this.#handler = undefined;
-    this.#keeper.unpark(this);
-    this.#exchange?.abort();
+    this.#owner.unpark(this);
+    this.#handle?.abort();
     this.#leave();
   }
 
@@ -110,7 +110,7 @@ export class Relay<M extends CanStart = CanStart> implements Exchange, AnswerHan
   #leave(): void {
     const member = this.#member;
     this.#member = undefined;
-    this.#exchange = undefined;
-    if (member !== undefined) this.#keeper.relieved(member);
+    this.#handle = undefined;
+    if (member !== undefined) this.#owner.relieved(member);
   }
 }

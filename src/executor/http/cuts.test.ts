@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { PassThrough } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
-import { ask, cleanUp, httpServer, rawServer, runnerFor, start } from "../../../test/fixtures/executor/http-runs.js";
+import { ask, cleanUp, httpFor, httpServer, rawServer, start } from "../../../test/fixtures/executor/http-requests.js";
 
 const LOCAL = ["127.0.0.1"];
 
@@ -20,7 +20,7 @@ describe("a body that is cut is a failure, not an end [exec-keep]", () => {
     ["in chunks, before the last line", "connection: close\r\ntransfer-encoding: chunked\r\n", "5\r\n01234\r\n0\r\n"],
   ])("%s", async (_kind, headers, body) => {
     const origin = await rawServer((socket) => socket.end(`HTTP/1.1 200 OK\r\n${headers}\r\n${body}`));
-    const heard = await ask(runnerFor(LOCAL), origin);
+    const heard = await ask(httpFor(LOCAL), origin);
     expect([heard.body, heard.events.at(-1)]).toEqual(["01234", "failure"]);
     expect(heard.failure?.message).toMatch(
       /^http\/request failed: the body of http:\/\/127\.0\.0\.1:\d+\/ broke off: /,
@@ -38,7 +38,7 @@ describe("a body that is cut is a failure, not an end [exec-keep]", () => {
       peer = socket;
       socket.write(`HTTP/1.1 200 OK\r\n${headers}\r\n${body}`);
     });
-    const { heard } = start(runnerFor(LOCAL), origin);
+    const { heard } = start(httpFor(LOCAL), origin);
     await expect.poll(() => heard.body).toBe("01234");
     peer?.resetAndDestroy();
     await heard.ended;
@@ -50,7 +50,7 @@ describe("a body that is cut is a failure, not an end [exec-keep]", () => {
     const origin = await rawServer((socket) => {
       socket.end("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n01234\r\nno length\r\n");
     });
-    const heard = await ask(runnerFor(LOCAL), origin);
+    const heard = await ask(httpFor(LOCAL), origin);
     expect([heard.status, heard.events.at(-1)]).toEqual([200, "failure"]);
     expect(heard.failure?.data).toEqual({ code: "HPE_INVALID_CHUNK_SIZE", written: true });
   });
@@ -61,14 +61,14 @@ describe("a body that is cut is a failure, not an end [exec-keep]", () => {
       peer = socket;
       socket.write("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n01234");
     });
-    const { heard, run } = start(runnerFor(LOCAL), origin);
+    const { heard, handle } = start(httpFor(LOCAL), origin);
     heard.during = (event) => {
-      if (event === "head") run.pause();
+      if (event === "head") handle.pause();
     };
     await expect.poll(() => heard.status).toBe(200);
     peer?.resetAndDestroy();
     await sleep(50);
-    run.resume();
+    handle.resume();
     await heard.ended;
     expect([heard.body, heard.events]).toEqual(["01234", ["head", "data", "end"]]);
   });
@@ -76,7 +76,7 @@ describe("a body that is cut is a failure, not an end [exec-keep]", () => {
 
 describe("a request fails before its answer", () => {
   it("where nobody listens, and nothing was written [exec-keep]", async () => {
-    const heard = await ask(runnerFor(LOCAL), "http://127.0.0.1:1/path?secret=1");
+    const heard = await ask(httpFor(LOCAL), "http://127.0.0.1:1/path?secret=1");
     expect(heard.events).toEqual(["failure"]);
     expect(heard.failure?.rpcCode).toBe(-32603);
     expect(heard.failure?.data).toEqual({ code: "ECONNREFUSED", written: false });
@@ -88,7 +88,7 @@ describe("a request fails before its answer", () => {
     const resolve = async (host: string) => {
       throw Object.assign(new Error(`getaddrinfo ENOTFOUND ${host}`), { code: "ENOTFOUND" });
     };
-    const heard = await ask(runnerFor(["nowhere.test"], { resolve }), "http://nowhere.test/");
+    const heard = await ask(httpFor(["nowhere.test"], { resolve }), "http://nowhere.test/");
     expect(heard.failure?.data).toEqual({ code: "ENOTFOUND", written: false });
   });
 
@@ -97,9 +97,9 @@ describe("a request fails before its answer", () => {
       if (head.includes("/reset")) socket.resetAndDestroy();
       else socket.end(head.includes("/noise") ? "SSH-2.0-OpenSSH\r\n" : "");
     });
-    const runner = runnerFor(LOCAL);
+    const http = httpFor(LOCAL);
     for (const path of ["/reset", "/noise", "/nothing"]) {
-      const heard = await ask(runner, origin + path);
+      const heard = await ask(http, origin + path);
       expect([path, heard.events, heard.failure?.data.written]).toEqual([path, ["failure"], true]);
     }
   });
@@ -111,10 +111,10 @@ describe("a request fails before its answer", () => {
       if (socket.bytesWritten > 0) socket.destroy();
       else socket.write(`HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n${++served}`);
     });
-    const runner = runnerFor(LOCAL);
-    expect((await ask(runner, origin)).body).toBe("1");
-    expect((await ask(runner, origin)).body).toBe("2");
-    const posted = await ask(runner, origin, { method: "POST", body: "once" });
+    const http = httpFor(LOCAL);
+    expect((await ask(http, origin)).body).toBe("1");
+    expect((await ask(http, origin)).body).toBe("2");
+    const posted = await ask(http, origin, { method: "POST", body: "once" });
     expect(posted.failure?.data).toEqual({ code: "ECONNRESET", written: true });
     expect(served).toBe(2);
   });
@@ -128,12 +128,12 @@ describe("time", () => {
         closed = true;
       });
     });
-    const runner = runnerFor(LOCAL);
-    const heard = await ask(runner, origin, { timeoutMs: 500 });
+    const http = httpFor(LOCAL);
+    const heard = await ask(http, origin, { timeoutMs: 500 });
     expect(heard.events).toEqual(["failure"]);
     expect(heard.failure?.data.code).toBe("timeout");
     expect(heard.failure?.message).toContain("gave no answer within 500 ms");
-    expect(runner.open).toBe(0);
+    expect(http.open).toBe(0);
     await expect.poll(() => closed).toBe(true);
   });
 
@@ -142,7 +142,7 @@ describe("time", () => {
       const timer = setInterval(() => response.write("x"), 5);
       response.on("close", () => clearInterval(timer));
     });
-    const heard = await ask(runnerFor(LOCAL), origin, { timeoutMs: 1_000 });
+    const heard = await ask(httpFor(LOCAL), origin, { timeoutMs: 1_000 });
     expect(heard.events).toEqual(["head", "data", "failure"]);
     expect(heard.failure?.message).toContain("did not end its answer within 1000 ms");
   });
@@ -151,7 +151,7 @@ describe("time", () => {
     const origin = await httpServer((_request, response) => {
       setTimeout(() => response.writeHead(302, { location: "/again" }).end(), 250);
     });
-    const heard = await ask(runnerFor(LOCAL), origin, { timeoutMs: 1_000 });
+    const heard = await ask(httpFor(LOCAL), origin, { timeoutMs: 1_000 });
     expect(heard.failure?.data).toEqual({ code: "timeout", written: true });
   });
 
@@ -161,8 +161,8 @@ describe("time", () => {
       connected = true;
       response.end();
     });
-    const runner = runnerFor(LOCAL);
-    const heard = await ask(runner, `${origin}/now`, { timeoutMs: 0 });
+    const http = httpFor(LOCAL);
+    const heard = await ask(http, `${origin}/now`, { timeoutMs: 0 });
     expect(heard.failure?.data).toEqual({ code: "timeout", written: false });
     expect(connected).toBe(false);
   });
@@ -176,7 +176,7 @@ describe("time", () => {
       }, 40);
       response.on("close", () => clearInterval(timer));
     });
-    const { heard } = start(runnerFor(LOCAL, { idleMs: 1_500 }), origin);
+    const { heard } = start(httpFor(LOCAL, { idleMs: 1_500 }), origin);
     // For longer than the bound.
     await expect.poll(() => heard.bytes).toBeGreaterThan(45);
     expect(heard.failure).toBe(undefined);
@@ -188,9 +188,9 @@ describe("time", () => {
 
   it("without a reader is bounded as well, and not laid at the server's door [bounded]", async () => {
     const origin = await httpServer((_request, response) => response.end(Buffer.alloc(4 * 1024 * 1024)));
-    const { heard, run } = start(runnerFor(LOCAL, { idleMs: 200 }), origin);
+    const { heard, handle } = start(httpFor(LOCAL, { idleMs: 200 }), origin);
     heard.during = (event) => {
-      if (event === "head") run.pause();
+      if (event === "head") handle.pause();
     };
     await heard.ended;
     expect(heard.failure?.data).toEqual({ code: "timeout", written: true });
@@ -199,8 +199,8 @@ describe("time", () => {
 
   it("to connect is bounded", async () => {
     // Of a lookup that never answers, as of an address that drops what is sent to it.
-    const runner = runnerFor(["slow.test"], { connectMs: 100, resolve: () => new Promise(() => {}) });
-    const heard = await ask(runner, "http://slow.test/");
+    const http = httpFor(["slow.test"], { connectMs: 100, resolve: () => new Promise(() => {}) });
+    const heard = await ask(http, "http://slow.test/");
     expect(heard.failure?.data).toEqual({ code: "timeout", written: false });
     expect(heard.failure?.message).toContain("slow.test accepted no connection within 100 ms");
   });
@@ -209,27 +209,27 @@ describe("time", () => {
 describe("the end of an executor", () => {
   it("fails what is open, and starts nothing more [exec-keep]", async () => {
     const origin = await httpServer((_request, response) => response.write("x"));
-    const runner = runnerFor(LOCAL);
-    const { heard } = start(runner, origin);
+    const http = httpFor(LOCAL);
+    const { heard } = start(http, origin);
     await expect.poll(() => heard.body).toBe("x");
     const body = new PassThrough();
-    const { heard: upload } = start(runner, origin, { method: "POST", body });
+    const { heard: upload } = start(http, origin, { method: "POST", body });
     await expect.poll(() => upload.body).toBe("x");
-    expect(runner.open).toBe(2);
-    await runner.close();
-    expect([heard.events.at(-1), upload.events.at(-1), runner.open]).toEqual(["failure", "failure", 0]);
+    expect(http.open).toBe(2);
+    await http.close();
+    expect([heard.events.at(-1), upload.events.at(-1), http.open]).toEqual(["failure", "failure", 0]);
     expect(heard.failure?.data.code).toBe("cancelled");
     expect(body.destroyed).toBe(true);
-    expect((await ask(runner, origin)).failure?.data).toEqual({ code: "cancelled", written: false });
+    expect((await ask(http, origin)).failure?.data).toEqual({ code: "cancelled", written: false });
   });
 
   it("a thousand requests at once are each answered with their own [exec-7]", async () => {
     const origin = await httpServer((request, response) => {
       setTimeout(() => response.end(request.url), 50);
     });
-    const runner = runnerFor(LOCAL);
-    const all = await Promise.all(Array.from({ length: 1000 }, (_, i) => ask(runner, `${origin}/${i}`)));
+    const http = httpFor(LOCAL);
+    const all = await Promise.all(Array.from({ length: 1000 }, (_, i) => ask(http, `${origin}/${i}`)));
     expect(all.filter((heard, i) => heard.body !== `/${i}`)).toEqual([]);
-    expect(runner.open).toBe(0);
+    expect(http.open).toBe(0);
   });
 });

@@ -5,7 +5,7 @@ import { DestinationRefused } from "../allow/destinations.js";
 import { type FailureData, RpcCode } from "../wire/protocol.js";
 
 /** What is to be answered instead of a response, or after the part of it that came. */
-export interface RunFailure {
+export interface RequestFailure {
   readonly rpcCode: number;
   readonly message: string;
   readonly data: FailureData;
@@ -21,12 +21,12 @@ const UNTRUSTED = new Set([
 ]);
 
 /** A failure that the executor itself decided on. */
-export function failure(code: string, message: string, written: boolean): RunFailure {
+export function failure(code: string, message: string, written: boolean): RequestFailure {
   return { rpcCode: RpcCode.failed, message: `http/request failed: ${message}`, data: { code, written } };
 }
 
 /** What the network, TLS, HTTP's parser or the rules said. `inBody`: the head of the answer was there. */
-export function failureOf(error: unknown, url: URL, inBody: boolean, written: boolean): RunFailure {
+export function failureOf(error: unknown, url: URL, inBody: boolean, written: boolean): RequestFailure {
   if (error instanceof DestinationRefused) return failure("forbidden", error.message, written);
   const { code, message } = told(error);
   const where = shown(url);

@@ -3,7 +3,7 @@
 import type { IncomingMessage } from "node:http";
 import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, it } from "vitest";
-import { ask, cleanUp, httpServer, rawServer, runnerFor, start } from "../../../test/fixtures/executor/http-runs.js";
+import { ask, cleanUp, httpFor, httpServer, rawServer, start } from "../../../test/fixtures/executor/http-requests.js";
 
 const LOCAL = ["127.0.0.1", "localhost"];
 
@@ -38,10 +38,10 @@ async function redirecting(): Promise<{ origin: string; seen: Seen[] }> {
 describe("a redirect", () => {
   it("is followed, relative and absolute, unless it is to stop [exec-keep]", async () => {
     const { origin } = await redirecting();
-    const runner = runnerFor(LOCAL);
-    expect((await ask(runner, `${origin}/302?to=/there%23part`)).body).toBe("here: /there");
-    expect((await ask(runner, `${origin}/308?to=${encodeURIComponent(`${origin}/far`)}`)).body).toBe("here: /far");
-    const stopped = await ask(runner, `${origin}/302?to=/there`, { redirect: "stop" });
+    const http = httpFor(LOCAL);
+    expect((await ask(http, `${origin}/302?to=/there%23part`)).body).toBe("here: /there");
+    expect((await ask(http, `${origin}/308?to=${encodeURIComponent(`${origin}/far`)}`)).body).toBe("here: /far");
+    const stopped = await ask(http, `${origin}/302?to=/there`, { redirect: "stop" });
     expect([stopped.status, stopped.valuesOf("location"), stopped.body]).toEqual([302, ["/there"], "moved"]);
   });
 
@@ -51,7 +51,7 @@ describe("a redirect", () => {
       socket.write(`HTTP/1.1 302 Found\r\n${location}content-length: 4\r\n\r\nhere`);
     });
     for (const path of ["/none", "/odd"]) {
-      const heard = await ask(runnerFor(LOCAL), origin + path);
+      const heard = await ask(httpFor(LOCAL), origin + path);
       expect([heard.status, heard.body]).toEqual([302, "here"]);
     }
   });
@@ -65,7 +65,7 @@ describe("a redirect", () => {
   ])("%i of a POST becomes a %s [exec-keep]", async (status, method, body) => {
     const { origin, seen } = await redirecting();
     const headers = { "content-type": "text/plain", "x-own": "kept" };
-    await ask(runnerFor(LOCAL), `${origin}/${status}?to=/there`, { method: "POST", body: "the body", headers });
+    await ask(httpFor(LOCAL), `${origin}/${status}?to=/there`, { method: "POST", body: "the body", headers });
     expect(seen[0]?.body).toBe("the body");
     expect([seen[1]?.method, seen[1]?.body, seen[1]?.headers["x-own"]]).toEqual([method, body, "kept"]);
     expect(seen[1]?.headers["content-type"]).toBe(method === "POST" ? "text/plain" : undefined);
@@ -74,10 +74,10 @@ describe("a redirect", () => {
   it("to another origin loses what was for the first [exec-keep]", async () => {
     const [first, second] = [await redirecting(), await redirecting()];
     const headers = { authorization: "Bearer secret", cookie: "a=1", "proxy-authorization": "x", "x-own": "kept" };
-    const runner = runnerFor(LOCAL);
-    await ask(runner, `${first.origin}/302?to=/same`, { headers });
+    const http = httpFor(LOCAL);
+    await ask(http, `${first.origin}/302?to=/same`, { headers });
     expect(first.seen[1]?.headers).toMatchObject(headers);
-    await ask(runner, `${first.origin}/302?to=${encodeURIComponent(`${second.origin}/other`)}`, { headers });
+    await ask(http, `${first.origin}/302?to=${encodeURIComponent(`${second.origin}/other`)}`, { headers });
     const sent = second.seen[0]?.headers;
     expect([sent?.authorization, sent?.cookie, sent?.["proxy-authorization"]]).toEqual([
       undefined,
@@ -95,10 +95,10 @@ describe("a redirect", () => {
       if (left === 0) response.end("arrived");
       else response.writeHead(302, { location: `/${left - 1}` }).end();
     });
-    const runner = runnerFor(LOCAL);
-    expect((await ask(runner, `${origin}/10`)).body).toBe("arrived");
+    const http = httpFor(LOCAL);
+    expect((await ask(http, `${origin}/10`)).body).toBe("arrived");
     count = 0;
-    const heard = await ask(runner, `${origin}/1000`);
+    const heard = await ask(http, `${origin}/1000`);
     expect([heard.events, count]).toEqual([["failure"], 11]);
     expect(heard.failure?.data).toEqual({ code: "limit", written: true });
     expect(heard.failure?.message).toContain("too many redirects");
@@ -106,14 +106,14 @@ describe("a redirect", () => {
 
   it("of a streamed body says that it cannot be sent twice", async () => {
     const { origin, seen } = await redirecting();
-    const runner = runnerFor(LOCAL);
+    const http = httpFor(LOCAL);
     const [body, other] = [new PassThrough(), new PassThrough()];
-    const { heard } = start(runner, `${origin}/307?to=/there`, { method: "POST", body });
+    const { heard } = start(http, `${origin}/307?to=/there`, { method: "POST", body });
     body.end("streamed");
     await heard.ended;
     expect(heard.failure?.data).toEqual({ code: "redirect", written: true });
     expect(heard.failure?.message).toMatch(/HTTP 307 to .*\/there asks for the body again, which was streamed/);
-    const { heard: got } = start(runner, `${origin}/303?to=/there`, { method: "POST", body: other });
+    const { heard: got } = start(http, `${origin}/303?to=/there`, { method: "POST", body: other });
     other.end("streamed");
     await got.ended;
     expect([got.body, seen.at(-1)?.method, seen.at(-1)?.body]).toEqual(["here: /there", "GET", ""]);
@@ -131,7 +131,7 @@ describe("a redirect", () => {
       });
       socket.write("HTTP/1.1 302 Found\r\nlocation: /there\r\ncontent-length: 1000\r\n\r\nsome");
     });
-    expect((await ask(runnerFor(LOCAL), origin)).body).toBe("there");
+    expect((await ask(httpFor(LOCAL), origin)).body).toBe("there");
     await expect.poll(() => closed).toBe(true);
   });
 });
@@ -157,8 +157,8 @@ describe("what may not be reached is not [exec-6]", () => {
       return [{ address: "127.0.0.1" }];
     };
     // Only this one port of loopback is allowed, and the name of one public place.
-    const runner = runnerFor([`127.0.0.1:${port}`, "public.test"], { resolve });
-    const heard = await ask(runner, origin);
+    const http = httpFor([`127.0.0.1:${port}`, "public.test"], { resolve });
+    const heard = await ask(http, origin);
     expect(heard.events).toEqual(["failure"]);
     expect(heard.failure?.data).toEqual({ code: "forbidden", written: true });
     expect(heard.failure?.message).toContain(named);
@@ -169,18 +169,18 @@ describe("what may not be reached is not [exec-6]", () => {
     const origin = await rawServer((socket) =>
       socket.write("HTTP/1.1 307 Moved\r\nlocation: http://rebound.test/\r\ncontent-length: 0\r\n\r\n"),
     );
-    const runner = runnerFor([`127.0.0.1:${new URL(origin).port}`, "rebound.test"], {
+    const http = httpFor([`127.0.0.1:${new URL(origin).port}`, "rebound.test"], {
       resolve: async () => [{ address: "169.254.169.254" }],
     });
-    const heard = await ask(runner, origin, { method: "POST", body: "x" });
+    const heard = await ask(http, origin, { method: "POST", body: "x" });
     expect(heard.failure?.data).toEqual({ code: "forbidden", written: true });
     expect(heard.failure?.message).toContain("169.254.169.254");
   });
 
   it("by its first URL, by name or address, and nothing is written", async () => {
-    const runner = runnerFor(["good.test"], { resolve: async () => [{ address: "127.0.0.1" }] });
+    const http = httpFor(["good.test"], { resolve: async () => [{ address: "127.0.0.1" }] });
     for (const url of ["http://169.254.169.254/", "http://127.0.0.1/", "http://bad.test/", "http://good.test/"]) {
-      const heard = await ask(runner, url);
+      const heard = await ask(http, url);
       expect([url, heard.failure?.data]).toEqual([url, { code: "forbidden", written: false }]);
     }
   });
@@ -191,20 +191,20 @@ describe("what may not be reached is not [exec-6]", () => {
     const answers = ["127.0.0.1", "169.254.169.254", "127.0.0.1"];
     let asked = 0;
     const resolve = async () => [{ address: answers[asked++] ?? "169.254.169.254" }];
-    const runner = runnerFor(["flips.test", "127.0.0.1"], { resolve });
+    const http = httpFor(["flips.test", "127.0.0.1"], { resolve });
     const url = `http://flips.test:${port}/`;
     // One lookup a connection: a second one would have met the forbidden address.
-    expect((await ask(runner, url)).body).toBe("ok");
+    expect((await ask(http, url)).body).toBe("ok");
     expect(asked).toBe(1);
-    expect((await ask(runner, url)).failure?.data).toEqual({ code: "forbidden", written: false });
-    expect((await ask(runner, url)).body).toBe("ok");
+    expect((await ask(http, url)).failure?.data).toEqual({ code: "forbidden", written: false });
+    expect((await ask(http, url)).body).toBe("ok");
     expect(asked).toBe(3);
   });
 
   it("by a name of which one address is forbidden: only the other is tried", async () => {
     const origin = await httpServer((_request, response) => response.end("ok"));
     const resolve = async () => [{ address: "169.254.169.254" }, { address: "127.0.0.1" }];
-    const runner = runnerFor(["both.test", "127.0.0.1"], { resolve });
-    expect((await ask(runner, `http://both.test:${new URL(origin).port}/`)).body).toBe("ok");
+    const http = httpFor(["both.test", "127.0.0.1"], { resolve });
+    expect((await ask(http, `http://both.test:${new URL(origin).port}/`)).body).toBe("ok");
   });
 });

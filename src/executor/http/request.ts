@@ -9,36 +9,28 @@ import { Readable } from "node:stream";
 import { NOWHERE, type Placed } from "../../runtime/bag.js";
 import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_REDIRECTS, MAX_STREAMED_BODY_BYTES } from "../wire/limits.js";
 import type { HttpHeader } from "../wire/protocol.js";
-import { failure, failureOf, type RunFailure, shown } from "./failure.js";
+import type { RequestHandle } from "../wire/types.js";
+import { failure, failureOf, type RequestFailure, shown } from "./failure.js";
 import { type Hop, redirected } from "./redirect.js";
 import type { CheckedRequest } from "./request-check.js";
 
 /** Hears of an answer: head, data, then exactly one of end and failure. A failure may come at any time before the end. */
-export interface RunHandler {
+export interface ResponseHandler {
   onHead(status: number, headers: HttpHeader[]): void;
   onData(chunk: Buffer): void;
   onEnd(): void;
-  onFailure(failure: RunFailure): void;
+  onFailure(failure: RequestFailure): void;
 }
 
-/** Steers a request. All of it may be called from the handler, and after the end, where it does nothing. */
-export interface Run {
-  /** No data is handed out until resume(); the server is slowed down. */
-  pause(): void;
-  resume(): void;
-  /** The connection is closed, a streamed body is destroyed; the handler hears nothing more. */
-  abort(): void;
-}
-
-/** What the requests of one runner share. */
-export interface RunPlace {
+/** What all requests of an executor share. */
+export interface RequestContext {
   readonly connectMs: number;
   readonly idleMs: number;
   agentFor(url: URL): HttpAgent;
   /** Throws where the place is refused; a name's addresses are judged when it connects. */
   lookupFor(url: URL): LookupFunction;
   /** It has ended, however. */
-  left(run: HttpRun): void;
+  left(request: HttpRequest): void;
 }
 
 /** May be made a second time where an idle connection was closed by the server just as they were written to it. */
@@ -46,12 +38,13 @@ const REPEATABLE = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]);
 /** Have no length of their own where there is no body. */
 const BODILESS = new Set(["GET", "HEAD", "OPTIONS", "DELETE"]);
 
-export class HttpRun implements Run, Placed {
+/** The handle may be used from within the handler, and after the end, where it does nothing. */
+export class HttpRequest implements RequestHandle, Placed {
   place = NOWHERE;
-  readonly #at: RunPlace;
+  readonly #context: RequestContext;
   readonly #followsRedirects: boolean;
   readonly #timeoutMs: number | undefined;
-  #handler: RunHandler | undefined;
+  #handler: ResponseHandler | undefined;
   #hop: Hop;
   #body: Buffer | Readable | undefined;
   #hops = 0;
@@ -68,8 +61,8 @@ export class HttpRun implements Run, Placed {
   #stirred: boolean = true;
   #quietSince = 0;
 
-  constructor(at: RunPlace, request: CheckedRequest, handler: RunHandler) {
-    this.#at = at;
+  constructor(context: RequestContext, request: CheckedRequest, handler: ResponseHandler) {
+    this.#context = context;
     this.#handler = handler;
     this.#hop = request;
     this.#body = request.body;
@@ -87,6 +80,7 @@ export class HttpRun implements Run, Placed {
     this.#send();
   }
 
+  /** No data is handed out until resume(); the server is slowed down. */
   pause(): void {
     this.#paused = true;
     this.#stirred = true;
@@ -100,12 +94,13 @@ export class HttpRun implements Run, Placed {
     if (this.#handler !== undefined) this.#response?.resume();
   }
 
+  /** The connection is closed, a streamed body is destroyed; the handler hears nothing more. */
   abort(): void {
     if (this.#leave() !== undefined) this.#request?.destroy();
   }
 
-  /** For the runner: it will not go on. */
-  fail(why: RunFailure): void {
+  /** It will not go on, and its handler is told why. */
+  fail(why: RequestFailure): void {
     const handler = this.#leave();
     if (handler === undefined) return;
     this.#request?.destroy();
@@ -117,8 +112,8 @@ export class HttpRun implements Run, Placed {
     if (this.#stirred) {
       this.#stirred = false;
       this.#quietSince = nowMs;
-    } else if (nowMs - this.#quietSince >= this.#at.idleMs) {
-      const silence = `for ${Math.round(this.#at.idleMs / 1000)} s`;
+    } else if (nowMs - this.#quietSince >= this.#context.idleMs) {
+      const silence = `for ${Math.round(this.#context.idleMs / 1000)} s`;
       const where = shown(this.#hop.url);
       // A server that is held back has nothing to answer for.
       const what = this.#paused ? `nobody read the answer of ${where} ${silence}` : `${where} was silent ${silence}`;
@@ -131,10 +126,10 @@ export class HttpRun implements Run, Placed {
     const body = this.#body;
     let request: ClientRequest;
     try {
-      const lookup = this.#at.lookupFor(url);
+      const lookup = this.#context.lookupFor(url);
       const isTls = url.protocol === "https:";
       request = (isTls ? httpsRequest : httpRequest)({
-        agent: this.#at.agentFor(url),
+        agent: this.#context.agentFor(url),
         method,
         host: url.hostname.startsWith("[") ? url.hostname.slice(1, -1) : url.hostname,
         port: url.port === "" ? (isTls ? 443 : 80) : Number(url.port),
@@ -174,7 +169,7 @@ export class HttpRun implements Run, Placed {
       this.#written = true;
       return;
     }
-    const { connectMs } = this.#at;
+    const { connectMs } = this.#context;
     clearTimeout(this.#connecting);
     this.#connecting = setTimeout(() => {
       const { host } = this.#hop.url;
@@ -313,21 +308,21 @@ export class HttpRun implements Run, Placed {
     this.fail(failure("timeout", `${shown(this.#hop.url)} ${late} within ${timeoutMs} ms`, this.#written));
   }
 
-  #failureOf(error: unknown): RunFailure {
+  #failureOf(error: unknown): RequestFailure {
     const why = failureOf(error, this.#hop.url, this.#response !== undefined, this.#written);
     if (this.#hops === 0) return why;
     return { ...why, message: `${why.message} (after ${this.#hops} redirect${this.#hops === 1 ? "" : "s"})` };
   }
 
   /** Takes the handler away, so that exactly one of the ends is told. */
-  #leave(): RunHandler | undefined {
+  #leave(): ResponseHandler | undefined {
     const handler = this.#handler;
     if (handler === undefined) return undefined;
     this.#handler = undefined;
     clearTimeout(this.#deadline);
     clearTimeout(this.#connecting);
     this.#dropBody();
-    this.#at.left(this);
+    this.#context.left(this);
     return handler;
   }
 

@@ -9,12 +9,12 @@ import { afterEach, describe, expect, it } from "vitest";
 import {
   ask,
   cleanUp,
+  httpFor,
   httpServer,
   listen,
   rawServer,
-  runnerFor,
   start,
-} from "../../../test/fixtures/executor/http-runs.js";
+} from "../../../test/fixtures/executor/http-requests.js";
 
 const LOCAL = ["127.0.0.1", "localhost"];
 const MIB = 1024 * 1024;
@@ -32,10 +32,10 @@ describe("what a server is sent", () => {
       heads.push(head);
       socket.write("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
     });
-    const runner = runnerFor(LOCAL);
-    await ask(runner, `${origin}/a?b=c#d`, { method: "POST", body: "hello", headers: { "x-b": "1", "x-a": "2" } });
-    await ask(runner, origin, { headers: { accept: "text/plain" } });
-    await ask(runner, origin, { method: "POST" });
+    const http = httpFor(LOCAL);
+    await ask(http, `${origin}/a?b=c#d`, { method: "POST", body: "hello", headers: { "x-b": "1", "x-a": "2" } });
+    await ask(http, origin, { headers: { accept: "text/plain" } });
+    await ask(http, origin, { method: "POST" });
     const lines = heads.map((head) => head.toLowerCase().split("\r\n"));
     expect(lines[0]?.filter((line) => !line.startsWith("connection"))).toEqual([
       "post /a?b=c http/1.1",
@@ -57,7 +57,7 @@ describe("what a server is sent", () => {
       request.on("end", () => response.end(`${request.headers["transfer-encoding"]} ${heard.join("")}`));
     });
     const body = new PassThrough();
-    const { heard: answer } = start(runnerFor(LOCAL), origin, { method: "POST", body });
+    const { heard: answer } = start(httpFor(LOCAL), origin, { method: "POST", body });
     body.write("one ");
     await expect.poll(() => heard).toEqual(["one "]);
     body.end("two");
@@ -79,12 +79,12 @@ describe("what a server is sent", () => {
       while (given < 64 * MIB && body.write(piece));
     };
     body.on("drain", write);
-    const { run } = start(runnerFor(LOCAL), origin, { method: "PUT", body });
+    const { handle } = start(httpFor(LOCAL), origin, { method: "PUT", body });
     write();
     await expect.poll(() => socket !== undefined).toBe(true);
     await standsStill(() => given);
     expect(given).toBeLessThan(32 * MIB);
-    run.abort();
+    handle.abort();
     expect(body.destroyed).toBe(true);
   });
 
@@ -99,7 +99,7 @@ describe("what a server is sent", () => {
       });
     });
     const body = new PassThrough();
-    const { heard } = start(runnerFor(LOCAL), origin, { method: "POST", body });
+    const { heard } = start(httpFor(LOCAL), origin, { method: "POST", body });
     body.write("some");
     await expect.poll(() => seen.begun).toBe(true);
     body.destroy(new Error("the client went away"));
@@ -112,7 +112,7 @@ describe("what a server is sent", () => {
   it("is dropped when the answer is complete before it", async () => {
     const origin = await rawServer((socket) => socket.write("HTTP/1.1 413 No\r\ncontent-length: 2\r\n\r\nno"));
     const body = new PassThrough();
-    const { heard } = start(runnerFor(LOCAL), origin, { method: "POST", body });
+    const { heard } = start(httpFor(LOCAL), origin, { method: "POST", body });
     body.write("some");
     await heard.ended;
     expect([heard.status, heard.body]).toEqual([413, "no"]);
@@ -127,7 +127,7 @@ describe("an answer", () => {
         "HTTP/1.1 404 Gone\r\nSet-Cookie: a=1\r\nX-Y: z\r\nset-cookie: b=2\r\nDate: now\r\ndate: then\r\nContent-Length: 4\r\n\r\nnope",
       ),
     );
-    const heard = await ask(runnerFor(LOCAL), origin);
+    const heard = await ask(httpFor(LOCAL), origin);
     expect(heard.events).toEqual(["head", "data", "end"]);
     expect([heard.status, heard.body]).toEqual([404, "nope"]);
     expect(heard.headers.map(({ name, value }) => `${name}=${value}`)).toEqual([
@@ -147,9 +147,9 @@ describe("an answer", () => {
       cookies.push(request.headers.cookie);
       response.writeHead(200, { "content-encoding": "gzip", "set-cookie": "a=1" }).end(packed);
     });
-    const runner = runnerFor(LOCAL);
-    const heard = await ask(runner, origin);
-    await ask(runner, origin);
+    const http = httpFor(LOCAL);
+    const heard = await ask(http, origin);
+    await ask(http, origin);
     expect(Buffer.concat(heard.chunks).equals(packed)).toBe(true);
     expect(heard.valuesOf("content-encoding")).toEqual(["gzip"]);
     expect(cookies).toEqual([undefined, undefined]);
@@ -163,13 +163,13 @@ describe("an answer", () => {
       const length = head.startsWith("HEAD") || head.includes("/304") ? "content-length: 10\r\n" : "";
       socket.write(`HTTP/1.1 ${status}\r\n${length}\r\n`);
     });
-    const runner = runnerFor(LOCAL);
+    const http = httpFor(LOCAL);
     for (const [method, path, status] of [
       ["HEAD", "/", 200],
       ["GET", "/204", 204],
       ["GET", "/304", 304],
     ] as const) {
-      const heard = await ask(runner, origin + path, { method });
+      const heard = await ask(http, origin + path, { method });
       expect([heard.status, heard.events]).toEqual([status, ["head", "end"]]);
     }
     expect(sockets.size).toBe(1);
@@ -180,7 +180,7 @@ describe("an answer", () => {
       socket.write("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nlink: <a>\r\n\r\n");
       socket.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
     });
-    const heard = await ask(runnerFor(LOCAL), origin);
+    const heard = await ask(httpFor(LOCAL), origin);
     expect([heard.status, heard.body, heard.events]).toEqual([200, "ok", ["head", "data", "end"]]);
   });
 
@@ -188,13 +188,13 @@ describe("an answer", () => {
     const origin = await rawServer((socket) =>
       socket.write("HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"),
     );
-    const heard = await ask(runnerFor(LOCAL), origin);
+    const heard = await ask(httpFor(LOCAL), origin);
     expect(heard.events).toEqual(["failure"]);
   });
 
   it("without a length ends where the connection does", async () => {
     const origin = await rawServer((socket) => socket.end("HTTP/1.0 200 OK\r\n\r\nall of it"));
-    const heard = await ask(runnerFor(LOCAL), origin);
+    const heard = await ask(httpFor(LOCAL), origin);
     expect([heard.body, heard.events]).toEqual(["all of it", ["head", "data", "end"]]);
   });
 
@@ -203,9 +203,9 @@ describe("an answer", () => {
       const headers = head.includes("/many") ? "a: b\r\n".repeat(300) : `a: ${"b".repeat(70_000)}\r\n`;
       socket.write(`HTTP/1.1 200 OK\r\n${headers}content-length: 0\r\n\r\n`);
     });
-    const runner = runnerFor(LOCAL);
+    const http = httpFor(LOCAL);
     for (const path of ["/many", "/large"]) {
-      const heard = await ask(runner, origin + path);
+      const heard = await ask(http, origin + path);
       expect([path, heard.events, heard.failure?.data]).toEqual([path, ["failure"], { code: "limit", written: true }]);
     }
   });
@@ -221,7 +221,7 @@ describe("https", () => {
   }
 
   it("fails clearly with a certificate that nobody vouches for", async () => {
-    const heard = await ask(runnerFor(LOCAL), `https://localhost:${await tlsServer()}/`);
+    const heard = await ask(httpFor(LOCAL), `https://localhost:${await tlsServer()}/`);
     expect(heard.events).toEqual(["failure"]);
     expect(heard.failure?.data).toEqual({ code: "DEPTH_ZERO_SELF_SIGNED_CERT", written: false });
     expect(heard.failure?.message).toMatch(/certificate of localhost:\d+ is not trusted.*NODE_EXTRA_CA_CERTS/);
@@ -229,13 +229,13 @@ describe("https", () => {
 
   it("works with one that is, by name and by address, and not for another name", async () => {
     const port = await tlsServer();
-    const runner = runnerFor(["*", ...LOCAL, "other.test"], {
+    const http = httpFor(["*", ...LOCAL, "other.test"], {
       ca: pem("cert"),
       resolve: async () => [{ address: "127.0.0.1" }],
     });
-    expect((await ask(runner, `https://localhost:${port}/`)).body).toBe("ok");
-    expect((await ask(runner, `https://127.0.0.1:${port}/`)).body).toBe("ok");
-    const other = runnerFor(["other.test", "127.0.0.1"], {
+    expect((await ask(http, `https://localhost:${port}/`)).body).toBe("ok");
+    expect((await ask(http, `https://127.0.0.1:${port}/`)).body).toBe("ok");
+    const other = httpFor(["other.test", "127.0.0.1"], {
       ca: pem("cert"),
       resolve: async () => [{ address: "127.0.0.1" }],
     });
@@ -245,7 +245,7 @@ describe("https", () => {
 
   it("to a server that speaks plain HTTP says so", async () => {
     const origin = await httpServer((_request, response) => response.end());
-    const heard = await ask(runnerFor(LOCAL), origin.replace("http:", "https:"));
+    const heard = await ask(httpFor(LOCAL), origin.replace("http:", "https:"));
     expect(heard.failure?.message).toContain("is it https?");
     expect(heard.failure?.data.written).toBe(false);
   });
@@ -270,16 +270,16 @@ describe("a reader", () => {
       };
       write();
     });
-    const { heard, run } = start(runnerFor(LOCAL), origin);
+    const { heard, handle } = start(httpFor(LOCAL), origin);
     heard.during = (event) => {
-      if (event === "data") run.pause();
+      if (event === "data") handle.pause();
     };
     await expect.poll(() => heard.bytes).toBeGreaterThan(0);
     await standsStill(() => written);
     expect(heard.chunks.length).toBe(1);
     expect(written).toBeLessThan(32 * MIB);
     heard.during = () => {};
-    run.resume();
+    handle.resume();
     await heard.ended;
     expect(heard.events.at(-1)).toBe("end");
     const all = Buffer.concat(heard.chunks);
@@ -294,16 +294,16 @@ describe("a reader", () => {
       for (let i = 0; i < 20; i++) response.write(`${i},`);
       response.end();
     });
-    const { heard, run } = start(runnerFor(LOCAL), origin);
-    run.pause();
+    const { heard, handle } = start(httpFor(LOCAL), origin);
+    handle.pause();
     await expect.poll(() => heard.status).toBe(200);
     expect(heard.chunks).toEqual([]);
     heard.during = (event) => {
       if (event !== "data") return;
-      run.pause();
-      setImmediate(() => run.resume());
+      handle.pause();
+      setImmediate(() => handle.resume());
     };
-    run.resume();
+    handle.resume();
     await heard.ended;
     expect(heard.body).toBe("0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,");
   });
@@ -320,15 +320,15 @@ describe("a reader", () => {
       socket.write(`HTTP/1.1 200 OK\r\n${headers}\r\n`);
       setTimeout(() => socket.end(body), 20);
     });
-    const { heard, run } = start(runnerFor(LOCAL), origin);
+    const { heard, handle } = start(httpFor(LOCAL), origin);
     heard.during = (event) => {
-      if (event === "head" || event === "data") run.pause();
+      if (event === "head" || event === "data") handle.pause();
     };
     await expect.poll(() => heard.status).toBe(200);
     await expect.poll(() => closed || headers.includes("connection: close")).toBe(true);
     await sleep(100);
     heard.during = () => {};
-    run.resume();
+    handle.resume();
     await heard.ended;
     expect([heard.body, heard.events]).toEqual(["0123456789", ["head", "data", "end"]]);
   });
@@ -344,39 +344,39 @@ describe("a reader", () => {
         const timer = setInterval(() => response.write("x".repeat(1000)), 5);
         response.on("close", () => clearInterval(timer));
       });
-      const runner = runnerFor(LOCAL);
-      const { heard, run } = start(runner, origin);
+      const http = httpFor(LOCAL);
+      const { heard, handle } = start(http, origin);
       heard.during = (event) => {
-        if (event === at) run.abort();
+        if (event === at) handle.abort();
       };
       await expect.poll(() => closed).toBe(true);
       expect(heard.events).toEqual(at === "head" ? ["head"] : ["head", "data"]);
       expect(heard.chunks.length).toBe(at === "head" ? 0 : 1);
-      expect(runner.open).toBe(0);
-      run.pause();
-      run.resume();
-      run.abort();
+      expect(http.open).toBe(0);
+      handle.pause();
+      handle.resume();
+      handle.abort();
     },
   );
 
   it("that aborts before the head frees the server's socket [exec-2]", async () => {
     const sockets: Socket[] = [];
     const origin = await rawServer((socket) => sockets.push(socket));
-    const { heard, run } = start(runnerFor(LOCAL), origin);
+    const { heard, handle } = start(httpFor(LOCAL), origin);
     await expect.poll(() => sockets.length).toBe(1);
     const closed = once(sockets[0] as Socket, "close");
-    run.abort();
+    handle.abort();
     await closed;
     expect(heard.events).toEqual([]);
   });
 
   it("that aborts at once leaves nothing", async () => {
-    const runner = runnerFor(LOCAL);
+    const http = httpFor(LOCAL);
     const origin = await httpServer((_request, response) => response.end("late"));
-    const { heard, run } = start(runner, origin);
-    run.abort();
-    expect(runner.open).toBe(0);
-    expect((await ask(runner, origin)).body).toBe("late");
+    const { heard, handle } = start(http, origin);
+    handle.abort();
+    expect(http.open).toBe(0);
+    expect((await ask(http, origin)).body).toBe("late");
     expect(heard.events).toEqual([]);
   });
 });

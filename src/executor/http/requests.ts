@@ -8,12 +8,13 @@ import { Bag } from "../../runtime/bag.js";
 import type { Destinations } from "../allow/destinations.js";
 import { pinnedLookup, type Resolve, resolveBySystem } from "../allow/resolve.js";
 import { IDLE_REQUEST_MS, MAX_REQUESTS } from "../wire/limits.js";
+import type { RequestHandle } from "../wire/types.js";
 import { failure } from "./failure.js";
-import { HttpRun, type Run, type RunHandler, type RunPlace } from "./request.js";
+import { HttpRequest, type RequestContext, type ResponseHandler } from "./request.js";
 import type { CheckedRequest } from "./request-check.js";
 
-export type { RunFailure } from "./failure.js";
-export type { Run, RunHandler } from "./request.js";
+export type { RequestFailure } from "./failure.js";
+export type { ResponseHandler } from "./request.js";
 export type { CheckedRequest } from "./request-check.js";
 
 /** Requests of all connections together; each is a socket. Several gateways may each have their full number. */
@@ -32,7 +33,7 @@ const TCP_KEEPALIVE_MS = 15_000;
 /** How often silence is looked for; the bound on it is an hour. */
 const SWEEP_MS = 60_000;
 
-export interface HttpRunnerOptions {
+export interface HttpRequestsOptions {
   readonly destinations: Destinations;
   /** How names become addresses; by the system, where nothing is said. */
   readonly resolve?: Resolve;
@@ -42,18 +43,18 @@ export interface HttpRunnerOptions {
   readonly idleMs?: number;
 }
 
-export class HttpRunner {
-  readonly #runs = new Bag<HttpRun>();
+export class HttpRequests {
+  readonly #open = new Bag<HttpRequest>();
   readonly #destinations: Destinations;
   readonly #resolve: Resolve;
   readonly #agents: { readonly http: HttpAgent; readonly https: HttpsAgent };
-  readonly #place: RunPlace;
+  readonly #context: RequestContext;
   readonly #sweep: NodeJS.Timeout;
   /** By origin, so that a place is judged once: the rules do not change. What is refused is not kept. */
   readonly #lookups = new Map<string, LookupFunction>();
   #closed: boolean = false;
 
-  constructor(options: HttpRunnerOptions) {
+  constructor(options: HttpRequestsOptions) {
     const settings = {
       keepAlive: true,
       keepAliveMsecs: TCP_KEEPALIVE_MS,
@@ -70,40 +71,40 @@ export class HttpRunner {
     };
     this.#agents = agents;
     for (const agent of [agents.http, agents.https]) agent.on("free", () => dropSurplus(agent));
-    this.#place = {
+    this.#context = {
       connectMs,
       idleMs,
       agentFor: ({ protocol }) => (protocol === "https:" ? agents.https : agents.http),
       lookupFor: (url) => this.#lookupFor(url),
-      left: (run) => this.#runs.delete(run),
+      left: (request) => this.#open.delete(request),
     };
     this.#sweep = setInterval(() => this.#checkIdle(), Math.min(SWEEP_MS, idleMs / 4)).unref();
   }
 
   /** Requests that have not ended. */
   get open(): number {
-    return this.#runs.size;
+    return this.#open.size;
   }
 
   /** Never throws, and the handler hears nothing before it returns. */
-  start(request: CheckedRequest, handler: RunHandler): Run {
-    const run = new HttpRun(this.#place, request, handler);
+  start(request: CheckedRequest, handler: ResponseHandler): RequestHandle {
+    const made = new HttpRequest(this.#context, request, handler);
     if (this.#closed) {
-      queueMicrotask(() => run.fail(failure("cancelled", "the executor is closing", false)));
-    } else if (this.#runs.size >= MAX_OPEN) {
-      queueMicrotask(() => run.fail(failure("busy", `${MAX_OPEN} requests are open: try again later`, false)));
+      queueMicrotask(() => made.fail(failure("cancelled", "the executor is closing", false)));
+    } else if (this.#open.size >= MAX_OPEN) {
+      queueMicrotask(() => made.fail(failure("busy", `${MAX_OPEN} requests are open: try again later`, false)));
     } else {
-      this.#runs.add(run);
-      run.begin();
+      this.#open.add(made);
+      made.begin();
     }
-    return run;
+    return made;
   }
 
   /** What is open fails; resolves when no socket is left. */
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#sweep);
-    for (const run of this.#runs.all()) run.fail(failure("cancelled", "the executor is closing", true));
+    for (const request of this.#open.all()) request.fail(failure("cancelled", "the executor is closing", true));
     this.#agents.http.destroy();
     this.#agents.https.destroy();
     // Sockets that were destroyed close in the turn after this one.
@@ -123,7 +124,7 @@ export class HttpRunner {
 
   #checkIdle(): void {
     const nowMs = performance.now();
-    for (const run of this.#runs.all()) run.checkIdle(nowMs);
+    for (const request of this.#open.all()) request.checkIdle(nowMs);
   }
 }
 

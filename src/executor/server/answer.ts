@@ -1,16 +1,17 @@
 // One request of a client and its answer, seen from the wire: at most one head, then the end, a failure or silence.
-// Here is what all answers share, and the one that travels in a single message; session-stream.ts has the streamed one.
+// Here is what all answers share, and the one that travels in a single message; delta-answer.ts has the streamed one.
 
 import { NOWHERE, type Placed } from "../../runtime/bag.js";
 import { PieceQueue } from "../../runtime/piece-queue.js";
 import { MIB } from "../../runtime/sizes.js";
 import { MAX_QUEUED_BYTES } from "../../sockets/limits.js";
 import { failure } from "../http/failure.js";
-import type { CheckedRequest, HttpRunner, Run, RunFailure, RunHandler } from "../http/requests.js";
+import type { CheckedRequest, HttpRequests, RequestFailure, ResponseHandler } from "../http/requests.js";
 import { renderError, renderResult } from "../wire/frame.js";
 import { MAX_WHOLE_BODY_BYTES } from "../wire/limits.js";
-import type { HttpHeader, RpcId } from "../wire/protocol.js";
-import type { Upload } from "./upload.js";
+import type { HttpHeader, MessageId } from "../wire/protocol.js";
+import type { RequestHandle } from "../wire/types.js";
+import type { UploadBody } from "./upload.js";
 
 /** What can wait for room on the connection, in a line of which it is its own link. */
 export interface RoomWaiter {
@@ -34,18 +35,18 @@ export interface AnswerOwner {
   leave(answer: Answer): void;
 }
 
-export abstract class Answer implements RunHandler, Placed {
+export abstract class Answer implements ResponseHandler, Placed {
   place = NOWHERE;
   readonly requestId: string;
-  readonly upload: Upload | undefined;
+  readonly upload: UploadBody | undefined;
   protected readonly owner: AnswerOwner;
-  protected readonly rpcId: RpcId;
-  protected run: Run | undefined;
+  protected readonly rpcId: MessageId;
+  protected request: RequestHandle | undefined;
   protected paused: boolean = false;
   #host = "";
   #over: boolean = false;
 
-  constructor(owner: AnswerOwner, rpcId: RpcId, requestId: string, upload: Upload | undefined) {
+  constructor(owner: AnswerOwner, rpcId: MessageId, requestId: string, upload: UploadBody | undefined) {
     this.owner = owner;
     this.rpcId = rpcId;
     this.requestId = requestId;
@@ -56,9 +57,9 @@ export abstract class Answer implements RunHandler, Placed {
     return this.#over;
   }
 
-  begin(runner: HttpRunner, request: CheckedRequest): void {
+  begin(http: HttpRequests, request: CheckedRequest): void {
     this.#host = request.url.host;
-    this.run = runner.start(request, this);
+    this.request = http.start(request, this);
   }
 
   /** Taken back by the client: it hears of it only where it waits for the head. */
@@ -75,13 +76,13 @@ export abstract class Answer implements RunHandler, Placed {
   }
 
   /** Ended from this side: the server is left alone, and the client is told. */
-  fail(why: RunFailure): void {
+  fail(why: RequestFailure): void {
     if (this.#over) return;
     this.#stop();
     this.refuse(why);
   }
 
-  onFailure(why: RunFailure): void {
+  onFailure(why: RequestFailure): void {
     if (this.#over) return;
     if (why.data.code === "forbidden") this.owner.forbidden(this.#host, why.message);
     this.finish();
@@ -95,11 +96,11 @@ export abstract class Answer implements RunHandler, Placed {
   abstract onEnd(): void;
 
   /** Says that it failed, in the place where the client looks for it. */
-  protected refuse(why: RunFailure): void {
+  protected refuse(why: RequestFailure): void {
     this.owner.send(renderError(this.rpcId, { code: why.rpcCode, message: why.message, data: why.data }));
   }
 
-  /** The run is over, and so is this. */
+  /** The request is over, and so is this. */
   protected finish(): void {
     this.#over = true;
     this.upload?.stop();
@@ -108,12 +109,12 @@ export abstract class Answer implements RunHandler, Placed {
 
   #stop(): void {
     this.finish();
-    this.run?.abort();
+    this.request?.abort();
   }
 }
 
 /** The whole body in one message. On a full connection it waits, as streams do: large bodies must not pile up there. */
-export class WholeAnswer extends Answer implements RoomWaiter {
+export class BufferedAnswer extends Answer implements RoomWaiter {
   nextInLine: RoomWaiter | undefined;
   inLine: boolean = false;
   protected readonly isAnswered = false;
@@ -141,7 +142,7 @@ export class WholeAnswer extends Answer implements RoomWaiter {
       this.fail(failure("limit", `${bound}; ask for large bodies with streamResponse`, true));
     } else if (!this.paused && this.owner.isFull) {
       this.paused = true;
-      this.run?.pause();
+      this.request?.pause();
       this.owner.waitForRoom(this);
     }
   }
@@ -159,7 +160,7 @@ export class WholeAnswer extends Answer implements RoomWaiter {
       this.#send();
     } else if (this.paused) {
       this.paused = false;
-      this.run?.resume();
+      this.request?.resume();
     }
   }
 

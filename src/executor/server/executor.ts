@@ -4,11 +4,11 @@
 import { HANDSHAKE_MS } from "../../sockets/limits.js";
 import { Close, type Socket } from "../../sockets/socket.js";
 import type { Destinations } from "../allow/destinations.js";
-import { HttpRunner } from "../http/requests.js";
+import { HttpRequests } from "../http/requests.js";
 import { RETENTION_MS } from "../wire/limits.js";
 import type { ExecutorLog } from "../wire/types.js";
 import { Handshake } from "./handshake.js";
-import { Sessions } from "./sessions.js";
+import { ExecutorSessions } from "./sessions.js";
 
 export interface ExecutorOptions {
   readonly destinations: Destinations;
@@ -50,8 +50,8 @@ const SILENT: ExecutorLog = { debug() {}, info() {}, warn() {} };
 
 export function createExecutor(options: ExecutorOptions): Executor {
   const { destinations, retentionMs = RETENTION_MS, handshakeMs = HANDSHAKE_MS, log = SILENT } = options;
-  const runner = new HttpRunner({ destinations });
-  const sessions = new Sessions({ runner, log, retentionMs });
+  const http = new HttpRequests({ destinations });
+  const sessions = new ExecutorSessions({ http, log, retentionMs });
   const sockets = new Map<Socket, Promise<string>>();
   let closing: Promise<void> | undefined;
 
@@ -82,7 +82,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     sessions.close();
     for (const socket of sockets.keys()) socket.close(Close.goingAway, "the executor stops");
     await Promise.all(sockets.values());
-    await runner.close();
+    await http.close();
   };
 
   return {

@@ -10,14 +10,14 @@ import {
   INITIALIZE,
   INITIALIZED,
   isCount,
+  type MessageId,
   type Offer,
   REQUEST,
   RpcCode,
-  type RpcId,
 } from "../wire/protocol.js";
 import { answerOther, ENVIRONMENT } from "./codex-methods.js";
-import type { Session } from "./session.js";
-import type { Sessions } from "./sessions.js";
+import type { ExecutorSession } from "./session.js";
+import type { ExecutorSessions } from "./sessions.js";
 
 /** The exec-server's code for a session that another socket holds. */
 const ALREADY_ATTACHED = -32_010;
@@ -27,16 +27,16 @@ const MAX_MESSAGES = 64;
 
 export class Handshake implements SocketEvents {
   readonly #socket: Socket;
-  readonly #sessions: Sessions;
+  readonly #sessions: ExecutorSessions;
   readonly #deadline: NodeJS.Timeout;
-  #session: Session | undefined;
+  #session: ExecutorSession | undefined;
   /** A session that was never opened is worth nothing without its socket. */
   #isNew: boolean = false;
   #clientReceived = 0;
   #opened: boolean = false;
   #messages = 0;
 
-  constructor(socket: Socket, sessions: Sessions, handshakeMs: number) {
+  constructor(socket: Socket, sessions: ExecutorSessions, handshakeMs: number) {
     this.#socket = socket;
     this.#sessions = sessions;
     this.#deadline = setTimeout(() => this.#refuse(`no initialize and initialized in ${handshakeMs} ms`), handshakeMs);
@@ -68,7 +68,7 @@ export class Handshake implements SocketEvents {
     if (this.#session !== undefined) this.#giveBack(this.#session);
   }
 
-  #request(id: RpcId, method: string, params: unknown): void {
+  #request(id: MessageId, method: string, params: unknown): void {
     const { invalidRequest } = RpcCode;
     if (method === INITIALIZE) {
       if (this.#session === undefined) this.#initialize(id, params);
@@ -85,7 +85,7 @@ export class Handshake implements SocketEvents {
     this.#fail(id, invalidRequest, `client must ${missing} before using ${kind} methods`);
   }
 
-  #initialize(id: RpcId, params: unknown): void {
+  #initialize(id: MessageId, params: unknown): void {
     const asked = readInitialize(params);
     if (typeof asked === "string") {
       this.#fail(id, RpcCode.invalidParams, asked);
@@ -98,7 +98,7 @@ export class Handshake implements SocketEvents {
   }
 
   /** As the exec-server does it: the name goes on, and nothing else. */
-  #initializePlain(id: RpcId, resume: string | undefined, old: Session | undefined): void {
+  #initializePlain(id: MessageId, resume: string | undefined, old: ExecutorSession | undefined): void {
     if (resume !== undefined && old === undefined) {
       this.#fail(id, RpcCode.invalidRequest, `unknown session id ${resume}`);
     } else if (old?.hasSocket === true) {
@@ -108,7 +108,7 @@ export class Handshake implements SocketEvents {
     }
   }
 
-  #initializeLasting(id: RpcId, offer: Offer, old: Session | undefined): void {
+  #initializeLasting(id: MessageId, offer: Offer, old: ExecutorSession | undefined): void {
     const resumed = old?.canResume(offer.received) === true;
     // The client asked for what we cannot give, and begins anew: nobody comes for the old one.
     if (!resumed) old?.end(Close.replaced, "its client began anew");
@@ -117,13 +117,13 @@ export class Handshake implements SocketEvents {
     this.#claim(id, session, resumed);
   }
 
-  #newSession(window: number | undefined): Session {
+  #newSession(window: number | undefined): ExecutorSession {
     this.#isNew = true;
     return this.#sessions.create(window);
   }
 
   /** `resumed` is undefined with a client that knows nothing of our extensions. */
-  #claim(id: RpcId, session: Session, resumed: boolean | undefined): void {
+  #claim(id: MessageId, session: ExecutorSession, resumed: boolean | undefined): void {
     this.#session = session;
     this.#sessions.taken(session);
     session.claim(this.#socket);
@@ -160,12 +160,12 @@ export class Handshake implements SocketEvents {
     if (this.#session !== undefined) this.#giveBack(this.#session);
   }
 
-  #giveBack(session: Session): void {
+  #giveBack(session: ExecutorSession): void {
     if (this.#isNew) session.end(Close.goingAway, "it never began");
     else session.unclaim(this.#socket);
   }
 
-  #fail(id: RpcId, code: number, message: string): void {
+  #fail(id: MessageId, code: number, message: string): void {
     this.#socket.send(renderError(id, { code, message }));
   }
 }

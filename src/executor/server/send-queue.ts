@@ -11,7 +11,7 @@ const USUAL_PIECE_BYTES = 64 * KIB;
 /** Woken at once: their next pieces together are the half that is free when room is told of. */
 const WOKEN_AT_ONCE = MAX_UNACKED_BYTES / 2 / USUAL_PIECE_BYTES;
 
-export class RoomLine {
+export class SendQueue {
   readonly #isFull: () => boolean;
   #first: RoomWaiter | undefined;
   #last: RoomWaiter | undefined;

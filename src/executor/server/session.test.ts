@@ -3,13 +3,13 @@
 import { expect, test } from "vitest";
 import { LogLines } from "../../../test/fixtures/executor/served.js";
 import type { Socket } from "../../sockets/socket.js";
-import type { HttpRunner } from "../http/requests.js";
-import { Session } from "./session.js";
-import { Sessions } from "./sessions.js";
+import type { HttpRequests } from "../http/requests.js";
+import { ExecutorSession } from "./session.js";
+import { ExecutorSessions } from "./sessions.js";
 
 test("a client that asks for ever and reads nothing is ended, and its session with it", () => {
   const log = new LogLines();
-  const sessions = new Sessions({ runner: {} as HttpRunner, log, retentionMs: 1_000 });
+  const sessions = new ExecutorSessions({ http: {} as HttpRequests, log, retentionMs: 1_000 });
   let sent = 0;
   let destroyed = false;
   const stuck = {
@@ -27,7 +27,7 @@ test("a client that asks for ever and reads nothing is ended, and its session wi
     },
   } as unknown as Socket;
   const session = sessions.create(undefined);
-  expect(session).toBeInstanceOf(Session);
+  expect(session).toBeInstanceOf(ExecutorSession);
   session.claim(stuck);
   session.open(stuck, 0);
   const ask = Buffer.from(JSON.stringify({ id: "x".repeat(256), method: "nope".repeat(20) }));

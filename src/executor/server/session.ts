@@ -1,5 +1,5 @@
 // A conversation with one client: its requests, their answers, credit and cancels. It outlives its sockets where both
-// ends agreed to that. How a socket comes to it is session-handshake.ts; how long it waits for one, sessions.ts.
+// ends agreed to that. How a socket comes to it is handshake.ts; how long it waits for one, sessions.ts.
 
 import { Bag } from "../../runtime/bag.js";
 import { Table } from "../../runtime/table.js";
@@ -8,7 +8,7 @@ import { CreditBook } from "../../sockets/credit.js";
 import { Close, type Socket } from "../../sockets/socket.js";
 import { failure } from "../http/failure.js";
 import { checkRequest } from "../http/request-check.js";
-import type { HttpRunner } from "../http/requests.js";
+import type { HttpRequests } from "../http/requests.js";
 import { type Frame, readFrame, renderError, renderNotification, renderResult } from "../wire/frame.js";
 import { MAX_REQUESTS } from "../wire/limits.js";
 import {
@@ -16,37 +16,37 @@ import {
   CREDIT,
   INITIALIZE,
   INITIALIZED,
+  type MessageId,
   REQUEST,
   RpcCode,
   type RpcFailure,
-  type RpcId,
 } from "../wire/protocol.js";
 import type { ExecutorLog } from "../wire/types.js";
-import { type Answer, type AnswerOwner, type RoomWaiter, WholeAnswer } from "./answer.js";
+import { type Answer, type AnswerOwner, BufferedAnswer, type RoomWaiter } from "./answer.js";
 import { answerOther } from "./codex-methods.js";
-import { RoomLine } from "./send-queue.js";
-import { StreamedAnswer } from "./stream.js";
-import { Upload, type UploadOwner } from "./upload.js";
+import { DeltaAnswer } from "./delta-answer.js";
+import { SendQueue } from "./send-queue.js";
+import { UploadBody, type UploadOwner } from "./upload.js";
 
 /** Refused requests that are logged, of one session: who asks for more of them fills nobody's disk. */
 const MAX_TOLD_REFUSALS = 100;
 
-export interface SessionHost {
-  readonly runner: HttpRunner;
+export interface SessionOwner {
+  readonly http: HttpRequests;
   readonly log: ExecutorLog;
   /** It has no socket any more. */
-  lost(session: Session): void;
+  lost(session: ExecutorSession): void;
   /** It is over, and aborted what was under way. */
-  ended(session: Session): void;
+  ended(session: ExecutorSession): void;
 }
 
-export class Session implements AnswerOwner, UploadOwner, ChannelEvents {
+export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents {
   readonly id: string;
-  readonly #host: SessionHost;
+  readonly #owner: SessionOwner;
   /** What an answer may send before it hears of its reader; undefined: the client knows of none of our extensions. */
   readonly #window: number | undefined;
   readonly #channel: Channel;
-  readonly #line: RoomLine;
+  readonly #queue: SendQueue;
   /** Of the bodies that come to us. */
   readonly uploads = new CreditBook();
   readonly #all = new Bag<Answer>();
@@ -58,12 +58,12 @@ export class Session implements AnswerOwner, UploadOwner, ChannelEvents {
   #toldOfUnknown: boolean = false;
   #refusals = 0;
 
-  constructor(id: string, window: number | undefined, host: SessionHost) {
+  constructor(id: string, window: number | undefined, owner: SessionOwner) {
     this.id = id;
     this.#window = window;
-    this.#host = host;
+    this.#owner = owner;
     this.#channel = new Channel(this);
-    this.#line = new RoomLine(() => this.#channel.isFull);
+    this.#queue = new SendQueue(() => this.#channel.isFull);
   }
 
   /** Whether it goes on with the next socket; else a lost socket takes all requests with it. */
@@ -110,7 +110,7 @@ export class Session implements AnswerOwner, UploadOwner, ChannelEvents {
   unclaim(socket: Socket): void {
     if (this.#socket !== socket) return;
     this.#socket = undefined;
-    if (!this.#over) this.#host.lost(this);
+    if (!this.#over) this.#owner.lost(this);
   }
 
   end(code: number, why: string): void {
@@ -120,7 +120,7 @@ export class Session implements AnswerOwner, UploadOwner, ChannelEvents {
     this.#channel.detach();
     this.#socket?.close(code, why);
     this.#socket = undefined;
-    this.#host.ended(this);
+    this.#owner.ended(this);
   }
 
   // Of the channel.
@@ -146,19 +146,19 @@ export class Session implements AnswerOwner, UploadOwner, ChannelEvents {
   }
 
   onRoom(): void {
-    this.#line.wake();
+    this.#queue.wake();
   }
 
   onLost(why: string): void {
     const goodbye = this.#socket?.saidGoodbye === true;
     this.#socket = undefined;
-    this.#host.log.debug("executor: a connection ended", { session: this.id, why });
+    this.#owner.log.debug("executor: a connection ended", { session: this.id, why });
     if (goodbye && this.isLasting) {
       this.end(Close.normal, why);
       return;
     }
     if (!this.isLasting) this.#abortAll();
-    this.#host.lost(this);
+    this.#owner.lost(this);
   }
 
   // Of its answers and uploads.
@@ -171,14 +171,14 @@ export class Session implements AnswerOwner, UploadOwner, ChannelEvents {
     if (this.#over) return;
     this.#channel.send(frame);
     if (!this.#channel.isOverrun) return;
-    this.#host.log.warn("executor: a client asks for more than it reads; its session is ended", { session: this.id });
+    this.#owner.log.warn("executor: a client asks for more than it reads; its session is ended", { session: this.id });
     const socket = this.#socket;
     this.end(Close.policy, "more was asked for than was read");
     socket?.destroy("more was asked for than was read");
   }
 
   waitForRoom(waiter: RoomWaiter): void {
-    this.#line.join(waiter);
+    this.#queue.join(waiter);
   }
 
   collected(by: number): number {
@@ -192,9 +192,9 @@ export class Session implements AnswerOwner, UploadOwner, ChannelEvents {
   }
 
   forbidden(host: string, why: string): void {
-    if (++this.#refusals <= MAX_TOLD_REFUSALS) this.#host.log.warn("executor: a request was refused", { host, why });
+    if (++this.#refusals <= MAX_TOLD_REFUSALS) this.#owner.log.warn("executor: a request was refused", { host, why });
     if (this.#refusals !== MAX_TOLD_REFUSALS) return;
-    this.#host.log.warn("executor: more requests of this connection that are refused are not told of", {
+    this.#owner.log.warn("executor: more requests of this connection that are refused are not told of", {
       session: this.id,
     });
   }
@@ -219,7 +219,7 @@ export class Session implements AnswerOwner, UploadOwner, ChannelEvents {
     else this.send(renderResult(id, other.result));
   }
 
-  #httpRequest(id: RpcId, params: unknown): void {
+  #httpRequest(id: MessageId, params: unknown): void {
     const checked = checkRequest(params);
     if (!checked.ok) {
       this.#refuse(id, checked.error);
@@ -243,13 +243,13 @@ export class Session implements AnswerOwner, UploadOwner, ChannelEvents {
       this.#refuse(id, { code, message, data });
       return;
     }
-    const upload = streamRequest ? new Upload(this, requestId) : undefined;
+    const upload = streamRequest ? new UploadBody(this, requestId) : undefined;
     const answer = streamResponse
-      ? new StreamedAnswer(this, id, requestId, upload, this.#window ?? Number.POSITIVE_INFINITY)
-      : new WholeAnswer(this, id, requestId, upload);
+      ? new DeltaAnswer(this, id, requestId, upload, this.#window ?? Number.POSITIVE_INFINITY)
+      : new BufferedAnswer(this, id, requestId, upload);
     this.#all.add(answer);
     if (isNamed) this.#named.set(requestId, answer);
-    answer.begin(this.#host.runner, upload === undefined ? checked.request : { ...checked.request, body: upload });
+    answer.begin(this.#owner.http, upload === undefined ? checked.request : { ...checked.request, body: upload });
   }
 
   #notification(frame: Extract<Frame, { kind: "delta" | "notification" }>): void {
@@ -275,7 +275,7 @@ export class Session implements AnswerOwner, UploadOwner, ChannelEvents {
     }
     const bytes = params?.bytes;
     if (!Number.isSafeInteger(bytes) || (bytes as number) <= 0) this.#unknown(`${CREDIT} without bytes`);
-    else if (answer instanceof StreamedAnswer) answer.grant(bytes as number);
+    else if (answer instanceof DeltaAnswer) answer.grant(bytes as number);
   }
 
   #delta(frame: Extract<Frame, { kind: "delta" }>): void {
@@ -289,21 +289,21 @@ export class Session implements AnswerOwner, UploadOwner, ChannelEvents {
     answer.fail(failure(code, wrong, true));
   }
 
-  #refuse(id: RpcId, error: RpcFailure): void {
+  #refuse(id: MessageId, error: RpcFailure): void {
     this.send(renderError(id, error));
   }
 
   #unknown(what: string): void {
     if (this.#toldOfUnknown) return;
     this.#toldOfUnknown = true;
-    this.#host.log.debug("executor: a message means nothing here and is passed over", {
+    this.#owner.log.debug("executor: a message means nothing here and is passed over", {
       session: this.id,
       what: what.slice(0, 80),
     });
   }
 
   #abortAll(): void {
-    this.#line.clear();
+    this.#queue.clear();
     for (const answer of this.#all.all()) answer.abort();
   }
 }

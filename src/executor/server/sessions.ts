@@ -3,27 +3,27 @@
 
 import { randomUUID } from "node:crypto";
 import { Close } from "../../sockets/socket.js";
-import type { HttpRunner } from "../http/requests.js";
+import type { HttpRequests } from "../http/requests.js";
 import { MAX_RETAINED_SESSIONS } from "../wire/limits.js";
 import type { ExecutorLog } from "../wire/types.js";
-import { Session, type SessionHost } from "./session.js";
+import { ExecutorSession, type SessionOwner } from "./session.js";
 
-export interface SessionsOptions {
-  readonly runner: HttpRunner;
+export interface ExecutorSessionsOptions {
+  readonly http: HttpRequests;
   readonly log: ExecutorLog;
   readonly retentionMs: number;
 }
 
-export class Sessions implements SessionHost {
-  readonly runner: HttpRunner;
+export class ExecutorSessions implements SessionOwner {
+  readonly http: HttpRequests;
   readonly log: ExecutorLog;
   readonly retentionMs: number;
-  readonly #byId = new Map<string, Session>();
+  readonly #byId = new Map<string, ExecutorSession>();
   /** Without a socket, with what ends them; the one that has waited longest comes first. */
-  readonly #retained = new Map<Session, NodeJS.Timeout>();
+  readonly #retained = new Map<ExecutorSession, NodeJS.Timeout>();
 
-  constructor(options: SessionsOptions) {
-    this.runner = options.runner;
+  constructor(options: ExecutorSessionsOptions) {
+    this.http = options.http;
     this.log = options.log;
     this.retentionMs = options.retentionMs;
   }
@@ -43,23 +43,23 @@ export class Sessions implements SessionHost {
   }
 
   /** `window`: what the client offered, where it knows our extensions. */
-  create(window: number | undefined): Session {
-    const session = new Session(randomUUID(), window, this);
+  create(window: number | undefined): ExecutorSession {
+    const session = new ExecutorSession(randomUUID(), window, this);
     this.#byId.set(session.id, session);
     return session;
   }
 
-  find(id: string): Session | undefined {
+  find(id: string): ExecutorSession | undefined {
     return this.#byId.get(id);
   }
 
   /** It has a socket again. */
-  taken(session: Session): void {
+  taken(session: ExecutorSession): void {
     clearTimeout(this.#retained.get(session));
     this.#retained.delete(session);
   }
 
-  lost(session: Session): void {
+  lost(session: ExecutorSession): void {
     this.taken(session);
     if (this.#retained.size >= MAX_RETAINED_SESSIONS) this.#giveUpOne();
     const over = (): void => {
@@ -69,7 +69,7 @@ export class Sessions implements SessionHost {
     this.#retained.set(session, setTimeout(over, this.retentionMs));
   }
 
-  ended(session: Session): void {
+  ended(session: ExecutorSession): void {
     this.taken(session);
     this.#byId.delete(session.id);
   }
@@ -80,7 +80,7 @@ export class Sessions implements SessionHost {
 
   /** Of plain clients only the name is kept, so theirs goes before one with requests under way. */
   #giveUpOne(): void {
-    let first: Session | undefined;
+    let first: ExecutorSession | undefined;
     for (const session of this.#retained.keys()) {
       first ??= session;
       if (session.isLasting) continue;

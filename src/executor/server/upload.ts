@@ -17,7 +17,7 @@ export interface UploadOwner {
   grant(requestId: string, bytes: number): void;
 }
 
-export class Upload extends Readable {
+export class UploadBody extends Readable {
   readonly #owner: UploadOwner;
   readonly #requestId: string;
   #nextSeq = 1;

@@ -2,12 +2,12 @@
 // where they look as both ends write them; anything else goes the long way and means the same.
 
 import { KIB, MIB } from "../../runtime/sizes.js";
-import { BODY_DELTA, type BodyDelta, type RpcFailure, type RpcId, UPLOAD } from "./protocol.js";
+import { BODY_DELTA, type BodyDelta, type MessageId, type RpcFailure, UPLOAD } from "./protocol.js";
 
 export type Frame =
-  | { readonly kind: "request"; readonly id: RpcId; readonly method: string; readonly params: unknown }
-  | { readonly kind: "result"; readonly id: RpcId; readonly result: unknown }
-  | { readonly kind: "error"; readonly id: RpcId | null; readonly error: RpcFailure }
+  | { readonly kind: "request"; readonly id: MessageId; readonly method: string; readonly params: unknown }
+  | { readonly kind: "result"; readonly id: MessageId; readonly result: unknown }
+  | { readonly kind: "error"; readonly id: MessageId | null; readonly error: RpcFailure }
   | { readonly kind: "notification"; readonly method: string; readonly params: unknown }
   | { readonly kind: "delta"; readonly method: typeof BODY_DELTA | typeof UPLOAD; readonly delta: BodyDelta }
   /** No JSON, or no message: `why` is for the log and the peer. */
@@ -74,15 +74,15 @@ export function renderBrokenDelta(
   return JSON.stringify({ method, params: { requestId, seq, deltaBase64: "", done: true, error } });
 }
 
-export function renderRequest(id: RpcId, method: string, params: unknown): string {
+export function renderRequest(id: MessageId, method: string, params: unknown): string {
   return JSON.stringify({ id, method, params });
 }
 
-export function renderResult(id: RpcId, result: unknown): string {
+export function renderResult(id: MessageId, result: unknown): string {
   return JSON.stringify({ id, result });
 }
 
-export function renderError(id: RpcId | null, error: RpcFailure): string {
+export function renderError(id: MessageId | null, error: RpcFailure): string {
   return JSON.stringify({ id, error });
 }
 
@@ -170,7 +170,7 @@ export function decoded(text: string): Buffer | undefined {
   return data.length === length ? data : undefined;
 }
 
-function isId(id: unknown): id is RpcId {
+function isId(id: unknown): id is MessageId {
   return typeof id === "string" ? id.length <= MAX_ID_CHARS : Number.isSafeInteger(id);
 }
 

@@ -97,7 +97,7 @@ export interface FailureData {
   readonly written: boolean;
 }
 
-export type RpcId = string | number;
+export type MessageId = string | number;
 
 export interface RpcFailure {
   readonly code: number;

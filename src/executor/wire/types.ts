@@ -33,7 +33,7 @@ export interface AnswerHandler {
 }
 
 /** Steers a request that was made. */
-export interface Exchange {
+export interface RequestHandle {
   /** What comes meanwhile is kept, within the stream's window; then the far end waits. */
   pause(): void;
   resume(): void;

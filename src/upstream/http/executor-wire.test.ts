@@ -7,8 +7,8 @@ import {
   type AnswerHandler,
   ExecutorError,
   type ExecutorErrorCode,
-  type Exchange as ExecutorExchange,
   type ExecutorRequest,
+  type RequestHandle,
 } from "../../executor/wire/types.js";
 import { Fault } from "../../protocol/errors.js";
 import { readCard } from "../card.js";
@@ -20,7 +20,7 @@ class Way implements ExecutorWay {
   readonly asked: { request: ExecutorRequest; handler: AnswerHandler; aborted: boolean }[] = [];
   why: ExecutorError | undefined;
 
-  start(request: ExecutorRequest, handler: AnswerHandler): ExecutorExchange {
+  start(request: ExecutorRequest, handler: AnswerHandler): RequestHandle {
     const one = { request, handler, aborted: false };
     this.asked.push(one);
     return {

@@ -2,12 +2,7 @@
 // an executor is, and which one makes a request, is executor/'s.
 
 import type { HttpHeader } from "../../executor/wire/protocol.js";
-import type {
-  AnswerHandler,
-  ExecutorError,
-  Exchange as ExecutorExchange,
-  ExecutorRequest,
-} from "../../executor/wire/types.js";
+import type { AnswerHandler, ExecutorError, ExecutorRequest, RequestHandle } from "../../executor/wire/types.js";
 import { Fault } from "../../protocol/errors.js";
 import { Bag, NOWHERE } from "../../runtime/bag.js";
 import { executorFault } from "./faults.js";
@@ -28,7 +23,7 @@ import {
 export interface ExecutorWay {
   readonly name: string;
   /** Never throws, and the handler is called after it has returned. */
-  start(request: ExecutorRequest, handler: AnswerHandler): ExecutorExchange;
+  start(request: ExecutorRequest, handler: AnswerHandler): RequestHandle;
   /** Resolves when a request can be made; rejects with an ExecutorError that says why none can. */
   ready(signal: AbortSignal): Promise<void>;
 }
@@ -118,7 +113,7 @@ class WiredExchange implements HttpExchange, AnswerHandler {
   readonly options: RequestOptions;
   readonly #wire: ExecutorWire;
   #handler: ExchangeHandler | undefined;
-  #exchange: ExecutorExchange | undefined;
+  #exchange: RequestHandle | undefined;
   /** The path that a redirect of this origin names, once it has been seen. */
   #redirect: { readonly status: number; readonly path: string } | undefined;
   #redirected: boolean = false;

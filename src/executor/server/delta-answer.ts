@@ -1,16 +1,16 @@
 // An answer that is streamed: the head as the result, then the body in pieces as far as the client's credit and the
 // connection's room go, then an empty last piece. What does not fit is held, and the server waits.
 
-import type { RunFailure } from "../http/requests.js";
+import type { RequestFailure } from "../http/requests.js";
 import { renderBrokenDelta, renderDelta, renderResult } from "../wire/frame.js";
 import { MAX_DELTA_BYTES } from "../wire/limits.js";
-import { BODY_DELTA, type HttpHeader, type RpcId } from "../wire/protocol.js";
+import { BODY_DELTA, type HttpHeader, type MessageId } from "../wire/protocol.js";
 import { Answer, type AnswerOwner, type RoomWaiter } from "./answer.js";
-import type { Upload } from "./upload.js";
+import type { UploadBody } from "./upload.js";
 
 const NOTHING = Buffer.alloc(0);
 
-export class StreamedAnswer extends Answer implements RoomWaiter {
+export class DeltaAnswer extends Answer implements RoomWaiter {
   nextInLine: RoomWaiter | undefined;
   inLine: boolean = false;
   /** Bytes that may be sent; no end of them for a client that knows no credit. */
@@ -18,11 +18,11 @@ export class StreamedAnswer extends Answer implements RoomWaiter {
   #seq = 0;
   /** Came before it could be sent, oldest first: seldom more than one. */
   #held: Buffer[] = [];
-  /** The run ended behind what is held. */
-  #ending: { readonly why: RunFailure | undefined } | undefined;
+  /** The request ended behind what is held. */
+  #ending: { readonly why: RequestFailure | undefined } | undefined;
   #answered: boolean = false;
 
-  constructor(owner: AnswerOwner, rpcId: RpcId, requestId: string, upload: Upload | undefined, credit: number) {
+  constructor(owner: AnswerOwner, rpcId: MessageId, requestId: string, upload: UploadBody | undefined, credit: number) {
     super(owner, rpcId, requestId, upload);
     this.#credit = credit;
   }
@@ -68,7 +68,7 @@ export class StreamedAnswer extends Answer implements RoomWaiter {
     this.owner.send(last);
   }
 
-  override onFailure(why: RunFailure): void {
+  override onFailure(why: RequestFailure): void {
     if (this.isOver) return;
     if (this.#held.length > 0) this.#ending = { why };
     else super.onFailure(why);
@@ -85,7 +85,7 @@ export class StreamedAnswer extends Answer implements RoomWaiter {
     if (!this.isOver) this.#goOn();
   }
 
-  protected override refuse(why: RunFailure): void {
+  protected override refuse(why: RequestFailure): void {
     if (!this.#answered) super.refuse(why);
     else this.owner.send(renderBrokenDelta(BODY_DELTA, this.requestId, ++this.#seq, why.message));
   }
@@ -111,7 +111,7 @@ export class StreamedAnswer extends Answer implements RoomWaiter {
     }
     if (!this.paused || this.#credit === 0) return;
     this.paused = false;
-    this.run?.resume();
+    this.request?.resume();
   }
 
   #sendHeld(): void {
@@ -138,6 +138,6 @@ export class StreamedAnswer extends Answer implements RoomWaiter {
   #pause(): void {
     if (this.paused) return;
     this.paused = true;
-    this.run?.pause();
+    this.request?.pause();
   }
 }

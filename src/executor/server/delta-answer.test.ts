@@ -3,13 +3,14 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { failure } from "../http/failure.js";
-import type { CheckedRequest, HttpRunner, Run } from "../http/requests.js";
+import type { CheckedRequest, HttpRequests } from "../http/requests.js";
 import { readFrame } from "../wire/frame.js";
 import { MAX_DELTA_BYTES } from "../wire/limits.js";
 import type { BodyDelta } from "../wire/protocol.js";
-import { type Answer, type AnswerOwner, type RoomWaiter, WholeAnswer } from "./answer.js";
-import { RoomLine } from "./send-queue.js";
-import { StreamedAnswer } from "./stream.js";
+import type { RequestHandle } from "../wire/types.js";
+import { type Answer, type AnswerOwner, BufferedAnswer, type RoomWaiter } from "./answer.js";
+import { DeltaAnswer } from "./delta-answer.js";
+import { SendQueue } from "./send-queue.js";
 
 const REQUEST: CheckedRequest = {
   method: "GET",
@@ -24,7 +25,7 @@ const REQUEST: CheckedRequest = {
 class FakeOwner implements AnswerOwner {
   isFull: boolean = false;
   readonly sent: (string | Buffer)[] = [];
-  readonly line = new RoomLine(() => this.isFull);
+  readonly line = new SendQueue(() => this.isFull);
   total = 0;
   left = 0;
 
@@ -55,7 +56,7 @@ class FakeOwner implements AnswerOwner {
 }
 
 /** Stands for the HTTP request: knows whether it may hand out data. */
-class FakeRun implements Run {
+class FakeRequest implements RequestHandle {
   isPaused: boolean = false;
   isAborted: boolean = false;
   onResume: () => void = () => {};
@@ -71,9 +72,9 @@ class FakeRun implements Run {
   }
 }
 
-function begun<A extends Answer>(answer: A): { answer: A; run: FakeRun } {
-  const run = new FakeRun();
-  answer.begin({ start: () => run } as unknown as HttpRunner, REQUEST);
+function begun<A extends Answer>(answer: A): { answer: A; run: FakeRequest } {
+  const run = new FakeRequest();
+  answer.begin({ start: () => run } as unknown as HttpRequests, REQUEST);
   return { answer, run };
 }
 
@@ -106,7 +107,7 @@ test("[exec-1] whatever comes in whatever order: within the credit, every byte o
       fc.boolean(),
       (window, steps, breaks) => {
         const owner = new FakeOwner();
-        const { answer, run } = begun(new StreamedAnswer(owner, 1, "s", undefined, window));
+        const { answer, run } = begun(new DeltaAnswer(owner, 1, "s", undefined, window));
         answer.onHead(200, []);
         let granted = window;
         let given = 0;
@@ -159,7 +160,7 @@ function inLine(waiter: RoomWaiter): boolean {
 
 test("[exec-1] a piece beyond the credit that meets a full connection goes on when there is room", () => {
   const owner = new FakeOwner();
-  const { answer, run } = begun(new StreamedAnswer(owner, 1, "s", undefined, 100));
+  const { answer, run } = begun(new DeltaAnswer(owner, 1, "s", undefined, 100));
   answer.onHead(200, []);
   owner.isFull = true;
   answer.onData(source(0, 150));
@@ -174,7 +175,7 @@ test("a cancel at any point: silence, and the server is left", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 20 }), fc.boolean(), (steps, answered) => {
       const owner = new FakeOwner();
-      const { answer, run } = begun(new StreamedAnswer(owner, 1, "s", undefined, 300));
+      const { answer, run } = begun(new DeltaAnswer(owner, 1, "s", undefined, 300));
       if (answered) answer.onHead(200, []);
       let given = 0;
       for (const one of answered ? steps : []) {
@@ -201,7 +202,7 @@ test("a cancel at any point: silence, and the server is left", () => {
 
 test("a large piece is split, an empty one is not sent", () => {
   const owner = new FakeOwner();
-  const { answer } = begun(new StreamedAnswer(owner, 1, "s", undefined, Number.POSITIVE_INFINITY));
+  const { answer } = begun(new DeltaAnswer(owner, 1, "s", undefined, Number.POSITIVE_INFINITY));
   answer.onHead(200, []);
   const large = Buffer.alloc(2 * MAX_DELTA_BYTES + 5, "x");
   answer.onData(large);
@@ -214,7 +215,7 @@ test("[exec-1] room goes round: none of many streams comes twice before each has
   const owner = new FakeOwner();
   const order: number[] = [];
   const answers = Array.from({ length: 40 }, (_, i) => {
-    const { answer, run } = begun(new StreamedAnswer(owner, i, `s${i}`, undefined, 1_000_000));
+    const { answer, run } = begun(new DeltaAnswer(owner, i, `s${i}`, undefined, 1_000_000));
     // There is room for one: whoever gets it fills the connection again.
     run.onResume = () => {
       order.push(i);
@@ -239,7 +240,7 @@ test("more than are woken at once all come, also after the line was cleared once
   for (let round = 0; round < 2; round++) {
     owner.isFull = true;
     const runs = Array.from({ length: 200 }, (_, i) => {
-      const { answer, run } = begun(new StreamedAnswer(owner, i, `s${i}`, undefined, 1_000));
+      const { answer, run } = begun(new DeltaAnswer(owner, i, `s${i}`, undefined, 1_000));
       answer.onHead(200, []);
       answer.onData(source(0, 10));
       return run;
@@ -254,7 +255,7 @@ test("more than are woken at once all come, also after the line was cleared once
 
 test("a body in one message waits for room as well", () => {
   const owner = new FakeOwner();
-  const { answer, run } = begun(new WholeAnswer(owner, "w", "w", undefined));
+  const { answer, run } = begun(new BufferedAnswer(owner, "w", "w", undefined));
   answer.onHead(200, []);
   owner.isFull = true;
   answer.onData(Buffer.from("one"));
