@@ -1,8 +1,9 @@
 import { defineConfig } from "vitest/config";
+import { PromisesReporter } from "./test/promises-reporter.js";
+import { TIERS } from "./test/tiers.js";
 
 export default defineConfig({
   test: {
-    include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     // Only what hangs takes so long; with half a core, starting a dozen processes takes half a minute.
     testTimeout: 120_000,
     hookTimeout: 120_000,
@@ -10,5 +11,26 @@ export default defineConfig({
     maxWorkers: 2,
     // As patient as the tests' own waits: only reached where a test fails.
     expect: { poll: { timeout: 60_000 } },
+    reporters: [
+      "default",
+      ...(process.env["GITHUB_ACTIONS"] === undefined ? [] : ["github-actions"]),
+      new PromisesReporter(),
+    ],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "unit",
+          ...TIERS.unit,
+          setupFiles: ["test/setup/no-io.ts"],
+          // Files share a worker: a worker for each would take as long again as the tests.
+          isolate: false,
+          // Nothing here waits for anybody else: what hangs is told soon.
+          testTimeout: 30_000,
+        },
+      },
+      { extends: true, test: { name: "integration", ...TIERS.integration } },
+      { extends: true, test: { name: "system", ...TIERS.system } },
+    ],
   },
 });
