@@ -48,7 +48,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   runtime: "",
   sockets: "runtime",
   store: "contracts runtime",
-  "store/local": "contracts store",
+  "store/local": "contracts runtime store",
   tokens: "contracts runtime",
   upstream:
     "contracts protocol runtime upstream/connection upstream/era upstream/http upstream/link upstream/lists upstream/modern upstream/stdio upstream/supervise",

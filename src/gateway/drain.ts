@@ -1,5 +1,7 @@
 // Calls of the program or the operator that are under way: a gateway that closes lets them end.
 
+import { resultWithin } from "../runtime/wait.js";
+
 export class CallsInFlight {
   readonly #calls = new Set<Promise<unknown>>();
 
@@ -14,11 +16,6 @@ export class CallsInFlight {
 
   /** Resolves when all have ended, after `drainMs` at the latest. */
   async ended(drainMs: number): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise((resolve) => {
-      timer = setTimeout(resolve, drainMs);
-    });
-    await Promise.race([Promise.allSettled(this.#calls), late]);
-    clearTimeout(timer);
+    await resultWithin(Promise.allSettled(this.#calls), drainMs);
   }
 }

@@ -14,7 +14,7 @@ import { type Guard, GuardPost } from "../policy/guard.js";
 import { compilePolicy, type Policy, seesServer } from "../policy/policy.js";
 import { Fault, type FaultCode } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import { abortable, doneWithin } from "../runtime/wait.js";
+import { abortable, doneWithin, resultWithin } from "../runtime/wait.js";
 import type { UpstreamServer } from "../upstream/server.js";
 import { ask, HostCallError, HostCaller, hostError, type Standing, sessionKeyOf } from "./program-call.js";
 import { HostServers } from "./spawned.js";
@@ -219,12 +219,7 @@ export class ToolHost implements AsyncDisposable {
   // ── Inside ───────────────────────────────────────────────────────────────────────────────────────────────────
 
   async #close(drainMs: number): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise((resolve) => {
-      timer = setTimeout(resolve, drainMs);
-    });
-    await Promise.race([Promise.allSettled(this.#calls), late]);
-    clearTimeout(timer);
+    await resultWithin(Promise.allSettled(this.#calls), drainMs);
     this.#servers.clear();
     await this.#gateway.close({ drainMs: 0 });
   }

@@ -1,5 +1,7 @@
 // The endpoint's limits, each with its reason. Options may override any of them; nothing else in here is a bound.
 
+import { KIB, MIB } from "../../runtime/sizes.js";
+
 export interface EndpointLimits {
   readonly bodyBytes: number;
   readonly batchMessages: number;
@@ -39,8 +41,6 @@ export interface EndpointLimits {
   readonly quietMs: number;
 }
 
-const KIB = 1024;
-const MIB = 1024 * KIB;
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;

@@ -2,6 +2,7 @@
 // session that it still has is to go on. What is said on the socket is the executor's.
 
 import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type BackoffLimits, fullJitter } from "../../runtime/backoff.js";
 import { DialError, dialSocket } from "../../sockets/dial.js";
 import { MACHINE_HEADER, SESSION_HEADER } from "../../sockets/protocol.js";
@@ -85,7 +86,8 @@ class Dialer {
       const retryMs = Math.round(fullJitter(this.#attempt++, Math.random(), limits));
       this.#tell(why);
       this.#options.onState?.({ state: "waiting", why, retryMs });
-      await pause(retryMs, signal);
+      // Rejects when it is to stop, which is looked at next.
+      await sleep(retryMs, undefined, { signal }).catch(() => {});
     }
   }
 
@@ -135,16 +137,4 @@ class Dialer {
 /** Without a query, which may hold what is secret. */
 function shown(url: string): string {
   return url.replace(/[?#].*$/, "").replace(/\/\/[^/]*@/, "//");
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener("abort", done);
-  });
 }

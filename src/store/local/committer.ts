@@ -1,6 +1,8 @@
 // Group commit: collects writes while one commit is on its way to disk, then commits them together. Owns the order
 // of writes, the bound on size and the errors of commits; knows nothing of maps and logs.
 
+import { KIB, MIB } from "../../runtime/sizes.js";
+import { resultWithin } from "../../runtime/wait.js";
 import { StoreError, toStoreError } from "../store-error.js";
 import type { Env } from "./env.js";
 import type { Space } from "./space.js";
@@ -14,9 +16,9 @@ export interface Write {
 }
 
 /** What waits in memory for the disk: a few seconds of a slow one. Beyond it callers are told, not queued. */
-const MAX_PENDING_BYTES = 64 * 1024 * 1024;
+const MAX_PENDING_BYTES = 64 * MIB;
 /** One commit, so that a flood of writes cannot delay the first of them without end. */
-const MAX_GROUP_BYTES = 8 * 1024 * 1024;
+const MAX_GROUP_BYTES = 8 * MIB;
 /** Counted for each write beside its bytes: the object, its promise, LMDB's instruction. */
 const WRITE_OVERHEAD = 256;
 /** Room kept back for deletes, so that a store on a full disk can be emptied. In pages. */
@@ -109,7 +111,7 @@ export class Committer {
       if (write.json !== undefined) growth = true;
     }
     if (this.#pendingBytes > 0 && this.#pendingBytes + bytes > MAX_PENDING_BYTES) {
-      const limit = `${MAX_PENDING_BYTES / 1048576} MiB`;
+      const limit = `${MAX_PENDING_BYTES / MIB} MiB`;
       return Promise.reject(
         new StoreError("busy", `More than ${limit} wait for the disk of ${this.#path}; try later.`),
       );
@@ -241,24 +243,16 @@ export class Committer {
 }
 
 function formatBytes(bytes: number): string {
-  return bytes >= 1048576 ? `${Math.round(bytes / 1048576)} MiB` : `${Math.round(bytes / 1024)} KiB`;
+  return bytes >= MIB ? `${Math.round(bytes / MIB)} MiB` : `${Math.round(bytes / KIB)} KiB`;
 }
 
 /** LMDB rejects with a general error that carries a promise, which in turn rejects with the reason. */
 async function reasonOf(error: unknown): Promise<unknown> {
   const reason = (error as { commitError?: unknown } | null)?.commitError;
   if (!(reason instanceof Promise)) return error;
-  let timer: NodeJS.Timeout | undefined;
-  const wait = new Promise((resolve) => {
-    timer = setTimeout(resolve, REASON_WAIT_MS, error);
-  });
   const told = reason.then(
     () => error,
     (cause: unknown) => cause,
   );
-  try {
-    return await Promise.race([told, wait]);
-  } finally {
-    clearTimeout(timer);
-  }
+  return (await resultWithin(told, REASON_WAIT_MS)) ?? error;
 }

@@ -2,16 +2,17 @@
 // things get to disk is the committer's.
 
 import type { DurableMap, KeyRange, OrderedLog } from "../../contracts/store.js";
+import { MIB } from "../../runtime/sizes.js";
 import { corrupt, StoreError, toStoreError } from "../store-error.js";
 import type { Write } from "./committer.js";
 import type { Env } from "./env.js";
 import { after, checkName, logKey, logSequence, mapKey, mapKeyText, prefixOf, trimKey } from "./keys.js";
 
 /** Encoded and decoded on the main thread: anything larger belongs into a file of its own. */
-const MAX_VALUE_BYTES = 16 * 1024 * 1024;
+const MAX_VALUE_BYTES = 16 * MIB;
 /** Read at a time by a walk; between two pages no transaction is held, so that old pages can be used again. */
 const PAGE_ENTRIES = 256;
-const PAGE_BYTES = 1024 * 1024;
+const PAGE_BYTES = 1 * MIB;
 /** Trimmed in one commit: keeps a trim of a long log from becoming one huge transaction. */
 const TRIM_ENTRIES = 1000;
 
@@ -28,7 +29,7 @@ function encode(path: string, key: Buffer, value: unknown): Write {
   if (json === undefined) throw new StoreError("invalid", "Only what JSON can express can be stored.");
   const size = Buffer.byteLength(json);
   if (size > MAX_VALUE_BYTES) {
-    const limit = `${MAX_VALUE_BYTES / 1048576} MiB`;
+    const limit = `${MAX_VALUE_BYTES / MIB} MiB`;
     throw new StoreError("invalid", `A value in the store at ${path} may have ${limit}; this one has ${size} bytes.`);
   }
   return { key, json, bytes: key.length + size };

@@ -7,10 +7,11 @@
 
 import { closeSync, fstatSync, ftruncateSync, openSync, statfsSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
+import { MIB } from "../../runtime/sizes.js";
 import { diskFull, isNoRoom, toStoreError } from "../store-error.js";
 
 /** Grown in steps, so that claiming is rare; small enough (about a millisecond) for the main thread. */
-const STEP_BYTES = 1024 * 1024;
+const STEP_BYTES = 1 * MIB;
 const ZEROS = Buffer.alloc(64 * 1024);
 
 /**

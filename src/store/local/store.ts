@@ -6,6 +6,7 @@ import { chmodSync, existsSync, mkdirSync, realpathSync, statSync } from "node:f
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Batch, DumpEntry, DurableMap, OrderedLog, Store, StoreStats } from "../../contracts/store.js";
+import { MIB } from "../../runtime/sizes.js";
 import { corrupt, StoreError, toStoreError } from "../store-error.js";
 import { Committer, envStats, fileEnd, usedBytes, type Write } from "./committer.js";
 import { type Backing, decode, StoredLog, StoredMap, walk } from "./entries.js";
@@ -16,7 +17,7 @@ import { MIGRATIONS, type Migration, migrate } from "./migrations.js";
 import { Space } from "./space.js";
 
 /** Far above what the state of a gateway comes to, and small enough to be noticed before it fills a disk. */
-const DEFAULT_MAX_BYTES = 1024 * 1024 * 1024;
+const DEFAULT_MAX_BYTES = 1024 * MIB;
 /** Entries of a dump between two turns of the event loop, so that a dump does not hold up the gateway. */
 const DUMP_TURN = 256;
 
