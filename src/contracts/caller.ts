@@ -2,7 +2,7 @@
 // through this and through nothing else; the endpoint implements it, upstreams and the pipeline call it.
 
 import type { JsonObject } from "../protocol/jsonrpc.js";
-import type { RequestMessage, ResponseMessage } from "../protocol/message.js";
+import type { NotificationMessage, RequestMessage, ResponseMessage } from "../protocol/message.js";
 import type { Era } from "../protocol/modern.js";
 
 /** Who is calling: proved by a token, never by what the caller says of itself. */
@@ -10,6 +10,9 @@ export interface Principal {
   readonly id: string;
   readonly role: string;
 }
+
+/** A notification on its way to an agent: what it says, and its whole JSON-RPC text as it goes out. */
+export type NotificationText = Pick<NotificationMessage, "method" | "params" | "text">;
 
 export interface Caller {
   readonly principal: Principal;
@@ -26,8 +29,8 @@ export interface Caller {
   readonly clientInfo: JsonObject;
   /** logging/setLevel: kept for the legacy session. */
   setLogLevel(level: string): void;
-  /** Sends a notification (whole JSON-RPC text), on the stream of the request that it belongs to. */
-  notify(text: string): void;
+  /** Sends a notification, on the stream of the request that it belongs to. */
+  notify(notification: NotificationText): void;
   /**
    * Carries a server's request to the agent, under an id of ours. Rejects with a Fault `no-caller` when the
    * agent cannot be asked this, `cancelled` when `signal` fires, `timeout` or `closing` when no answer comes.

@@ -1,7 +1,7 @@
 // Who hears of what a server says outside a call.
 
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Caller } from "../contracts/caller.js";
+import type { Caller, NotificationText } from "../contracts/caller.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { isLoggingLevel } from "../protocol/log-levels.js";
@@ -27,7 +27,7 @@ class Listener implements Caller {
     this.logLevel = level;
   }
 
-  notify(text: string): void {
+  notify({ text }: NotificationText): void {
     const { method, params } = JSON.parse(text) as { method: string; params?: JsonObject };
     this.heard.push(
       [method.replace("notifications/", ""), params?.["level"] ?? params?.["uri"]].filter(Boolean).join(" "),

@@ -1,7 +1,7 @@
 // Who listens: the open sessions, their log levels and what they have subscribed to. Decides who hears of what a
 // server says outside a call; how it reaches them is the Caller's.
 
-import type { Caller } from "../contracts/caller.js";
+import type { Caller, NotificationText } from "../contracts/caller.js";
 import type { ListKind } from "../contracts/upstream.js";
 import { isAtLeast, isLoggingLevel, LOGGING_LEVELS, type LoggingLevel } from "../protocol/log-levels.js";
 import type { NotificationMessage } from "../protocol/message.js";
@@ -17,7 +17,7 @@ interface Member {
   subscribed: number;
 }
 
-const LIST_CHANGED: Record<ListKind, string> = {
+const LIST_CHANGED: Record<ListKind, NotificationText> = {
   tools: notification("notifications/tools/list_changed"),
   prompts: notification("notifications/prompts/list_changed"),
   resources: notification("notifications/resources/list_changed"),
@@ -130,39 +130,39 @@ export class Audience {
         return;
       case "notifications/elicitation/complete":
         // It comes after the call that caused it; its id says nothing to whom it does not concern.
-        if (caller === undefined) this.#all(server, (member) => member.session.notify(message.text));
-        else caller.notify(message.text);
+        if (caller === undefined) this.#all(server, (member) => member.session.notify(message));
+        else caller.notify(message);
         return;
       default:
         // What we do not know goes to whom it is for; where nobody can tell, to nobody.
-        caller?.notify(message.text);
+        caller?.notify(message);
     }
   }
 
   #log(server: string, message: NotificationMessage, caller: Caller | undefined): void {
     const level = message.params?.["level"];
     if (caller !== undefined) {
-      if (caller.logLevel === undefined || isAtLeast(level, caller.logLevel)) caller.notify(message.text);
+      if (caller.logLevel === undefined || isAtLeast(level, caller.logLevel)) caller.notify(message);
       return;
     }
     // Nobody's call: those who asked for logs by setting a level get it.
     this.#all(server, (member) => {
       const wanted = member.session.logLevel;
-      if (isLoggingLevel(wanted) && isAtLeast(level, wanted)) member.session.notify(message.text);
+      if (isLoggingLevel(wanted) && isAtLeast(level, wanted)) member.session.notify(message);
     });
   }
 
   #updated(server: string, message: NotificationMessage, caller: Caller | undefined, isOwn: boolean): void {
     const uri = message.params?.["uri"];
     if (typeof uri !== "string") {
-      caller?.notify(message.text);
+      caller?.notify(message);
       return;
     }
     this.#all(server, ({ session, subscriptions }) => {
       // What another session's own process has is none of this one's.
       if (isOwn && session.sessionKey !== caller?.sessionKey) return;
       const uris = subscriptions.get(server);
-      if (uris !== undefined && covers(uris, uri)) session.notify(message.text);
+      if (uris !== undefined && covers(uris, uri)) session.notify(message);
     });
   }
 
@@ -182,6 +182,6 @@ function covers(subscribed: ReadonlySet<string>, uri: string): boolean {
   return false;
 }
 
-function notification(method: string): string {
-  return `{"jsonrpc":"2.0","method":"${method}"}`;
+function notification(method: string): NotificationText {
+  return { method, params: undefined, text: `{"jsonrpc":"2.0","method":"${method}"}` };
 }

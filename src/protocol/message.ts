@@ -4,7 +4,8 @@ import { Fault } from "./errors.js";
 import { isObject, type JsonObject, type RpcError, type RpcId } from "./jsonrpc.js";
 import { type Edit, type Member, scanMembers, scanMessage, splice } from "./scan.js";
 
-interface Base {
+/** A message's text, and where its members stand: all that it takes to splice it. */
+export interface ScannedText {
   /** The text as it came; what we do not understand travels in it unchanged. */
   readonly text: string;
   /** Its members at the top level, where they stand in `text`. */
@@ -13,20 +14,20 @@ interface Base {
   readonly inParams?: readonly Member[] | undefined;
 }
 
-export interface RequestMessage extends Base {
+export interface RequestMessage extends ScannedText {
   readonly kind: "request";
   readonly id: RpcId;
   readonly method: string;
   readonly params: JsonObject | undefined;
 }
 
-export interface NotificationMessage extends Base {
+export interface NotificationMessage extends ScannedText {
   readonly kind: "notification";
   readonly method: string;
   readonly params: JsonObject | undefined;
 }
 
-export interface ResponseMessage extends Base {
+export interface ResponseMessage extends ScannedText {
   readonly kind: "response";
   /** null: the peer could not read the id of what it answers. */
   readonly id: RpcId | null;
@@ -62,6 +63,12 @@ export function parseMessage(text: string): Message {
     throw new Fault("invalid", "Not JSON.", { cause });
   }
   return toMessage(text, value);
+}
+
+/** Of a text that is known to be a message: it was read before, or made here. Nothing is parsed. */
+export function scanText(text: string): ScannedText {
+  const { members, params: inParams } = scanMessage(text);
+  return { text, members, inParams };
 }
 
 function toResponse(text: string, members: readonly Member[], value: JsonObject): ResponseMessage {
@@ -100,7 +107,7 @@ export type Scans = { readonly start: number; readonly members: readonly Member[
  * Where `path` (names of members, from the message down) stands in the message's text. Throws a Fault `invalid` where
  * an object on the way has two members of one name. Pass the same `scans` for more than one path.
  */
-export function locate(message: Message, path: readonly string[], scans: Scans = []): Member | undefined {
+export function locate(message: ScannedText, path: readonly string[], scans: Scans = []): Member | undefined {
   let members = message.members;
   for (let depth = 0; ; depth++) {
     const found = memberOf(members, path[depth]);
@@ -139,7 +146,7 @@ function membersAt(text: string, { key, start }: Member, scans: Scans): readonly
 }
 
 /** The message's text with the value at each path replaced by JSON text; paths that are absent stay absent. */
-export function rewrite(message: Message, changes: readonly { path: readonly string[]; json: string }[]): string {
+export function rewrite(message: ScannedText, changes: readonly { path: readonly string[]; json: string }[]): string {
   const edits: Edit[] = [];
   const scans: Scans = [];
   for (const { path, json } of changes) {

@@ -1,7 +1,7 @@
 // The words of the modern era (2026-07-28): what every request carries in `_meta`, header values, error codes.
 
 import { ErrorCode, isObject, type JsonObject, type RpcError } from "./jsonrpc.js";
-import { locate, type Message, parseMessage } from "./message.js";
+import { locate, scanText } from "./message.js";
 import { type Edit, scanMembers, splice } from "./scan.js";
 
 export const MODERN_VERSION = "2026-07-28";
@@ -59,9 +59,9 @@ function missing(key: string): RpcError {
   return { code: ErrorCode.invalidParams, message: `params._meta needs "${key}" in every request.` };
 }
 
-/** The message's text with these keys in `params._meta`; `undefined` takes one out. All else stays as it was. */
+/** A message's text with these keys in `params._meta`; `undefined` takes one out. All else stays as it was. */
 export function withMeta(text: string, values: Readonly<Record<string, unknown>>): string {
-  const message: Message = parseMessage(text);
+  const message = scanText(text);
   const params = locate(message, ["params"]);
   const entries = Object.entries(values);
   const added = entries.flatMap(([key, value]) =>

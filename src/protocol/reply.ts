@@ -23,6 +23,8 @@ export interface BytesReply {
   readonly idEnd: number;
   /** The server asked for input on the way, so it is an answer to more than the request: not to be kept. */
   readonly afterRounds?: true | undefined;
+  /** Of the error that it is, where somebody had to read it anyway. */
+  readonly errorCode?: number | undefined;
   /** The same, a character a byte, where somebody had to make it anyway. */
   readonly latin1?: string | undefined;
 }

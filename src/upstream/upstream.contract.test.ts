@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { SUPERVISED } from "../../test/fixtures/spec.js";
 import { OFFICE, startVia } from "../../test/fixtures/via.js";
-import type { Caller } from "../contracts/caller.js";
+import type { Caller, NotificationText } from "../contracts/caller.js";
 import { type OwnName, ownName } from "../contracts/names.js";
 import type { ServerSpec, Target } from "../contracts/server-spec.js";
 import type { UpstreamCall } from "../contracts/upstream.js";
@@ -46,7 +46,7 @@ class TestCaller implements Caller {
 
   setLogLevel(): void {}
 
-  notify(text: string): void {
+  notify({ text }: NotificationText): void {
     this.heard.push(JSON.parse(text) as JsonObject);
   }
 

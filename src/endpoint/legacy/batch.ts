@@ -2,6 +2,7 @@
 // array, or one by one as events if something else had to go out first.
 
 import type { ServerResponse } from "node:http";
+import type { NotificationText } from "../../contracts/caller.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import type { RequestMessage } from "../../protocol/message.js";
 import { type Reply, renderReply } from "../../protocol/reply.js";
@@ -81,17 +82,17 @@ export class BatchCall extends LegacyCall {
     return this.#batch.answer.lost;
   }
 
-  notify(text: string): void {
+  notify({ text }: NotificationText): void {
     const stream = this.done ? undefined : this.#batch.stream();
     if (stream !== undefined) stream.send(text);
-    else if (!this.#batch.answer.lost) this.session.notify(text);
+    else if (!this.#batch.answer.lost) this.session.tell(text);
   }
 
   protected sendRequest(text: string): void {
     const stream = this.done ? undefined : this.#batch.stream();
     const { session } = this.#batch.answer;
     if (stream !== undefined && (stream.attached || !session.listening)) stream.send(text);
-    else session.notify(text);
+    else session.tell(text);
   }
 
   protected write(reply: Reply): void {

@@ -58,7 +58,7 @@ export class HttpSession extends LegacySession {
   }
 
   /** Outside any request: on one of the GET streams, the newest, or kept until there is one. */
-  notify(text: string): void {
+  tell(text: string): void {
     if (this.closed) return;
     const listener = this.#listeners.at(-1);
     if (listener !== undefined) listener.send(text);

@@ -2,6 +2,7 @@
 // chosen when the first thing has to go out. The hot path.
 
 import type { ServerResponse } from "node:http";
+import type { NotificationText } from "../../contracts/caller.js";
 import type { AgentCall } from "../../contracts/service.js";
 import type { RequestMessage } from "../../protocol/message.js";
 import { type Reply, renderReply, type StreamReply } from "../../protocol/reply.js";
@@ -136,17 +137,17 @@ export class PostCall extends LegacyCall {
     this.#answer.settle();
   }
 
-  notify(text: string): void {
+  notify({ text }: NotificationText): void {
     const stream = this.done ? undefined : this.#answer.stream();
     if (stream !== undefined) stream.send(text);
-    else if (!this.#answer.lost) this.session.notify(text);
+    else if (!this.#answer.lost) this.session.tell(text);
   }
 
   protected sendRequest(text: string): void {
     const stream = this.done ? undefined : this.#answer.stream();
     const { session } = this.#answer;
     if (stream !== undefined && (stream.attached || !session.listening)) stream.send(text);
-    else session.notify(text);
+    else session.tell(text);
   }
 
   protected write(reply: Reply): void {

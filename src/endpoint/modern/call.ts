@@ -1,12 +1,14 @@
 // One call of a modern agent, as the service sees it. What a server asks meanwhile goes out as an `input_required`
 // result; the call then waits, parked, until a retry brings the answers and becomes the way of its reply.
 
-import type { Caller, Principal } from "../../contracts/caller.js";
+import type { Caller, NotificationText, Principal } from "../../contracts/caller.js";
 import type { AgentCall } from "../../contracts/service.js";
+import { findAnchor } from "../../protocol/anchor.js";
+import { WholeReply } from "../../protocol/arrived.js";
 import { Fault, type FaultCode, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject, type RpcError, type RpcId } from "../../protocol/jsonrpc.js";
 import { isAtLeast } from "../../protocol/log-levels.js";
-import { parseMessage, type RequestMessage, type ResponseMessage, rewrite } from "../../protocol/message.js";
+import { type RequestMessage, type ResponseMessage, rewrite, scanText } from "../../protocol/message.js";
 import { Meta } from "../../protocol/modern.js";
 import { type Reply, resultBytes } from "../../protocol/reply.js";
 import { NOWHERE } from "../../runtime/bag.js";
@@ -116,10 +118,9 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
 
   setLogLevel(): void {}
 
-  notify(text: string): void {
+  notify({ method, params, text }: NotificationText): void {
     const outlet = this.#outlet;
     if (this.#done || outlet === undefined) return;
-    const { method, params } = JSON.parse(text) as { method: string; params?: JsonObject };
     if (method === "notifications/progress") this.#progress(outlet, text);
     else if (method === "notifications/message") {
       const { logLevel } = this;
@@ -133,7 +134,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     else {
       const token = progressTokenOf(outlet.message);
       if (token === undefined) return;
-      outlet.notify(rewrite(parseMessage(text), [{ path: ["params", "progressToken"], json: JSON.stringify(token) }]));
+      outlet.notify(rewrite(scanText(text), [{ path: ["params", "progressToken"], json: JSON.stringify(token) }]));
     }
   }
 
@@ -251,8 +252,8 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
   /** Nobody reads it now, and a server must not be held up by that. */
   async #kept(reply: Extract<Reply, { kind: "stream" }>): Promise<Reply> {
     const bytes = await collect(reply.open("0"), this.#context.limits.replayBytes);
-    const value: unknown = bytes === undefined ? undefined : parseMessage(bytes.toString());
-    if (isObject(value) && value["result"] !== undefined) return { kind: "result", result: value["result"] };
+    const id = bytes === undefined ? undefined : findAnchor(bytes);
+    if (bytes !== undefined && id !== undefined) return new WholeReply(bytes, id, "modern");
     const fault = new Fault(
       "limit",
       "The reply came while the call waited for its retry, and is too large to be kept.",
@@ -269,7 +270,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
       if (unasked !== undefined) return { kind: "error", error: missingCapability(unasked, lacking) };
     }
     const { method, params } = this.message;
-    return toModern(reply, { method, uri: params?.["uri"], serverInfo: this.#presence.serverInfo });
+    return toModern(reply, { method, uri: params?.["uri"], serverInfo: this.#presence.serverInfo }, error);
   }
 
   /** The server failed because of a question that was not asked, where its answer says so in our words. */

@@ -15,7 +15,6 @@ import { bounded } from "../session/bounded-reply.js";
 import { idText } from "../session/call.js";
 import type { EndpointLimits } from "../session/limits.js";
 import type { Outlet } from "./outlet.js";
-import { errorOf } from "./reply.js";
 
 /** Errors that are HTTP errors too; any other is an answer like all answers. */
 const STATUS: Readonly<Record<number, number>> = {
@@ -107,10 +106,17 @@ export class HttpOutlet implements Outlet, WaitingPost {
     this.#settle();
     const { limits } = this.#http;
     const held = bounded(reply, limits);
-    const status = held.kind === "bytes" && isLarge(held) ? 200 : (STATUS[errorOf(held)?.code ?? 0] ?? 200);
+    const status = statusOf(held);
     if (this.#streaming || (!this.#accepts.json && status === 200 && this.#stream())) {
       this.#http.open.delete(this);
       writeReplyEvent(this.#res, held, this.#idText, limits);
     } else writeReply(this.#res, held, this.#idText, limits, status);
   }
+}
+
+/** A large reply is 200 whatever it says: it is not read for its status. */
+function statusOf(reply: Reply): number {
+  if (reply.kind === "error") return STATUS[reply.error.code] ?? 200;
+  if (reply.kind !== "bytes" || reply.errorCode === undefined || isLarge(reply)) return 200;
+  return STATUS[reply.errorCode] ?? 200;
 }

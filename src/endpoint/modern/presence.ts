@@ -2,11 +2,11 @@
 // is used, so that servers which keep state keep it by principal, and list changes find those who listen.
 
 import { randomBytes } from "node:crypto";
-import type { Caller, Principal } from "../../contracts/caller.js";
+import type { Caller, NotificationText, Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
-import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
-import { parseMessage, type RequestMessage } from "../../protocol/message.js";
+import type { JsonObject } from "../../protocol/jsonrpc.js";
+import { type RequestMessage, toMessage } from "../../protocol/message.js";
 import { MODERN_VERSION } from "../../protocol/modern.js";
 import type { Reply } from "../../protocol/reply.js";
 import { Bag, type Placed } from "../../runtime/bag.js";
@@ -69,10 +69,9 @@ export class Presence implements Caller {
   setLogLevel(): void {}
 
   /** Outside any request: only who listens hears of it. */
-  notify(text: string): void {
+  notify({ method, params, text }: NotificationText): void {
     if (this.listeners.size === 0) return;
-    const { method, params } = JSON.parse(text) as { method: string; params?: unknown };
-    const uri = isObject(params) && typeof params["uri"] === "string" ? params["uri"] : undefined;
+    const uri = typeof params?.["uri"] === "string" ? params["uri"] : undefined;
     for (const listener of this.listeners) listener.hear(method, uri, text);
   }
 
@@ -104,8 +103,8 @@ export class Presence implements Caller {
   }
 
   #request(method: string, uri: string): Promise<Reply> {
-    const text = JSON.stringify({ jsonrpc: "2.0", id: 0, method, params: { uri } });
-    const message = parseMessage(text) as RequestMessage;
+    const request = { jsonrpc: "2.0", id: 0, method, params: { uri } };
+    const message = toMessage(JSON.stringify(request), request) as RequestMessage;
     return new Promise<Reply>((reply) => {
       this.#service.handle({ caller: this, message, scope: this.scope, reply, onCancel: undefined });
     }).catch((error: unknown) => ({ kind: "error", error: toRpcError(error) }));

@@ -3,7 +3,7 @@
 
 import type { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
-import { locate, parseMessage, type RequestMessage, type ResponseMessage } from "../../protocol/message.js";
+import { locate, type RequestMessage, type ResponseMessage, toMessage } from "../../protocol/message.js";
 
 interface Question {
   readonly request: RequestMessage;
@@ -117,7 +117,8 @@ const SHAPES: Readonly<Record<string, (value: JsonObject) => boolean>> = {
 function toResponse(retry: RequestMessage, key: string, value: unknown): ResponseMessage {
   const at = locate(retry, ["params", "inputResponses", key]);
   const json = at === undefined ? JSON.stringify(value) : retry.text.slice(at.start, at.end);
-  return parseMessage(`{"jsonrpc":"2.0","id":0,"result":${json}}`) as ResponseMessage;
+  const text = `{"jsonrpc":"2.0","id":0,"result":${json}}`;
+  return toMessage(text, { jsonrpc: "2.0", id: 0, result: value }) as ResponseMessage;
 }
 
 /** The capabilities that a client must have declared before it is asked this; undefined where it has. */

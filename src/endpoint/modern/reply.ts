@@ -38,7 +38,8 @@ function addedMembers(method: string): JsonObject {
   return { resultType: "complete", ...(CACHEABLE.has(method) ? UNKNOWN_FRESHNESS : {}) };
 }
 
-export function toModern(reply: Reply, shape: ReplyShape): Reply {
+/** `error`: what errorOf() says of the reply, which is read once. */
+export function toModern(reply: Reply, shape: ReplyShape, error = errorOf(reply)): Reply {
   switch (reply.kind) {
     case "error":
       return { ...reply, error: modernError(reply.error, shape) };
@@ -51,7 +52,7 @@ export function toModern(reply: Reply, shape: ReplyShape): Reply {
       return { kind: "stream", open: (id) => open.call(reply, id).pipe(new HeadSplice(members, id.length)) };
     }
     case "bytes":
-      return modernBytes(reply, shape);
+      return error === undefined ? modernBytes(reply, shape) : errorBytes(reply, shape, error);
   }
 }
 
@@ -68,7 +69,8 @@ function ownResult(result: unknown, shape: ReplyShape): unknown {
 
 function modernBytes(reply: BytesReply, shape: ReplyShape): Reply {
   const small = replySize(reply) <= PARSED_BYTES;
-  if (small && isError(reply)) return errorBytes(reply, shape);
+  // An error that cannot be read passes as it came, too.
+  if (small && isError(reply)) return reply;
   if (reply.era === "modern") return reply;
   const added = addedMembers(shape.method);
   // A legacy server may have such members by chance; two of one name would be read differently by different parsers.
@@ -78,10 +80,9 @@ function modernBytes(reply: BytesReply, shape: ReplyShape): Reply {
 }
 
 /** As the server wrote it, unless its code is one that the modern era does not have. */
-function errorBytes(reply: BytesReply, shape: ReplyShape): Reply {
-  const error = errorOf(reply);
-  const changed = error === undefined ? undefined : modernError(error, shape);
-  return changed === undefined || changed === error ? reply : { kind: "error", error: changed };
+function errorBytes(reply: BytesReply, shape: ReplyShape, error: RpcError): Reply {
+  const changed = modernError(error, shape);
+  return changed === error ? { ...reply, errorCode: error.code } : { kind: "error", error: changed };
 }
 
 /** Finds the result wherever it stands, and adds what it lacks. Undefined for what is no result: it passes as it came. */

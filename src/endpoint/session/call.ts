@@ -1,7 +1,7 @@
 // One request of a legacy session, as the service sees it: the call and the way back for what belongs to it.
 // How its messages leave is decided by the kinds of call (legacy/post-call.ts, legacy/batch.ts, stdio/legacy-pipe.ts).
 
-import type { Caller, Principal } from "../../contracts/caller.js";
+import type { Caller, NotificationText, Principal } from "../../contracts/caller.js";
 import type { AgentCall, Service } from "../../contracts/service.js";
 import { toRpcError } from "../../protocol/errors.js";
 import type { JsonObject, RpcError } from "../../protocol/jsonrpc.js";
@@ -66,7 +66,7 @@ export abstract class LegacyCall implements AgentCall, Caller {
     return false;
   }
 
-  abstract notify(text: string): void;
+  abstract notify(notification: NotificationText): void;
 
   ask(request: RequestMessage, signal: AbortSignal): Promise<ResponseMessage> {
     return this.session.askBy(request, signal, (text) => this.sendRequest(text));

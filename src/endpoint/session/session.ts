@@ -1,7 +1,7 @@
 // A legacy session: who the agent is and what it can do, its calls in flight and what servers ask of it.
 // How messages get out is decided by the kinds of session (legacy/http-session.ts, stdio/legacy-pipe.ts).
 
-import type { Caller, Principal } from "../../contracts/caller.js";
+import type { Caller, NotificationText, Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import type { JsonObject, RpcId } from "../../protocol/jsonrpc.js";
@@ -53,10 +53,15 @@ export abstract class LegacySession implements Caller {
     this.logLevel = level;
   }
 
-  abstract notify(text: string): void;
+  notify({ text }: NotificationText): void {
+    this.tell(text);
+  }
+
+  /** A message outside any request, given as its text. */
+  abstract tell(text: string): void;
 
   ask(request: RequestMessage, signal: AbortSignal): Promise<ResponseMessage> {
-    return this.askBy(request, signal, (text) => this.notify(text));
+    return this.askBy(request, signal, (text) => this.tell(text));
   }
 
   askBy(request: RequestMessage, signal: AbortSignal, send: (text: string) => void): Promise<ResponseMessage> {

@@ -1,6 +1,6 @@
 // The legacy era on a pipe: one session at a time, from initialize on, and its calls, alone or in batches.
 
-import type { Principal } from "../../contracts/caller.js";
+import type { NotificationText, Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
 import { Fault } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
@@ -25,7 +25,7 @@ class PipeSession extends LegacySession {
     this.out = out;
   }
 
-  notify(text: string): void {
+  tell(text: string): void {
     if (!this.closed) this.out.notify(text);
   }
 
@@ -52,8 +52,8 @@ class PipeCall extends LegacyCall {
     this.#batch = batch;
   }
 
-  notify(text: string): void {
-    this.session.notify(text);
+  notify({ text }: NotificationText): void {
+    this.session.tell(text);
   }
 
   protected sendRequest(text: string): void {

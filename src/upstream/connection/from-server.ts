@@ -219,13 +219,13 @@ export class ServerMessages {
    * A log message while several agents are calling. It goes to those who set a level for their session; modern agents
    * have none, and say with each call what they want to hear.
    */
-  #logToModern({ text }: NotificationMessage): void {
+  #logToModern(message: NotificationMessage): void {
     const told = new Set<string>();
     for (const { call } of this.#options.inFlight.values()) {
       const { caller } = call;
       if (caller?.era !== "modern" || caller.logLevel === undefined || told.has(caller.sessionKey)) continue;
       told.add(caller.sessionKey);
-      caller.notify(text);
+      caller.notify(message);
     }
   }
 
@@ -236,6 +236,7 @@ export class ServerMessages {
     const { progressToken, caller } = pending.call;
     if (progressToken === undefined || caller === undefined) return;
     pending.extend(this.#options.now());
-    caller.notify(rewrite(message, [{ path: ["params", "progressToken"], json: JSON.stringify(progressToken) }]));
+    const text = rewrite(message, [{ path: ["params", "progressToken"], json: JSON.stringify(progressToken) }]);
+    caller.notify({ method: message.method, params: message.params, text });
   }
 }

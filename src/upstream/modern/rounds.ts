@@ -8,7 +8,7 @@ import type { OwnName } from "../../contracts/names.js";
 import type { UpstreamCall } from "../../contracts/upstream.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import { isObject, type JsonObject, type RpcId } from "../../protocol/jsonrpc.js";
-import { locate, parseMessage, type RequestMessage, type ResponseMessage } from "../../protocol/message.js";
+import { locate, parseMessage, type RequestMessage, type ResponseMessage, scanText } from "../../protocol/message.js";
 import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
 import { type Edit, scanMembers, splice } from "../../protocol/scan.js";
 import { Bag, NOWHERE } from "../../runtime/bag.js";
@@ -250,8 +250,7 @@ function inputRequired(reply: Reply): ResponseMessage | undefined {
 
 /** The request's text with these members in its params. */
 function withParams(text: string, added: readonly (readonly [key: string, json: string])[]): string {
-  const message = parseMessage(text);
-  const params = locate(message, ["params"]);
+  const params = locate(scanText(text), ["params"]);
   if (params === undefined) throw new Fault("invalid", "A request without params cannot be repeated with answers.");
   const present = scanMembers(text, params.start);
   const edits: Edit[] = [];

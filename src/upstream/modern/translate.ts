@@ -3,7 +3,7 @@
 
 import { replySize } from "../../protocol/arrived.js";
 import { ErrorCode, isObject } from "../../protocol/jsonrpc.js";
-import { locate, parseMessage } from "../../protocol/message.js";
+import { locate, scanText } from "../../protocol/message.js";
 import { Meta } from "../../protocol/modern.js";
 import { type Reply, responseOf } from "../../protocol/reply.js";
 import { scanMembers, splice } from "../../protocol/scan.js";
@@ -18,7 +18,7 @@ const SAID_AT_HANDSHAKE = new Set<string>([Meta.version, Meta.capabilities, Meta
  * `_meta` (a progress token, trace context, what we do not know) stays as it was written.
  */
 export function withoutSender(text: string): string {
-  const meta = locate(parseMessage(text), ["params", "_meta"]);
+  const meta = locate(scanText(text), ["params", "_meta"]);
   if (meta === undefined) return text;
   const members = scanMembers(text, meta.start);
   const kept = members.filter(({ key }) => !SAID_AT_HANDSHAKE.has(key));
