@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The process: its streams and signals, and its end. The only file that exits.
+// The program `toolway`: gives the process's streams and signals to the CLI. The only file that exits.
 
 import { homedir } from "node:os";
 import { Exit } from "./line/errors.js";

@@ -27,14 +27,14 @@ export interface ServerConfig extends ServerSpec {
   /** By the server's own name of the tool. */
   readonly tools: Readonly<Record<string, ToolOverride>>;
   readonly prompts: Readonly<Record<string, Override>>;
-  /** Of all callers together. None: no limit. */
+  /** Of all callers together. Undefined where there is no limit. */
   readonly budget: CallBudget | undefined;
 }
 
 /** Those who make HTTP requests for servers of another network. */
 export interface ExecutorConfig {
   readonly name: string;
-  /** Where they are dialled. None: they dial in. */
+  /** Where they are dialled. Empty where they dial in. */
   readonly urls: readonly string[];
   /** What they are shown when they are dialled. */
   readonly token: string | undefined;
@@ -42,7 +42,7 @@ export interface ExecutorConfig {
 
 export interface ListenAddress {
   readonly host: string;
-  /** 0: any free port. */
+  /** 0 takes any free port. */
   readonly port: number;
 }
 
@@ -61,7 +61,7 @@ export interface SessionLimits {
 }
 
 export interface Config {
-  /** None for a config that was passed as an object. */
+  /** Undefined for a config that was passed as an object. */
   readonly path: string | undefined;
   /** Where relative paths start: the file's folder, or the project of a `.vscode` or `.cursor` folder. */
   readonly dir: string;
@@ -83,7 +83,7 @@ export interface Config {
   readonly limits: Limits;
   readonly pageSize: number;
   readonly cache: CacheLimits;
-  /** Where spans go, by OTLP over HTTP. None: no SDK is loaded. */
+  /** Where spans go, by OTLP over HTTP. Undefined where calls are not traced. */
   readonly telemetry: { readonly otlp: string } | undefined;
   /** Ready to print: where, which key, what about it. */
   readonly warnings: readonly string[];

@@ -1,10 +1,10 @@
-// `executors` of a config → who makes HTTP requests in networks that the gateway cannot reach, and what is wrong there.
+// Resolves `executors` of a config: who makes HTTP requests in networks that the gateway cannot reach.
 
 import { isLoopback } from "../runtime/addresses.js";
 import type { ExecutorConfig } from "./config.js";
 import type { KeyPath } from "./mistakes.js";
 import type { Settings } from "./schema.js";
-import { expandAt, type Surroundings } from "./servers.js";
+import { expandAt, type ResolveContext } from "./servers.js";
 
 type Entry = NonNullable<Settings["executors"]>[string];
 
@@ -12,20 +12,20 @@ type Entry = NonNullable<Settings["executors"]>[string];
 export function resolveExecutors(
   entries: Settings["executors"] | undefined,
   nameProblem: (name: string) => string | undefined,
-  around: Surroundings,
+  context: ResolveContext,
 ): ExecutorConfig[] {
   const executors: ExecutorConfig[] = [];
   for (const [name, entry] of Object.entries(entries ?? {})) {
     const path = ["executors", name];
     const wrong = nameProblem(name);
-    if (wrong !== undefined) around.report.mistake(path, wrong, { hint: "rename the executor", onKey: true });
-    else executors.push(resolveExecutor(name, entry, path, around));
+    if (wrong !== undefined) context.report.mistake(path, wrong, { hint: "rename the executor", onKey: true });
+    else executors.push(resolveExecutor(name, entry, path, context));
   }
   return executors;
 }
 
-function resolveExecutor(name: string, entry: Entry, path: KeyPath, around: Surroundings): ExecutorConfig {
-  const { report } = around;
+function resolveExecutor(name: string, entry: Entry, path: KeyPath, context: ResolveContext): ExecutorConfig {
+  const { report } = context;
   if (entry.url !== undefined && entry.urls !== undefined) {
     report.mistake([...path, "urls"], '"url" and "urls" mean the same: expected one of them', { onKey: true });
   }
@@ -33,7 +33,7 @@ function resolveExecutor(name: string, entry: Entry, path: KeyPath, around: Surr
     entry.url === undefined
       ? (entry.urls ?? []).map((url, index) => ({ url, at: [...path, "urls", index] }))
       : [{ url: entry.url, at: [...path, "url"] }];
-  const token = entry.token === undefined ? undefined : resolveToken(entry.token, [...path, "token"], around);
+  const token = entry.token === undefined ? undefined : resolveToken(entry.token, [...path, "token"], context);
   if (entry.token !== undefined && given.length === 0) {
     report.mistake([...path, "token"], 'a "token" is shown to executors at a "url", and there is none', {
       hint: `executors that dial in show one of ours: toolway token create --id ${name} --role executor`,
@@ -42,33 +42,33 @@ function resolveExecutor(name: string, entry: Entry, path: KeyPath, around: Surr
   }
   const urls: string[] = [];
   for (const { url, at } of given) {
-    const resolved = resolveSocketUrl(url, at, token !== undefined, around);
+    const resolved = resolveSocketUrl(url, at, token !== undefined, context);
     if (resolved !== undefined && urls.includes(resolved)) report.mistake(at, "this address is there already");
     else if (resolved !== undefined) urls.push(resolved);
   }
   return { name, urls, token };
 }
 
-function resolveToken(raw: string, path: KeyPath, around: Surroundings): string | undefined {
-  const { value, complete } = expandAt(raw, path, around);
+function resolveToken(raw: string, path: KeyPath, context: ResolveContext): string | undefined {
+  const { value, complete } = expandAt(raw, path, context);
   if (!complete) return undefined;
   if (/^[\x21-\x7e]+$/.test(value)) return value;
-  around.report.mistake(path, "expected a token without spaces, in letters that can be sent in a header");
+  context.report.mistake(path, "expected a token without spaces, in letters that can be sent in a header");
   return undefined;
 }
 
-function resolveSocketUrl(raw: string, path: KeyPath, secret: boolean, around: Surroundings): string | undefined {
-  const { value, complete } = expandAt(raw, path, around);
+function resolveSocketUrl(raw: string, path: KeyPath, secret: boolean, context: ResolveContext): string | undefined {
+  const { value, complete } = expandAt(raw, path, context);
   if (!complete) return undefined;
   const url = URL.canParse(value.trim()) ? new URL(value.trim()) : undefined;
   if (url?.protocol !== "ws:" && url?.protocol !== "wss:") {
     // The value may hold a secret by now, so it is not shown.
-    around.report.mistake(path, "expected an address that starts with ws:// or wss://");
+    context.report.mistake(path, "expected an address that starts with ws:// or wss://");
     return undefined;
   }
   if (url.protocol === "ws:" && !isLoopback(url.hostname)) {
     const what = secret ? "the token and all requests" : "all requests";
-    around.report.warning(path, `${what} go there unencrypted`, { hint: "use wss://" });
+    context.report.warning(path, `${what} go there unencrypted`, { hint: "use wss://" });
   }
   return url.href;
 }

@@ -1,5 +1,5 @@
 // Keys of other clients' config files that mean nothing here. An existing file must work unchanged, so these are
-// passed over; every other unknown key is told.
+// passed over; every other unknown key is reported.
 
 /** Top level: only those that are near a key of ours, or so usual that they deserve no thought. */
 export const FOREIGN_TOP_KEYS: ReadonlySet<string> = new Set(["inputs", "version", "rules", "mcp", "projects"]);

@@ -1,4 +1,4 @@
-// The text of a config with its positions: JSON with comments and trailing commas → a value, and where each key is.
+// The text of a config: reads JSON with comments and trailing commas, and knows at which line and column each key stands.
 
 import { type Node, type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
 import type { KeyPath } from "./mistakes.js";
@@ -9,7 +9,7 @@ export interface Position {
 }
 
 /** Reports what is wrong in the text itself. */
-export type Complain = (path: KeyPath, offset: number, message: string, hint?: string) => void;
+export type OnMistake = (path: KeyPath, offset: number, message: string, hint?: string) => void;
 
 export class Source {
   readonly #text: string;
@@ -24,19 +24,19 @@ export class Source {
     this.#errors = errors;
   }
 
-  /** The value of the text; undefined, with a complaint, where it is not JSON. */
-  read(complain: Complain): unknown {
+  /** The value of the text; undefined, with the mistake reported, where it is not JSON. */
+  read(onMistake: OnMistake): unknown {
     if (this.#text.trim() === "") {
-      complain([], 0, "the file is empty: expected an object with servers", 'write { "mcpServers": {} }');
+      onMistake([], 0, "the file is empty: expected an object with servers", 'write { "mcpServers": {} }');
       return undefined;
     }
     // The first error only: those after it are mostly its echo.
     const error = this.#errors[0];
     if (error !== undefined) {
-      complain([], error.offset, `not valid JSON: ${syntaxText(printParseErrorCode(error.error))}`);
+      onMistake([], error.offset, `not valid JSON: ${syntaxText(printParseErrorCode(error.error))}`);
       return undefined;
     }
-    return this.#root === undefined ? undefined : this.#value(this.#root, [], complain);
+    return this.#root === undefined ? undefined : this.#value(this.#root, [], onMistake);
   }
 
   /** Where the key of that path stands, or its value; where it is absent, the nearest part above it. */
@@ -60,9 +60,9 @@ export class Source {
     return { line: before.split("\n").length, column: offset - lineStart + 1 };
   }
 
-  #value(node: Node, path: KeyPath, complain: Complain): unknown {
+  #value(node: Node, path: KeyPath, onMistake: OnMistake): unknown {
     if (node.type === "array") {
-      return (node.children ?? []).map((child, index) => this.#value(child, [...path, index], complain));
+      return (node.children ?? []).map((child, index) => this.#value(child, [...path, index], onMistake));
     }
     if (node.type !== "object") return node.value;
     const result: Record<string, unknown> = {};
@@ -72,11 +72,11 @@ export class Source {
       const name = String(key.value);
       const at = [...path, name];
       if (name === "__proto__") {
-        complain(at, key.offset, '"__proto__" cannot be used as a key', "choose another name");
+        onMistake(at, key.offset, '"__proto__" cannot be used as a key', "choose another name");
       } else if (Object.hasOwn(result, name)) {
-        complain(at, key.offset, "this key is already there: only one of the two can count", "remove or rename one");
+        onMistake(at, key.offset, "this key is already there: only one of the two can count", "remove or rename one");
       } else {
-        result[name] = this.#value(value, at, complain);
+        result[name] = this.#value(value, at, onMistake);
       }
     }
     return result;

@@ -214,7 +214,7 @@ describe("paths", () => {
     expect(tls).toEqual({ cert: "/proj/c.pem", key: "/home/me/k.pem" });
   });
 
-  it("an envFile is read, and env wins over it", () => {
+  it("lead to an envFile, which is read, and env wins over it", () => {
     writeFileSync(
       join(folder, "a.env"),
       "\uFEFF# c\nexport A=1\nB='x # y'\nC=\"l1\\nl2\" # c\nD=a#b # c\nE=\nbroken\n",

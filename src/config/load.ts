@@ -1,5 +1,5 @@
-// The doors to a config: from a file, from its text, from an object. Each gives a Config or throws a ConfigError
-// with every mistake found.
+// Makes a Config of a file, of its text or of an object, or throws a ConfigError with every mistake found. What the keys
+// mean is resolve.ts.
 
 import { readFileSync } from "node:fs";
 import { homedir } from "node:os";

@@ -243,25 +243,25 @@ describe("a mistake prints its place, its key, and what was expected", () => {
 describe("a file that cannot be read", () => {
   const load = (path: string) => messageOf(() => loadConfig(join(folder, path), { env }));
 
-  it("is not there", () => {
+  it("is reported where it is not there", () => {
     expect(load("gone.json")).toBe(
       `${folder}/gone.json: there is no such file (check the path, or run \`toolway import\` to make a config from your clients')`,
     );
   });
 
-  it("is a folder", () => {
+  it("is reported where it is a folder", () => {
     mkdirSync(join(folder, "conf"));
     expect(load("conf")).toBe(
       `${folder}/conf: this is a folder: expected a file (name the file in it, for instance mcp.json)`,
     );
   });
 
-  it("is a link to itself", () => {
+  it("is reported where it is a link to itself", () => {
     symlinkSync("loop.json", join(folder, "loop.json"));
     expect(load("loop.json")).toContain("this link leads back to itself");
   });
 
-  it("is TOML", () => {
+  it("is reported where it is TOML", () => {
     writeFileSync(join(folder, "config.toml"), '[mcp_servers.a]\ncommand = "x"\n');
     expect(load("config.toml")).toContain("expected a JSON file (run `toolway import`");
   });

@@ -8,9 +8,9 @@ import type { Position, Source } from "./jsonc.js";
 export type KeyPath = readonly (string | number)[];
 
 export interface Mistake {
-  /** None for a config that was passed as an object. */
+  /** Undefined for a config that was passed as an object. */
   readonly file: string | undefined;
-  /** From 1; none where the whole file is meant. */
+  /** Counted from 1. Undefined where the whole file is meant. */
   readonly line: number | undefined;
   readonly column: number | undefined;
   /** The key as one would write it, `mcpServers.github.args[0]`; empty for the file itself. */

@@ -1,5 +1,5 @@
-// A config as an object → a Config: which keys count, the settings, the servers in their order. What is wrong goes
-// to the report; reading files and text is load.ts.
+// Makes a Config of an object: decides which keys count, and resolves the settings and the servers in their order. What is
+// wrong goes to the report; reading files and text is load.ts.
 
 import type { RoleRules } from "../contracts/settings.js";
 import { nearest } from "../runtime/nearest.js";
@@ -10,22 +10,22 @@ import { isObject, mismatch, readFields } from "./form.js";
 import { keyText } from "./mistakes.js";
 import { absolutePath } from "./paths.js";
 import { type Settings, serverForm, settingsFields, TOP_KEYS } from "./schema.js";
-import { checkEntryKeys, resolveServer, resolveUrl, type Surroundings, text } from "./servers.js";
+import { checkEntryKeys, type ResolveContext, resolveServer, resolveUrl, text } from "./servers.js";
 
 /** A server's name and a tool's fit in twice. */
 const MAX_PATTERN = 512;
 
 /** Undefined where the report has mistakes. */
-export function resolve(value: unknown, file: string | undefined, around: Surroundings): Config | undefined {
-  const { dir, report, variables } = around;
+export function resolve(value: unknown, file: string | undefined, context: ResolveContext): Config | undefined {
+  const { dir, report, variables } = context;
   if (!isObject(value)) {
     report.mistake([], mismatch('an object with "mcpServers"', value));
     return undefined;
   }
-  checkTopKeys(value, around);
+  checkTopKeys(value, context);
   const settings = readFields(settingsFields, value, [], report);
-  const executors = resolveExecutors(settings.executors, (name) => nameProblem(name, "executor"), around);
-  const { servers, disabled } = resolveServers(value, around);
+  const executors = resolveExecutors(settings.executors, (name) => nameProblem(name, "executor"), context);
+  const { servers, disabled } = resolveServers(value, context);
 
   const listen = settings.listen === undefined ? undefined : parseListen(settings.listen);
   if (settings.listen !== undefined && listen === undefined) {
@@ -33,13 +33,13 @@ export function resolve(value: unknown, file: string | undefined, around: Surrou
       hint: 'for instance "127.0.0.1:7420" or "[::1]:7420"',
     });
   }
-  const roles = resolveRoles(settings.roles ?? {}, [...servers.map((server) => server.name), ...disabled], around);
+  const roles = resolveRoles(settings.roles ?? {}, [...servers.map((server) => server.name), ...disabled], context);
   const tls = settings.tls;
   const tlsPaths = tls && {
-    cert: absolutePath(text(tls.cert, ["tls", "cert"], around), dir, variables.home),
-    key: absolutePath(text(tls.key, ["tls", "key"], around), dir, variables.home),
+    cert: absolutePath(text(tls.cert, ["tls", "cert"], context), dir, variables.home),
+    key: absolutePath(text(tls.key, ["tls", "key"], context), dir, variables.home),
   };
-  const telemetry = resolveTelemetry(settings.telemetry, around);
+  const telemetry = resolveTelemetry(settings.telemetry, context);
   if (report.failed || listen === undefined) return undefined;
   // No mistake was found, so every setting is there.
   const { names, menu, allowedHosts, allowedOrigins, unlistedRoles, sessions, limits, pageSize, cache } =
@@ -70,15 +70,15 @@ export function resolve(value: unknown, file: string | undefined, around: Surrou
 /** An object without our key is another client's. */
 function resolveTelemetry(
   telemetry: Settings["telemetry"] | undefined,
-  around: Surroundings,
+  context: ResolveContext,
 ): { otlp: string } | undefined {
   if (telemetry?.otlp === undefined) return undefined;
-  const otlp = resolveUrl(telemetry.otlp, ["telemetry", "otlp"], around);
+  const otlp = resolveUrl(telemetry.otlp, ["telemetry", "otlp"], context);
   return otlp === undefined ? undefined : { otlp };
 }
 
 /** Other clients keep dozens of keys at the top level: only what looks like one of ours is worth a word. */
-function checkTopKeys(value: Readonly<Record<string, unknown>>, { report }: Surroundings): void {
+function checkTopKeys(value: Readonly<Record<string, unknown>>, { report }: ResolveContext): void {
   for (const key of Object.keys(value)) {
     if (TOP_KEYS.includes(key) || FOREIGN_TOP_KEYS.has(key)) continue;
     const near = nearest(key, TOP_KEYS);
@@ -98,9 +98,9 @@ function checkTopKeys(value: Readonly<Record<string, unknown>>, { report }: Surr
 
 function resolveServers(
   value: Readonly<Record<string, unknown>>,
-  around: Surroundings,
+  context: ResolveContext,
 ): { servers: ServerConfig[]; disabled: string[] } {
-  const { report } = around;
+  const { report } = context;
   const servers: ServerConfig[] = [];
   const disabled: string[] = [];
   const seen = new Map<string, string>();
@@ -129,15 +129,15 @@ function resolveServers(
         report.mistake(path, mismatch('an object with "command" or "url"', entry));
         continue;
       }
-      const meant = checkEntryKeys(entry, path, report);
+      const attempted = checkEntryKeys(entry, path, report);
       if (entry["disabled"] === true || entry["enabled"] === false) {
         // Switched off, often because it does not work: it need not.
         disabled.push(name);
         continue;
       }
       const parsed = readFields(serverForm.fields, entry, path, report);
-      const server = resolveServer(name, { ...parsed, meant: [...meant, ...missing(entry, parsed)] }, path, {
-        ...around,
+      const server = resolveServer(name, { ...parsed, attempted: [...attempted, ...missing(entry, parsed)] }, path, {
+        ...context,
         executors,
       });
       if (server !== undefined) servers.push(server);
@@ -164,7 +164,7 @@ function nameProblem(name: string, what: "server" | "executor"): string | undefi
 function resolveRoles(
   roles: Settings["roles"],
   serverNames: readonly string[],
-  { report }: Surroundings,
+  { report }: ResolveContext,
 ): Record<string, RoleRules> {
   const result: Record<string, RoleRules> = Object.create(null);
   for (const [role, { allow, deny, budget }] of Object.entries(roles)) {

@@ -39,8 +39,8 @@ const MAX_TIMER_MS = 2_147_483_647;
 
 const millis = whole({ min: 1, max: MAX_TIMER_MS });
 const count = whole({ min: 1 });
-/** 0: never. */
-const rhythm = whole({ min: 0, max: MAX_TIMER_MS });
+/** A time between two events; 0 means never. */
+const interval = whole({ min: 0, max: MAX_TIMER_MS });
 const filled = text({ min: 1 });
 const strings = list(text());
 
@@ -167,7 +167,7 @@ export const serverForm = loose(
     backoff: defaulted(backoff, {}, "How long to wait before a restart."),
     breaker: defaulted(breaker, {}, "When to stop sending calls to a server that fails them."),
     ejectedProbeMs: optional(
-      rhythm,
+      interval,
       "An ejected server is tried once more after so long, in milliseconds; 0 is never, only by `toolway reload`. " +
         `Default: never for a program, ${DEFAULT_EJECTED_PROBE_MS} for an address.`,
     ),
@@ -177,7 +177,7 @@ export const serverForm = loose(
       "A server unused for so long, in milliseconds, is closed until it is needed. Default: it stays up.",
     ),
     pingMs: optional(
-      rhythm,
+      interval,
       "An idle server is asked for a sign of life this often, in milliseconds; 0 is never. " +
         `Default: ${DEFAULT_PING_MS} for a program, never for an address.`,
     ),

@@ -1,4 +1,5 @@
-// One entry of `mcpServers` → a ServerConfig: which kind it is, its variables, its paths, and what is wrong with it.
+// Makes a ServerConfig of one entry of `mcpServers`: decides which kind it is, expands variables, resolves paths, and
+// reports what is wrong with it.
 
 import { readFileSync } from "node:fs";
 import { ownToolName } from "../contracts/names.js";
@@ -14,7 +15,7 @@ import { ENTRY_KEYS, type OverrideEntry, type ServerEntry, type serverForm, type
 import { expand, type Variables } from "./variables.js";
 
 /** What an entry is resolved against. */
-export interface Surroundings {
+export interface ResolveContext {
   readonly dir: string;
   readonly variables: Variables;
   readonly report: Report;
@@ -22,9 +23,9 @@ export interface Surroundings {
   readonly executors?: readonly string[];
 }
 
-/** An entry as far as it could be read. `meant` has the keys that are there in a form that could not be. */
+/** An entry as far as it could be read. `attempted` has the keys that are there, but could not be read. */
 export type ReadEntry = { readonly [K in keyof typeof serverForm.fields]?: ServerEntry[K] | undefined } & {
-  readonly meant: readonly string[];
+  readonly attempted: readonly string[];
 };
 
 /** Undefined, and the reasons in the report, where the entry cannot be used. */
@@ -32,16 +33,16 @@ export function resolveServer(
   name: string,
   entry: ReadEntry,
   path: KeyPath,
-  around: Surroundings,
+  context: ResolveContext,
 ): ServerConfig | undefined {
-  const target = resolveTarget(entry, path, around);
-  const tools = resolveOverrides(entry.tools, toolOverride, [...path, "tools"], around.report);
-  const prompts = resolveOverrides(entry.prompts, override, [...path, "prompts"], around.report);
-  const card = entry.card === undefined ? undefined : resolveCard(entry.card, [...path, "card"], around);
+  const target = resolveTarget(entry, path, context);
+  const tools = resolveOverrides(entry.tools, toolOverride, [...path, "tools"], context.report);
+  const prompts = resolveOverrides(entry.prompts, override, [...path, "prompts"], context.report);
+  const card = entry.card === undefined ? undefined : resolveCard(entry.card, [...path, "card"], context);
   const { isolation, connectTimeoutMs, callTimeoutMs, budget } = entry;
   if (target === undefined || isolation === undefined) return undefined;
   if (connectTimeoutMs === undefined || callTimeoutMs === undefined) return undefined;
-  const supervision = resolveSupervision(entry, target, path, around.report);
+  const supervision = resolveSupervision(entry, target, path, context.report);
   // Gemini CLI's `true` means that it need not ask a person; it says nothing of changed tools.
   const trust = entry.trust === "always" ? "always" : "pinned";
   const harmless = Object.keys(tools).filter((own) => tools[own]?.readOnly || tools[own]?.idempotent);
@@ -70,23 +71,23 @@ function resolveSupervision(entry: ReadEntry, target: Target, path: KeyPath, rep
     restarts: restarts ?? usual.restarts,
     backoff: backoff ?? usual.backoff,
     breaker: breaker ?? usual.breaker,
-    ejectedProbeMs: rhythm(entry.ejectedProbeMs, usual.ejectedProbeMs),
+    ejectedProbeMs: interval(entry.ejectedProbeMs, usual.ejectedProbeMs),
     lazy: lazy ?? usual.lazy,
     keepAliveMs: entry.keepAliveMs,
-    pingMs: rhythm(entry.pingMs, usual.pingMs),
+    pingMs: interval(entry.pingMs, usual.pingMs),
     // A call may always take as long as one without progress may.
     callCeilingMs: Math.max(callCeilingMs ?? usual.callCeilingMs, callTimeoutMs ?? 0),
   };
 }
 
-/** 0 is never. */
-function rhythm(said: number | undefined, usual: number | undefined): number | undefined {
+/** In a file, 0 means never. */
+function interval(said: number | undefined, usual: number | undefined): number | undefined {
   return said === undefined ? usual : said === 0 ? undefined : said;
 }
 
-function resolveCard(raw: string, path: KeyPath, around: Surroundings): string | undefined {
-  if (/^[a-z][a-z\d+.-]*:\/\//i.test(raw)) return resolveUrl(raw, path, around);
-  return absolutePath(text(raw, path, around), around.dir, around.variables.home);
+function resolveCard(raw: string, path: KeyPath, context: ResolveContext): string | undefined {
+  if (/^[a-z][a-z\d+.-]*:\/\//i.test(raw)) return resolveUrl(raw, path, context);
+  return absolutePath(text(raw, path, context), context.dir, context.variables.home);
 }
 
 /**
@@ -94,7 +95,7 @@ function resolveCard(raw: string, path: KeyPath, around: Surroundings): string |
  * were probably meant.
  */
 export function checkEntryKeys(entry: object, path: KeyPath, report: Report): string[] {
-  const meant: string[] = [];
+  const attempted: string[] = [];
   for (const [key, value] of Object.entries(entry)) {
     if (ENTRY_KEYS.includes(key) || FOREIGN_ENTRY_KEYS.has(key)) continue;
     const at = [...path, key];
@@ -107,38 +108,38 @@ export function checkEntryKeys(entry: object, path: KeyPath, report: Report): st
     const near = nearest(key, ENTRY_KEYS);
     if (near !== undefined) {
       report.mistake(at, "unknown key", { hint: `did you mean "${near}"?`, onKey: true });
-      meant.push(near);
+      attempted.push(near);
       continue;
     }
     const synonym = Object.hasOwn(SYNONYMS, key) ? SYNONYMS[key] : undefined;
     const hint = synonym === undefined ? undefined : `did you mean "${synonym}"?`;
     report.warning(at, "unknown key, ignored", { hint, onKey: true });
   }
-  return meant;
+  return attempted;
 }
 
 const URL_KEYS = ["url", "httpUrl", "serverUrl"] as const;
 
-function resolveTarget(entry: ReadEntry, path: KeyPath, around: Surroundings): Target | undefined {
+function resolveTarget(entry: ReadEntry, path: KeyPath, context: ResolveContext): Target | undefined {
   const kind = entry.type === undefined ? undefined : TYPES[entry.type];
   const urlKey = URL_KEYS.find((key) => entry[key] !== undefined);
-  if (!isDecided(entry, path, around.report)) {
+  if (!isDecided(entry, path, context.report)) {
     // What else is wrong in it is told all the same.
-    resolveStdio("", entry, path, around);
-    resolveHeaders(entry.headers ?? {}, [...path, "headers"], around);
+    resolveStdio("", entry, path, context);
+    resolveHeaders(entry.headers ?? {}, [...path, "headers"], context);
     return undefined;
   }
-  const via = resolveVia(entry, path, around);
-  if (urlKey === undefined) return resolveStdio(entry.command ?? "", entry, path, around);
-  const headers = resolveHeaders(entry.headers ?? {}, [...path, "headers"], around);
-  const url = resolveUrl(entry[urlKey] ?? "", [...path, urlKey], around);
+  const via = resolveVia(entry, path, context);
+  if (urlKey === undefined) return resolveStdio(entry.command ?? "", entry, path, context);
+  const headers = resolveHeaders(entry.headers ?? {}, [...path, "headers"], context);
+  const url = resolveUrl(entry[urlKey] ?? "", [...path, urlKey], context);
   if (url === undefined) return undefined;
   return { kind: kind === "sse" ? "sse" : "http", url, headers, ...(via === undefined ? {} : { via }) };
 }
 
-function resolveVia({ via, command }: ReadEntry, path: KeyPath, around: Surroundings): string | undefined {
+function resolveVia({ via, command }: ReadEntry, path: KeyPath, context: ResolveContext): string | undefined {
   if (via === undefined) return undefined;
-  const { report, executors = [] } = around;
+  const { report, executors = [] } = context;
   const at = [...path, "via"];
   if (command !== undefined) {
     report.mistake(at, 'an executor makes HTTP requests: expected a "url" with it, found a "command"', {
@@ -178,7 +179,7 @@ function isDecided(entry: ReadEntry, path: KeyPath, report: Report): boolean {
   }
   if (entry.command !== undefined || urlKey !== undefined) return true;
   // Said already, where the key is there but wrong.
-  if (entry.meant.some((key) => key === "command" || key === "type" || URL_KEYS.some((word) => word === key))) {
+  if (entry.attempted.some((key) => key === "command" || key === "type" || URL_KEYS.some((word) => word === key))) {
     return false;
   }
   const missing = kind === undefined ? '"command" or "url"' : kind === "stdio" ? '"command"' : '"url"';
@@ -187,36 +188,40 @@ function isDecided(entry: ReadEntry, path: KeyPath, report: Report): boolean {
   return false;
 }
 
-function resolveStdio(command: string, entry: ReadEntry, path: KeyPath, around: Surroundings): StdioTarget {
-  const { dir, variables } = around;
+function resolveStdio(command: string, entry: ReadEntry, path: KeyPath, context: ResolveContext): StdioTarget {
+  const { dir, variables } = context;
   const { home } = variables;
-  const cwd = entry.cwd === undefined ? "." : text(entry.cwd, [...path, "cwd"], around);
-  const fromFile = entry.envFile === undefined ? {} : readEnvFile(entry.envFile, [...path, "envFile"], around);
+  const cwd = entry.cwd === undefined ? "." : text(entry.cwd, [...path, "cwd"], context);
+  const fromFile = entry.envFile === undefined ? {} : readEnvFile(entry.envFile, [...path, "envFile"], context);
   return {
     kind: "stdio",
-    command: commandPath(text(command, [...path, "command"], around), dir, home),
-    args: (entry.args ?? []).map((arg, index) => text(arg, [...path, "args", index], around)),
-    env: { ...fromFile, ...resolveEnv(entry.env ?? {}, [...path, "env"], around) },
+    command: commandPath(text(command, [...path, "command"], context), dir, home),
+    args: (entry.args ?? []).map((arg, index) => text(arg, [...path, "args", index], context)),
+    env: { ...fromFile, ...resolveEnv(entry.env ?? {}, [...path, "env"], context) },
     cwd: absolutePath(cwd, dir, home),
   };
 }
 
-function resolveEnv(env: NonNullable<ServerEntry["env"]>, path: KeyPath, around: Surroundings): Record<string, string> {
+function resolveEnv(
+  env: NonNullable<ServerEntry["env"]>,
+  path: KeyPath,
+  context: ResolveContext,
+): Record<string, string> {
   const result: Record<string, string> = {};
   for (const [name, value] of Object.entries(env)) {
     const at = [...path, name];
     if (!/^[^=\0]+$/.test(name)) {
-      around.report.mistake(at, 'expected the name of a variable, without "="', { onKey: true });
+      context.report.mistake(at, 'expected the name of a variable, without "="', { onKey: true });
     } else if (value !== null) {
-      result[name] = text(String(value), at, around);
+      result[name] = text(String(value), at, context);
     }
   }
   return result;
 }
 
-function readEnvFile(file: string, path: KeyPath, around: Surroundings): Record<string, string> {
-  const { dir, variables, report } = around;
-  const full = absolutePath(text(file, path, around), dir, variables.home);
+function readEnvFile(file: string, path: KeyPath, context: ResolveContext): Record<string, string> {
+  const { dir, variables, report } = context;
+  const full = absolutePath(text(file, path, context), dir, variables.home);
   try {
     return parseEnvFile(readFileSync(full, "utf8"));
   } catch (error) {
@@ -228,29 +233,29 @@ function readEnvFile(file: string, path: KeyPath, around: Surroundings): Record<
   }
 }
 
-export function resolveUrl(raw: string, path: KeyPath, around: Surroundings): string | undefined {
-  const { value, complete } = expandAt(raw, path, around);
+export function resolveUrl(raw: string, path: KeyPath, context: ResolveContext): string | undefined {
+  const { value, complete } = expandAt(raw, path, context);
   if (!complete) return undefined;
   const url = URL.canParse(value.trim()) ? new URL(value.trim()) : undefined;
   if (url?.protocol === "http:" || url?.protocol === "https:") return url.href;
   // The value may hold a secret by now, so it is not shown.
-  around.report.mistake(path, "expected an address that starts with http:// or https://");
+  context.report.mistake(path, "expected an address that starts with http:// or https://");
   return undefined;
 }
 
 function resolveHeaders(
   headers: NonNullable<ServerEntry["headers"]>,
   path: KeyPath,
-  around: Surroundings,
+  context: ResolveContext,
 ): Record<string, string> {
   const result: Record<string, string> = {};
   for (const [name, raw] of Object.entries(headers)) {
     const at = [...path, name];
-    const value = text(String(raw), at, around);
+    const value = text(String(raw), at, context);
     if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) {
-      around.report.mistake(at, "expected the name of a header: letters, digits and dashes", { onKey: true });
+      context.report.mistake(at, "expected the name of a header: letters, digits and dashes", { onKey: true });
     } else if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) {
-      around.report.mistake(at, "a header must not hold line breaks, control characters or letters beyond Latin-1");
+      context.report.mistake(at, "a header must not hold line breaks, control characters or letters beyond Latin-1");
     } else {
       result[name] = value;
     }
@@ -259,16 +264,16 @@ function resolveHeaders(
 }
 
 /** Expands one value; what is wrong goes to the report. */
-export function text(raw: string, path: KeyPath, around: Surroundings): string {
-  return expandAt(raw, path, around).value;
+export function text(raw: string, path: KeyPath, context: ResolveContext): string {
+  return expandAt(raw, path, context).value;
 }
 
 /** `complete`: nothing of it is missing. */
-export function expandAt(raw: string, path: KeyPath, around: Surroundings): { value: string; complete: boolean } {
-  const { value, problems, literal } = expand(raw, around.variables);
-  for (const { message, hint } of problems) around.report.mistake(path, message, { hint });
-  for (const form of literal) around.report.warning(path, `${form} is no variable of ours, and stays as it is`);
-  if (value.includes("\0")) around.report.mistake(path, "a text must not hold the character NUL");
+export function expandAt(raw: string, path: KeyPath, context: ResolveContext): { value: string; complete: boolean } {
+  const { value, problems, literal } = expand(raw, context.variables);
+  for (const { message, hint } of problems) context.report.mistake(path, message, { hint });
+  for (const form of literal) context.report.warning(path, `${form} is no variable of ours, and stays as it is`);
+  if (value.includes("\0")) context.report.mistake(path, "a text must not hold the character NUL");
   return { value, complete: problems.length === 0 };
 }
 

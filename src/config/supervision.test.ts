@@ -59,7 +59,7 @@ describe("supervision", () => {
     });
   });
 
-  it("0 is never", () => {
+  it("takes 0 for never", () => {
     const never = { pingMs: 0, ejectedProbeMs: 0 };
     const http = parse({ mcpServers: { a: { url: "http://x/mcp", ...never } } }).servers[0];
     expect(http?.supervision).toMatchObject({ pingMs: undefined, ejectedProbeMs: undefined });
@@ -91,7 +91,7 @@ describe("trust", () => {
     for (const trust of [true, false, "pinned", undefined]) expect(server({ trust })?.trust).toBe("pinned");
   });
 
-  it("what the config says of tools decides what may be called again", () => {
+  it("of single tools is said in the config, which decides what may be called again", () => {
     const tools = {
       read: { readOnly: true },
       put: { idempotent: true },
@@ -111,7 +111,7 @@ it("a card is a path from the config's folder, or an address", () => {
   expect(server({ card: "https://${HOST}/card" })?.card).toBe("https://example.com/card");
 });
 
-it("budgets of servers and of roles", () => {
+it("budgets of servers and of roles are read", () => {
   const budget = { calls: 3, windowMs: 1_000 };
   const config = parse({ mcpServers: { a: { command: "x", budget } }, roles: { r: { budget }, s: {} } });
   expect(config.servers[0]?.budget).toEqual(budget);
@@ -139,7 +139,7 @@ describe("cache and telemetry", () => {
     expect(parse({ mcpServers: {}, telemetry: gemini })).toMatchObject({ telemetry: undefined, warnings: [] });
   });
 
-  it("a wrong address is a mistake", () => {
+  it("refuse a wrong address as a mistake", () => {
     const printed = "telemetry.otlp: expected an address that starts with http:// or https://";
     expect(mistakes({ mcpServers: {}, telemetry: { otlp: "collector:4318" } })).toContain(printed);
     expect(mistakes({ mcpServers: {}, telemetry: { otlp: 1 } })).toContain("telemetry.otlp: expected a string");

@@ -1,4 +1,4 @@
-// Expands `${…}` in the values of a config. What it finds wrong names the variable, never a value.
+// Expands `${…}` in the values of a config. Its messages name the variable that is wrong, never a value.
 
 import { sep } from "node:path";
 

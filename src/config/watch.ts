@@ -1,5 +1,5 @@
 // Notices edits of a file: in place, by rename over it, and by a swapped link on the way to it. It only says that
-// something changed; reading is the caller's.
+// something changed; the caller reads the file.
 
 import { type BigIntStats, type FSWatcher, realpathSync, statSync, watch } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { dirname, resolve } from "node:path";
 /** Editors write in bursts (truncate, write, rename, chmod); a tenth of a second is past the burst and feels instant. */
 const DEBOUNCE_MS = 100;
 
-/** The net for what fs.watch misses: network file systems, no inotify watches left. A stat costs microseconds. */
+/** Finds what fs.watch misses: network file systems, no inotify watches left. A stat costs microseconds. */
 const POLL_MS = 2_000;
 
 export interface WatchOptions {
@@ -60,7 +60,7 @@ export function watchConfig(
       try {
         const watcher = watch(folder, { persistent: false }, soon);
         folders.set(folder, watcher);
-        // What changed between the last look and now was told to nobody.
+        // Nobody has been told of a change between the last look and now.
         again = true;
         // The folder itself may go; the poll finds it again.
         watcher.on("error", () => {
@@ -81,11 +81,11 @@ export function watchConfig(
     checking = true;
     do {
       again = false;
-      const { print, real } = await look(file);
+      const { fingerprint, real } = await look(file);
       if (closed) break;
       watchFolders(new Set([dirname(file), dirname(real)]));
-      if (print !== known) {
-        known = print;
+      if (fingerprint !== known) {
+        known = fingerprint;
         try {
           await onChange();
         } catch (error) {
@@ -113,29 +113,29 @@ export function watchConfig(
   return { close, [Symbol.dispose]: close };
 }
 
-async function look(file: string): Promise<{ print: string; real: string }> {
+async function look(file: string): Promise<{ fingerprint: string; real: string }> {
   try {
     const real = await realpath(file);
-    return { print: printOf(real, await stat(real, { bigint: true })), real };
+    return { fingerprint: fingerprintOf(real, await stat(real, { bigint: true })), real };
   } catch (error) {
-    return { print: printOfNone(error), real: file };
+    return { fingerprint: fingerprintOfNone(error), real: file };
   }
 }
 
 function lookNow(file: string): string {
   try {
     const real = realpathSync(file);
-    return printOf(real, statSync(real, { bigint: true }));
+    return fingerprintOf(real, statSync(real, { bigint: true }));
   } catch (error) {
-    return printOfNone(error);
+    return fingerprintOfNone(error);
   }
 }
 
 /** What tells one state of the file from another, without reading it. */
-function printOf(real: string, { dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+function fingerprintOf(real: string, { dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return [real, dev, ino, size, mtimeNs, ctimeNs].join(":");
 }
 
-function printOfNone(error: unknown): string {
+function fingerprintOfNone(error: unknown): string {
   return `no file: ${(error as NodeJS.ErrnoException).code}`;
 }

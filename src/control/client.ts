@@ -1,4 +1,4 @@
-// The client of the operator's door: what the CLI's verbs and `toolway stdio` talk to a running gateway with.
+// The client of the control socket: how the CLI's verbs and `toolway stdio` talk to a running gateway.
 
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { connect } from "node:net";

@@ -225,7 +225,7 @@ describe("upgrades", () => {
     await expect(client.upgrade("toString")).rejects.toMatchObject({ code: "not-found" });
   });
 
-  it("end when the door closes", async () => {
+  it("end when the server closes", async () => {
     const client = await serve({}, { "toolway-stdio": (socket: Duplex) => socket.resume() });
     const socket = await client.upgrade("toolway-stdio");
     const closed = new Promise((done) => socket.once("close", done));

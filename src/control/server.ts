@@ -1,5 +1,5 @@
-// The operator's door: HTTP on a Unix socket, JSON in and JSON out. Owns the socket, routing and errors; what the
-// routes do is given by the caller. Whoever can open the socket is the operator: there is no token here.
+// The server of the control socket: HTTP on a Unix socket, JSON in and JSON out, for the operator. Owns the socket, routing
+// and errors; what the routes do is given by the caller. Whoever can open the socket is the operator: there is no token here.
 
 import { chmodSync, lstatSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -8,9 +8,9 @@ import { ExpectedError, type ExpectedKind } from "../runtime/expected-error.js";
 
 /** Arguments of a tool call are the largest that come in. */
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
-/** Answers under way are let finish for that long when the door closes. */
+/** How long answers under way may take when the server closes. */
 const CLOSE_GRACE_MS = 1_000;
-/** The operator and a dashboard; anything above is a program gone wild. */
+/** The operator and a dashboard; anything above is a program that does not close its connections. */
 const MAX_CONNECTIONS = 256;
 
 /** What the codes of errors, ours and those of stores, tokens and faults, are in HTTP. All others are 500. */

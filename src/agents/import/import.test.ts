@@ -82,8 +82,8 @@ describe("findClientConfigs", () => {
   });
 });
 
-describe("importConfigs reads each client", () => {
-  it("Codex", () => {
+describe("importConfigs", () => {
+  it("reads Codex, with its variables and time limits", () => {
     put(
       "home/.codex/config.toml",
       `model = "x"
@@ -128,7 +128,7 @@ enabled = false
     ]);
   });
 
-  it("opencode, both versions of its form", () => {
+  it("reads opencode, both versions of its form", () => {
     put(
       "home/.config/opencode/opencode.jsonc",
       `{ // c
@@ -148,7 +148,7 @@ enabled = false
     expect(skipped).toMatchObject([{ name: "c", reason: expect.stringContaining("reads a value from a file") }]);
   });
 
-  it("Claude Code, with the servers of its projects", () => {
+  it("reads Claude Code, with the servers of its projects", () => {
     put("home/.claude.json", {
       numStartups: 1,
       mcpServers: { all: { type: "http", url: "https://all/mcp" } },
@@ -164,7 +164,7 @@ enabled = false
     expect(taken).toMatchObject([{ client: "Claude Code", names: ["all", "one"] }]);
   });
 
-  it("VS Code, Cursor, Gemini CLI, Windsurf, Zed and Cline", () => {
+  it("reads VS Code, Cursor, Gemini CLI, Windsurf, Zed and Cline", () => {
     put("proj/.vscode/mcp.json", {
       inputs: [],
       servers: {
@@ -212,7 +212,7 @@ enabled = false
   });
 });
 
-describe("importConfigs merges", () => {
+describe("importConfigs with several clients", () => {
   it("takes the same server once, and gives another of the same name a number", () => {
     put("home/.claude.json", { mcpServers: { gh: { type: "http", url: "https://gh/mcp" } } });
     put("home/.cursor/mcp.json", { mcpServers: { gh: { url: "https://gh/mcp" } } });
@@ -257,7 +257,7 @@ describe("importConfigs merges", () => {
     ]);
   });
 
-  it("twice changes nothing the second time", () => {
+  it("changes nothing when it runs a second time", () => {
     put("home/.cursor/mcp.json", { mcpServers: { a: { command: "a" }, b: { url: "https://b/" } } });
     const text = mergeIntoFile(undefined, found().servers);
     const second = importConfigs({ ...place, existing: existingServers(text) });

@@ -1,5 +1,5 @@
-// Gathers the servers of the known clients into one set, and says what became of each. It writes nothing: the text
-// of the file comes from `mergeIntoFile`, and the CLI puts it on disk.
+// Merges the servers of all known clients into one set, and says for each whether it was taken, and why not. It writes
+// nothing: `mergeIntoFile` gives the text of the file, and the CLI puts it on disk.
 
 import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
@@ -45,12 +45,12 @@ export function importConfigs(options: ImportOptions): ImportResult {
   for (const source of options.files ?? findClientConfigs(options)) {
     const { client, file } = source;
     const names: string[] = [];
-    const tell = (list: Remark[], name: string | undefined, reason: string): void => {
+    const remark = (list: Remark[], name: string | undefined, reason: string): void => {
       list.push({ client, file, name, reason });
     };
     const groups = readText(source);
     if (typeof groups === "string") {
-      tell(skipped, undefined, groups);
+      remark(skipped, undefined, groups);
       continue;
     }
     for (const { project, entries, off } of groups) {
@@ -58,22 +58,22 @@ export function importConfigs(options: ImportOptions): ImportResult {
         const name = rawName.trim();
         const reading = off.has(rawName) ? undefined : readEntry(raw, source, project, options.home);
         if (reading === undefined || reading.kind === "skip") {
-          tell(skipped, name, reading?.reason ?? "it is disabled there");
+          remark(skipped, name, reading?.reason ?? "it is disabled there");
           continue;
         }
         const { entry, note } = reading;
         if (isToolway(entry)) {
-          tell(skipped, name, "it is Toolway itself");
+          remark(skipped, name, "it is Toolway itself");
           continue;
         }
         const as = freeName(name, entry, existing, servers);
         if (as === undefined) {
           const first = from.get(name);
-          tell(skipped, name, first === undefined ? "the config has it already" : `the same as the one of ${first}`);
+          remark(skipped, name, first === undefined ? "the config has it already" : `the same as the one of ${first}`);
           continue;
         }
-        if (as !== name) tell(notes, name, `another server has this name: it is called "${as}"`);
-        if (note !== undefined) tell(notes, as, note);
+        if (as !== name) remark(notes, name, `another server has this name: it is called "${as}"`);
+        if (note !== undefined) remark(notes, as, note);
         servers.set(as, entry);
         if (!from.has(as)) from.set(as, client);
         names.push(as);

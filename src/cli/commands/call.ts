@@ -1,8 +1,8 @@
-// `toolway call`: one tool, one result.
+// `toolway call`: calls one tool and prints its result.
 
 import { isObject } from "../../protocol/jsonrpc.js";
 import { sourceFor } from "../gateway/source.js";
-import { sayIfSlow, withGateway } from "../gateway/with-gateway.js";
+import { noteIfSlow, withGateway } from "../gateway/with-gateway.js";
 import { readJsonText, toArguments } from "../line/call-arguments.js";
 import { defineCommand, gatewayOptions } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
@@ -43,7 +43,7 @@ export const call = defineCommand({
       if (tool === undefined) throw unknownTool(input.tool, tools, await unknownServers(client, io.signal));
       const body = { tool: tool.name, arguments: toArguments(json, input.arg, tool.inputSchema) };
       const work = client.post("/call", body, io.signal);
-      const answer = await sayIfSlow(io, `Waiting for ${tool.name} …`, work);
+      const answer = await noteIfSlow(io, `Waiting for ${tool.name} …`, work);
       if (!isObject(answer)) throw new UserError("The gateway's answer cannot be read.");
       if (input.json) printJson(io, answer["result"] ?? answer);
       const { error, result } = answer;

@@ -1,19 +1,19 @@
-// Commands from the words of the line to output and exit code, in process, with a gateway that is played.
+// Commands from the words of the line to output and exit code, in process, with a fake gateway.
 
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
+  fakeGateway,
   folder,
   leaveFolder,
   makeFolder,
-  play,
   probe,
   run,
   STATUS,
   TOOLS,
-} from "../../../test/fixtures/played-gateway.js";
+} from "../../../test/fixtures/fake-gateway.js";
 import { Fault } from "../../protocol/errors.js";
 import { type GatewayPort, type GatewaySource, replaceGatewayPort } from "../gateway/port.js";
 import { Stopped } from "../line/io.js";
@@ -23,7 +23,7 @@ beforeEach(makeFolder);
 afterEach(leaveFolder);
 
 describe("exit codes", () => {
-  it("0 for help and version, which load no gateway", async () => {
+  it("are 0 for help and version, which load no gateway", async () => {
     replaceGatewayPort(new Proxy({} as GatewayPort, { get: () => expect.unreachable() }));
     expect(await run(["--help"])).toMatchObject({ code: 0, err: "" });
     expect((await run(["--help"])).out).toContain("toolway serve");
@@ -31,7 +31,7 @@ describe("exit codes", () => {
     expect((await run(["call", "--help"])).out).toContain("toolway call demo__add");
   });
 
-  it("2 for a wrong command line, with the way out", async () => {
+  it("are 2 for a wrong command line, with the way out", async () => {
     expect(await run(["srve"])).toMatchObject({ code: 2, out: "" });
     expect((await run(["srve"])).err).toContain("Did you mean serve?");
     expect(await run(["call"])).toMatchObject({ code: 2 });
@@ -43,7 +43,7 @@ describe("exit codes", () => {
     expect((await run(["serve", "--listen", "127.0.0.1:99999"])).err).toContain("from 0 to 65535");
   });
 
-  it("understands `help`, and a config named in the way of other verbs", async () => {
+  it("are 0 for `help`, and for a config named in the way of other verbs", async () => {
     expect((await run(["help"])).out).toContain("toolway serve");
     expect((await run(["help", "token", "create"])).out).toContain("--expires");
     writeFileSync(join(folder, "mine.json"), '{"mcpServers":{}}');
@@ -54,15 +54,15 @@ describe("exit codes", () => {
     expect(err).toContain("--config FILE");
   });
 
-  it("1 for a path that cannot be used, in words", async () => {
+  it("are 1 for a path that cannot be used, in words", async () => {
     const inTheWay = Object.assign(new Error("EEXIST: file already exists, mkdir '/x'"), {
       code: "EEXIST",
       path: "/x",
     });
     const noKey = Object.assign(new Error("no start line"), { code: "ERR_OSSL_PEM_NO_START_LINE" });
-    play({}, { start: async () => Promise.reject(noKey) });
+    fakeGateway({}, { start: async () => Promise.reject(noKey) });
     expect((await run(["serve"])).err).toContain("The TLS certificate or its key cannot be used");
-    play({}, { start: async () => Promise.reject(inTheWay) });
+    fakeGateway({}, { start: async () => Promise.reject(inTheWay) });
     expect(await run(["serve"])).toEqual({
       code: 1,
       out: "",
@@ -70,7 +70,7 @@ describe("exit codes", () => {
     });
   });
 
-  it("2 for a mistake in the config, told by file, line, column and key", async () => {
+  it("are 2 for a mistake in the config, named by file, line, column and key", async () => {
     writeFileSync(join(folder, "toolway.json"), '{"mcpServers":{"a":{"comand":"x"}}}');
     const { code, err } = await run(["config", "check"]);
     expect(code).toBe(2);
@@ -78,20 +78,20 @@ describe("exit codes", () => {
     expect(JSON.parse((await run(["config", "check", "--json"])).out)).toMatchObject({ ok: false });
   });
 
-  it("1 for a fault, without a stack unless it is asked for", async () => {
-    play({ "/status": new TypeError("broken inside") });
+  it("are 1 for a fault, without a stack unless it is asked for", async () => {
+    fakeGateway({ "/status": new TypeError("broken inside") });
     const plain = await run(["status"]);
     expect(plain).toMatchObject({ code: 1, out: "" });
     expect(plain.err).toContain("broken inside");
     expect(plain.err).not.toContain("at ");
     expect((await run(["status"], { env: { TOOLWAY_DEBUG: "1" } })).err).toContain("commands.test.ts");
-    play({ "/status": new Fault("unavailable", "It is away.") });
+    fakeGateway({ "/status": new Fault("unavailable", "It is away.") });
     expect(await run(["status"])).toMatchObject({ code: 1, err: "toolway: It is away.\n" });
   });
 
-  it("130 for Ctrl-C", async () => {
+  it("are 130 after Ctrl-C", async () => {
     const stop = new AbortController();
-    play({
+    fakeGateway({
       "/call": () => {
         stop.abort(new Stopped("SIGINT"));
         throw stop.signal.reason;
@@ -105,10 +105,10 @@ describe("serve", () => {
   const stopped = (): AbortSignal => AbortSignal.abort(new Stopped("SIGTERM"));
 
   it("prints where it is and how to connect, and drains when told to stop", async () => {
-    const played = play();
+    const fake = fakeGateway();
     const { code, out } = await run(["serve", "--listen", "127.0.0.1:0"], { signal: stopped() });
     expect(code).toBe(0);
-    expect(played.started).toMatchObject({
+    expect(fake.started).toMatchObject({
       listen: { host: "127.0.0.1", port: 0 },
       noAuth: false,
       configPath: undefined,
@@ -120,44 +120,44 @@ describe("serve", () => {
     expect(out).toContain("claude mcp add --transport http toolway");
     expect(out).not.toContain("warning");
     expect(out.match(/tw_secret/g)).toHaveLength(1);
-    expect(played.closed).toEqual(["drained 30000"]);
+    expect(fake.closed).toEqual(["drained 30000"]);
   });
 
   it("shows the token at the first start only, and none with --json", async () => {
-    const played = play();
-    const { start } = played.port;
+    const fake = fakeGateway();
+    const { start } = fake.port;
     const again = { isNew: false, fromEnv: false, value: "tw_secret" };
-    replaceGatewayPort({ ...played.port, start: async (options) => ({ ...(await start(options)), token: again }) });
+    replaceGatewayPort({ ...fake.port, start: async (options) => ({ ...(await start(options)), token: again }) });
     const { out } = await run(["serve"], { signal: stopped() });
     expect(out).not.toContain("tw_secret");
     expect(out).toContain("token show");
-    play();
+    fakeGateway();
     const json = await run(["serve", "--json"], { signal: stopped() });
     expect(JSON.parse(json.out)).toMatchObject({ endpoint: "http://127.0.0.1:7420/mcp", servers: ["demo"] });
     expect(json.out).not.toContain("tw_secret");
   });
 
   it("refuses --no-auth beyond loopback, from the line and from the config", async () => {
-    const played = play();
+    const fake = fakeGateway();
     expect(await run(["serve", "--no-auth", "--listen", "0.0.0.0:1"])).toMatchObject({ code: 2 });
     writeFileSync(join(folder, "open.json"), '{"mcpServers":{},"listen":"0.0.0.0:7420"}');
     expect((await run(["serve", "open.json", "--no-auth"])).err).toContain("--no-auth is refused on 0.0.0.0");
-    expect(played.started).toBeUndefined();
+    expect(fake.started).toBeUndefined();
   });
 
   it("warns when it is open to others, or to all programs here", async () => {
-    const played = play();
-    const { start } = played.port;
+    const fake = fakeGateway();
+    const { start } = fake.port;
     expect((await run(["serve", "--no-auth"], { signal: stopped() })).out).toContain("warning: no token is asked for");
     const url = "http://0.0.0.0:7420/mcp";
-    replaceGatewayPort({ ...played.port, start: async (options) => ({ ...(await start(options)), url }) });
+    replaceGatewayPort({ ...fake.port, start: async (options) => ({ ...(await start(options)), url }) });
     const { out } = await run(["serve"], { signal: stopped() });
     expect(out).toContain("without TLS");
     expect(out).toContain("allowedHosts");
   });
 
   it("names the config and state in the lines to paste when they are not the usual ones", async () => {
-    play();
+    fakeGateway();
     writeFileSync(join(folder, "my own.json"), '{"mcpServers":{}}');
     const { out } = await run(["serve", "my own.json", "--state", "st"], { signal: stopped() });
     expect(out).toContain("$(npx toolway token show --config './my own.json' --state ./st)");
@@ -165,9 +165,9 @@ describe("serve", () => {
 
   it("finds the config: ./toolway.json, else the user's, else the demo", async () => {
     const path = async (): Promise<string | undefined> => {
-      const played = play();
+      const fake = fakeGateway();
       await run(["serve"], { signal: stopped() });
-      return played.started?.configPath;
+      return fake.started?.configPath;
     };
     expect(await path()).toBeUndefined();
     const own = join(folder, "home/.config/toolway");
@@ -181,7 +181,7 @@ describe("serve", () => {
 
 describe("tools", () => {
   it("are listed in a table, or as JSON", async () => {
-    play();
+    fakeGateway();
     const { out } = await run(["tools"]);
     expect(out.split("\n")[1]).toBe("demo__add   demo    Adds two numbers. And more.");
     expect(JSON.parse((await run(["tools", "--json"])).out)).toEqual(TOOLS);
@@ -189,7 +189,7 @@ describe("tools", () => {
   });
 
   it("say which of them are quarantined", async () => {
-    play({ "/tools": { tools: [{ ...TOOLS[0], quarantined: "its description changed" }, TOOLS[1]] } });
+    fakeGateway({ "/tools": { tools: [{ ...TOOLS[0], quarantined: "its description changed" }, TOOLS[1]] } });
     const { out, err } = await run(["tools"]);
     expect(out).toMatch(/demo__add +demo +quarantined: its description changed/);
     expect(err).toContain("toolway pins diff");
@@ -198,23 +198,23 @@ describe("tools", () => {
   it("say whose tools are not known", async () => {
     const [demo] = STATUS.servers;
     const away = { ...demo, name: "away", counts: { tools: 0, prompts: 0, resources: 0, resourceTemplates: 0 } };
-    play({ "/status": { ...STATUS, servers: [demo, away] } });
+    fakeGateway({ "/status": { ...STATUS, servers: [demo, away] } });
     expect((await run(["tools"])).err).toContain("Not up, so that their tools are not known: away.");
     expect((await run(["tools", "--json"])).err).toBe("");
     expect((await run(["call", "xyz"])).err).toContain("away");
   });
 
   it("are those of a gateway of our own where none runs, which is closed again", async () => {
-    const played = play({ "/status": { ...STATUS, servers: [] } }, {}, false);
+    const fake = fakeGateway({ "/status": { ...STATUS, servers: [] } }, {}, false);
     expect((await run(["tools"])).out).toContain("demo__add");
-    expect(played.closed).toEqual(["local"]);
+    expect(fake.closed).toEqual(["local"]);
   });
 
   it("wait for servers that start, and say so when it takes long", async () => {
     const [server] = STATUS.servers;
     let polls = 0;
     const status = (): unknown => ({ ...STATUS, servers: [{ ...server, state: polls++ < 45 ? "starting" : "ready" }] });
-    play({ "/status": status }, {}, false);
+    fakeGateway({ "/status": status }, {}, false);
     const { err, out } = await run(["tools"]);
     expect(err).toContain("waiting for demo");
     expect(out).toContain("demo__add");
@@ -225,13 +225,13 @@ describe("call", () => {
   const text = (value: string): unknown => ({ result: { content: [{ type: "text", text: value }] } });
 
   it("passes arguments of each form, and prints text plainly", async () => {
-    const played = play({ "/call": text("5") });
+    const fake = fakeGateway({ "/call": text("5") });
     expect(await run(["call", "demo__add", "--arg", "a=2", "--arg", "b=3"])).toEqual({ code: 0, out: "5\n", err: "" });
     await run(["call", "add", '{"a":1}']);
     await run(["call", "demo/add", "-"], { stdin: Readable.from(['{"a":', "4}"]) });
     writeFileSync(join(folder, "args.json"), '{"a":5}');
     await run(["call", "demo__add", "@args.json"]);
-    const sent = played.requests.filter(({ path }) => path === "/call").map(({ body }) => body);
+    const sent = fake.requests.filter(({ path }) => path === "/call").map(({ body }) => body);
     expect(sent).toEqual([
       { tool: "demo__add", arguments: { a: 2, b: 3 } },
       { tool: "demo__add", arguments: { a: 1 } },
@@ -241,20 +241,20 @@ describe("call", () => {
   });
 
   it("exits 1 when the tool says error, or the call fails; stdout stays clean", async () => {
-    play({ "/call": { result: { isError: true, content: [{ type: "text", text: "no such file" }] } } });
+    fakeGateway({ "/call": { result: { isError: true, content: [{ type: "text", text: "no such file" }] } } });
     expect(await run(["call", "demo__add"])).toEqual({ code: 1, out: "", err: "no such file\n" });
-    play({ "/call": { error: { code: -31004, message: "It took too long." } } });
+    fakeGateway({ "/call": { error: { code: -31004, message: "It took too long." } } });
     expect(await run(["call", "demo__add"])).toMatchObject({ code: 1, err: "toolway: It took too long. (-31004)\n" });
   });
 
   it("prints the whole result with --json", async () => {
-    play({ "/call": text("5") });
+    fakeGateway({ "/call": text("5") });
     const { out } = await run(["call", "demo__add", "--json"]);
     expect(JSON.parse(out)).toEqual({ content: [{ type: "text", text: "5" }] });
   });
 
   it("names the near tools when there is none of that name", async () => {
-    play();
+    fakeGateway();
     const { code, err } = await run(["call", "demo__ad"]);
     expect(code).toBe(1);
     expect(err).toContain("Did you mean demo__add?");
@@ -263,7 +263,7 @@ describe("call", () => {
 });
 
 it("status shows what is wrong below the table", async () => {
-  play();
+  fakeGateway();
   const { out } = await run(["status"]);
   expect(out).toMatch(/demo +down +stdio +2 \(from before\)/);
   expect(out).toContain(
@@ -275,32 +275,32 @@ it("status shows what is wrong below the table", async () => {
 describe("tokens", () => {
   it("are made, listed, shown and revoked through the gateway", async () => {
     const tokens = [{ id: "ci", role: "reader", createdAt: "2026-01-01", expiresAt: "2020-01-01T00:00:00Z" }];
-    const played = play({
+    const fake = fakeGateway({
       "/tokens/default": { token: "tw_default" },
       "/tokens": (body: unknown) => (body ? { token: "tw_new" } : { tokens }),
     });
     expect(await run(["token", "create", "--id", "ci", "--role", "reader", "--expires", "30d"])).toMatchObject({
       out: "tw_new\n",
     });
-    expect(played.requests[0]?.body).toEqual({ id: "ci", role: "reader", expires: "30d" });
+    expect(fake.requests[0]?.body).toEqual({ id: "ci", role: "reader", expires: "30d" });
     expect((await run(["token", "list"])).out).toContain("(expired)");
     expect(await run(["token", "show"])).toMatchObject({ code: 0, out: "tw_default\n" });
     expect((await run(["token", "revoke", "cy"])).err).toContain("Did you mean ci?");
     expect(await run(["token", "revoke", "ci"])).toMatchObject({ code: 0, out: "Revoked ci.\n" });
-    expect(played.requests.at(-1)?.path).toBe("DELETE /tokens/ci");
+    expect(fake.requests.at(-1)?.path).toBe("DELETE /tokens/ci");
   });
 
-  it("a role that the config does not have is remarked on", async () => {
+  it("of a role that the config does not have are made, with a remark", async () => {
     const roles = { roles: { reader: { allow: [] } }, mcpServers: {} };
     writeFileSync(join(folder, "toolway.json"), JSON.stringify(roles));
-    play({ "/tokens": { token: "tw_new" } });
+    fakeGateway({ "/tokens": { token: "tw_new" } });
     const create = (role: string) => run(["token", "create", "--id", "x", "--role", role]);
     expect(await create("reader")).toEqual({ code: 0, out: "tw_new\n", err: "" });
     expect((await create("raeder")).err).toContain('no role "raeder"');
   });
 
-  it("show reads the state directory where no gateway runs", async () => {
-    play(
+  it("are shown from the state directory where no gateway runs", async () => {
+    fakeGateway(
       {},
       {
         defaultToken: async (source: GatewaySource) => (source.stateDir === join(folder, "s") ? "tw_file" : undefined),
@@ -313,7 +313,7 @@ describe("tokens", () => {
 });
 
 it("state dump prints the lines as they come", async () => {
-  play();
+  fakeGateway();
   expect((await run(["state", "dump"])).out).toBe('{"a":1}\n{"b":2}\n');
 });
 
@@ -329,7 +329,7 @@ describe("doctor", () => {
 
   it("shows each server and what to fix, and exits 1 when one failed", async () => {
     const error = { code: "unavailable", message: 'Command not found: "uvx" is not on the PATH.' };
-    play(
+    fakeGateway(
       {},
       { probe: async ({ name }) => (name === "good" ? probe({}) : probe({ ok: false, error, stderr: ["bang"] })) },
     );
@@ -347,7 +347,7 @@ describe("doctor", () => {
   });
 
   it("stops nothing else when a probe throws", async () => {
-    play({}, { probe: async ({ name }) => (name === "good" ? probe({}) : Promise.reject(new Error("boom"))) });
+    fakeGateway({}, { probe: async ({ name }) => (name === "good" ? probe({}) : Promise.reject(new Error("boom"))) });
     expect((await run(["doctor"])).out).toContain("boom");
   });
 });
@@ -385,11 +385,11 @@ describe("import", () => {
 });
 
 it("the hidden verb for completion gives names, and nothing when there is no gateway", async () => {
-  play();
+  fakeGateway();
   expect((await run(["__complete", "tool", "--", "call", "--json"])).out).toBe("demo__add\ndemo__echo\n");
   expect((await run(["__complete", "server"])).out).toBe("demo\n");
-  play({ "/tools": () => new Promise(() => undefined) });
+  fakeGateway({ "/tools": () => new Promise(() => undefined) });
   expect(await run(["__complete", "tool"])).toEqual({ code: 0, out: "", err: "" });
-  play({}, {}, false);
+  fakeGateway({}, {}, false);
   expect(await run(["__complete", "tool"])).toEqual({ code: 0, out: "", err: "" });
 });

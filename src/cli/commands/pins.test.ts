@@ -1,7 +1,7 @@
-// `pins` from the words of the line to output and exit code, with a gateway that is played.
+// `pins` from the words of the line to output and exit code, with a fake gateway.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { leaveFolder, makeFolder, play, run } from "../../../test/fixtures/played-gateway.js";
+import { fakeGateway, leaveFolder, makeFolder, run } from "../../../test/fixtures/fake-gateway.js";
 import { Fault } from "../../protocol/errors.js";
 
 beforeEach(makeFolder);
@@ -26,7 +26,7 @@ const PINS = [
 
 describe("pins", () => {
   it.each([["pins"], ["pins list"]])("`%s` lists server, tool, state, first sight and hash", async (line) => {
-    play({ "/pins": { pins: PINS } });
+    fakeGateway({ "/pins": { pins: PINS } });
     const { code, out, err } = await run(line.split(" "));
     expect(code).toBe(0);
     const rows = out.trimEnd().split("\n");
@@ -39,16 +39,16 @@ describe("pins", () => {
   });
 
   it("lists those of one server, without a gateway that runs too", async () => {
-    play({ "/pins": { pins: PINS } }, {}, false);
+    fakeGateway({ "/pins": { pins: PINS } }, {}, false);
     expect((await run(["pins", "list", "--server", "wiki"])).out).not.toContain("demo");
-    play({ "/pins": { pins: [] } });
+    fakeGateway({ "/pins": { pins: [] } });
     expect(await run(["pins"])).toMatchObject({ code: 0, out: "" });
     expect(await run(["pins", "dif"])).toMatchObject({ code: 2 });
     expect((await run(["pins", "--help"])).out).toContain("accept");
   });
 
   it("diff shows old and new, hidden characters made visible and marked, no colours off a terminal", async () => {
-    const { requests } = play({ "/pins/diff?server=demo": { diffs: [DIFF] } });
+    const { requests } = fakeGateway({ "/pins/diff?server=demo": { diffs: [DIFF] } });
     const { code, out, err } = await run(["pins", "diff", "demo"]);
     expect(code).toBe(0);
     expect(requests).toEqual([{ path: "/pins/diff?server=demo" }]);
@@ -66,7 +66,7 @@ describe("pins", () => {
   });
 
   it("diff is side by side on a wide terminal, with colours, and one under the other on a narrow one", async () => {
-    play({ "/pins/diff?server=demo&tool=add": { diffs: [DIFF] } });
+    fakeGateway({ "/pins/diff?server=demo&tool=add": { diffs: [DIFF] } });
     const wide = (await run(["pins", "diff", "demo", "add"], { isTTY: true, columns: 140 })).out;
     expect(wide).toMatch(/"Adds two numbers\."[^\n]*│[^\n]*"description":/);
     expect(wide).toContain("\u001b[33m\\u{202E}\u001b[0m");
@@ -82,11 +82,11 @@ describe("pins", () => {
   });
 
   it("diff says what it cannot show, and that nothing changed", async () => {
-    play({ "/pins/diff?server=demo": { diffs: [{ ...DIFF, old: OLD }] } });
+    fakeGateway({ "/pins/diff?server=demo": { diffs: [{ ...DIFF, old: OLD }] } });
     expect((await run(["pins", "diff", "demo"])).out).toContain("is not kept");
-    play({ "/pins/diff?server=demo": { diffs: [] } });
+    fakeGateway({ "/pins/diff?server=demo": { diffs: [] } });
     expect(await run(["pins", "diff", "demo"])).toMatchObject({ code: 0, out: "" });
-    play({ "/pins/diff?server=no": new Fault("not-found", 'Nothing of server "no" is pinned: so.') });
+    fakeGateway({ "/pins/diff?server=no": new Fault("not-found", 'Nothing of server "no" is pinned: so.') });
     expect(await run(["pins", "diff", "no"])).toMatchObject({
       code: 1,
       err: 'toolway: Nothing of server "no" is pinned: so.\n',
@@ -96,7 +96,7 @@ describe("pins", () => {
 
   it("diff's line to paste holds no command of a server's making", async () => {
     const odd = { ...DIFF, tool: "x'; rm -rf ~ #" };
-    play({ "/pins/diff?server=demo": { diffs: [odd, { ...DIFF, tool: `a${RLO}` }] } });
+    fakeGateway({ "/pins/diff?server=demo": { diffs: [odd, { ...DIFF, tool: `a${RLO}` }] } });
     const { err } = await run(["pins", "diff", "demo"]);
     expect(err).toContain("accept demo 'x'\\''; rm -rf ~ #' --hash");
     expect(err).toContain("accept demo <tool> --hash");
@@ -104,7 +104,7 @@ describe("pins", () => {
 
   it("accept says what it accepted, and asks for nothing", async () => {
     const accepted = [{ tool: "add", hash: NEW.hash, oldHash: OLD.hash }];
-    const { requests } = play({ "/pins/accept": { accepted } });
+    const { requests } = fakeGateway({ "/pins/accept": { accepted } });
     expect(await run(["pins", "accept", "demo", "add", "--hash", "bbbbbbbbbbbb"])).toEqual({
       code: 0,
       out: "Accepted demo/add: aaaaaaaaaaaa → bbbbbbbbbbbb\n",
@@ -112,14 +112,14 @@ describe("pins", () => {
     });
     expect(requests).toEqual([{ path: "/pins/accept", body: { server: "demo", tool: "add", hash: "bbbbbbbbbbbb" } }]);
     expect(JSON.parse((await run(["pins", "accept", "demo", "--json"])).out)).toEqual({ server: "demo", accepted });
-    play({ "/pins/accept": { accepted: [] } });
+    fakeGateway({ "/pins/accept": { accepted: [] } });
     expect(await run(["pins", "accept", "demo"])).toMatchObject({ code: 0, out: "" });
-    play({ "/pins/accept": new Fault("invalid", "It changed again.") });
+    fakeGateway({ "/pins/accept": new Fault("invalid", "It changed again.") });
     expect(await run(["pins", "accept", "demo"])).toMatchObject({ code: 1 });
   });
 
   it("names are completed from the gateway: servers from its status, tools from the pins of the server named", async () => {
-    play({ "/pins": { pins: PINS }, "/status": { servers: [{ name: "demo" }, { name: "wiki" }] } });
+    fakeGateway({ "/pins": { pins: PINS }, "/status": { servers: [{ name: "demo" }, { name: "wiki" }] } });
     expect((await run(["__complete", "server"])).out).toBe("demo\nwiki\n");
     expect((await run(["__complete", "pinned", "--", "pins", "diff", "demo"])).out).toBe("add\n");
   });

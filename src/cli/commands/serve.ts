@@ -1,5 +1,5 @@
 // `toolway serve`: the gateway, until it is told to stop. Owns what is refused before the start, and the end; what is
-// printed at the start is in ../banner.ts.
+// printed at the start is ../text/banner.ts.
 
 import { resolve } from "node:path";
 import { DEFAULT_LISTEN, type ListenAddress, parseListen } from "../../config/config.js";
@@ -58,7 +58,7 @@ export const serve = defineCommand({
       names: input.names,
       tls: tlsOption(input.tlsCert, input.tlsKey, io),
     };
-    if (input.noAuth) await refuseOpenDoor(options);
+    if (input.noAuth) await refuseNoAuth(options);
     const port = await gatewayPort();
     const started = await port.start(options);
     if (input.json) print(io, JSON.stringify(bannerJson(started)));
@@ -101,7 +101,7 @@ function tlsOption(cert: string | undefined, key: string | undefined, io: Io): S
 }
 
 /** Without a token, whoever reaches the port has the tools: never beyond this machine. */
-async function refuseOpenDoor(options: StartOptions): Promise<void> {
+async function refuseNoAuth(options: StartOptions): Promise<void> {
   let { listen } = options;
   if (listen === undefined && options.configPath !== undefined) {
     const { loadConfig } = await import("../../config/load.js");

@@ -5,7 +5,7 @@ import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
 import { nearest } from "../../runtime/nearest.js";
 import { type GatewayClient, runningGateway } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
-import { sayIfSlow } from "../gateway/with-gateway.js";
+import { noteIfSlow } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, type ExitCode, UserError } from "../line/errors.js";
 import { type Io, print, printJson } from "../line/io.js";
@@ -99,7 +99,7 @@ export async function actOnServer(verb: "reload" | "stop" | "start", input: Inpu
   }
   await client.post(`/servers/${encodeURIComponent(input.server)}/${verb}`, {}, io.signal);
   const waiting = settled(client, input.server, verb === "stop", io);
-  const server = await sayIfSlow(io, `Waiting for ${input.server} …`, waiting);
+  const server = await noteIfSlow(io, `Waiting for ${input.server} …`, waiting);
   const failed = verb !== "stop" && server.state !== "ready" && server.state !== "idle";
   if (input.json) {
     const { name, state, lastError, counts } = server;

@@ -77,7 +77,7 @@ async function remarkOn(role: string, { configPath, env, home }: GatewaySource):
 interface TokenEntry {
   readonly id: string;
   readonly role: string;
-  /** None for the default token. */
+  /** Undefined for the default token. */
   readonly createdAt?: string;
   readonly expiresAt?: string;
 }

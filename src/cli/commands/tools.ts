@@ -1,4 +1,4 @@
-// `toolway tools`: what agents can call.
+// `toolway tools`: lists the tools that agents can call.
 
 import { sourceFor } from "../gateway/source.js";
 import { withGateway } from "../gateway/with-gateway.js";

@@ -1,4 +1,4 @@
-// `toolway version`.
+// `toolway version`: the version of this package, and with --json that of Node.
 
 import { packageVersion } from "../../runtime/version.js";
 import { defineCommand, jsonOption } from "../line/command.js";

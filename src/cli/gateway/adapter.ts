@@ -1,4 +1,4 @@
-// Fits the gateway to the port that the CLI's verbs are written against. Loaded by gateway-port.ts when first needed.
+// Implements the port of the CLI's verbs (port.ts, which loads it when it is first needed) with the real gateway.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-// The log of a process, as its environment asks for it.
+// Makes the log of a process, with the level and format that its environment asks for.
 
 import { createLog, LOG_LEVELS, type Log, type LogLevel } from "../../observe/log.js";
 

@@ -1,5 +1,5 @@
-// What the CLI needs of the gateway, as interfaces, and the one door through which it gets them. Everything behind
-// it is heavy, and loaded when a verb asks for it.
+// What the CLI needs of the gateway, as interfaces, and the two functions that give them. What implements them is heavy, so
+// it is loaded when a verb asks for it; tests put a fake in its place.
 
 import type { Config, ExecutorConfig, ListenAddress } from "../../config/config.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";
@@ -17,7 +17,7 @@ export interface GatewayClient {
 }
 
 export interface GatewaySource {
-  /** None: the built-in demo. */
+  /** Undefined for the built-in demo. */
   readonly configPath: string | undefined;
   readonly stateDir: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -38,9 +38,9 @@ export interface StartedGateway {
   readonly stateDir: string;
   readonly config: Config;
   readonly token: {
-    /** Made at this start: shown once. */
+    /** True where it was made at this start; it is shown once. */
     readonly isNew: boolean;
-    /** From TOOLWAY_TOKEN: never shown. */
+    /** True where it comes from TOOLWAY_TOKEN; it is never shown then. */
     readonly fromEnv: boolean;
     readonly value: string | undefined;
   };
@@ -59,7 +59,7 @@ export type Probe = ProbeResult;
 
 export interface ProbeOptions {
   readonly signal: AbortSignal;
-  /** Those of the config. */
+  /** The executors of the config. */
   readonly executors?: readonly ExecutorConfig[];
 }
 
@@ -92,12 +92,12 @@ export interface StdioStreams {
 
 let replaced: GatewayPort | undefined;
 
-/** For tests: what stands in for the gateway. */
+/** For tests: puts a fake in the place of the gateway; undefined takes it away. */
 export function replaceGatewayPort(port: GatewayPort | undefined): void {
   replaced = port;
 }
 
-/** For what is asked of a gateway that runs: without the weight of one. */
+/** Enough to ask a gateway that runs, without loading one. */
 export async function runningGateway(): Promise<Pick<GatewayPort, "find" | "defaultToken">> {
   return replaced ?? (await import("./running.js"));
 }

@@ -1,4 +1,4 @@
-// Which config and which state a verb is about: the rule is written here, and nowhere else.
+// Decides which config and which state directory a verb is about.
 
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";

@@ -22,7 +22,7 @@ interface VerbGateway {
   readonly running: boolean;
 }
 
-interface Wishes {
+interface GatewayNeeds {
   /** Verbs about tokens and state need no server. */
   readonly servers: boolean;
   /** When a gateway is far enough; by default one of our own is when every server is up or has failed. */
@@ -32,20 +32,20 @@ interface Wishes {
 export async function withGateway<T>(
   source: GatewaySource,
   io: Io,
-  wishes: Wishes,
+  needs: GatewayNeeds,
   use: (gateway: VerbGateway) => Promise<T>,
 ): Promise<T> {
   const running = await (await runningGateway()).find(source);
   if (running !== undefined) {
     // It may have started a moment ago.
-    if (wishes.until !== undefined) await settle(running, io, wishes.until, "The gateway's servers are starting");
+    if (needs.until !== undefined) await settle(running, io, needs.until, "The gateway's servers are starting");
     return use({ client: running, running: true });
   }
   const port = await gatewayPort();
-  const { client, own } = await port.connect(source, { servers: wishes.servers, signal: io.signal });
+  const { client, own } = await port.connect(source, { servers: needs.servers, signal: io.signal });
   if (own === undefined) return use({ client, running: true });
   try {
-    if (wishes.servers) await settle(client, io, wishes.until, NONE_RUNS);
+    if (needs.servers) await settle(client, io, needs.until, NONE_RUNS);
     return await use({ client, running: false });
   } finally {
     await own.close();
@@ -55,7 +55,7 @@ export async function withGateway<T>(
 const NONE_RUNS = "No gateway runs for this config; starting its servers for this call";
 
 /** Waits until the servers are up, have failed, or `until` says that enough are. */
-async function settle(client: GatewayClient, io: Io, until: Wishes["until"], why: string): Promise<void> {
+async function settle(client: GatewayClient, io: Io, until: GatewayNeeds["until"], why: string): Promise<void> {
   const started = Date.now();
   let said = false;
   for (;;) {
@@ -83,7 +83,7 @@ function isPending({ state, listsFromBefore, lastError }: ServerStatus, waitedMs
 }
 
 /** Says on stderr that something still goes on, once; `work` is not touched. */
-export async function sayIfSlow<T>(io: Io, text: string, work: Promise<T>): Promise<T> {
+export async function noteIfSlow<T>(io: Io, text: string, work: Promise<T>): Promise<T> {
   const timer = setTimeout(() => {
     if (io.isErrTTY) note(io, text);
   }, NOTE_AFTER_MS);

@@ -1,4 +1,4 @@
-// A command as data: its words, its arguments and options, examples, and the function that does it. program.ts makes a
+// A command as data: its words, its arguments and options, examples, and the function that runs it. parser.ts makes a
 // parser of it, completion.ts the shells' scripts, reference.ts the page in docs/. This file knows none of them.
 
 import type { ExitCode } from "./errors.js";
@@ -17,7 +17,7 @@ export interface ArgSpec {
 
 export interface OptionSpec {
   readonly description: string;
-  /** The word for the value in the help; none: the option is a switch. */
+  /** The word for the value in the help. An option without one is a switch. */
   readonly value?: string;
   /** The value may be left out, and is then this. */
   readonly preset?: string;
@@ -93,7 +93,7 @@ export function defineCommand<const A extends Args, const O extends Options>(spe
   const { metadata, args, examples } = spec;
   const options: Record<string, CommandOption> = {};
   for (const [key, option] of Object.entries(spec.options)) options[key] = { ...option, flag: flagOf(key) };
-  // The one place where the types are taken on trust: program.ts fills `input` from these very specs.
+  // The one place where the types are taken on trust: parser.ts and plain-line.ts fill `input` from these very specs.
   const run: Command["run"] = (input, io) => spec.handler(input as Input<A, O>, io);
   return { metadata, args, options, examples, run };
 }

@@ -1,4 +1,4 @@
-// docs/cli.md, made from the commands' data. A test keeps the file and this in step.
+// Makes docs/cli.md from the commands' data; reference.test.ts fails where the file differs.
 
 import { argTerm, type Command, optionTerm } from "./command.js";
 

@@ -8,7 +8,7 @@ import { type Io, shortPath } from "../line/io.js";
 import { pasteLines, TOKEN_VARIABLE } from "./paste-lines.js";
 import { oneLine, styleOf, table } from "./print.js";
 
-interface Circumstances {
+interface BannerOptions {
   readonly noAuth: boolean;
   readonly source: GatewaySource;
   /** The config was named on the command line, so other verbs must be told of it too. */
@@ -21,26 +21,26 @@ const SERVER_LIMIT = 12;
 /** The names of roles, where they are many, are cut to fit a line. */
 const ROLE_WIDTH = 60;
 
-export function banner(started: StartedGateway, how: Circumstances, io: Io): string {
+export function banner(started: StartedGateway, options: BannerOptions, io: Io): string {
   const style = styleOf(io);
   const { config, token } = started;
-  const verb = (words: string): string => `npx toolway ${words}${sameGateway(how, io)}`;
+  const verb = (words: string): string => `npx toolway ${words}${sameGateway(options, io)}`;
 
   const facts: string[][] = [
     ["endpoint", style.bold(started.url)],
     ["config", config.path === undefined ? "built-in demo (no toolway.json found)" : shortPath(io, config.path)],
     ["servers", serverList(started)],
     ["roles", roleText(config)],
-    ["token", how.noAuth ? "none asked for" : tokenText(token, verb)],
+    ["token", options.noAuth ? "none asked for" : tokenText(token, verb)],
   ];
 
   const lines = [`${style.bold("Toolway")} ${packageVersion()}`, "", table(facts, "  ")];
-  const warnings = [...warningsOf(started, how), ...config.warnings];
+  const warnings = [...warningsOf(started, options), ...config.warnings];
   if (warnings.length > 0) lines.push("", ...warnings.map((text) => style.yellow(`  warning: ${text}`)));
 
   lines.push("", "Connect an agent:");
-  if (!how.noAuth && !token.fromEnv) lines.push(`  export ${TOKEN_VARIABLE}=$(${verb("token show")})`, "");
-  for (const { client, line } of pasteLines(started.url, !how.noAuth))
+  if (!options.noAuth && !token.fromEnv) lines.push(`  export ${TOKEN_VARIABLE}=$(${verb("token show")})`, "");
+  for (const { client, line } of pasteLines(started.url, !options.noAuth))
     lines.push(`  ${style.dim(`# ${client}`)}`, `  ${line}`);
 
   lines.push("", "From another terminal:", `  ${verb("status")}`, `  ${verb("tools")}`);
@@ -61,9 +61,9 @@ export function bannerJson(started: StartedGateway): Record<string, unknown> {
 }
 
 /** The options that make another verb find this gateway. */
-function sameGateway(how: Circumstances, io: Io): string {
-  const { configPath, stateDir } = how.source;
-  const config = how.named && configPath !== undefined ? ` --config ${quote(shortPath(io, configPath))}` : "";
+function sameGateway(options: BannerOptions, io: Io): string {
+  const { configPath, stateDir } = options.source;
+  const config = options.named && configPath !== undefined ? ` --config ${quote(shortPath(io, configPath))}` : "";
   return config + (stateDir === undefined ? "" : ` --state ${quote(shortPath(io, stateDir))}`);
 }
 
@@ -96,10 +96,10 @@ function serverList(started: StartedGateway): string {
   return names.join(", ") + more + (disabled.length === 0 ? "" : `; switched off: ${disabled.join(", ")}`);
 }
 
-function warningsOf(started: StartedGateway, how: Circumstances): string[] {
+function warningsOf(started: StartedGateway, options: BannerOptions): string[] {
   const host = new URL(started.url).hostname.replace(/^\[|\]$/g, "");
   const found: string[] = [];
-  if (how.noAuth) found.push("no token is asked for: every program on this machine can use the tools.");
+  if (options.noAuth) found.push("no token is asked for: every program on this machine can use the tools.");
   if (!isLoopback(host)) {
     found.push(
       started.url.startsWith("https:")
