@@ -1,0 +1,43 @@
+// The documents that lead through the repository name files and folders that exist.
+
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+const DOCUMENTS = ["CONTRIBUTING.md", "SECURITY.md", "test/conformance/README.md"];
+
+/** `[text](path)` and `[text](path#part)`, but no addresses of the web. */
+const LINK = /\]\((?![a-z]+:)([^)#\s]+)(?:#[^)]*)?\)/g;
+/** Words in back ticks that begin at one of the repository's own folders. */
+const NAMED = /`((?:src|test|docs|scripts|bench|examples|schema|\.ci|\.github)\/[^`\s,;]*)`/g;
+
+/** Paths that a name stands for: a star and `<word>` stand for anything within one folder, two stars for folders too. */
+function exists(path: string): boolean {
+  if (!/[*<{]/.test(path)) return existsSync(join(root, path));
+  const pattern = path
+    .replace(/[.+^$()|[\]\\]/g, "\\$&")
+    .replace(/<[^>]*>/g, "*")
+    .replace(/\{([^}]*)\}/g, (_, words: string) => `(?:${words.replaceAll(",", "|")})`)
+    .replace(/\*\*\/|\*/g, (stars) => (stars === "*" ? "[^/]*" : "(?:.*/)?"));
+  const whole = new RegExp(`^${pattern}$`);
+  return everything.some((one) => whole.test(one));
+}
+
+const everything = ["src", "test", "docs", "scripts", "bench", "examples", "schema", ".ci", ".github"].flatMap(
+  (folder) => readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((path) => join(folder, path)),
+);
+
+describe("the paths that a document names exist", () => {
+  it.each(DOCUMENTS)("in %s", (document) => {
+    const text = readFileSync(join(root, document), "utf8");
+    const links = [...text.matchAll(LINK)].map(([, path = ""]) => normalize(join(dirname(document), path)));
+    const named = [...text.matchAll(NAMED)].map(([, path = ""]) => path.replace(/\/$/, ""));
+    // Made by the build, and in no clone.
+    const missing = [...links, ...named].filter((path) => !path.startsWith("dist/") && !exists(path));
+    expect(missing).toEqual([]);
+    expect(links.length + named.length).toBeGreaterThan(0);
+  });
+});
