@@ -1,11 +1,11 @@
 // What stands behind an endpoint: the endpoint speaks HTTP or stdio and knows sessions; a Service knows MCP's
 // methods. pipeline.ts implements it.
 
-import type { JsonObject } from "../protocol/jsonrpc.js";
+import type { JsonObject, RpcError } from "../protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
 import type { ParamHeader } from "../protocol/param-headers.js";
 import type { Reply } from "../protocol/reply.js";
-import type { Caller, Principal } from "./caller.js";
+import type { Caller } from "./caller.js";
 
 /** What a `traceparent` may stand in, and anything else: `_meta`, or the headers of a request. */
 export type TraceCarrier = Readonly<Record<string, unknown>>;
@@ -19,6 +19,11 @@ export interface AgentCall {
   readonly scope: string | undefined;
   /** Headers of the HTTP request that brought it, where one did: for trace context that `_meta` does not have. */
   readonly traceHeaders?: TraceCarrier | undefined;
+  /**
+   * Asked once the tool is known and allowed: `declared` is what its schema wants in headers. The error where the
+   * headers of the request do not agree with its arguments. Absent where a call has no headers that matter.
+   */
+  headerMismatch?(declared: readonly ParamHeader[]): RpcError | undefined;
   /** Later replies to the same call are ignored. */
   reply(reply: Reply): void;
   /** Set by the service while something can be taken back; the endpoint calls it when the agent cancels. */
@@ -46,6 +51,4 @@ export interface Service {
   /** `session.notify` reaches the agent outside any request, for as long as the session is open. */
   sessionOpened(session: Caller, scope: string | undefined): void;
   sessionClosed(session: Caller): void;
-  /** What the schema of a tool, by the name that this principal sees, wants in headers; undefined: no such tool. */
-  paramHeaders?(principal: Principal, scope: string | undefined, tool: string): readonly ParamHeader[] | undefined;
 }

@@ -125,7 +125,7 @@ class Endpoint implements HttpEndpoint {
     this.#modern = new ModernEra({ service, sealer, limits, clock, failed });
     this.#eras = {
       legacy: new LegacyPosts({ service, sessions: this.#sessions, waiting, wall, failed }),
-      modern: new ModernPosts(this.#modern, { limits, waiting, open: this.#modernStreams }, service),
+      modern: new ModernPosts(this.#modern, { limits, waiting, open: this.#modernStreams }),
     };
     this.#sse = new LegacySse(service, limits, clock, failed);
     this.#doors = new UpgradeDoors({

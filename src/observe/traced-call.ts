@@ -2,8 +2,10 @@
 
 import type { Caller } from "../contracts/caller.js";
 import type { AgentCall } from "../contracts/service.js";
+import type { RpcError } from "../protocol/jsonrpc.js";
 import type { RequestMessage } from "../protocol/message.js";
 import type { Era } from "../protocol/modern.js";
+import type { ParamHeader } from "../protocol/param-headers.js";
 import type { Reply } from "../protocol/reply.js";
 import { outcomeOf } from "./outcome.js";
 import type { Span } from "./traces.js";
@@ -38,6 +40,10 @@ export class TracedCall implements AgentCall {
 
   set onCancel(cancel: AgentCall["onCancel"]) {
     this.#outer.onCancel = cancel;
+  }
+
+  headerMismatch(declared: readonly ParamHeader[]): RpcError | undefined {
+    return this.#outer.headerMismatch?.(declared);
   }
 
   reply(reply: Reply): void {

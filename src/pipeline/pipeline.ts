@@ -2,7 +2,7 @@
 
 import type { Cache } from "../cache/cache.js";
 import type { Catalog } from "../catalog/catalog.js";
-import type { Caller, Principal } from "../contracts/caller.js";
+import type { Caller } from "../contracts/caller.js";
 import { type ExposedName, exposedName, type OwnName, type OwnToolName, ownName } from "../contracts/names.js";
 import type { Pins } from "../contracts/pins.js";
 import type { Servers } from "../contracts/servers.js";
@@ -16,7 +16,7 @@ import { Fault } from "../protocol/errors.js";
 import { ErrorCode, isObject } from "../protocol/jsonrpc.js";
 import { isLoggingLevel } from "../protocol/log-levels.js";
 import type { NotificationMessage } from "../protocol/message.js";
-import { agentHeaders, type ParamHeader } from "../protocol/param-headers.js";
+import { agentHeaders } from "../protocol/param-headers.js";
 import { Access } from "./access.js";
 import type { Named } from "./forward.js";
 import { Audience } from "./open-sessions.js";
@@ -80,6 +80,7 @@ export class Pipeline implements Service, UpstreamEvents {
       taskIds,
       tracer,
       now,
+      paramHeaders: (server, tool) => agentHeaders(this.#catalog.inputSchema(server, tool)),
       servers: () => this.#servers,
     });
   }
@@ -165,13 +166,6 @@ export class Pipeline implements Service, UpstreamEvents {
   sessionClosed(session: Caller): void {
     this.#inUse.standing.sessionClosed(session.sessionKey);
     this.#servers.sessionClosed(session.sessionKey);
-  }
-
-  paramHeaders(principal: Principal, scope: string | undefined, tool: string): readonly ParamHeader[] | undefined {
-    const found = this.#catalog.resolveTool(exposedName(tool), scope);
-    if (found.kind !== "found" || this.#access.decide(principal, found.server, found.own).kind === "deny")
-      return undefined;
-    return agentHeaders(this.#catalog.inputSchema(found.server, found.own));
   }
 
   // ── UpstreamEvents: what servers say ─────────────────────────────────────────────────────────────────────────

@@ -12,6 +12,7 @@ import type { Span, Tracer } from "../observe/traces.js";
 import { type Budgets, budgetFault, isCharged } from "../policy/budget.js";
 import { Fault } from "../protocol/errors.js";
 import type { Era } from "../protocol/modern.js";
+import type { ParamHeader } from "../protocol/param-headers.js";
 import { faultReply } from "../protocol/reply.js";
 import { type Access, OPERATOR } from "./access.js";
 import { Forward, type Named } from "./forward.js";
@@ -27,6 +28,8 @@ export interface PassageDeps {
   /** None: calls are not traced. */
   readonly tracer: Tracer | undefined;
   readonly now: () => number;
+  /** What the schema of a tool wants in the headers of a modern call. */
+  readonly paramHeaders: (server: string, tool: OwnToolName) => readonly ParamHeader[];
   readonly servers: () => Servers;
 }
 
@@ -72,6 +75,13 @@ export class Passage {
     const { server, tool } = to;
     const { principal } = call.caller;
     access.demand(principal, server, tool);
+    if (tool !== undefined && call.caller.era === "modern") {
+      const error = call.headerMismatch?.(this.#deps.paramHeaders(server, tool));
+      if (error !== undefined) {
+        call.reply({ kind: "error", error });
+        return;
+      }
+    }
     if (tool !== undefined) access.demandPinned(server, tool);
     this.#charge(call, server);
     const hosted = this.#deps.servers().get(server);

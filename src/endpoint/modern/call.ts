@@ -10,6 +10,7 @@ import { ErrorCode, isObject, type JsonObject, type RpcError, type RpcId } from 
 import { isAtLeast } from "../../protocol/log-levels.js";
 import { type RequestMessage, type ResponseMessage, rewrite, scanText } from "../../protocol/message.js";
 import { Meta } from "../../protocol/modern.js";
+import type { ParamHeader } from "../../protocol/param-headers.js";
 import { type Reply, resultBytes } from "../../protocol/reply.js";
 import { NOWHERE } from "../../runtime/bag.js";
 import type { Clock } from "../../runtime/clock.js";
@@ -37,6 +38,8 @@ const IN_ROUNDS: ReadonlySet<string> = new Set(["tools/call", "prompts/get", "re
 const NOT_OF_A_CALL =
   /^notifications\/(?:[a-z]+\/list_changed|resources\/updated|cancelled|initialized|elicitation\/complete)$/;
 
+const NO_HEADERS: readonly ParamHeader[] = [];
+
 export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
   readonly era = "modern";
   readonly message: RequestMessage;
@@ -51,6 +54,8 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
   #gathering: NodeJS.Timeout | undefined;
   #parkedId: string | undefined;
   #digest: string | undefined;
+  /** A retry is held to them too. */
+  #declaredHeaders: readonly ParamHeader[] = NO_HEADERS;
   /** A reply that came while nobody waited for it here. */
   #held: Reply | Promise<Reply> | undefined;
   /** What the agent was not asked, for want of a capability. */
@@ -114,6 +119,11 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
   get digest(): string {
     this.#digest ??= requestDigest(this.message, this.scope);
     return this.#digest;
+  }
+
+  headerMismatch(declared: readonly ParamHeader[]): RpcError | undefined {
+    this.#declaredHeaders = declared;
+    return this.#outlet?.headerMismatch?.(declared);
   }
 
   setLogLevel(): void {}
@@ -219,6 +229,8 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
 
   /** Takes a retry for the parked call; the error where it brings what cannot be used. */
   resume(outlet: Outlet): RpcError | undefined {
+    const mismatch = outlet.headerMismatch?.(this.#declaredHeaders);
+    if (mismatch !== undefined) return mismatch;
     const problem = this.#rounds?.problem(outlet.message);
     if (problem !== undefined) return { code: ErrorCode.invalidParams, message: problem };
     if (this.#parkedId !== undefined) this.#context.parked.resume(this.#parkedId);

@@ -2,9 +2,10 @@
 // kept for later: who leaves before the answer takes the request back.
 
 import type { ServerResponse } from "node:http";
-import { ErrorCode } from "../../protocol/jsonrpc.js";
+import { ErrorCode, type RpcError } from "../../protocol/jsonrpc.js";
 import type { RequestMessage } from "../../protocol/message.js";
 import { ModernError, type RequestMeta } from "../../protocol/modern.js";
+import type { ParamHeader } from "../../protocol/param-headers.js";
 import type { Reply } from "../../protocol/reply.js";
 import { NOWHERE } from "../../runtime/bag.js";
 import type { Accepts } from "../http/checks.js";
@@ -14,6 +15,7 @@ import { isLarge, writeReply, writeReplyEvent } from "../http/write-reply.js";
 import { bounded } from "../session/bounded-reply.js";
 import { idText } from "../session/call.js";
 import type { EndpointLimits } from "../session/limits.js";
+import { paramMismatch } from "./checks.js";
 import type { Outlet } from "./outlet.js";
 
 /** Errors that are HTTP errors too; any other is an answer like all answers. */
@@ -59,6 +61,11 @@ export class HttpOutlet implements Outlet, WaitingPost {
 
   get traceHeaders(): Outlet["traceHeaders"] {
     return this.#res.req.headers;
+  }
+
+  headerMismatch(declared: readonly ParamHeader[]): RpcError | undefined {
+    if (declared.length === 0) return undefined;
+    return paramMismatch(declared, this.message.params?.["arguments"], this.#res.req.headers);
   }
 
   #closed(): void {
@@ -116,7 +123,11 @@ export class HttpOutlet implements Outlet, WaitingPost {
 
 /** A large reply is 200 whatever it says: it is not read for its status. */
 function statusOf(reply: Reply): number {
-  if (reply.kind === "error") return STATUS[reply.error.code] ?? 200;
+  if (reply.kind === "error") {
+    // Our own word. One that a server says is about the headers that we sent to it.
+    if (reply.error.code === ModernError.headerMismatch) return 400;
+    return STATUS[reply.error.code] ?? 200;
+  }
   if (reply.kind !== "bytes" || reply.errorCode === undefined || isLarge(reply)) return 200;
   return STATUS[reply.errorCode] ?? 200;
 }

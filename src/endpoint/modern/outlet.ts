@@ -1,8 +1,10 @@
 // Where what belongs to one modern request goes: a POST's answer, or a pipe under the request's id.
 
 import type { AgentCall } from "../../contracts/service.js";
+import type { RpcError } from "../../protocol/jsonrpc.js";
 import type { RequestMessage } from "../../protocol/message.js";
 import type { RequestMeta } from "../../protocol/modern.js";
+import type { ParamHeader } from "../../protocol/param-headers.js";
 import type { Reply } from "../../protocol/reply.js";
 
 export interface Outlet {
@@ -10,6 +12,8 @@ export interface Outlet {
   readonly meta: RequestMeta;
   /** Headers of the HTTP request, where it is one. */
   readonly traceHeaders?: AgentCall["traceHeaders"];
+  /** Where the request has headers: the error where they do not agree with its arguments. */
+  headerMismatch?(declared: readonly ParamHeader[]): RpcError | undefined;
   /** A notification of this request. */
   notify(text: string): void;
   /** The answer, already as a modern agent reads it. Later ones are ignored. */

@@ -1,12 +1,11 @@
 // What a POST to /mcp means in the modern era: one request that stands for itself, or a notification.
 
-import type { Service } from "../../contracts/service.js";
-import { ErrorCode, type RpcError } from "../../protocol/jsonrpc.js";
+import { ErrorCode } from "../../protocol/jsonrpc.js";
 import type { Message, RequestMessage } from "../../protocol/message.js";
 import { type AgentPost, refusePost } from "../http/agent-post.js";
 import { accepted, sendJson } from "../http/write-reply.js";
 import { idText } from "../session/call.js";
-import { checkRequest, paramMismatch } from "./checks.js";
+import { checkRequest } from "./checks.js";
 import type { ModernEra } from "./era.js";
 import { HttpOutlet, type ModernHttp } from "./http-outlet.js";
 
@@ -14,12 +13,10 @@ import { HttpOutlet, type ModernHttp } from "./http-outlet.js";
 export class ModernPosts {
   readonly #era: ModernEra;
   readonly #http: ModernHttp;
-  readonly #service: Service;
 
-  constructor(era: ModernEra, http: ModernHttp, service: Service) {
+  constructor(era: ModernEra, http: ModernHttp) {
     this.#era = era;
     this.#http = http;
-    this.#service = service;
   }
 
   message(post: AgentPost, message: Message): void {
@@ -41,25 +38,10 @@ export class ModernPosts {
     const { req, res, principal, scope, accepts } = post;
     const meta = checkRequest(message, req.headers);
     if ("code" in meta) {
-      refuseWith(post, meta, message);
-      return;
-    }
-    const mismatch = this.#paramMismatch(post, message);
-    if (mismatch !== undefined) refuseWith(post, mismatch, message);
-    else if (message.method === "subscriptions/listen" && !accepts.events) {
+      sendJson(res, 400, `{"jsonrpc":"2.0","id":${idText(message)},"error":${JSON.stringify(meta)}}`);
+    } else if (message.method === "subscriptions/listen" && !accepts.events) {
       const why = "Accept must allow text/event-stream.";
       refusePost(post, ErrorCode.invalidRequest, why, 406, idText(message));
     } else this.#era.serve(new HttpOutlet(this.#http, message, meta, res, accepts), principal, scope);
   }
-
-  #paramMismatch({ req, principal, scope }: AgentPost, { method, params }: RequestMessage): RpcError | undefined {
-    const name = params?.["name"];
-    if (method !== "tools/call" || typeof name !== "string") return undefined;
-    const declared = this.#service.paramHeaders?.(principal, scope, name) ?? [];
-    return declared.length === 0 ? undefined : paramMismatch(declared, params?.["arguments"], req.headers);
-  }
-}
-
-function refuseWith({ res }: AgentPost, error: RpcError, message: RequestMessage): void {
-  sendJson(res, 400, `{"jsonrpc":"2.0","id":${idText(message)},"error":${JSON.stringify(error)}}`);
 }
