@@ -22,7 +22,7 @@ interface ExecutorClients {
 /** The gateway, as executors need it: the servers that are behind them. */
 export interface GatewayServers {
   readonly servers: { readonly all: Iterable<Pick<UpstreamServer, "spec" | "isFailing" | "isStopped" | "hasten">> };
-  /** Starts a server from new. */
+  /** Starts a server anew. */
   reloadServer(name: string): Promise<void>;
 }
 
@@ -67,7 +67,7 @@ export class Executors {
   #configure(configs: readonly ExecutorConfig[]): void {
     this.#loading ??= this.#load();
     for (const { name } of configs) if (!this.#groups.has(name)) this.#addGroup(name);
-    // In the order of the edits: an older one that waited for the loading must not undo a newer one.
+    // Edits count in their order: an older one that waited for the loading must not undo a newer one.
     void this.#loading.then(() => {
       if (this.#configs !== configs || this.#clients === undefined) return;
       for (const { name, urls, token } of configs) this.#groups.get(name)?.group.configure(urls, token);
@@ -79,7 +79,7 @@ export class Executors {
     try {
       this.#clients = await loadClients(this.#log);
     } catch (error) {
-      // Installed anew while it runs, say: the rest of the gateway goes on, and the next edit tries again.
+      // Perhaps it was installed anew meanwhile. The rest of the gateway goes on, and the next edit tries again.
       this.#loading = undefined;
       this.#log.error("executors cannot be used: their part of Toolway was not loaded", { why: String(error) });
     }
@@ -132,7 +132,7 @@ export class Executors {
     if (ready) this.#wakeServers(name);
   }
 
-  /** What failed for want of an executor need not wait for its next try. */
+  /** Servers that failed for want of an executor need not wait for their next try. */
   #wakeServers(name: string): void {
     for (const server of this.#gateway?.servers.all ?? []) {
       const { spec, isFailing, isStopped } = server;

@@ -47,7 +47,7 @@ export async function openEndpoint(plan: EndpointPlan): Promise<{ http: HttpEndp
   const bound = await http.listen(address.host, address.port).catch((error: unknown) => {
     throw unbound(address, error);
   });
-  // A name is where the hosts file says.
+  // The name may lead elsewhere: the hosts file says where.
   if (noAuth && !isLoopback(bound.address)) {
     await http.close({ drainMs: 0 });
     throw openDoor(bound.address);

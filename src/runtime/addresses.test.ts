@@ -215,7 +215,7 @@ describe("loopback", () => {
     ["::1%lo", false, false],
   ];
 
-  it.each(HOSTS)("%j: open without a token %s, a name of this machine %s", (host, open, isName) => {
+  it.each(HOSTS)("%j may be open without a token: %s; it is a name of this machine: %s", (host, open, isName) => {
     expect(isLoopback(host)).toBe(open);
     expect(isLoopbackName(host)).toBe(isName);
   });

@@ -24,7 +24,7 @@ describe("backoff", () => {
   });
 });
 
-describe("clock", () => {
+describe("the clock of tests", () => {
   it("goes forward", () => {
     const before = systemClock.now();
     expect(systemClock.now()).toBeGreaterThanOrEqual(before);

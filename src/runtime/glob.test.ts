@@ -19,7 +19,7 @@ it.each([
   ["a*b*c", "a-b-b-c", true],
   ["a*b*c", "a-c", false],
   ["a.c", "abc", false],
-])("%j and %j: %s", (pattern, text, is) => {
+])("the pattern %j and the text %j fit: %s", (pattern, text, is) => {
   expect(fits(readGlob(pattern), text)).toBe(is);
 });
 

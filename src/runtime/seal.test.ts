@@ -8,7 +8,7 @@ import { createSealer, openSealer } from "./seal.js";
 
 const sealer = createSealer(randomBytes(32));
 
-describe("seal", () => {
+describe("a sealer", () => {
   it("gives back what was sealed, in safe characters", () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 4 }), fc.string(), (json, purpose) => {
@@ -75,7 +75,7 @@ describe("seal", () => {
   });
 });
 
-describe("key file", () => {
+describe("the key file", () => {
   let dir: string;
   beforeEach(() => {
     dir = mkdtempSync(join(tmpdir(), "toolway-seal-"));

@@ -79,7 +79,7 @@ class Race {
   }
 }
 
-describe("where", () => {
+describe("the state directory", () => {
   const home = "/home/me";
   it("is below XDG_STATE_HOME when that is absolute, else below the home", () => {
     expect(stateDirFor(undefined, { XDG_STATE_HOME: "/var/s" }, home)).toBe("/var/s/toolway/default");
@@ -118,7 +118,7 @@ describe("where", () => {
   });
 });
 
-describe("lock", () => {
+describe("its lock", () => {
   it("has one holder, names it, and is free after release", async () => {
     const lock = await lockStateDir(dir);
     await expect(lockStateDir(dir)).rejects.toMatchObject({

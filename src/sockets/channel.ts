@@ -22,7 +22,7 @@ export interface ChannelEvents {
 }
 
 const ACK_NAME = Buffer.from(`"${ACK}"`);
-/** Far more than it takes, however it is written; longer messages are not looked into. */
+/** Far more than an acknowledgement takes, however it is written; longer messages are not looked into. */
 const MAX_ACK_BYTES = 256;
 /** A power of two, as all lengths of a tape; more than is under way between two acknowledgements. */
 const FIRST_TAPE = 2 * ACK_MESSAGES;
@@ -32,8 +32,8 @@ export class Channel {
   #carrier: Carrier | undefined;
   #lasting: boolean = false;
   /**
-   * What was sent and is not acknowledged: `#kept` messages from `#first` on, round and round. In place: an array that
-   * is left for another one keeps what stood in it, and once it is old, until the whole heap is collected.
+   * What was sent and is not acknowledged: a ring of `#kept` messages from `#first` on. It is written in place, since an
+   * array that is left for another one keeps what stood in it, and once it is old, until the whole heap is collected.
    */
   #tape: (string | Buffer | undefined)[] = new Array(FIRST_TAPE).fill(undefined);
   #first = 0;
@@ -79,7 +79,7 @@ export class Channel {
   openPlain(carrier: Carrier): void {
     this.#lasting = false;
     this.#begin(carrier);
-    // What made the socket before it full went with it.
+    // What filled the socket before went with it.
     this.#tellRoom();
   }
 
@@ -100,7 +100,7 @@ export class Channel {
     return peerReceived >= this.#acked && peerReceived <= this.#acked + this.#kept;
   }
 
-  /** The message's number. Without a socket it is kept for the next one, where the conversation lasts. */
+  /** Returns the message's number. Without a socket it is kept for the next one, where the conversation lasts. */
   send(frame: string | Buffer): number {
     const number = this.#acked + this.#kept;
     if (this.#lasting) {
@@ -155,7 +155,7 @@ export class Channel {
     }
     this.#received++;
     this.#receivedBytes += bytes.length;
-    // First it is told: an acknowledged message is one that was taken.
+    // It is told before it is acknowledged: an acknowledged message is one that was taken.
     this.#events.onMessage(bytes);
     if (this.#receivedBytes >= ACK_BYTES || this.#received - this.#ackedByUs >= ACK_MESSAGES) this.#acknowledge();
   }
@@ -176,7 +176,7 @@ export class Channel {
     }
   }
 
-  /** Of the message that is the `index`th of those that are kept. */
+  /** Where the `index`th of the messages that are kept stands in the ring. */
   #placeOf(index: number): number {
     return (this.#first + index) & (this.#tape.length - 1);
   }

@@ -108,7 +108,7 @@ describe("the book of credit", () => {
     expect(grants).toBeLessThanOrEqual(2 * 64 + 6);
   });
 
-  it("a thousand streams have a first window each", () => {
+  it("gives a first window to each of two thousand streams", () => {
     const book = new CreditBook();
     const accounts = Array.from({ length: 2_000 }, () => new CreditAccount());
     for (const account of accounts) book.open(account);
@@ -118,7 +118,7 @@ describe("the book of credit", () => {
     }
   });
 
-  it("a closed account is not written to", () => {
+  it("grants nothing to an account that is closed", () => {
     const book = new CreditBook();
     const account = new CreditAccount();
     book.open(account);

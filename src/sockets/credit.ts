@@ -3,11 +3,11 @@
 
 import { FIRST_WINDOW_BYTES, LARGEST_WINDOW_BYTES, MAX_QUEUED_BYTES } from "./limits.js";
 
-/** One stream in the book. Written by the book alone. */
+/** One stream in the book. Only the book writes to it. */
 export class CreditAccount {
-  /** Granted, and not arrived. */
+  /** Bytes that are granted and have not arrived. */
   mayCome = 0;
-  /** Arrived, and not taken by the reader. */
+  /** Bytes that arrived and were not taken by the reader. */
   waiting = 0;
   /** What `mayCome + waiting` was raised to last: half of it must be used up before the next grant. */
   level = 0;
@@ -18,7 +18,7 @@ export class CreditBook {
   #streams = 0;
   #unread = 0;
 
-  /** Granted and not read, all streams together: what may have to be held here. */
+  /** Bytes that are granted and not read, all streams together: what may have to be held here. */
   get unread(): number {
     return this.#unread;
   }
@@ -70,9 +70,9 @@ export class CreditBook {
   }
 
   /**
-   * Twice what it was while the reader has read all there is: then the way is long, and more should be on it. A slow
-   * reader gains nothing by more that waits. At most an even share, and no more than is left of the whole; but a first
-   * window always, so that no stream stands still.
+   * The next window is twice the last one where the reader has read all there is: then the way is long, and more should
+   * be under way. A slow reader gains nothing by more that waits. It is at most an even share, and no more than is left
+   * of the whole; but always a first window, so that no stream stands still.
    */
   #window({ level, waiting }: CreditAccount, has: number): number {
     const share = Math.min(LARGEST_WINDOW_BYTES, Math.floor(MAX_QUEUED_BYTES / this.#streams));

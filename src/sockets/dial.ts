@@ -1,4 +1,4 @@
-// Opens a WebSocket to the other end, and says in plain words why there is none. What is said on it is for others.
+// Opens a WebSocket to the other end, and says in plain words why there is none. What is said on it is not known here.
 
 import type { IncomingMessage } from "node:http";
 import { HANDSHAKE_MS } from "./limits.js";
@@ -56,7 +56,7 @@ export async function dialSocket(url: string | URL, options: DialOptions = {}): 
     };
     const abort = (): void => fail(cancelled());
     signal?.addEventListener("abort", abort, { once: true });
-    // Stays: terminate() tells of itself as an error, too.
+    // It stays attached, as terminate() emits an error too.
     ws.on("error", (error) => fail(unreachable(target, error)));
     ws.once("unexpected-response", (_request, response: IncomingMessage) => fail(refused(target, response)));
     ws.once("upgrade", ({ socket: wire }: IncomingMessage) => {
@@ -69,7 +69,7 @@ export async function dialSocket(url: string | URL, options: DialOptions = {}): 
   });
 }
 
-/** Throws what to do where it is no URL of a WebSocket. */
+/** Throws a DialError that says what to do where it is no URL of a WebSocket. */
 export function socketUrl(url: string | URL): URL {
   let target: URL;
   try {
@@ -87,7 +87,7 @@ export function socketUrl(url: string | URL): URL {
   return target;
 }
 
-/** Without what may be a secret: user, password and query. */
+/** The URL without what may be a secret: user, password and query. */
 function shown(target: URL): string {
   return `${target.protocol}//${target.host}${target.pathname === "/" ? "" : target.pathname}`;
 }
@@ -110,7 +110,7 @@ function whyRefused(target: URL, status: number): string {
   return `${there} answered ${status} instead of a WebSocket: the URL is not that of an executor`;
 }
 
-/** What Node calls it, and what that means here. */
+/** Node's codes, and what each means here. */
 const NETWORK_HINTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there (ECONNREFUSED): is it running, and is the port right?",
   ENOTFOUND: "the name is not known (ENOTFOUND): is it spelt right?",

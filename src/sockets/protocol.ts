@@ -5,5 +5,5 @@ export const ACK = "session/ack";
 
 /** In the upgrade of an executor that dials out: the session that it still has. Its client waits at the gateway. */
 export const SESSION_HEADER = "toolway-session";
-/** The machine that the executor runs on, percent-encoded: who comes from it without a conversation has lost his. */
+/** The machine that the executor runs on, percent-encoded. One that comes from it without a session was restarted. */
 export const MACHINE_HEADER = "toolway-machine";

@@ -123,7 +123,7 @@ describe("a socket", () => {
   });
 });
 
-describe("its end", () => {
+describe("the end of a socket", () => {
   it.each([
     ["a goodbye with words", (peer: WebSocket) => peer.close(Close.policy, "not you"), "not you"],
     ["a goodbye", (peer: WebSocket) => peer.close(Close.normal), "the peer closed it"],

@@ -1,11 +1,11 @@
-// A WebSocket as the rest needs it: whole messages in, frames out, room told of, a peer that went silent given up.
-// What the messages mean is for its users.
+// A WebSocket as its users need it: it brings whole messages, sends frames, tells when there is room again, and gives up
+// a peer that went silent. What the messages mean is not known here.
 
 import type { EventEmitter } from "node:events";
 import { MIB } from "../runtime/sizes.js";
 import { MAX_MESSAGE_BYTES, MAX_UNACKED_BYTES, PING_MS, SILENCE_MS } from "./limits.js";
 
-/** What is used of a WebSocket of `ws`, whose own types would have to be installed beside ours. */
+/** What is used of a WebSocket of `ws`. Its own types would have to be installed beside ours. */
 interface OpenWebSocket extends EventEmitter {
   readonly bufferedAmount: number;
   pause(): void;
@@ -38,7 +38,7 @@ export interface SocketEvents {
 /** WebSocket close codes that we send. */
 export const Close = { normal: 1000, goingAway: 1001, policy: 1008, replaced: 4000 } as const;
 
-/** What was said on such a socket is over; after any other end the peer may come back to it. */
+/** After these the conversation is over; after any other end the peer may come back to it. */
 const GOODBYES: ReadonlySet<number> = new Set([Close.normal, Close.goingAway, Close.policy]);
 
 /** How long the peer may take to say goodbye in return. */
@@ -64,7 +64,7 @@ export class Socket {
   readonly #wire: { readonly bytesRead: number };
   readonly #pings: NodeJS.Timeout;
   #events: SocketEvents = DEAF;
-  /** What had been read when it was last looked at: a large message is a sign of life long before it is whole. */
+  /** Bytes that had been read at the last look: a large message is a sign of life long before it is whole. */
   #heardBytes: number;
   #silentPings = 0;
   #crowded: boolean = false;
@@ -76,14 +76,14 @@ export class Socket {
   #saidGoodbye: boolean = false;
   #whenGone: ((why: string) => void) | undefined;
 
-  /** Of a WebSocket that is open, and the connection that carries it; nothing is read before attach(). */
+  /** Takes a WebSocket that is open, and the connection that carries it. Nothing is read before attach(). */
   constructor(ws: OpenWebSocket, wire: { readonly bytesRead: number }) {
     this.#ws = ws;
     this.#wire = wire;
     this.#heardBytes = wire.bytesRead;
     ws.pause();
     ws.on("message", (data: Buffer) => this.#events.onMessage(data));
-    // Without the library's own pongs, which pile up where a peer sends pings and does not read.
+    // The library's own pongs would pile up where a peer sends pings and does not read.
     ws.on("ping", (data: Buffer) => {
       if (this.#ponging || this.#gone) return;
       this.#ponging = true;
@@ -91,7 +91,7 @@ export class Socket {
         this.#ponging = false;
       });
     });
-    // Followed by `close`, which is told.
+    // `close` follows, and is told.
     ws.on("error", (error: Error) => {
       this.#closedBefore ??= error.message;
     });
@@ -112,7 +112,7 @@ export class Socket {
     });
   }
 
-  /** For the one who counts sockets: told of the end whoever is attached, and before them; at once where it was. */
+  /** For whoever counts sockets: hears of the end before those who are attached do, or at once where it is over. */
   whenGone(listener: (why: string) => void): void {
     if (this.#gone) listener(this.#closedBefore ?? "it is closed");
     else this.#whenGone = listener;
@@ -143,7 +143,7 @@ export class Socket {
     // The peer's goodbye is read even where nobody was attached.
     this.#ws.resume();
     const bytes = Buffer.from(reason).subarray(0, MAX_REASON_BYTES);
-    // Half a letter at the cut is none.
+    // Half a letter at the cut is left out.
     this.#ws.close(code, bytes.toString().replace(/\uFFFD+$/, ""));
   }
 
@@ -153,14 +153,14 @@ export class Socket {
     this.#ws.terminate();
   }
 
-  /** One for all messages: the callback of every send. */
+  /** The callback of every send; one function for all messages. */
   readonly #written = (): void => {
     if (!this.#crowded || this.#ws.bufferedAmount > MAX_UNACKED_BYTES / 2) return;
     this.#crowded = false;
     this.#events.onDrain();
   };
 
-  /** One message all the same: nothing else is sent between them but pings. */
+  /** It is one message all the same: nothing but pings is sent between its frames. */
   #sendInFrames(message: Buffer): void {
     for (let at = 0; at < message.length; at += MAX_FRAME_BYTES) {
       const end = at + MAX_FRAME_BYTES;

@@ -45,7 +45,7 @@ export function clientSuite(name: string, start: () => Promise<SuiteExecutor>): 
       });
     });
 
-    it("whole answers: status, headers with repeats, body [exec-keep]", async () => {
+    it("brings whole answers with status, headers with repeats, and body [exec-keep]", async () => {
       const { status, headers, body } = await client.request(at("/headers"));
       expect([status, body.toString()]).toEqual([200, "headers"]);
       expect(headers).toContainEqual({ name: "x-upper", value: "Kept" });
@@ -69,7 +69,7 @@ export function clientSuite(name: string, start: () => Promise<SuiteExecutor>): 
       expect(sent?.[(sent?.indexOf("x-one") ?? 0) + 1]).toBe("1");
     });
 
-    it("streamed answers: every byte in order, with a reader that stops and goes on [exec-keep]", async () => {
+    it("brings every byte of a streamed answer in order to a reader that stops and goes on [exec-keep]", async () => {
       const size = 3_000_000;
       const { status, body } = await client.requestStream(at(`/bytes?n=${size}`));
       expect(status).toBe(200);
@@ -140,7 +140,7 @@ export function clientSuite(name: string, start: () => Promise<SuiteExecutor>): 
       if (client.extended) await expect.poll(() => origin.dropped.length).toBeGreaterThan(before);
     });
 
-    it("fetch is fetch [exec-keep]", async () => {
+    it("has a fetch that answers as the global one does [exec-keep]", async () => {
       const response = await client.fetch(`${origin.url}/gzip`);
       expect([response.status, response.ok, await response.text()]).toEqual([200, true, "packed"]);
       const posted = await client.fetch(new URL("/fine", origin.url), {

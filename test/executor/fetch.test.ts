@@ -112,7 +112,7 @@ interface Echo {
 }
 
 describe("fetch through an executor", () => {
-  it("the SDK's OAuth code finds, registers and gets a token with it", async () => {
+  it("lets the SDK's OAuth code find, register and get a token", async () => {
     const fetchFn = client.fetch;
     const resource = await discoverOAuthProtectedResourceMetadata(`${url}/mcp`, {}, fetchFn);
     expect(resource.authorization_servers).toEqual([url]);
@@ -171,7 +171,7 @@ describe("fetch through an executor", () => {
     expect(await response.text()).toBe(TEXT);
   });
 
-  it("answers are real: status, url, cookies, no body where there is none", async () => {
+  it("answers with real Responses: status, url, cookies, and no body where there is none", async () => {
     const response = await client.fetch(`${url}/status?code=404#part`);
     expect(response).toBeInstanceOf(Response);
     expect([response.status, response.ok, response.url]).toEqual([404, false, `${url}/status?code=404`]);

@@ -126,16 +126,19 @@ describe.skipIf(!linux)("a hostile client", () => {
   const big = (text: string) => Buffer.alloc(MAX_MESSAGE_BYTES - MIB, text);
   const messages: [what: string, message: () => string | Buffer][] = [
     ["a message as large as may be, of brackets", () => big("[")],
-    ["of empty objects", () => `[${"{},".repeat((MAX_MESSAGE_BYTES - MIB) / 3)}{}]`],
-    ["of members", () => `{"id":1,"method":"x","params":{${'"a":1,'.repeat((MAX_MESSAGE_BYTES - MIB) / 6)}"a":1}}`],
-    ["of quotes", () => big('"')],
-    ["of nothing", () => big("\u0000")],
+    ["a message as large as may be, of empty objects", () => `[${"{},".repeat((MAX_MESSAGE_BYTES - MIB) / 3)}{}]`],
+    [
+      "a message as large as may be, of members",
+      () => `{"id":1,"method":"x","params":{${'"a":1,'.repeat((MAX_MESSAGE_BYTES - MIB) / 6)}"a":1}}`,
+    ],
+    ["a message as large as may be, of quotes", () => big('"')],
+    ["a message as large as may be, of zero bytes", () => big("\u0000")],
     ["an id of 32 MiB", () => JSON.stringify({ id: "i".repeat(32 * MIB), method: "http/request" })],
     ["a method of 32 MiB", () => JSON.stringify({ id: 1, method: "m".repeat(32 * MIB) })],
     ["a piece of 32 MiB that nobody asked for", () => upload("nobody", 1, Buffer.alloc(32 * MIB))],
   ];
 
-  it.each(messages)("%s: others do not notice [bounded]", async (what, message) => {
+  it.each(messages)("others do not notice %s [bounded]", async (what, message) => {
     await attacked(what, async () => {
       const client = await lasting();
       const text = message();
@@ -161,19 +164,22 @@ describe.skipIf(!linux)("a hostile client", () => {
     ["forbidden places", undefined, (n) => asking(n, { ...request(`f${n}`), url: "http://169.254.169.254/" })],
   ];
 
-  it.each(floods)("a flood of %s that reads nothing [bounded]", async (what, path, message) => {
-    await attacked(what, async () => {
-      const client = await lasting();
-      client.acknowledges = false;
-      if (path !== undefined)
-        client.send({ id: "e", method: "http/request", params: { ...request("e", path), streamResponse: true } });
-      client.ws.pause();
-      await flood(client, MANY, message);
-      client.ws.terminate();
-    });
-  });
+  it.each(floods)(
+    "others do not notice a flood of %s from one who reads nothing [bounded]",
+    async (what, path, message) => {
+      await attacked(what, async () => {
+        const client = await lasting();
+        client.acknowledges = false;
+        if (path !== undefined)
+          client.send({ id: "e", method: "http/request", params: { ...request("e", path), streamResponse: true } });
+        client.ws.pause();
+        await flood(client, MANY, message);
+        client.ws.terminate();
+      });
+    },
+  );
 
-  it("pings without end from one who does not read [bounded]", async () => {
+  it("pings without end from one who does not read take no memory [bounded]", async () => {
     await attacked("pings", async () => {
       const client = await lasting();
       client.ws.pause();
@@ -189,7 +195,7 @@ describe.skipIf(!linux)("a hostile client", () => {
     });
   });
 
-  it("words before the handshake without end: the socket is closed [bounded]", async () => {
+  it("a socket with messages without end before the handshake is closed [bounded]", async () => {
     await attacked("half a handshake", async () => {
       const client = await RawClient.dial(`ws://127.0.0.1:${port}`, { token: TOKEN });
       await flood(client, 1_000, (n) => JSON.stringify({ id: n, method: "environment/info" }));
@@ -197,7 +203,7 @@ describe.skipIf(!linux)("a hostile client", () => {
     });
   });
 
-  it("an answer in one message that comes byte by byte [bounded]", async () => {
+  it("an answer in one message that comes byte by byte takes little memory [bounded]", async () => {
     await attacked(`${BYTE_PIECES * 10_000} pieces of one byte`, async () => {
       const client = await lasting();
       const { result } = await client.call("http/request", request("bytes", "/bytes"));
@@ -206,7 +212,7 @@ describe.skipIf(!linux)("a hostile client", () => {
     });
   });
 
-  it("an upload byte by byte to a server that does not read, and one beyond its credit [bounded]", async () => {
+  it("an upload byte by byte to a server that does not read takes little memory, and one beyond its credit is ended [bounded]", async () => {
     await attacked("uploads", async () => {
       const client = await lasting();
       const ids = Array.from({ length: 16 }, (_, n) => `up-${n}`);

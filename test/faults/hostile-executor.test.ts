@@ -247,7 +247,7 @@ async function wellAgain(): Promise<void> {
 }
 
 describe("a hostile executor", () => {
-  it.each(DEEDS.map(([what], n) => [what, n] as const))("%s: an error, in time", async (what, n) => {
+  it.each(DEEDS.map(([what], n) => [what, n] as const))("%s ends in an error, in time", async (what, n) => {
     await wellAgain();
     const begun = performance.now();
     const { result, error } = await callTool(gateway.url, toolName(n));
@@ -258,12 +258,15 @@ describe("a hostile executor", () => {
     await unharmed();
   });
 
-  it.each(HARMLESS.map(([what], n) => [what, DEEDS.length + n] as const))("%s: answered", async (_what, n) => {
-    await wellAgain();
-    const { result } = await callTool(gateway.url, toolName(n));
-    expect(result?.["content"]).toEqual([{ type: "text", text: "fine" }]);
-    await unharmed();
-  });
+  it.each(HARMLESS.map(([what], n) => [what, DEEDS.length + n] as const))(
+    "%s is answered all the same",
+    async (_what, n) => {
+      await wellAgain();
+      const { result } = await callTool(gateway.url, toolName(n));
+      expect(result?.["content"]).toEqual([{ type: "text", text: "fine" }]);
+      await unharmed();
+    },
+  );
 
   it.each(["a number", "NaN"])(
     "an answer larger than the length that it names (%s) is no second answer",

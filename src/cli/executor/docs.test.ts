@@ -39,20 +39,20 @@ function spelled(name: string, value: number): string {
   return value.toLocaleString("en");
 }
 
-it("the bounds are those of the code, all of them", () => {
+it("docs/executor.md has all bounds, as they are in the code", () => {
   const told = rows("<!-- bounds -->", "<!-- /bounds -->").slice(1);
   expect(Object.fromEntries(told.map(([name, value]) => [codes(name ?? "")[0], value]))).toEqual(
     Object.fromEntries(Object.entries(limits).map(([name, value]) => [name, spelled(name, value)])),
   );
 });
 
-it("the rules of the table are rules", () => {
+it("docs/executor.md shows rules that can be read", () => {
   const rules = rows("| rule | allows |", "Whatever the rules say").flatMap(([cell]) => codes(cell ?? ""));
   expect(rules.length).toBeGreaterThan(10);
   expect(() => Destinations.parse(rules)).not.toThrow();
 });
 
-it("the lines are lines of the command", () => {
+it("docs/executor.md shows command lines that the command takes", () => {
   const lines = [...text.matchAll(/^toolway (.+)$/gm)].map(([, line]) => line ?? "");
   expect(lines.length).toBeGreaterThan(3);
   for (const line of lines) {
@@ -60,7 +60,7 @@ it("the lines are lines of the command", () => {
   }
 });
 
-describe("the wire", () => {
+describe("docs/executor.md on the wire", () => {
   it("names every method", () => {
     const { INITIALIZE, INITIALIZED, REQUEST, BODY_DELTA, CANCEL, UPLOAD, CREDIT } = protocol;
     for (const method of [INITIALIZE, INITIALIZED, REQUEST, BODY_DELTA, CANCEL, UPLOAD, CREDIT, ACK]) {

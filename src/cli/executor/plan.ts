@@ -26,7 +26,7 @@ export interface DryRunPlan extends Base {
 export interface ListenPlan extends Base {
   readonly kind: "listen";
   readonly address: ListenAddress;
-  /** Undefined: none is asked for. */
+  /** Undefined where none is asked for. */
   readonly token: string | undefined;
 }
 

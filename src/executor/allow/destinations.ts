@@ -34,7 +34,7 @@ export interface DestinationRefusal {
 }
 
 interface Place {
-  /** To connect to and to resolve: of IPv6, without brackets. */
+  /** The name or address to resolve and connect to; IPv6 has no brackets here. */
   readonly host: string;
   readonly port: number;
   /** The host is an address: there is nothing to resolve. */
@@ -42,7 +42,7 @@ interface Place {
 }
 
 export type NameVerdict =
-  /** The host may be reached, if its addresses may: a name can lead anywhere. Of an address, this is the last word. */
+  /** The host may be reached if its addresses may, as a name can lead anywhere. For an address this is final. */
   | (Place & { readonly kind: "allowed"; readonly rule: string })
   /** No rule has the name, but one may have its address. */
   | (Place & { readonly kind: "by-address" })
@@ -69,7 +69,7 @@ export class DestinationRefused extends Error {
   }
 }
 
-/** A host in a message: more of it tells nobody anything. */
+/** Characters of a host that are shown in a message. */
 const MAX_QUOTED = 100;
 
 export class Destinations {
@@ -79,7 +79,7 @@ export class Destinations {
     this.#rules = rules;
   }
 
-  /** Throws RuleError. No rules: nothing may be reached. */
+  /** Throws RuleError. Without rules nothing may be reached. */
   static parse(rules: readonly string[]): Destinations {
     return new Destinations(rules.map(parseRule));
   }
@@ -203,7 +203,7 @@ function spot({ host, port }: Place): string {
   return `${host.includes(":") ? `[${host}]` : quote(host)}:${port}`;
 }
 
-/** Of a host that somebody else chose. The URL parser leaves no control characters and no spaces in one. */
+/** Shows a host that somebody else chose. The URL parser leaves no control characters and no spaces in one. */
 function quote(host: string): string {
   return host.length > MAX_QUOTED ? `${host.slice(0, MAX_QUOTED)}…` : host;
 }

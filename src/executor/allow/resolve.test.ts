@@ -241,7 +241,7 @@ describe("connections", () => {
     expect(accepted).toHaveLength(0);
   });
 
-  it("loopback by its name, through the system's resolver", async () => {
+  it("loopback is reached by its name, through the system's resolver", async () => {
     const url = new URL(`http://localhost:${port}/`);
     const response = await get(url, pinnedLookup(url, Destinations.parse([`localhost:${port}`])));
     expect(response.statusCode).toBe(204);

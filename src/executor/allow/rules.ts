@@ -27,7 +27,7 @@ import { fits, type Glob, readGlob } from "../../runtime/glob.js";
 interface RuleBase {
   /** As it was written. */
   readonly text: string;
-  /** Undefined: any. */
+  /** Undefined where every port is covered. */
   readonly port: number | undefined;
   /** Whether it opens loopback, which a rule does only by naming it. */
   readonly opensLoopback: boolean;

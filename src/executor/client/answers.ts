@@ -7,7 +7,7 @@ import type { AnswerHandler, ExecutorError, ExecutorRequest, RequestHandle } fro
 
 /** Whoever makes requests: a client, or several of them under one name. */
 export interface Starter {
-  /** `whole`: the answer's body in one message. */
+  /** With `whole`, the answer's body comes in one message. */
   start(request: ExecutorRequest, handler: AnswerHandler, whole?: boolean): RequestHandle;
 }
 

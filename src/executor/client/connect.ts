@@ -20,7 +20,7 @@ export interface ConnectOptions {
 }
 
 export interface ExecutorClient extends AsyncDisposable {
-  /** `lost`: between two connections; what is under way goes on if the next one comes in time. */
+  /** `lost` is between two connections: what is under way goes on if the next one comes in time. */
   readonly state: "connecting" | "ready" | "lost" | "closed";
   /** The executor speaks our extensions: credit, cancel, uploads, resume. */
   readonly extended: boolean;

@@ -17,7 +17,7 @@ import { briefly } from "./wire-request.js";
 
 export interface HandshakeResult {
   readonly sessionId: string;
-  /** Undefined: a plain exec-server, to which nothing of ours is sent. */
+  /** Undefined for a plain exec-server, to which nothing of our extensions is sent. */
   readonly agreement: Agreement | undefined;
 }
 

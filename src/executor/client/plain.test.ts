@@ -45,7 +45,7 @@ async function drained(body: Readable): Promise<{ chunks: Buffer[]; error: Execu
 }
 
 describe("a plain executor", () => {
-  it("[exec-keep] is greeted with a name, and nothing of ours follows", async () => {
+  it("[exec-keep] is told our name at initialize, and nothing of our extensions follows", async () => {
     expect(peer.initialize).toMatchObject({ clientName: "tests" });
     expect(client.state).toBe("ready");
     expect(client.extended).toBe(false);
@@ -317,7 +317,7 @@ describe("a plain executor", () => {
     expect(peer.unread).toBe(0);
   });
 
-  it("a request of the executor's is answered: it is not known", async () => {
+  it("is told that its own requests are not known here", async () => {
     peer.write({ id: 7, method: "fs/readFile", params: {} });
     expect(await peer.next()).toMatchObject({ id: 7, error: { code: -32601 } });
   });

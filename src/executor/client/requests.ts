@@ -26,7 +26,7 @@ const MAX_BODY_WHEN_FULL = 64 * KIB;
 /** A conversation, as requests need it. */
 export interface Conversation {
   readonly channel: Channel;
-  /** Undefined: a plain exec-server, to which nothing of ours is sent. */
+  /** Undefined for a plain exec-server, to which nothing of our extensions is sent. */
   readonly agreement: Agreement | undefined;
 }
 

@@ -175,7 +175,7 @@ describe("a stream at the client", () => {
     expect(told.endings).toMatchObject([{ code: "overflow" }]);
   });
 
-  it("[exec-1] where memory runs out, the stream that holds most of it pays", () => {
+  it("[exec-1] is ended where memory runs out and it holds most of it", () => {
     const greedy = watched();
     const modest = watched();
     const owner = greedy.owner;
@@ -198,7 +198,7 @@ describe("a stream at the client", () => {
     expect(greedy.told.endings).toMatchObject([{ code: "overflow" }]);
   });
 
-  it("a whole answer is head, body and end", () => {
+  it("tells a whole answer as head, body and end", () => {
     const { told, stream, owner } = watched(true);
     stream.delta(piece(1, "nobody asked for it"));
     stream.answered(404, [], Buffer.from("none"));
@@ -224,7 +224,7 @@ describe("a stream at the client", () => {
     expect([told.text, told.endings.length]).toEqual(["one", 1]);
   });
 
-  it("what is closed from within its handler still ends", () => {
+  it("still ends where it is closed from within its handler", () => {
     const { told, stream } = watched(false, (self) => {
       self.fail(new ExecutorError("closed", "closed", { sent: true }));
     });

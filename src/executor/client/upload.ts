@@ -26,7 +26,7 @@ export class UploadSender {
   #stopped: boolean = false;
   #wake: (() => void) | undefined;
 
-  /** `window`: what the executor takes before its first grant. */
+  /** `window` is what the executor takes before its first grant. */
   constructor(id: string, source: AsyncIterable<Uint8Array>, way: UploadChannel, window: number) {
     this.#id = id;
     this.#source = source[Symbol.asyncIterator]();

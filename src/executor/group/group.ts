@@ -27,7 +27,7 @@ export interface GroupClient {
 
 export type Dial = (signal: AbortSignal) => Promise<Socket>;
 
-/** `dial`: absent for an executor that dials in. `onState`: `state` or `lastError` is another. */
+/** `dial` is undefined for an executor that dials in. `onState` is called when `state` or `lastError` changes. */
 export type MakeClient = (dial: Dial | undefined, onState: () => void) => GroupClient;
 
 export interface GroupOptions {

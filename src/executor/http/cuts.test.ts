@@ -120,7 +120,7 @@ describe("a request fails before its answer", () => {
   });
 });
 
-describe("time", () => {
+describe("the time of a request", () => {
   it("is up before the head [exec-keep]", async () => {
     let closed = false;
     const origin = await rawServer((socket) => {

@@ -136,7 +136,7 @@ describe("a redirect", () => {
   });
 });
 
-describe("what may not be reached is not [exec-6]", () => {
+describe("what may not be reached is not reached [exec-6]", () => {
   it.each([
     ["http://169.254.169.254/latest/meta-data/", "169.254.169.254"],
     ["http://[::ffff:a9fe:a9fe]/", "a9fe"],

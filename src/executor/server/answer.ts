@@ -13,7 +13,7 @@ import type { HttpHeader, MessageId } from "../wire/protocol.js";
 import type { RequestHandle } from "../wire/types.js";
 import type { UploadBody } from "./upload.js";
 
-/** What can wait for room on the connection, in a line of which it is its own link. */
+/** What can wait for room on the connection. It is its own link in the queue. */
 export interface RoomWaiter {
   nextInLine: RoomWaiter | undefined;
   inLine: boolean;
@@ -23,11 +23,11 @@ export interface RoomWaiter {
 
 /** The session, as an answer sees it. */
 export interface AnswerOwner {
-  /** More than messages that end something should wait: waitForRoom(). */
+  /** Then all but what ends something should wait, by waitForRoom(). */
   readonly isFull: boolean;
   send(frame: string | Buffer): void;
   waitForRoom(waiter: RoomWaiter): void;
-  /** Bytes of bodies that are collected, all answers together: `by` more or fewer. What they are now. */
+  /** Counts `by` more or fewer bytes of bodies that are being collected; returns those of all answers together. */
   collected(by: number): number;
   /** It was not allowed to reach this host, or one that it was redirected to. */
   forbidden(host: string, why: string): void;
@@ -62,7 +62,7 @@ export abstract class Answer implements ResponseHandler, Placed {
     this.request = http.start(request, this);
   }
 
-  /** Taken back by the client: it hears of it only where it waits for the head. */
+  /** The client takes the request back, and is told so only where it waits for the head. */
   cancel(): void {
     if (this.#over) return;
     this.#stop();
@@ -70,12 +70,12 @@ export abstract class Answer implements ResponseHandler, Placed {
     if (!this.isAnswered) this.refuse(failure("cancelled", "the client took it back", true));
   }
 
-  /** Nobody is there to be told. */
+  /** Ends the request where nobody is there to be told. */
   abort(): void {
     if (!this.#over) this.#stop();
   }
 
-  /** Ended from this side: the server is left alone, and the client is told. */
+  /** Ends the request from this side: the connection to the server is closed, and the client is told why. */
   fail(why: RequestFailure): void {
     if (this.#over) return;
     this.#stop();

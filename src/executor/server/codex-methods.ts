@@ -1,5 +1,5 @@
-// What a client may ask besides HTTP: Codex does, of every environment. It gets an answer, for it waits for one; what
-// is refused here it lives with.
+// What a client may ask besides HTTP. Codex asks it of every environment and waits for the answers, so it gets some; it
+// can do without what is refused here.
 
 import { RpcCode, type RpcFailure } from "../wire/protocol.js";
 
@@ -10,8 +10,9 @@ const FILE_METADATA = "fs/getMetadata";
 const FILE_NOT_FOUND = -32_004;
 
 /**
- * In the answer to `initialize`, too. Without a shell in it Codex does not start servers that have a bearer token;
- * nothing is ever run in it. No capabilities: header values from our environment variables are not for clients to read.
+ * The environment as Codex is told of it, in the answer to `initialize` too. Without a shell Codex does not start servers
+ * that have a bearer token; nothing is ever run in it. It has no capabilities: our environment variables are not for
+ * clients to read.
  */
 export const ENVIRONMENT = { shell: { name: "sh", path: "/bin/sh" }, capabilities: {} };
 

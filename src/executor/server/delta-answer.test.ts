@@ -99,7 +99,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant("room") }),
 );
 
-test("[exec-1] whatever comes in whatever order: within the credit, every byte once and in order, one end behind it", () => {
+test("[exec-1] an answer stays within the credit and brings every byte once, in order, with one end behind it", () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 600 }),
@@ -171,7 +171,7 @@ test("[exec-1] a piece beyond the credit that meets a full connection goes on wh
   expect(owner.bytes.length).toBe(100);
 });
 
-test("a cancel at any point: silence, and the server is left", () => {
+test("a cancel at any point silences the answer and closes the connection to the server", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 20 }), fc.boolean(), (steps, answered) => {
       const owner = new FakeOwner();
@@ -211,7 +211,7 @@ test("a large piece is split, an empty one is not sent", () => {
   expect(owner.deltas.map(({ data }) => data.length)).toEqual([MAX_DELTA_BYTES, MAX_DELTA_BYTES, 5, 0]);
 });
 
-test("[exec-1] room goes round: none of many streams comes twice before each has come once", () => {
+test("[exec-1] room is shared in turn: none of many streams has it twice before each has had it once", () => {
   const owner = new FakeOwner();
   const order: number[] = [];
   const answers = Array.from({ length: 40 }, (_, i) => {
@@ -235,7 +235,7 @@ test("[exec-1] room goes round: none of many streams comes twice before each has
   expect(order).toEqual([...once, ...once, ...once]);
 });
 
-test("more than are woken at once all come, also after the line was cleared once", async () => {
+test("more waiters than are woken at once all have their turn, also after the queue was cleared once", async () => {
   const owner = new FakeOwner();
   for (let round = 0; round < 2; round++) {
     owner.isFull = true;

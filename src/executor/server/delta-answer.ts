@@ -13,12 +13,12 @@ const NOTHING = Buffer.alloc(0);
 export class DeltaAnswer extends Answer implements RoomWaiter {
   nextInLine: RoomWaiter | undefined;
   inLine: boolean = false;
-  /** Bytes that may be sent; no end of them for a client that knows no credit. */
+  /** Bytes that may be sent; Infinity for a client that knows no credit. */
   #credit: number;
   #seq = 0;
-  /** Came before it could be sent, oldest first: seldom more than one. */
+  /** Pieces that came before they could be sent, oldest first: seldom more than one. */
   #held: Buffer[] = [];
-  /** The request ended behind what is held. */
+  /** How the request ended, to be told behind what is held. */
   #ending: { readonly why: RequestFailure | undefined } | undefined;
   #answered: boolean = false;
 
@@ -126,7 +126,7 @@ export class DeltaAnswer extends Answer implements RoomWaiter {
     }
   }
 
-  /** What is held without credit waits for that; with some, it is the connection that is full. */
+  /** What is held without credit waits for credit. What is held with credit waits for the connection, which is full. */
   #waitForRoom(): void {
     if (this.#held.length > 0 && this.#credit > 0) this.owner.waitForRoom(this);
   }

@@ -1,5 +1,5 @@
-// An executor that dials out, from behind a firewall: keeps one socket to a gateway open for ever, and says where the
-// session that it still has is to go on. What is said on the socket is the executor's.
+// An executor that dials out, from behind a firewall: keeps one socket to a gateway open for ever, and names the session
+// that it still has, so that it goes on. What is said on the socket is the executor's business.
 
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,13 +13,13 @@ import type { Executor } from "./executor.js";
 export type DialState =
   | { readonly state: "connecting" }
   | { readonly state: "connected" }
-  /** Of a connection that was lost or not made; the next try is in `retryMs`. */
+  /** The connection was lost, or not made; the next try is in `retryMs`. */
   | { readonly state: "waiting"; readonly why: string; readonly retryMs: number };
 
 export interface DialGatewayOptions {
   /** `wss://gateway.example.com/executors/office`. */
   readonly url: string;
-  /** One of the gateway's, of the role `executor`. */
+  /** A token of the gateway, of the role `executor`. */
   readonly token: string | undefined;
   readonly log?: ExecutorLog | undefined;
   readonly onState?: ((state: DialState) => void) | undefined;
@@ -34,10 +34,10 @@ export interface DialledGateway {
 /** A gateway that restarts is back in a second or two, and one that was moved within the retention of a session. */
 const FAST: BackoffLimits = { baseMs: 500, maxMs: 15_000 };
 
-/** Until somebody makes the token or writes the executor's name into the config: not hidden, and no load. */
+/** For what only an operator can mend, by a token or a line in the config: tried seldom enough to be no load. */
 const SLOW: BackoffLimits = { baseMs: 30_000, maxMs: 60_000 };
 
-/** A connection that lasted so long was a good one: the next is dialled without delay. Others may be refused in turn. */
+/** After a connection that lasted so long, the next is dialled without delay. A shorter one may have been refused. */
 const STEADY_MS = 5_000;
 
 /** What to do about an answer that asking again soon does not change. */
@@ -124,7 +124,7 @@ class Dialer {
     return id !== undefined && this.#executor.has(id) ? { ...machine, [SESSION_HEADER]: id } : machine;
   }
 
-  /** Once for each reason: it is tried for ever. */
+  /** Logs each reason once, as it is tried for ever. */
   #tell(why: string): void {
     if (why === this.#told) return;
     this.#told = why;
@@ -134,7 +134,7 @@ class Dialer {
   }
 }
 
-/** Without a query, which may hold what is secret. */
+/** The URL without user and query, which may hold secrets. */
 function shown(url: string): string {
   return url.replace(/[?#].*$/, "").replace(/\/\/[^/]*@/, "//");
 }

@@ -1,4 +1,4 @@
-// An executor: does HTTP requests for whoever is at the other end of the sockets that it is given, whichever side
+// An executor: makes HTTP requests for whoever is at the other end of the sockets that it is given, whichever side
 // opened them. What it may reach is `destinations`; who may ask is decided before a socket comes here.
 
 import { HANDSHAKE_MS } from "../../sockets/limits.js";
@@ -21,7 +21,7 @@ export interface ExecutorOptions {
 
 export interface ExecutorCounts {
   readonly sockets: number;
-  /** Conversations, those without a socket included. */
+  /** All sessions, those without a socket included. */
   readonly sessions: number;
   /** Those that wait for their client to come back. */
   readonly retained: number;
@@ -31,9 +31,9 @@ export interface ExecutorCounts {
 
 /** A socket that is being served. */
 export interface Served {
-  /** Of the session that it carries, once there is one. */
+  /** The id of the session that it carries; undefined before there is one. */
   readonly sessionId: string | undefined;
-  /** Why it ended, when it has. */
+  /** Resolves when it has ended, with why. */
   readonly closed: Promise<string>;
 }
 

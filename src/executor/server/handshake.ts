@@ -1,5 +1,5 @@
-// From an open socket to a session: `initialize`, `initialized`, in time. Which session that is, a new one or one that
-// goes on, is decided here.
+// The handshake of an executor: reads `initialize` and `initialized` in time, and decides which session the socket
+// carries, a new one or one that goes on.
 
 import { FIRST_WINDOW_BYTES } from "../../sockets/limits.js";
 import { Close, DEAF, type Socket, type SocketEvents } from "../../sockets/socket.js";
@@ -22,7 +22,7 @@ import type { ExecutorSessions } from "./sessions.js";
 /** The exec-server's code for a session that another socket holds. */
 const ALREADY_ATTACHED = -32_010;
 
-/** Nobody has as much to say before it begins. */
+/** Messages before `initialized`: no client needs as many. */
 const MAX_MESSAGES = 64;
 
 export class Handshake implements SocketEvents {
@@ -30,7 +30,7 @@ export class Handshake implements SocketEvents {
   readonly #sessions: ExecutorSessions;
   readonly #deadline: NodeJS.Timeout;
   #session: ExecutorSession | undefined;
-  /** A session that was never opened is worth nothing without its socket. */
+  /** True where the session was made here: one that was never opened is ended with its socket. */
   #isNew: boolean = false;
   #clientReceived = 0;
   #opened: boolean = false;
@@ -56,7 +56,7 @@ export class Handshake implements SocketEvents {
     const frame = readFrame(bytes);
     if (frame.kind === "request") this.#request(frame.id, frame.method, frame.params);
     else if (frame.kind === "notification" && frame.method === INITIALIZED) this.#initialized();
-    // The exec-server's id for what has none.
+    // The exec-server answers what has no id under this one.
     else if (frame.kind === "broken")
       this.#fail(-1, RpcCode.invalidRequest, `failed to parse the message: ${frame.why}`);
   }
@@ -97,7 +97,7 @@ export class Handshake implements SocketEvents {
     else this.#initializeLasting(id, offer, old?.isLasting === true ? old : undefined);
   }
 
-  /** As the exec-server does it: the name goes on, and nothing else. */
+  /** Does it as the exec-server does: the session's name goes on, and nothing else. */
   #initializePlain(id: MessageId, resume: string | undefined, old: ExecutorSession | undefined): void {
     if (resume !== undefined && old === undefined) {
       this.#fail(id, RpcCode.invalidRequest, `unknown session id ${resume}`);
@@ -170,7 +170,7 @@ export class Handshake implements SocketEvents {
   }
 }
 
-/** Or what is wrong with it, in the exec-server's words. An offer of another version is none. */
+/** A text says what is wrong, in the exec-server's words. An offer of another version counts as none. */
 function readInitialize(params: unknown): { resume: string | undefined; offer: Offer | undefined } | string {
   if (typeof params !== "object" || params === null || Array.isArray(params)) {
     return "invalid type: expected struct InitializeParams";

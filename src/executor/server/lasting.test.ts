@@ -38,7 +38,7 @@ const chunk = (requestId: string, seq: number, data: Buffer, done = false): obje
   done,
 });
 
-test("the agreement: version, window, retention; another version is none", async () => {
+test("the two ends agree on version, window and retention, and on nothing where the version is another", async () => {
   const client = await RawClient.dial(served.url, { token: TOKEN });
   const params = { clientName: "x", toolway: { version: 1, window: WINDOW, received: 0 } };
   const { result } = await client.call("initialize", params);
@@ -56,7 +56,7 @@ test("the agreement: version, window, retention; another version is none", async
   expect(plain.result).not.toHaveProperty("toolway");
 });
 
-test("[exec-1] nothing is sent beyond the credit, to the byte, and everything with it", async () => {
+test("[exec-1] what is sent ends where the credit does, to the byte, and goes on with more of it", async () => {
   const client = await lasting(1_000);
   await client.call("http/request", get(`${served.origin.url}/bytes?n=5000`, "s"));
   await client.until(() => (client.bytesOf("s").length >= 1_000 ? true : undefined));
@@ -93,7 +93,7 @@ test("[exec-1] a stream that nobody reads stops at its server, and holds up none
   await expect.poll(() => served.executor.status().requests).toBe(0);
 });
 
-test("[exec-2] cancel closes the server's socket: of a stream in silence, of an unanswered request with an error", async () => {
+test("[exec-2] a cancel closes the server's socket; only a request that is not answered yet gets an error", async () => {
   const client = await lasting();
   client.send({ id: "a", method: "http/request", params: get(`${served.origin.url}/hold`, "a") });
   await expect.poll(() => served.origin.held.length).toBe(1);

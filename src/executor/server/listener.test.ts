@@ -38,7 +38,7 @@ async function upgrade(headers: Record<string, string>, path = "/"): Promise<str
   });
 }
 
-test("[exec-7] [exec-keep] without the token 401, whatever is shown in its place", async () => {
+test("[exec-7] [exec-keep] a client without the token gets 401, whatever it shows in its place", async () => {
   const missing = await upgrade({});
   expect(missing).toMatch(/^HTTP\/1\.1 401 [\s\S]*www-authenticate: Bearer[\s\S]*missing websocket bearer token$/);
   for (const wrong of ["x", `${TOKEN}x`, TOKEN.slice(1), TOKEN.toUpperCase()]) {
@@ -78,7 +78,7 @@ test("[exec-keep] /readyz and /healthz answer without a token, nothing else does
   expect((await fetch(`${base}/readyz`, { method: "POST" })).status).toBe(400);
 });
 
-test("[exec-7] only so many connections, and room again when one is gone", async () => {
+test("[exec-7] only so many connections are let in, and there is room again when one is gone", async () => {
   const clients = await Promise.all(
     Array.from({ length: MAX_CONNECTIONS }, () => RawClient.dial(served.url, { token: TOKEN })),
   );

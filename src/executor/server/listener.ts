@@ -1,5 +1,5 @@
 // The door of an executor that is dialled: WebSocket upgrades with the right token, and a sign of life for probes.
-// Browsers are kept out; what is said on a socket is the executor's.
+// Browsers are kept out. What is said on a socket is the executor's business.
 
 import { hash, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
@@ -15,9 +15,9 @@ import type { Executor } from "./executor.js";
 export interface ListenOptions {
   /** A name or an address; `[::1]` and `::1` are the same. */
   readonly host: string;
-  /** 0: any that is free. */
+  /** 0 stands for any port that is free. */
   readonly port: number;
-  /** What clients must show. Undefined: nothing, which only a loopback address may ask for. */
+  /** What clients must show. Undefined where they need none, which is refused beyond loopback. */
   readonly token: string | undefined;
   readonly log?: ExecutorLog | undefined;
 }
@@ -32,7 +32,7 @@ export interface Listener {
 /** Connections that are no WebSocket, or none yet: probes, and upgrades under way. */
 const SPARE_CONNECTIONS = 64;
 
-/** The exec-server's, for whoever probes it. */
+/** Paths that answer probes, as at the exec-server. */
 const SIGNS_OF_LIFE = new Set(["/healthz", "/readyz"]);
 
 /** Rejects where the address cannot be listened at; throws where it would be open to everybody. */
@@ -44,7 +44,7 @@ export async function listenForClients(executor: Pick<Executor, "serve">, option
   const upgrader = new WebSocketServer({
     ...SOCKET_OPTIONS,
     noServer: true,
-    // Counted here: clients that are gone leave nothing behind.
+    // They are counted here, so that clients that are gone leave nothing behind.
     clientTracking: false,
     // A protocol that a client offers is passed over, as the exec-server does.
     handleProtocols: () => false,
@@ -58,7 +58,7 @@ export async function listenForClients(executor: Pick<Executor, "serve">, option
   );
   server.maxConnections = MAX_CONNECTIONS + SPARE_CONNECTIONS;
   server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    // One that breaks while it is being answered is nobody's fault.
+    // A socket may break while it is being answered.
     socket.on("error", () => {});
     const refusal = judge(request, digest, open.size);
     if (refusal !== undefined) {
@@ -90,7 +90,7 @@ export async function listenForClients(executor: Pick<Executor, "serve">, option
     server.closeAllConnections();
     await closed;
   };
-  // A name is where the hosts file says.
+  // The name may lead elsewhere: the hosts file says where.
   if (options.token === undefined && !isLoopback(address)) {
     await close();
     throw openDoor(address);
@@ -107,7 +107,7 @@ interface Refusal {
   readonly why: string;
 }
 
-/** In the exec-server's words where it has some. */
+/** Undefined where the client is let in. The reasons are the exec-server's words where it has some. */
 function judge(request: IncomingMessage, digest: Buffer | undefined, open: number): Refusal | undefined {
   // Only browsers send it, and no page may use what is reachable from its reader's machine.
   if (request.headers.origin !== undefined) return { status: 403, why: "browsers are not let in" };
@@ -124,7 +124,7 @@ function judgeToken(authorization: string | undefined, digest: Buffer): string |
   return timingSafeEqual(digestOf(token), digest) ? undefined : "invalid websocket bearer token";
 }
 
-/** Of one length, so that the comparison tells nothing of the token's. */
+/** All digests have one length, so that the comparison tells nothing of the token's. */
 function digestOf(token: string): Buffer {
   return hash("sha256", token, "buffer");
 }

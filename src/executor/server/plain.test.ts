@@ -14,7 +14,7 @@ afterEach(() => served.stop());
 const plain = (): Promise<RawClient> => RawClient.plain(served.url, { token: TOKEN });
 const fresh = (): Promise<RawClient> => RawClient.dial(served.url, { token: TOKEN });
 
-test("[exec-keep] before initialize and before initialized, requests are -32600", async () => {
+test("[exec-keep] requests before initialize and before initialized are refused with -32600", async () => {
   const client = await fresh();
   const early = await client.call("http/request", get(`${served.origin.url}/hello`, "r"));
   expect(early.error).toEqual({ code: -32600, message: "client must call initialize before using http methods" });
@@ -27,7 +27,7 @@ test("[exec-keep] before initialize and before initialized, requests are -32600"
   expect(served.origin.requests).toBe(1);
 });
 
-test("[exec-keep] initialize: its answer, its mistakes, only once", async () => {
+test("[exec-keep] initialize is answered once, and what is wrong with it is said", async () => {
   const client = await fresh();
   expect((await client.call("initialize")).error?.code).toBe(-32602);
   expect((await client.call("initialize", {})).error).toEqual({ code: -32602, message: "missing field `clientName`" });
@@ -86,7 +86,7 @@ test("unknown notifications and answers to nothing are passed over, told of once
   expect(served.log.lines.filter((line) => line.includes("means nothing"))).toHaveLength(1);
 });
 
-test("[exec-keep] a streamed answer: the result first, with an empty body, then seq 1…n, then an empty last one", async () => {
+test("[exec-keep] a streamed answer is the result with an empty body, then pieces from 1 on, then an empty last one", async () => {
   const client = await plain();
   await client.call("http/request", get(`${served.origin.url}/bytes?n=3000000`, "s"), "st");
   const deltas = await client.whole("s");
@@ -130,7 +130,7 @@ test("[exec-keep] header names come in lower case, repeats are kept, gzip is not
   expect((await client.call("http/request", stopped)).result.status).toBe(302);
 });
 
-test("[exec-keep] bad params are -32602, a refused connection -32603", async () => {
+test("[exec-keep] bad params are refused with -32602, and a connection that is refused fails with -32603", async () => {
   const client = await plain();
   const bad: object[] = [
     get("ftp://127.0.0.1/x", "a"),
@@ -146,7 +146,7 @@ test("[exec-keep] bad params are -32602, a refused connection -32603", async () 
   expect(served.executor.status().requests).toBe(0);
 });
 
-test("[exec-keep] a body that breaks off: a last delta with an error, or -32603 for a buffered one", async () => {
+test("[exec-keep] a body that breaks off ends with an error in the last delta, or with -32603 where it is buffered", async () => {
   const client = await plain();
   await client.call("http/request", get(`${served.origin.url}/cut`, "c"));
   const last = (await client.whole("c")).at(-1);
@@ -156,7 +156,7 @@ test("[exec-keep] a body that breaks off: a last delta with an error, or -32603 
   expect(buffered.error?.code).toBe(-32603);
 });
 
-test("[exec-keep] a timeout: -32603 before the head, the last delta's error in the body", async () => {
+test("[exec-keep] a timeout is -32603 before the head, and the error of the last delta within the body", async () => {
   const client = await plain();
   const before = await client.call("http/request", get(`${served.origin.url}/never`, "t", { timeoutMs: 500 }));
   expect(before.error).toMatchObject({ code: -32603, data: { code: "timeout" } });

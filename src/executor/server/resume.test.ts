@@ -32,7 +32,7 @@ function bytesOver(clients: readonly RawClient[], requestId: string): Buffer {
   return Buffer.concat(clients.map((client) => client.bytesOf(requestId)));
 }
 
-test("[exec-4] a stream cut again and again: every byte once, in order, seq without a gap", async () => {
+test("[exec-4] a stream that is cut again and again brings every byte once, in order, without a gap in seq", async () => {
   await start();
   const size = 24_000_000;
   const first = await connect();
@@ -136,7 +136,7 @@ test("[exec-4] a socket lost within the handshake leaves the session as it was",
   expect(late.client.bytesOf("s").toString()).toBe("all of it");
 });
 
-test("[exec-4] retention ends: the server's socket closes, and the session is not to be had any more", async () => {
+test("[exec-4] when the retention ends, the server's socket is closed and the session is not to be had any more", async () => {
   await start({ retentionMs: 100 });
   const { client, sessionId } = await connect();
   client.send({ id: 1, method: "http/request", params: get(`${served.origin.url}/hold`, "s") });
@@ -189,7 +189,7 @@ test("sessions are not mixed up: a plain client gets no lasting one, and the oth
   expect(lasting.sessionId).not.toBe(result.sessionId);
 });
 
-test("only so many wait for their clients: names of plain ones go first, then the oldest", async () => {
+test("only so many sessions wait for their clients: those of plain ones go first, then the oldest", async () => {
   await start();
   const ids: string[] = [];
   const lose = async (): Promise<void> => {
@@ -220,7 +220,7 @@ test("[exec-7] a handshake that does not come ends the socket", async () => {
   await expect.poll(() => served.executor.status()).toEqual({ sockets: 0, sessions: 0, retained: 0, requests: 0 });
 });
 
-test("the executor's end: requests are aborted, sockets get a goodbye, new ones are turned away", async () => {
+test("an executor that is closed aborts its requests, says goodbye to its sockets and turns new ones away", async () => {
   await start();
   const { client } = await connect();
   client.send({ id: 1, method: "http/request", params: get(`${served.origin.url}/never`, "s") });

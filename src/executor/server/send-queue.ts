@@ -1,14 +1,14 @@
-// Who waits for room on a full connection, and comes in turn: in the order in which they stopped, a few at a time, so
-// that the first does not fill it again before the last has had a piece.
+// The queue of answers that wait for room on a full connection. They have their turn in the order in which they stopped,
+// a few at a time, so that the first does not fill it again before the last has sent a piece.
 
 import { KIB } from "../../runtime/sizes.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import type { RoomWaiter } from "./answer.js";
 
-/** A piece that a socket brings, as Node reads it. */
+/** What Node reads from a socket at once. */
 const USUAL_PIECE_BYTES = 64 * KIB;
 
-/** Woken at once: their next pieces together are the half that is free when room is told of. */
+/** How many are woken at once: their next pieces together fill the half that is free when room is told of. */
 const WOKEN_AT_ONCE = MAX_UNACKED_BYTES / 2 / USUAL_PIECE_BYTES;
 
 export class SendQueue {
@@ -33,7 +33,7 @@ export class SendQueue {
   readonly wake = (): void => {
     this.#cancelNext();
     for (let woken = 0; woken < WOKEN_AT_ONCE && this.#first !== undefined; woken++) {
-      // Full again: then room will be told of again.
+      // It is full again, so room will be told of again.
       if (this.#isFull()) return;
       const waiter = this.#first;
       this.#first = waiter.nextInLine;

@@ -28,7 +28,7 @@ import { DeltaAnswer } from "./delta-answer.js";
 import { SendQueue } from "./send-queue.js";
 import { UploadBody, type UploadOwner } from "./upload.js";
 
-/** Refused requests that are logged, of one session: who asks for more of them fills nobody's disk. */
+/** Refused requests of one session that are logged, so that nobody can fill our disk by asking for them. */
 const MAX_TOLD_REFUSALS = 100;
 
 export interface SessionOwner {
@@ -43,14 +43,14 @@ export interface SessionOwner {
 export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents {
   readonly id: string;
   readonly #owner: SessionOwner;
-  /** What an answer may send before it hears of its reader; undefined: the client knows of none of our extensions. */
+  /** What an answer may send before it hears of its reader; undefined where the client does not know our extensions. */
   readonly #window: number | undefined;
   readonly #channel: Channel;
   readonly #queue: SendQueue;
-  /** Of the bodies that come to us. */
+  /** What bodies that are uploaded to us may have unread. */
   readonly uploads = new CreditBook();
   readonly #all = new Bag<Answer>();
-  /** By the id that deltas, credit and cancels name. */
+  /** The answers by the id that deltas, credit and cancels name. */
   readonly #named = new Table<string, Answer>();
   #socket: Socket | undefined;
   #collected = 0;
@@ -66,7 +66,7 @@ export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents 
     this.#queue = new SendQueue(() => this.#channel.isFull);
   }
 
-  /** Whether it goes on with the next socket; else a lost socket takes all requests with it. */
+  /** True where it goes on with the next socket; else a lost socket ends all requests. */
   get isLasting(): boolean {
     return this.#window !== undefined;
   }
@@ -123,7 +123,7 @@ export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents 
     this.#owner.ended(this);
   }
 
-  // Of the channel.
+  // What the channel tells.
 
   onMessage(bytes: Buffer): void {
     if (this.#over) return;
@@ -137,7 +137,7 @@ export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents 
         this.#notification(frame);
         return;
       case "broken":
-        // The exec-server's id for what has none.
+        // The exec-server answers what has no id under this one.
         this.#refuse(-1, { code: RpcCode.invalidRequest, message: `failed to parse the message: ${frame.why}` });
         return;
       default:
@@ -161,7 +161,7 @@ export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents 
     this.#owner.lost(this);
   }
 
-  // Of its answers and uploads.
+  // What answers and uploads use.
 
   get isFull(): boolean {
     return this.#channel.isFull;
@@ -267,7 +267,7 @@ export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents 
       if (frame.method !== INITIALIZED) this.#unknown(frame.method);
       return;
     }
-    // One that is not there any more is no mistake: it ended while this was on its way.
+    // An answer that is not there any more is no mistake: it ended while this was on its way.
     const answer = this.#named.get(requestId);
     if (frame.method === CANCEL) {
       answer?.cancel();

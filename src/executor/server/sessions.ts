@@ -19,7 +19,7 @@ export class ExecutorSessions implements SessionOwner {
   readonly log: ExecutorLog;
   readonly retentionMs: number;
   readonly #byId = new Map<string, ExecutorSession>();
-  /** Without a socket, with what ends them; the one that has waited longest comes first. */
+  /** Those without a socket, each with the timer that ends it; the one that has waited longest comes first. */
   readonly #retained = new Map<ExecutorSession, NodeJS.Timeout>();
 
   constructor(options: ExecutorSessionsOptions) {
@@ -42,7 +42,7 @@ export class ExecutorSessions implements SessionOwner {
     return open;
   }
 
-  /** `window`: what the client offered, where it knows our extensions. */
+  /** `window` is what the client offered; undefined where it does not know our extensions. */
   create(window: number | undefined): ExecutorSession {
     const session = new ExecutorSession(randomUUID(), window, this);
     this.#byId.set(session.id, session);
@@ -78,7 +78,7 @@ export class ExecutorSessions implements SessionOwner {
     for (const session of [...this.#byId.values()]) session.end(Close.goingAway, "the executor stops");
   }
 
-  /** Of plain clients only the name is kept, so theirs goes before one with requests under way. */
+  /** Ends the session that is worth least. Of plain clients only the name is kept, so theirs go first. */
   #giveUpOne(): void {
     let first: ExecutorSession | undefined;
     for (const session of this.#retained.keys()) {

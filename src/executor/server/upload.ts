@@ -1,5 +1,5 @@
-// The body of a request that comes in pieces: a Readable for the HTTP request, and the client's credit for it. Never
-// more is held than was granted.
+// The body of a request that comes in pieces: a Readable for the HTTP request, which grants the client its credit. It
+// never holds more than was granted.
 
 import { Readable } from "node:stream";
 import { PieceQueue } from "../../runtime/piece-queue.js";
@@ -21,7 +21,7 @@ export class UploadBody extends Readable {
   readonly #owner: UploadOwner;
   readonly #requestId: string;
   #nextSeq = 1;
-  /** Came, and was not asked for yet. */
+  /** Pieces that came and were not asked for yet. */
   readonly #queue = new PieceQueue();
   #wanted: boolean = false;
   readonly #account = new CreditAccount();
@@ -33,13 +33,13 @@ export class UploadBody extends Readable {
     this.#owner = owner;
     this.#requestId = requestId;
     owner.uploads.open(this.#account);
-    // Who reads it hears of errors of its own accord; without a reader they are nobody's.
+    // Its reader listens for errors itself; without a reader nobody needs to hear of them.
     this.on("error", () => {});
   }
 
-  /** The next piece. What is wrong with it, if anything is: then the request cannot go on. */
+  /** Takes the next piece. Returns what is wrong with it, if anything is: then the request cannot go on. */
   accept(delta: BodyDelta): string | undefined {
-    // The rest of a body that nobody reads any more.
+    // This is the rest of a body that nobody reads any more.
     if (this.#done || this.destroyed) return undefined;
     if (delta.error !== undefined) return `the request's body broke off: ${delta.error}`;
     if (delta.seq !== this.#nextSeq)

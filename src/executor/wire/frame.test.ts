@@ -279,7 +279,7 @@ describe("the other messages", () => {
 describe("base64", () => {
   const letter = fc.constantFrom("A", "b", "9", "+", "/", "-", "_", "=", " ", "é");
 
-  it("is undone, or refused whole", () => {
+  it("is decoded, or refused as a whole", () => {
     fc.assert(
       fc.property(data, (bytes) => void expect(decoded(bytes.toString("base64"))).toEqual(bytes)),
       RUNS,
@@ -301,13 +301,13 @@ describe("what would cost more than its bytes", () => {
     expect(readFrame(large(member))).toMatchObject({ kind: "broken", why: expect.stringContaining("large message") });
   });
 
-  it("a large body with many headers is", () => {
+  it("a large body with many headers is read", () => {
     const headers = Array.from({ length: 256 }, (_, n) => ({ name: `h${n}`, value: ",".repeat(200) }));
     const result = { status: 200, headers, bodyBase64: Buffer.alloc(2 * 1024 * 1024).toString("base64") };
     expect(readFrame(Buffer.from(JSON.stringify({ id: 1, result })))).toEqual({ kind: "result", id: 1, result });
   });
 
-  it("an id that is longer than any is none", () => {
+  it("an id of more characters than the bound is refused", () => {
     const message = (letters: number) => Buffer.from(JSON.stringify({ id: "i".repeat(letters), method: "x" }));
     expect(readFrame(message(256))).toMatchObject({ kind: "request" });
     expect(readFrame(message(257))).toMatchObject({ kind: "broken" });

@@ -55,7 +55,7 @@ async function killed(child: ChildProcess, after: Promise<unknown>): Promise<voi
   await exit;
 }
 
-describe("kill -9", () => {
+describe("a store whose process is killed", () => {
   it("loses nothing that was acknowledged, in ten kills [ack-is-durable]", async () => {
     const acknowledged = new Set<string>();
     for (let round = 0; round < 10; round++) {
@@ -98,7 +98,7 @@ describe("kill -9", () => {
   });
 });
 
-describe("full disk", () => {
+describe("a store on a full disk", () => {
   const mountable = (() => {
     const at = mkdtempSync(join(tmpdir(), "toolway-mount-"));
     const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", at]);
@@ -194,7 +194,7 @@ describe("full disk", () => {
   });
 });
 
-describe("damaged files", () => {
+describe("a store with damaged files", () => {
   async function made(): Promise<string> {
     const at = join(dir, "store");
     const store = await openStore({ dir: at });

@@ -25,7 +25,7 @@ async function start(options: { maxBytes?: number; readOnly?: boolean; migration
   return store;
 }
 
-describe("maps", () => {
+describe("a map", () => {
   it("keeps values across a reopen", async () => {
     let store = await start();
     const map = store.map<{ n: number }>("things");
@@ -104,7 +104,7 @@ describe("maps", () => {
   });
 });
 
-describe("logs", () => {
+describe("a log", () => {
   it("numbers entries, walks them from a number, and trims", async () => {
     let store = await start();
     let log = store.log<string>("events");
@@ -250,7 +250,7 @@ describe("the store", () => {
   });
 });
 
-describe("migrations", () => {
+describe("a migration", () => {
   const rename: Migration = {
     name: "name becomes title",
     run(store) {
