@@ -1,5 +1,5 @@
 // The agents' door over HTTP: listens, checks who comes, and hands each request to what serves its path.
-// What the messages mean is in legacy-*.ts and modern-*.ts; a server's life (drain, keep-alive) is in http-life.ts.
+// What the messages mean is in legacy/ and modern/, each behind post.ts; how a server ends is in drain.ts.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
@@ -221,8 +221,8 @@ class Endpoint implements HttpEndpoint {
       return;
     }
     const query = mark < 0 ? "" : url.slice(mark + 1);
-    const place = placeOf(path);
-    if (place === undefined) {
+    const route = routeOf(path);
+    if (route === undefined) {
       refuse(
         res,
         404,
@@ -239,11 +239,11 @@ class Endpoint implements HttpEndpoint {
       refuse(res, 403, DENIED, `${why} Make one for the agent with "toolway token create".`);
       return;
     }
-    const { scope } = place;
+    const { scope } = route;
     if (scope !== undefined && !this.#options.service.hasScope(scope)) {
       refuse(res, 404, ErrorCode.invalidRequest, `There is no server ${JSON.stringify(scope)} here.`);
-    } else if (place.kind === "mcp") this.#mcp(req, res, principal, scope);
-    else if (place.kind === "sse") this.#oldStream(req, res, principal, scope);
+    } else if (route.kind === "mcp") this.#mcp(req, res, principal, scope);
+    else if (route.kind === "sse") this.#oldStream(req, res, principal, scope);
     else this.#oldMessage(req, res, principal, query);
   }
 
@@ -369,16 +369,16 @@ function limitsOf({ limits, sessions }: HttpEndpointOptions): EndpointLimits {
   };
 }
 
-interface Place {
+interface Route {
   readonly kind: "mcp" | "sse" | "messages";
   readonly scope: string | undefined;
 }
 
-const MCP: Place = { kind: "mcp", scope: undefined };
-const SSE: Place = { kind: "sse", scope: undefined };
-const MESSAGES: Place = { kind: "messages", scope: undefined };
+const MCP: Route = { kind: "mcp", scope: undefined };
+const SSE: Route = { kind: "sse", scope: undefined };
+const MESSAGES: Route = { kind: "messages", scope: undefined };
 
-function placeOf(path: string): Place | undefined {
+function routeOf(path: string): Route | undefined {
   if (path === "/mcp" || path === "/mcp/") return MCP;
   if (path === "/sse" || path === "/sse/") return SSE;
   if (path === "/messages") return MESSAGES;

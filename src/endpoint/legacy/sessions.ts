@@ -1,5 +1,5 @@
 // Which HTTP sessions are in memory: restored from their sealed ids when used, ended, expired, dropped for room.
-// What a session is and does is session.ts.
+// What a session is and does is http-session.ts and session/session.ts.
 
 import type { Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
@@ -9,15 +9,15 @@ import { type SessionFacts, sealSession, unsealSession } from "../session/sessio
 import { HttpSession } from "./http-session.js";
 import type { StreamContext } from "./streams/event-stream.js";
 
-export type Found =
+export type SessionLookup =
   | { readonly kind: "session"; readonly session: HttpSession }
   /** None of this principal's at this path, or ended: which of these is nobody's business. */
   | { readonly kind: "unknown" }
   /** All places are taken by sessions that are in use. */
   | { readonly kind: "full" };
 
-const UNKNOWN: Found = { kind: "unknown" };
-const FULL: Found = { kind: "full" };
+const UNKNOWN: SessionLookup = { kind: "unknown" };
+const FULL: SessionLookup = { kind: "full" };
 
 /** When the table is full this share of it is dropped at once, so that the search for the oldest is paid rarely. */
 const DROP_SHARE = 0.01;
@@ -63,20 +63,20 @@ export class HttpSessions {
     return new HttpSession(principal, facts, this.#context);
   }
 
-  find(id: string, principal: Principal, scope: string | undefined): Found {
+  find(id: string, principal: Principal, scope: string | undefined): SessionLookup {
     const session = this.#byId.get(id);
     if (session === undefined) return this.#restore(id, principal, scope);
     return this.#admit(session, principal, scope);
   }
 
-  #admit(session: HttpSession, principal: Principal, scope: string | undefined): Found {
+  #admit(session: HttpSession, principal: Principal, scope: string | undefined): SessionLookup {
     if (session.principal.id !== principal.id || session.scope !== scope) return UNKNOWN;
     session.principal = principal;
     session.lastUsedMs = this.#context.now();
     return { kind: "session", session };
   }
 
-  #restore(id: string, principal: Principal, scope: string | undefined): Found {
+  #restore(id: string, principal: Principal, scope: string | undefined): SessionLookup {
     const facts = unsealSession(this.#options.sealer, id);
     if (facts === undefined || facts.principalId !== principal.id || facts.scope !== scope) return UNKNOWN;
     if (this.#tombstones.has(facts.key)) return UNKNOWN;

@@ -19,7 +19,7 @@ import type { EndpointLimits } from "../session/limits.js";
 import type { Outlet } from "./outlet.js";
 import type { Parkable, ParkedCalls } from "./parked.js";
 import type { Ongoing, Presence } from "./presence.js";
-import { isInputRequest, lackingFor, Rounds } from "./questions.js";
+import { CallQuestions, isInputRequest, lackingFor } from "./questions.js";
 import { errorOf, failureTexts, missingCapability, toModern, URL_ELICITATION_REQUIRED } from "./reply.js";
 import { type RequestStates, requestDigest } from "./request-state.js";
 
@@ -50,7 +50,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
   #meta: Outlet["meta"];
   place = NOWHERE;
   #done = false;
-  #rounds: Rounds | undefined;
+  #questions: CallQuestions | undefined;
   #gathering: NodeJS.Timeout | undefined;
   #parkedId: string | undefined;
   #digest: string | undefined;
@@ -152,15 +152,15 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     const { method } = request;
     const refused = this.#cannotAsk(request) ?? (signal.aborted ? takenBack(method) : undefined);
     if (refused !== undefined) return Promise.reject(refused);
-    this.#rounds ??= new Rounds();
-    const rounds = this.#rounds;
+    this.#questions ??= new CallQuestions();
+    const questions = this.#questions;
     return new Promise((resolve, reject) => {
       const onAbort = () => {
-        rounds.drop(key);
+        questions.drop(key);
         reject(takenBack(method));
       };
       const settle = () => signal.removeEventListener("abort", onAbort);
-      const key = rounds.add(
+      const key = questions.add(
         request,
         (response) => {
           settle();
@@ -190,7 +190,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
       this.#unasked.push({ message, lacking });
       return new Fault("no-caller", message);
     }
-    if ((this.#rounds?.size ?? 0) >= this.#context.limits.asksPerSession) {
+    if ((this.#questions?.size ?? 0) >= this.#context.limits.asksPerSession) {
       return new Fault("limit", "Too many requests of servers already wait for this agent's answer.");
     }
     this.#parkedId ??= this.#context.parked.enter(this);
@@ -208,11 +208,11 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     this.#gathering = undefined;
     const outlet = this.#outlet;
     const id = this.#parkedId;
-    if (this.#done || outlet === undefined || id === undefined || this.#rounds?.unshown !== true) return;
+    if (this.#done || outlet === undefined || id === undefined || this.#questions?.unshown !== true) return;
     this.#outlet = undefined;
     outlet.onGone = undefined;
     this.#context.parked.wait(id);
-    outlet.reply(this.#inputRequired(this.#rounds.show(), id));
+    outlet.reply(this.#inputRequired(this.#questions.show(), id));
   }
 
   #inputRequired(inputRequests: string, parked: string | undefined): Reply {
@@ -231,14 +231,14 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
   resume(outlet: Outlet): RpcError | undefined {
     const mismatch = outlet.headerMismatch?.(this.#declaredHeaders);
     if (mismatch !== undefined) return mismatch;
-    const problem = this.#rounds?.problem(outlet.message);
+    const problem = this.#questions?.problem(outlet.message);
     if (problem !== undefined) return { code: ErrorCode.invalidParams, message: problem };
     if (this.#parkedId !== undefined) this.#context.parked.resume(this.#parkedId);
     this.#attach(outlet);
     if (this.#held !== undefined) this.#deliver(outlet, this.#held);
     else {
-      this.#rounds?.answer(outlet.message);
-      if ((this.#rounds?.size ?? 0) > 0) this.#gather();
+      this.#questions?.answer(outlet.message);
+      if ((this.#questions?.size ?? 0) > 0) this.#gather();
     }
     return undefined;
   }
@@ -327,7 +327,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     this.cancel("The agent did not come back with the answers in time.");
   }
 
-  giveUp(fault: Fault): void {
+  close(fault: Fault): void {
     const outlet = this.#outlet;
     const done = this.#done;
     this.cancel(fault.message);
@@ -343,7 +343,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     clearTimeout(this.#gathering);
     this.#presence.calls.delete(this);
     // A fault has a stack, which costs as much as the rest of a call: it is made where somebody is to be told.
-    if (this.#rounds !== undefined) this.#rounds.rejectAll(new Fault(code, message));
+    if (this.#questions !== undefined) this.#questions.rejectAll(new Fault(code, message));
   }
 
   #leave(): void {

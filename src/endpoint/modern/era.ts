@@ -12,7 +12,7 @@ import type { Sealer } from "../../runtime/seal.js";
 import type { EndpointLimits } from "../session/limits.js";
 import { type CallContext, ModernCall } from "./call.js";
 import { SUPPORTED_VERSIONS } from "./checks.js";
-import { Listen, readFilter } from "./listen.js";
+import { ListenRequest, readFilter } from "./listen.js";
 import type { Outlet } from "./outlet.js";
 import { ParkedCalls } from "./parked.js";
 import { type Presence, Presences } from "./presence.js";
@@ -114,7 +114,7 @@ export class ModernEra {
       fail(outlet, toRpcError(new Fault("limit", message)));
     } else {
       const { capabilities } = this.#service.introduce(presence, presence.scope);
-      new Listen(presence, outlet, this.#limits).begin(filter, capabilities).catch(this.#failed);
+      new ListenRequest(presence, outlet, this.#limits).begin(filter, capabilities).catch(this.#failed);
     }
   }
 

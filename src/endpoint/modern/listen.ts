@@ -50,7 +50,7 @@ export function readFilter(params: JsonObject | undefined, maxUris: number): Lis
   return { lists, uris: [...new Set(uris)] };
 }
 
-export class Listen implements Listening {
+export class ListenRequest implements Listening {
   readonly #presence: Presence;
   readonly #outlet: Outlet;
   readonly #limits: EndpointLimits;
@@ -127,7 +127,7 @@ export class Listen implements Listening {
   }
 
   /** A graceful end: the agent may listen anew. */
-  giveUp(_fault: Fault): void {
+  close(_fault: Fault): void {
     if (this.#over) return;
     this.#end();
     const _meta = {

@@ -4,7 +4,7 @@ import { Fault } from "../../protocol/errors.js";
 import { parseMessage, type RequestMessage } from "../../protocol/message.js";
 import { createSealer } from "../../runtime/seal.js";
 import { type Parkable, ParkingTable } from "./parked.js";
-import { lackingFor, Rounds } from "./questions.js";
+import { CallQuestions, lackingFor } from "./questions.js";
 import { RequestStates, requestDigest } from "./request-state.js";
 
 const request = (method: string, params?: object): RequestMessage =>
@@ -100,7 +100,7 @@ describe("request states", () => {
 });
 
 describe("rounds", () => {
-  function ask(rounds: Rounds, method: string, params?: object) {
+  function ask(rounds: CallQuestions, method: string, params?: object) {
     const asked = { key: "", answer: undefined as unknown, fault: undefined as Fault | undefined };
     asked.key = rounds.add(
       request(method, params),
@@ -115,7 +115,7 @@ describe("rounds", () => {
   }
 
   it("show what is open, give answers by key, and ask again for what is missing", () => {
-    const rounds = new Rounds();
+    const rounds = new CallQuestions();
     expect(rounds.unshown).toBe(false);
     const elicited = ask(rounds, "elicitation/create", { message: "Who?", big: 1 });
     const roots = ask(rounds, "roots/list");
@@ -144,7 +144,7 @@ describe("rounds", () => {
   });
 
   it("keep the agent's own text, numbers included", () => {
-    const rounds = new Rounds();
+    const rounds = new CallQuestions();
     let text = "";
     const key = rounds.add(
       request("elicitation/create", {}),
@@ -171,19 +171,19 @@ describe("rounds", () => {
     ["roots/list", { roots: {} }, false],
     ["roots/list", { roots: [] }, true],
   ])("check an answer to %s: %j", (method, value, good) => {
-    const rounds = new Rounds();
+    const rounds = new CallQuestions();
     const { key } = ask(rounds, method, {});
     const retry = request("tools/call", { inputResponses: { [key]: value, unknown: 5 } });
     expect(rounds.problem(retry) === undefined).toBe(good);
   });
 
   it.each([[null], [[]], ["text"], [5]])("refuse inputResponses that are %j", (value) => {
-    expect(new Rounds().problem(request("tools/call", { inputResponses: value }))).toContain("object");
+    expect(new CallQuestions().problem(request("tools/call", { inputResponses: value }))).toContain("object");
   });
 
   it("refuse an answer that is given twice", () => {
     const text = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"inputResponses":{"a":{},"a":{}}}}';
-    expect(new Rounds().problem(parseMessage(text) as RequestMessage)).toContain("Duplicate");
+    expect(new CallQuestions().problem(parseMessage(text) as RequestMessage)).toContain("Duplicate");
   });
 });
 

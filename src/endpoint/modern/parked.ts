@@ -13,7 +13,7 @@ export interface Parkable {
   expire(): void;
 }
 
-interface Place<C> {
+interface ParkedEntry<C> {
   readonly call: C;
   /** Undefined while a retry has taken the call over. */
   deadline: number | undefined;
@@ -26,7 +26,7 @@ const ID_BYTES = 16;
 
 export class ParkingTable<C extends Parkable> {
   readonly #bounds: Bounds;
-  readonly #places = new Map<string, Place<C>>();
+  readonly #places = new Map<string, ParkedEntry<C>>();
   readonly #perPrincipal = new Map<string, number>();
 
   constructor(bounds: Bounds) {

@@ -16,7 +16,7 @@ import { errorOf } from "./reply.js";
 /** Something of a presence that is under way. */
 export interface Ongoing {
   /** The presence ends: the agent is told, if it can be told, and servers need not go on. */
-  giveUp(fault: Fault): void;
+  close(fault: Fault): void;
 }
 
 export interface Listening extends Ongoing {
@@ -110,8 +110,8 @@ export class Presence implements Caller {
     }).catch((error: unknown) => ({ kind: "error", error: toRpcError(error) }));
   }
 
-  giveUp(fault: Fault): void {
-    for (const ongoing of [...this.calls.all(), ...this.listeners]) ongoing.giveUp(fault);
+  close(fault: Fault): void {
+    for (const ongoing of [...this.calls.all(), ...this.listeners]) ongoing.close(fault);
   }
 }
 
@@ -173,7 +173,7 @@ export class Presences {
   close(fault: Fault, principalId?: string): void {
     for (const presence of [...this.#byKey.values()]) {
       if (principalId !== undefined && presence.principal.id !== principalId) continue;
-      presence.giveUp(fault);
+      presence.close(fault);
       this.#remove(presence);
     }
   }

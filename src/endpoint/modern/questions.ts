@@ -1,5 +1,5 @@
 // The questions of servers that one modern call gathers, and the answers that its retries bring. No I/O, no clock:
-// when a round is sent, and where to, is modern-call.ts.
+// when a round is sent, and where to, is call.ts.
 
 import type { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
@@ -11,7 +11,7 @@ interface Question {
   readonly reject: (fault: Fault) => void;
 }
 
-export class Rounds {
+export class CallQuestions {
   readonly #open = new Map<string, Question>();
   #next = 1;
   #unshown = false;

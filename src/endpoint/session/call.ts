@@ -92,7 +92,7 @@ export abstract class LegacyCall implements AgentCall, Caller {
   }
 
   /** The session ends: the agent is told, if it can be told, and the service need not go on. */
-  giveUp(error: RpcError, reason: string): void {
+  close(error: RpcError, reason: string): void {
     if (this.done) return;
     const { onCancel } = this;
     this.reply({ kind: "error", error });

@@ -7,9 +7,9 @@ import { Fault, toRpcError } from "../../protocol/errors.js";
 import type { JsonObject, RpcId } from "../../protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage, ResponseMessage } from "../../protocol/message.js";
 import { Table } from "../../runtime/table.js";
-import { Asks } from "./asks.js";
 import type { LegacyCall } from "./call.js";
 import type { EndpointLimits } from "./limits.js";
+import { SessionQuestions } from "./questions.js";
 import type { SessionFacts } from "./session-id.js";
 
 export abstract class LegacySession implements Caller {
@@ -26,7 +26,7 @@ export abstract class LegacySession implements Caller {
   readonly calls = new Table<RpcId, LegacyCall>();
   readonly limits: EndpointLimits;
   lastUsedMs: number;
-  #asks: Asks | undefined;
+  #questions: SessionQuestions | undefined;
   #closed = false;
 
   constructor(principal: Principal, facts: SessionFacts, limits: EndpointLimits, nowMs: number) {
@@ -46,7 +46,7 @@ export abstract class LegacySession implements Caller {
 
   /** Nothing is under way: the session can be dropped from memory. */
   get idle(): boolean {
-    return this.calls.size === 0 && (this.#asks === undefined || this.#asks.size === 0);
+    return this.calls.size === 0 && (this.#questions === undefined || this.#questions.size === 0);
   }
 
   setLogLevel(level: string): void {
@@ -66,12 +66,12 @@ export abstract class LegacySession implements Caller {
 
   askBy(request: RequestMessage, signal: AbortSignal, send: (text: string) => void): Promise<ResponseMessage> {
     if (this.#closed) return Promise.reject(new Fault("closing", "The agent's session has ended."));
-    this.#asks ??= new Asks(this.limits);
-    return this.#asks.ask(request, this.capabilities, signal, send);
+    this.#questions ??= new SessionQuestions(this.limits);
+    return this.#questions.ask(request, this.capabilities, signal, send);
   }
 
   answered(response: ResponseMessage): void {
-    this.#asks?.answered(response);
+    this.#questions?.answered(response);
   }
 
   /** Why a request cannot be taken in, or undefined when it was. */
@@ -111,8 +111,8 @@ export abstract class LegacySession implements Caller {
   close(fault: Fault): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#asks?.close();
+    this.#questions?.close();
     const error = toRpcError(fault);
-    for (const call of [...this.calls.values()]) call.giveUp(error, fault.message);
+    for (const call of [...this.calls.values()]) call.close(error, fault.message);
   }
 }

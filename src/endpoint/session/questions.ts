@@ -6,7 +6,7 @@ import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { type RequestMessage, type ResponseMessage, rewrite } from "../../protocol/message.js";
 import type { EndpointLimits } from "./limits.js";
 
-interface Ask {
+interface Question {
   readonly method: string;
   resolve(response: ResponseMessage): void;
   reject(fault: Fault): void;
@@ -22,9 +22,9 @@ const NEEDS: Readonly<Record<string, string>> = {
 /** Ids of an earlier run must not fit: an agent may answer late, to a gateway that has been restarted. */
 const RUN = randomBytes(6).toString("base64url");
 
-export class Asks {
+export class SessionQuestions {
   readonly #limits: EndpointLimits;
-  readonly #pending = new Map<string, Ask>();
+  readonly #pending = new Map<string, Question>();
   #next = 1;
 
   constructor(limits: EndpointLimits) {
@@ -90,15 +90,15 @@ export class Asks {
 
   /** False for an answer that nobody waits for: late, repeated or made up. */
   answered(response: ResponseMessage): boolean {
-    const ask = typeof response.id === "string" ? this.#pending.get(response.id) : undefined;
-    if (ask === undefined) return false;
-    ask.resolve(response);
+    const question = typeof response.id === "string" ? this.#pending.get(response.id) : undefined;
+    if (question === undefined) return false;
+    question.resolve(response);
     return true;
   }
 
   close(): void {
-    for (const ask of [...this.#pending.values()]) {
-      ask.reject(new Fault("closing", `The agent's session ended before it answered ${ask.method}.`));
+    for (const question of [...this.#pending.values()]) {
+      question.reject(new Fault("closing", `The agent's session ended before it answered ${question.method}.`));
     }
   }
 }
