@@ -58,7 +58,7 @@ export const INTEGRATION: readonly string[] = [
   "src/upstream/http/sse.test.ts",
   "src/upstream/http/streamable.test.ts",
   "src/upstream/http/streams.test.ts",
-  "src/upstream/links-via-executor.test.ts",
+  "src/upstream/http/via-executor.test.ts",
   "src/upstream/modern/servers.test.ts",
   "src/upstream/server.test.ts",
   "src/upstream/stdio/link.test.ts",

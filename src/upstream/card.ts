@@ -1,5 +1,5 @@
-// A server's card: what it says of itself before anybody connects. For `status` alone; a card that cannot be read is
-// no card, and never an error.
+// Reads a server's card: what it says of itself before anybody connects. Only `status` shows it; a card that cannot be
+// read counts as none, and is never an error.
 
 import { open } from "node:fs/promises";
 import type { HttpTarget, ServerSpec } from "../contracts/server-spec.js";
@@ -8,13 +8,16 @@ import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { openPoolWire } from "./http/pool-wire.js";
 import type { OpenWire, RequestOptions, Wire } from "./http/wire.js";
 
-/** Cards are a few kB. It is kept in memory and shown whole. */
+/** Cards have a few kB. One is kept in memory and shown whole. */
 const MAX_CARD_BYTES = 64 * 1024;
 
 /** Nobody waits for it, and a server that is slow with it has none. */
 const CARD_MS = 5_000;
 
-/** From where the entry says; else an HTTP server is asked, beside its own address. By the way that its calls go. */
+/**
+ * Reads it from where the entry says; otherwise an HTTP server is asked, beside its own address. It goes the way that
+ * calls go.
+ */
 export async function readCard(
   { card, target }: ServerSpec,
   openWire: OpenWire = openPoolWire,
@@ -50,7 +53,7 @@ async function fetched(address: string, target: HttpTarget, openWire: OpenWire):
   }
 }
 
-/** Rejects where there is none, or more than a card has. */
+/** Rejects where there is no body, or more than a card has. */
 function bodyOf(wire: Wire, options: RequestOptions, signal: AbortSignal): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const body = new Pieces();
@@ -69,7 +72,7 @@ function bodyOf(wire: Wire, options: RequestOptions, signal: AbortSignal): Promi
   });
 }
 
-/** One byte past the bound tells a file that is too large; what is no file (a pipe, say) is not read. */
+/** One byte past the bound tells a file that is too large; what is no file (for example a pipe) is not read. */
 async function headOf(path: string): Promise<Buffer> {
   const file = await open(path, "r");
   try {

@@ -92,7 +92,7 @@ function call(driver: ServerDriver): { answered: Promise<JsonObject>; one: Upstr
   return { answered, one };
 }
 
-it("stopped in the moment of its handshake, it leaves no connection behind [no-orphans]", async () => {
+it("a server that is stopped in the moment of its handshake leaves no connection behind [no-orphans]", async () => {
   let stopped: Promise<void> | undefined;
   const { driver, links } = supervise((link) => {
     link.onEstablished = () => {
@@ -106,7 +106,7 @@ it("stopped in the moment of its handshake, it leaves no connection behind [no-o
   expect(driver).toMatchObject({ state: "stopped", inFlight: 0 });
 });
 
-it("gone in the moment of its handshake, it is started anew by the next call", async () => {
+it("a server that goes away in the moment of its handshake is started anew by the next call", async () => {
   const { driver } = supervise((link, nth) => {
     if (nth === 1) link.onEstablished = () => link.events.onClosed(new Fault("unavailable", "It died."));
   });
@@ -115,7 +115,7 @@ it("gone in the moment of its handshake, it is started anew by the next call", a
   await driver.stop();
 });
 
-it("a call that waits can be taken back, and is answered once", async () => {
+it("a call that waits can be cancelled, and is answered once", async () => {
   const { driver } = supervise((link) => {
     link.open = () => new Promise(() => {});
   });
@@ -126,7 +126,7 @@ it("a call that waits can be taken back, and is answered once", async () => {
   expect(driver.inFlight).toBe(0);
 });
 
-it("no more calls wait than have a chance to be served [bounded]", async () => {
+it("a call is refused where too many wait already [bounded]", async () => {
   const { driver } = supervise((link) => {
     link.open = () => new Promise(() => {});
   });

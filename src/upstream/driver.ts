@@ -21,7 +21,7 @@ import { down, ejected, stopped } from "./supervise/refusals.js";
 import { Repeatable } from "./supervise/repeatable.js";
 import { Supervisor, type SupervisorState } from "./supervise/supervisor.js";
 
-/** What the drivers of a host share. */
+/** What all drivers share. */
 export interface UpstreamContext {
   readonly now: () => number;
   readonly random: () => number;
@@ -31,7 +31,7 @@ export interface UpstreamContext {
 export interface DriverEvents {
   onReady(intro: ServerIntro): void;
   onNotification(message: NotificationMessage, caller: Caller | undefined): void;
-  /** Started, failed, died or stopped: `status` has changed. */
+  /** The server started, failed, died or was stopped: `status` has changed. */
   onState(): void;
 }
 
@@ -40,9 +40,9 @@ export interface DriverParts {
   readonly modern?: ModernParts | undefined;
   readonly breaker?: Breaker;
   readonly repeatable?: Repeatable;
-  /** The end of what ran before it in its place: nothing is started until then. */
+  /** Resolves at the end of what ran before in its place: nothing is started until then. */
   readonly after?: Promise<void> | undefined;
-  /** Somebody holds the server: it is not closed for being idle. */
+  /** True while somebody holds the server: it is not closed for being idle. */
   readonly isHeld?: () => boolean;
 }
 
@@ -60,7 +60,7 @@ export class ServerDriver implements ServerConnection {
   readonly #repeatable: Repeatable;
   readonly #idleness: Idleness;
   readonly #isHeld: () => boolean;
-  /** Calls of agents so far. */
+  /** Counts the calls of agents. */
   #uses = 0;
   readonly #held: HeldCalls;
   #connection: Connection | undefined;
@@ -111,7 +111,7 @@ export class ServerDriver implements ServerConnection {
     return this.#supervisor.restarts;
   }
 
-  /** Failed starts and early deaths in a row. */
+  /** Counts failed starts and early deaths in a row. */
   get failures(): number {
     return this.#supervisor.failures;
   }
@@ -145,7 +145,7 @@ export class ServerDriver implements ServerConnection {
     this.#dispatch(call);
   }
 
-  /** Starts the server if nothing runs yet, for nobody's call. */
+  /** Starts the server if nothing runs yet, though nobody calls. */
   ensure(): void {
     if (this.#supervisor.wanted(this.#context.now()) === "start") this.#start();
     else this.#setTimer();
@@ -193,7 +193,7 @@ export class ServerDriver implements ServerConnection {
     this.#events.onState();
   }
 
-  /** For good. Resolves when the process or the connection is gone. */
+  /** Stops the server for good. Resolves when the process or the connection is gone. */
   async stop(): Promise<void> {
     clearTimeout(this.#timer);
     if (this.#supervisor.stop() === "close") {
@@ -207,12 +207,14 @@ export class ServerDriver implements ServerConnection {
 
   #dispatch(call: UpstreamCall): void {
     const connection = this.#connection;
-    // The hot path: a ready server needs no verdict.
+    // This is the hot path: a ready server needs no verdict.
     if (connection !== undefined && this.#supervisor.state === "ready") connection.send(call);
     else this.#queue(call);
   }
 
-  /** The breaker is not closed. Where nothing is started at all, why that is so says more. */
+  /**
+   * The breaker is not closed, so one call is tried. Where nothing is started at all, the reason for that says more.
+   */
   #tryOne(call: UpstreamCall): void {
     const { state } = this.#supervisor;
     const passed = state === "ejected" || state === "stopped" ? call : this.#probe.admit(call);
@@ -246,7 +248,9 @@ export class ServerDriver implements ServerConnection {
     this.#events.onState();
   }
 
-  /** Never two of one server at once: what ran before is gone, process group and all, before the next is begun. */
+  /**
+   * One server never runs twice at once: what ran before is gone, process group and all, before the next one starts.
+   */
   async #open(connection: Connection, attempt: AbortController): Promise<ServerIntro> {
     const { name, connectTimeoutMs } = this.#spec;
     if (this.#closing.size > 0) await Promise.all(this.#closing);
@@ -325,7 +329,7 @@ export class ServerDriver implements ServerConnection {
     this.#events.onState();
   }
 
-  /** `fault`: none where it is closed by our own will. */
+  /** `fault` is undefined where we close it by our own will. */
   #drop(connection: Connection, fault: Fault | undefined): Promise<void> {
     if (fault !== undefined) this.lastFault = fault;
     this.#lastDescription = { ...connection.describe() };
@@ -335,7 +339,7 @@ export class ServerDriver implements ServerConnection {
     return gone;
   }
 
-  /** A call ran out of time, or nothing was heard for long: does the server live? One that does not is closed. */
+  /** A call ran out of time, or nothing was heard for long: a server that does not answer a ping either is closed. */
   async #checkPulse(connection: Connection, onlyIfKnown: boolean): Promise<void> {
     const isGone = await this.#pulse.isGone(connection, onlyIfKnown);
     if (!isGone || this.#connection !== connection || this.#supervisor.state !== "ready") return;
@@ -345,7 +349,7 @@ export class ServerDriver implements ServerConnection {
 
   /**
    * The call never reached the server. Where the connection goes with it (a session that the server forgot, a child
-   * that is dying), it waits for the next one; once only. Links report the call first; the end of the connection
+   * that is dying), it waits for the next one, once only. Links report the call first; the end of the connection
    * follows in the same turn, but for a child, whose last output is read before.
    */
   #unsent(call: UpstreamCall, fault: Fault): void {
@@ -364,7 +368,7 @@ export class ServerDriver implements ServerConnection {
     });
   }
 
-  /** A call that may be made twice was lost with its connection: it goes out on the next one; once only. */
+  /** A call that may be made twice was lost with its connection: it goes out on the next one, once only. */
   #lost(call: UpstreamCall, fault: Fault): void {
     if (this.#held.hasReturned(call) || this.#supervisor.state === "stopped") {
       call.reply(faultReply(fault));

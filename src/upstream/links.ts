@@ -1,4 +1,4 @@
-// Which link a server's entry means.
+// Makes the link that a server's entry means.
 
 import type { ServerSpec, StdioTarget } from "../contracts/server-spec.js";
 import { Fault } from "../protocol/errors.js";
@@ -9,9 +9,9 @@ import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
 import { type StdioContext, StdioLink } from "./stdio/link.js";
 
 export interface LinkContext extends StdioContext {
-  /** What a child must not meet: those that an earlier gateway left behind. Its start waits for this. */
+  /** Resolves when what an earlier gateway left behind is gone. The start of a child waits for this. */
   readonly swept?: () => Promise<unknown>;
-  /** How addresses are reached. Default: over our own network. */
+  /** How addresses are reached. By default it is over our own network. */
   readonly openWire?: OpenWire;
 }
 

@@ -163,7 +163,7 @@ describe("lists", () => {
     expect(seen.lists).toBeLessThanOrEqual(3);
   });
 
-  it("are read so often and not more by a server that announces without end", async () => {
+  it("are not read more often by a server that announces changes without end", async () => {
     const { server } = start(specOf("lists", [fixture("lists")]));
     await server.firstTry;
     const until = performance.now() + 1_000;
@@ -190,7 +190,7 @@ describe("lists", () => {
     expect(logged.filter((line) => line.includes("not yet"))).toHaveLength(1);
   });
 
-  it("that never end cost the server its turn, and nobody else's", async () => {
+  it("that never end cost that server its tools, and no other server", async () => {
     const { server } = start(specOf("hang", [fixture("hang"), "--at", "list"], { connectTimeoutMs: 6_000 }));
     await server.firstTry;
     expect(status(server)).toMatchObject({ state: "ready", lastError: expect.stringContaining("tools/list") });
@@ -198,7 +198,7 @@ describe("lists", () => {
 });
 
 describe("a server that cannot be started", () => {
-  it("says so in its status for as long as it is so, and when it is tried again", async () => {
+  it("says so in its status, with when it is tried again, until it starts", async () => {
     const { server, logged } = start(specOf("broken", [fixture("crash"), "--at", "start"]));
     await server.firstTry;
     const looks: string[] = [];

@@ -1,5 +1,5 @@
 // One server of the config: its connection, or one for each session, and when its lists are read.
-// Restarting is the driver's, the reading itself lists/lists.ts's.
+// driver.ts starts it again, lists/ reads.
 
 import type { Caller } from "../contracts/caller.js";
 import type { Isolation, ServerSpec } from "../contracts/server-spec.js";
@@ -22,16 +22,16 @@ import { Breaker } from "./supervise/breaker.js";
 import { stopped } from "./supervise/refusals.js";
 import { Repeatable } from "./supervise/repeatable.js";
 
-/** Sessions that may each have a process of their own. Past it, a new session is refused rather than the machine filled. */
+/** So many sessions may each have a process of their own. One more is refused, so that they do not fill the machine. */
 const MAX_SESSION_CONNECTIONS = 200;
 
 /** Lists that could not be read are tried again by themselves, since no call can ask for what is not listed. */
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 60_000;
-/** Credentials do not mend themselves: others were seen to ask 8,600 times a day. */
+/** Credentials do not mend themselves; other clients were seen to ask 8,600 times a day. */
 const UNAUTHORIZED_RETRY_MS = 15 * 60_000;
 
-/** Different problems kept for `status`; more would not be read. */
+/** So many different problems are kept for `status`; more would not be read. */
 const MAX_PROBLEMS = 20;
 
 /** What the servers of the config have in common: whom they tell, what is known of them, how they are reached. */
@@ -39,7 +39,7 @@ export interface ServerDeps {
   readonly context: UpstreamContext;
   readonly events: UpstreamEvents;
   readonly clientInfo: { readonly name: string; readonly version: string };
-  /** Where the eras of servers are remembered; absent: for as long as each is in the config. */
+  /** Remembers the eras of servers. By default each is remembered for as long as it is in the config. */
   readonly eras?: EraMemory | undefined;
   /** Whether the lists of a server are known from before: a lazy one need not be started to be listed. */
   readonly isKnown?: (server: string) => boolean;
@@ -53,10 +53,10 @@ export class UpstreamServer implements ServerHandle {
   readonly name: string;
   readonly isolation: Isolation;
   readonly #deps: ServerDeps;
-  /** The connection of all; where each session has its own, the one that reads the lists and is then closed. */
+  /** The connection that all share; where each session has its own, this one reads the lists and is then closed. */
   readonly #shared: ServerDriver;
   readonly #bySession = new Map<string, ServerDriver>();
-  /** Of sessions that have ended; stop() waits for them. */
+  /** The ends of connections whose sessions have ended; stop() waits for them. */
   readonly #ending = new Set<Promise<void>>();
   readonly #lists: ServerLists;
   readonly #eras: EraMemory;
@@ -67,11 +67,11 @@ export class UpstreamServer implements ServerHandle {
   readonly #after: Promise<void> | undefined;
   #card: ServerStatus["card"];
   #readsCard = false;
-  /** An agent or a program wants it, as opposed to its being started for its lists. */
+  /** True once an agent or a program wanted it; until then it is started for its lists only. */
   #wanted = false;
-  /** Programs that hold it. */
+  /** Counts the programs that hold it. */
   refs = 0;
-  /** What is wrong with the server and does not keep it from working: of its tools, and of its connection. */
+  /** What is wrong with its tools and its connection, though it works. */
   #toolProblems: readonly string[] = [];
   readonly #problems = new Set<string>();
   #stopped = false;
@@ -81,7 +81,7 @@ export class UpstreamServer implements ServerHandle {
   #told: string | undefined;
   #firstTry: { promise: Promise<void>; resolve: () => void };
 
-  /** `after`: the end of the one whose place it takes; nothing is started before. */
+  /** `after` resolves at the end of the server whose place it takes; nothing is started before. */
   constructor(spec: ServerSpec, deps: ServerDeps, after?: Promise<void>) {
     this.spec = spec;
     this.name = spec.name;
@@ -108,7 +108,7 @@ export class UpstreamServer implements ServerHandle {
     return this.#intro;
   }
 
-  /** Starts it in the background; a lazy one only where nothing is known of it. */
+  /** Starts it in the background. A lazy one is started only where nothing is known of it. */
   start(): void {
     if (this.spec.card !== undefined) void this.#learnCard();
     if (this.#mayWait) this.#firstTry.resolve();
@@ -215,7 +215,7 @@ export class UpstreamServer implements ServerHandle {
     const link = shown.describe();
     const isUp = shown.state === "ready" || shown.state === "starting";
     const info = this.#intro?.serverInfo;
-    // Nothing runs, and not by choice: the supervisor waits for a call, and we for the next try.
+    // Nothing runs, because starts failed: the supervisor waits for a call, and we wait for the next try.
     const isDown = shown.state === "idle" && shown.failures > 0;
     const triedMs = shown.nextTryInMs ?? (shown.state === "starting" ? undefined : this.#retryInMs);
     const heldMs = shown.state === "ejected" ? undefined : this.#breaker.nextTryInMs(this.#deps.context.now());
@@ -284,7 +284,7 @@ export class UpstreamServer implements ServerHandle {
     return driver;
   }
 
-  /** What an operator wants to know without asking: that a server is up, that it is down, and why. Once each. */
+  /** Logs what an operator wants to know without asking: that a server is up, or down and why. Each is said once. */
   #tell(driver: ServerDriver): void {
     const { state, lastFault, readyAfterMs } = driver;
     const fault = `${state === "ejected" ? "ejected, since it was restarted too often: " : ""}${lastFault?.message ?? ""}`;
@@ -372,7 +372,9 @@ export class UpstreamServer implements ServerHandle {
     return this.#retry === undefined ? undefined : Math.max(0, this.#retry.dueMs - this.#deps.context.now());
   }
 
-  /** A server that has never been up in this life, or that did not give its lists, is tried again without a call. */
+  /**
+   * A server that has not been up since the gateway started, or did not give its lists, is tried again without a call.
+   */
   #scheduleRetry(): void {
     const { state, lastFault } = this.#shared;
     if (state === "backoff" || state === "ejected") this.#firstTry.resolve();

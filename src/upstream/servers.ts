@@ -6,10 +6,13 @@ import type { ServerStatus } from "../contracts/status.js";
 import { Fault } from "../protocol/errors.js";
 import { type ServerDeps, UpstreamServer } from "./server.js";
 
-/** Starts under way at once: a config of hundreds must not fork them all in one breath. Calls do not wait for it. */
+/**
+ * So many servers start at once: a config of hundreds must not fork them all together. Calls do not wait for their
+ * turn.
+ */
 const MAX_STARTS = 16;
 
-/** How finely deadlines are kept. Theirs are seconds and minutes. */
+/** How often deadlines are looked at; they are seconds and minutes. */
 const TICK_MS = 250;
 
 export class ServerPool implements Servers {
@@ -24,7 +27,7 @@ export class ServerPool implements Servers {
     this.#deps = deps;
   }
 
-  /** Takes on a config: what is new is started, what is gone is stopped, what changed is restarted, the rest goes on. */
+  /** Applies a config: what is new is started, what is gone is stopped, what changed is restarted, the rest goes on. */
   apply(specs: readonly ServerSpec[]): { added: string[]; changed: string[]; removed: string[] } {
     const before = this.#servers;
     const added: string[] = [];
@@ -63,7 +66,7 @@ export class ServerPool implements Servers {
   }
 
   /**
-   * Starts a server from new, whatever became of it: its process and its connections end first, its failures are
+   * Starts a server anew, whatever became of it: its process and its connections end first, its failures are
    * forgotten. Resolves when the first attempt has ended, either way; `status` says which.
    */
   async reload(name: string): Promise<void> {
@@ -151,7 +154,7 @@ export class ServerPool implements Servers {
   }
 }
 
-/** What of an entry means another process or another connection. */
+/** The part of an entry whose change means another process or another connection. */
 function identity(spec: ServerSpec): string {
   const { target, isolation, connectTimeoutMs, callTimeoutMs, supervision, trust, repeatable, card } = spec;
   return JSON.stringify([

@@ -45,7 +45,7 @@ describe("a call that a crash cut off", () => {
     );
   });
 
-  it("and at most once", async () => {
+  it("is made again at most once", async () => {
     const hosted = start({}, { repeatable: new Set([ownToolName("die")]) });
     await hosted.pid();
     expect((await hosted.call("die")).error).toMatchObject({ code: -31003 });
@@ -60,7 +60,7 @@ describe("a call that a crash cut off", () => {
     expect(hosted.count("call write")).toBe(1);
   });
 
-  it("what the server says of its tools counts only where it is trusted [host-4]", async () => {
+  it("is made again by what the server says of its tools only where it is trusted [host-4]", async () => {
     const pinned = start();
     await vi.waitFor(() => expect(pinned.lists).toContain("tools"), SOON);
     expect((await pinned.call("look")).error).toMatchObject({ code: -31003 });
@@ -70,7 +70,7 @@ describe("a call that a crash cut off", () => {
     expect((await trusted.call("write")).error).toMatchObject({ code: -31003 });
   });
 
-  it("one crash is one restart and one fault, however many calls it took along [host-7]", async () => {
+  it("counts with all others of that crash as one restart and one fault [host-7]", async () => {
     const hosted = start();
     await hosted.pid();
     const calls = Array.from({ length: 20 }, () => hosted.call("wait"));
@@ -83,8 +83,8 @@ describe("a call that a crash cut off", () => {
   });
 });
 
-describe("ejection", () => {
-  it("after the restarts that it may have; seen in status, log and answers; ended by reload [host-14]", async () => {
+describe("a server that fails again and again", () => {
+  it("is ejected after its restarts, as status, log and answers say, until a reload [host-14]", async () => {
     const hosted = start({ restarts: { max: 2, windowMs: 60_000 }, breaker: { failures: 100, openMs: 1 } });
     for (let i = 0; i < 3; i++) expect((await hosted.call("die")).error?.code).toBe(-31003);
     const { error } = await hosted.call("pid");
@@ -136,7 +136,7 @@ describe("the breaker", () => {
     expect(hosted.status).toMatchObject({ circuit: "closed", failures: 0 });
   });
 
-  it("a probe that fails opens it again; one that is taken back gives its place to the next", async () => {
+  it("opens again after a probe that fails; one that is cancelled gives its place to the next", async () => {
     const hosted = start({ breaker: { failures: 1, openMs: 500 } });
     await hosted.pid();
     await hosted.call("die");
@@ -194,7 +194,7 @@ describe("a server that hangs", () => {
 });
 
 describe("stop, start and reload", () => {
-  it("a stopped server says so and stays so; a start brings it back", async () => {
+  it("leave a stopped server stopped until a start brings it back", async () => {
     const hosted = start();
     const pid = await hosted.pid();
     await hosted.host.stopServer("moody");
@@ -207,7 +207,7 @@ describe("stop, start and reload", () => {
     expect(await hosted.pid()).not.toBe(pid);
   });
 
-  it("a reload waits for the end of the old one, however stubborn it is [host-2] [host-13]", async () => {
+  it("wait for the end of the old process, however stubborn it is [host-2] [host-13]", async () => {
     const hosted = start({}, {}, ["--stubborn"]);
     const pid = await hosted.pid();
     await Promise.all([hosted.host.reload("moody"), hosted.host.reload("moody")]);
@@ -217,7 +217,7 @@ describe("stop, start and reload", () => {
     expect(starts.every((line) => line.endsWith("beside 0"))).toBe(true);
   }, 40_000);
 
-  it("a start that fails leaves a server that is supervised [host-13]", async () => {
+  it("leave a server supervised whose start fails [host-13]", async () => {
     const hosted = start();
     await hosted.pid();
     const spec = hosted.spec({ restarts: FREE, backoff: QUICK });
@@ -232,7 +232,7 @@ describe("stop, start and reload", () => {
     expect(hosted.lines.filter((line) => /beside [^0]/.test(line))).toEqual([]);
   });
 
-  it("an unknown name is said to be unknown", async () => {
+  it("say that an unknown name is unknown", async () => {
     const hosted = start();
     await expect(hosted.host.reload("other")).rejects.toMatchObject({ code: "not-found" });
     await expect(hosted.host.stopServer("other")).rejects.toMatchObject({ code: "not-found" });
@@ -281,7 +281,7 @@ describe("a server card", () => {
     ...more,
   });
 
-  it("is read from a file or an address, or beside the server's own; what is no card is none", async () => {
+  it("is read from a file, an address, or beside the server's own; anything else counts as no card", async () => {
     const hosted = new Hosted();
     opened.push(hosted);
     const file = join(hosted.dir, "card.json");

@@ -247,7 +247,7 @@ describe.each(KINDS)("an upstream over $name", (kind) => {
     }, SOON);
   });
 
-  it("tells the server when a call is taken back", async () => {
+  it("tells the server when a call is cancelled", async () => {
     const { upstream } = await start(kind, "slow");
     const caller = new TestCaller("a");
     await call(upstream, caller, "started").answered;
@@ -292,7 +292,7 @@ describe.each(KINDS)("an upstream over $name", (kind) => {
     expect(await odd.answered).toMatchObject({ id: "mine", error: { code: -32601 } });
   });
 
-  it("stops: what waits is answered, and nothing starts again", async () => {
+  it("answers what waits when it is stopped, and starts nothing again", async () => {
     const { upstream } = await start(kind, "slow");
     const caller = new TestCaller("a");
     await call(upstream, caller, "started").answered;

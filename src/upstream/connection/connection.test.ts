@@ -26,7 +26,7 @@ describe("replies", () => {
     expect(connection.inFlight).toBe(0);
   });
 
-  it("in a batch are each for themselves: one that cannot be read costs no other", async () => {
+  it("in a batch are read one by one: one that cannot be read costs no other", async () => {
     const connection = connect();
     const [first, second] = [begin(connection, new Agent("ada")), begin(connection, new Agent("ada"))];
     const good = ({ ticket }: { ticket: Ticket }) => `{"jsonrpc":"2.0","id":${ticket.id},"result":{}}`;
@@ -35,7 +35,7 @@ describe("replies", () => {
     expect(await second.answer()).toHaveProperty("result");
   });
 
-  it("without end in one batch do not fill the memory", () => {
+  it("in an endless batch do not fill the memory", () => {
     connect();
     stage.link.says(`[${",".repeat(5_000_000)}]`);
   });
@@ -64,7 +64,7 @@ describe("replies", () => {
     expect(connection.inFlight).toBe(0);
   });
 
-  it("are not made twice for a call that is taken back as it is answered", async () => {
+  it("are not made twice for a call that is cancelled as it is answered", async () => {
     const connection = connect();
     const call = begin(connection, new Agent("ada"));
     connection.cancel(call, "no more");

@@ -30,13 +30,13 @@ import type { Breaker } from "../supervise/breaker.js";
 import { CallerLookup, ServerMessages } from "./from-server.js";
 import { AbandonedCalls, CallEndings, type CallReturns, type PendingCall, PendingCalls } from "./in-flight.js";
 
-/** What is shown of a message that cannot be read. */
+/** So much is shown of a message that cannot be read. */
 const NOISE_SAMPLE_CHARS = 200;
 
-/** Messages that a server sends as one. Only 2025-03-26 has batches, and there they hold a handful. */
+/** So many messages may come as one. Only 2025-03-26 has batches, and there they hold a handful. */
 const MAX_BATCH = 1_000;
 
-/** Up to here a reply is parsed before it is passed on: it costs next to nothing, and broken JSON is noticed. */
+/** A reply up to this size is parsed before it is passed on: it costs next to nothing, and broken JSON is noticed. */
 const CHECKED_REPLY_BYTES = 4096;
 
 export interface ConnectionEvents extends CallReturns {
@@ -78,14 +78,14 @@ export class Connection implements LinkEvents {
   #link: Link;
   /** Set while the server may be a modern one, and for good once it is. */
   #modern: ModernSide | undefined;
-  /** Until the server is known, the end of a link is not the end of the connection: it may be of the probe's doing. */
+  /** Until the server is known, the end of a link is not the end of the connection: the probe may have caused it. */
   #meeting: boolean = false;
   #gone: Fault | undefined;
-  /** Counts all that came, of whatever sense: signs of life. */
+  /** Counts all that came, readable or not: signs of life. */
   received = 0;
   #closed = false;
   readonly #noise: Noise;
-  /** For requests of our own, past all that is done for an agent's. */
+  /** Sends requests of our own, past all that is done for an agent's call. */
   readonly #direct: CallSender = {
     send: (call) => this.#launch(call),
     cancel: (call, reason) => this.#recall(call, reason),
@@ -170,12 +170,12 @@ export class Connection implements LinkEvents {
     if (this.#modern === undefined || !this.#modern.cancel(call, reason)) this.#recall(call, reason);
   }
 
-  /** A modern server is told nothing that it did not ask for. */
+  /** Does nothing for a modern server, which gets no notifications. */
   notify(text: string): void {
     if (!this.#closed && this.#modern === undefined) this.#link.send(text, undefined);
   }
 
-  /** Fails the calls whose time is over: true where there were any. The connection stays for the others. */
+  /** Fails the calls whose time is over; true where there were any. The connection stays for the others. */
   expire(nowMs: number): boolean {
     this.#abandoned.expire(nowMs);
     const { questions } = this.#messages;
@@ -352,7 +352,7 @@ export class Connection implements LinkEvents {
     this.onClosed(new Fault("unavailable", `Server "${this.#spec.name}" was replaced by one of another protocol era.`));
   }
 
-  /** Another link, before the server is known. */
+  /** Opens another link, while the server is not known yet. */
   async #relink(signal: AbortSignal): Promise<void> {
     const old = this.#link;
     this.#gone ??= new Fault("unavailable", "It is started again.");
@@ -391,7 +391,7 @@ export class Connection implements LinkEvents {
     if (message.id === null) this.#modern?.doubt();
   }
 
-  /** A late reply, or one to nothing that we asked. */
+  /** A reply came late, or answers nothing that we asked. */
   #unawaited(id: RpcId | null): void {
     this.#abandoned.answeredLate(Number(id));
     this.onNoise(`reply to unknown id ${JSON.stringify(id)}`);
@@ -422,7 +422,7 @@ function isCancelledByMessage({ method, headers }: PendingCall): boolean {
   return method !== "initialize" && method !== "server/discover" && headers === undefined;
 }
 
-/** The messages of what may be a batch. */
+/** The messages in what may be a batch. */
 function* textsIn(bytes: Buffer): Iterable<string> {
   const text = bytes.toString();
   if (!/^\s*\[/.test(text)) {
@@ -433,9 +433,9 @@ function* textsIn(bytes: Buffer): Iterable<string> {
 }
 
 /**
- * A short reply as text, a character a byte, after a look whether it is JSON; undefined for a long one, of which
- * nothing is known. Throws where it is none. What UTF-8 needs several bytes for stands in strings only, so that
- * reading bytes as characters changes nothing of the verdict, and costs half.
+ * A short reply as text, one character for each byte; throws where it is not JSON. Undefined for a long one, which is
+ * not looked into. What UTF-8 needs several bytes for stands in strings only, so reading bytes as characters changes
+ * nothing of the verdict, and costs half.
  */
 function checkedText(bytes: Buffer): string | undefined {
   if (bytes.length > CHECKED_REPLY_BYTES) return undefined;

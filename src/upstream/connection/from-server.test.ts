@@ -1,5 +1,5 @@
-// Which agent a server's message is for, with a link that is played, since a real server cannot be made to say the wrong
-// thing at the right moment.
+// Which agent a server's message is for. The link is played, since a real server cannot be made to say the wrong thing at
+// the right moment.
 
 import { beforeEach, describe, expect, it } from "vitest";
 import {
@@ -19,8 +19,8 @@ import type { Connection } from "./connection.js";
 
 beforeEach(clearStage);
 
-describe("whose a server's question is", () => {
-  it("on a pipe: the one session's that is calling", async () => {
+describe("a question of a server", () => {
+  it("on a pipe is for the one session that is calling", async () => {
     const connection = connect();
     const [ada, bob] = [new Agent("ada"), new Agent("bob")];
     begin(connection, ada);
@@ -33,7 +33,7 @@ describe("whose a server's question is", () => {
     expect(stage.link.answerTo("q")).toMatchObject({ id: "q", result: { action: "accept" } });
   });
 
-  it("on a pipe: put to the newest call of that session", () => {
+  it("on a pipe is put to the newest call of that session", () => {
     const connection = connect();
     // More than the first table holds, so that the order is not the table's by chance.
     for (let id = 1; id <= 40; id++) {
@@ -44,7 +44,7 @@ describe("whose a server's question is", () => {
     }
   });
 
-  it("on a pipe with two sessions calling: nobody's, and the hint says what to do", () => {
+  it("on a pipe is refused while two sessions are calling, with a hint what to do", () => {
     const connection = connect();
     const [ada, bob] = [new Agent("ada"), new Agent("bob")];
     begin(connection, ada);
@@ -56,19 +56,19 @@ describe("whose a server's question is", () => {
     });
   });
 
-  it("on a pipe with nobody calling: nobody's", () => {
+  it("on a pipe is refused while nobody is calling", () => {
     connect();
     stage.link.asks(1);
     expect(stage.link.answerTo(1)).toMatchObject({ error: { code: -31010 } });
   });
 
-  it.each(["taken back", "timed out"])(
-    "on a pipe, while a call that was %s may still be worked on: nobody else's",
+  it.each(["cancelled", "timed out"])(
+    "on a pipe is put to nobody else while the server may still work on a call that was %s",
     (how) => {
       const connection = connect();
       const [ada, bob] = [new Agent("ada"), new Agent("bob")];
       const gone = begin(connection, ada);
-      if (how === "taken back") connection.cancel(gone, "changed my mind");
+      if (how === "cancelled") connection.cancel(gone, "changed my mind");
       else {
         stage.nowMs += CALL_MS;
         connection.expire(stage.nowMs);
@@ -84,7 +84,7 @@ describe("whose a server's question is", () => {
     },
   );
 
-  it("forgets calls that were taken back: in time, and beyond a number", () => {
+  it("is put to others again when calls that were cancelled are forgotten: after a time, and beyond a number", () => {
     const connection = connect();
     const [ada, bob] = [new Agent("ada"), new Agent("bob")];
     for (let i = 0; i < 5_000; i++) connection.cancel(begin(connection, ada), undefined);
@@ -98,7 +98,7 @@ describe("whose a server's question is", () => {
     expect(bob.asked).toHaveLength(1);
   });
 
-  it("where the exchange tells: its caller's, however many are calling", () => {
+  it("on the exchange of a call is for that call's agent, however many are calling", () => {
     const connection = connect();
     const [ada, bob] = [new Agent("ada"), new Agent("bob")];
     const adas = begin(connection, ada);
@@ -108,7 +108,7 @@ describe("whose a server's question is", () => {
     expect([ada, bob].map(({ asked }) => asked.map(({ request }) => request.id))).toEqual([["for ada"], ["for bob"]]);
   });
 
-  it("where the exchange tells, and its call has ended: nobody's", () => {
+  it("on the exchange of a call that has ended is refused", () => {
     const connection = connect();
     const [ada, bob] = [new Agent("ada"), new Agent("bob")];
     const adas = begin(connection, ada);
@@ -119,7 +119,7 @@ describe("whose a server's question is", () => {
     expect(stage.link.answerTo("late")).toHaveProperty("error");
   });
 
-  it("on a connection of one agent's own: always that agent's", () => {
+  it("on a connection of one agent's own is always for that agent", () => {
     const owner = new Agent("owner");
     const connection = connect(owner);
     stage.link.asks(1);
@@ -128,7 +128,7 @@ describe("whose a server's question is", () => {
     expect(owner.asked).toHaveLength(2);
   });
 
-  it("is taken back by the server, and has no answer then", async () => {
+  it("that the server cancels has no answer", async () => {
     const connection = connect();
     const ada = new Agent("ada");
     begin(connection, ada);
@@ -144,7 +144,7 @@ describe("whose a server's question is", () => {
     expect(stage.link.answerTo(5)).toMatchObject({ error: { code: -31010 } });
   });
 
-  it("is bounded in number, and an id in use is refused", () => {
+  it("is refused where too many are open, or where its id is in use", () => {
     const connection = connect();
     const ada = new Agent("ada");
     begin(connection, ada);
@@ -156,7 +156,7 @@ describe("whose a server's question is", () => {
     expect(stage.link.answerTo(200)).toMatchObject({ error: { message: expect.stringContaining("Too many") } });
   });
 
-  it("ends with the connection: the agent need not answer any more", async () => {
+  it("ends with the connection, so that the agent need not answer any more", async () => {
     const connection = connect();
     const ada = new Agent("ada");
     begin(connection, ada);
@@ -202,7 +202,7 @@ describe("progress", () => {
   });
 
   it.each([{ token: true }, { token: [1] }, { token: null }, { token: { id: 1 } }, { token: "" }])(
-    "with the odd $token is nobody's",
+    "with the odd token $token reaches nobody",
     ({ token: progressToken }) => {
       const connection = connect();
       const ada = new Agent("ada");

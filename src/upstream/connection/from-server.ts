@@ -16,12 +16,12 @@ import type { Ticket } from "../link/link.js";
 import type { ModernSide } from "../modern/side.js";
 import type { AbandonedCalls, PendingCalls } from "./in-flight.js";
 
-/** Questions of one server at a time: more is a server gone wild, not one that needs answers. */
+/** So many questions of one server may be open. More come from a server gone wild, not from one that needs answers. */
 const MAX_OPEN_QUESTIONS = 100;
 
 const PROGRESS_TOKEN = ["params", "_meta", "progressToken"];
 
-/** Whose call caused a message of a server. */
+/** Finds whose call caused a message of a server. */
 export class CallerLookup {
   readonly #inFlight: PendingCalls;
   readonly #abandoned: AbandonedCalls;
@@ -45,7 +45,7 @@ export class CallerLookup {
     return this.#abandoned.hasOtherThan(found?.sessionKey) ? undefined : found;
   }
 
-  /** Of one session's calls the newest: it is the likeliest to be at work. Undefined while several sessions are calling. */
+  /** The caller of the newest call, the likeliest to be at work; undefined while several sessions are calling. */
   #newest(): Caller | undefined {
     let found: Caller | undefined;
     let newest = 0;
@@ -166,7 +166,7 @@ export interface ServerMessagesOptions {
   readonly onNotification: (message: NotificationMessage, caller: Caller | undefined) => void;
 }
 
-/** Notifications and requests of the server. */
+/** Passes on the server's notifications and requests. */
 export class ServerMessages {
   readonly #options: ServerMessagesOptions;
   readonly questions: Questions;
@@ -183,7 +183,7 @@ export class ServerMessages {
       this.#progressed(message);
     } else if (modern !== undefined) {
       const passed = modern.notified(message);
-      // What came by listening is nobody's call.
+      // What came by listening belongs to no call.
       if (passed === message) this.#toCaller(message, ticket);
       else if (passed !== undefined) this.#options.onNotification(passed, undefined);
     } else if (method === "notifications/cancelled") {

@@ -53,7 +53,7 @@ describe("the time of a call", () => {
     expect([asked.replies.length, silent.replies.length]).toEqual([0, 1]);
   });
 
-  it("goes on with each progress, and not past its ceiling", async () => {
+  it("is extended by each progress, but not past its ceiling", async () => {
     const connection = connect();
     const ada = new Agent("ada");
     const call = begin(connection, ada, "token");

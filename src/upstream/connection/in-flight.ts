@@ -11,7 +11,7 @@ import type { Link, Ticket } from "../link/link.js";
 import { callToRepeat } from "../modern/rounds.js";
 import { type Breaker, countsAsFault } from "../supervise/breaker.js";
 
-/** Calls in flight on one connection. Far above what agents do; a bound so that a hung server cannot eat memory. */
+/** So many calls may be in flight on one connection. Agents make far fewer; a hung server must not eat the memory. */
 const MAX_IN_FLIGHT = 10_000;
 
 /**
@@ -19,7 +19,7 @@ const MAX_IN_FLIGHT = 10_000;
  * it is about that call. For so long, nobody else is asked in its place.
  */
 const ABANDONED_MS = 30_000;
-/** Such calls that are remembered; the oldest are forgotten first. */
+/** So many such calls are remembered; the oldest are forgotten first. */
 const MAX_ABANDONED = 1_000;
 
 /** One call in flight: its id on the connection, its deadline, and the link that it went out on. */
@@ -32,7 +32,7 @@ export class PendingCall implements Ticket {
   /** Progress moves the deadline on up to this time. */
   readonly ceilingMs: number;
   deadlineMs: number;
-  /** What a modern server wants beside the body, over HTTP. */
+  /** What a modern server wants beside the body, over HTTP: names and values in turn. */
   headers: readonly string[] | undefined;
 
   constructor(id: number, call: UpstreamCall, link: Link, timeoutMs: number, longestMs: number, nowMs: number) {
@@ -73,7 +73,7 @@ export class PendingCalls {
     return this.#byId.size;
   }
 
-  /** Why there is no room for one more, if so. */
+  /** Says why there is no room for one more; undefined where there is. */
   get full(): Fault | undefined {
     if (this.#byId.size < MAX_IN_FLIGHT) return undefined;
     const { name } = this.#spec;
@@ -115,7 +115,9 @@ export class PendingCalls {
     return [...this.#byId.values()].sort((a, b) => a.id - b.id);
   }
 
-  /** Those whose time is over, each with what it is to be told. `isAsking`: the agent of that session is being asked. */
+  /**
+   * Those whose time is over, each with what it is to be told. `isAsking`: the agent of that session is being asked.
+   */
   *overdue(nowMs: number, isAsking: (sessionKey: string) => boolean): Iterable<readonly [PendingCall, Fault]> {
     for (const pending of this.inOrder()) {
       const { caller } = pending.call;
@@ -187,7 +189,10 @@ export interface CallReturns {
   onLost(call: UpstreamCall, fault: Fault): void;
 }
 
-/** How a call in flight ends: it is answered, fails, is given back, or is abandoned. The breaker is told what that says of the server. */
+/**
+ * Ends calls in flight: they are answered, fail, are given back or abandoned. The breaker learns what that says of the
+ * server.
+ */
 export class CallEndings {
   readonly #inFlight: PendingCalls;
   readonly #abandoned: AbandonedCalls;

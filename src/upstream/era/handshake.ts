@@ -1,4 +1,4 @@
-// The legacy era's handshake with a server.
+// Does the legacy era's handshake with a server.
 
 import type { ServerIntro } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";

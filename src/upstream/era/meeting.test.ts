@@ -62,7 +62,7 @@ async function connect(target: Target, eras: EraMemory, connectTimeoutMs = 60_00
 }
 
 describe("a server that is a child", () => {
-  it("is modern: one request is all there is of a handshake", async () => {
+  it("and modern needs one request as its handshake", async () => {
     const { target, log } = scripted("modern");
     const eras = new Told();
     const { who, intros } = await connect(target, eras);
@@ -72,7 +72,7 @@ describe("a server that is a child", () => {
     expect(eras.puts).toEqual(["modern"]);
   });
 
-  it("is legacy: the probe is sent once, and not to the next start", async () => {
+  it("and legacy is probed once, and not at its next start", async () => {
     const { target, log, became } = scripted("legacy");
     const eras = new Told();
     const first = await connect(target, eras);
@@ -86,7 +86,7 @@ describe("a server that is a child", () => {
     expect(eras.puts).toEqual(["legacy"]);
   });
 
-  it("dies of the probe: it is started again for initialize, which is no restart and no failure", async () => {
+  it("and dies of the probe is started again for initialize, which is no restart and no failure", async () => {
     const { target, log } = scripted("dies");
     const eras = new Told();
     const { who, upstream } = await connect(target, eras);
@@ -104,7 +104,7 @@ describe("a server that is a child", () => {
     expect(eras.puts).toEqual(["legacy"]);
   });
 
-  it("is silent on the probe: it gets initialize on the same pipe", async () => {
+  it("and silent on the probe gets initialize on the same pipe", async () => {
     const { target, log } = scripted("silent");
     const eras = new Told();
     const { who, upstream } = await connect(target, eras, 12_000);
@@ -114,7 +114,7 @@ describe("a server that is a child", () => {
     expect(eras.puts).toEqual(["legacy"]);
   });
 
-  it("is modern and slow to start: its late answer counts, and it is not taken for an old one", async () => {
+  it("and modern but slow to start is not taken for an old one: its late answer counts", async () => {
     const { target, log } = scripted("slow 6000");
     const eras = new Told();
     const { who } = await connect(target, eras, 24_000);
@@ -123,7 +123,7 @@ describe("a server that is a child", () => {
     expect(eras.puts).toEqual(["modern"]);
   });
 
-  it("changes its era between two starts, either way", async () => {
+  it("may change its era between two starts, either way", async () => {
     const { target, became } = scripted("legacy");
     const eras = new Told();
     const first = await connect(target, eras);
@@ -186,7 +186,7 @@ const old = ({ method }: JsonObject) => {
 const DISCOVERED = { resultType: "complete", supportedVersions: ["2026-07-28"], capabilities: { tools: {} } };
 
 describe("a server over HTTP", () => {
-  it("is modern: headers on every request, no session, no GET", async () => {
+  it("and modern gets headers on every request, no session and no GET", async () => {
     const { target, seen } = await httpPeer(({ method }) => ({
       status: 200,
       body: { result: method === "server/discover" ? DISCOVERED : { content: [{ type: "text", text: "modern" }] } },
@@ -241,7 +241,7 @@ describe("a server over HTTP", () => {
     ["silence", undefined],
   ];
   it.each(undecided)(
-    "is not judged by %s: initialize is tried, nothing is remembered",
+    "is not judged by %s: initialize is tried, and nothing is remembered",
     async (_, said) => {
       const { target } = await httpPeer((message) => (message["method"] === "server/discover" ? said : old(message)));
       const eras = new Told();
@@ -267,7 +267,7 @@ describe("a server over HTTP", () => {
     },
   );
 
-  it("breaks off at the probe: it is not asked twice", async () => {
+  it("that breaks off at the probe is not probed twice", async () => {
     const { target, seen } = await httpPeer((message) =>
       message["method"] === "server/discover" ? { status: 0 } : old(message),
     );
@@ -286,7 +286,7 @@ describe("a server over HTTP", () => {
     expect(eras.puts).toEqual([]);
   });
 
-  it("is modern and refuses our headers: that is said, and initialize is not tried", async () => {
+  it("that is modern and refuses our headers gets no initialize, and the error says so", async () => {
     const body = { id: null, error: { code: -32020, message: "Header mismatch: Mcp-Method" } };
     const { target, seen } = await httpPeer(() => ({ status: 400, body }));
     const { who } = await connect(target, new Told());
@@ -294,7 +294,7 @@ describe("a server over HTTP", () => {
     expect(new Set(seen.map(({ method }) => method))).toEqual(new Set(["server/discover"]));
   });
 
-  it("was legacy and is modern now: the verdict is dropped and the probe sent", async () => {
+  it("that was legacy and is modern now is probed, and the old verdict dropped", async () => {
     let modern = false;
     const { target, seen } = await httpPeer((message) => {
       if (!modern) return message["method"] === "server/discover" ? { status: 400, body: "?" } : old(message);
@@ -325,7 +325,7 @@ describe("a server over HTTP that is replaced while it is connected", () => {
     ],
     ["a status", { status: 404, body: "Not found" }],
   ];
-  it.each(refusals)("by a legacy one: %s makes us look again", async (_, refusal) => {
+  it.each(refusals)("by a legacy one is probed again after %s", async (_, refusal) => {
     let modern = true;
     let initialized = false;
     const { target } = await httpPeer((message) => {
@@ -346,7 +346,7 @@ describe("a server over HTTP that is replaced while it is connected", () => {
     expect(eras.puts).toEqual(["modern", undefined, "legacy"]);
   });
 
-  it("by nobody: one odd refusal changes nothing", async () => {
+  it("is not taken for replaced after one odd refusal", async () => {
     let odd = false;
     const { target, seen } = await httpPeer(({ method }) => {
       if (odd && method === "tools/call") return { status: 404, body: "a proxy's whim" };

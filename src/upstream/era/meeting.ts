@@ -1,5 +1,5 @@
-// Getting to know a server at the start of a connection: which era it is of, and what it says of itself. What an
-// answer means is verdict.ts; the legacy handshake is handshake.ts; links and requests are the connection's.
+// Gets to know a server at the start of a connection: which era it is of, and what it says of itself. verdict.ts says
+// what an answer means, handshake.ts does the legacy handshake; links and requests are the connection's.
 
 import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { ServerIntro } from "../../contracts/upstream.js";
@@ -48,7 +48,7 @@ export async function meet(options: MeetingOptions, signal: AbortSignal): Promis
   return await new Meeting(options, options.kind, memory, signal).run();
 }
 
-/** The memory of eras, of this one server. */
+/** The memory of eras, for one server. */
 class Memory {
   readonly #options: MeetingOptions;
   readonly #identity: string;
@@ -127,7 +127,9 @@ class Meeting {
     return introOf(verdict.result);
   }
 
-  /** Nothing can be said of the era. Old servers that fail or hang on what they do not know still get their handshake. */
+  /**
+   * Nothing can be said of the era. Old servers that fail or hang on what they do not know still get their handshake.
+   */
   async #undecided(outcome: ProbeOutcome, modernBefore: boolean): Promise<ServerIntro> {
     const fault = "fault" in outcome ? outcome.fault : undefined;
     // It took the question and died of it: the next attempt must not ask again. If it is modern, initialize shows that.
@@ -143,7 +145,7 @@ class Meeting {
   }
 
   /**
-   * A child that is silent: it gets initialize on the same pipe, and whichever answer comes decides. A child that
+   * A child that is silent gets initialize on the same pipe, and whichever answer comes decides. A child that
    * stays silent or ends is started again for initialize alone, since the probe may be what it stumbled over.
    */
   async #overlap(probing: Promise<ProbeOutcome>): Promise<ServerIntro> {
@@ -184,7 +186,7 @@ export async function probe(sender: CallSender, kind: "stdio" | "http", signal: 
   }
 }
 
-/** The HTTP status that a fault came of. */
+/** The HTTP status that caused a fault; undefined where none did. */
 export function statusOf(fault: Fault): number | undefined {
   const status = isObject(fault.data) ? fault.data["status"] : undefined;
   return typeof status === "number" ? status : undefined;

@@ -1,5 +1,5 @@
 // What the answer to a modern `server/discover` says of a server's era, and where verdicts are remembered.
-// The decision alone: no I/O, no time. Asking is meeting.ts.
+// It decides only, without I/O or time; meeting.ts asks.
 
 import { createHash } from "node:crypto";
 import type { Target } from "../../contracts/server-spec.js";
@@ -8,7 +8,9 @@ import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { type Era, MODERN_VERSION, ModernError } from "../../protocol/modern.js";
 import { LEGACY_VERSIONS } from "../../protocol/versions.js";
 
-/** Verdicts that outlive a connection. Legacy ones expire: a server that has moved on would be met as it was for ever. */
+/**
+ * Verdicts that outlive a connection. Legacy ones expire: a server that has moved on would be met as it was for ever.
+ */
 export interface EraMemory {
   get(server: string, identity: string): Era | undefined;
   /** `undefined` drops the verdict. */
@@ -17,7 +19,7 @@ export interface EraMemory {
 
 export const noEraMemory: EraMemory = { get: () => undefined, put: () => {} };
 
-/** For as long as the process lives: where nobody keeps verdicts on disk, a reconnect still need not ask again. */
+/** Remembers for as long as the process lives: where nobody keeps verdicts on disk, a reconnect need not ask again. */
 export class ProcessEras implements EraMemory {
   readonly #verdicts = new Map<string, Era>();
 
@@ -44,13 +46,13 @@ export type ProbeOutcome =
   | { readonly kind: "refused"; readonly status: number; readonly fault: Fault }
   /** The child ended. */
   | { readonly kind: "exited"; readonly fault: Fault }
-  /** The network, TLS, a redirect. */
+  /** The network, TLS or a redirect was in the way. */
   | { readonly kind: "unreachable"; readonly fault: Fault }
   | { readonly kind: "silent" };
 
 export type EraVerdict =
   | { readonly kind: "modern"; readonly result: JsonObject }
-  /** Modern, and of no use to us: the message says why. */
+  /** It is modern, and of no use to us; the message says why. */
   | { readonly kind: "unusable"; readonly message: string }
   | { readonly kind: "legacy" }
   | { readonly kind: "none" };
@@ -58,7 +60,7 @@ export type EraVerdict =
 const LEGACY: EraVerdict = { kind: "legacy" };
 const NONE: EraVerdict = { kind: "none" };
 
-/** Statuses that speak of credentials, load or a fault, not of the protocol. 5xx are so too. */
+/** Statuses that speak of credentials or load, not of the protocol. So do all 5xx. */
 const NO_VERDICT = new Set([401, 403, 408, 429]);
 
 export function tellsNothing(status: number): boolean {

@@ -1,4 +1,4 @@
-// The rest of a reply that is too large to hold: read from the socket no faster than somebody reads it here.
+// The rest of a reply that is too large to hold: it is read from the socket no faster than somebody reads it here.
 
 import { Readable } from "node:stream";
 import { Fault } from "../../protocol/errors.js";
@@ -10,7 +10,7 @@ export const LARGE_REPLY_BYTES = 2 * 1024 * 1024;
 export const PIECED_REPLY_BYTES = 128 * 1024;
 /** A reply that is larger is a mistake or an attack: no agent reads a gigabyte. */
 const MAX_REPLY_BYTES = 1024 * 1024 * 1024;
-/** What waits here for its reader: two reads of the socket. */
+/** So much waits here for its reader: two reads of the socket. */
 const HELD_BYTES = 128 * 1024;
 
 export class LargeBody extends Readable {
@@ -54,8 +54,8 @@ export class LargeBody extends Readable {
 }
 
 /**
- * Whether a JSON message can end so. A body without a length ends with its connection, however that ended: its
- * last byte is the only witness.
+ * Whether a JSON message can end so. A body without a length ends with its connection, however that ended: only its
+ * last byte tells.
  */
 export function endsAsJson(bytes: Buffer): boolean {
   const last = lastOfText(bytes);
@@ -66,7 +66,7 @@ export function isBlank(bytes: Buffer): boolean {
   return lastOfText(bytes) < 0;
 }
 
-/** Before white space; -1 where there is nothing else. */
+/** The index of the last byte before white space; -1 where there is nothing else. */
 function lastOfText(bytes: Buffer): number {
   let i = bytes.length - 1;
   while (i >= 0 && SPACES.has(bytes[i] as number)) i--;

@@ -1,5 +1,5 @@
 // One message on its way to a streamable HTTP server: the POST, what its answer is, and the GETs that go on
-// with a stream which ended before the reply. Sessions and the link's life are in http-streamable.ts.
+// with a stream which ended before the reply. streamable.ts has sessions and the link's life.
 
 import { Fault } from "../../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
@@ -11,15 +11,15 @@ import { type HttpRefusal, judge, networkFault, parseRpc } from "./faults.js";
 import { type HttpDestination, isResumable, mediaType } from "./headers.js";
 import type { ExchangeHandler, HttpExchange, ResponseHeaders, Wire } from "./wire.js";
 
-/** Of an answer that is an error: what is read before it is judged. JSON-RPC errors are far smaller. */
+/** So much is read of an answer that is an error before it is judged. JSON-RPC errors are far smaller. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
 /** A notification or response is taken at once by a working server; one that hangs must not keep its connection. */
 const ASIDE_DEADLINE_MS = 30_000;
-/** Before a stream is resumed, where the server names no `retry`. */
+/** The wait before a stream is resumed, where the server names no `retry`. */
 const RESUME_DELAY_MS = 1_000;
 /** A longer `retry` is not waited for: calls seldom have deadlines beyond it. */
 const MAX_RESUME_DELAY_MS = 5 * 60_000;
-/** Attempts in a row that bring no stream: with their growing delays about half a minute, a quick restart. */
+/** So many attempts in a row may bring no stream: with their growing delays about half a minute, a quick restart. */
 const MAX_RESUME_FAILURES = 5;
 /** Servers may close a stream on purpose and have us poll: this often, and for this long, at most. */
 const MAX_RESUMES = 1_000;
@@ -29,7 +29,7 @@ const MAX_RESUME_TIME_MS = 60 * 60_000;
 export interface HttpCallLink {
   readonly wire: Wire;
   readonly destination: HttpDestination;
-  /** Headers of the session as it is now. */
+  /** The headers of the session as it is now. */
   postHeaders(ticket: Ticket | undefined): string[];
   getHeaders(lastEventId: string): string[];
   readonly inSession: boolean;
@@ -37,9 +37,9 @@ export interface HttpCallLink {
   onMessage(bytes: Buffer, ticket: Ticket | undefined): void;
   onPieces(pieces: Buffer[], ticket: Ticket): void;
   onLargeReply(ticket: Ticket, head: Buffer, body: LargeBody, length: number | undefined): void;
-  /** It failed; `refusal` where the server refused it. The call is finished. */
+  /** It failed; `refusal` is given where the server refused it. The call is finished. */
   onFailed(call: HttpCall, fault: Fault, sent: boolean, refusal?: HttpRefusal): void;
-  /** A call's ticket is settled, and its stream still open: the link sees to it that it ends. Returns the time. */
+  /** A call's ticket is settled while its stream is open: the link makes sure that it ends. Returns the time. */
   settling(): number;
   onSessionGone(call: HttpCall, fault: Fault, sent: boolean): void;
   /** Nothing more will come of it. */
@@ -58,24 +58,24 @@ export class HttpCall implements ExchangeHandler {
   #status = 0;
   #headers: ResponseHeaders = {};
   readonly #body = new Pieces();
-  /** Of a body that nobody wants. */
+  /** Counts the bytes of a body that nobody wants. */
   #ignoredBytes = 0;
   #large: LargeBody | undefined;
   #parser: EventStreamParser | undefined;
-  /** Carried from stream to stream. */
+  /** It is carried from stream to stream. */
   #lastEventId = "";
   #retryMs: number | undefined;
   #settled: boolean = false;
-  /** Since when the stream is open for nothing. */
+  /** The time since which the stream is open for nothing. */
   settledAtMs: number | undefined;
   #timer: NodeJS.Timeout | undefined;
   #resumes = 0;
   #resumeFailures = 0;
   #brokeAtMs = 0;
   readonly #inSession: boolean;
-  /** Of the modern era: closing the exchange takes the request back, and a stream that breaks is lost. */
+  /** True in the modern era: closing the exchange cancels the request, and a stream that breaks is lost. */
   readonly #modern: boolean;
-  /** The server's message is being handed on: what is settled now is settled by it. */
+  /** True while the server's message is being handed on: what is settled then is settled by it. */
   #delivering: boolean = false;
 
   constructor(link: HttpCallLink, text: string, ticket: Ticket | undefined) {
@@ -222,7 +222,7 @@ export class HttpCall implements ExchangeHandler {
       return;
     }
     if (ticket !== undefined) {
-      // First it is finished, then it is told: settle() must find nothing left to abort.
+      // It is finished before it is told: settle() must find nothing left to abort.
       this.#finish();
       this.#link.onMessage(bytes, ticket);
       return;
@@ -386,7 +386,7 @@ export class HttpCall implements ExchangeHandler {
   }
 }
 
-/** As the server tells it. */
+/** The length as the server tells it. */
 function lengthOf(headers: ResponseHeaders): number | undefined {
   const value = headers["content-length"];
   return typeof value === "string" ? Number(value) : undefined;

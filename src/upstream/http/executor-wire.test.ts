@@ -180,7 +180,7 @@ describe("a card", () => {
     for (const act of cleanUp.splice(0).reverse()) await act();
   });
 
-  it("comes by the way of the server's calls, and is none where the executor may not reach it", async () => {
+  it("comes the way that calls go, and counts as none where the executor may not reach it", async () => {
     const http = createServer((_, res) => res.end('{"name":"wiki"}'));
     await new Promise<void>((resolve) => void http.listen(0, "127.0.0.1", resolve));
     cleanUp.push(async () => http.close());

@@ -1,5 +1,5 @@
-// The way of HTTP requests through an executor: the same wire as over our own network, so that links cannot tell. What
-// an executor is, and which one makes a request, is executor/'s.
+// Sends HTTP requests through an executor: it is the same wire as over our own network, so that links cannot tell.
+// executor/ knows what an executor is, and which one makes a request.
 
 import type { HttpHeader } from "../../executor/wire/protocol.js";
 import type { AnswerHandler, ExecutorError, ExecutorRequest, RequestHandle } from "../../executor/wire/types.js";
@@ -28,7 +28,7 @@ export interface ExecutorWay {
   ready(signal: AbortSignal): Promise<void>;
 }
 
-/** Through the executor that the target names; else over our own network. */
+/** Opens wires through the executor that the target names; where it names none, over our own network. */
 export function wiresBy(way: (name: string) => ExecutorWay | undefined): OpenWire {
   return async (target, url, signal) => {
     const { via } = target;
@@ -53,7 +53,7 @@ export class ExecutorWire implements Wire {
   readonly #origin: string;
   readonly #open = new Bag<WiredExchange>();
   #calls = 0;
-  /** Calls beyond the bound, in turn. As over our own network, one server cannot take all of the room. */
+  /** Calls beyond the bound wait in turn. As over our own network, one server cannot take all of the room. */
   readonly #waiting: WiredExchange[] = [];
   #destroyed: boolean = false;
 
@@ -235,14 +235,14 @@ function isLength(value: string | string[]): value is string {
   return typeof value === "string" && /^\d{1,15}$/.test(value);
 }
 
-/** From names and values in turn. */
+/** Reads names and values that stand in turn. */
 function headerList(flat: readonly string[]): HttpHeader[] {
   const list: HttpHeader[] = [];
   for (let i = 0; i + 1 < flat.length; i += 2) list.push({ name: flat[i] as string, value: flat[i + 1] as string });
   return list;
 }
 
-/** By name in lower case, a list where one came more than once. */
+/** Headers by name in lower case; one that came more than once has a list. */
 function headersOf(list: readonly HttpHeader[]): ResponseHeaders {
   const headers: ResponseHeaders = Object.create(null);
   for (const { name, value } of list) {

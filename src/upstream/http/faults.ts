@@ -1,4 +1,4 @@
-// What an HTTP status, or a failure of the network, means for a call. Pure: no I/O, no state.
+// Tells what an HTTP status, or a failure of the network, means for a call. It is pure: no I/O, no state.
 
 import type { ExecutorError } from "../../executor/wire/types.js";
 import { Fault } from "../../protocol/errors.js";
@@ -57,14 +57,14 @@ export class Secrets {
   }
 }
 
-/** Refused before anything was done about it, whatever the server: the request may be sent again. */
+/** Every server refuses with these before it does anything about a request, so that it may be sent again. */
 const REFUSED_UNREAD = new Set([400, 401, 403, 404, 405, 406, 411, 413, 414, 415, 421, 426, 429, 431]);
 
 /** JSON-RPC errors that answer a request and do not speak of the session, though they come with a 404. */
 const ANSWERS_OF_404 = new Set([-32601, -32602, -32002]);
 
 /**
- * What servers say with a 400 when they have forgotten us. Narrow on purpose: a tool's own complaint about some
+ * What servers say with a 400 when they have forgotten us. It is narrow on purpose: a tool's own complaint about some
  * session must not restart the connection; those carry our id, these do not.
  */
 const SESSION_PHRASE =
@@ -124,7 +124,7 @@ function describe(refusal: HttpRefusal, rpc: JsonObject | undefined): { fault: F
   return { fault: fault("protocol", `${url} ${what} (HTTP ${status}).${said}`, refusal), sent };
 }
 
-/** The status goes along, for programs. */
+/** The fault carries the status, for programs. */
 function fault(code: Fault["code"], message: string, { status }: HttpRefusal): Fault {
   return new Fault(code, message, { data: { fault: code, status } });
 }
@@ -148,7 +148,7 @@ export function networkFault(error: Error, written: boolean, url: string): { fau
   return { fault: new Fault("outcome-unknown", message, { cause: error }), sent: true };
 }
 
-/** A failure on the way through an executor: at it, or at the server as it sees it. */
+/** A failure on the way through an executor: at the executor, or at the server as it sees it. */
 export function executorFault(error: ExecutorError, url: string, via: string): { fault: Fault; sent: boolean } {
   const { sent, networkCode = "" } = error;
   const made = (code: Fault["code"], message: string) => ({ fault: new Fault(code, message, { cause: error }), sent });

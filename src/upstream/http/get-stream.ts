@@ -1,5 +1,5 @@
-// The GET stream of a streamable HTTP server, on which it says what it was not asked: opened after the handshake,
-// kept open, resumed where it broke. What its messages mean is not its business.
+// The GET stream of a streamable HTTP server, on which it says what it was not asked: it is opened after the handshake,
+// kept open, and resumed where it broke. It does not know what the messages mean.
 
 import type { Fault } from "../../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
@@ -9,7 +9,7 @@ import { parseRpc } from "./faults.js";
 import { type HttpDestination, mediaType } from "./headers.js";
 import { type ExchangeHandler, type HttpExchange, RedirectError, type ResponseHeaders, type Wire } from "./wire.js";
 
-/** Before the stream is opened again, where the server names no `retry`. */
+/** The wait before the stream is opened again, where the server names no `retry`. */
 const RECONNECT_MS = 1_000;
 /** The shortest `retry` that is believed: a server that says 0 would be asked without a pause. */
 const MIN_RECONNECT_MS = 100;
@@ -19,7 +19,7 @@ const MAX_RECONNECT_MS = 60_000;
 const JITTER = 0.2;
 /** A stream that lived this long, or brought a message, was a good one: the next wait is the short one again. */
 const GOOD_STREAM_MS = 10_000;
-/** Of an error's body, to tell a session that is gone from a route that never was. */
+/** So much is read of an error's body, to tell a session that is gone from a route that never was. */
 const MAX_BODY_BYTES = 4 * 1024;
 
 export interface GetStreamLink {
@@ -48,7 +48,7 @@ export class GetStream implements ExchangeHandler {
   #retryMs: number | undefined;
   #failures = 0;
   #openedAtMs = 0;
-  /** One stream was had in this session: a 404 can then only mean that the session is gone. */
+  /** True once there was a stream in this session: a 404 can then only mean that the session is gone. */
   #worked: boolean = false;
   #good: boolean = false;
   #status = 0;

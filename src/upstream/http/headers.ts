@@ -1,5 +1,5 @@
 // The headers of requests to one HTTP server: the config's, and the protocol's own, which the config cannot change.
-// The legacy era's are here; what a modern server gets in their stead comes with each request (modern-side.ts).
+// The legacy era's are here; what a modern server gets in their stead comes with each request (modern/side.ts).
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
@@ -32,7 +32,7 @@ const OURS = new Set([
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HEADER_VALUE_BAD = /[^\t\x20-\x7e\x80-\xff]/;
-/** What a session id may be made of, says the protocol; the length is ours, against a header that eats the request. */
+/** The protocol says what a session id may be made of; the length is ours, against a header that eats the request. */
 const SESSION_ID = /^[\x21-\x7e]{1,1024}$/;
 /** An event id that is longer, or would break out of its header, is not resumed from. */
 const EVENT_ID = /^[\x20-\x7e]{1,1024}$/;
@@ -40,11 +40,11 @@ const EVENT_ID = /^[\x20-\x7e]{1,1024}$/;
 export const isSessionId = (value: unknown): value is string => typeof value === "string" && SESSION_ID.test(value);
 export const isResumable = (eventId: string): boolean => EVENT_ID.test(eventId);
 
-/** One entry of the config, made ready: where to, with which headers, and what not to show of it. */
+/** Where the requests of one entry of the config go, with which headers, and what must not be shown of it. */
 export class HttpDestination {
   readonly url: URL;
   readonly path: string;
-  /** As it may be shown: no userinfo, no query. */
+  /** The URL as it may be shown: without userinfo and query. */
   readonly shown: string;
   readonly secrets = new Secrets();
   readonly #configured: string[] = [];
@@ -77,19 +77,19 @@ export class HttpDestination {
     ];
   }
 
-  /** Of a POST. */
+  /** The headers of a POST. */
   posting(session: string | undefined, version: string | undefined): string[] {
     return withSession(this.#posted, session, version);
   }
 
-  /** Of a GET for a stream. */
+  /** The headers of a GET for a stream. */
   listening(session: string | undefined, version: string | undefined, lastEventId: string): string[] {
     const headers = withSession([...this.#configured, "accept", "text/event-stream"], session, version);
     if (isResumable(lastEventId)) headers.push("last-event-id", lastEventId);
     return headers;
   }
 
-  /** Of a DELETE. */
+  /** The headers of a DELETE. */
   ending(session: string, version: string | undefined): string[] {
     return withSession(this.#configured, session, version);
   }

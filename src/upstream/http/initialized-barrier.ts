@@ -1,10 +1,10 @@
-// Keeps what is sent right after the handshake back until the server has taken the handshake's last word
-// (`notifications/initialized`): each message has a connection of its own here and could overtake it, and there
+// Holds back what is sent right after the handshake until the server has taken its last message,
+// `notifications/initialized`: each message has a connection of its own here and could overtake it, and there
 // are servers that refuse requests which come before it.
 
 import type { Ticket } from "../link/link.js";
 
-/** A server that does not take the word in this time is asked without. */
+/** A server that does not take it in this time gets its requests nevertheless. */
 const BARRIER_MS = 5_000;
 
 export interface HeldMessage {
@@ -23,7 +23,7 @@ export class InitializedBarrier {
     this.#onOpened = onOpened;
   }
 
-  /** The handshake is done; its last word is the notification that is sent next, if one is sent at once. */
+  /** The handshake is done; its last message is the notification that is sent next, if one is sent at once. */
   arm(): void {
     this.#state = "armed";
     queueMicrotask(() => {
@@ -31,7 +31,7 @@ export class InitializedBarrier {
     });
   }
 
-  /** True: it waits here. */
+  /** True where the message waits here. */
   holds(text: string, ticket: Ticket | undefined): boolean {
     if (this.#state !== "shut") return false;
     this.#held.push({ text, ticket });
@@ -62,7 +62,7 @@ export class InitializedBarrier {
     if (this.#held.length > 0) this.#held = this.#held.filter((message) => message.ticket !== ticket);
   }
 
-  /** For the end of the link: what was held is handed over and will not be sent. */
+  /** Hands over what was held, and forgets it. */
   clear(): readonly HeldMessage[] {
     clearTimeout(this.#timer);
     const held = this.#held;

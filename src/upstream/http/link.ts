@@ -23,7 +23,7 @@ class DetectingLink implements Link {
   readonly #events: LinkEvents;
   readonly #openWire: OpenWire;
   #link: Link;
-  /** Of the change to the old kind, while it is made. */
+  /** The change to the old kind, while it is made. */
   #change: { abort: AbortController; ticket: Ticket; forgotten: boolean } | undefined;
   #closed: boolean = false;
 
@@ -96,7 +96,9 @@ class DetectingLink implements Link {
   }
 }
 
-/** Neither kind: what the first said is most likely what is wrong; why it is not the second is added. */
+/**
+ * The server is of neither kind: what the first said is most likely what is wrong; why it is not the second is added.
+ */
 function neither(first: Fault, { status }: HttpRefusal, second: unknown): Fault {
   const why = second instanceof Fault ? second.message : String(second);
   if (second instanceof Fault && second.code === "unauthorized") return second;

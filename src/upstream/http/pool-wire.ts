@@ -1,4 +1,4 @@
-// The way of HTTP requests over our own network, on undici.
+// Sends HTTP requests over our own network, by undici.
 
 import type { Socket } from "node:net";
 import type { Dispatcher, Pool } from "undici";
@@ -17,7 +17,7 @@ import {
 
 /**
  * Connections for what must get through while all calls wait: answers to a server's questions, cancellations,
- * the stream of what is unasked. Without them of their own, 256 calls that wait for an answer would wait for ever.
+ * the GET stream. Without connections of their own, 256 calls that wait for an answer would wait for ever.
  */
 const MAX_ASIDE_CONNECTIONS = 16;
 /** A connect that takes longer is given up; the deadline of the connection as a whole is the supervisor's. */
@@ -153,7 +153,7 @@ class PoolExchange implements HttpExchange, Dispatcher.DispatchHandler {
 
 class PoolWire implements Wire {
   readonly redirects: Redirects;
-  /** Those whose readers are slow: a few at most. */
+  /** Exchanges whose readers are slow: a few at most. */
   readonly paused = new Set<PoolExchange>();
   readonly #pools: Record<Lane, Pool>;
   #destroyed: boolean = false;
@@ -172,7 +172,7 @@ class PoolWire implements Wire {
       if (this.#destroyed) throw new Error("The link is closed.");
       this.#pools[options.lane].dispatch({ path, method, headers, body: body ?? null, idempotent: false }, exchange);
     } catch (error) {
-      // Never from within: callers register the exchange after this returns.
+      // The handler is never called from within: callers register the exchange after this returns.
       queueMicrotask(() => exchange.onResponseError(undefined, error as Error));
     }
     return exchange;
@@ -185,9 +185,9 @@ class PoolWire implements Wire {
   }
 }
 
-/** Over our own network. */
+/** Opens a wire over our own network. */
 export const openPoolWire: OpenWire = async (_target, base) => {
-  // Loaded when the first HTTP server is: it costs tens of milliseconds that a start without one should not pay.
+  // undici is loaded with the first HTTP server: it costs tens of milliseconds, which a start without one should not pay.
   const undici = await import("undici");
   const connect = undici.buildConnector({
     timeout: CONNECT_TIMEOUT_MS,

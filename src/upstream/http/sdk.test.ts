@@ -219,7 +219,7 @@ describe.each<[string, () => Promise<string>, HttpTarget["kind"], boolean]>([
   });
 });
 
-it("JSON answers of the SDK's server, and its large ones", async () => {
+it("JSON answers of the SDK's server pass, and its large ones", async () => {
   const recorder = await connect((await v1({ enableJsonResponse: true })).url);
   await recorder.handshake();
   expect((await recorder.reply(call(recorder, "world"))).value.result).toMatchObject(hello("world"));
@@ -231,7 +231,7 @@ it("JSON answers of the SDK's server, and its large ones", async () => {
   expect(JSON.parse(Buffer.concat(chunks).toString())).toMatchObject({ result: hello(name) });
 });
 
-it("a server that keeps no sessions", async () => {
+it("a server that keeps no sessions is used without one", async () => {
   const http = createServer(async (request, response) => {
     const transport = new StreamableHTTPServerTransport({});
     await serverV1().connect(transport as never);
@@ -243,7 +243,7 @@ it("a server that keeps no sessions", async () => {
   expect(recorder.closed).toEqual([]);
 });
 
-it("a server that closes its stream on purpose and is polled for the rest", async () => {
+it("a server that closes its stream on purpose is polled for the rest", async () => {
   const recorder = await connect((await v1({ eventStore: new Events(), retryInterval: 100 })).url);
   await recorder.handshake();
   expect((await recorder.reply(call(recorder, "poll"))).value.result).toMatchObject(hello("poll"));

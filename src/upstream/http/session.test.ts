@@ -24,7 +24,7 @@ function rpcError(id: number | null | undefined, code: number, message: string) 
 }
 
 describe("right after the handshake", () => {
-  it("nothing overtakes its last word, and all else follows at once", async () => {
+  it("nothing overtakes notifications/initialized, and all else follows at once", async () => {
     const order: (string | undefined)[] = [];
     const posts = plain(({ message }, response) => json(response, { jsonrpc: "2.0", id: message.id, result: {} }));
     const { peer, recorder } = await start((seen, response) => {

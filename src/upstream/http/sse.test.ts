@@ -98,14 +98,14 @@ describe("the old HTTP+SSE", () => {
     ["a page", (_, r) => r.writeHead(200, { "content-type": "text/html" }).end("<html>"), "protocol"],
     ["a stream that ends", (_, response) => void events(response).end(), "outcome-unknown"],
     ["a cut", (_, response) => response.socket?.destroy(), "outcome-unknown"],
-  ])("open() says what is wrong: %s", async (_name, answer, code) => {
+  ])("says at open() what is wrong: %s", async (_name, answer, code) => {
     const peer = await listen(answer);
     const { link, recorder } = make("sse", peer.url);
     await expect(link.open(new AbortController().signal)).rejects.toMatchObject({ code });
     expect(recorder.order).toEqual([]);
   });
 
-  it("open() can be given up", async () => {
+  it("can be given up while it is opened", async () => {
     const peer = await listen((_, response) => void events(response));
     const { link } = make("sse", peer.url);
     const abort = new AbortController();
@@ -146,7 +146,7 @@ describe("the old HTTP+SSE", () => {
     expect(recorder.closed).toHaveLength(1);
   });
 
-  it("close() lets go of everything, without a word", async () => {
+  it("is closed by close() with all that is in flight, and nobody is told", async () => {
     const { answer } = old(() => {});
     const peer = await listen(answer);
     const recorder = await connect("sse", peer.url);
@@ -160,8 +160,8 @@ describe("the old HTTP+SSE", () => {
   });
 });
 
-describe("which of the two a server speaks", () => {
-  it.each([400, 404, 405])("a plain %d to initialize means: ask for the old stream", async (status) => {
+describe("the choice between streamable HTTP and the old HTTP+SSE", () => {
+  it.each([400, 404, 405])("tries the old stream after a plain %d to initialize", async (status) => {
     const { answer, state } = old();
     const peer = await listen((seen, response) => {
       if (seen.method === "POST" && seen.path === "/mcp") response.writeHead(status).end("no");
@@ -177,7 +177,7 @@ describe("which of the two a server speaks", () => {
     ["500", (_, response) => response.writeHead(500).end()],
     ["400 in JSON-RPC", (_, r) => json(r, { jsonrpc: "2.0", id: null, error: { code: -32000, message: "no" } }, 400)],
     ["a cut", (_, response) => response.socket?.destroy()],
-  ])("%s means nothing of the kind", async (_name, answer) => {
+  ])("does not try it after %s", async (_name, answer) => {
     const peer = await listen(answer);
     const recorder = await connect("http", peer.url);
     await recorder.failure(recorder.request("initialize"));
@@ -185,7 +185,7 @@ describe("which of the two a server speaks", () => {
     expect(peer.seen.map(({ method }) => method)).toEqual(["POST"]);
   });
 
-  it("later refusals change nothing", async () => {
+  it("is not made again after later refusals", async () => {
     const peer = await listen(plain((_, response) => response.writeHead(405).end()));
     const recorder = await connect("http", peer.url);
     await recorder.handshake();
@@ -193,7 +193,7 @@ describe("which of the two a server speaks", () => {
     expect(recorder.link.describe().kind).toBe("http");
   });
 
-  it("neither: both are told", async () => {
+  it("tells both reasons where the server speaks neither", async () => {
     const peer = await listen((_, response) => response.writeHead(404).end("Nothing here"));
     const recorder = await connect("http", peer.url);
     const { fault, sent } = await recorder.failure(recorder.request("initialize"));
@@ -205,7 +205,7 @@ describe("which of the two a server speaks", () => {
     expect(fault.message).toMatch(/Check the URL.*old HTTP\+SSE kind/);
   });
 
-  it("close() while that is found out ends it", async () => {
+  it("ends with close()", async () => {
     const peer = await listen(({ method }, response) => {
       if (method === "POST") response.writeHead(405).end();
       else events(response);

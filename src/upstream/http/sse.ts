@@ -20,7 +20,7 @@ import {
   type Wire,
 } from "./wire.js";
 
-/** The address comes first on the stream; a server that has not said it by now is none of this kind. */
+/** The address comes first on the stream; a server that has not named it by then is not of this kind. */
 const ENDPOINT_DEADLINE_MS = 20_000;
 /** What is read of the body of a GET that opened no stream: enough to say what it was. */
 const MAX_REFUSAL_BYTES = 4 * 1024;
@@ -28,7 +28,7 @@ const MAX_REFUSAL_BYTES = 4 * 1024;
 const MAX_POST_REFUSAL_BYTES = 64 * 1024;
 /** A working server takes a message at once, whatever it then does about it. */
 const TAKEN_DEADLINE_MS = 30_000;
-/** POSTs in flight: above the connection's own bound for calls. */
+/** So many POSTs may be in flight: above the connection's own bound for calls. */
 const MAX_OPEN_POSTS = 20_000;
 
 interface Opening {

@@ -198,7 +198,7 @@ describe("an answer that is no reply", () => {
     expect(fault.message).not.toContain("canary");
   });
 
-  it("to a notification is noise, not an end", async () => {
+  it("to a notification counts as noise, and does not end the link", async () => {
     const { recorder } = await start((_seen, response) => response.writeHead(500).end("oops"));
     recorder.notify("notifications/initialized");
     await recorder.until(() => recorder.noise.length > 0);
@@ -236,7 +236,7 @@ describe("a server that cannot be reached", () => {
     expect(unresolved.fault.message).toMatch(/does not resolve/);
   });
 
-  it("or speaks no TLS", async () => {
+  it("says so where it speaks no TLS", async () => {
     const server = createServer((socket) => socket.resume().end("HTTP/1.1 400 Bad Request\r\n\r\n"));
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     cleanups.push(() => new Promise((resolve) => server.close(resolve)));
@@ -265,7 +265,7 @@ describe("a server that cannot be reached", () => {
 });
 
 describe("close()", () => {
-  it("ends what is in flight without a word, and does not wait for a server that hangs", async () => {
+  it("ends what is in flight without telling, and does not wait for a server that hangs", async () => {
     const { peer, recorder } = await start(({ message, method }, response) => {
       if (message.method === "initialize") plain(() => {})({ ...peer.seen[0], message, method } as never, response);
     });
@@ -312,7 +312,7 @@ it.each([
   ["file:///etc/passwd", {}, /not file:/],
   ["http://x/", { "bad name": "x" }, /"bad name"/],
   ["http://x/", { good: "a\r\nb: canary" }, /^((?!canary).)*$/],
-])("%s with %j is refused before anything is done", (url, headers, message) => {
+])("the target %s with headers %j is refused before anything is sent", (url, headers, message) => {
   const make = () => new HttpLink({ kind: "http", url, headers: headers as Record<string, string> }, new Recorder());
   expect(make).toThrow(message);
 });

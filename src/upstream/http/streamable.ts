@@ -1,5 +1,5 @@
 // A link to a streamable HTTP server: its calls in flight, and in the legacy era its session and its GET stream.
-// One exchange is in http-call.ts, HTTP itself in http-wire.ts. The old HTTP+SSE is sse.ts.
+// call.ts has one exchange, wire.ts HTTP itself, sse.ts the old HTTP+SSE.
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
@@ -17,18 +17,23 @@ import { openPoolWire } from "./pool-wire.js";
 import type { OpenWire, ResponseHeaders, Wire } from "./wire.js";
 
 /**
- * The session is gone, other calls are in flight: so long they may still be answered, or refused for the same
- * reason (and then be sent again) before they are lost with the link. A round trip or two.
+ * When the session is gone, other calls in flight may for so long still be answered, or refused for the same reason
+ * (and then be sent again), before they are lost with the link. It is a round trip or two.
  */
 const SESSION_GONE_GRACE_MS = 1_000;
-/** Messages in flight on one link, notifications included: above the connection's own bound for calls. */
+/**
+ * So many messages may be in flight on one link, notifications included: above the connection's own bound for calls.
+ */
 const MAX_OPEN_CALLS = 20_000;
-/** A stream whose ticket is settled ends by itself in good servers, which keeps the socket; others are cut, after one to two of these. */
+/**
+ * A stream whose ticket is settled ends by itself in good servers, which keeps the socket; others are cut, after one to
+ * two of these.
+ */
 const SETTLED_STREAM_MS = 1_000;
 /** Ending the session is a courtesy; nobody waits longer for it. */
 const DELETE_DEADLINE_MS = 1_000;
 
-/** An initialize that was refused, before it is reported; true: somebody else takes it over. */
+/** Is told of an initialize that was refused, before it is reported; true where somebody else takes it over. */
 export type RefusedInitialize = (text: string, ticket: Ticket, fault: Fault, refusal: HttpRefusal) => boolean;
 
 export class HttpLink implements Link, HttpCallLink, GetStreamLink {
@@ -200,7 +205,7 @@ export class HttpLink implements Link, HttpCallLink, GetStreamLink {
     if (call.ticket !== undefined && this.#byTicket.get(call.ticket.id) === call) this.#byTicket.delete(call.ticket.id);
     if (this.#draining === undefined) return;
     if (this.#dropped && this.#calls.size === 0) void this.#wire?.destroy();
-    // Told a little later, after the call has said how it ended.
+    // It is dropped a little later, after the call has said how it ended.
     else queueMicrotask(() => this.#dropIfDrained());
   }
 

@@ -78,14 +78,17 @@ describe("a stream that ends before the reply", () => {
     ["405", (_, response) => response.writeHead(405).end()],
     ["JSON", (_, response) => json(response, {})],
     ["nothing but cuts", (_, response) => response.socket?.destroy()],
-  ])("and cannot be resumed (%s): the outcome is unknown, the link lives [unknown-is-said]", async (_name, get) => {
-    const { recorder } = await start(withGet((_, r) => void events(r).end("id: 1\nretry: 20\ndata:\n\n"), get));
-    const { fault, sent } = await recorder.failure(recorder.request("tools/call"));
-    expect({ code: fault.code, sent }).toEqual({ code: "outcome-unknown", sent: true });
-    expect(recorder.closed).toEqual([]);
-  });
+  ])(
+    "and cannot be resumed (%s) leaves the outcome unknown and the link alive [unknown-is-said]",
+    async (_name, get) => {
+      const { recorder } = await start(withGet((_, r) => void events(r).end("id: 1\nretry: 20\ndata:\n\n"), get));
+      const { fault, sent } = await recorder.failure(recorder.request("tools/call"));
+      expect({ code: fault.code, sent }).toEqual({ code: "outcome-unknown", sent: true });
+      expect(recorder.closed).toEqual([]);
+    },
+  );
 
-  it("and whose session is gone by then: the outcome is unknown, and the link ends [unknown-is-said]", async () => {
+  it("and whose session is gone by then leaves the outcome unknown and ends the link [unknown-is-said]", async () => {
     const { recorder } = await start(
       withGet(
         (_, response) => void events(response).end("id: 1\nretry: 20\ndata:\n\n"),
@@ -132,7 +135,7 @@ it("a stream that stays open after the reply is cut in the end", async () => {
   expect(recorder.failures).toEqual([]);
 });
 
-describe("the stream of what is unasked", () => {
+describe("the GET stream", () => {
   it("brings messages without a ticket, and is taken up again where it ended", async () => {
     const streams: ServerResponse[] = [];
     const { peer, recorder } = await start(
@@ -196,7 +199,7 @@ describe("the stream of what is unasked", () => {
     expect(recorder.closed[0]?.code).toBe("unavailable");
   });
 
-  it("is asked for ever less often while it fails, and never without a pause", () => {
+  it("is opened ever less often while it fails, and never without a pause", () => {
     expect(reconnectDelay(0, undefined, 0)).toBe(1_000);
     expect(reconnectDelay(0, 500, 0)).toBe(500);
     expect(reconnectDelay(0, 0, 0)).toBe(100);

@@ -3,7 +3,10 @@
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
 
-/** Requests in flight to one server. Each holds a connection (a stream may last for minutes), so this is generous. */
+/**
+ * So many requests may be in flight to one server. Each holds a connection (a stream may last for minutes), so this is
+ * generous.
+ */
 export const MAX_CALLS_IN_FLIGHT = 256;
 
 export type HttpMethod = "GET" | "POST" | "DELETE";
@@ -57,10 +60,10 @@ export interface Wire {
   destroy(): Promise<void>;
 }
 
-/** Rejects with a Fault where there is no way; `signal`: nobody waits any longer. */
+/** Rejects with a Fault where there is no way; `signal` aborts when nobody waits any longer. */
 export type OpenWire = (target: HttpTarget, url: URL, signal: AbortSignal) => Promise<Wire>;
 
-/** Which redirects of one origin are followed: those that keep method, body and origin, once each. */
+/** Decides which redirects of one origin are followed: those that keep method, body and origin, once each. */
 export class Redirects {
   readonly #base: URL;
   readonly #moved = new Map<string, string>();

@@ -1,5 +1,5 @@
-// A live transport to one server: carries messages, and knows nothing of what they mean beyond the handshake.
-// Implementations: stdio.ts, http.ts, sse.ts. connection.ts gives the messages their meaning.
+// A live transport to one server: it carries messages, and knows nothing of what they mean beyond the handshake.
+// stdio/link.ts, http/streamable.ts and http/sse.ts implement it; connection/ gives the messages their meaning.
 
 import type { Readable } from "node:stream";
 import type { Fault } from "../../protocol/errors.js";
@@ -19,9 +19,12 @@ export interface LinkEvents {
    * that (HTTP); on a shared pipe or stream it is undefined. `bytes` may be kept by the receiver.
    */
   onMessage(bytes: Buffer, ticket: Ticket | undefined): void;
-  /** The same, of an answer that is large and came in pieces. The list is the receiver's. */
+  /** A large answer arrived in pieces. The receiver may keep the list. */
   onPieces(pieces: Buffer[], ticket: Ticket): void;
-  /** The answer to `ticket` is too large to hold: `head` is what has come, `rest` brings the rest. `length`: of both, if known. */
+  /**
+   * The answer to `ticket` is too large to hold: `head` has come, `rest` brings the rest; `length` is that of both, if
+   * known.
+   */
   onLargeReply(ticket: Ticket, head: Buffer, rest: Readable, length: number | undefined): void;
   /**
    * This request alone failed. `sent` is false where it is certain that the server did not act on it
@@ -30,7 +33,7 @@ export interface LinkEvents {
   onFailed(ticket: Ticket, fault: Fault, sent: boolean): void;
   /** The link is gone, with all that is in flight on it. Called at most once, and never after close(). */
   onClosed(fault: Fault): void;
-  /** Something was received that is not a message and was skipped: counted, and shown in status. */
+  /** Something came that is not a message and was skipped; it is counted and shown in status. */
   onNoise(sample: string): void;
 }
 
@@ -46,9 +49,9 @@ export interface Link {
    * is still open is closed, which takes the request back in the modern era.
    */
   forget(ticket: Ticket): void;
-  /** Stops it for certain: for a child, stdin closed → SIGTERM → SIGKILL of its group. Never rejects. */
+  /** Ends it for certain: a child's stdin is closed, then its group gets SIGTERM, then SIGKILL. Never rejects. */
   close(): Promise<void>;
-  /** For `status` and error messages: pid, last lines of stderr, URL … Never a secret. */
+  /** What `status` and error messages show: pid, last lines of stderr, URL. It never holds a secret. */
   describe(): LinkDescription;
 }
 

@@ -16,7 +16,7 @@ export interface CallSender {
 /** A list or a handshake that is larger is an attack; parsed, it would take many times as much. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
-/** For an answer so large that it comes as a stream: once it has begun, the call's own deadline is over. */
+/** The deadline of an answer that comes as a stream: once it has begun, the call's own deadline is over. */
 const READ_MS = 30_000;
 
 class OwnCall implements UpstreamCall {
@@ -63,7 +63,7 @@ export async function ask(
   sender: CallSender,
   method: string,
   params: JsonObject | undefined,
-  /** None: only the connection's own deadline ends it. */
+  /** Where it is undefined, only the connection's own deadline ends the call. */
   signal: AbortSignal | undefined,
 ): Promise<ResponseMessage & { result: JsonObject }> {
   signal?.throwIfAborted();

@@ -1,5 +1,5 @@
-// The lists of one server, as far as they have been read: one reading of a list at a time, again when it changes.
-// When to try again what failed is the server's decision (server.ts); how a list is read is lists.ts.
+// The lists of one server: each is read by one reading at a time, and again when it changes. server.ts decides when what
+// failed is tried again; read.ts reads.
 
 import type { Freshness, Listed, ListKind } from "../../contracts/upstream.js";
 import { type CallSender, ServerError } from "../link/own-call.js";
@@ -8,10 +8,12 @@ import { FreshnessReader } from "./rereads.js";
 
 export const EVERY_LIST: readonly ListKind[] = ["tools", "prompts", "resources", "resourceTemplates"];
 
-/** A server that announces changes without end is read so often, and not more. An agent notices no such delay. */
+/**
+ * A list is not read more often than this, however often the server announces changes. An agent notices no such delay.
+ */
 const PAUSE_MS = 200;
 
-/** All pages of one list together; one page has the connection's own deadline. */
+/** The deadline of all pages of one list; one page has the connection's own deadline. */
 const LIST_MS = 60_000;
 
 /** JSON-RPC's "method not found". */
@@ -20,14 +22,14 @@ const NO_SUCH_METHOD = -32601;
 export interface ServerListsEvents {
   /** `freshness` is undefined for a list that the server does not have. */
   onList(kind: ListKind, items: readonly Listed[], freshness: Freshness | undefined): void;
-  /** Told once for each reason. */
+  /** It is told once for each reason. */
   onFault(kind: ListKind, reason: string): void;
 }
 
 /** A reading that has not begun: whoever wants one meanwhile gets the same. */
 interface Wanted {
   sender: CallSender;
-  /** False: the server does not have this list, so it is empty. */
+  /** False where the server does not have this list, so that it is empty. */
   has: boolean;
   readonly done: Promise<void>;
   readonly resolve: () => void;
@@ -35,7 +37,7 @@ interface Wanted {
 
 export class ServerLists {
   readonly #events: ServerListsEvents;
-  /** Kinds that are being read, or rest after it; with the next reading, if one is wanted. */
+  /** Kinds that are being read, or pause after it, each with the next reading if one is wanted. */
   readonly #busy = new Map<ListKind, { next: Wanted | undefined }>();
   readonly #read = new Set<ListKind>();
   readonly #faults = new Map<ListKind, string>();

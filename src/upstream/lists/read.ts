@@ -9,9 +9,9 @@ import { ask, type CallSender } from "../link/own-call.js";
 
 /** A server whose cursors never end would be read for ever; real ones have one page, a few have tens. */
 const MAX_PAGES = 500;
-/** Entries of one list of one server. Ten times the largest menu we know of. */
+/** So many entries may be in one list: ten times the largest menu we know of. */
 const MAX_ITEMS = 20_000;
-/** All entries of one list together: 20,000 of about 1 kB, which is what a definition has. */
+/** So long may all entries of one list be together: 20,000 of about 1 kB, which is what a definition has. */
 const MAX_CHARS = 20_000_000;
 
 const METHOD: Record<ListKind, string> = {

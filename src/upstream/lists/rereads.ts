@@ -1,17 +1,17 @@
-// How long a modern server's lists are good, and reading them again where the server does not tell of changes.
+// How long a modern server's lists are good, and when they are read again where the server does not tell of changes.
 
 import { createHash } from "node:crypto";
 import type { Freshness, Listed, ListKind } from "../../contracts/upstream.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
 import { type BackoffLimits, backoffCeiling } from "../../runtime/backoff.js";
 
-/** Not more often, whatever the server says: most say 0, for want of a better number. */
+/** A list is not read more often, whatever the server says: most say 0, for want of a better number. */
 const MIN_WAIT_MS = 30_000;
 /** A list that stays as it is is asked for at growing distances, up to this one. */
 const MAX_WAIT_MS = 10 * 60_000;
 /** Up to this share of the wait is added by chance, so that many servers are not asked together. */
 const JITTER = 0.2;
-/** setTimeout takes no more, and nobody waits for it. */
+/** A longer time counts as this one: timers take no more than some weeks, and nobody waits for it. */
 const MAX_TTL_MS = 24 * 60 * 60_000;
 
 /** Gathers what the pages of one list say: the shortest time, and the most private scope. */

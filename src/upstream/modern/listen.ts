@@ -11,11 +11,11 @@ import type { CallSender } from "../link/own-call.js";
 const GATHER_MS = 20;
 /** The acknowledgement is the first thing that a server sends; one that takes longer is not listening. */
 const ACKNOWLEDGE_MS = 10_000;
-/** Before it is opened again. Half of the wait is left to chance, so that many do not return together. */
+/** The wait before it is opened again. Half of it is left to chance, so that many do not return together. */
 const REOPEN: BackoffLimits = { baseMs: 1_000, maxMs: 60_000 };
 /** One that lived this long was a good one: the next wait is the short one again. */
 const GOOD_MS = 10_000;
-/** Resources of one server that are listened to, by all agents together: a request of some MiB at the most. */
+/** So many resources of one server may be subscribed to, by all agents together: a request of some MiB at most. */
 const MAX_URIS = 20_000;
 
 const LISTS: readonly { field: string; capability: string; kinds: readonly ListKind[] }[] = [
@@ -28,7 +28,7 @@ export interface ServerListenOptions {
   readonly direct: CallSender;
   readonly now: () => number;
   readonly random: () => number;
-  /** Listened to again after a time without: what these lists were may have changed. */
+  /** It listens again after a time without: these lists may have changed meanwhile. */
   onMissed(kinds: readonly ListKind[]): void;
   onProblem(text: string): void;
 }
@@ -65,9 +65,9 @@ export class ServerListen {
   /** The server lets single resources be subscribed to. */
   readonly canSubscribe: boolean;
   readonly #uris = new Set<string>();
-  /** Acknowledged. */
+  /** The request that the server has acknowledged. */
   #current: ListenCall | undefined;
-  /** Sent, and not acknowledged yet. */
+  /** The request that was sent and is not acknowledged yet. */
   #next: ListenCall | undefined;
   #heard: readonly ListKind[] = [];
   #changed: boolean = false;
@@ -94,7 +94,7 @@ export class ServerListen {
     clearTimeout(this.#next?.timer);
   }
 
-  /** Requests of its own in flight. */
+  /** Counts its own requests in flight. */
   get inFlight(): number {
     return (this.#current === undefined ? 0 : 1) + (this.#next === undefined ? 0 : 1);
   }
@@ -122,7 +122,7 @@ export class ServerListen {
     if (this.#uris.delete(uri)) this.#renew();
   }
 
-  /** `notifications/subscriptions/acknowledged`. */
+  /** The server sent `notifications/subscriptions/acknowledged`. */
   acknowledged(id: unknown, filter: unknown): void {
     const call = this.#next;
     if (call === undefined || call.id !== id) return;
@@ -141,11 +141,11 @@ export class ServerListen {
     if (this.#changed) this.#renew();
   }
 
-  /** `notifications/cancelled` of the server: that is how some end it. True where it was ours. */
+  /** The server sent `notifications/cancelled`, by which some end it. True where it was ours. */
   endedByServer(id: unknown): boolean {
     const call = [this.#current, this.#next].find((one) => one !== undefined && one.id === id);
     if (call === undefined) return false;
-    // Answered by the connection, which comes back as an end.
+    // The connection answers it, which comes back as an end.
     this.#options.direct.cancel(call, undefined);
     return true;
   }

@@ -164,7 +164,7 @@ describe("a call of a legacy agent to a modern server", () => {
     });
   });
 
-  it("can be taken back in flight, and while its agent is asked", async () => {
+  it("can be cancelled in flight, and while its agent is asked", async () => {
     const inFlight = setUp(async () => ({ result: {} }));
     expect(inFlight.rounds.waiting).toBe(0);
     inFlight.rounds.cancel(inFlight.call, "why");
@@ -207,7 +207,7 @@ describe("a call of a legacy agent to a modern server", () => {
 });
 
 describe("other calls", () => {
-  it("are not taken: of modern agents, and of methods that have no rounds", () => {
+  it("of modern agents, and of methods that have no rounds, are not taken", () => {
     expect(setUp(async () => ({}), { era: "modern" }).taken).toBe(false);
     expect(setUp(async () => ({}), { method: "completion/complete" }).taken).toBe(false);
   });

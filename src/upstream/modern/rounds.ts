@@ -15,11 +15,17 @@ import { Bag, NOWHERE } from "../../runtime/bag.js";
 import type { CallSender } from "../link/own-call.js";
 import { toLegacyError } from "./translate.js";
 
-/** Rounds of one call. Dialogues have two or three; a server that never has enough would keep the agent for ever. */
+/**
+ * So many rounds may one call have. Dialogues have two or three; a server that never has enough would keep the agent
+ * for ever.
+ */
 const MAX_ROUNDS = 10;
-/** Input requests of one round: more is a server gone wild. */
+/** So many input requests may one round have; more come from a server gone wild. */
 const MAX_INPUTS = 100;
-/** Before a call is repeated that the server wants nothing for: it is busy, and asked again at growing distances. */
+/**
+ * The wait before a call is repeated that the server wants no input for: it is busy, and asked again at growing
+ * distances.
+ */
 const REPEAT_MS = 100;
 
 const METHODS = new Set(["tools/call", "prompts/get", "resources/read"]);
@@ -33,14 +39,14 @@ export class InputRounds {
     this.#sender = sender;
   }
 
-  /** Calls that wait for their agent: nothing of them is in flight. */
+  /** Counts the calls that wait for their agent: nothing of them is in flight. */
   get waiting(): number {
     let count = 0;
     for (const round of this.#open.all()) if (!round.inFlight) count++;
     return count;
   }
 
-  /** True: it is sent, here. */
+  /** True where it is sent here. */
   send(call: UpstreamCall): boolean {
     const { caller } = call;
     if (caller === undefined || caller.era !== "legacy" || !METHODS.has(call.method)) return false;
@@ -55,7 +61,7 @@ export class InputRounds {
     return true;
   }
 
-  /** True: it was one of ours. */
+  /** True where it was one of ours. */
   cancel(call: UpstreamCall, reason: string | undefined): boolean {
     const round = this.#open.all().find((one) => one.carries(call));
     round?.cancel(reason);
@@ -75,10 +81,10 @@ class CallInRounds implements UpstreamCall {
   readonly #sender: CallSender;
   readonly #open: Bag<CallInRounds>;
   place = NOWHERE;
-  /** Made when the agent is first asked: most calls end without. */
+  /** It is made when the agent is first asked: most calls end without. */
   #asking: AbortController | undefined;
   #rounds = 0;
-  /** JSON texts of what the request carries beyond what the agent sent. */
+  /** What the request carries beyond what the agent sent, as JSON text. */
   #added: readonly (readonly [key: string, json: string])[] = [];
   #done: boolean = false;
   inFlight: boolean = false;
@@ -206,13 +212,15 @@ class CallInRounds implements UpstreamCall {
       throw new Fault("no-caller", `The agent did not answer ${question.method}${why}`);
     } catch (error) {
       if (signal.aborted || question.method !== "elicitation/create") throw error;
-      // Not asked is no; asked and not answered is neither yes nor no.
+      // An agent that could not be asked declines; one that was asked and did not answer says neither yes nor no.
       return error instanceof Fault && error.code === "no-caller" ? DECLINED : '{"action":"cancel"}';
     }
   }
 }
 
-/** The call to send again after it did not reach the server; undefined where it is too late for that, and it is answered here. */
+/**
+ * The agent's call, to be sent again; undefined where an earlier round has reached the server, and it is answered here.
+ */
 export function callToRepeat(call: UpstreamCall, fault: Fault): UpstreamCall | undefined {
   if (!(call instanceof CallInRounds)) return call;
   const own = call.release();

@@ -235,7 +235,7 @@ describe.each(Object.keys(TARGETS))("a modern server over %s", (transport) => {
     expect(agent.asked).toEqual([]);
   });
 
-  it("waits for an agent without a deadline, and a call can be taken back then", async () => {
+  it("waits for an agent without a deadline, and a call can be cancelled then", async () => {
     const { send, server } = await start(await target("asker"));
     const agent = new Agent();
     agent.answers = (_, signal) =>
@@ -307,7 +307,7 @@ async function strict() {
 }
 
 describe("headers from a tool's schema", () => {
-  it("are sent; where one is missing, the tools are read again and the call repeated, once", async () => {
+  it("are sent; where one is missing, the tools are read again and the call is repeated once", async () => {
     const { target, seen } = await strict();
     const { textOf } = await start(target);
     expect(await textOf(new Agent(), "run", { region: "Zürich", n: 7 })).toBe("ran");
@@ -319,7 +319,7 @@ describe("headers from a tool's schema", () => {
     expect(new Set(calls.map(({ message }) => message["id"])).size).toBe(2);
   });
 
-  it("are not asked for for ever: the second refusal is the caller's", async () => {
+  it("are not corrected for ever: the second refusal goes to the caller", async () => {
     const { target, seen } = await strict();
     const { send } = await start(target);
     expect(await send(new Agent("modern"), "run", { region: null }).answered).toMatchObject({

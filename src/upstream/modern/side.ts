@@ -20,12 +20,12 @@ import { ToolHeaders } from "./tool-headers.js";
 /** An error is a few hundred bytes; what is larger is not looked into. */
 const MAX_ERROR_BYTES = 4 * 1024;
 
-/** A server that refuses as one of the other era would is asked again which it is of; not more often than this. */
+/** A server that refuses as one of the other era would is asked again for its era, but not more often than this. */
 const DOUBT_MS = 5_000;
 /** What a legacy server, or the framework around it, answers to a request that is outside of any session. */
 const LEGACY_STATUSES = new Set([400, 404, 405]);
 
-/** Where Mcp-Name comes from. */
+/** The parameter that Mcp-Name repeats, by method. */
 const NAMED: Readonly<Record<string, string>> = {
   "tools/call": "name",
   "prompts/get": "name",
@@ -43,7 +43,7 @@ export interface ModernParts {
   onProblem(text: string): void;
 }
 
-/** For a connection that stands for itself. */
+/** The parts of a connection that shares them with no other. */
 export function partsOfNobody(): ModernParts {
   return { eras: noEraMemory, toolHeaders: new ToolHeaders(), random: Math.random, onProblem: () => {} };
 }
@@ -66,7 +66,7 @@ export class ModernSide {
   readonly #options: ModernSideOptions;
   readonly #rounds: InputRounds;
   #listen: ServerListen | undefined;
-  /** Calls that were refused for their headers, while the tools are read anew; and those that had that chance. */
+  /** Calls that were refused for their headers wait here while the tools are read anew. Each has that chance once. */
   readonly #relisting = new Set<UpstreamCall>();
   readonly #retried = new WeakSet<UpstreamCall>();
   readonly #ended = new AbortController();
@@ -103,7 +103,7 @@ export class ModernSide {
     this.#listen?.stop();
   }
 
-  /** Its flights have been answered; what is under way without one is answered here. */
+  /** The calls in flight have been answered; those that wait for something else are answered here. */
   end(fault: Fault): void {
     this.#ended.abort(fault);
     for (const call of this.#relisting) call.reply(faultReply(fault));
@@ -111,7 +111,7 @@ export class ModernSide {
     this.#rounds.end(fault);
   }
 
-  /** Calls that are under way with nothing in flight, less what is in flight for us alone. */
+  /** Counts calls that are under way with nothing in flight, less what is in flight for us alone. */
   get extraInFlight(): number {
     return this.#rounds.waiting + this.#relisting.size - (this.#listen?.inFlight ?? 0);
   }
@@ -120,7 +120,7 @@ export class ModernSide {
     return this.#listen?.hears(kind) ?? false;
   }
 
-  /** True: it is seen to here. */
+  /** True where the call is taken care of here. */
   send(call: UpstreamCall): boolean {
     switch (call.method) {
       case "ping":
@@ -154,7 +154,7 @@ export class ModernSide {
     });
   }
 
-  /** True: the reply is not for the caller yet. */
+  /** True where the reply is not for the caller yet. */
   intercepts(call: UpstreamCall, reply: Reply): boolean {
     if (call.caller === undefined && call.method.endsWith("/list")) this.#listen?.wasRead();
     if (!this.#overHttp || call.method !== "tools/call" || reply.kind !== "bytes") return false;
@@ -171,7 +171,7 @@ export class ModernSide {
     if (LEGACY_STATUSES.has(statusOf(fault) ?? 0)) this.doubt();
   }
 
-  /** The answer was such as a server of the other era gives: there is no session whose end would tell. */
+  /** A server of the other era answers like this, so it is asked again: there is no session whose end would tell. */
   doubt(): void {
     const nowMs = this.#options.now();
     if (!this.#overHttp || this.#listen === undefined || nowMs - this.#doubtedMs < DOUBT_MS) return;
@@ -181,7 +181,7 @@ export class ModernSide {
     });
   }
 
-  /** True: the notification is ours. Else it is passed on, as the message that is returned. */
+  /** The message to pass on; undefined where the notification was for us. */
   notified(message: NotificationMessage): NotificationMessage | undefined {
     const { method, params } = message;
     const meta = params?.["_meta"];
@@ -233,7 +233,9 @@ export class ModernSide {
     }
   }
 
-  /** The headers did not fit the body: the tool's schema may have changed. It was refused unread, so it may be repeated. */
+  /**
+   * The headers did not fit the body: the tool's schema may have changed. It was refused unread, so it may be repeated.
+   */
   async #relist(call: UpstreamCall, reply: Reply): Promise<void> {
     try {
       this.#parts.toolHeaders.learn(await readList(this.#options.direct, "tools", this.#ended.signal));
@@ -243,7 +245,7 @@ export class ModernSide {
     }
     if (!this.#relisting.delete(call)) return;
     this.#options.direct.send(call);
-    // Whoever keeps the list has an old one.
+    // Those who keep the list have an old one.
     this.#missed(["tools"]);
   }
 
@@ -267,7 +269,7 @@ function paramsOf(text: string): JsonObject {
   return isObject(params) ? params : {};
 }
 
-/** Its subscription is of our hop: the next one has its own. */
+/** The subscription's id belongs to our hop: the next one has its own. */
 function withoutSubscription(message: NotificationMessage): NotificationMessage {
   const { [Meta.subscriptionId]: _, ...meta } = (message.params?.["_meta"] ?? {}) as JsonObject;
   const { _meta, ...params } = message.params ?? {};
@@ -277,7 +279,7 @@ function withoutSubscription(message: NotificationMessage): NotificationMessage 
 
 const words = new WeakSet<NotificationMessage>();
 
-/** Said by us, not by the server: a list may have changed while nobody listened. */
+/** True where we said it, not the server: a list may have changed while nobody listened. */
 export function isOwnWord(message: NotificationMessage): boolean {
   return words.has(message);
 }

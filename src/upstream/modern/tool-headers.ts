@@ -3,10 +3,10 @@
 import type { Listed } from "../../contracts/upstream.js";
 import { type ParamHeader, readParamHeaders } from "../../protocol/param-headers.js";
 
-/** Problems kept for `status`: the first few show what is wrong. */
+/** So many problems are kept for `status`: the first few show what is wrong. */
 const MAX_PROBLEMS = 20;
 
-/** Shared by all connections of the server. */
+/** All connections of the server share it. */
 export class ToolHeaders {
   #byTool = new Map<string, readonly ParamHeader[]>();
 

@@ -17,7 +17,7 @@ export class ProcessGroup {
   readonly #pgid: number;
   readonly #marker: string;
   readonly #reaper: Reaper;
-  /** The leader was collected: from now on the number is ours only while members are left. */
+  /** Resolves when the leader was collected: from then on the number is ours only while members are left. */
   readonly #exited: Promise<void>;
   #leaderGone = false;
   #over: Promise<void> | undefined;
@@ -44,8 +44,8 @@ export class ProcessGroup {
   }
 
   /**
-   * To all members. After the leader's end only in the turn of its exit event, or right after we saw live members:
-   * else the number may be another's.
+   * Signals all members. After the leader's end it is called only in the turn of its exit event, or right after we saw
+   * live members: else the number may be another's.
    */
   signal(signal: "SIGTERM" | "SIGKILL"): void {
     try {
@@ -63,7 +63,7 @@ export class ProcessGroup {
     killer.on("error", () => this.#child.kill());
   }
 
-  /** From SIGTERM on: whoever is left after the grace is killed. Resolves when all are gone. */
+  /** Sends SIGTERM, and kills whoever is left after the grace. Resolves when all are gone. */
   async terminate(graceMs: number): Promise<void> {
     if (!this.#leaderGone || (await this.#alive())) {
       this.signal("SIGTERM");
@@ -74,8 +74,8 @@ export class ProcessGroup {
   }
 
   /**
-   * Kills all that is left, in the group and outside of it. To be called while the number is certainly ours: see
-   * signal(). Resolves when nothing is left. Idempotent.
+   * Kills all that is left, in the group and outside of it. It is called while the number is certainly ours: see
+   * signal(). Resolves when nothing is left; a second call does no harm.
    */
   kill(): Promise<void> {
     if (this.#over === undefined) {

@@ -23,39 +23,52 @@ export interface StdioLimits {
   readonly termGraceMs: number;
 }
 
-/** One message. A pipe cannot be paused for one reader's sake, so a line is held whole; 64 MiB is 8× our largest test. */
+/**
+ * The bound of one message. A pipe cannot be paused for one reader, so a line is held whole; 64 MiB is 8× our largest
+ * test.
+ */
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
-/** What waits for a child that does not read. As much as one message may be, so that any single one can be sent. */
+/**
+ * So much may wait for a child that does not read: as much as one message may have, so that any single one can be sent.
+ */
 const MAX_PENDING_WRITE_BYTES = 64 * 1024 * 1024;
 
-/** From closed stdin to SIGTERM, and from there to SIGKILL: what the official SDK's client gives its servers. */
+/**
+ * The time from closed stdin to SIGTERM, and from there to SIGKILL, that the official SDK's client gives its servers.
+ */
 const STDIN_GRACE_MS = 2_000;
 const TERM_GRACE_MS = 2_000;
 
-/** After the exit the pipes end at once, unless somebody who escaped us holds them open. */
+/** After the exit the pipes end at once, unless a process that escaped us holds them open. */
 const DRAIN_MS = 1_000;
 
 /** A pipe breaks a moment before the exit is known; a server that lives on with one closed is of no use. */
 const BROKEN_PIPE_MS = 1_000;
 
-/** What is shown of noise. */
+/** So much is shown of noise. */
 const NOISE_SAMPLE_CHARS = 200;
 
-/** Samples decoded for each read (64 KiB); noise beyond that is told with the last sample: a flood costs little. */
+/**
+ * So many samples are decoded for each read (64 KiB); noise beyond that is told with the last one, so that a flood
+ * costs little.
+ */
 const NOISE_SAMPLES_A_READ = 8;
 
 /** After so many lines the others get a turn of the event loop: libuv alone would go on for 2 MiB of short lines. */
 const LINES_A_TURN = 2_000;
 
 /**
- * Noise that is read in one go; then the server waits a moment, and with it its pipe. A megabyte of noise a second is far
+ * So much noise is read in one go; then the pipe is paused for a moment. A megabyte of noise a second is far
  * more than any log, and what a flood would take beyond that is taken from the others.
  */
 const NOISE_BYTES_A_GO = 64 * 1024;
 const NOISE_PAUSE_MS = 50;
 
-/** As many as a connection has in flight at most. The oversized answer to one beyond is noise, and its call times out. */
+/**
+ * So many requests are remembered: as many as a connection has in flight. The oversized answer to one beyond counts as
+ * noise.
+ */
 const TICKETS_KEPT = 10_000;
 
 /** The ends of a line that is too long to be read: where an answer's id may stand. */
@@ -64,13 +77,13 @@ const RESULT_FIRST = /^\{"(?:result|error)":/;
 const AFTER_ID = /^(\d{1,16}),"(?:result|error)":/;
 const ID_LAST = /,"id":(\d{1,16})\}\s*$/;
 
-/** As far as the anchored patterns reach. */
+/** The patterns reach so far. */
 const HEAD_BYTES = 64;
 const TAIL_BYTES = 64;
 
 export interface StdioContext {
   readonly reaper: Reaper;
-  /** Ours, of which the child sees the allowlisted part. */
+  /** Our environment, of which the child sees the allowlisted part. */
   readonly env: NodeJS.ProcessEnv;
   readonly limits?: Partial<StdioLimits>;
 }
@@ -89,14 +102,14 @@ export class StdioLink implements Link {
   readonly #display: Display;
   readonly #stderr: StderrRing;
   readonly #splitter: LineSplitter;
-  /** Requests that nobody has forgotten yet: an answer too long to read still fails the right one. Bounded. */
+  /** Requests that wait for an answer: one that is too long to read still fails the right call. It is bounded. */
   readonly #tickets = new Table<number, Ticket>();
   #running: Running | undefined;
   #opened = false;
-  /** Set from the end of the link on, by whichever side: no event is told any more. */
+  /** True once the link has ended, by whichever side: no event is told any more. */
   #over = false;
   #closing: Promise<void> | undefined;
-  /** Why the server is being stopped by us although nobody asked for it. */
+  /** Why we stop the server although nobody asked for it. */
   #complaint: string | undefined;
   #linesThisTurn = 0;
   #noiseBytes = 0;
@@ -289,7 +302,7 @@ export class StdioLink implements Link {
   }
 }
 
-/** Behind white space and a byte order mark. */
+/** The index behind white space and a byte order mark. */
 function firstOfText(line: Buffer): number {
   let at = 0;
   if (line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf) at = 3;

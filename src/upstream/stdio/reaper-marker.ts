@@ -15,7 +15,10 @@ export function hashStateDir(stateDir: string): string {
   return createHash("sha256").update(stateDir).digest("hex").slice(0, STATE_HASH_CHARS);
 }
 
-/** Reads at a time: as many as libuv has threads, so that the search never fills their queue for others. */
+/**
+ * So many files are read at a time: as many as libuv has threads, so that the search never fills their queue for
+ * others.
+ */
 const READS_AT_ONCE = 4;
 
 /** A process may fork between our look and our kill, so we look again; each pass kills all that it sees. */
@@ -47,7 +50,7 @@ export async function killMarked(wanted: (marker: string) => boolean): Promise<n
         process.kill(pid, "SIGKILL");
         killed.add(pid);
       } catch {
-        // Gone meanwhile, or (set-uid) not ours to kill.
+        // It is gone meanwhile, or (set-uid) not ours to kill.
       }
     }
     await sleep(KILL_PASS_GAP_MS);

@@ -48,7 +48,7 @@ const running = (pid: number | undefined) => {
   }
 };
 
-describe("Reaper", () => {
+describe("the reaper", () => {
   it("is started with the first child only, and goes away at the end", async () => {
     const reaper = new Reaper({ stateHash: newHash(), env: process.env });
     expect(reaper.pid).toBeUndefined();
@@ -123,7 +123,7 @@ describe("Reaper", () => {
   });
 });
 
-describe("sweepOrphans", () => {
+describe("the sweep at the start", () => {
   it("kills what earlier gateways of this state directory left, and nothing else [no-orphans]", async () => {
     const mine = new Reaper({ stateHash: newHash(), env: process.env });
     const children = await Promise.all(
@@ -145,7 +145,7 @@ describe("sweepOrphans", () => {
   });
 });
 
-it("knows a group with members from an empty one", async () => {
+it("a group with members is told from an empty one", async () => {
   const child = await sleeper({});
   expect(await groupIsAlive(child.pid as number)).toBe(true);
   child.kill("SIGKILL");

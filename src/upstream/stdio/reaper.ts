@@ -9,7 +9,7 @@ import { killMarked, MARKER_VARIABLE } from "./reaper-marker.js";
 
 /**
  * Reads `+ PGID` and `- PGID`; at the end of its input it kills the groups once, then all that carry the marker $1,
- * until three looks in a row found none. Several looks, because the end of input says only that every process
+ * until three looks in a row found none. It looks several times, because the end of input says only that every process
  * forked by the gateway has begun its exec (the pipe is close-on-exec): its new environment shows a moment later.
  *
  * Why it is safe with numbers that are used again: a group's number stays taken while any member lives, and the
@@ -56,7 +56,7 @@ export interface ReaperOptions {
   readonly stateHash: string;
   /** Where `sh`'s tools are found. */
   readonly env?: NodeJS.ProcessEnv;
-  /** Told once when children cannot be guarded: no /bin/sh, no more processes … They run nevertheless. */
+  /** It is told once when children cannot be guarded (no /bin/sh, no more processes). They run nevertheless. */
   readonly onProblem?: (message: string) => void;
 }
 
@@ -82,7 +82,7 @@ export class Reaper {
     return this.#process?.pid;
   }
 
-  /** To be called before a spawn: the marker for that child alone. The reaper is there when this returns. */
+  /** Is called before a spawn, and returns the marker for that child alone. The reaper is there when this returns. */
   prepare(): string {
     this.#ensure();
     this.#children++;
@@ -105,7 +105,7 @@ export class Reaper {
   /** Kills what is left of one child, wherever it moved. Resolves when nothing carries the marker any more. */
   kill(marker: string): Promise<void> {
     this.#toKill.add(marker);
-    // One search at a time, for all who asked before it began: a hundred sessions may end together.
+    // One search runs at a time, for all who asked before it began: a hundred sessions may end together.
     this.#nextSearch ??= this.#search.then(() => {
       const wanted = this.#toKill;
       this.#toKill = new Set();
@@ -116,7 +116,7 @@ export class Reaper {
     return this.#nextSearch;
   }
 
-  /** After all children were stopped. What is left nevertheless is killed by the reaper on its way out. */
+  /** Is called after all children were stopped. What is left nevertheless is killed by the reaper at its end. */
   close(): Promise<void> {
     this.#closing ??= this.#end();
     return this.#closing;
@@ -136,11 +136,11 @@ export class Reaper {
     if (this.#process !== undefined || this.#closing !== undefined || process.platform === "win32") return;
     const startedAt = performance.now();
     const reaper = spawn("/bin/sh", ["-c", SCRIPT, "toolway-reaper", `${MARKER_VARIABLE}=${this.instance}.`], {
-      // Its own session: neither a terminal's signals nor ours to a group reach it.
+      // It has its own session: neither a terminal's signals nor ours to a group reach it.
       detached: true,
       stdio: ["pipe", "ignore", "ignore"],
       cwd: "/",
-      // Without a marker, or it would kill itself (or be killed by the gateway that started this one).
+      // It has no marker, or it would kill itself (or be killed by the gateway that started this one).
       env: { PATH: `${this.#options.env?.["PATH"] ?? ""}:/usr/bin:/bin` },
     });
     this.#process = reaper;
@@ -174,8 +174,8 @@ export class Reaper {
 }
 
 /**
- * Kills what earlier gateways of this state directory left behind (their reaper was killed too). Only for the holder
- * of the directory's lock. It goes by the marker alone, never by remembered numbers. Returns how many it killed.
+ * Kills what earlier gateways of this state directory left behind (their reaper was killed too). Only the holder of
+ * the directory's lock calls it. It goes by the marker alone, never by remembered numbers. Returns how many it killed.
  */
 export function sweepOrphans(stateHash: string, exceptInstance: string | undefined): Promise<number> {
   return killMarked(

@@ -20,7 +20,7 @@ export function spawnServer(
         env,
         shell: false,
         stdio: ["pipe", "pipe", "pipe"],
-        // Its own session and group, so that all it starts can be signalled together. On Windows there are no
+        // It gets its own session and group, so that all it starts can be signalled together. On Windows there are no
         // groups, and this would open a console window.
         detached: process.platform !== "win32",
         windowsHide: true,
@@ -30,14 +30,14 @@ export function spawnServer(
       return;
     }
     child.once("spawn", done);
-    // Stays as a listener: a failed kill is an "error" event too, and must not end the gateway.
+    // The listener stays: a failed kill is an "error" event too, and must not end the gateway.
     child.on("error", (error) => failed(explain(target, error)));
     if (child.pid !== undefined) onChild(child);
   });
 }
 
 function explain(target: StdioTarget, error: NodeJS.ErrnoException): Fault {
-  // Without its cause: that error carries the arguments, and they may hold secrets.
+  // The cause is left out: that error carries the arguments, and they may hold secrets.
   return new Fault("unavailable", sentence(target, error));
 }
 

@@ -7,7 +7,7 @@ const ring = (...chunks: string[]) => {
   return it;
 };
 
-describe("StderrRing", () => {
+describe("what is kept of stderr", () => {
   it("keeps the last lines, without escapes, control characters and known secrets", () => {
     const lines = ring("\u001b[31mred\u001b[0m\r\n", "\n", "token=ghp_canary in pro", "duction abc\u0007\n").lines();
     expect(lines).toEqual(["red", "token=*** in production abc"]);
@@ -22,7 +22,7 @@ describe("StderrRing", () => {
     expect(endless.map((line) => line.length)).toEqual([16 * 1024]);
   });
 
-  it("picks the line that says why", () => {
+  it("has the line that most likely says why the server ended", () => {
     const node = "/a.js:1\nthrow new Error('boom')\n^\n\nTypeError: boom\n    at x (/a.js:1:7)\n\nNode.js v20.20.2\n";
     expect(ring(node).reason()).toBe("TypeError: boom");
     expect(ring("Traceback:\n  File x\nValueError: bad\n").reason()).toBe("ValueError: bad");

@@ -1,8 +1,8 @@
-// The last that a child wrote to stderr, for status and error messages: bounded, readable, without known secrets.
+// Keeps the last that a child wrote to stderr, for status and error messages: bounded, readable, without known secrets.
 
 import { stripVTControlCharacters } from "node:util";
 
-/** Enough for a stack trace, little enough to show; a child that writes gigabytes costs no more than this. */
+/** It is enough for a stack trace, and little enough to show; a child that writes gigabytes costs no more than this. */
 const MAX_BYTES = 16 * 1024;
 const MAX_LINES = 50;
 
@@ -11,7 +11,9 @@ const SECRET_NAME = /token|secret|key|passw|pwd|credential|auth|dsn/i;
 /** Shorter values occur by chance: blotting them out would garble what is shown and protect nothing. */
 const MIN_SECRET_LENGTH = 6;
 
-/** Makes text of a child fit to show: escape sequences and control characters out, its own secrets blotted out. */
+/**
+ * Makes text of a child fit to show: takes out escape sequences and control characters, blots out the child's secrets.
+ */
 export class Display {
   readonly #secrets: readonly string[];
 
@@ -19,7 +21,7 @@ export class Display {
     this.#secrets = Object.entries(env)
       .filter(([name, value]) => SECRET_NAME.test(name) && value.length >= MIN_SECRET_LENGTH)
       .map(([, value]) => value)
-      // Longest first: one secret may contain another.
+      // The longest come first: one secret may contain another.
       .sort((a, b) => b.length - a.length);
   }
 
@@ -48,11 +50,13 @@ export class StderrRing {
       return;
     }
     this.#cut = true;
-    // A copy: a view would pin the whole chunk.
+    // It is copied: a view would pin the whole chunk.
     this.#bytes = Buffer.from(all.subarray(-MAX_BYTES));
   }
 
-  /** The last lines, oldest first, without empty ones. Made when asked for: stderr is written more than read. */
+  /**
+   * The last lines, oldest first, without empty ones. They are made when asked for: stderr is written more than read.
+   */
   lines(): string[] {
     const lines = this.#bytes.toString("utf8").split(/\r?\n/);
     // What was cut in the middle (of a line, of a character, of a secret) is not shown.

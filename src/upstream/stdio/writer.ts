@@ -10,7 +10,7 @@ import type { Ticket } from "../link/link.js";
  */
 const ATOMIC_WRITE_BYTES = 4_096;
 
-/** Of a batch that is being written nobody knows how much the server has read, so it is no larger than pays off. */
+/** Nobody knows how much the server has read of a batch that is being written, so it is no larger than pays off. */
 const BATCH_BYTES = 32 * 1024;
 
 interface Line {
@@ -26,7 +26,7 @@ interface Batch {
 
 export interface WriterEvents {
   onFailed(ticket: Ticket, fault: Fault, sent: boolean): void;
-  /** The child does not take input any more; called at most once. */
+  /** The child does not take input any more. It is called at most once. */
   onBroken(): void;
 }
 
@@ -76,7 +76,7 @@ export class LineWriter {
     if (this.#state === "open" && this.#writing === undefined) this.#flush();
   };
 
-  /** No more input: what waits is dropped, and stdin is closed behind what is being written. */
+  /** Ends the input: what waits is dropped, and stdin is closed behind what is being written. */
   end(): void {
     if (this.#state === "ended") return;
     if (this.#state === "open" && this.#writing === undefined) this.#flush();

@@ -1,4 +1,4 @@
-// Tries a server whose breaker is not closed with one call of an agent, on one connection, and tells the breaker how that
+// Tries a server whose breaker is not closed with one call of an agent, on one connection, and tells the breaker how it
 // ended. It has the clock that the breaker, a pure state machine, does not have.
 
 import type { Caller } from "../../contracts/caller.js";

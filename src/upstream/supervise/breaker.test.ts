@@ -34,7 +34,7 @@ interface Call {
   readonly probe: number | undefined;
 }
 
-it("exactly one probe, opened by faults in a row alone, closed by a probe alone: whatever happens [host-5]", () => {
+it("a breaker opens by faults in a row only, lets exactly one probe through and closes by it, whatever happens [host-5]", () => {
   let probes = 0;
   fc.assert(
     fc.property(
@@ -90,7 +90,7 @@ it("exactly one probe, opened by faults in a row alone, closed by a probe alone:
   expect(probes).toBeGreaterThan(1_000);
 });
 
-describe("Breaker", () => {
+describe("a breaker", () => {
   it("opens at the fifth fault in a row, tries one call after its time, closes when that is answered", () => {
     const breaker = new Breaker(RULES);
     for (let i = 0; i < 4; i++) breaker.faulted(i, i);
@@ -108,7 +108,7 @@ describe("Breaker", () => {
     expect([breaker.circuit, breaker.strikes]).toEqual(["closed", 0]);
   });
 
-  it("calls that were under way together fall to one fault", () => {
+  it("counts one fault for calls that were under way together", () => {
     const breaker = new Breaker(RULES);
     for (let i = 0; i < 100; i++) breaker.faulted(0, 50);
     expect([breaker.circuit, breaker.strikes]).toEqual(["closed", 1]);
@@ -116,7 +116,7 @@ describe("Breaker", () => {
     expect(breaker.strikes).toBe(2);
   });
 
-  it("is hastened where there is reason to try: the next call is the probe, and only while it is open", () => {
+  it("tries the next call at once where it is hastened, and only while it is open", () => {
     const breaker = new Breaker({ failures: 1, openMs: 100 });
     breaker.hasten(0);
     breaker.faulted(0, 0);
@@ -129,7 +129,7 @@ describe("Breaker", () => {
     expect([breaker.circuit, breaker.nextTryInMs(60)]).toEqual(["open", 100]);
   });
 
-  it("a probe that was taken back is given back: the next call is tried at once", () => {
+  it("tries the next call at once after a probe that was cancelled", () => {
     const breaker = new Breaker({ failures: 1, openMs: 100 });
     breaker.faulted(0, 0);
     const first = breaker.admit(100) ?? 0;

@@ -1,5 +1,5 @@
 // The circuit breaker of one server, as a pure state machine: after so many faults in a row calls are refused for a
-// while, then one is tried. Faults are told where they arise (connection/in-flight.ts); breaker-probe.ts tries the one call.
+// while, then one is tried. connection/in-flight.ts tells it of faults, breaker-probe.ts tries the one call.
 //
 //   closed ──so many faults in a row──▶ open ──time, and a call──▶ half-open ──the probe succeeds──▶ closed
 //                                        ▲                            │
@@ -13,7 +13,10 @@ export type Circuit = "closed" | "open" | "half-open";
 /** How a probe ended. `unknown`: it was cancelled, or failed for a reason that says nothing of the server. */
 export type BreakerOutcome = "answered" | "fault" | "unknown";
 
-/** Faults of the way to a server and of the server's speech; what it answers, and what we refuse, says nothing of it. */
+/**
+ * These speak of the way to a server or of its protocol; what it answers, and what we refuse, says nothing of its
+ * health.
+ */
 const COUNTED: ReadonlySet<FaultCode> = new Set<FaultCode>(["unavailable", "outcome-unknown", "timeout", "protocol"]);
 
 export function countsAsFault(code: FaultCode): boolean {
@@ -22,7 +25,7 @@ export function countsAsFault(code: FaultCode): boolean {
 
 export class Breaker {
   readonly #rules: Supervision["breaker"];
-  /** Faults in a row. The hot path looks at this one field: while it is 0, there is nothing to do. */
+  /** Counts faults in a row. The hot path looks at this one field: while it is 0, there is nothing to do. */
   strikes = 0;
   #circuit: Circuit = "closed";
   #lastFaultMs = Number.NEGATIVE_INFINITY;
@@ -73,7 +76,7 @@ export class Breaker {
     if (this.#circuit === "open") this.#dueMs = Math.min(this.#dueMs, nowMs);
   }
 
-  /** A call was answered, with whatever. While the circuit is not closed, only the probe counts. */
+  /** A call was answered, with a result or an error. While the circuit is not closed, only the probe counts. */
   answered(): void {
     if (this.#circuit === "closed") this.strikes = 0;
   }

@@ -5,7 +5,7 @@ import type { UpstreamCall } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import { faultReply } from "../../protocol/reply.js";
 
-/** Calls that wait for a server to come up. More than this is a queue nobody will live to see served. */
+/** So many calls may wait for a server to come up. More would hardly be served before they time out. */
 const MAX_WAITING = 1_000;
 
 export class HeldCalls {
@@ -13,7 +13,10 @@ export class HeldCalls {
   readonly waiting = new Set<UpstreamCall>();
   /** Calls that a dying child did not take: they wait for its end, and then for the next. */
   readonly #stranded = new Set<UpstreamCall>();
-  /** Calls that came back once, unsent or lost: not a second time. With what to tell where the lost end after all. */
+  /**
+   * Calls that came back once, unsent or lost; they do not come back twice. The fault is what a lost one is told in the
+   * end.
+   */
   readonly #returned = new WeakMap<UpstreamCall, Fault | undefined>();
 
   constructor(server: string) {
@@ -61,7 +64,7 @@ export class HeldCalls {
     return true;
   }
 
-  /** What was sent once, and may have had its effect, is not told that it never left. */
+  /** A call that was sent once may have taken effect: it is not told that it never left. */
   refuse(call: UpstreamCall, fault: Fault): void {
     call.reply(faultReply(this.#returned.get(call) ?? fault));
   }

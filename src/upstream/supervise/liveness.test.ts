@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { Idleness } from "./liveness.js";
 
-it("asks for a sign of life when nothing was heard for its time, one at a time", () => {
+it("an idle connection is pinged when nothing was heard for its time, once each time", () => {
   const idleness = new Idleness({ keepAliveMs: undefined, pingMs: 100 });
   expect(idleness.look(0, 0, 0, false)).toBe("nothing");
   expect(idleness.look(99, 0, 0, false)).toBe("nothing");
@@ -14,7 +14,7 @@ it("asks for a sign of life when nothing was heard for its time, one at a time",
   expect(idleness.look(1_000, 0, 1, true)).toBe("nothing");
 });
 
-it("rests when nobody used it for its time; what the server says by itself is no use", () => {
+it("an idle connection is closed when nobody used it for its time, whatever the server says by itself", () => {
   const idleness = new Idleness({ keepAliveMs: 100, pingMs: undefined });
   expect(idleness.look(0, 1, 0, false)).toBe("nothing");
   expect(idleness.look(90, 2, 5, false)).toBe("nothing");

@@ -1,13 +1,13 @@
-// Whether a server is still there, and still needed: how long its connection has been idle, and a ping where nothing was
-// heard of it. What follows is the driver's.
+// Whether a server is still there and still needed: how long its connection has been idle, and a ping where nothing was
+// heard of it. The driver does what follows.
 
 import type { Supervision } from "../../contracts/server-spec.js";
 import { ServerError } from "../link/own-call.js";
 
-/** A ping is answered in milliseconds; five seconds forgive a machine that swaps. */
+/** A ping is answered in milliseconds; five seconds are enough even for a machine that swaps. */
 const PING_MS = 5_000;
 
-/** What to do about a connection that is idle. Pure: it is looked at on every tick, and told the time. */
+/** Decides what to do about a connection that is idle. It is pure: it is asked on every tick, and told the time. */
 export class Idleness {
   readonly #rules: Pick<Supervision, "keepAliveMs" | "pingMs">;
   #uses = -1;
@@ -19,7 +19,9 @@ export class Idleness {
     this.#rules = rules;
   }
 
-  /** `uses` and `received` only grow: calls that came, messages that the server sent. `isBusy`: a call is in flight. */
+  /**
+   * `uses` counts calls that came, `received` messages of the server; both only grow. `isBusy`: a call is in flight.
+   */
   look(nowMs: number, uses: number, received: number, isBusy: boolean): "nothing" | "rest" | "ping" {
     const { keepAliveMs, pingMs } = this.#rules;
     if (isBusy || uses !== this.#uses) this.#usedMs = nowMs;
@@ -42,10 +44,10 @@ export interface Pingable {
   ping(signal: AbortSignal): Promise<void>;
 }
 
-/** Whether the server of one connection still lives. */
+/** Finds out whether the server of one connection still lives. */
 export class Pulse {
   readonly #waitMs: number;
-  /** It has answered such a question. Some servers never do, and are well. */
+  /** True once it has answered a ping. Some servers never do, and are well. */
   #answers = false;
   #asking = false;
 
@@ -53,7 +55,7 @@ export class Pulse {
     this.#waitMs = waitMs;
   }
 
-  /** True where nothing came, though it was asked. `onlyIfKnown`: and it is known to answer when it is well. */
+  /** True where nothing came, though it was pinged. `onlyIfKnown`: only where it has answered a ping before. */
   async isGone(connection: Pingable, onlyIfKnown: boolean): Promise<boolean> {
     if (this.#asking) return false;
     this.#asking = true;

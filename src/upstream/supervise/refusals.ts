@@ -3,7 +3,7 @@
 import type { Supervision } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 
-/** `nextTryInMs`: absent where nothing is tried by itself. */
+/** `nextTryInMs` is undefined where nothing is tried by itself. */
 function unavailable(server: string, state: string, message: string, nextTryInMs?: number, cause?: Fault): Fault {
   const code = cause?.code === "unauthorized" ? "unauthorized" : "unavailable";
   const next = nextTryInMs === undefined ? {} : { nextTryInMs: Math.ceil(nextTryInMs) };
@@ -13,7 +13,7 @@ function unavailable(server: string, state: string, message: string, nextTryInMs
 
 const seconds = (ms: number): string => `${Math.ceil(ms / 1000)} s`;
 
-/** It did not start. `lastWords`: the last line of its stderr. */
+/** The server did not start. `lastWords` is the last line of its stderr. */
 export function down(
   server: string,
   fault: Fault,

@@ -25,7 +25,7 @@ export class Repeatable {
     this.#spec = spec;
   }
 
-  /** What the server says of its tools. A claim, which counts only where the config says that the server is believed. */
+  /** Reads what the server claims of its tools, which counts only where the config trusts the server. */
   learn(tools: readonly Listed[]): void {
     if (this.#spec.trust !== "always") return;
     const names = tools.flatMap(({ value: { name, annotations } }) =>

@@ -155,7 +155,7 @@ class Driver {
 const unit = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
 describe("Supervisor", () => {
-  it("never two at once, never more restarts than the budget, ejected by nothing else, nothing after stop [host-7]", () => {
+  it("never runs two at once or more restarts than the budget, and starts nothing after stop [host-7]", () => {
     let ejections = 0;
     fc.assert(
       fc.property(
@@ -265,7 +265,7 @@ describe("Supervisor", () => {
     expect(slow.state).toBe("backoff");
   });
 
-  it("an ejected server gets one attempt in its time; a success forgives, a failure ejects again [host-14]", () => {
+  it("gives an ejected server one attempt after its time; a success forgives, a failure ejects again [host-14]", () => {
     const supervisor = new Supervisor(
       { ...RULES, restarts: { max: 0, windowMs: 1_000 }, ejectedProbeMs: 500 },
       () => 0,

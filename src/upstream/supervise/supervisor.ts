@@ -8,7 +8,7 @@
 //                            ejected ──wake, where it is probed──▶ starting: started forgives, failed ejects again
 //                                                                 stop: ▶ stopped, from anywhere, for good
 //
-// A driver, whole:
+// A whole driver looks like this:
 //
 //   call(c) {
 //     switch (supervisor.wanted(clock.now())) {
@@ -57,15 +57,15 @@ const STOPPED: Phase = { kind: "stopped" };
 
 export class Supervisor {
   readonly #rules: RestartRules;
-  /** In [0, 1), as Math.random. */
+  /** Gives numbers in [0, 1), as Math.random. */
   readonly #random: () => number;
   #phase: Phase = IDLE;
-  /** Failed starts and early deaths in a row. */
+  /** Counts failed starts and early deaths in a row. */
   #failures = 0;
   #restarts = 0;
-  /** When it was restarted lately, oldest first: at most as many as the budget has. */
+  /** The times of the latest restarts, oldest first: at most as many as the budget has. */
   #recent: number[] = [];
-  /** The next start makes good for a death or a failed start. */
+  /** True where the next start follows a death or a failed start. */
   #broken = false;
 
   constructor(rules: RestartRules, random: () => number) {
@@ -160,14 +160,14 @@ export class Supervisor {
     return "none";
   }
 
-  /** For good: nothing starts after it. */
+  /** Stops it for good: nothing starts after it. */
   stop(): "none" | "close" {
     const { kind } = this.#phase;
     this.#phase = STOPPED;
     return kind === "starting" || kind === "ready" ? "close" : "none";
   }
 
-  /** A probe is beyond the budget: it has a rhythm of its own. */
+  /** A probe does not count against the budget: it has its own interval. */
   #start(nowMs: number, probes: boolean): "start" {
     if (this.#broken) {
       this.#restarts++;

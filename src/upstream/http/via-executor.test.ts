@@ -1,8 +1,8 @@
 // Everything that is tested of HTTP links, once more through an executor: they cannot tell the difference.
 
 import { afterAll, describe, expect, vi } from "vitest";
-import { OFFICE, startVia } from "../../test/fixtures/via.js";
-import type { OpenWire } from "./http/wire.js";
+import { OFFICE, startVia } from "../../../test/fixtures/via.js";
+import type { OpenWire } from "./wire.js";
 
 const via = await startVia("dialled", ["127.0.0.1", "localhost", "*.invalid"]);
 let opened = 0;
@@ -11,17 +11,14 @@ afterAll(async () => {
   expect(opened).toBeGreaterThan(0);
 });
 
-vi.mock("./http/pool-wire.js", async (original) => {
+vi.mock("./pool-wire.js", async (original) => {
   const openPoolWire: OpenWire = (target, url, signal) => {
     opened++;
     return via.openWire({ ...target, via: OFFICE }, url, signal);
   };
-  return { ...(await original<typeof import("./http/pool-wire.js")>()), openPoolWire };
+  return { ...(await original<typeof import("./pool-wire.js")>()), openPoolWire };
 });
 
-describe.each(["http-streamable", "http-streams", "http-session", "http-large", "http-sdk", "sse"])(
-  "through an executor: %s",
-  async (suite) => {
-    await import(`./${suite}.test.ts`);
-  },
-);
+describe.each(["streamable", "streams", "session", "large", "sdk", "sse"])("through an executor: %s", async (suite) => {
+  await import(`./${suite}.test.ts`);
+});
