@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { TestClock } from "../../test/fixtures/test-clock.js";
 import { ownToolName } from "../contracts/names.js";
 import type { CacheLimits } from "../contracts/settings.js";
 import { renderReply, resultBytes } from "../protocol/reply.js";
-import { TestClock } from "../runtime/clock.js";
 import { AgeClock } from "./age-clock.js";
 import { type FreshReply, freshReply } from "./cacheable.js";
 import { type Part, ResponseCache, type Wanted } from "./response-cache.js";

@@ -21,7 +21,7 @@ export interface Intake {
 }
 
 /** The member that identifies an entry of each list. */
-export const KEY_OF: Record<ListKind, "name" | "uri" | "uriTemplate"> = {
+const KEY_OF: Record<ListKind, "name" | "uri" | "uriTemplate"> = {
   tools: "name",
   prompts: "name",
   resources: "uri",

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { parseConfig } from "./load.js";
-import { ConfigError, formatMistakes } from "./mistakes.js";
+import { ConfigError } from "./mistakes.js";
 
 const env = { OFFICE_TOKEN: "s3cret-value", LAB: "lab.example.com" };
 const read = (text: string) => parseConfig(text, { path: "mcp.json", env, home: "/home/me" });
@@ -12,7 +12,7 @@ function mistakesOf(text: string): string {
   try {
     read(text);
   } catch (error) {
-    if (error instanceof ConfigError) return formatMistakes(error.mistakes);
+    if (error instanceof ConfigError) return error.message;
     throw error;
   }
   return "no mistake";

@@ -5,7 +5,7 @@ import { fileForm, OWN_OBJECTS, serverForm } from "./schema.js";
 
 type Json = Readonly<Record<string, unknown>>;
 
-export function configJsonSchema(): Json {
+function configJsonSchema(): Json {
   const shared: Record<string, Json> = {};
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { loadConfig, parseConfig, resolveConfig } from "./load.js";
-import { ConfigError, formatMistakes } from "./mistakes.js";
+import { ConfigError } from "./mistakes.js";
 
 const folder = mkdtempSync(join(tmpdir(), "toolway-mistakes-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -16,7 +16,7 @@ function messageOf(make: () => unknown): string {
   try {
     make();
   } catch (error) {
-    if (error instanceof ConfigError) return formatMistakes(error.mistakes);
+    if (error instanceof ConfigError) return error.message;
     throw error;
   }
   return "no mistake";

@@ -19,7 +19,7 @@ export interface Mistake {
   readonly hint: string | undefined;
 }
 
-/** All mistakes of a config. Its message is what `formatMistakes` prints. */
+/** All mistakes of a config. Its message has one line for each. */
 export class ConfigError extends ExpectedError {
   override readonly name = "ConfigError";
   override readonly kind = "config";
@@ -32,11 +32,11 @@ export class ConfigError extends ExpectedError {
 }
 
 /** One line each: `file:line:column: key: what was expected (hint)`. */
-export function formatMistakes(mistakes: readonly Mistake[]): string {
+function formatMistakes(mistakes: readonly Mistake[]): string {
   return mistakes.map(formatMistake).join("\n");
 }
 
-export function formatMistake(mistake: Mistake): string {
+function formatMistake(mistake: Mistake): string {
   const { file, line, column, key, message, hint } = mistake;
   const where = [file ?? "config", line, column].filter((part) => part !== undefined).join(":");
   return `${where}: ${key === "" ? "" : `${key}: `}${message}${hint === undefined ? "" : ` (${hint})`}`;

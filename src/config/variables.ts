@@ -8,7 +8,7 @@ export interface Variables {
   readonly workspaceFolder: string;
 }
 
-export interface Problem {
+interface Problem {
   readonly message: string;
   readonly hint: string | undefined;
 }

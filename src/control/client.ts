@@ -12,7 +12,7 @@ const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
 /** One line of a stream: a value of the store (16 MiB), escaped. */
 const MAX_LINE_CHARS = 64 * 1024 * 1024;
 
-export interface ControlCallOptions {
+interface ControlCallOptions {
   readonly signal?: AbortSignal;
 }
 

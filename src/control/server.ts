@@ -57,13 +57,13 @@ export interface ControlRequest {
 }
 
 /** Returns what is answered as JSON (undefined: 204), or `jsonLines(…)`. Throws errors with a code and a message. */
-export type ControlHandler = (request: ControlRequest) => unknown;
+type ControlHandler = (request: ControlRequest) => unknown;
 
 /** Keys are a method and a path: `GET /status`, `DELETE /tokens/:id`. */
 export type ControlRoutes = Readonly<Record<string, ControlHandler>>;
 
 /** Takes over the connection after `Upgrade: <name>`. */
-export type ControlUpgrade = (socket: Duplex, query: URLSearchParams) => void;
+type ControlUpgrade = (socket: Duplex, query: URLSearchParams) => void;
 
 export interface ControlOptions {
   /** From claimSocketPath(). A file of a gateway that died is replaced: the lock of the state directory is ours. */

@@ -13,7 +13,7 @@ const SOCKET_NAME = "control.sock";
 /** Client and server may have other environments, so the server writes down where it went. */
 const POINTER_NAME = "control.path";
 
-export class UnsafeSocketError extends ExpectedError {
+class UnsafeSocketError extends ExpectedError {
   override readonly name = "UnsafeSocketError";
   override readonly kind = "failed";
 }

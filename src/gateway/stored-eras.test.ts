@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { TestClock } from "../runtime/clock.js";
+import { TestClock } from "../../test/fixtures/test-clock.js";
 import { MemoryMap } from "../store/memory-map.js";
 import { EraBook, type EraRecord } from "./stored-eras.js";
 

@@ -9,7 +9,7 @@ export interface Log {
   error(text: string, fields?: LogFields): void;
 }
 
-export type LogFields = Readonly<Record<string, unknown>>;
+type LogFields = Readonly<Record<string, unknown>>;
 
 export interface LogOptions {
   readonly write: (line: string) => void;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { TestClock } from "../../test/fixtures/test-clock.js";
 import type { Caller } from "../contracts/caller.js";
 import { Fault } from "../protocol/errors.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
-import { TestClock } from "../runtime/clock.js";
 import { otlpBody } from "./otlp-json.js";
 import { TracedCall } from "./traced-call.js";
 import { type CallInfo, type FinishedSpan, OwnTracer } from "./traces.js";

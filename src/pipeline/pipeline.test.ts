@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { Agent, notification } from "../../test/fixtures/agent.js";
+import { TestClock } from "../../test/fixtures/test-clock.js";
 import { Cache } from "../cache/cache.js";
 import { Catalog } from "../catalog/catalog.js";
 import { ownToolName } from "../contracts/names.js";
@@ -13,7 +14,6 @@ import { compilePolicy, type PolicyConfig } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { type BytesReply, faultReply, resultBytes } from "../protocol/reply.js";
-import { TestClock } from "../runtime/clock.js";
 import { Pipeline } from "./pipeline.js";
 import { TaskIds } from "./task-ids.js";
 

@@ -83,7 +83,7 @@ export class PiecedReply implements BytesReply {
   }
 }
 
-export function sizeOf(pieces: readonly Buffer[]): number {
+function sizeOf(pieces: readonly Buffer[]): number {
   let size = 0;
   for (const piece of pieces) size += piece.length;
   return size;

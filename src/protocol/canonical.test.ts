@@ -1,10 +1,14 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { canonicalize, canonicalizeText, hashCanonical } from "./canonical.js";
+import { canonicalizeText, hashText } from "./canonical.js";
 
-function ofText(text: string): string {
-  return canonicalize(JSON.parse(text));
+/** RFC 8785's text of a parsed value, written as plainly as can be, to compare with. */
+function plainly(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(plainly).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${plainly(member)}`).join(",")}}`;
 }
 
 /** RFC 8785, appendix B: a double by its bits, and its text. */
@@ -35,15 +39,11 @@ const NUMBERS: readonly (readonly [bits: string, text: string])[] = [
   ["43143ff3c1cb0959", "1424953923781206.2"],
 ];
 
-describe("canonicalize: the vectors of RFC 8785", () => {
+describe("the vectors of RFC 8785", () => {
   it.each(NUMBERS)("the double %s", (bits, text) => {
     const value = Buffer.from(bits, "hex").readDoubleBE();
-    expect(canonicalize(value)).toBe(text);
+    expect(canonicalizeText(JSON.stringify(value))).toBe(text);
     expect(canonicalizeText(text)).toBe(text);
-  });
-
-  it.each(["7fffffffffffffff", "7ff0000000000000"])("the double %s is no JSON", (bits) => {
-    expect(() => canonicalize(Buffer.from(bits, "hex").readDoubleBE())).toThrow("no JSON");
   });
 
   it("the sample of section 3.2.2, to the byte", () => {
@@ -58,7 +58,9 @@ describe("canonicalize: the vectors of RFC 8785", () => {
       75 6d 62 65 72 73 22 3a 5b 33 33 33 33 33 33 33 33 33 2e 33 33 33 33 33 33 33 2c 31 65 2b 33 30
       2c 34 2e 35 2c 30 2e 30 30 32 2c 31 65 2d 32 37 5d 2c 22 73 74 72 69 6e 67 22 3a 22 e2 82 ac 24
       5c 75 30 30 30 66 5c 6e 41 27 42 5c 22 5c 5c 5c 5c 5c 22 2f 22 7d`;
-    expect(Buffer.from(ofText(text)).toString("hex")).toBe(bytes.replaceAll(/\s/g, ""));
+    // Its numbers are doubles; as text, one that a double would change stays as it is written.
+    const doubles = JSON.stringify(JSON.parse(text));
+    expect(Buffer.from(canonicalizeText(doubles)).toString("hex")).toBe(bytes.replaceAll(/\s/g, ""));
   });
 
   it("the order of members of section 3.2.3", () => {
@@ -67,11 +69,10 @@ describe("canonicalize: the vectors of RFC 8785", () => {
       "\ud83d\ude00": "Emoji: Grinning Face", "\u0080": "Control", "\u00f6": "Latin Small Letter O With Diaeresis"
     }`;
     const order = ["Carriage Return", "One", "Control", "Latin Small", "Euro", "Emoji", "Hebrew"];
-    for (const canonical of [ofText(text), canonicalizeText(text)]) {
-      const places = order.map((word) => canonical.indexOf(word));
-      expect(places).toEqual([...places].sort((a, b) => a - b));
-      expect(places).not.toContain(-1);
-    }
+    const canonical = canonicalizeText(text);
+    const places = order.map((word) => canonical.indexOf(word));
+    expect(places).toEqual([...places].sort((a, b) => a - b));
+    expect(places).not.toContain(-1);
   });
 
   it("structures of its reference suite", () => {
@@ -79,43 +80,31 @@ describe("canonicalize: the vectors of RFC 8785", () => {
       '{"1":{"f":{"f":"hi","F":5},"\\n":56.0},"10":{},"":"empty","a":{},"111":[{"e":"yes","E":"no"}],"A":{}}';
     const expected =
       '{"":"empty","1":{"\\n":56,"f":{"F":5,"f":"hi"}},"10":{},"111":[{"E":"no","e":"yes"}],"A":{},"a":{}}';
-    expect(ofText(text)).toBe(expected);
     expect(canonicalizeText(text)).toBe(expected);
   });
 });
 
-describe("canonicalize", () => {
+describe("canonicalizeText", () => {
   it("refuses halves of surrogate pairs, in values and names", () => {
-    expect(() => ofText('"\\ud800"')).toThrow("surrogate");
-    expect(() => ofText('{"\\udc00":1}')).toThrow("surrogate");
     expect(() => canonicalizeText('["\\ud800"]')).toThrow("surrogate");
     expect(() => canonicalizeText('{"\\udc00":1}')).toThrow("surrogate");
-    expect(ofText('"\\ud83d\\ude00"')).toBe('"😀"');
+    expect(canonicalizeText('"\\ud83d\\ude00"')).toBe('"😀"');
   });
 
   it("refuses what nests too deep, and keeps its stack", () => {
     const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
     expect(() => canonicalizeText(deep)).toThrow("deeper");
-    let value: unknown = [];
-    for (let i = 0; i < 100_000; i++) value = [value];
-    expect(() => canonicalize(value)).toThrow("deeper");
-  });
-
-  it.each([undefined, () => 1, 1n, Symbol("s"), [undefined]])("refuses what is no JSON: %s", (value) => {
-    expect(() => canonicalize(value)).toThrow("no JSON");
   });
 
   it("counts a member called __proto__", () => {
-    expect(ofText('{"b":1,"__proto__":{"a":2}}')).toBe('{"__proto__":{"a":2},"b":1}');
+    expect(canonicalizeText('{"b":1,"__proto__":{"a":2}}')).toBe('{"__proto__":{"a":2},"b":1}');
   });
 
   it("hashes the UTF-8 of the text", () => {
     const expected = createHash("sha256").update(Buffer.from('{"a":"é","b":1}')).digest("base64url");
-    expect(hashCanonical({ b: 1, a: "é" })).toBe(expected);
+    expect(hashText(canonicalizeText('{"b":1,"a":"é"}'))).toBe(expected);
   });
-});
 
-describe("canonicalizeText", () => {
   it.each([
     ["12345678901234567890", "12345678901234567891"],
     ["9007199254740992", "9007199254740993"],
@@ -140,7 +129,7 @@ describe("canonicalizeText", () => {
     ["295147905179352830000", "2951479051793528300e2"],
   ])("%s and %s are one", (a, b) => {
     expect(canonicalizeText(a)).toBe(canonicalizeText(b));
-    expect(canonicalizeText(a)).toBe(ofText(a));
+    expect(canonicalizeText(a)).toBe(plainly(JSON.parse(a)));
   });
 
   it("refuses two members of one name, however they are written", () => {
@@ -153,22 +142,19 @@ describe("canonicalizeText", () => {
     expect(canonicalizeText(text, text.indexOf("{", 1))).toBe('{"a":{},"b":[1,2]}');
   });
 
-  it("agrees with canonicalize, whatever the white space and the order", () => {
+  it("gives the text of the parsed value, whatever the white space and the order", () => {
     const json = fc.jsonValue({ maxDepth: 4 });
     fc.assert(
       fc.property(json, fc.nat(4), (value, indent) => {
         // What JavaScript writes, it reads back as the same number.
         const text = JSON.stringify(value, undefined, indent);
-        let expected: string;
-        try {
-          expected = canonicalize(JSON.parse(text));
-        } catch {
+        const expected = plainly(JSON.parse(text));
+        if (/\\u[dD][89a-fA-F]/.test(expected)) {
           expect(() => canonicalizeText(text)).toThrow("surrogate");
           return;
         }
         expect(canonicalizeText(text)).toBe(expected);
         expect(canonicalizeText(expected)).toBe(expected);
-        expect(canonicalize(JSON.parse(expected))).toBe(expected);
       }),
       { numRuns: 2_000 },
     );

@@ -1,5 +1,5 @@
-// Canonical JSON (RFC 8785): one text for all the ways to write a value, and its hash. Of a parsed value, or straight
-// from JSON text for keys, where numbers must not lose what a double cannot hold.
+// Canonical JSON (RFC 8785): one text for all the ways to write a value, and its hash. It reads JSON text, not a parsed
+// value: numbers must not lose what a double cannot hold.
 
 import { createHash } from "node:crypto";
 import { Fault } from "./errors.js";
@@ -8,20 +8,10 @@ import { skipValue } from "./scan.js";
 /** Real definitions and arguments nest a dozen deep; a bound so that hostile nesting costs no stack. */
 const MAX_DEPTH = 512;
 
-/** RFC 8785's text of a parsed JSON value. Throws a Fault `invalid` for what JSON or I-JSON cannot hold. */
-export function canonicalize(value: unknown): string {
-  return ofValue(value, MAX_DEPTH);
-}
-
-/** SHA-256 of RFC 8785's text, in base64url. Throws as canonicalize does. */
-export function hashCanonical(value: unknown): string {
-  return hashText(canonicalize(value));
-}
-
 /**
- * The same of JSON text that JSON.parse has accepted, beginning with a value at `at`; but a number that a double would
- * change stays as it is written, so that different texts of such numbers never become one. Throws a Fault `invalid`
- * where an object has two members of one name too: parsers differ about which of them counts.
+ * RFC 8785's text of the value that begins at `at` in JSON text which JSON.parse has accepted; but a number that a double
+ * would change stays as it is written, so that different texts of such numbers never become one. Throws a Fault `invalid`
+ * for what I-JSON cannot hold, and where an object has two members of one name: parsers differ about which of them counts.
  */
 export function canonicalizeText(text: string, at = 0): string {
   return new TextReader(text, at).value(MAX_DEPTH);
@@ -30,41 +20,6 @@ export function canonicalizeText(text: string, at = 0): string {
 /** SHA-256 in base64url. */
 export function hashText(text: string): string {
   return createHash("sha256").update(text).digest("base64url");
-}
-
-function ofValue(value: unknown, depthLeft: number): string {
-  switch (typeof value) {
-    case "string":
-      return quoted(value);
-    case "number":
-      if (!Number.isFinite(value)) throw new Fault("invalid", `${value} is no JSON.`);
-      // JavaScript's own way to write numbers is the one that RFC 8785 took over.
-      return JSON.stringify(value);
-    case "boolean":
-      return value ? "true" : "false";
-    case "object":
-      if (value === null) return "null";
-      if (depthLeft === 0) throw tooDeep();
-      return Array.isArray(value) ? ofArray(value, depthLeft - 1) : ofObject(value, depthLeft - 1);
-    default:
-      throw new Fault("invalid", `A value of type ${typeof value} is no JSON.`);
-  }
-}
-
-function ofArray(items: readonly unknown[], depthLeft: number): string {
-  let out = "[";
-  for (let i = 0; i < items.length; i++) out += (i === 0 ? "" : ",") + ofValue(items[i], depthLeft);
-  return `${out}]`;
-}
-
-function ofObject(value: object, depthLeft: number): string {
-  const keys = Object.keys(value).sort(byCodeUnits);
-  let out = "{";
-  for (const [i, key] of keys.entries()) {
-    const member = ofValue((value as Record<string, unknown>)[key], depthLeft);
-    out += `${i === 0 ? "" : ","}${quoted(key)}:${member}`;
-  }
-  return `${out}}`;
 }
 
 /** The order of RFC 8785, which is JavaScript's own for strings. */

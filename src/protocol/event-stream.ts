@@ -1,10 +1,9 @@
-// text/event-stream at the level of bytes: a parser for what servers send, and an encoder for what we send.
-// It knows nothing of JSON-RPC; large data is never turned into a string.
+// Parses text/event-stream at the level of bytes. It knows nothing of JSON-RPC; large data is never turned into a string.
 
 import { Fault } from "./errors.js";
 
 /** One event is held whole. 64 MiB is far above any tool result seen, and small enough to survive a few at once. */
-export const MAX_EVENT_BYTES = 64 * 1024 * 1024;
+const MAX_EVENT_BYTES = 64 * 1024 * 1024;
 
 /** Pieces smaller than this are copied together: a flood of one-byte chunks must not cost an object each. */
 const SMALL_PIECE_BYTES = 4 * 1024;
@@ -17,7 +16,6 @@ const LF = 0x0a;
 const CR = 0x0d;
 const SPACE = 0x20;
 const COLON = 0x3a;
-const EMPTY = Buffer.alloc(0);
 const LF_BYTE = Buffer.from("\n");
 
 export interface StreamEvent {
@@ -269,62 +267,3 @@ export class EventStreamParser {
 }
 
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
-
-export interface OutgoingEvent {
-  readonly id?: string;
-  readonly event?: string;
-  readonly data: Buffer | string;
-}
-
-const DATA = Buffer.from("data: ");
-const END = Buffer.from("\n\n");
-/** Data up to this size is copied next to its frame: one buffer costs less than a write of three. */
-const COPY_BELOW_BYTES = 16 * 1024;
-
-/** The event as buffers to be written one after another; large data is passed through, not copied. */
-export function encodeEvent(event: OutgoingEvent): Buffer[] {
-  const head = fieldLine("event", event.event) + fieldLine("id", event.id);
-  const data = typeof event.data === "string" ? Buffer.from(event.data) : event.data;
-  if (hasLineBreak(data)) return [Buffer.from(head), ...dataLines(data), LF_BYTE];
-  if (data.length <= COPY_BELOW_BYTES) {
-    return [Buffer.concat([head === "" ? EMPTY : Buffer.from(head), DATA, data, END])];
-  }
-  return [Buffer.from(`${head}data: `), data, END];
-}
-
-function fieldLine(name: string, value: string | undefined): string {
-  if (value === undefined) return "";
-  if (/[\r\n\0]/.test(value)) throw new Fault("invalid", `The ${name} of an event is one line.`);
-  return `${name}: ${value}\n`;
-}
-
-/** One `data:` line for each line of `data`, so that the reader joins them again. */
-function dataLines(data: Buffer): Buffer[] {
-  const lines: Buffer[] = [];
-  let start = 0;
-  for (let i = 0; i <= data.length; i++) {
-    const c = i === data.length ? LF : data[i];
-    if (c !== LF && c !== CR) continue;
-    lines.push(DATA, data.subarray(start, i), LF_BYTE);
-    if (c === CR && data[i + 1] === LF) i++;
-    start = i + 1;
-  }
-  return lines;
-}
-
-/**
- * JSON text without line breaks: the same buffer where there are none, else a copy with spaces in their place.
- * In JSON a raw line break can only stand between tokens, so its meaning stays.
- */
-export function singleLine(json: Buffer): Buffer {
-  if (!hasLineBreak(json)) return json;
-  const out = Buffer.from(json);
-  for (const c of [LF, CR]) {
-    for (let i = out.indexOf(c); i >= 0; i = out.indexOf(c, i + 1)) out[i] = SPACE;
-  }
-  return out;
-}
-
-function hasLineBreak(bytes: Buffer): boolean {
-  return bytes.includes(LF) || bytes.includes(CR);
-}

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { TestClock } from "../../test/fixtures/test-clock.js";
 import { backoffCeiling, fullJitter } from "./backoff.js";
-import { systemClock, TestClock } from "./clock.js";
+import { systemClock } from "./clock.js";
 
 const LIMITS = { baseMs: 100, maxMs: 5_000 };
 

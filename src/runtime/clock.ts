@@ -11,32 +11,3 @@ export const systemClock: Clock = {
   now: () => performance.now(),
   wall: () => Date.now(),
 };
-
-/** Stands still until it is moved. */
-export class TestClock implements Clock {
-  #now = 0;
-  #wall: number;
-
-  constructor(wallMs = 1_700_000_000_000) {
-    this.#wall = wallMs;
-  }
-
-  now(): number {
-    return this.#now;
-  }
-
-  wall(): number {
-    return this.#wall;
-  }
-
-  advance(ms: number): void {
-    if (!(ms >= 0)) throw new RangeError("A monotonic clock does not go back; jumpWall() moves the other one.");
-    this.#now += ms;
-    this.#wall += ms;
-  }
-
-  /** As if somebody had set the system's clock. */
-  jumpWall(ms: number): void {
-    this.#wall += ms;
-  }
-}

@@ -4,12 +4,12 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { TestClock } from "../../src/runtime/clock.js";
 import { createSealer } from "../../src/runtime/seal.js";
 import { openStore } from "../../src/store/local/store.js";
 import { TokenBook, type TokenRecord } from "../../src/tokens/tokens.js";
 import { temporaryDirectory } from "../e2e/harness.js";
 import { begin, rpc, send, startRig, stopRigs, stream, until } from "../fixtures/endpoint/http.js";
+import { TestClock } from "../fixtures/test-clock.js";
 import { report } from "./measure.js";
 
 const HOUR = 3_600_000;

@@ -9,8 +9,6 @@ import { Report } from "../../config/mistakes.js";
 import { type ClientFile, findClientConfigs, type Place } from "./clients.js";
 import { type ImportedEntry, isToolway, readEntry, readGroups } from "./entries.js";
 
-export type { ImportedEntry } from "./entries.js";
-
 export interface ImportResult {
   readonly servers: Readonly<Record<string, ImportedEntry>>;
   readonly taken: readonly { readonly client: string; readonly file: string; readonly names: readonly string[] }[];
@@ -20,7 +18,7 @@ export interface ImportResult {
   readonly notes: readonly Remark[];
 }
 
-export interface Remark {
+interface Remark {
   readonly client: string;
   readonly file: string;
   readonly name: string | undefined;

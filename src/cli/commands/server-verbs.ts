@@ -82,7 +82,7 @@ interface Input {
   readonly json: boolean;
 }
 
-export async function actOnServer(verb: "reload" | "stop" | "start", input: Input, io: Io): Promise<ExitCode> {
+async function actOnServer(verb: "reload" | "stop" | "start", input: Input, io: Io): Promise<ExitCode> {
   const client = await (await runningGateway()).find(sourceFor(input, io));
   if (client === undefined) {
     throw new UserError("No gateway runs for this config.", {

@@ -92,7 +92,10 @@ export interface StdioStreams {
 
 let replaced: GatewayPort | undefined;
 
-/** For tests: puts a fake in the place of the gateway; undefined takes it away. */
+/**
+ * Puts a fake in the place of the gateway; undefined takes it away.
+ * @internal for tests
+ */
 export function replaceGatewayPort(port: GatewayPort | undefined): void {
   replaced = port;
 }

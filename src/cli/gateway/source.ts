@@ -24,7 +24,7 @@ export function configPathFor(named: string | undefined, io: Io): string | undef
   return [resolve(io.cwd, FILE_NAME), userConfigPath(io)].find((path) => existsSync(path));
 }
 
-export function userConfigPath(io: Io): string {
+function userConfigPath(io: Io): string {
   const base = io.env["XDG_CONFIG_HOME"];
   return join(base === undefined || base === "" ? join(io.home, ".config") : base, "toolway", FILE_NAME);
 }

@@ -1,5 +1,5 @@
 // A command as data: its words, its arguments and options, examples, and the function that runs it. parser.ts makes a
-// parser of it, completion.ts the shells' scripts, reference.ts the page in docs/. This file knows none of them.
+// parser of it, completion.ts the shells' scripts, and a test the page in docs/. This file knows none of them.
 
 import type { ExitCode } from "./errors.js";
 import type { Io } from "./io.js";
@@ -50,11 +50,11 @@ type OptionValue<O extends OptionSpec> = O extends { value: string }
         : string | undefined
   : boolean;
 
-export type Input<A extends Args, O extends Options> = { readonly [K in keyof A]: ArgValue<A[K]> } & {
+type Input<A extends Args, O extends Options> = { readonly [K in keyof A]: ArgValue<A[K]> } & {
   readonly [K in keyof O]: OptionValue<O[K]>;
 };
 
-export interface Metadata {
+interface Metadata {
   /** `serve`, or `token create` for a verb in a group. */
   readonly name: string;
   /** One line, for lists of commands. */
@@ -67,7 +67,7 @@ export interface Metadata {
   readonly hidden?: true;
 }
 
-export interface Example {
+interface Example {
   readonly line: string;
   readonly note: string;
 }
@@ -100,12 +100,6 @@ export function defineCommand<const A extends Args, const O extends Options>(spe
 
 function flagOf(key: string): string {
   return `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-}
-
-/** `--listen HOST:PORT`, as help and docs show it. */
-export function optionTerm(option: CommandOption): string {
-  if (option.value === undefined) return option.flag;
-  return `${option.flag} ${option.preset === undefined ? option.value : `[${option.value}]`}`;
 }
 
 /** `<tool>` or `[json]`. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { cliReference } from "../../../test/fixtures/cli-reference.js";
 import { commands, groups } from "../commands/index.js";
-import { cliReference } from "./reference.js";
 
 it("docs/cli.md says what the commands say", async () => {
   await expect(cliReference(commands)).toMatchFileSnapshot("../../../docs/cli.md");

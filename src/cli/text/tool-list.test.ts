@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findTool, suggestions, type ToolLine, unknownTool } from "./tool-list.js";
+import { findTool, type ToolLine, unknownTool } from "./tool-list.js";
 
 const tool = (server: string, ownName: string): ToolLine => ({ name: `${server}__${ownName}`, server, ownName });
 const tools = [tool("demo", "add"), tool("demo", "echo"), tool("git", "commit"), tool("hg", "commit")];
@@ -13,10 +13,9 @@ describe("a typed name", () => {
   });
 
   it("that is wrong leads to the near ones", () => {
-    expect(suggestions("commit", tools)).toEqual(["git__commit", "hg__commit"]);
-    expect(suggestions("demo__ech", tools)).toEqual(["demo__echo"]);
-    expect(suggestions("demo_ehco", tools)).toEqual(["demo__echo"]);
-    expect(suggestions("zzzzzz", tools)).toEqual([]);
+    expect(unknownTool("commit", tools).hint).toBe("Did you mean git__commit, hg__commit?");
+    expect(unknownTool("demo__ech", tools).hint).toBe("Did you mean demo__echo?");
+    expect(unknownTool("demo_ehco", tools).hint).toBe("Did you mean demo__echo?");
     expect(unknownTool("ad", tools).hint).toBe("Did you mean demo__add?");
     expect(unknownTool("zzzzzz", tools).hint).toContain("toolway tools");
     expect(unknownTool("x", []).hint).toContain("doctor");

@@ -54,7 +54,7 @@ export function unknownTool(typed: string, tools: readonly ToolLine[], unknown?:
 }
 
 /** Names that contain what was typed, or the other way round, and the one that a typo or two leads to. */
-export function suggestions(typed: string, tools: readonly ToolLine[]): string[] {
+function suggestions(typed: string, tools: readonly ToolLine[]): string[] {
   const word = typed.toLowerCase();
   const same = tools.filter(({ ownName }) => ownName === typed);
   const holding = tools.filter(({ name, ownName }) => {

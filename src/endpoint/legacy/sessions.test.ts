@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { afterEach, describe, expect, it } from "vitest";
 import { begin, hello, rpc, send, startRig, stopRigs, stream, until } from "../../../test/fixtures/endpoint/http.js";
 import { note } from "../../../test/fixtures/endpoint/service.js";
-import { TestClock } from "../../runtime/clock.js";
+import { TestClock } from "../../../test/fixtures/test-clock.js";
 import { createSealer } from "../../runtime/seal.js";
 
 afterEach(stopRigs);

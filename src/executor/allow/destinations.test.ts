@@ -2,7 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Destinations, type RefusalReason, RuleError } from "./destinations.js";
+import { Destinations, type RefusalReason } from "./destinations.js";
+import { RuleError } from "./rules.js";
 
 const RUNS = { numRuns: 4_000 };
 

@@ -11,8 +11,6 @@ import {
 } from "../../runtime/addresses.js";
 import { coversAddress, coversName, normalName, parseRule, type Rule } from "./rules.js";
 
-export { RuleError } from "./rules.js";
-
 export type RefusalReason =
   /** Neither http nor https. */
   | "scheme"

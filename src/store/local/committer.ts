@@ -68,7 +68,7 @@ export function fileEnd(stats: EnvStats): number {
  * An upper bound of the pages that a commit appends: LMDB copies each page on the path to a change, may split it, and
  * writes its list of free pages anew.
  */
-export function pagesNeeded(stats: EnvStats, writes: number, freshPages: number): number {
+function pagesNeeded(stats: EnvStats, writes: number, freshPages: number): number {
   const path = stats.treeDepth + 1;
   const copied = Math.min(writes * path, pages(stats) + path);
   return Math.ceil(freshPages) + 2 * copied + 2 * pages(stats.free) + path + 8;

@@ -8,7 +8,7 @@ import { after, type Kind, logKey, logSequence, mapKey, mapKeyText, prefixOf, SC
 import type { Space } from "./space.js";
 
 /** What a migration may do. All of it happens in one transaction, or not at all. */
-export interface MigrationStore {
+interface MigrationStore {
   /** All entries of a map or log, keys as text for maps and sequence numbers for logs. */
   entries(kind: Kind, name: string): Iterable<{ key: string | number; value: unknown }>;
   put(kind: Kind, name: string, key: string | number, value: unknown): void;
