@@ -122,7 +122,7 @@ export function spell(address: Address): string {
   return new URL(`http://[${groups.join(":")}]/`).hostname.slice(1, -1);
 }
 
-/** For the tables of this file, whose ranges are right. */
+/** Reads the ranges of this file's tables, which are right. */
 function ranged(text: string): AddressRange {
   const range = readRange(text);
   if (range === undefined) throw new TypeError(`${text} is no range`);
@@ -134,7 +134,7 @@ const LOOPBACK6 = ranged("::1/128");
 
 const METADATA = "a metadata address of a cloud";
 
-/** Reached by nobody through an executor, whatever its rules. The first that fits says why. */
+/** Ranges that nobody reaches through an executor, whatever its rules. The first that fits says why. */
 const NEVER: readonly { readonly range: AddressRange; readonly what: string }[] = [
   // Where machines of a cloud read their credentials. Most lie in link-local, where they are refused anyway: named for
   // the message. EC2, Azure, Google and many more; then Alibaba, Azure's agent, Oracle.

@@ -1,6 +1,6 @@
 // A set of objects that come and go with every call, each knowing its place. Why not a Set is told in table.ts.
 
-/** Kept by the bag alone. */
+/** Where it stands in its bag. Only the bag writes it. */
 export interface Placed {
   place: number;
 }
@@ -34,7 +34,7 @@ export class Bag<T extends Placed> {
     last.place = place;
   }
 
-  /** In no order; a copy, so that items may leave while it is gone through. */
+  /** A copy in no order, so that items may leave while it is gone through. */
   all(): T[] {
     return this.#items.slice(0, this.#size) as T[];
   }

@@ -7,22 +7,22 @@ import { KIB } from "./sizes.js";
 const SMALL_BYTES = 1 * KIB;
 /** Small ones are copied into blocks of this size. */
 const BLOCK_BYTES = 16 * KIB;
-/** As many wait as they came: a reader that is only a little late costs no copying. */
+/** Up to so many wait as they came: a reader that is only a little late costs no copying. */
 const APART = 16;
-/** So many places of pieces that are gone, before the list is made anew. */
+/** Places of pieces that are gone; then the list is made anew. */
 const MAX_GONE = 1_024;
 
 export class PieceQueue {
   #list: (Buffer | undefined)[] = [];
   #first = 0;
-  /** The last piece stands at its beginning. */
+  /** The block that is being filled; the last piece of the list is its beginning. */
   #block: Buffer | undefined;
 
   get size(): number {
     return this.#list.length - this.#first;
   }
 
-  /** `mayJoin`: the pieces need not stay apart. */
+  /** With `mayJoin`, pieces need not stay apart. */
   push(data: Buffer, mayJoin: boolean): void {
     if (!mayJoin || data.length >= SMALL_BYTES || this.size < APART) {
       this.#block = undefined;
@@ -53,7 +53,7 @@ export class PieceQueue {
     return data;
   }
 
-  /** All of it, in order; nothing is left. */
+  /** Takes all pieces out, in order. */
   takeAll(): Buffer[] {
     const all = this.#list.slice(this.#first) as Buffer[];
     this.clear();

@@ -62,7 +62,7 @@ export class Table<K extends string | number, V> {
     this.#size = 0;
   }
 
-  /** In no order. What is added or deleted meanwhile may be missed: take a copy first. */
+  /** Goes through the values in no order. What is added or deleted meanwhile may be missed: take a copy first. */
   *values(): Generator<V, void, undefined> {
     for (const first of this.#buckets) {
       for (let entry = first; entry !== undefined; entry = entry.next) yield entry.value;

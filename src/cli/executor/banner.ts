@@ -8,7 +8,7 @@ import { TOKEN_VARIABLE } from "../text/paste-lines.js";
 import { oneLine, styleOf, table } from "../text/print.js";
 import { hostOf, type RunPlan } from "./plan.js";
 
-/** Rules beyond what a few lines show; whoever wrote them has them all. */
+/** Rules that are shown; whoever wrote them has them all. */
 const RULES_WIDTH = 200;
 
 /** `url` is where it listens, with the port that it got. */
@@ -44,7 +44,7 @@ function dialled(gateways: readonly string[], bold: (text: string) => string): s
 function configLines(plan: RunPlan, url: string): string[] {
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the gateway fills it in.
   const token = plan.token === undefined ? "" : ', "token": "${OFFICE_TOKEN}"';
-  // Under the address of every interface nobody else finds it.
+  // Nobody else can use the address that stands for every interface.
   const where = url.replace(/^ws:\/\/(0\.0\.0\.0|\[::\]):/, `ws://${hostname()}:`);
   return [
     `  "executors": { "office": { "url": "${where}"${token} } },`,

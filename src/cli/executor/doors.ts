@@ -1,6 +1,6 @@
-// An executor with its doors: rules read, sockets taken in or dialled, all of it closed again. Loaded by `toolway
-// executor` alone. It imports nothing of the command line: what two chunks of the bundle share becomes a file of its
-// own, which every other verb would have to open.
+// An executor with its connections: reads the rules, takes sockets in or dials them, and closes all of it. Loaded by
+// `toolway executor` alone. It imports nothing of the command line: what two chunks of the bundle share becomes a file of
+// its own, which every other verb would have to open.
 
 import { Destinations } from "../../executor/allow/destinations.js";
 import { type Explanation, explain, explanationLines } from "../../executor/allow/explain.js";
@@ -12,7 +12,7 @@ import type { ExecutorLog } from "../../executor/wire/types.js";
 /** What happens to its connections. */
 export interface DoorEvents {
   connected(gateway?: string): void;
-  /** `nextTryInMs` where it dials. */
+  /** `nextTryInMs` is there where it dials. */
   disconnected(why: string, gateway?: string, nextTryInMs?: number): void;
 }
 
@@ -69,7 +69,7 @@ export function dialAll(gateways: readonly string[], options: DoorOptions): Open
   return { url: undefined, close };
 }
 
-/** Throws RuleError. What is to be said of each URL: as data, and in lines. */
+/** Throws RuleError. Says what is to be said of each URL, as data and in lines. */
 export async function explainAll(
   rules: readonly string[],
   urls: readonly string[],

@@ -41,7 +41,7 @@ export type RunPlan = ListenPlan | ConnectPlan;
 /** As the gateway asks of its own tokens: shorter ones can be guessed. */
 const MIN_TOKEN_CHARS = 16;
 
-/** What can stand in a header. */
+/** Tokens that can stand in a header. */
 const TOKEN_FORM = /^[\x21-\x7e]+$/;
 
 export function planOf(input: ExecutorInput, env: Readonly<Record<string, string | undefined>>): DryRunPlan | RunPlan {

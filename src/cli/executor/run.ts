@@ -81,7 +81,7 @@ const UNBOUND: Readonly<Record<string, string>> = {
   ENOTFOUND: "There is no such host name. Use 127.0.0.1, or an address of this machine.",
 };
 
-/** What the user can put right: the address. */
+/** Failures to listen that the user can mend, by another address. */
 function mended(plan: RunPlan | DryRunPlan, error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const hint = UNBOUND[(error as NodeJS.ErrnoException).code ?? ""];

@@ -19,7 +19,7 @@ export interface Explanation {
   readonly port: number | undefined;
   /** The rule that allows it. */
   readonly rule: string | undefined;
-  /** None where the URL by itself settles it: then nothing is resolved. */
+  /** Empty where the URL by itself settles it: then nothing is resolved. */
   readonly addresses: readonly ExplainedAddress[];
   readonly why: string;
   /** Empty where there is nothing to do. */
@@ -78,11 +78,11 @@ async function explainAddresses(
   return { allowed: true, rule, addresses, why: `The rule ${rule} allows it.`, advice: "" };
 }
 
-/** For people, a line each. */
+/** The explanation in lines, for people. */
 export function explanationLines(explanation: Explanation): string[] {
   const { allowed, url, addresses, why, advice } = explanation;
   const lines = [`${url ?? "The URL"}: ${allowed ? "would be requested" : "would be refused"}`, `  ${why}`];
-  // Of one refused address the line above has said it.
+  // Where one address was refused, the line above has said it.
   if (allowed || addresses.length > 1) {
     const width = Math.max(0, ...addresses.map(({ address }) => address.length));
     for (const one of addresses) {

@@ -72,7 +72,7 @@ function usable(verdict: NameVerdict): Usable {
   return verdict;
 }
 
-/** At least one; all of them may be connected to. Throws DestinationRefused, or what the resolver throws. */
+/** Returns at least one, and all may be connected to. Throws DestinationRefused, or what the resolver throws. */
 async function pin(verdict: Usable, destinations: Destinations, resolve: Resolve): Promise<ResolvedAddress[]> {
   const judged = await judgeAll(verdict, destinations, resolve);
   const addresses: ResolvedAddress[] = [];
@@ -89,13 +89,13 @@ export interface Judged {
   readonly verdict: AddressVerdict;
 }
 
-/** Every address of a host with what is to be said of it. An address is its own. */
+/** Judges every address of a host. A host that is an address has that one. */
 export async function judgeAll(verdict: Usable, destinations: Destinations, resolve: Resolve): Promise<Judged[]> {
   const found = verdict.isAddress ? [{ address: verdict.host }] : await resolve(verdict.host);
   return found.map(({ address }) => ({ address, verdict: destinations.judgeAddress(address, verdict) }));
 }
 
-/** One refusal of all the addresses of a host. */
+/** Makes one refusal of those of all the addresses of a host. */
 export function refusalOf(host: string, judged: readonly Judged[]): DestinationRefused {
   const refusals = judged.flatMap(({ verdict }) => (verdict.kind === "refused" ? [verdict] : []));
   // What can be mended is worth more words than what cannot.

@@ -41,7 +41,7 @@ export type Rule =
 
 /** A host name has at most 253 characters; with brackets, prefix and port no rule is longer than this. */
 const MAX_RULE = 300;
-/** DNS: a name, and one label of it. */
+/** What DNS allows for a name, and for one label of it. */
 const MAX_NAME = 253;
 const MAX_LABEL = 63;
 /** Enough of a bad rule to find it again. */
@@ -63,7 +63,7 @@ export function parseRule(text: string): Rule {
   if (text === "") throw new RuleError(text, "The rule is empty. Name a host, such as wiki.internal:8080.");
   if (text.length > MAX_RULE)
     throw new RuleError(text, `No host is that long. Name one of at most ${MAX_NAME} characters.`);
-  // Before anything is quoted: what stands before the "@" may be a password.
+  // This comes before anything is quoted: what stands before the "@" may be a password.
   if (text.includes("@")) throw new RuleError("…@…", "A rule names no user. Write the host alone.");
   if (text.includes("://")) throw new RuleError(text, `A rule names a host, not a URL. Write ${hostOfUrl(text)}.`);
   if (/[\s,;]/.test(text)) throw new RuleError(text, "One rule, one host. Repeat --allow for each, without spaces.");
@@ -75,7 +75,7 @@ export function parseRule(text: string): Rule {
   const colon = text.lastIndexOf(":");
   const host = colon < 0 ? text : text.slice(0, colon);
   if (host === "") throw new RuleError(text, `The host is missing. Write one before the port, or *${text}.`);
-  // Before the port: of host:8080/path it is the path that is wrong.
+  // This comes before the port: in host:8080/path it is the path that is wrong.
   const slash = text.indexOf("/");
   if (slash >= 0 && readAddress(text.slice(0, slash)) === undefined) throw pathError(text, slash);
   const port = colon < 0 ? undefined : readPort(text, text.slice(colon + 1));
@@ -199,7 +199,7 @@ function portSuffix(port: number | undefined): string {
   return port === undefined ? "" : `:${port}`;
 }
 
-/** As the URL parser gives it, without a dot at its end. Undefined for what DNS has no place for. */
+/** The name as the URL parser gives it, without a dot at its end. Undefined for what DNS does not allow. */
 export function normalName(hostname: string): string | undefined {
   const name = hostname.endsWith(".") ? hostname.slice(0, -1) : hostname;
   if (name === "" || name.length > MAX_NAME) return undefined;

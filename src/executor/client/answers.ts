@@ -1,11 +1,11 @@
-// Answers for those who would rather wait than be called: whole, or as a stream that holds the sender back.
+// Answers as promises: whole, or as a stream that holds the sender back.
 
 import { Readable } from "node:stream";
 import { FIRST_WINDOW_BYTES } from "../../sockets/limits.js";
 import type { HttpHeader } from "../wire/protocol.js";
 import type { AnswerHandler, ExecutorError, ExecutorRequest, RequestHandle } from "../wire/types.js";
 
-/** Whoever makes requests: a client, or several of them under one name. */
+/** What makes requests: a client, or several of them under one name. */
 export interface Starter {
   /** With `whole`, the answer's body comes in one message. */
   start(request: ExecutorRequest, handler: AnswerHandler, whole?: boolean): RequestHandle;
@@ -97,7 +97,7 @@ export function streamedAnswer(
  */
 const AHEAD_BYTES = FIRST_WINDOW_BYTES;
 
-/** Hands on one piece at a time: an error would take from its reader what waits in the stream itself. */
+/** Hands on one piece at a time: an error would discard what waits in the stream itself. */
 class AnswerBody extends Readable implements AnswerHandler {
   readonly #onHead: (status: number, headers: readonly HttpHeader[]) => void;
   readonly #onRefused: (error: ExecutorError) => void;
@@ -106,7 +106,7 @@ class AnswerBody extends Readable implements AnswerHandler {
   #ahead: Buffer[] = [];
   #aheadBytes = 0;
   #wanted: boolean = false;
-  /** Null is the end; told after all that is ahead. */
+  /** How it ends; null is a good end. It is told after all that is ahead. */
   #ending: ExecutorError | null | undefined;
 
   constructor(
@@ -158,7 +158,7 @@ class AnswerBody extends Readable implements AnswerHandler {
   }
 
   override _read(): void {
-    // Later: within read() there still is a piece on its way to the reader.
+    // Not at once: within read() a piece may still be on its way to the reader.
     queueMicrotask(this.#goOn);
   }
 
@@ -186,7 +186,7 @@ class AnswerBody extends Readable implements AnswerHandler {
       if (this.#aheadBytes < AHEAD_BYTES) this.#handle?.resume();
       return;
     }
-    // Wanted: then all that was pushed has been taken.
+    // Only where more is wanted has all that was pushed been taken.
     if (!this.#wanted) return;
     this.#wanted = false;
     if (this.#ending === null) this.push(null);

@@ -1,5 +1,5 @@
-// The client of one executor: requests out, answers back, over a conversation that outlives its sockets where the
-// executor can do that. Sockets are dialled by it, or given to it.
+// The client of one executor: sends requests and brings answers, over a conversation that outlives its sockets where
+// the executor can do that. It dials its sockets, or is given them.
 
 import { Channel } from "../../sockets/channel.js";
 import { FIRST_WINDOW_BYTES } from "../../sockets/limits.js";
@@ -27,15 +27,15 @@ export interface ExecutorClientOptions {
   /** Opens a socket, the first one and one after each loss. Without it sockets come by adopt(). */
   readonly dial?: ((signal: AbortSignal) => Promise<Socket>) | undefined;
   readonly log?: ExecutorLog | undefined;
-  /** `state` or `lastError` is another. */
+  /** Called when `state` or `lastError` changes. */
   readonly onState?: (() => void) | undefined;
 }
 
 export type ClientState =
-  /** No conversation: none yet, or the last one is lost for good. */
+  /** There is no conversation: none yet, or the last one is lost for good. */
   | "connecting"
   | "ready"
-  /** Between two sockets: requests wait, and go on if the executor is found again in time. */
+  /** It is between two sockets: requests wait, and go on if the executor is found again in time. */
   | "lost"
   | "closed";
 
@@ -44,7 +44,7 @@ interface Session {
   readonly channel: Channel;
   readonly agreement: Agreement | undefined;
   socket: Socket;
-  /** It has had no socket for as long as it is kept. */
+  /** True when it has had no socket for as long as it is kept. */
   isOverdue: boolean;
 }
 
@@ -127,7 +127,7 @@ export class SocketClient {
     });
   }
 
-  /** Never throws; errors come to the handler, later. `whole`: the body in one message. */
+  /** Never throws; the handler hears of errors later. With `whole`, the body comes in one message. */
   start(request: ExecutorRequest, handler: AnswerHandler, whole = false): RequestHandle {
     return this.#requests.start(request, handler, whole);
   }
@@ -152,7 +152,7 @@ export class SocketClient {
       return;
     }
     this.#handshake?.cancel();
-    // Before `received` is told: nothing may be heard on the old socket that is then sent again on the new one.
+    // This comes before `received` is told: nothing may be heard on the old socket that is sent again on the new one.
     this.#replace();
     const session = this.#session;
     const resume = session?.agreement === undefined ? {} : { resumeSessionId: session.id };
@@ -206,7 +206,7 @@ export class SocketClient {
     this.#lastError = undefined;
     if (goesOn) {
       before.socket = socket;
-      // Before anybody hears of it: what they then send does not find it full of what has arrived.
+      // This comes before anybody hears of it, so that they do not find it full of what has arrived.
       before.channel.openLasting(socket, agreement.received);
       this.#setState("ready");
       this.#options.log?.info("executor: connected again; the session goes on");
@@ -265,12 +265,12 @@ export class SocketClient {
     this.#setState("lost");
   }
 
-  /** For a while: until then its requests are under way. */
+  /** Keeps the session for a while, with its requests. */
   #keep(session: Session, agreement: Agreement): void {
     const ms = Math.min(agreement.retentionMs, this.#options.retentionMs ?? RETENTION_MS);
     session.isOverdue = false;
     clearTimeout(this.#giveUp);
-    // It says itself that it fired: by the clock, it often does so a little too early.
+    // The timer says that it fired; by the clock, it often fires a little too early.
     this.#giveUp = setTimeout(() => {
       session.isOverdue = true;
       this.#checkKept();
@@ -279,7 +279,7 @@ export class SocketClient {
 
   #checkKept(): void {
     const session = this.#session;
-    // An answer that is on its way decides.
+    // A handshake that is under way decides.
     if (session === undefined || session.channel.isOpen || this.#handshake !== undefined) return;
     if (!session.isOverdue) return;
     this.#end("disconnected", `the executor is lost: ${this.#lastError?.message ?? "it did not come back in time"}`);

@@ -18,7 +18,7 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const ZLIB = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH };
 const BROTLI = { flush: constants.BROTLI_OPERATION_FLUSH, finishFlush: constants.BROTLI_OPERATION_FLUSH };
 
-/** One after the other; nobody does more than two, and each costs memory. */
+/** Encodings that are taken off one after the other. Nobody uses more than two, and each costs memory. */
 const MAX_ENCODINGS = 5;
 
 const DECODERS: Readonly<Record<string, () => Transform>> = {
@@ -125,7 +125,7 @@ class WebBody implements AsyncIterable<Uint8Array> {
 /** A body that nobody can read any more is taken back, as the global fetch does. */
 const forgotten = new FinalizationRegistry<Readable>((body) => body.destroy());
 
-/** Read on demand and no sooner: an error then cannot overtake what came before it. */
+/** It is read on demand and no sooner, so that an error cannot overtake what came before it. */
 function webBody(body: Readable, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
   const iterator: AsyncIterator<Buffer> = body[Symbol.asyncIterator]();
   // An error that comes before the first read is told there.
@@ -152,12 +152,12 @@ function webBody(body: Readable, signal: AbortSignal | undefined): ReadableStrea
   return stream;
 }
 
-/** One that fetch's Headers cannot hold is left out, as no program could have read it. */
+/** Leaves out what fetch's Headers cannot hold, as no program could have read it. */
 function addHeader(headers: Headers, name: string, value: string): void {
   try {
     headers.append(name, value);
   } catch {
-    // Left out.
+    // It is left out.
   }
 }
 
@@ -165,7 +165,7 @@ function failed(cause: Error): TypeError {
   return new TypeError("fetch failed", { cause });
 }
 
-/** The body itself where an encoding is not known: who asked for it can read it. */
+/** Returns the body itself where an encoding is not known: who asked for it can read it. */
 function decodedBody(body: Readable, headers: Headers): Readable {
   const names = (headers.get("content-encoding") ?? "")
     .toLowerCase()
@@ -181,7 +181,7 @@ function decodedBody(body: Readable, headers: Headers): Readable {
   return decoded;
 }
 
-/** With zlib's header, or without, as some servers have it: the first byte tells. */
+/** Deflate with zlib's header, or without as some servers send it: the first byte tells. */
 class Deflate extends Transform {
   #inflate: Transform | undefined;
 

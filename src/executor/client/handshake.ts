@@ -33,7 +33,7 @@ export interface ClientHandshake {
   cancel(): void;
 }
 
-/** Longer than any id of a session; it is kept, and sent in a header. */
+/** Characters of a session's id, which is kept and sent in a header. Ours are shorter. */
 const MAX_SESSION_CHARS = 256;
 
 /** The exec-server counts from 1 as well; nothing else is asked before it is answered. */

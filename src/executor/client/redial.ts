@@ -5,7 +5,7 @@ import { DialError } from "../../sockets/dial.js";
 import type { Socket } from "../../sockets/socket.js";
 import { ExecutorError } from "../wire/types.js";
 
-/** Often at first, so that a short cut is a short wait; several times within the time that a session is kept. */
+/** It dials often at first, so that a short cut is a short wait, and several times while a session is kept. */
 const PAUSES: BackoffLimits = { baseMs: 100, maxMs: 10_000 };
 
 export class Redial {

@@ -20,7 +20,7 @@ import { ClientStream, NOT_SENT, type StreamOwner } from "./stream.js";
 import { collected, inOnePiece, UploadSender } from "./upload.js";
 import { beyond, beyondBounds, errorOf, readHead, requestParams } from "./wire-request.js";
 
-/** Of a request's body that goes in its message though much waits already: larger ones wait as uploads. */
+/** Bytes of a body that go in the request's message though the connection is full; larger ones wait as uploads. */
 const MAX_BODY_WHEN_FULL = 64 * KIB;
 
 /** A conversation, as requests need it. */
@@ -55,11 +55,11 @@ export class Requests implements StreamOwner {
     const refusal =
       conversation === undefined ? this.#whyNone() : (this.#refusal(conversation) ?? beyondBounds(request));
     if (conversation === undefined || refusal !== undefined) {
-      // Later: the caller has not got what steers it yet.
+      // Not at once: the caller has not got its handle yet.
       queueMicrotask(() => stream.fail(refusal as ExecutorError));
       return stream;
     }
-    // Before it is sent: pieces of the answer may be here before the answer.
+    // It is known before it is sent: pieces of the answer may come before the answer.
     this.#streams.set(stream.id, stream);
     const body = typeof request.body === "string" ? Buffer.from(request.body) : request.body;
     if (conversation.agreement !== undefined) this.#sendLasting(conversation, stream, request, body, whole);
@@ -87,7 +87,7 @@ export class Requests implements StreamOwner {
     this.#wakeWaiting();
   }
 
-  /** The next message of the conversation. What is wrong with it, where it is none. */
+  /** Takes the next message of the conversation. Returns what is wrong with it, if anything is. */
   received(bytes: Buffer): string | undefined {
     const broken = this.#read(bytes);
     return this.#conversation?.channel.isOverrun === true ? "and nothing that acknowledges ours" : broken;
@@ -160,7 +160,7 @@ export class Requests implements StreamOwner {
     this.#post(this.#conversation, renderError(id, { code: RpcCode.unknownMethod, message }));
   }
 
-  /** Its number in the conversation. */
+  /** Returns its number in the conversation. */
   #post(conversation: Conversation | undefined, frame: string): number {
     return conversation === undefined ? NOT_SENT : conversation.channel.send(frame);
   }
@@ -208,7 +208,7 @@ export class Requests implements StreamOwner {
       stream.fail(beyond(`a body of more than ${MAX_WHOLE_BODY_BYTES / MIB} MiB`));
       return;
     }
-    // What is sent over a slow connection is in memory once more, as text: one after the other.
+    // What is sent over a slow connection is in memory once more, as text, so they go one after the other.
     while (!stream.isOver && this.#conversation === conversation && conversation.channel.isFull) {
       await new Promise<void>((resolve) => this.#waitForRoom.push(resolve));
     }

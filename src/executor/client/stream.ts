@@ -12,7 +12,7 @@ import { briefly } from "./wire-request.js";
 
 /** The client, as a stream sees it. */
 export interface StreamOwner {
-  /** Bytes that wait for their readers, all streams together. Written by the streams. */
+  /** Bytes that wait for their readers, all streams together. The streams write it. */
   queuedBytes: number;
   /** Requests under way. */
   readonly inFlight: number;
@@ -79,12 +79,12 @@ export class ClientStream implements RequestHandle {
 
   abort(): void {
     if (this.#over) return;
-    // What has come to its end needs no word to the far end.
+    // The far end need not be told of what has come to its end.
     if (this.#ending === undefined) this.#owner.gaveUp(this);
     this.#leave();
   }
 
-  /** The answer's head; the body too, where it came in one message. */
+  /** The answer's head has come; its body too, where it comes in one message. */
   answered(status: number, headers: readonly HttpHeader[], body: Buffer): void {
     if (this.#over || this.#hasHead) return;
     this.#hasHead = true;
@@ -100,10 +100,10 @@ export class ClientStream implements RequestHandle {
     this.#tell();
   }
 
-  /** The executor's error in place of a head. */
+  /** The executor sent an error in place of a head. */
   refused(error: ExecutorError): void {
     if (this.#over || this.#hasHead) return;
-    // A body that broke before its head came has told the better reason.
+    // Where the body broke before its head came, that is the better reason.
     this.#finish(this.#ending instanceof ExecutorError ? this.#ending : error);
   }
 
@@ -119,11 +119,11 @@ export class ClientStream implements RequestHandle {
     if (delta.data.length > 0 && !this.#take(delta.data, last)) return;
     if (this.#over) return;
     if (last) this.#endWith(delta.error === undefined ? ENDED : this.#failed(delta.error));
-    // Also of an end that came from outside while the piece was told.
+    // An end may also have come from outside while the piece was told.
     if (this.#ending !== undefined) this.#tell();
   }
 
-  /** From outside: the connection is gone, or the client closed. What came before is told first. */
+  /** Ends it from outside: the connection is gone, or the client was closed. What came before is told first. */
   fail(error: ExecutorError): void {
     if (this.#over) return;
     if (!this.#hasHead) {
@@ -142,7 +142,7 @@ export class ClientStream implements RequestHandle {
     return new ExecutorError("failed", `${this.#named} failed: ${briefly(why)}`, { sent: true });
   }
 
-  /** What is still to be uploaded has no reader, though what came may wait for ours for long. */
+  /** Nobody reads what is still to be uploaded, though what came may wait long for its reader here. */
   #endWith(ending: typeof ENDED | ExecutorError): void {
     this.#ending ??= ending;
     this.upload?.stop();
@@ -175,7 +175,7 @@ export class ClientStream implements RequestHandle {
     return true;
   }
 
-  /** The bound of all is passed, and this one has more than its share: others are not to suffer for it. */
+  /** True where the bound of all is passed and this one has more than its share: others must not suffer for it. */
   #isGreedy(bytes: number): boolean {
     if (this.account.isOpen || this.#owner.queuedBytes + bytes <= MAX_QUEUED_BYTES) return false;
     return this.#queuedBytes + bytes > MAX_QUEUED_BYTES / Math.max(1, this.#owner.inFlight);
@@ -188,7 +188,7 @@ export class ClientStream implements RequestHandle {
   }
 
   #enqueue(data: Buffer): void {
-    // Without credit it is their number that is bounded.
+    // Without credit the number of pieces is bounded, so they stay apart.
     this.#queue.push(data, this.account.isOpen);
     this.#queuedBytes += data.length;
     this.#owner.queuedBytes += data.length;

@@ -12,7 +12,7 @@ export interface UploadChannel {
   send(frame: string | Buffer): void;
 }
 
-/** Of a body in one message: other requests' messages wait no longer than it takes to write so much. */
+/** Bytes of a body in one message: messages of other requests wait no longer than it takes to write so much. */
 const PIECE_BYTES = 64 * KIB;
 
 const NOTHING = Buffer.alloc(0);
@@ -34,7 +34,7 @@ export class UploadSender {
     this.#credit = window;
   }
 
-  /** Resolves when all is sent or nobody wants it; to an error where the body itself broke, which the far end hears. */
+  /** Resolves when all is sent or nobody wants it; to an error where the body itself failed, which the far end is told. */
   async run(): Promise<ExecutorError | undefined> {
     let total = 0;
     try {
@@ -106,7 +106,7 @@ export async function* inOnePiece(body: Buffer): AsyncGenerator<Uint8Array> {
   yield body;
 }
 
-/** All of a body, for an executor that cannot take it in pieces. Undefined where it has more than `most` bytes. */
+/** Collects a body for an executor that cannot take it in pieces. Undefined where it has more than `most` bytes. */
 export async function collected(
   source: AsyncIterable<Uint8Array>,
   most: number,

@@ -33,7 +33,7 @@ export function requestParams(request: ExecutorRequest, travel: Travel): HttpReq
   };
 }
 
-/** What no executor would take, or what could cost the connection as a message too large. */
+/** Undefined where the request is within bounds. Beyond them, a message could cost the connection. */
 export function beyondBounds(request: ExecutorRequest): ExecutorError | undefined {
   if (request.url.length > MAX_URL_CHARS) return beyond(`a URL of more than ${MAX_URL_CHARS} characters`);
   if (request.headers.length > MAX_HEADERS) return beyond(`more than ${MAX_HEADERS} headers`);
@@ -53,16 +53,16 @@ export interface Head {
 }
 
 const NOTHING = Buffer.alloc(0);
-/** Of what an executor says is wrong: for people, and kept in logs and errors. */
+/** Characters of what an executor says is wrong. It is for people, and kept in logs and errors. */
 const MAX_REASON_CHARS = 1_000;
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that no header has
 const NO_HEADER_VALUE = /[\u0000-\u0008\u000a-\u001f\u007f]/;
-/** Statuses of answers: those below are of the connection, and more digits no server can send. */
+/** Statuses of answers: lower ones are about the connection, and no server can send more digits. */
 const FIRST_STATUS = 200;
 const LAST_STATUS = 999;
 
-/** Undefined where it is not the answer to a request: also what no server could have said over HTTP. */
+/** Undefined where it is not the answer to a request, or what no server could have said over HTTP. */
 export function readHead(result: unknown): Head | undefined {
   if (typeof result !== "object" || result === null) return undefined;
   const { status, headers, bodyBase64 } = result as Readonly<Record<keyof HttpRequestResult, unknown>>;
@@ -89,7 +89,7 @@ function areHeaders(headers: unknown): headers is HttpHeader[] {
   return true;
 }
 
-/** What the other end says, as far as anybody would read it. */
+/** The beginning of what the other end says, as far as anybody would read it. */
 export function briefly(reason: string): string {
   return reason.length <= MAX_REASON_CHARS ? reason : `${reason.slice(0, MAX_REASON_CHARS)}…`;
 }

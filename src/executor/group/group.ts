@@ -170,7 +170,7 @@ export class ExecutorGroup {
     return { name: this.name, ready: this.#isReady, members };
   }
 
-  /** A token was revoked: who came with it goes, at once. */
+  /** A token was revoked: executors that came with it are closed at once. */
   dropPrincipal(id: string): void {
     for (const member of [...this.#members]) if (member.principal === id) this.#remove(member);
   }
@@ -310,7 +310,7 @@ function textOf(error: Error | string | undefined): string | undefined {
   return error instanceof Error ? error.message : error;
 }
 
-/** Without what may be a secret. */
+/** The URL without what may be a secret. */
 function shown(url: string): string {
   const { protocol, host, pathname } = new URL(url);
   return `${protocol}//${host}${pathname === "/" ? "" : pathname}`;

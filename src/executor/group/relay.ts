@@ -1,5 +1,5 @@
-// One request at a group of executors: at whichever has it, waiting for one, or handed on where one was lost before it
-// got it. Which one that is, is the group's.
+// One request at a group of executors: it is at one of them, waits for one, or is handed on where one was lost before
+// it got it. The group chooses which one.
 
 import type { HttpHeader } from "../wire/protocol.js";
 import type { AnswerHandler, ExecutorError, ExecutorRequest, RequestHandle } from "../wire/types.js";
@@ -24,7 +24,7 @@ export interface RelayOwner<M extends CanStart = CanStart> {
 }
 
 export class Relay<M extends CanStart = CanStart> implements RequestHandle, AnswerHandler {
-  /** Of its body, while it waits. */
+  /** Bytes of its body, while it waits. */
   readonly bytes: number;
   readonly #request: ExecutorRequest;
   readonly #owner: RelayOwner<M>;
@@ -95,7 +95,7 @@ export class Relay<M extends CanStart = CanStart> implements RequestHandle, Answ
 
   onError(error: ExecutorError): void {
     this.#leave();
-    // A little later: the client that failed it is still about it.
+    // Not at once: the client that failed it has not finished with it.
     if (this.#mayGoElsewhere(error)) queueMicrotask(() => this.begin());
     else this.fail(error);
   }

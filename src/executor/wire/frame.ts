@@ -10,14 +10,14 @@ export type Frame =
   | { readonly kind: "error"; readonly id: MessageId | null; readonly error: RpcFailure }
   | { readonly kind: "notification"; readonly method: string; readonly params: unknown }
   | { readonly kind: "delta"; readonly method: typeof BODY_DELTA | typeof UPLOAD; readonly delta: BodyDelta }
-  /** No JSON, or no message: `why` is for the log and the peer. */
+  /** It is no JSON, or no message: `why` is for the log and the peer. */
   | { readonly kind: "broken"; readonly why: string };
 
 const AFTER_ID = '","seq":';
 const AFTER_SEQ = ',"deltaBase64":"';
 const MORE_END = Buffer.from('","done":false}}');
 const LAST_END = Buffer.from('","done":true}}');
-/** How a delta can end; the exec-server names the error that there is none of. */
+/** How a delta can end; the exec-server writes the error also where there is none. */
 const ENDS = [
   { text: MORE_END, done: false },
   { text: LAST_END, done: true },
@@ -29,18 +29,18 @@ const PREFIXES = {
   [UPLOAD]: Buffer.from(`{"method":"${UPLOAD}","params":{"requestId":"`),
 };
 const QUOTE = 0x22;
-/** Ids and numbers between prefix and data: ours are far shorter. */
+/** Characters of ids and numbers between prefix and data: ours are far shorter. */
 const MAX_MIDDLE = 256;
 
 /** An id is kept as long as its request is under way, and sent back. */
 const MAX_ID_CHARS = 256;
-/** A message beyond this is large for its body alone, in base64: the rest of it is headers at most. */
+/** A message beyond this can only be large by its body in base64: the rest of it is headers at most. */
 const LARGE_BYTES = 1 * MIB;
-/** What JSON is built with, and base64 is not: memory and time of reading go by their number. As in 64 KiB of headers. */
+/** Marks of JSON, which base64 has not, and which cost time and memory to read: as many as 64 KiB of headers have. */
 const MAX_MARKS = 64 * KIB;
 const MARKS = [..."{[,"].map((mark) => mark.charCodeAt(0));
 
-/** A piece of a body, ready to be sent. Without an error: the text is put together once, and not scanned again. */
+/** Renders a piece of a body that has no error. The text is put together once, and not scanned again. */
 export function renderDelta(
   method: typeof BODY_DELTA | typeof UPLOAD,
   requestId: string,
@@ -50,7 +50,7 @@ export function renderDelta(
 ): Buffer {
   const prefix = PREFIXES[method];
   const id = JSON.stringify(requestId);
-  // Inside the prefix's opening quote.
+  // The prefix has the opening quote.
   const middle = `${id.slice(1, -1)}${AFTER_ID}${seq}${AFTER_SEQ}`;
   const end = done ? LAST_END : MORE_END;
   const encodedLength = Math.ceil(data.length / 3) * 4;
@@ -64,7 +64,7 @@ export function renderDelta(
   return frame;
 }
 
-/** The last piece of a body that broke off. */
+/** Renders the last piece of a body that broke off. */
 export function renderBrokenDelta(
   method: typeof BODY_DELTA | typeof UPLOAD,
   requestId: string,
@@ -95,7 +95,7 @@ export function readFrame(bytes: Buffer): Frame {
   return readPlainDelta(bytes, BODY_DELTA) ?? readPlainDelta(bytes, UPLOAD) ?? readJson(bytes);
 }
 
-/** Undefined where it looks otherwise; then the long way decides what it is. */
+/** Undefined where it is not written as both ends write it; then a JSON parser decides what it is. */
 function readPlainDelta(bytes: Buffer, method: typeof BODY_DELTA | typeof UPLOAD): Frame | undefined {
   const prefix = PREFIXES[method];
   const idAt = prefix.length;
@@ -162,7 +162,7 @@ function deltaFrame(method: typeof BODY_DELTA | typeof UPLOAD, params: unknown):
   return { kind: "delta", method, delta: { requestId, seq: seq as number, data, done: done === true, error: why } };
 }
 
-/** Base64 with its padding; undefined where it is not. Node ignores what is not base64, so the length must tell. */
+/** Undefined where it is no base64 with its padding. Node ignores what is not base64, so the length must tell. */
 export function decoded(text: string): Buffer | undefined {
   if (text.length % 4 !== 0) return undefined;
   const length = (text.length / 4) * 3 - (text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0);

@@ -6,13 +6,13 @@ import { KIB, MIB } from "../../runtime/sizes.js";
 /** Requests in flight on one connection. A thousand open streams is a busy gateway; each costs a socket at the executor. */
 export const MAX_REQUESTS = 2_048;
 
-/** Deltas that wait for their reader, with a peer that knows no credit: the seed's number. One more is an overflow. */
+/** Deltas that wait for their reader, from a peer without credit: as many as Codex keeps. One more is an overflow. */
 export const MAX_QUEUED_DELTAS = 256;
 
-/** Largest piece of a body in one message, as the seed has it. */
+/** The largest piece of a body in one message, as the exec-server has it. */
 export const MAX_DELTA_BYTES = 1 * MIB;
 
-/** A body that travels in one message: it is in memory at both ends, several times over. Streams have no need of it. */
+/** A body that travels in one message: it is in memory at both ends, several times over. Streams do not need that. */
 export const MAX_WHOLE_BODY_BYTES = 32 * MIB;
 
 /** A body that is streamed. Whoever moves more has better ways. */
@@ -32,5 +32,5 @@ export const MAX_RETAINED_SESSIONS = 64;
 /** A request that brings no byte for so long is ended, where nobody set a shorter time: event streams send comments. */
 export const IDLE_REQUEST_MS = 60 * 60_000;
 
-/** Redirects that are followed: as browsers do. */
+/** Redirects that are followed; browsers follow about as many. */
 export const MAX_REDIRECTS = 10;

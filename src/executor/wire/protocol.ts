@@ -1,17 +1,17 @@
 // What the two ends say to each other: JSON-RPC over WebSocket without a `jsonrpc` field, the exec-server's methods and
 // field names. What is ours beyond them is under `toolway` at initialize, and used only where both ends said it.
 
-/** The exec-server's own. */
+/** Methods of the exec-server. */
 export const INITIALIZE = "initialize";
 export const INITIALIZED = "initialized";
 export const REQUEST = "http/request";
 export const BODY_DELTA = "http/request/bodyDelta";
-/** Ours, by agreement. */
+/** Methods of ours, used where both ends agreed to them. */
 export const CANCEL = "http/request/cancel";
 export const UPLOAD = "http/request/upload";
 export const CREDIT = "http/request/credit";
 
-/** What our extensions are called; another number is another agreement. */
+/** The version of our extensions. Ends with different numbers do without them. */
 export const EXTENSIONS_VERSION = 1;
 
 export const RpcCode = {
@@ -32,11 +32,11 @@ export interface HttpRequestParams {
   readonly headers: readonly HttpHeader[];
   readonly bodyBase64?: string | null;
   readonly timeoutMs?: number | null;
-  /** `stop`: a redirect is the answer. Default: it is followed. */
+  /** With `stop`, a redirect is the answer; else it is followed. */
   readonly redirectPolicy?: "follow" | "stop" | null;
   readonly requestId: string;
   readonly streamResponse: boolean;
-  /** Ours: the body comes in `http/request/upload` messages. */
+  /** An extension of ours: the body comes in `http/request/upload` messages. */
   readonly streamRequest?: boolean;
 }
 
@@ -67,25 +67,25 @@ export interface InitializeResult {
   readonly toolway?: Agreement;
 }
 
-/** What the client can do, and how far the executor may go. */
+/** What the client offers at initialize. */
 export interface Offer {
   readonly version: number;
   /** Raw bytes of a response's body that may be sent before the first `http/request/credit`. */
   readonly window: number;
-  /** Messages of the conversation that `resumeSessionId` names that have arrived here; 0 for a new one. */
+  /** How many messages of the conversation that `resumeSessionId` names have arrived here; 0 for a new one. */
   readonly received: number;
 }
 
-/** What the executor answers: both have credit, cancel, uploads and resume. */
+/** What the executor answers where both ends have credit, cancel, uploads and resume. */
 export interface Agreement {
   readonly version: number;
-  /** The same for a request's body. */
+  /** Raw bytes of a request's body that may be sent before the first `http/request/credit`. */
   readonly window: number;
   /** How long the conversation is kept without a socket. */
   readonly retentionMs: number;
   /** True where the conversation that was asked for goes on. */
   readonly resumed: boolean;
-  /** Messages of it that have arrived at the executor. */
+  /** How many messages of it have arrived at the executor. */
   readonly received: number;
 }
 
@@ -105,7 +105,7 @@ export interface RpcFailure {
   readonly data?: unknown;
 }
 
-/** Of bytes, messages or milliseconds, as any end may have written it. */
+/** Whether a peer's number of bytes, messages or milliseconds can be one. */
 export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }

@@ -3,7 +3,7 @@
 
 import type { HttpHeader } from "./protocol.js";
 
-/** Where the parts of an executor say what happens; the gateway's log is one. Never bodies, headers or queries. */
+/** Where the parts of an executor say what happens, such as the gateway's log. Never bodies, headers or queries. */
 export interface ExecutorLog {
   debug(text: string, fields?: Readonly<Record<string, unknown>>): void;
   info(text: string, fields?: Readonly<Record<string, unknown>>): void;
@@ -32,17 +32,17 @@ export interface AnswerHandler {
   onError(error: ExecutorError): void;
 }
 
-/** Steers a request that was made. */
+/** Steers a request that was made, at the client and at the executor. */
 export interface RequestHandle {
   /** What comes meanwhile is kept, within the stream's window; then the far end waits. */
   pause(): void;
   resume(): void;
-  /** The far end is told to stop, where it knows how to be told. */
+  /** Ends the request. The far end is told to stop, where it knows how to be told. */
   abort(): void;
 }
 
 export type ExecutorErrorCode =
-  /** The connection to the executor ended, and what was under way on it with it. */
+  /** The connection to the executor ended, and with it what was under way. */
   | "disconnected"
   /** No executor is connected, so nothing was sent. */
   | "unavailable"
@@ -56,7 +56,7 @@ export type ExecutorErrorCode =
   | "failed"
   /** A bound of ours was hit. */
   | "limit"
-  /** Taken back by the caller. */
+  /** The caller took the request back. */
   | "cancelled"
   /** The client was closed. */
   | "closed";
