@@ -16,6 +16,7 @@ export { createGateway, type GatewayInput, type GatewayOptions } from "./gateway
 export type { Gateway, ToolListing } from "./gateway/gateway.js";
 export { CallError } from "./gateway/program-call.js";
 export { createHost, type HostOptions } from "./host/create.js";
+export { HostCallError } from "./host/errors.js";
 export type {
   DiscoveredServer,
   DiscoverOptions,
@@ -27,7 +28,6 @@ export type {
   SpawnOptions,
   ToolHost,
 } from "./host/host.js";
-export { HostCallError } from "./host/program-call.js";
 export { createLog, type Log, type LogOptions } from "./observe/log.js";
 export type { OpenTelemetryApi } from "./observe/opentelemetry.js";
 export type { Guard, GuardVerdict } from "./policy/guard.js";

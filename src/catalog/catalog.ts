@@ -1,7 +1,7 @@
 // The menu: what all servers offer, merged, under the names that agents see, and the way back from such a name to
 // its server. No I/O and no clock; policy comes in as a View, lists come in from the pipeline.
 
-import { type ExposedName, type OwnName, type OwnToolName, ownName } from "../contracts/names.js";
+import { type ExposedName, type OwnName, type OwnToolName, ownName, ownToolName } from "../contracts/names.js";
 import type { MenuMode, NameMode, Override } from "../contracts/settings.js";
 import type { Freshness, Listed, ListKind, ServerIntro } from "../contracts/upstream.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
@@ -198,6 +198,14 @@ export class Catalog {
       if (exposed === CALL_TOOL) return { kind: "menu", tool: CALL_TOOL };
     }
     return this.#resolve<OwnToolName>("tools", exposed, scope);
+  }
+
+  /** The own name of what is called so at `/mcp/<server>`, by the config alone: no list needs to be known. */
+  ownTool(server: string, exposed: ExposedName): OwnToolName {
+    for (const [own, { name }] of this.#servers.get(server)?.overrides.tools ?? []) {
+      if (name === exposed) return ownToolName(own);
+    }
+    return ownToolName(exposed);
   }
 
   resolvePrompt(exposed: ExposedName, scope: string | undefined): Resolved<OwnName> {

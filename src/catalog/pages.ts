@@ -51,6 +51,7 @@ export class Pages {
   }
 
   #all(kind: ListKind, view: View, contents: () => Contents): BytesReply[] {
+    if (view.changing === true) return this.#build(kind, view, contents());
     const kept = this.#built[kind];
     // No server's name and no role has a line break in it.
     const key = `${view.era}\n${view.scope ?? ""}\n${view.key}`;

@@ -14,4 +14,6 @@ export interface View {
   readonly common: boolean;
   /** Equal for views that allow the same, such as the role: pages are kept under it. */
   readonly key: string;
+  /** It may allow something else the next time, since a guard is asked: no page is kept. */
+  readonly changing?: boolean;
 }

@@ -29,7 +29,7 @@ export interface ServerStatus {
   readonly failures: number;
   /** Not started before it is wanted. */
   readonly lazy: boolean;
-  /** Programs that hold it, so that it is not closed for being idle. */
+  /** How often programs hold it: a host's spawns that have not been stopped. */
   readonly refs: number;
   /** What the server says of itself before anybody connects. */
   readonly card: Readonly<Record<string, unknown>> | undefined;

@@ -27,10 +27,9 @@ import { Reaper, sweepOrphans } from "../upstream/stdio/reaper.js";
 import { hashStateDir } from "../upstream/stdio/reaper-marker.js";
 import { sayApplied } from "./apply-config.js";
 import { openControl } from "./control-routes.js";
-import { CallsInFlight } from "./drain.js";
 import { Executors } from "./executors.js";
 import { openEndpoint } from "./listen.js";
-import { callLocally, LocalCaller } from "./program-call.js";
+import { ProgramCalls } from "./program-call.js";
 import type { GatewayState } from "./state.js";
 import { EraBook } from "./stored-eras.js";
 import { ListKeeper } from "./stored-lists.js";
@@ -56,6 +55,8 @@ export interface GatewayParts {
   readonly startServers: ServerStart;
   /** Reads the config again. Throws what is wrong with it. */
   readonly reload: () => Config;
+  /** A lazy server is not even started to read its lists, but when somebody wants them. */
+  readonly lazyLists?: boolean;
 }
 
 export class Gateway {
@@ -70,7 +71,6 @@ export class Gateway {
   readonly #catalog: Catalog;
   readonly #cache: Cache;
   readonly #reaper: Reaper;
-  readonly #operator = new LocalCaller(OPERATOR);
   readonly #startedAt = new Date(systemClock.wall()).toISOString();
   readonly #lists: ListKeeper;
   readonly #executors: Executors;
@@ -79,11 +79,11 @@ export class Gateway {
   #endpoint: { readonly http: HttpEndpoint; readonly url: string } | undefined;
   #control: ControlServer | undefined;
   readonly #stdio = new Set<StdioEndpoint>();
-  /** Calls of the program or the operator, in flight. */
-  readonly #calls = new CallsInFlight();
   #closing: Promise<void> | undefined;
   #swept: Promise<unknown> | undefined;
   readonly pipeline: Pipeline;
+  /** Calls of the program and the operator. */
+  readonly calls: ProgramCalls;
   readonly pins: PinBook;
   readonly servers: ServerPool;
 
@@ -130,6 +130,7 @@ export class Gateway {
       onKnown: (server) => this.#lists.saveSoon(server),
       log: (level, text, error) => log[level](text, error === undefined ? undefined : { error }),
     });
+    this.calls = new ProgramCalls(this.pipeline);
     this.#reaper = new Reaper({
       stateHash: hashStateDir(state.dir ?? `memory ${process.pid} ${this.#startedAt}`),
       env,
@@ -149,11 +150,10 @@ export class Gateway {
       eras: new EraBook(state.eras, systemClock.wall, (error) =>
         log.warn(`the era of a server could not be kept for the next start: ${(error as Error).message}`),
       ),
-      isKnown: (server) => state.known.get(server) !== undefined,
+      isKnown: (server) => parts.lazyLists === true || state.known.get(server) !== undefined,
       log: (level, text) => log[level](text),
     });
     this.pipeline.attach(this.servers);
-    this.pipeline.sessionOpened(this.#operator, undefined);
     this.#catalog.setServers(config.servers);
     this.pins.configure(config.servers);
     for (const { name } of config.servers) {
@@ -232,7 +232,13 @@ export class Gateway {
   async call(tool: string, args: JsonObject = {}, options: { signal?: AbortSignal } = {}): Promise<JsonObject> {
     this.#refuseIfClosing();
     const params = { name: tool, arguments: args };
-    return await this.#calls.add(callLocally(this.pipeline, this.#operator, "tools/call", params, options.signal));
+    return await this.calls.send({
+      principal: OPERATOR,
+      scope: undefined,
+      method: "tools/call",
+      params,
+      signal: options.signal,
+    });
   }
 
   /** Every tool there is, whatever the menu shows. */
@@ -276,7 +282,7 @@ export class Gateway {
       config: { path, error: this.#configError, warnings },
       names,
       menu,
-      sessions: this.pipeline.audience.size - 1,
+      sessions: this.pipeline.audience.size - this.calls.sessions,
       draining: this.#closing !== undefined,
       servers: this.servers.status((server) => this.#catalog.counts(server)),
       executors: this.#executors.status(),
@@ -316,7 +322,7 @@ export class Gateway {
     await Promise.all([
       this.#endpoint?.http.close({ drainMs }),
       ...[...this.#stdio].map((stdio) => stdio.close({ drainMs })),
-      this.#calls.ended(drainMs),
+      this.calls.ended(drainMs),
     ]);
     try {
       await this.servers.close();

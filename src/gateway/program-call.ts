@@ -1,12 +1,18 @@
-// A call that comes from the operator or from the program that embeds us, not through an endpoint.
+// Calls that come from the operator or from the program that embeds us, not through an endpoint: whose they are, and
+// which are under way. A gateway that closes lets them end.
 
 import type { Caller, Principal } from "../contracts/caller.js";
 import type { AgentCall, Service } from "../contracts/service.js";
-import { Fault } from "../protocol/errors.js";
+import { OPERATOR } from "../pipeline/access.js";
+import { Fault, type FaultCode, toRpcError } from "../protocol/errors.js";
 import type { JsonObject, RpcError } from "../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { type Reply, replyText } from "../protocol/reply.js";
 import { ExpectedError } from "../runtime/expected-error.js";
+import { resultWithin } from "../runtime/wait.js";
+
+/** Principals with calls of late: each is a session, which may have a process of its own. */
+const MAX_CALLERS = 1_000;
 
 /** What a server, or the gateway for it, answered instead of a result. */
 export class CallError extends ExpectedError {
@@ -14,16 +20,19 @@ export class CallError extends ExpectedError {
   override readonly kind = "failed";
   readonly code: number;
   readonly data: unknown;
+  /** What went wrong on our side of the wire; undefined where the server itself answered with an error. */
+  readonly fault: FaultCode | undefined;
 
-  constructor(error: RpcError) {
+  constructor(error: RpcError, fault: FaultCode | undefined) {
     super(error.message);
     this.code = error.code;
     this.data = error.data;
+    this.fault = fault;
   }
 }
 
 /** Nobody sits behind it: it can be told things, but not asked. */
-export class LocalCaller implements Caller {
+export class ProgramCaller implements Caller {
   readonly principal: Principal;
   readonly sessionKey: string;
   readonly era = "legacy";
@@ -31,10 +40,11 @@ export class LocalCaller implements Caller {
   readonly version = "2025-11-25";
   readonly capabilities: JsonObject = {};
   readonly clientInfo: JsonObject = { name: "toolway" };
+  inFlight = 0;
 
   constructor(principal: Principal) {
     this.principal = principal;
-    this.sessionKey = `local ${principal.id}`;
+    this.sessionKey = sessionKeyOf(principal);
   }
 
   setLogLevel(): void {}
@@ -48,19 +58,85 @@ export class LocalCaller implements Caller {
   }
 }
 
-/** Sends one request through the service and reads the whole answer. Rejects with a CallError. */
-export async function callLocally(
-  service: Service,
-  caller: Caller,
-  method: string,
-  params: JsonObject,
-  signal?: AbortSignal,
-): Promise<JsonObject> {
+/** The operator is known by identity: nobody else's principal makes the same key. */
+function sessionKeyOf(principal: Principal): string {
+  return principal === OPERATOR ? "operator" : `program ${JSON.stringify([principal.id, principal.role])}`;
+}
+
+export interface ProgramRequest {
+  readonly principal: Principal;
+  /** As the server of `/mcp/<server>`; undefined: all servers, under the names that agents see. */
+  readonly scope: string | undefined;
+  readonly method: string;
+  readonly params: JsonObject;
+  readonly signal: AbortSignal | undefined;
+}
+
+export class ProgramCalls {
+  readonly #service: Service;
+  /** The one used last is last. */
+  readonly #callers = new Map<string, ProgramCaller>();
+  readonly #inFlight = new Set<Promise<unknown>>();
+
+  constructor(service: Service) {
+    this.#service = service;
+  }
+
+  /** Sessions of the service that are the program's, and no agent's. */
+  get sessions(): number {
+    return this.#callers.size;
+  }
+
+  /** Sends one request and reads the whole answer. Rejects with a CallError, with a Fault `limit` or with the signal's reason. */
+  async send(request: ProgramRequest): Promise<JsonObject> {
+    const caller = this.#callerOf(request.principal);
+    const answered = answerTo(this.#service, caller, request);
+    caller.inFlight++;
+    this.#inFlight.add(answered);
+    try {
+      return await answered;
+    } finally {
+      caller.inFlight--;
+      this.#inFlight.delete(answered);
+    }
+  }
+
+  /** Resolves when all have ended, after `drainMs` at the latest. */
+  async ended(drainMs: number): Promise<void> {
+    await resultWithin(Promise.allSettled(this.#inFlight), drainMs);
+  }
+
+  #callerOf(principal: Principal): ProgramCaller {
+    const key = sessionKeyOf(principal);
+    let caller = this.#callers.get(key);
+    if (caller === undefined) {
+      if (this.#callers.size >= MAX_CALLERS) this.#closeOne();
+      caller = new ProgramCaller(principal);
+      this.#service.sessionOpened(caller, undefined);
+    }
+    this.#callers.delete(key);
+    this.#callers.set(key, caller);
+    return caller;
+  }
+
+  #closeOne(): void {
+    for (const [key, caller] of this.#callers) {
+      if (caller.inFlight > 0) continue;
+      this.#callers.delete(key);
+      this.#service.sessionClosed(caller);
+      return;
+    }
+    throw new Fault("limit", `${MAX_CALLERS} principals have calls in flight; no more are let in.`);
+  }
+}
+
+async function answerTo(service: Service, caller: Caller, request: ProgramRequest): Promise<JsonObject> {
+  const { scope, method, params, signal } = request;
   signal?.throwIfAborted();
   const message = parseMessage(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })) as RequestMessage;
   let onAbort = () => {};
   const answered = new Promise<Reply>((resolve, reject) => {
-    const call: AgentCall = { caller, message, scope: undefined, reply: resolve, onCancel: undefined };
+    const call: AgentCall = { caller, message, scope, reply: resolve, onCancel: undefined };
     onAbort = () => {
       reject(signal?.reason as Error);
       call.onCancel?.("cancelled");
@@ -70,8 +146,12 @@ export async function callLocally(
   });
   // A signal may outlive many calls.
   const reply = await answered.finally(() => signal?.removeEventListener("abort", onAbort));
+  if (reply.kind === "error") throw new CallError(reply.error, reply.fault?.code);
   const answer = parseMessage(await replyText(reply, "1", { signal }));
-  if (answer.kind !== "response") throw new Fault("protocol", `The answer to ${method} is not a response.`);
-  if (answer.error !== undefined) throw new CallError(answer.error);
+  if (answer.kind !== "response") {
+    const fault = new Fault("protocol", `The answer to ${method} is not a response.`);
+    throw new CallError(toRpcError(fault), fault.code);
+  }
+  if (answer.error !== undefined) throw new CallError(answer.error, undefined);
   return answer.result as JsonObject;
 }

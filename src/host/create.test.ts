@@ -10,8 +10,8 @@ import { CallError } from "../gateway/program-call.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { StateDirError } from "../runtime/state-dir.js";
 import { createHost, type HostOptions } from "./create.js";
+import { HostCallError } from "./errors.js";
 import type { HostSpec, ToolHost } from "./host.js";
-import { HostCallError } from "./program-call.js";
 
 /** Two busy cores start a process in a second or two. */
 const SOON = { timeout: 15_000, interval: 50 };
@@ -220,6 +220,39 @@ describe("who may", () => {
   });
 });
 
+describe("a guard that changes its mind", () => {
+  it("is heard at once by lists and calls, without being set again [host-9]", async () => {
+    const host = await create();
+    await host.spawn(spec("crash"));
+    let open = true;
+    host.setGuard(() => (open ? { kind: "allow" } : { kind: "deny", reason: "closed" }));
+    expect(await host.tools("crash")).toHaveLength(3);
+    open = false;
+    expect(await fails(host.tools("crash"))).toMatchObject({ fault: "denied" });
+    expect(await host.discover()).toEqual([]);
+    open = true;
+    expect(await host.tools("crash")).toHaveLength(3);
+    host.setGuard((_principal, _server, tool) =>
+      open || tool !== "pid" ? { kind: "allow" } : { kind: "deny", reason: "closed" },
+    );
+    expect(await host.tools("crash")).toHaveLength(3);
+    open = false;
+    expect(await host.tools("crash")).toHaveLength(2);
+  });
+
+  it("keeps a lazy server asleep whose tool it denies, renamed or not [host-11]", async () => {
+    const host = await create();
+    await host.spawn(spec("later", "stateful"), { lazy: true, tools: { count: { name: "soft" } } });
+    host.setGuard((_principal, _server, tool) =>
+      tool === "count" ? { kind: "deny", reason: "not today" } : { kind: "allow" },
+    );
+    expect(await fails(host.call("later", "soft"))).toMatchObject({ fault: "denied", server: "later" });
+    expect(host.status()).toMatchObject([{ state: "idle", pid: undefined, refs: 1 }]);
+    await host.call("later", "whoami");
+    expect(host.status()).toMatchObject([{ state: "ready", restarts: 0 }]);
+  });
+});
+
 describe("tools", () => {
   it("are all there, whatever the pages, and never claim another server [host-9] [host-10]", async () => {
     const host = await create();
@@ -363,5 +396,17 @@ describe("reload and close", () => {
     const second = await create({ stateDir });
     await second.spawn(spec("one", "stateful"));
     expect(await second.tools("one")).toHaveLength(2);
+  });
+
+  it("a lazy server is started by the first call, also where a state directory knows it from before", async () => {
+    const stateDir = mkdtempSync(join(tmpdir(), "toolway-host-"));
+    cleanUp.push(() => rmSync(stateDir, { recursive: true, force: true }));
+    for (const _ of ["never seen", "seen before"]) {
+      const host = await create({ stateDir });
+      await host.spawn(spec("later", "stateful"), { lazy: true });
+      expect(host.status()).toMatchObject([{ state: "idle", pid: undefined }]);
+      expect(json(await host.call("later", "count"))).toMatchObject({ count: 1 });
+      await host.close();
+    }
   });
 });

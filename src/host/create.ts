@@ -45,8 +45,6 @@ export async function createHost(options: HostOptions = {}): Promise<ToolHost> {
   const base = resolveConfig({ ...settingsOf(options), mcpServers: {} }, around);
   const defaults: HostDefaults = {
     principal,
-    policy: base,
-    log,
     resolve: (name, entry) => {
       const { executors = {} } = options;
       return resolveConfig({ mcpServers: { [name]: entry }, executors }, around).servers[0];
@@ -66,7 +64,17 @@ export async function createHost(options: HostOptions = {}): Promise<ToolHost> {
       log: (level, text) => log[level](text),
     });
     const reload = () => config;
-    const gateway = new Gateway({ config, state, log, telemetry, env, noAuth: false, startServers: true, reload });
+    const gateway = new Gateway({
+      config,
+      state,
+      log,
+      telemetry,
+      env,
+      noAuth: false,
+      startServers: true,
+      reload,
+      lazyLists: true,
+    });
     return new ToolHost(gateway, defaults, async (servers) => {
       config = { ...config, servers };
       await gateway.reload();

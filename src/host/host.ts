@@ -1,24 +1,22 @@
-// What `createHost` gives: spawn, call, tools, discover, status, reload, stop. Ties the spawned servers (host-servers.ts)
-// to a gateway that has no endpoint; decides nothing that the gateway decides.
+// What `createHost` gives: spawn, call, tools, discover, status, reload, stop. Ties the spawned servers (spawned.ts) to a
+// gateway that has no endpoint. Who may do what, how calls are made and end, and when a lazy server is started is the
+// gateway's to decide.
 
 import type { CacheStats } from "../cache/response-cache.js";
 import type { ServerConfig } from "../config/config.js";
 import type { ConfigInput } from "../config/load.js";
 import type { Principal } from "../contracts/caller.js";
-import { type OwnToolName, ownToolName } from "../contracts/names.js";
-import type { RoleRules, UnlistedRoles } from "../contracts/settings.js";
+import { exposedName } from "../contracts/names.js";
 import type { ServerStatus } from "../contracts/status.js";
 import type { Gateway } from "../gateway/gateway.js";
-import type { Log } from "../observe/log.js";
-import { type Guard, GuardPost } from "../policy/guard.js";
-import { compilePolicy, type Policy, seesServer } from "../policy/policy.js";
+import { CallError } from "../gateway/program-call.js";
+import type { Guard } from "../policy/guard.js";
 import { Fault, type FaultCode } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import { abortable, doneWithin, resultWithin } from "../runtime/wait.js";
+import { abortable, doneWithin } from "../runtime/wait.js";
 import type { UpstreamServer } from "../upstream/server.js";
-import { ask, HostCallError, HostCaller, hostError, type Standing, sessionKeyOf } from "./program-call.js";
-import { HostServers } from "./spawned.js";
-import { statusAsleep } from "./status.js";
+import { type CallState, HostCallError, hostError } from "./errors.js";
+import { SpawnedServers } from "./spawned.js";
 
 type ServerEntry = NonNullable<ConfigInput["mcpServers"]>[string];
 
@@ -62,15 +60,11 @@ export interface SpawnedServer extends AsyncDisposable {
 }
 
 export interface HostedStatus extends ServerStatus {
-  /** Spawns that have not been stopped. */
-  readonly refs: number;
   readonly cache: CacheStats | undefined;
 }
 
 export interface HostDefaults {
   readonly principal: Principal;
-  readonly policy: { readonly roles: Readonly<Record<string, RoleRules>>; readonly unlistedRoles: UnlistedRoles };
-  readonly log: Log;
   /** Throws a ConfigError; undefined for an entry that is switched off. */
   resolve(name: string, entry: ServerEntry): ServerConfig | undefined;
 }
@@ -78,35 +72,26 @@ export interface HostDefaults {
 /** A healthy server lists its tools in well under a second; a chat does not wait longer than this for a menu. */
 const DISCOVER_MS = 5_000;
 
-/** Principals with calls of late: each is a session, which may have a process of its own. */
-const MAX_CALLERS = 1_000;
-
-/** How long close() lets calls in flight end, as the gateway does. */
-const DRAIN_MS = 30_000;
-
 export class ToolHost implements AsyncDisposable {
   readonly #gateway: Gateway;
   readonly #defaults: HostDefaults;
-  readonly #policy: Policy;
-  readonly #guard: GuardPost;
-  readonly #servers: HostServers;
-  /** The one used last is last. */
-  readonly #callers = new Map<string, HostCaller>();
-  readonly #calls = new Set<Promise<unknown>>();
+  readonly #servers: SpawnedServers;
   #closing: Promise<void> | undefined;
 
   constructor(gateway: Gateway, defaults: HostDefaults, apply: (servers: readonly ServerConfig[]) => Promise<void>) {
     this.#gateway = gateway;
     this.#defaults = defaults;
-    this.#policy = compilePolicy(defaults.policy);
-    this.#guard = new GuardPost((text, error) => defaults.log.error(text, error === undefined ? undefined : { error }));
-    this.#servers = new HostServers({
+    const { servers } = gateway;
+    this.#servers = new SpawnedServers({
       apply,
       whenUp: (name) => this.#whenUp(name),
       gone: (name) => {
-        const server = this.#gateway.servers.get(name);
+        const server = servers.get(name);
         return async () => server?.stop();
       },
+      hold: (name) => servers.hold(name),
+      release: (name) => servers.release(name),
+      holds: (name) => servers.get(name)?.refs ?? 0,
     });
   }
 
@@ -120,7 +105,7 @@ export class ToolHost implements AsyncDisposable {
     const config = this.#defaults.resolve(wanted, entry);
     if (config === undefined) throw new Fault("invalid", `Server "${wanted}" is switched off by its own spec.`);
     const { name } = config;
-    this.#demand(this.#defaults.principal, name, undefined);
+    this.#asked(name, () => this.#pipeline.demandByGuard(this.#defaults.principal, name, undefined));
     await this.#servers.add(config);
     let held = true;
     const stop = async () => {
@@ -134,9 +119,10 @@ export class ToolHost implements AsyncDisposable {
   /** Calls a tool by the server's own name of it. Rejects with a HostCallError where there is no result. */
   async call(server: string, tool: string, args: JsonObject = {}, options: HostCallOptions = {}): Promise<JsonObject> {
     const { principal = this.#defaults.principal, signal } = options;
-    const config = this.#hosted(server);
-    this.#demand(principal, server, ownNameOf(config, tool));
-    if (this.#servers.isAsleep(server)) await this.#servers.wake(server);
+    this.#hosted(server);
+    // Before a lazy server is started, and before anybody learns whether there is such a tool.
+    this.#asked(server, () => this.#pipeline.demandByGuard(principal, server, exposedName(tool)));
+    this.#gateway.servers.want(server);
     return await this.#ask(principal, server, "tools/call", { name: tool, arguments: args }, signal);
   }
 
@@ -147,15 +133,11 @@ export class ToolHost implements AsyncDisposable {
   async tools(server: string, options: HostCallOptions = {}): Promise<HostTool[]> {
     const { principal = this.#defaults.principal, signal } = options;
     this.#hosted(server);
-    this.#demandSight(principal, server);
-    await this.#servers.wake(server);
-    const hosted = this.#gateway.servers.get(server);
-    if (hosted?.listed === false) {
-      hosted.ensure();
-      await abortable(hosted.firstTry, signal);
-    }
+    this.#asked(server, () => this.#pipeline.access.demandSight(principal, server));
+    const hosted = this.#gateway.servers.want(server);
+    if (!hosted.listed) await abortable(hosted.firstTry, signal);
     const tools = await this.#list(principal, server, signal);
-    if (tools.length === 0 && hosted?.listed === false) throw this.#unavailable(server, hosted);
+    if (tools.length === 0 && !hosted.listed) throw this.#unavailable(server, hosted);
     return tools;
   }
 
@@ -163,19 +145,14 @@ export class ToolHost implements AsyncDisposable {
   async discover(options: DiscoverOptions = {}): Promise<DiscoveredServer[]> {
     this.#refuseIfClosing();
     const { principal = this.#defaults.principal } = options;
-    const seen = this.#servers.configs.filter(({ name }) => this.#sees(principal, name));
+    const seen = this.#servers.configs.filter(({ name }) => this.#pipeline.access.sees(principal, name));
     return await Promise.all(seen.map((config) => this.#discoverOne(config, principal, options)));
   }
 
   /** Every hosted server, as `toolway status --json` has it, how many hold it, and what the cache has of it. */
   status(): HostedStatus[] {
-    const known = new Map(this.#gateway.status().servers.map((server) => [server.name, server]));
     const cached = this.cacheStats();
-    return this.#servers.configs.map((config) => ({
-      ...(known.get(config.name) ?? statusAsleep(config)),
-      refs: this.#servers.references(config.name),
-      cache: cached.get(config.name),
-    }));
+    return this.#gateway.status().servers.map((server) => ({ ...server, cache: cached.get(server.name) }));
   }
 
   /** Hits, misses and what is kept, by server. */
@@ -186,7 +163,6 @@ export class ToolHost implements AsyncDisposable {
   /** Ends what runs and starts it anew, also after it was ejected. Rejects where it does not come up; it stays hosted. */
   async reload(server: string): Promise<void> {
     this.#hosted(server);
-    await this.#servers.wake(server);
     await this.#gateway.reloadServer(server);
     await this.#whenUp(server);
   }
@@ -203,12 +179,12 @@ export class ToolHost implements AsyncDisposable {
    * `undefined`: the rules of roles alone, which hold in any case.
    */
   setGuard(guard: Guard | undefined): void {
-    this.#guard.set(guard);
+    this.#gateway.setGuard(guard);
   }
 
   /** Lets calls in flight end, at most `drainMs`, then stops every server. */
   close(options: { drainMs?: number } = {}): Promise<void> {
-    this.#closing ??= this.#close(options.drainMs ?? DRAIN_MS);
+    this.#closing ??= this.#close(options);
     return this.#closing;
   }
 
@@ -218,10 +194,9 @@ export class ToolHost implements AsyncDisposable {
 
   // ── Inside ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  async #close(drainMs: number): Promise<void> {
-    await resultWithin(Promise.allSettled(this.#calls), drainMs);
+  #close(options: { drainMs?: number }): Promise<void> {
     this.#servers.clear();
-    await this.#gateway.close({ drainMs: 0 });
+    return this.#gateway.close(options);
   }
 
   async #discoverOne(
@@ -229,8 +204,6 @@ export class ToolHost implements AsyncDisposable {
     principal: Principal,
     { deadlineMs = DISCOVER_MS, startLazy = false, signal }: DiscoverOptions,
   ): Promise<DiscoveredServer> {
-    if (startLazy) await this.#servers.wake(name);
-    if (this.#servers.isAsleep(name)) return { server: name, state: "idle", tools: [], error: undefined };
     const server = this.#gateway.servers.get(name);
     const maySleep = supervision.lazy && !startLazy;
     let late = false;
@@ -248,23 +221,21 @@ export class ToolHost implements AsyncDisposable {
     }
     if (late) {
       const fault = new Fault("timeout", `Server "${name}" has not told its tools within ${deadlineMs} ms.`);
-      error ??= hostError(name, fault, this.#standing(name));
+      error ??= hostError(name, fault, this.#stateOf(name));
     } else if (!maySleep && server !== undefined && (!server.listed || server.trouble !== undefined)) {
       error ??= this.#unavailable(name, server);
     }
-    return { server: name, state: this.#standing(name)?.state ?? "stopped", tools, error: describe(error) };
+    return { server: name, state: this.#stateOf(name)?.state ?? "stopped", tools, error: describe(error) };
   }
 
   async #list(principal: Principal, server: string, signal: AbortSignal | undefined): Promise<HostTool[]> {
-    const config = this.#hosted(server);
+    this.#hosted(server);
     const tools: HostTool[] = [];
     let cursor: unknown;
     do {
       const page = await this.#ask(principal, server, "tools/list", cursor === undefined ? {} : { cursor }, signal);
       for (const tool of Array.isArray(page["tools"]) ? page["tools"] : []) {
         if (!isObject(tool) || typeof tool["name"] !== "string") continue;
-        const own = ownNameOf(config, tool["name"]);
-        if (this.#guard.decide(principal, server, own).kind === "deny") continue;
         tools.push({ ...tool, name: tool["name"], _mcp_server: server });
       }
       cursor = page["nextCursor"];
@@ -279,40 +250,12 @@ export class ToolHost implements AsyncDisposable {
     params: JsonObject,
     signal: AbortSignal | undefined,
   ): Promise<JsonObject> {
-    const caller = this.#callerOf(principal);
-    const standing = () => this.#standing(server);
-    const asked = ask({ service: this.#gateway.pipeline, caller, server, method, params, signal, standing });
-    caller.inFlight++;
-    this.#calls.add(asked);
     try {
-      return await asked;
-    } finally {
-      caller.inFlight--;
-      this.#calls.delete(asked);
+      return await this.#gateway.calls.send({ principal, scope: server, method, params, signal });
+    } catch (error) {
+      if (error instanceof CallError) throw new HostCallError(server, error, error.fault, this.#stateOf(server));
+      throw error;
     }
-  }
-
-  #callerOf(principal: Principal): HostCaller {
-    const key = sessionKeyOf(principal);
-    let caller = this.#callers.get(key);
-    if (caller === undefined) {
-      if (this.#callers.size >= MAX_CALLERS) this.#dropOne();
-      caller = new HostCaller(principal);
-      this.#gateway.pipeline.sessionOpened(caller, undefined);
-    }
-    this.#callers.delete(key);
-    this.#callers.set(key, caller);
-    return caller;
-  }
-
-  #dropOne(): void {
-    for (const [key, caller] of this.#callers) {
-      if (caller.inFlight > 0) continue;
-      this.#callers.delete(key);
-      this.#gateway.pipeline.sessionClosed(caller);
-      return;
-    }
-    throw new Fault("limit", `${MAX_CALLERS} principals have calls in flight; no more are let in.`);
   }
 
   async #whenUp(name: string): Promise<void> {
@@ -324,10 +267,10 @@ export class ToolHost implements AsyncDisposable {
 
   #unavailable(name: string, server: UpstreamServer): HostCallError {
     const why = server.trouble ?? "it was stopped, or has not been started";
-    return hostError(name, new Fault("unavailable", `Server "${name}" is not available: ${why}`), this.#standing(name));
+    return hostError(name, new Fault("unavailable", `Server "${name}" is not available: ${why}`), this.#stateOf(name));
   }
 
-  #standing(name: string): Standing | undefined {
+  #stateOf(name: string): CallState | undefined {
     return this.#gateway.status().servers.find((server) => server.name === name);
   }
 
@@ -342,33 +285,18 @@ export class ToolHost implements AsyncDisposable {
     if (this.#closing !== undefined) throw new Fault("closing", "The host is closing.");
   }
 
-  /** The guard's word; the pipeline has the roles'. */
-  #demand(principal: Principal, server: string, tool: OwnToolName | undefined): void {
-    const decision = this.#guard.decide(principal, server, tool);
-    if (decision.kind === "allow") return;
-    const what = tool === undefined ? `server "${server}"` : `tool "${tool}" of server "${server}"`;
-    const fault = new Fault("denied", `You may not use ${what}: ${decision.rule}.`);
-    throw hostError(server, fault, this.#standing(server));
+  get #pipeline(): Gateway["pipeline"] {
+    return this.#gateway.pipeline;
   }
 
-  #demandSight(principal: Principal, server: string): void {
-    this.#demand(principal, server, undefined);
-    if (seesServer(this.#policy, principal, server)) return;
-    const fault = new Fault("denied", `Role "${principal.role}" may not use anything of server "${server}".`);
-    throw hostError(server, fault, this.#standing(server));
+  /** What the gateway refuses is told as an error of the server. */
+  #asked(server: string, demand: () => void): void {
+    try {
+      demand();
+    } catch (error) {
+      throw error instanceof Fault ? hostError(server, error, this.#stateOf(server)) : error;
+    }
   }
-
-  #sees(principal: Principal, server: string): boolean {
-    return (
-      seesServer(this.#policy, principal, server) && this.#guard.decide(principal, server, undefined).kind === "allow"
-    );
-  }
-}
-
-/** A spec may rename a tool; who may use it is decided by what the server itself calls it. */
-function ownNameOf({ tools }: ServerConfig, name: string): OwnToolName {
-  for (const own of Object.keys(tools)) if (tools[own]?.name === name) return ownToolName(own);
-  return ownToolName(name);
 }
 
 function describe(error: HostCallError | undefined): DiscoveredServer["error"] {

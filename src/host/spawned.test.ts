@@ -1,9 +1,9 @@
-// Holds on servers under random comings and goings, on a ground that starts, fails and stops as it likes.
+// Holds on servers under random comings and goings, of servers that start, fail and stop as they like.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { defaultSupervision, type ServerConfig } from "../config/config.js";
-import { HostServers, type ServerGround } from "./spawned.js";
+import { type ServerSet, SpawnedServers } from "./spawned.js";
 
 const NAMES = ["a", "b"] as const;
 
@@ -16,10 +16,11 @@ function config(name: string, variant: number, lazy: boolean): ServerConfig {
 }
 
 /** Says in which turn things happen; a server that is stopped takes a turn to go. */
-class FakeGround implements ServerGround {
+class FakeServers implements ServerSet {
   applied: readonly ServerConfig[] = [];
   readonly running = new Map<string, ServerConfig>();
   readonly problems: string[] = [];
+  readonly #holds = new Map<ServerConfig, number>();
   readonly #fails: (name: string) => boolean;
 
   constructor(fails: (name: string) => boolean) {
@@ -43,6 +44,26 @@ class FakeGround implements ServerGround {
     if (!this.running.has(name) || this.#fails(name)) throw new Error(`${name} does not come up`);
   }
 
+  hold(name: string): void {
+    const server = this.#listed(name);
+    if (server !== undefined) this.#holds.set(server, this.holds(name) + 1);
+  }
+
+  release(name: string): number {
+    const server = this.#listed(name);
+    if (server !== undefined) this.#holds.set(server, Math.max(0, this.holds(name) - 1));
+    return this.holds(name);
+  }
+
+  holds(name: string): number {
+    const server = this.#listed(name);
+    return server === undefined ? 0 : (this.#holds.get(server) ?? 0);
+  }
+
+  #listed(name: string): ServerConfig | undefined {
+    return this.applied.find((server) => server.name === name);
+  }
+
   gone(name: string): () => Promise<void> {
     const running = this.running.get(name);
     return async () => {
@@ -60,7 +81,7 @@ const step = fc.oneof(
     lazy: fc.boolean(),
   }),
   fc.record({
-    kind: fc.constantFrom("release" as const, "remove" as const, "wake" as const),
+    kind: fc.constantFrom("release" as const, "remove" as const),
     name: fc.constantFrom(...NAMES),
   }),
   fc.record({ kind: fc.constant("settle" as const), name: fc.constant("a" as const) }),
@@ -71,39 +92,38 @@ describe("holds on servers", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 25 }), fc.array(fc.boolean()), async (steps, failures) => {
         let tries = 0;
-        const ground = new FakeGround(() => failures[tries++] ?? false);
-        const servers = new HostServers(ground);
+        const fake = new FakeServers(() => failures[tries++] ?? false);
+        const servers = new SpawnedServers(fake);
         const pending: Promise<unknown>[] = [];
         for (const one of steps) {
           if (one.kind === "settle") await Promise.allSettled(pending);
           else if (one.kind === "add") pending.push(servers.add(config(one.name, one.variant, one.lazy)));
           else if (one.kind === "release") pending.push(servers.release(one.name, undefined));
-          else if (one.kind === "wake") pending.push(servers.wake(one.name));
           else pending.push(servers.remove(one.name));
         }
         await Promise.allSettled(pending);
-        expect(ground.problems).toEqual([]);
+        expect(fake.problems).toEqual([]);
         for (const name of NAMES) {
           const hosted = servers.get(name);
-          const isUp = ground.running.has(name);
+          const isUp = fake.running.has(name);
           // Hosted and held, or not there at all.
-          expect(servers.references(name) > 0).toBe(hosted !== undefined);
-          expect(isUp).toBe(hosted !== undefined && !servers.isAsleep(name));
+          expect(fake.holds(name) > 0).toBe(hosted !== undefined);
+          expect(isUp).toBe(hosted !== undefined);
         }
-        expect(new Set(ground.applied.map(({ name }) => name))).toEqual(new Set(ground.running.keys()));
+        expect(new Set(fake.applied.map(({ name }) => name))).toEqual(new Set(fake.running.keys()));
         for (const name of NAMES) await servers.remove(name);
-        expect(ground.running.size).toBe(0);
+        expect(fake.running.size).toBe(0);
       }),
       { numRuns: 2_000 },
     );
   });
 
   it("rejects every spawn that shared a start which failed, and is as if none had been", async () => {
-    const ground = new FakeGround(() => true);
-    const servers = new HostServers(ground);
+    const fake = new FakeServers(() => true);
+    const servers = new SpawnedServers(fake);
     const results = await Promise.allSettled([1, 2, 3].map(() => servers.add(config("a", 0, false))));
     expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
     expect(servers.configs).toEqual([]);
-    expect(ground.running.size).toBe(0);
+    expect(fake.running.size).toBe(0);
   });
 });

@@ -1,24 +1,27 @@
-// The servers that a program has spawned: which spec each has, how many hold it, and its coming and going. Starting,
-// restarting and stopping processes is upstream/'s; this says only when a server is there.
+// The servers that a program has spawned: which spec each has, and its coming and going. Starting, restarting and
+// stopping processes is upstream/'s, as is the count of holds; this says only when a server is there.
 
 import { isDeepStrictEqual } from "node:util";
 import type { ServerConfig } from "../config/config.js";
 import { Fault } from "../protocol/errors.js";
 
 /** What the servers are kept in: it starts what is new in the list, stops what is gone, and leaves the rest alone. */
-export interface ServerGround {
+export interface ServerSet {
+  /** The new list is in force when this returns; the promise is for what went wrong. */
   apply(servers: readonly ServerConfig[]): Promise<void>;
   /** Resolves when it is up and its lists are read; rejects where the first try failed. */
   whenUp(name: string): Promise<void>;
   /** Resolves when nothing of it runs any more. To be called before it is taken off the list. */
   gone(name: string): () => Promise<void>;
+  hold(name: string): void;
+  /** How many hold it still. */
+  release(name: string): number;
+  /** How many hold it. */
+  holds(name: string): number;
 }
 
-interface Hosted {
+interface Spawned {
   readonly config: ServerConfig;
-  references: number;
-  /** A lazy one that nobody has wanted yet: nothing but us knows of it. */
-  asleep: boolean;
   ready: Promise<void>;
   /** Nobody holds it; it goes when this fires. */
   leaving: NodeJS.Timeout | undefined;
@@ -26,42 +29,26 @@ interface Hosted {
   gone: Promise<void> | undefined;
 }
 
-export class HostServers {
-  readonly #ground: ServerGround;
+export class SpawnedServers {
+  readonly #servers: ServerSet;
   /** In the order of their coming. */
-  readonly #hosted = new Map<string, Hosted>();
+  readonly #spawned = new Map<string, Spawned>();
 
-  constructor(ground: ServerGround) {
-    this.#ground = ground;
+  constructor(servers: ServerSet) {
+    this.#servers = servers;
   }
 
   get configs(): ServerConfig[] {
     return this.#present.map(({ config }) => config);
   }
 
-  get #present(): Hosted[] {
-    return [...this.#hosted.values()].filter(({ gone }) => gone === undefined);
-  }
-
-  isAsleep(name: string): boolean {
-    return this.#hosted.get(name)?.asleep === true;
-  }
-
-  /** Somebody wants it, lazy or not. */
-  async wake(name: string): Promise<void> {
-    const hosted = this.#hosted.get(name);
-    if (hosted?.asleep !== true) return;
-    hosted.asleep = false;
-    await this.#apply();
+  get #present(): Spawned[] {
+    return [...this.#spawned.values()].filter(({ gone }) => gone === undefined);
   }
 
   get(name: string): ServerConfig | undefined {
-    const hosted = this.#hosted.get(name);
-    return hosted?.gone === undefined ? hosted?.config : undefined;
-  }
-
-  references(name: string): number {
-    return this.#hosted.get(name)?.references ?? 0;
+    const spawned = this.#spawned.get(name);
+    return spawned?.gone === undefined ? spawned?.config : undefined;
   }
 
   /**
@@ -71,94 +58,87 @@ export class HostServers {
   async add(config: ServerConfig): Promise<void> {
     const { name } = config;
     for (;;) {
-      const present = this.#hosted.get(name);
+      const present = this.#spawned.get(name);
       if (present === undefined) break;
       if (present.gone === undefined && isDeepStrictEqual(present.config, config)) {
         clearTimeout(present.leaving);
         present.leaving = undefined;
-        present.references++;
+        this.#servers.hold(name);
         return present.ready;
       }
-      if (present.gone === undefined && present.references > 0) {
+      if (present.gone === undefined && this.#servers.holds(name) > 0) {
         throw new Fault("invalid", `A server "${name}" with another spec is hosted already: stop it first.`);
       }
       // What is there has to be gone before another takes its name.
       await this.#remove(present);
     }
-    const hosted: Hosted = {
-      config,
-      references: 1,
-      asleep: config.supervision.lazy,
-      ready: Promise.resolve(),
-      leaving: undefined,
-      gone: undefined,
-    };
-    this.#hosted.set(name, hosted);
-    hosted.ready = this.#bringUp(hosted);
-    await hosted.ready;
+    const spawned: Spawned = { config, ready: Promise.resolve(), leaving: undefined, gone: undefined };
+    this.#spawned.set(name, spawned);
+    spawned.ready = this.#bringUp(spawned);
+    await spawned.ready;
   }
 
   /** One holder less. With the last, the server goes, after `lingerMs` where that is given. */
   async release(name: string, lingerMs: number | undefined): Promise<void> {
-    const hosted = this.#hosted.get(name);
-    if (hosted === undefined || hosted.gone !== undefined) {
-      await hosted?.gone;
+    const spawned = this.#spawned.get(name);
+    if (spawned === undefined || spawned.gone !== undefined) {
+      await spawned?.gone;
       return;
     }
-    hosted.references = Math.max(0, hosted.references - 1);
-    if (hosted.references > 0) return;
-    if (lingerMs === undefined) await this.#remove(hosted);
+    if (this.#servers.release(name) > 0) return;
+    if (lingerMs === undefined) await this.#remove(spawned);
     else {
-      clearTimeout(hosted.leaving);
-      hosted.leaving = setTimeout(() => void this.#remove(hosted), lingerMs).unref();
+      clearTimeout(spawned.leaving);
+      spawned.leaving = setTimeout(() => void this.#remove(spawned), lingerMs).unref();
     }
   }
 
   /** Whoever holds it. */
   async remove(name: string): Promise<void> {
-    const hosted = this.#hosted.get(name);
-    if (hosted !== undefined) await this.#remove(hosted);
+    const spawned = this.#spawned.get(name);
+    if (spawned !== undefined) await this.#remove(spawned);
   }
 
-  /** Nothing comes or goes any more; what runs is stopped by the ground itself. */
+  /** Nothing comes or goes any more; what runs is stopped by whoever keeps it. */
   clear(): void {
-    for (const { leaving } of this.#hosted.values()) clearTimeout(leaving);
-    this.#hosted.clear();
+    for (const { leaving } of this.#spawned.values()) clearTimeout(leaving);
+    this.#spawned.clear();
   }
 
-  async #bringUp(hosted: Hosted): Promise<void> {
-    const { name } = hosted.config;
-    if (hosted.asleep) return;
+  async #bringUp(spawned: Spawned): Promise<void> {
+    const { name, supervision } = spawned.config;
     try {
-      await this.#apply();
-      await this.#ground.whenUp(name);
+      const applied = this.#apply();
+      this.#servers.hold(name);
+      await applied;
+      if (supervision.lazy) return;
+      await this.#servers.whenUp(name);
     } catch (error) {
-      await this.#remove(hosted);
+      await this.#remove(spawned);
       throw error;
     }
-    if (hosted.gone !== undefined) throw new Fault("closing", `Server "${name}" was stopped while it started.`);
+    if (spawned.gone !== undefined) throw new Fault("closing", `Server "${name}" was stopped while it started.`);
   }
 
-  async #apply(without?: Hosted): Promise<void> {
-    const awake = this.#present.filter((one) => !one.asleep && one !== without);
-    await this.#ground.apply(awake.map(({ config }) => config));
+  async #apply(without?: Spawned): Promise<void> {
+    const servers = this.#present.filter((one) => one !== without);
+    await this.#servers.apply(servers.map(({ config }) => config));
   }
 
-  #remove(hosted: Hosted): Promise<void> {
-    hosted.gone ??= this.#takeDown(hosted);
-    return hosted.gone;
+  #remove(spawned: Spawned): Promise<void> {
+    spawned.gone ??= this.#takeDown(spawned);
+    return spawned.gone;
   }
 
-  async #takeDown(hosted: Hosted): Promise<void> {
-    const { name } = hosted.config;
-    clearTimeout(hosted.leaving);
-    hosted.references = 0;
-    const gone = this.#ground.gone(name);
+  async #takeDown(spawned: Spawned): Promise<void> {
+    const { name } = spawned.config;
+    clearTimeout(spawned.leaving);
+    const gone = this.#servers.gone(name);
     try {
-      await this.#apply(hosted);
+      await this.#apply(spawned);
       await gone();
     } finally {
-      if (this.#hosted.get(name) === hosted) this.#hosted.delete(name);
+      if (this.#spawned.get(name) === spawned) this.#spawned.delete(name);
     }
   }
 }

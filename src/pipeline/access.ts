@@ -34,9 +34,20 @@ export class Access {
   /** Throws a Fault `denied`. */
   demand(principal: Principal, server: string, tool: OwnToolName | undefined): void {
     const decision = this.decide(principal, server, tool);
-    if (decision.kind === "allow") return;
-    const what = tool === undefined ? `server "${server}"` : `tool "${tool}" of server "${server}"`;
-    throw new Fault("denied", `You may not use ${what}: ${decision.rule}.`);
+    if (decision.kind === "deny") throw denied(server, tool, decision.rule);
+  }
+
+  /** The guard's word alone. Throws a Fault `denied`. */
+  demandByGuard(principal: Principal, server: string, tool: OwnToolName | undefined): void {
+    const decision = this.#guard.decide(principal, server, tool);
+    if (decision.kind === "deny") throw denied(server, tool, decision.rule);
+  }
+
+  /** Throws a Fault `denied` for a server of which the principal may know nothing. */
+  demandSight(principal: Principal, server: string): void {
+    this.demandByGuard(principal, server, undefined);
+    if (this.sees(principal, server)) return;
+    throw new Fault("denied", `Role "${principal.role}" may not use anything of server "${server}".`);
   }
 
   /** Throws a Fault `denied` for a tool whose definition changed since it was accepted. */
@@ -57,6 +68,7 @@ export class Access {
       era,
       common: this.policy.roles.size === 0 && !this.#guard.isSet,
       key: this.#viewKey(principal),
+      changing: this.#guard.isSet,
       allows: (server, tool) => {
         if (tool !== undefined && this.#pins.isQuarantined(server, tool)) return false;
         return this.decide(principal, server, tool).kind === "allow";
@@ -69,4 +81,9 @@ export class Access {
     if (principal === OPERATOR) return "";
     return this.#guard.isSet ? `principal ${principal.role} ${principal.id}` : `role ${principal.role}`;
   }
+}
+
+function denied(server: string, tool: OwnToolName | undefined, rule: string): Fault {
+  const what = tool === undefined ? `server "${server}"` : `tool "${tool}" of server "${server}"`;
+  return new Fault("denied", `You may not use ${what}: ${rule}.`);
 }

@@ -2,7 +2,7 @@
 
 import type { Cache } from "../cache/cache.js";
 import type { Catalog } from "../catalog/catalog.js";
-import type { Caller } from "../contracts/caller.js";
+import type { Caller, Principal } from "../contracts/caller.js";
 import { type ExposedName, exposedName, type OwnName, type OwnToolName, ownName } from "../contracts/names.js";
 import type { Pins } from "../contracts/pins.js";
 import type { Servers } from "../contracts/servers.js";
@@ -60,7 +60,7 @@ export class Pipeline implements Service, UpstreamEvents {
   readonly #catalog: Catalog;
   readonly #deps: PipelineDeps;
   readonly audience: Audience;
-  readonly #access: Access;
+  readonly access: Access;
   readonly #guard: GuardPost;
   readonly #passage: Passage;
   #attached: { servers: Servers; standing: Standing } | undefined;
@@ -69,12 +69,12 @@ export class Pipeline implements Service, UpstreamEvents {
     this.#deps = deps;
     this.#catalog = deps.catalog;
     this.#guard = new GuardPost((text, error) => deps.log("error", text, error));
-    this.#access = new Access(deps.policy, this.#guard, deps.pins);
-    this.audience = new Audience((session, server) => this.#access.sees(session.principal, server));
+    this.access = new Access(deps.policy, this.#guard, deps.pins);
+    this.audience = new Audience((session, server) => this.access.sees(session.principal, server));
     const { cache, taskIds, tracer, now } = deps;
     const { audience } = this;
     this.#passage = new Passage({
-      access: this.#access,
+      access: this.access,
       audience,
       cache,
       taskIds,
@@ -93,7 +93,7 @@ export class Pipeline implements Service, UpstreamEvents {
 
   /** Whoever is connected is told to look again. */
   setPolicy(policy: Policy): void {
-    this.#access.policy = policy;
+    this.access.policy = policy;
     this.#lookAgain();
   }
 
@@ -108,6 +108,15 @@ export class Pipeline implements Service, UpstreamEvents {
   setGuard(guard: Guard | undefined): void {
     this.#guard.set(guard);
     this.#lookAgain();
+  }
+
+  /**
+   * The guard's word alone on a server, or on a tool as it is called at `/mcp/<server>`: for a program that wants to
+   * know before a server is started. Throws a Fault `denied`.
+   */
+  demandByGuard(principal: Principal, server: string, tool: ExposedName | undefined): void {
+    const own = tool === undefined ? undefined : this.#catalog.ownTool(server, tool);
+    this.access.demandByGuard(principal, server, own);
   }
 
   /** Tools of the server were quarantined or set free. */
@@ -128,7 +137,7 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   introduce(caller: Caller, scope: string | undefined): Introduction {
-    const sees = (server: string) => this.#access.sees(caller.principal, server);
+    const sees = (server: string) => this.access.sees(caller.principal, server);
     return {
       capabilities: this.#catalog.capabilities(scope, sees),
       serverInfo: { name: "toolway", title: "Toolway", version: this.#deps.version },
@@ -153,7 +162,7 @@ export class Pipeline implements Service, UpstreamEvents {
       }
     } else {
       const server = this.#soleServer(scope);
-      if (server !== undefined && this.#access.decide(session.principal, server, undefined).kind === "allow") {
+      if (server !== undefined && this.access.decide(session.principal, server, undefined).kind === "allow") {
         this.#servers.get(server)?.sessionConnection(session.sessionKey)?.notify(text);
       }
     }
@@ -210,7 +219,7 @@ export class Pipeline implements Service, UpstreamEvents {
     if (kind !== undefined) {
       const cursor = message.params?.["cursor"];
       if (cursor !== undefined && typeof cursor !== "string") throw new Fault("invalid", '"cursor" is a string.');
-      call.reply(this.#catalog.page(kind, this.#access.view(call.caller, scope), cursor));
+      call.reply(this.#catalog.page(kind, this.access.view(call.caller, scope), cursor));
       return;
     }
     switch (message.method) {
@@ -271,7 +280,7 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   #findTools(call: AgentCall): void {
-    const view = this.#access.view(call.caller, call.scope);
+    const view = this.access.view(call.caller, call.scope);
     findTools(call, this.#catalog, view).catch((error: unknown) => this.#refuse(call, error));
   }
 

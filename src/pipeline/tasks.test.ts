@@ -1,13 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { LocalCaller } from "../gateway/program-call.js";
+import { ProgramCaller } from "../gateway/program-call.js";
 import { findAnchor } from "../protocol/anchor.js";
 import { renderReply } from "../protocol/reply.js";
 import { TaskIds } from "./task-ids.js";
 import { exposeTasks, hasTasks, taskRefusal } from "./tasks.js";
 
 const ids = new TaskIds(randomBytes(32));
-const caller = new LocalCaller({ id: "ann", role: "dev" });
+const caller = new ProgramCaller({ id: "ann", role: "dev" });
 
 function expose(text: string) {
   const bytes = Buffer.from(text);

@@ -42,8 +42,6 @@ export interface DriverParts {
   readonly repeatable?: Repeatable;
   /** Resolves at the end of what ran before in its place: nothing is started until then. */
   readonly after?: Promise<void> | undefined;
-  /** True while somebody holds the server: it is not closed for being idle. */
-  readonly isHeld?: () => boolean;
 }
 
 export class ServerDriver implements ServerConnection {
@@ -59,7 +57,6 @@ export class ServerDriver implements ServerConnection {
   readonly #probe: BreakerProbe;
   readonly #repeatable: Repeatable;
   readonly #idleness: Idleness;
-  readonly #isHeld: () => boolean;
   /** Counts the calls of agents. */
   #uses = 0;
   readonly #held: HeldCalls;
@@ -95,7 +92,6 @@ export class ServerDriver implements ServerConnection {
     this.#probe = new BreakerProbe(spec.name, this.#breaker, context.now, () => events.onState());
     this.#repeatable = parts.repeatable ?? new Repeatable(spec);
     this.#idleness = new Idleness(spec.supervision);
-    this.#isHeld = parts.isHeld ?? (() => false);
     if (parts.after !== undefined) this.#track(parts.after);
   }
 
@@ -175,7 +171,7 @@ export class ServerDriver implements ServerConnection {
     const isLate = connection.expire(nowMs);
     if (this.#supervisor.state !== "ready") return;
     if (isLate) void this.#checkPulse(connection, false);
-    const isBusy = connection.inFlight > 0 || this.#isHeld();
+    const isBusy = connection.inFlight > 0;
     const todo = this.#idleness.look(nowMs, this.#uses, connection.received, isBusy);
     if (todo === "rest") void this.rest();
     if (todo === "ping") void this.#checkPulse(connection, true);

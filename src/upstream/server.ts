@@ -79,7 +79,7 @@ export class UpstreamServer implements ServerHandle {
   #retries = 0;
   #retry: { readonly timer: NodeJS.Timeout; readonly dueMs: number } | undefined;
   #told: string | undefined;
-  #firstTry: { promise: Promise<void>; resolve: () => void };
+  #firstTry = deferred();
 
   /** `after` resolves at the end of the server whose place it takes; nothing is started before. */
   constructor(spec: ServerSpec, deps: ServerDeps, after?: Promise<void>) {
@@ -97,11 +97,6 @@ export class UpstreamServer implements ServerHandle {
       onFault: (kind, reason) => deps.log("warn", `server "${spec.name}": its ${kind} could not be read: ${reason}`),
     });
     this.#shared = this.#drive(undefined);
-    let resolve = () => {};
-    const promise = new Promise<void>((done) => {
-      resolve = done;
-    });
-    this.#firstTry = { promise, resolve };
   }
 
   get intro(): ServerIntro | undefined {
@@ -118,8 +113,16 @@ export class UpstreamServer implements ServerHandle {
   /** Somebody wants it up, lazy or not. */
   ensure(): void {
     if (this.#stopped) throw stopped(this.spec.name);
+    if (!this.listed && this.#mayWait) this.#expectFirstTry();
     this.#wanted = true;
     this.#shared.ensure();
+  }
+
+  /** What was left alone for being lazy has not been tried: the attempt that now begins is the first. */
+  #expectFirstTry(): void {
+    const { resolve } = this.#firstTry;
+    this.#firstTry = deferred();
+    void this.#firstTry.promise.then(resolve);
   }
 
   get #mayWait(): boolean {
@@ -278,7 +281,6 @@ export class UpstreamServer implements ServerHandle {
         breaker: this.#breaker,
         repeatable: this.#repeatable,
         after: this.#after,
-        isHeld: () => this.refs > 0,
       },
     );
     return driver;
@@ -411,4 +413,12 @@ function pickInfo(info: Record<string, unknown>): { name?: string; version?: str
 
 function sum<T>(items: readonly T[], of: (item: T) => number): number {
   return items.reduce((total, item) => total + of(item), 0);
+}
+
+function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve = () => {};
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
 }

@@ -94,16 +94,24 @@ export class ServerPool implements Servers {
     await server.firstTry;
   }
 
-  /** Holds a server for a program: it is started, and not closed for being idle before it is released as often. */
-  acquire(name: string): void {
+  /** Somebody is about to use a server: one whose lists were not read is started for them, lazy or not. */
+  want(name: string): UpstreamServer {
     const server = this.#demand(name);
-    server.ensure();
-    server.refs++;
+    if (!server.listed) server.ensure();
+    return server;
   }
 
-  release(name: string): void {
-    const server = this.#demand(name);
-    if (server.refs > 0) server.refs--;
+  /** Counts a program that holds the server; what follows from that is the program's. */
+  hold(name: string): void {
+    const server = this.#servers.get(name);
+    if (server !== undefined) server.refs++;
+  }
+
+  /** One hold less. Returns how many are left. */
+  release(name: string): number {
+    const server = this.#servers.get(name);
+    if (server !== undefined && server.refs > 0) server.refs--;
+    return server?.refs ?? 0;
   }
 
   sessionClosed(sessionKey: string): void {

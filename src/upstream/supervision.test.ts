@@ -256,15 +256,19 @@ describe("a lazy server", () => {
     expect(await hosted.pid()).toBeGreaterThan(0);
   });
 
-  it("is closed when nobody has used or held it for its time, and started by the next call", async () => {
+  it("has a first try of its own when somebody wants it, which ends when its lists are read", async () => {
+    const hosted = start({ lazy: true }, {}, [], true);
+    await hosted.host.get("moody")?.firstTry;
+    expect(hosted.lists).toEqual([]);
+    await hosted.host.want("moody").firstTry;
+    expect(hosted.status).toMatchObject({ state: "ready", listsFromBefore: false });
+    expect(hosted.count("start")).toBe(1);
+  });
+
+  it("is closed when nobody has used it for its time, and started by the next call", async () => {
     const hosted = start({ lazy: true, keepAliveMs: 300 }, {}, [], true);
-    hosted.host.acquire("moody");
     const pid = await hosted.pid();
-    // Long past its time by the ticks of the host, and it is held.
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
-    expect(hosted.status).toMatchObject({ state: "ready", refs: 1 });
-    hosted.host.release("moody");
-    await vi.waitFor(() => expect(hosted.status).toMatchObject({ state: "idle", refs: 0 }), SOON);
+    await vi.waitFor(() => expect(hosted.status).toMatchObject({ state: "idle" }), SOON);
     expect(await hosted.pid()).not.toBe(pid);
     expect(hosted.status.restarts).toBe(0);
   });
