@@ -29,7 +29,7 @@ describe("calls", () => {
     expect(endpoint.stats()).toMatchObject({ inFlight: 0, sessions: 200 });
   });
 
-  it("have an id of their own within a session while they are in flight", async () => {
+  it("are refused under an id that is in flight in their session", async () => {
     const { url, service } = await startRig();
     const headers = await begin(url);
     const other = await begin(url);
@@ -187,7 +187,7 @@ describe("questions of servers", () => {
   });
 });
 
-describe("closing", () => {
+describe("an endpoint that closes", () => {
   it("waits for what is in flight, serves what still arrives, and ends the rest [drain]", async () => {
     const { url, service, endpoint, port } = await startRig();
     const headers = await begin(url);

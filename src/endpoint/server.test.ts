@@ -8,7 +8,7 @@ const DISCOVER = rpc(1, "server/discover", {
   _meta: { "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} },
 });
 
-describe("the door", () => {
+describe("the HTTP endpoint", () => {
   it("checks Host and Origin before anything else", async () => {
     const { url, port } = await startRig({ allowedHosts: ["gate.example"], allowedOrigins: ["https://app.example"] });
     const table: [string, string | undefined, number][] = [
@@ -134,7 +134,7 @@ describe("the door", () => {
     expect((await send(url, { body: ping, headers: session })).json).toEqual({ jsonrpc: "2.0", id: 1, result: {} });
   });
 
-  it("reaps connections that never finish their headers, and serves others meanwhile [bounded]", async () => {
+  it("closes connections that never finish their headers, and serves others meanwhile [bounded]", async () => {
     const { url, port, endpoint } = await startRig({ limits: { headerMs: 2_000 } });
     const sockets = Array.from({ length: 500 }, () => connect(port, "127.0.0.1"));
     let closed = 0;
@@ -174,7 +174,7 @@ describe("the door", () => {
     expect((await send(url, { body: hello(), headers })).status).toBe(200);
   });
 
-  it("bears with the habits of real clients", async () => {
+  it("serves clients whose requests deviate from the protocol in ways that were seen", async () => {
     const { url, service } = await startRig();
     // mcp-remote: GET first, then two initializes, and Mcp-Method on everything.
     expect((await send(url, { method: "GET", headers: { accept: "text/event-stream" } })).status).toBe(400);
@@ -197,7 +197,7 @@ describe("the door", () => {
     expect((await send(url, { body: rpc(2, "ping"), headers: sessions[0] ?? {} })).status).toBe(200);
   });
 
-  it("keeps the details of a fault inside", async () => {
+  it("does not show the details of an internal error to its client", async () => {
     const events: unknown[] = [];
     const { url } = await startRig({ log: (event) => events.push(event) });
     const session = await begin(url);

@@ -71,7 +71,7 @@ export interface HttpEndpoint {
 }
 
 /** Who calls when nobody needs to prove it. */
-export const LOCAL: Principal = { id: "local", role: "default" };
+const LOCAL: Principal = { id: "local", role: "default" };
 
 /** Slow headers are looked for this often; a connection lives at most so much longer than `headerMs`. */
 const REAP_MS = 2000;

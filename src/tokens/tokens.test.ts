@@ -54,7 +54,7 @@ describe("tokens", () => {
     ]);
   });
 
-  it("are one for an id", async () => {
+  it("are refused for an id that has one", async () => {
     const tokens = book();
     const both = await Promise.allSettled([
       tokens.create({ id: "ci", role: "a" }, NOW),

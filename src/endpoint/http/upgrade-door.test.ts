@@ -1,14 +1,16 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { request } from "node:http";
-import { connect, type Socket as TcpSocket } from "node:net";
+import { createServer, request } from "node:http";
+import { type AddressInfo, connect, type Socket as TcpSocket } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { WebSocket } from "ws";
 import { BASE, PRINCIPALS, type Rig, startRig, stopRigs } from "../../../test/fixtures/endpoint/http.js";
 import { MAX_CONNECTIONS } from "../../sockets/limits.js";
 import type { Socket } from "../../sockets/socket.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
+import { HostCheck } from "./checks.js";
 import type { ExecutorRegistry } from "./executor-door.js";
+import { type Door, UpgradeDoors } from "./upgrade-door.js";
 
 /** Above what anything here takes on a busy machine; only reached where a test fails. */
 const SOON = { timeout: 30_000, interval: 10 };
@@ -119,7 +121,7 @@ describe("an executor that dials in [exec-8]", () => {
     await vi.waitFor(() => expect(registry.came).toMatchObject([{ principal: "local" }]), SOON);
   });
 
-  it("finds no more room past the bound, and room again when one goes [bounded]", async () => {
+  it("is refused while as many as may come are connected, and comes in when one has left [bounded]", async () => {
     const { port, registry } = await start();
     const first = dial(port);
     await once(first, "open");
@@ -159,8 +161,8 @@ describe("an executor that dials in [exec-8]", () => {
   });
 });
 
-describe("beside executors", () => {
-  it("an executor's token is none for agents", async () => {
+describe("an endpoint that executors dial in to", () => {
+  it("refuses an executor's token to an agent", async () => {
     const { port } = await start();
     for (const path of ["/mcp", "/sse", "/mcp/x", "/messages?sessionId=1"]) {
       const method = path.startsWith("/sse") ? "GET" : "POST";
@@ -218,9 +220,54 @@ describe("beside executors", () => {
     await vi.waitFor(() => expect(text.match(/"alive"/g)).toHaveLength(2), SOON);
   });
 
-  it("where there are none, an upgrade is a request like any other", async () => {
+  it("serves an upgrade as a plain request while it admits no executors", async () => {
     const { port, endpoint } = await start();
     endpoint.admitExecutors(undefined);
     expect(await refusal(dial(port))).toMatchObject({ status: 404 });
+  });
+});
+
+describe("doors of two kinds", () => {
+  it("each take in their own role at their own path, and count their own connections", async () => {
+    const tokens: Record<string, string> = { "token-x": "executor", "token-m": "mailbox" };
+    const doors = new UpgradeDoors({
+      hosts: new HostCheck([], []),
+      authenticate: (token) => (tokens[token] === undefined ? undefined : { id: "office", role: tokens[token] }),
+      everybody: undefined,
+    });
+    const adopted: string[] = [];
+    const door = (path: string, role: string): Door => ({
+      path,
+      role,
+      maxConnections: 1,
+      has: () => true,
+      adopt: (name, _socket, { principal }) => adopted.push(`${role} ${name} of ${principal.id}`),
+    });
+    doors.open(door("executors", "executor"));
+    doors.open(door("mailboxes", "mailbox"));
+    const server = createServer().on("upgrade", (...upgrade) => doors.upgrade(...upgrade));
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const { port } = server.address() as AddressInfo;
+    const mail = { authorization: "Bearer token-m" };
+
+    await once(dial(port), "open");
+    await once(dial(port, "/mailboxes/inbox", mail), "open");
+    expect(adopted).toEqual(["executor office of office", "mailbox inbox of office"]);
+    expect(doors.connections).toBe(2);
+
+    expect(await refusal(dial(port, "/mailboxes/inbox"))).toMatchObject({
+      status: 403,
+      text: expect.stringMatching(/for executors .*--role mailbox/),
+    });
+    expect(await refusal(dial(port, "/mailboxes/other", mail))).toMatchObject({
+      status: 503,
+      text: expect.stringContaining("There are 1 mailboxes here already."),
+    });
+    const nowhere = await refusal(dial(port, "/elsewhere"));
+    expect(nowhere.text).toContain("Executors dial in at /executors/<name>. Mailboxes dial in at /mailboxes/<name>.");
+
+    doors.close("mailboxes");
+    expect(await refusal(dial(port, "/mailboxes/inbox", mail))).toMatchObject({ status: 404 });
+    server.close();
   });
 });

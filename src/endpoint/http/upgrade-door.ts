@@ -160,7 +160,8 @@ export class UpgradeDoors {
       return refused(401, UNAUTHORIZED, `${why} ${howToGetIn(door, name)}`);
     }
     if (principal !== everybody && principal.role !== door.role) {
-      const why = `This token is for agents (its role is ${JSON.stringify(principal.role)}).`;
+      const whose = [...this.#doors.values()].find(({ role }) => role === principal.role)?.path ?? "agents";
+      const why = `This token is for ${whose} (its role is ${JSON.stringify(principal.role)}).`;
       return refused(403, DENIED, `${why} ${howToGetIn(door, name)}`);
     }
     if (!door.has(name)) {

@@ -143,11 +143,6 @@ export class HttpSession extends LegacySession {
     return resumption;
   }
 
-  /** Ends the connections of GET streams; the session goes on. */
-  closeListeners(): void {
-    for (const stream of [...this.#listeners]) stream.close();
-  }
-
   override close(fault: Fault): void {
     if (this.closed) return;
     super.close(fault);

@@ -76,7 +76,7 @@ describe("SDK v1", () => {
     await until(() => rig.service.closed.length === 1);
   });
 
-  it("cancels", async () => {
+  it("cancels a call", async () => {
     const rig = await startRig();
     const { client } = await v1(rig);
     const abort = new AbortController();

@@ -69,10 +69,6 @@ export class ModernEra {
     return this.#presences.size;
   }
 
-  get parked(): number {
-    return this.#calls.parked.size;
-  }
-
   serve(outlet: Outlet, principal: Principal, scope: string | undefined): void {
     const { method } = outlet.message;
     if (REMOVED.has(method)) {

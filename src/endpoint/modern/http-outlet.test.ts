@@ -175,7 +175,7 @@ describe("a modern call", () => {
     expect(service.opened).toHaveLength(1);
   });
 
-  it("discovers", async () => {
+  it("may be server/discover, which tells of versions and capabilities", async () => {
     const { url } = await startRig();
     const { json } = await send(url, modern(1, "server/discover"));
     expect(json.result).toMatchObject({

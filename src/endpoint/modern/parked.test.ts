@@ -12,10 +12,10 @@ const request = (method: string, params?: object): RequestMessage =>
 
 const parkable = (principalId: string, digest = "d"): Parkable => ({ principalId, digest, expire: () => {} });
 
-describe("places of parked calls", () => {
+describe("the table of parked calls", () => {
   const bounds = { parked: 3, parkedPerPrincipal: 2, parkedMs: 100 };
 
-  it("are bounded, per principal and in all, and free again when left [bounded]", () => {
+  it("is bounded, per principal and in all, and has room again when a call leaves [bounded]", () => {
     const table = new ParkingTable(bounds);
     const first = table.enter(parkable("a"));
     expect(first).toMatch(/^[\w-]{22}$/);
@@ -29,7 +29,7 @@ describe("places of parked calls", () => {
     expect(table.enter(parkable("a"))).toBeDefined();
   });
 
-  it("are given only to whom they belong, for the same request, in time, and once at a time", () => {
+  it("gives a call only to its principal, for the same request, in time, and to one retry at a time", () => {
     const table = new ParkingTable(bounds);
     const call = parkable("a");
     const id = table.enter(call) ?? "";
@@ -44,7 +44,7 @@ describe("places of parked calls", () => {
     expect(table.take(id, "a", "d", 99)).toBeUndefined();
   });
 
-  it("end with their time, which stands still while a retry holds the call", () => {
+  it("lets a call expire, but not while a retry holds it", () => {
     const table = new ParkingTable(bounds);
     const [waiting, resumed] = [parkable("a"), parkable("a")];
     const ids = [table.enter(waiting) ?? "", table.enter(resumed) ?? ""];
@@ -59,10 +59,10 @@ describe("places of parked calls", () => {
   });
 });
 
-describe("request states", () => {
+describe("a requestState", () => {
   const state = { parked: "p", principalId: "a", digest: "d", expires: 5 };
 
-  it("come back as they were, tell tampering from another's state, and pass a second gateway's on", () => {
+  it("comes back as it was, is known when it was changed, and passes when it is a second gateway's", () => {
     const sealer = createSealer(randomBytes(32));
     const states = new RequestStates(sealer);
     const text = states.seal(state);
@@ -78,7 +78,7 @@ describe("request states", () => {
     expect(states.read(states.seal({ ...state, parked: undefined }))).toEqual({ ...state, parked: undefined });
   });
 
-  it("digest what was asked, and nothing of the retry", () => {
+  it("has a digest of what was asked, and of nothing that the retry brings", () => {
     const one = request("tools/call", { name: "t", arguments: { a: 1, b: { c: [1, 2] } }, _meta: { x: 1 } });
     const same = request("tools/call", {
       inputResponses: { k: {} },
@@ -99,7 +99,7 @@ describe("request states", () => {
   });
 });
 
-describe("rounds", () => {
+describe("the questions of one call", () => {
   function ask(rounds: CallQuestions, method: string, params?: object) {
     const asked = { key: "", answer: undefined as unknown, fault: undefined as Fault | undefined };
     asked.key = rounds.add(
@@ -187,7 +187,7 @@ describe("rounds", () => {
   });
 });
 
-describe("capabilities", () => {
+describe("the capabilities that a question needs", () => {
   it.each([
     ["elicitation/create", {}, {}, { elicitation: {} }],
     ["elicitation/create", {}, { elicitation: {} }, undefined],

@@ -81,7 +81,7 @@ const SHORTEST_MEMBER = 5;
  * True where all objects of `text` together have more than `limit` members: objects with very many keys cost V8 far
  * more than their bytes. Works on any text, and judges nothing else.
  */
-export function hasMoreMembers(text: string, limit: number): boolean {
+function hasMoreMembers(text: string, limit: number): boolean {
   if (text.length < limit * SHORTEST_MEMBER) return false;
   let members = 0;
   let i = 0;

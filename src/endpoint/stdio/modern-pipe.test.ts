@@ -52,8 +52,8 @@ const modern = (id: number | string, method: string, params: object = {}, meta: 
 const tool = (id: number | string, name: string, args: object = {}, meta: object = {}, params: object = {}) =>
   modern(id, "tools/call", { name, arguments: args, ...params }, meta);
 
-describe("stdio, modern", () => {
-  it("discovers, calls and refuses without any handshake", async () => {
+describe("a modern agent over stdio", () => {
+  it("discovers, calls and is refused without any handshake", async () => {
     const { write, answer, service } = pipe();
     write(modern(1, "server/discover"));
     write(rpc(2, "server/discover"));
@@ -112,7 +112,7 @@ describe("stdio, modern", () => {
     expect(lines.filter((line) => line.id === 1 || line.id === 2)).toHaveLength(1);
   });
 
-  it("parks a call behind its questions, and ends it with the answers", async () => {
+  it("gets the questions of a server as a result, and the end of its call after the answers", async () => {
     const { write, answer } = pipe();
     const ask = { rounds: [[{ method: "elicitation/create", params: { message: "?" } }]] };
     const meta = capabilities({ elicitation: {} });

@@ -46,8 +46,8 @@ function tryParse(text: string): unknown {
   }
 }
 
-describe("stdio", () => {
-  it("is one session from initialize on", async () => {
+describe("a legacy agent over stdio", () => {
+  it("has one session from initialize on", async () => {
     const { service, lines, write, input, endpoint } = pipe();
     write(rpc("d", "server/discover"));
     write(rpc("l", "tools/list"));
@@ -80,7 +80,7 @@ describe("stdio", () => {
     expect(service.closed).toHaveLength(1);
   });
 
-  it("answers what is wrong and goes on [bounded]", async () => {
+  it("is told what is wrong with a message, and can go on [bounded]", async () => {
     const { lines, write } = pipe({ bodyBytes: 1000, depth: 10 });
     write(hello("2025-03-26"));
     write("{no json");
@@ -103,7 +103,7 @@ describe("stdio", () => {
     expect(lines[7].map((reply: { id: unknown }) => reply.id)).toEqual([1, 2]);
   });
 
-  it("keeps large replies apart from what comes meanwhile, and says when one broke off", async () => {
+  it("gets large replies apart from what comes meanwhile, and is told when one broke off", async () => {
     const { lines, write, service } = pipe();
     write(hello());
     write(rpc(1, "test/stream", { size: 3_000_000 }));
@@ -123,7 +123,7 @@ describe("stdio", () => {
     expect(lines[6]).toMatchObject({ id: 5, error: { data: { fault: "closing" } } });
   });
 
-  it("takes no more requests from an agent that does not read [bounded]", async () => {
+  it("has no more requests taken in while it does not read [bounded]", async () => {
     const { input, output, write, service } = pipe({ slowReaderBytes: 100_000 });
     output.pause();
     write(hello());
@@ -137,7 +137,7 @@ describe("stdio", () => {
     await until(() => !input.isPaused() && input.readableLength === 0);
   });
 
-  it("works over a socket, and takes calls back when the other end is gone", async () => {
+  it("may be at a socket, and its calls are cancelled when it is gone", async () => {
     const service = new TestService();
     const server = createServer((socket) => {
       createStdioEndpoint({ service, input: socket, output: socket, principal: PRINCIPAL });
@@ -159,7 +159,7 @@ describe("stdio", () => {
   });
 });
 
-describe("the old HTTP+SSE", () => {
+describe("the old HTTP+SSE transport", () => {
   it("answers on its stream, to its own principal only [crossed-never]", async () => {
     const { url, service, endpoint } = await startRig();
     const root = url.slice(0, -4);

@@ -197,11 +197,6 @@ export class EventStream {
     res?.end();
   }
 
-  /** Ends the connection cleanly, whether or not there is more to come. */
-  close(): void {
-    this.#end();
-  }
-
   /** What was sent was all; it stays for a client that did not get it. */
   complete(): void {
     this.#last();
