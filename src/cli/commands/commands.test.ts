@@ -14,7 +14,12 @@ import {
   STATUS,
   TOOLS,
 } from "../../../test/fixtures/fake-gateway.js";
+import { ControlError } from "../../control/server.js";
+import { CallError } from "../../gateway/program-call.js";
 import { Fault } from "../../protocol/errors.js";
+import { StateDirError } from "../../runtime/state-dir.js";
+import { StoreError } from "../../store/store-error.js";
+import { TokenError } from "../../tokens/tokens.js";
 import { type GatewayPort, type GatewaySource, replaceGatewayPort } from "../gateway/port.js";
 import { Stopped } from "../line/io.js";
 
@@ -85,20 +90,41 @@ describe("exit codes", () => {
     expect(plain.err).toContain("broken inside");
     expect(plain.err).not.toContain("at ");
     expect((await run(["status"], { env: { TOOLWAY_DEBUG: "1" } })).err).toContain("commands.test.ts");
-    fakeGateway({ "/status": new Fault("unavailable", "It is away.") });
-    expect(await run(["status"])).toMatchObject({ code: 1, err: "toolway: It is away.\n" });
   });
 
-  it("are 130 after Ctrl-C", async () => {
-    const stop = new AbortController();
-    fakeGateway({
-      "/call": () => {
-        stop.abort(new Stopped("SIGINT"));
-        throw stop.signal.reason;
-      },
-    });
-    expect(await run(["call", "demo__add"], { signal: stop.signal })).toMatchObject({ code: 130, err: "" });
+  it.each([
+    new Fault("unavailable", "It is away."),
+    new CallError({ code: -31004, message: "It is away." }, "timeout"),
+    new ControlError("unavailable", "It is away."),
+    new StateDirError("held", "It is away."),
+    new StoreError("full", "It is away."),
+    new TokenError("limit", "It is away."),
+  ])("are 1 for a $name, which is expected, and its message is all that is said", async (error) => {
+    fakeGateway({ "/status": error });
+    expect(await run(["status"])).toEqual({ code: 1, out: "", err: "toolway: It is away.\n" });
   });
+
+  it("are 2 for a bad rule of an executor", async () => {
+    expect(await run(["executor", "--allow", "a b", "--dry-run", "http://a"])).toMatchObject({
+      code: 2,
+      out: "",
+      err: expect.stringMatching(/^toolway: --allow "a b": One rule, one host/),
+    });
+  });
+
+  it.each([undefined, new ControlError("cancelled", "The request was taken back.")])(
+    "are 130 after Ctrl-C, which a call ends by: %s",
+    async (error) => {
+      const stop = new AbortController();
+      fakeGateway({
+        "/call": () => {
+          stop.abort(new Stopped("SIGINT"));
+          throw error ?? stop.signal.reason;
+        },
+      });
+      expect(await run(["call", "demo__add"], { signal: stop.signal })).toMatchObject({ code: 130, err: "" });
+    },
+  );
 });
 
 describe("serve", () => {

@@ -5,7 +5,7 @@ import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
 import { nearest } from "../../runtime/nearest.js";
 import { type GatewayClient, runningGateway } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
-import { noteIfSlow } from "../gateway/with-gateway.js";
+import { IDLE_GRACE_MS, isPending, noteIfSlow, POLL_MS, SETTLE_MS } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, type ExitCode, UserError } from "../line/errors.js";
 import { type Io, print, printJson } from "../line/io.js";
@@ -63,14 +63,6 @@ export const start = defineCommand({
   ],
   handler: (input, io) => actOnServer("start", input, io),
 });
-
-/** As long as a server may take to start by default, and then some. */
-const SETTLE_MS = 45_000;
-
-const POLL_MS = 40;
-
-/** A server starts at once; one that is still idle after this waits for its first call. */
-const IDLE_GRACE_MS = 500;
 
 /** An error in one line; `status --json` has the whole. */
 const ERROR_WIDTH = 160;
@@ -131,7 +123,7 @@ async function settled(client: GatewayClient, name: string, stops: boolean, io: 
     const server = servers.find((one) => one.name === name);
     if (server === undefined) throw new UserError(`${name} is no longer in the config.`);
     const waited = Date.now() - started;
-    if (waited > SETTLE_MS || !(stops ? isStopping(server) : isPending(server, waited))) return server;
+    if (waited > SETTLE_MS || !(stops ? isStopping(server) : isStarting(server, waited))) return server;
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }
@@ -140,7 +132,7 @@ function isStopping({ state }: ServerStatus): boolean {
   return state !== "stopped";
 }
 
-function isPending({ state, listsFromBefore, lastError }: ServerStatus, waitedMs: number): boolean {
-  if (state === "ready") return listsFromBefore && lastError === undefined;
-  return state === "starting" || ((state === "idle" || state === "stopped") && waitedMs < IDLE_GRACE_MS);
+/** One that was stopped may still be so for a moment. */
+function isStarting(server: ServerStatus, waitedMs: number): boolean {
+  return isPending(server, waitedMs) || (server.state === "stopped" && waitedMs < IDLE_GRACE_MS);
 }

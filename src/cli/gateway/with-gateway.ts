@@ -8,12 +8,12 @@ import { type GatewayClient, type GatewaySource, gatewayPort, runningGateway } f
 const NOTE_AFTER_MS = 1500;
 
 /** `npx` and `uvx` may download on the first start; a server's own deadline is shorter than this by default. */
-const SETTLE_MS = 45_000;
+export const SETTLE_MS = 45_000;
 
-const POLL_MS = 40;
+export const POLL_MS = 40;
 
 /** A gateway starts its servers at once; one that is still idle after this is idle on purpose. */
-const IDLE_GRACE_MS = 500;
+export const IDLE_GRACE_MS = 500;
 
 /** What a verb talks to. */
 interface VerbGateway {
@@ -76,8 +76,8 @@ function pendingServers(status: GatewayStatus, waitedMs: number): string[] {
   return status.servers.filter((server) => isPending(server, waitedMs)).map(({ name }) => name);
 }
 
-/** Up is not enough: its lists are read after that. */
-function isPending({ state, listsFromBefore, lastError }: ServerStatus, waitedMs: number): boolean {
+/** Whether it is not known yet how its start ends. Up is not enough: its lists are read after that. */
+export function isPending({ state, listsFromBefore, lastError }: ServerStatus, waitedMs: number): boolean {
   if (state === "ready") return listsFromBefore && lastError === undefined;
   return state === "starting" || (state === "idle" && waitedMs < IDLE_GRACE_MS);
 }
