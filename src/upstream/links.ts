@@ -1,16 +1,13 @@
 // Makes the link that a server's entry means.
 
-import type { ServerSpec, StdioTarget } from "../contracts/server-spec.js";
+import type { ServerSpec } from "../contracts/server-spec.js";
 import { Fault } from "../protocol/errors.js";
 import { openHttpLink } from "./http/link.js";
-import { SseLink } from "./http/sse.js";
 import type { OpenWire } from "./http/wire.js";
 import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
 import { type StdioContext, StdioLink } from "./stdio/link.js";
 
 export interface LinkContext extends StdioContext {
-  /** Resolves when what an earlier gateway left behind is gone. The start of a child waits for this. */
-  readonly swept?: () => Promise<unknown>;
   /** How addresses are reached. By default it is over our own network. */
   readonly openWire?: OpenWire;
 }
@@ -21,30 +18,15 @@ export function linkMaker(context: LinkContext): (spec: ServerSpec, events: Link
     try {
       switch (target.kind) {
         case "stdio":
-          return new ChildLink(target, events, context);
-        case "sse":
-          return new SseLink(target, events, context.openWire);
+          return new StdioLink(target, events, context);
         case "http":
+        case "sse":
           return openHttpLink(target, events, context.openWire);
       }
     } catch (error) {
       return new UnusableLink(target.kind, error);
     }
   };
-}
-
-class ChildLink extends StdioLink {
-  readonly #swept: LinkContext["swept"];
-
-  constructor(target: StdioTarget, events: LinkEvents, context: LinkContext) {
-    super(target, events, context);
-    this.#swept = context.swept;
-  }
-
-  override async open(signal: AbortSignal): Promise<void> {
-    await this.#swept?.();
-    await super.open(signal);
-  }
 }
 
 class UnusableLink implements Link {

@@ -16,7 +16,7 @@ import type { OpenWire } from "./http/wire.js";
 import { EVERY_LIST, ServerLists } from "./lists/lists.js";
 import { changedKinds, listKinds } from "./lists/read.js";
 import { Rereads } from "./lists/rereads.js";
-import { isOwnWord } from "./modern/side.js";
+import { isOwnNotification } from "./modern/side.js";
 import { ToolHeaders } from "./modern/tool-headers.js";
 import { Breaker } from "./supervise/breaker.js";
 import { stopped } from "./supervise/refusals.js";
@@ -365,7 +365,7 @@ export class UpstreamServer implements ServerHandle {
   #notified(driver: ServerDriver, message: NotificationMessage, caller: Caller | undefined): void {
     const kinds = changedKinds(message.method);
     if (kinds.length > 0) {
-      if (!isOwnWord(message)) this.#deps.events.onListChanged?.(this.spec.name, kinds);
+      if (!isOwnNotification(message)) this.#deps.events.onListChanged?.(this.spec.name, kinds);
       void this.#read(driver, kinds);
     } else this.#deps.events.onNotification(this.spec.name, message, caller);
   }

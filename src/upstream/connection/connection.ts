@@ -24,7 +24,7 @@ import { type MeetingOptions, meet } from "../era/meeting.js";
 import { identityOf } from "../era/verdict.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { ask, type CallSender } from "../link/own-call.js";
-import { type ModernParts, ModernSide, partsOfNobody } from "../modern/side.js";
+import { type ModernParts, ModernSide, unsharedParts } from "../modern/side.js";
 import { withoutSender } from "../modern/translate.js";
 import type { Breaker } from "../supervise/breaker.js";
 import { CallerLookup, ServerMessages } from "./from-server.js";
@@ -87,8 +87,8 @@ export class Connection implements LinkEvents {
   readonly #noise: Noise;
   /** Sends requests of our own, past all that is done for an agent's call. */
   readonly #direct: CallSender = {
-    send: (call) => this.#launch(call),
-    cancel: (call, reason) => this.#recall(call, reason),
+    send: (call) => this.#sendDirect(call),
+    cancel: (call, reason) => this.#cancelDirect(call, reason),
   };
 
   constructor(options: ConnectionOptions, events: ConnectionEvents) {
@@ -97,7 +97,7 @@ export class Connection implements LinkEvents {
     this.#now = options.now;
     this.#noise = options.noise;
     this.#events = events;
-    this.#parts = options.modern ?? partsOfNobody();
+    this.#parts = options.modern ?? unsharedParts();
     this.#inFlight = new PendingCalls(options.spec);
     this.#endings = new CallEndings(this.#inFlight, this.#abandoned, options.breaker, events, options.now);
     this.#messages = new ServerMessages({
@@ -163,11 +163,11 @@ export class Connection implements LinkEvents {
       call.reply(faultReply(full));
       return;
     }
-    if (this.#modern === undefined || !this.#modern.send(call)) this.#launch(call);
+    if (this.#modern === undefined || !this.#modern.send(call)) this.#sendDirect(call);
   }
 
   cancel(call: UpstreamCall, reason: string | undefined): void {
-    if (this.#modern === undefined || !this.#modern.cancel(call, reason)) this.#recall(call, reason);
+    if (this.#modern === undefined || !this.#modern.cancel(call, reason)) this.#cancelDirect(call, reason);
   }
 
   /** Does nothing for a modern server, which gets no notifications. */
@@ -267,7 +267,7 @@ export class Connection implements LinkEvents {
 
   // ---- inside
 
-  #launch(call: UpstreamCall): void {
+  #sendDirect(call: UpstreamCall): void {
     if (this.#closed || this.#gone !== undefined) {
       call.reply(faultReply(this.#gone ?? new Fault("unavailable", `Server "${this.#spec.name}" is not connected.`)));
       return;
@@ -275,7 +275,7 @@ export class Connection implements LinkEvents {
     const pending = this.#inFlight.make(call, this.#link, this.#now());
     let text: string;
     if (this.#modern !== undefined && call.method !== "initialize") {
-      text = this.#modern.dress(call, pending.id);
+      text = this.#modern.render(call, pending.id);
       pending.headers = this.#modern.headers(call, text);
     } else {
       text = call.render(pending.id);
@@ -285,7 +285,7 @@ export class Connection implements LinkEvents {
     this.#link.send(text, pending);
   }
 
-  #recall(call: UpstreamCall, reason: string | undefined): void {
+  #cancelDirect(call: UpstreamCall, reason: string | undefined): void {
     const pending = this.#inFlight.of(call);
     if (pending === undefined) return;
     this.#abandon(pending, reason, new Fault("cancelled", reason ?? "Cancelled."));
@@ -388,7 +388,7 @@ export class Connection implements LinkEvents {
     }
     this.#endings.answered(pending);
     this.#deliver(pending, new WholeReply(Buffer.from(message.text), span, this.#replyEra));
-    if (message.id === null) this.#modern?.doubt();
+    if (message.id === null) this.#modern?.checkEra();
   }
 
   /** A reply came late, or answers nothing that we asked. */

@@ -63,7 +63,7 @@ const NONE: EraVerdict = { kind: "none" };
 /** Statuses that speak of credentials or load, not of the protocol. So do all 5xx. */
 const NO_VERDICT = new Set([401, 403, 408, 429]);
 
-export function tellsNothing(status: number): boolean {
+export function saysNothingOfEra(status: number): boolean {
   return status >= 500 || NO_VERDICT.has(status);
 }
 
@@ -77,7 +77,7 @@ export function classify(kind: "stdio" | "http", outcome: ProbeOutcome): EraVerd
       return classifyError(kind, outcome);
     case "refused":
       // 200 with something that is no message is a server that does not know what it was asked.
-      return tellsNothing(outcome.status) ? NONE : LEGACY;
+      return saysNothingOfEra(outcome.status) ? NONE : LEGACY;
     case "exited":
       return LEGACY;
     case "unreachable":

@@ -4,7 +4,7 @@ import type { ExecutorError } from "../../executor/wire/types.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { ModernError } from "../../protocol/modern.js";
-import { tellsNothing } from "../era/verdict.js";
+import { saysNothingOfEra } from "../era/verdict.js";
 import { RedirectError, type ResponseHeaders } from "./wire.js";
 
 /** How much of a body that we do not understand is shown: enough to recognise a proxy's page. */
@@ -73,7 +73,7 @@ const SESSION_PHRASE =
 export function judge(refusal: HttpRefusal): RefusalVerdict {
   const { status, id, inSession } = refusal;
   const rpc = parseRpc(refusal.body);
-  if (refusal.probe === true && tellsNothing(status)) return { kind: "failed", ...describe(refusal, rpc) };
+  if (refusal.probe === true && saysNothingOfEra(status)) return { kind: "failed", ...describe(refusal, rpc) };
   const answersUs = rpc !== undefined && id !== undefined && (rpc["id"] === id || isNamelessError(refusal, rpc));
   if (status === 404 && inSession && !(answersUs && ANSWERS_OF_404.has(errorCode(rpc)))) return sessionGone(refusal);
   // A modern server took the place of the one that this session was with.

@@ -1,6 +1,6 @@
 // Requests of the gateway's own to a server: the handshake, lists, levels, subscriptions. Off the hot path.
 
-import type { UpstreamCall } from "../../contracts/upstream.js";
+import type { Upstream, UpstreamCall } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject, type RpcId } from "../../protocol/jsonrpc.js";
 import { parseMessage, type ResponseMessage } from "../../protocol/message.js";
@@ -8,10 +8,7 @@ import { type Reply, replyText } from "../../protocol/reply.js";
 import { within } from "../../runtime/wait.js";
 
 /** Who sends calls to a server: a connection, or what stands before it. */
-export interface CallSender {
-  send(call: UpstreamCall): void;
-  cancel(call: UpstreamCall, reason: string | undefined): void;
-}
+export type CallSender = Pick<Upstream, "send" | "cancel">;
 
 /** A list or a handshake that is larger is an attack; parsed, it would take many times as much. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;

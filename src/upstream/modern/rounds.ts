@@ -53,7 +53,7 @@ export class InputRounds {
     const round = new CallInRounds(call, caller, this.#sender, this.#open);
     this.#open.add(round);
     try {
-      round.launch();
+      round.send();
     } catch (error) {
       this.#open.delete(round);
       throw error;
@@ -124,7 +124,7 @@ class CallInRounds implements UpstreamCall {
     return this.#call;
   }
 
-  launch(): void {
+  send(): void {
     this.inFlight = true;
     this.#sender.send(this);
   }
@@ -172,7 +172,7 @@ class CallInRounds implements UpstreamCall {
       const state = locate(message, ["result", "requestState"]);
       if (state !== undefined) added.push(["requestState", message.text.slice(state.start, state.end)]);
       this.#added = added;
-      this.launch();
+      this.send();
     } catch (error) {
       this.#asking?.abort(error);
       this.#finish(

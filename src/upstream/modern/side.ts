@@ -21,7 +21,7 @@ import { ToolHeaders } from "./tool-headers.js";
 const MAX_ERROR_BYTES = 4 * 1024;
 
 /** A server that refuses as one of the other era would is asked again for its era, but not more often than this. */
-const DOUBT_MS = 5_000;
+const ERA_CHECK_MS = 5_000;
 /** What a legacy server, or the framework around it, answers to a request that is outside of any session. */
 const LEGACY_STATUSES = new Set([400, 404, 405]);
 
@@ -44,14 +44,16 @@ export interface ModernParts {
 }
 
 /** The parts of a connection that shares them with no other. */
-export function partsOfNobody(): ModernParts {
+export function unsharedParts(): ModernParts {
   return { eras: noEraMemory, toolHeaders: new ToolHeaders(), random: Math.random, onProblem: () => {} };
 }
 
 /** What it needs of its connection. */
 export interface ModernSideOptions {
   readonly now: () => number;
-  /** Gives a call an id and sends it, dressed. What it cancels is answered with a fault `cancelled`. */
+  /**
+   * Gives a call an id and sends it, as a modern server wants it. What it cancels is answered with a fault `cancelled`.
+   */
   readonly direct: CallSender;
   onNotification(message: NotificationMessage): void;
   /** The server behind the address is a legacy one by now. */
@@ -70,7 +72,7 @@ export class ModernSide {
   readonly #relisting = new Set<UpstreamCall>();
   readonly #retried = new WeakSet<UpstreamCall>();
   readonly #ended = new AbortController();
-  #doubtedMs = Number.NEGATIVE_INFINITY;
+  #eraCheckedMs = Number.NEGATIVE_INFINITY;
 
   constructor(parts: ModernParts, overHttp: boolean, clientInfo: JsonObject, options: ModernSideOptions) {
     this.#parts = parts;
@@ -142,7 +144,7 @@ export class ModernSide {
   }
 
   /** The request as a modern server wants it. Throws a Fault where its text cannot be used. */
-  dress(call: UpstreamCall, id: number): string {
+  render(call: UpstreamCall, id: number): string {
     const { caller } = call;
     const rendered = call.renderModern?.(id, this.#clientInfoJson);
     if (rendered !== undefined) return rendered;
@@ -168,14 +170,14 @@ export class ModernSide {
 
   /** A call was refused over HTTP, before it was read. */
   refused(fault: Fault): void {
-    if (LEGACY_STATUSES.has(statusOf(fault) ?? 0)) this.doubt();
+    if (LEGACY_STATUSES.has(statusOf(fault) ?? 0)) this.checkEra();
   }
 
   /** A server of the other era answers like this, so it is asked again: there is no session whose end would tell. */
-  doubt(): void {
+  checkEra(): void {
     const nowMs = this.#options.now();
-    if (!this.#overHttp || this.#listen === undefined || nowMs - this.#doubtedMs < DOUBT_MS) return;
-    this.#doubtedMs = nowMs;
+    if (!this.#overHttp || this.#listen === undefined || nowMs - this.#eraCheckedMs < ERA_CHECK_MS) return;
+    this.#eraCheckedMs = nowMs;
     void probe(this.#options.direct, "http", this.#ended.signal).then((outcome) => {
       if (!this.#ended.signal.aborted && classify("http", outcome).kind === "legacy") this.#options.onOtherEra();
     });
@@ -277,15 +279,15 @@ function withoutSubscription(message: NotificationMessage): NotificationMessage 
   return parseMessage(JSON.stringify({ jsonrpc: "2.0", method: message.method, params: kept })) as NotificationMessage;
 }
 
-const words = new WeakSet<NotificationMessage>();
+const ownNotifications = new WeakSet<NotificationMessage>();
 
 /** True where we said it, not the server: a list may have changed while nobody listened. */
-export function isOwnWord(message: NotificationMessage): boolean {
-  return words.has(message);
+export function isOwnNotification(message: NotificationMessage): boolean {
+  return ownNotifications.has(message);
 }
 
 function notification(method: string): NotificationMessage {
   const message = parseMessage(JSON.stringify({ jsonrpc: "2.0", method })) as NotificationMessage;
-  words.add(message);
+  ownNotifications.add(message);
   return message;
 }

@@ -86,6 +86,8 @@ export interface StdioContext {
   /** Our environment, of which the child sees the allowlisted part. */
   readonly env: NodeJS.ProcessEnv;
   readonly limits?: Partial<StdioLimits>;
+  /** Resolves when what an earlier gateway left behind is gone. The start of a child waits for this. */
+  readonly swept?: () => Promise<unknown>;
 }
 
 interface Running {
@@ -139,6 +141,7 @@ export class StdioLink implements Link {
   }
 
   async open(signal: AbortSignal): Promise<void> {
+    await this.#context.swept?.();
     if (this.#opened || this.#over) throw new Fault("closing", "A link is opened once.");
     this.#opened = true;
     if (signal.aborted) throw aborted();
@@ -187,13 +190,13 @@ export class StdioLink implements Link {
         this.#tickets.delete(ticket.id);
         if (!this.#over) this.#events.onFailed(ticket, fault, sent);
       },
-      onBroken: () => void this.#useless("closed its input"),
+      onBroken: () => void this.#pipeBroke("closed its input"),
     });
     this.#running = { child, group, writer };
     child.stdout.on("data", (chunk: Buffer) => this.#read(chunk));
     child.stdout.on("end", () => {
       this.#splitter.end();
-      void this.#useless("closed its output");
+      void this.#pipeBroke("closed its output");
     });
     child.stderr.on("data", (chunk: Buffer) => this.#stderr.push(chunk));
     child.stdout.on("error", () => {});
@@ -258,7 +261,7 @@ export class StdioLink implements Link {
   }
 
   /** The server lives but cannot be talked to: it is given the time of a normal exit, then stopped. */
-  async #useless(complaint: string): Promise<void> {
+  async #pipeBroke(complaint: string): Promise<void> {
     const running = this.#running;
     if (running === undefined || this.#over) return;
     if ((await running.group.exits(BROKEN_PIPE_MS)) || this.#over) return;
