@@ -39,7 +39,7 @@ export const INTEGRATION: readonly string[] = [
   "src/executor/server/plain.test.ts",
   "src/executor/server/resume.test.ts",
   "src/gateway/create.test.ts",
-  "src/gateway/operator-routes.test.ts",
+  "src/gateway/control-routes.test.ts",
   "src/gateway/requests.test.ts",
   "src/host/create.test.ts",
   "src/host/executors.test.ts",

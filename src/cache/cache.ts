@@ -9,9 +9,8 @@ import { Fault, toRpcError } from "../protocol/errors.js";
 import type { RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
 import type { Clock } from "../runtime/clock.js";
-import { AgeClock } from "./age-clock.js";
 import { freshReply, requestHash } from "./cacheable.js";
-import { type CacheStats, type Part, privateKey, ResponseCache, type Wanted } from "./response-cache.js";
+import { AgeClock, type CacheStats, type Part, privateKey, ResponseCache, type Wanted } from "./response-cache.js";
 
 export type { CacheStats, Part } from "./response-cache.js";
 

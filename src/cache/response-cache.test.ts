@@ -4,9 +4,8 @@ import { TestClock } from "../../test/fixtures/test-clock.js";
 import { ownToolName } from "../contracts/names.js";
 import type { CacheLimits } from "../contracts/settings.js";
 import { renderReply, resultBytes } from "../protocol/reply.js";
-import { AgeClock } from "./age-clock.js";
 import { type FreshReply, freshReply } from "./cacheable.js";
-import { type Part, ResponseCache, type Wanted } from "./response-cache.js";
+import { AgeClock, type Part, ResponseCache, type Wanted } from "./response-cache.js";
 
 const LIMITS: CacheLimits = { maxBytes: 100_000, entriesPerTool: 3, maxTtlMs: 10_000 };
 

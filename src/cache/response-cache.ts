@@ -4,6 +4,7 @@
 import type { OwnToolName } from "../contracts/names.js";
 import type { CacheLimits } from "../contracts/settings.js";
 import type { BytesReply } from "../protocol/reply.js";
+import type { Clock } from "../runtime/clock.js";
 import { aged, type FreshReply } from "./cacheable.js";
 
 export interface CacheStats {
@@ -29,6 +30,9 @@ export interface Wanted {
 
 /** A part of what is kept of a server. `uri`: one resource, with what lies within it and around it. */
 export type Part = "tools" | "resources" | { readonly uri: string };
+
+/** The clocks drift and round apart by milliseconds, which is no sleep. */
+const LEAP_MS = 1_000;
 
 /** Keys, the entry itself and its places in the maps: so that many tiny replies count for what they hold. */
 const ENTRY_BYTES = 512;
@@ -228,6 +232,36 @@ export class ResponseCache {
     at.side.entries--;
     at.side.bytes -= size;
     this.#bytes -= size;
+  }
+}
+
+/**
+ * The time by which kept replies grow old. A machine's monotonic clock stands still while it sleeps, and what was kept
+ * before the night would be fresh in the morning; so where the other clock leaps ahead, this one does too.
+ */
+export class AgeClock {
+  readonly #clock: Clock;
+  #now: number;
+  #wall: number;
+  #slept = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#now = clock.now();
+    this.#wall = clock.wall();
+  }
+
+  /** Milliseconds that only go forward. A clock that is set ahead ages what is kept, one that is set back does not. */
+  now(): number {
+    const now = this.#clock.now();
+    const wall = this.#clock.wall();
+    const leapMs = wall - this.#wall - (now - this.#now);
+    if (Math.abs(leapMs) > LEAP_MS) {
+      this.#now = now;
+      this.#wall = wall;
+      this.#slept += Math.max(0, leapMs);
+    }
+    return now + this.#slept;
   }
 }
 

@@ -1,14 +1,22 @@
 // What the operator can ask of a running gateway: the routes behind the control socket.
 
 import type { Duplex } from "node:stream";
-import { ControlError, type ControlRoutes, type ControlServer, jsonLines, serveControl } from "../control/server.js";
+import { type OwnToolName, ownToolName } from "../contracts/names.js";
+import type { AcceptedPin, PinDiff, PinLine } from "../contracts/pins.js";
+import {
+  ControlError,
+  type ControlRequest,
+  type ControlRoutes,
+  type ControlServer,
+  jsonLines,
+  serveControl,
+} from "../control/server.js";
 import { claimSocketPath } from "../control/socket-path.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { systemClock } from "../runtime/clock.js";
 import { parseExpires } from "../tokens/tokens.js";
 import type { Gateway } from "./gateway.js";
-import { pinRoutes, serverRoutes } from "./operator-routes.js";
 import { CallError } from "./program-call.js";
 
 /** Joined by `toolway stdio`: the socket then carries an agent's lines. */
@@ -66,6 +74,63 @@ function routesOf(gateway: Gateway): ControlRoutes {
     },
     "GET /state/dump": () => jsonLines(gateway.state.dump()),
   };
+}
+
+/** What the routes about pins need. */
+interface PinsControl {
+  list(): PinLine[];
+  diff(server: string, tool?: OwnToolName): PinDiff[];
+  accept(server: string, tool?: OwnToolName, hash?: string): Promise<AcceptedPin[]>;
+}
+
+/** `GET /pins`, `GET /pins/diff?server=…&tool=…`, `POST /pins/accept` with `{server, tool?, hash?}`. */
+export function pinRoutes(pins: PinsControl): ControlRoutes {
+  return {
+    "GET /pins": () => ({ pins: pins.list() }),
+    "GET /pins/diff": ({ query }) => {
+      const server = query.get("server");
+      if (server === null) throw new ControlError("invalid", '"server" is missing.');
+      return { diffs: pins.diff(server, toolOrNone(query.get("tool") ?? undefined)) };
+    },
+    "POST /pins/accept": async ({ body }) => {
+      const { server, tool, hash } = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
+      if (typeof server !== "string") throw new ControlError("invalid", '"server" is a string.');
+      return { accepted: await pins.accept(server, toolOrNone(textOrNone(tool, "tool")), textOrNone(hash, "hash")) };
+    },
+  };
+}
+
+/** What the routes about one server need. */
+interface ServersControl {
+  readonly names: readonly string[];
+  /** Each resolves when it is under way; `status` says what came of it. */
+  reload(name: string): void | Promise<void>;
+  stopServer(name: string): void | Promise<void>;
+  startServer(name: string): void | Promise<void>;
+}
+
+/** `POST /servers/:server/reload`, `…/stop`, `…/start`. */
+export function serverRoutes(servers: ServersControl): ControlRoutes {
+  const route = (act: (name: string) => void | Promise<void>) => async (request: ControlRequest) => {
+    const server = request.params["server"] ?? "";
+    if (!servers.names.includes(server)) throw new ControlError("not-found", `There is no server "${server}".`);
+    await act(server);
+    return { server };
+  };
+  return {
+    "POST /servers/:server/reload": route((name) => servers.reload(name)),
+    "POST /servers/:server/stop": route((name) => servers.stopServer(name)),
+    "POST /servers/:server/start": route((name) => servers.startServer(name)),
+  };
+}
+
+function toolOrNone(name: string | undefined): OwnToolName | undefined {
+  return name === undefined ? undefined : ownToolName(name);
+}
+
+function textOrNone(value: unknown, key: string): string | undefined {
+  if (value !== undefined && typeof value !== "string") throw new ControlError("invalid", `"${key}" is a string.`);
+  return value;
 }
 
 /** A call's own failure is an answer, not a failure of the control request. */

@@ -31,9 +31,9 @@ import { Executors } from "./executors.js";
 import { openEndpoint } from "./listen.js";
 import { ProgramCalls } from "./program-call.js";
 import type { GatewayState } from "./state.js";
-import { EraBook } from "./stored-eras.js";
-import { ListKeeper } from "./stored-lists.js";
-import { PinBook } from "./stored-pins.js";
+import { StoredEras } from "./stored-eras.js";
+import { StoredLists } from "./stored-lists.js";
+import { StoredPins } from "./stored-pins.js";
 import { listTools, type ToolListing } from "./tool-listing.js";
 
 export type { ToolListing };
@@ -72,7 +72,7 @@ export class Gateway {
   readonly #cache: Cache;
   readonly #reaper: Reaper;
   readonly #startedAt = new Date(systemClock.wall()).toISOString();
-  readonly #lists: ListKeeper;
+  readonly #lists: StoredLists;
   readonly #executors: Executors;
   #config: Config;
   #configError: string | undefined;
@@ -84,7 +84,7 @@ export class Gateway {
   readonly pipeline: Pipeline;
   /** Calls of the program and the operator. */
   readonly calls: ProgramCalls;
-  readonly pins: PinBook;
+  readonly pins: StoredPins;
   readonly servers: ServerPool;
 
   constructor(parts: GatewayParts) {
@@ -109,8 +109,8 @@ export class Gateway {
         return typeof value === "string" ? value : undefined;
       },
     });
-    this.#lists = new ListKeeper({ map: state.known, snapshot: (server) => this.#catalog.snapshot(server), log });
-    this.pins = new PinBook({
+    this.#lists = new StoredLists({ map: state.known, snapshot: (server) => this.#catalog.snapshot(server), log });
+    this.pins = new StoredPins({
       map: state.pins,
       wall: systemClock.wall,
       onChange: (server) => this.pipeline.pinsChanged(server),
@@ -147,7 +147,7 @@ export class Gateway {
       openWire,
       events: this.pipeline,
       clientInfo: { name: "toolway", version },
-      eras: new EraBook(state.eras, systemClock.wall, (error) =>
+      eras: new StoredEras(state.eras, systemClock.wall, (error) =>
         log.warn(`the era of a server could not be kept for the next start: ${(error as Error).message}`),
       ),
       isKnown: (server) => parts.lazyLists === true || state.known.get(server) !== undefined,
@@ -282,7 +282,7 @@ export class Gateway {
       config: { path, error: this.#configError, warnings },
       names,
       menu,
-      sessions: this.pipeline.audience.size - this.calls.sessions,
+      sessions: this.pipeline.sessions.size - this.calls.sessions,
       draining: this.#closing !== undefined,
       servers: this.servers.status((server) => this.#catalog.counts(server)),
       executors: this.#executors.status(),
@@ -363,7 +363,7 @@ export class Gateway {
       this.#lists.forget(server);
     }
     for (const server of this.pins.configure(config.servers)) this.#checkPins(server);
-    for (const kind of lists) this.pipeline.audience.listChanged(kind, [...this.servers.names, ...removed]);
+    for (const kind of lists) this.pipeline.sessions.listChanged(kind, [...this.servers.names, ...removed]);
     sayApplied(this.#log, { before, after: config, added, changed, removed });
   }
 

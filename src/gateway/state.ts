@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { DumpEntry, DurableMap } from "../contracts/store.js";
-import { TaskIds } from "../pipeline/task-ids.js";
+import { TaskIds } from "../pipeline/tasks.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { createSealer, openKey, openSealer, type Sealer } from "../runtime/seal.js";
 import { lockStateDir } from "../runtime/state-dir.js";

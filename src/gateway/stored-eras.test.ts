@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { TestClock } from "../../test/fixtures/test-clock.js";
 import { MemoryMap } from "../store/memory-map.js";
-import { EraBook, type EraRecord } from "./stored-eras.js";
+import { type EraRecord, StoredEras } from "./stored-eras.js";
 
 const DAY = 24 * 60 * 60 * 1000;
 
@@ -9,7 +9,7 @@ function book(map = new MemoryMap<EraRecord>("eras"), clock = new TestClock()) {
   return {
     map,
     clock,
-    eras: new EraBook(
+    eras: new StoredEras(
       map,
       () => clock.wall(),
       () => {},
@@ -17,7 +17,7 @@ function book(map = new MemoryMap<EraRecord>("eras"), clock = new TestClock()) {
   };
 }
 
-describe("EraBook", () => {
+describe("StoredEras", () => {
   it("remembers a verdict for the entry that was asked, over a restart", () => {
     const { map, clock, eras } = book();
     eras.put("wiki", "one", "modern");
@@ -51,7 +51,7 @@ describe("EraBook", () => {
     const failures: unknown[] = [];
     const map = new MemoryMap<EraRecord>("eras");
     map.put = () => Promise.reject(new Error("disk full"));
-    const eras = new EraBook(
+    const eras = new StoredEras(
       map,
       () => 0,
       (error) => failures.push(error),

@@ -17,7 +17,7 @@ export interface EraRecord {
   readonly at: number;
 }
 
-export class EraBook {
+export class StoredEras {
   readonly #map: DurableMap<EraRecord>;
   readonly #wall: () => number;
   readonly #failed: (error: unknown) => void;

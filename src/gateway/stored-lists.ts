@@ -7,18 +7,18 @@ import type { JsonObject } from "../protocol/jsonrpc.js";
 /** A burst of list changes is one write. */
 const SAVE_AFTER_MS = 200;
 
-export interface ListKeeperOptions {
+export interface StoredListsOptions {
   readonly map: DurableMap<JsonObject>;
   readonly snapshot: (server: string) => JsonObject | undefined;
   readonly log: Log;
 }
 
-export class ListKeeper {
-  readonly #options: ListKeeperOptions;
+export class StoredLists {
+  readonly #options: StoredListsOptions;
   readonly #unsaved = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: ListKeeperOptions) {
+  constructor(options: StoredListsOptions) {
     this.#options = options;
   }
 

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { ownToolName } from "../contracts/names.js";
 import { openStore } from "../store/local/store.js";
 import { MemoryMap } from "../store/memory-map.js";
-import { PinBook, type PinRecord } from "./stored-pins.js";
+import { type PinRecord, StoredPins } from "./stored-pins.js";
 
 const folders: string[] = [];
 afterEach(() => {
@@ -21,7 +21,7 @@ function open(map = new MemoryMap<PinRecord>("pins") as Pick<MemoryMap<PinRecord
   const changes: string[] = [];
   const lines: string[] = [];
   let now = 1000;
-  const book = new PinBook({
+  const book = new StoredPins({
     map,
     wall: () => now++,
     onChange: (server) => changes.push(server),
@@ -30,7 +30,7 @@ function open(map = new MemoryMap<PinRecord>("pins") as Pick<MemoryMap<PinRecord
   return { map, book, changes, lines };
 }
 
-describe("PinBook", () => {
+describe("StoredPins", () => {
   it("pins at first sight, quarantines a change, and takes it back when accepted [host-12]", async () => {
     const { book, changes, lines } = open();
     expect(book.check("s", [tool("add"), tool("sub")]).quarantined.size).toBe(0);
@@ -63,7 +63,7 @@ describe("PinBook", () => {
   it("knows over a restart, from a real store, what was pinned, changed and accepted [host-12] [ack-is-durable]", async () => {
     const folder = mkdtempSync(join(tmpdir(), "toolway-pins-"));
     folders.push(folder);
-    const within = async (act: (book: PinBook) => unknown): Promise<void> => {
+    const within = async (act: (book: StoredPins) => unknown): Promise<void> => {
       const store = await openStore({ dir: join(folder, "store") });
       try {
         await act(open(store.map<PinRecord>("pins")).book);

@@ -37,7 +37,7 @@ export interface PinRecord {
   readonly changed?: Kept;
 }
 
-export interface PinBookDeps {
+export interface StoredPinsDeps {
   readonly map: DurableMap<PinRecord>;
   readonly wall: () => number;
   /** What agents see of a server's tools has changed, other than by a list that was just checked. */
@@ -47,8 +47,8 @@ export interface PinBookDeps {
 
 const NONE: ReadonlyMap<OwnToolName, string> = new Map();
 
-export class PinBook {
-  readonly #deps: PinBookDeps;
+export class StoredPins {
+  readonly #deps: StoredPinsDeps;
   readonly #servers = new Map<string, ServerPins>();
   readonly #trusted = new Set<string>();
   /** Written but not committed, or refused by the disk: the truth until they are there. */
@@ -56,7 +56,7 @@ export class PinBook {
   /** Characters of definitions kept, by server. */
   readonly #kept = new Map<string, number>();
 
-  constructor(deps: PinBookDeps) {
+  constructor(deps: StoredPinsDeps) {
     this.#deps = deps;
     for (const [, record] of deps.map.entries()) {
       this.#pinsOf(record.server).put(record.tool, toPin(record));

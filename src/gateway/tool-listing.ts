@@ -2,7 +2,7 @@
 
 import type { Catalog } from "../catalog/catalog.js";
 import { ownToolName } from "../contracts/names.js";
-import type { PinBook } from "./stored-pins.js";
+import type { StoredPins } from "./stored-pins.js";
 
 export interface ToolListing {
   readonly name: string;
@@ -14,7 +14,7 @@ export interface ToolListing {
   readonly quarantined?: string;
 }
 
-export function listTools(catalog: Catalog, pins: PinBook): ToolListing[] {
+export function listTools(catalog: Catalog, pins: StoredPins): ToolListing[] {
   return catalog.tools().map(({ name, server, item, description }) => {
     const quarantined = pins.quarantine(server, ownToolName(item.own));
     return {

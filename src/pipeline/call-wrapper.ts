@@ -5,7 +5,7 @@ import type { AgentCall } from "../contracts/service.js";
 import type { RequestMessage } from "../protocol/message.js";
 import type { Reply } from "../protocol/reply.js";
 
-export class InnerCall implements AgentCall {
+export class CallWrapper implements AgentCall {
   readonly message: RequestMessage;
   readonly #outer: AgentCall;
   readonly #onReply: ((reply: Reply) => Reply) | undefined;

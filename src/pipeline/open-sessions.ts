@@ -24,7 +24,7 @@ const LIST_CHANGED: Record<ListKind, NotificationText> = {
   resourceTemplates: notification("notifications/resources/list_changed"),
 };
 
-export class Audience {
+export class OpenSessions {
   readonly #members = new Map<string, Member>();
   readonly #sees: (session: Caller, server: string) => boolean;
 

@@ -15,7 +15,7 @@ import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { type BytesReply, faultReply, resultBytes } from "../protocol/reply.js";
 import { Pipeline } from "./pipeline.js";
-import { TaskIds } from "./task-ids.js";
+import { TaskIds } from "./tasks.js";
 
 const tools = (...names: string[]): Listed[] =>
   names.map((name) => ({ json: JSON.stringify({ name, inputSchema: { type: "object" } }), value: { name } }));

@@ -17,15 +17,14 @@ import { ErrorCode, isObject } from "../protocol/jsonrpc.js";
 import { isLoggingLevel } from "../protocol/log-levels.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import { agentHeaders } from "../protocol/param-headers.js";
+import { faultReply } from "../protocol/reply.js";
 import { Access } from "./access.js";
 import type { Named } from "./forward.js";
-import { Audience } from "./open-sessions.js";
-import { refuse } from "./refuse.js";
+import { OpenSessions } from "./open-sessions.js";
 import { findTools, foundCall } from "./search-menu.js";
-import { Passage } from "./send.js";
-import { Standing } from "./subscriptions.js";
-import type { TaskIds } from "./task-ids.js";
-import { TASK_ID, TASK_METHODS, taskAddress } from "./tasks.js";
+import { Sender } from "./send.js";
+import { Subscriptions } from "./subscriptions.js";
+import { TASK_ID, TASK_METHODS, type TaskIds, taskAddress } from "./tasks.js";
 import { afterFirstTry, unknownName, unreadLists } from "./wait-for-lists.js";
 
 /** A Map: a method may be called `constructor`. */
@@ -59,23 +58,23 @@ export interface PipelineDeps {
 export class Pipeline implements Service, UpstreamEvents {
   readonly #catalog: Catalog;
   readonly #deps: PipelineDeps;
-  readonly audience: Audience;
+  readonly sessions: OpenSessions;
   readonly access: Access;
   readonly #guard: GuardPost;
-  readonly #passage: Passage;
-  #attached: { servers: Servers; standing: Standing } | undefined;
+  readonly #sender: Sender;
+  #attached: { servers: Servers; subscriptions: Subscriptions } | undefined;
 
   constructor(deps: PipelineDeps) {
     this.#deps = deps;
     this.#catalog = deps.catalog;
     this.#guard = new GuardPost((text, error) => deps.log("error", text, error));
     this.access = new Access(deps.policy, this.#guard, deps.pins);
-    this.audience = new Audience((session, server) => this.access.sees(session.principal, server));
+    this.sessions = new OpenSessions((session, server) => this.access.sees(session.principal, server));
     const { cache, taskIds, tracer, now } = deps;
-    const { audience } = this;
-    this.#passage = new Passage({
+    const { sessions } = this;
+    this.#sender = new Sender({
       access: this.access,
-      audience,
+      sessions,
       cache,
       taskIds,
       tracer,
@@ -87,8 +86,8 @@ export class Pipeline implements Service, UpstreamEvents {
 
   /** The servers report to us and we send to them: they are attached once they exist. */
   attach(servers: Servers): void {
-    const standing = new Standing(this.audience, servers, (text) => this.#deps.log("info", text));
-    this.#attached = { servers, standing };
+    const subscriptions = new Subscriptions(this.sessions, servers, (text) => this.#deps.log("info", text));
+    this.#attached = { servers, subscriptions };
   }
 
   /** Whoever is connected is told to look again. */
@@ -98,11 +97,11 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   setBudgets(budgets: Budgets | undefined): void {
-    this.#passage.budgets = budgets;
+    this.#sender.budgets = budgets;
   }
 
   get budgets(): Budgets | undefined {
-    return this.#passage.budgets;
+    return this.#sender.budgets;
   }
 
   setGuard(guard: Guard | undefined): void {
@@ -122,12 +121,12 @@ export class Pipeline implements Service, UpstreamEvents {
   /** Tools of the server were quarantined or set free. */
   pinsChanged(server: string): void {
     this.#catalog.dropPages();
-    this.audience.listChanged("tools", [server]);
+    this.sessions.listChanged("tools", [server]);
   }
 
   #lookAgain(): void {
     this.#catalog.dropPages();
-    for (const kind of LISTS.values()) this.audience.listChanged(kind, undefined);
+    for (const kind of LISTS.values()) this.sessions.listChanged(kind, undefined);
   }
 
   // ── Service: what agents ask ─────────────────────────────────────────────────────────────────────────────────
@@ -169,11 +168,11 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   sessionOpened(session: Caller, scope: string | undefined): void {
-    this.audience.open(session, scope);
+    this.sessions.open(session, scope);
   }
 
   sessionClosed(session: Caller): void {
-    this.#inUse.standing.sessionClosed(session.sessionKey);
+    this.#inUse.subscriptions.sessionClosed(session.sessionKey);
     this.#servers.sessionClosed(session.sessionKey);
   }
 
@@ -181,7 +180,7 @@ export class Pipeline implements Service, UpstreamEvents {
 
   onIntro(server: string, intro: ServerIntro, connection: Upstream, owner: Caller | undefined): void {
     this.#catalog.setIntro(server, intro);
-    this.#inUse.standing.repeat(server, intro, connection, owner);
+    this.#inUse.subscriptions.repeat(server, intro, connection, owner);
     this.#deps.onKnown(server);
   }
 
@@ -192,14 +191,14 @@ export class Pipeline implements Service, UpstreamEvents {
     if (this.#catalog.setList(server, kind, items, freshness)) this.#deps.onKnown(server);
     else if (!pinned) return;
     this.onListChanged(server, [kind]);
-    this.audience.listChanged(kind, [server]);
+    this.sessions.listChanged(kind, [server]);
   }
 
   onNotification(server: string, message: NotificationMessage, caller: Caller | undefined): void {
     const uri = message.method === "notifications/resources/updated" ? message.params?.["uri"] : undefined;
     if (typeof uri === "string") this.#deps.cache.invalidate(server, { uri });
     const isOwn = this.#servers.get(server)?.isolation === "session";
-    this.audience.notify(server, message, caller, isOwn);
+    this.sessions.notify(server, message, caller, isOwn);
   }
 
   /** What was answered before may be out of date, whatever the new list says. */
@@ -305,7 +304,7 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   #subscribe(call: AgentCall, server: string, uri: string): void {
-    const { watched, drop } = this.#inUse.standing.subscribe(call, server, uri);
+    const { watched, drop } = this.#inUse.subscriptions.subscribe(call, server, uri);
     try {
       this.#send(watched, server, undefined, ownName(uri), { path: URI, own: undefined });
     } catch (error) {
@@ -315,9 +314,9 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   #unsubscribe(call: AgentCall, server: string, uri: string): void {
-    this.audience.unsubscribe(call.caller.sessionKey, server, uri);
+    this.sessions.unsubscribe(call.caller.sessionKey, server, uri);
     // Somebody else still listens on the same connection.
-    const stays = this.#servers.get(server)?.isolation === "shared" && this.audience.hasSubscriber(server, uri);
+    const stays = this.#servers.get(server)?.isolation === "shared" && this.sessions.hasSubscriber(server, uri);
     if (stays) call.reply({ kind: "result", result: {} });
     else this.#send(call, server, undefined, ownName(uri), { path: URI, own: undefined });
   }
@@ -338,7 +337,7 @@ export class Pipeline implements Service, UpstreamEvents {
   #setLevel(call: AgentCall): void {
     const level = call.message.params?.["level"];
     if (!isLoggingLevel(level)) throw new Fault("invalid", "logging/setLevel needs a level from debug to emergency.");
-    void this.#inUse.standing.setLevel(call.caller, level).then(() => call.reply({ kind: "result", result: {} }));
+    void this.#inUse.subscriptions.setLevel(call.caller, level).then(() => call.reply({ kind: "result", result: {} }));
   }
 
   /** About one task: its id names the server. */
@@ -366,12 +365,12 @@ export class Pipeline implements Service, UpstreamEvents {
     subject: OwnName | undefined,
     named: Named | undefined,
   ): void {
-    this.#passage.send(call, { server, tool, subject, named });
+    this.#sender.send(call, { server, tool, subject, named });
   }
 
   // ── Inside ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  get #inUse(): { servers: Servers; standing: Standing } {
+  get #inUse(): { servers: Servers; subscriptions: Subscriptions } {
     if (this.#attached === undefined) throw new Error("pipeline used before attach()");
     return this.#attached;
   }
@@ -398,8 +397,17 @@ export class Pipeline implements Service, UpstreamEvents {
     }
   }
 
+  /** The agent is told the fault; of what was not foreseen it learns nothing but that there was something. */
   #refuse(call: AgentCall, error: unknown): void {
-    refuse(call, error, (text) => this.#deps.log("error", text, error));
+    if (error instanceof Fault) {
+      call.reply(faultReply(error));
+      return;
+    }
+    this.#deps.log("error", `${call.message.method} failed inside the gateway`, error);
+    call.reply({
+      kind: "error",
+      error: { code: ErrorCode.internal, message: "Internal error of the gateway; its log has the details." },
+    });
   }
 }
 

@@ -4,7 +4,7 @@ import type { Catalog } from "../catalog/catalog.js";
 import { findResult, parseFindArguments, unwrapCall } from "../catalog/search.js";
 import type { View } from "../catalog/view.js";
 import type { AgentCall } from "../contracts/service.js";
-import { InnerCall } from "./call-wrapper.js";
+import { CallWrapper } from "./call-wrapper.js";
 
 /** Rejects where the search itself failed; the call has then not been answered. */
 export async function findTools(call: AgentCall, catalog: Catalog, view: View): Promise<void> {
@@ -15,5 +15,5 @@ export async function findTools(call: AgentCall, catalog: Catalog, view: View): 
 
 /** call_tool{name, arguments} becomes the call that it stands for; policy sees that one. */
 export function foundCall(call: AgentCall): AgentCall {
-  return new InnerCall(call, unwrapCall(call.message));
+  return new CallWrapper(call, unwrapCall(call.message));
 }

@@ -16,13 +16,12 @@ import type { ParamHeader } from "../protocol/param-headers.js";
 import { faultReply } from "../protocol/reply.js";
 import { type Access, OPERATOR } from "./access.js";
 import { Forward, type Named } from "./forward.js";
-import type { Audience } from "./open-sessions.js";
-import type { TaskIds } from "./task-ids.js";
-import { watchTasks } from "./tasks.js";
+import type { OpenSessions } from "./open-sessions.js";
+import { type TaskIds, watchTasks } from "./tasks.js";
 
-export interface PassageDeps {
+export interface SenderDeps {
   readonly access: Access;
-  readonly audience: Audience;
+  readonly sessions: OpenSessions;
   readonly cache: Cache;
   readonly taskIds: TaskIds;
   /** None: calls are not traced. */
@@ -43,12 +42,12 @@ export interface Destination {
   readonly named: Named | undefined;
 }
 
-export class Passage {
-  readonly #deps: PassageDeps;
+export class Sender {
+  readonly #deps: SenderDeps;
   /** None: nobody has one. */
   budgets: Budgets | undefined;
 
-  constructor(deps: PassageDeps) {
+  constructor(deps: SenderDeps) {
     this.#deps = deps;
   }
 
@@ -109,7 +108,7 @@ export class Passage {
   #forward(call: AgentCall, { subject, named }: Destination, hosted: ServerHandle, span: Span | undefined): void {
     const { caller } = call;
     // A connection of an agent's own belongs to its session, and outlives the call that opens it.
-    const owner = hosted.isolation === "shared" ? caller : this.#deps.audience.sessionOf(caller);
+    const owner = hosted.isolation === "shared" ? caller : this.#deps.sessions.sessionOf(caller);
     new Forward(call, subject, named, span).sendTo(hosted.upstream(owner));
   }
 

@@ -1,4 +1,4 @@
-// What agents asked of servers that outlives a request: log levels and subscriptions. Kept in the audience; sent on
+// What agents asked of servers that outlives a request: log levels and subscriptions. Kept in the sessions; sent on
 // as the lowest level that anyone asked for, and told again to every new connection.
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,8 +10,8 @@ import { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import type { LoggingLevel } from "../protocol/log-levels.js";
 import { isRefusal } from "../protocol/reply.js";
-import { InnerCall } from "./call-wrapper.js";
-import type { Audience } from "./open-sessions.js";
+import { CallWrapper } from "./call-wrapper.js";
+import type { OpenSessions } from "./open-sessions.js";
 
 /** How long an agent's setLevel waits for the servers to have taken it: long for a healthy one, and no bad one holds it up. */
 const LEVEL_WAIT_MS = 1_000;
@@ -22,14 +22,14 @@ interface LevelLine {
   done: Promise<void>;
 }
 
-export class Standing {
-  readonly #audience: Audience;
+export class Subscriptions {
+  readonly #sessions: OpenSessions;
   readonly #servers: Servers;
   readonly #log: (text: string) => void;
   readonly #levels = new WeakMap<Upstream, LevelLine>();
 
-  constructor(audience: Audience, servers: Servers, log: (text: string) => void) {
-    this.#audience = audience;
+  constructor(sessions: OpenSessions, servers: Servers, log: (text: string) => void) {
+    this.#sessions = sessions;
     this.#servers = servers;
     this.#log = log;
   }
@@ -37,7 +37,7 @@ export class Standing {
   /** Resolves when the servers have taken it, or have had their time: what the agent calls next is logged by it. */
   async setLevel(caller: Caller, level: LoggingLevel): Promise<void> {
     const { sessionKey } = caller;
-    const before = this.#audience.lowestLevel();
+    const before = this.#sessions.lowestLevel();
     caller.setLogLevel(level);
     const told = this.#lowestChanged(before);
     for (const server of this.#servers.all) {
@@ -54,12 +54,12 @@ export class Standing {
    */
   subscribe(call: AgentCall, server: string, uri: string): { readonly watched: AgentCall; drop(): void } {
     const { sessionKey } = call.caller;
-    const kept = this.#audience.subscribe(sessionKey, server, uri);
+    const kept = this.#sessions.subscribe(sessionKey, server, uri);
     if (kept === "full") throw new Fault("limit", "This session has too many subscriptions; unsubscribe from some.");
     const drop = () => {
-      if (kept === "new") this.#audience.unsubscribe(sessionKey, server, uri);
+      if (kept === "new") this.#sessions.unsubscribe(sessionKey, server, uri);
     };
-    const watched = new InnerCall(call, call.message, (reply) => {
+    const watched = new CallWrapper(call, call.message, (reply) => {
       if (isRefusal(reply)) drop();
       return reply;
     });
@@ -70,18 +70,18 @@ export class Standing {
   repeat(server: string, intro: ServerIntro, connection: Upstream, owner: Caller | undefined): void {
     // Where each session has a connection of its own, the one that is nobody's only reads the lists.
     if (owner === undefined && this.#servers.get(server)?.isolation === "session") return;
-    const level = owner === undefined ? this.#audience.lowestLevel() : this.#audience.levelOf(owner.sessionKey);
+    const level = owner === undefined ? this.#sessions.lowestLevel() : this.#sessions.levelOf(owner.sessionKey);
     if (level !== undefined && hasLogging(intro)) void this.#level(connection, level);
-    for (const uri of this.#audience.subscriptions(server, owner?.sessionKey)) {
+    for (const uri of this.#sessions.subscriptions(server, owner?.sessionKey)) {
       void this.#tell(connection, "resources/subscribe", { uri });
     }
   }
 
   sessionClosed(sessionKey: string): void {
     // Most sessions never set a level, and many may end at once.
-    const hadLevel = this.#audience.levelOf(sessionKey) !== undefined;
-    const before = hadLevel ? this.#audience.lowestLevel() : undefined;
-    for (const [name, uri] of this.#audience.close(sessionKey)) {
+    const hadLevel = this.#sessions.levelOf(sessionKey) !== undefined;
+    const before = hadLevel ? this.#sessions.lowestLevel() : undefined;
+    for (const [name, uri] of this.#sessions.close(sessionKey)) {
       const server = this.#servers.get(name);
       // A connection of the session's own ends with it.
       if (server?.isolation === "shared") {
@@ -95,7 +95,7 @@ export class Standing {
   /** A server that is down is not started for this: repeat() tells it when it is up. */
   #lowestChanged(before: LoggingLevel | undefined): Promise<void>[] {
     const told: Promise<void>[] = [];
-    const level = this.#audience.lowestLevel();
+    const level = this.#sessions.lowestLevel();
     if (level === undefined || level === before) return told;
     for (const server of this.#servers.all) {
       if (server.isolation !== "shared" || !hasLogging(server.intro)) continue;

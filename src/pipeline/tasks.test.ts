@@ -3,8 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ProgramCaller } from "../gateway/program-call.js";
 import { findAnchor } from "../protocol/anchor.js";
 import { renderReply } from "../protocol/reply.js";
-import { TaskIds } from "./task-ids.js";
-import { exposeTasks, hasTasks, taskRefusal } from "./tasks.js";
+import { exposeTasks, hasTasks, TaskIds, taskRefusal } from "./tasks.js";
 
 const ids = new TaskIds(randomBytes(32));
 const caller = new ProgramCaller({ id: "ann", role: "dev" });

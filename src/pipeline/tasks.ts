@@ -1,6 +1,7 @@
 // Tasks over many servers: ids that name their server go out with results, and lead the agent's next request back.
-// At /mcp/<server> the server's own ids pass as they are.
+// At /mcp/<server> the server's own ids pass as they are. What tasks are is the servers' business.
 
+import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Caller } from "../contracts/caller.js";
 import { type OwnName, ownName } from "../contracts/names.js";
 import type { AgentCall } from "../contracts/service.js";
@@ -11,8 +12,7 @@ import { ErrorCode, isObject, type RpcError } from "../protocol/jsonrpc.js";
 import { idSpan, locate, parseMessage, rewrite } from "../protocol/message.js";
 import { ModernError, TASKS_EXTENSION } from "../protocol/modern.js";
 import { type BytesReply, type Reply, renderReply } from "../protocol/reply.js";
-import { InnerCall } from "./call-wrapper.js";
-import type { TaskIds } from "./task-ids.js";
+import { CallWrapper } from "./call-wrapper.js";
 
 export const TASK_ID = ["params", "taskId"];
 
@@ -26,6 +26,39 @@ const MAX_TASK_REPLY = 256 * 1024;
 const RELATED_TASK = "io.modelcontextprotocol/related-task";
 
 const MARK = Buffer.from('"taskId"');
+
+/** 96 bits: a guess is hopeless, and ids stay short enough for a header. */
+const MAC_BYTES = 12;
+
+/** Ids of tasks as agents see them: nobody can make one up, and the same task has the same id each time. */
+export class TaskIds {
+  readonly #key: Uint8Array;
+
+  constructor(key: Uint8Array) {
+    this.#key = key;
+  }
+
+  expose(server: string, principalId: string, own: string): string {
+    const payload = Buffer.from(JSON.stringify([server, own])).toString("base64url");
+    return `${payload}.${this.#mac(principalId, payload).toString("base64url")}`;
+  }
+
+  /** Undefined for an id that is not ours, or was given to somebody else. */
+  resolve(exposed: string, principalId: string): { readonly server: string; readonly own: OwnName } | undefined {
+    const [payload, mac, ...rest] = exposed.split(".");
+    if (payload === undefined || mac === undefined || rest.length > 0) return undefined;
+    const given = Buffer.from(mac, "base64url");
+    const right = this.#mac(principalId, payload);
+    if (given.length !== right.length || !timingSafeEqual(given, right)) return undefined;
+    const [server, own] = JSON.parse(Buffer.from(payload, "base64url").toString()) as [string, OwnName];
+    return { server, own };
+  }
+
+  #mac(principalId: string, payload: string): Buffer {
+    const text = JSON.stringify(["task", principalId, payload]);
+    return createHmac("sha256", this.#key).update(text).digest().subarray(0, MAC_BYTES);
+  }
+}
 
 export function hasTasks(intro: ServerIntro | undefined): boolean {
   const { extensions, tasks } = intro?.capabilities ?? {};
@@ -63,7 +96,7 @@ export function taskAddress({ message, caller, scope }: AgentCall, ids: TaskIds)
 /** Over many servers, the ids of tasks in a reply must say whose they are. */
 export function watchTasks(call: AgentCall, ids: TaskIds, server: string, intro: ServerIntro | undefined): AgentCall {
   if (call.scope !== undefined || !hasTasks(intro)) return call;
-  return new InnerCall(call, call.message, (reply) => exposeTasks(reply, ids, server, call.caller));
+  return new CallWrapper(call, call.message, (reply) => exposeTasks(reply, ids, server, call.caller));
 }
 
 /** The reply with the ids of its tasks as the agent is to see them; most replies have none and stay as they are. */

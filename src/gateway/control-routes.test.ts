@@ -5,13 +5,13 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type ControlClient, connectControl } from "../control/client.js";
 import { type ControlServer, serveControl } from "../control/server.js";
 import { MemoryMap } from "../store/memory-map.js";
-import { pinRoutes, serverRoutes } from "./operator-routes.js";
-import { PinBook, type PinRecord } from "./stored-pins.js";
+import { pinRoutes, serverRoutes } from "./control-routes.js";
+import { type PinRecord, StoredPins } from "./stored-pins.js";
 
 let folder: string;
 let server: ControlServer;
 let client: ControlClient;
-let pins: PinBook;
+let pins: StoredPins;
 let done: string[];
 
 const tool = (name: string, more: object = {}) => {
@@ -22,7 +22,7 @@ const tool = (name: string, more: object = {}) => {
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "toolway-routes-"));
   done = [];
-  pins = new PinBook({
+  pins = new StoredPins({
     map: new MemoryMap<PinRecord>("pins"),
     wall: () => 0,
     onChange: (name) => done.push(`changed ${name}`),
