@@ -1,10 +1,10 @@
 // Codex as an agent: `codex exec` with one MCP server in an environment that an executor serves, and a model that
 // calls one tool of it.
 
-import { spawn } from "node:child_process";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { start } from "../fixtures/processes.js";
 import { findCodex } from "./binary.js";
 import { FINAL_MESSAGE, startFakeModel } from "./fake-model.js";
 
@@ -85,28 +85,14 @@ function environmentsFor({ executorUrl, token }: CodexRun): string {
   return ['default = "local"', "[[environments]]", ...remote, ""].join("\n");
 }
 
-function runToEnd(path: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(path, args, { env, stdio: ["ignore", "pipe", "pipe"] });
-    const kill = () => child.kill("SIGKILL");
-    process.once("exit", kill);
-    let output = "";
-    const read = (chunk: Buffer) => {
-      output += chunk.toString();
-    };
-    child.stdout.on("data", read);
-    child.stderr.on("data", read);
-    const timer = setTimeout(() => {
-      kill();
-      reject(new Error(`codex did not end: ${output.slice(-4000)}`));
-    }, RUN_MS);
-    child.once("error", reject);
-    child.once("close", () => {
-      clearTimeout(timer);
-      process.off("exit", kill);
-      resolve(output);
-    });
-  });
+async function runToEnd(path: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
+  const { child, closed, log, stop } = start("codex", path, args, env);
+  child.stdin.end();
+  const timer = setTimeout(() => void stop("SIGKILL"), RUN_MS);
+  const code = await closed;
+  clearTimeout(timer);
+  if (code === null) throw new Error(`codex did not end: ${log().slice(-4000)}`);
+  return log();
 }
 
 interface CodexEvent {

@@ -2,7 +2,7 @@
 // the next one hears its result and says so.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { closeHttp, listenOnLoopback } from "../fixtures/loopback.js";
 
 /** The tool as its MCP server names it. */
 export interface ToolCall {
@@ -44,15 +44,10 @@ export async function startFakeModel(tool: ToolCall): Promise<FakeModel> {
   };
 
   const server = createServer((request, response) => void serve(request, response, answer));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   return {
     baseUrl: `http://127.0.0.1:${port}/v1`,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => closeHttp(server),
   };
 }
 

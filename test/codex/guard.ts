@@ -1,7 +1,7 @@
 // Stands before an MCP server and lets in whoever has the token: the server of somebody who is careful.
 
 import { createServer, request as httpRequest } from "node:http";
-import type { AddressInfo } from "node:net";
+import { closeHttp, listenOnLoopback } from "../fixtures/loopback.js";
 
 export interface Guard {
   readonly url: string;
@@ -35,17 +35,13 @@ export async function startGuard(behind: string, token: string): Promise<Guard> 
     response.on("close", () => onward.destroy());
     request.pipe(onward);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listenOnLoopback(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${new URL(behind).pathname}`,
+    url: `http://127.0.0.1:${port}${new URL(behind).pathname}`,
     get refused() {
       return refused;
     },
     passed,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => closeHttp(server),
   };
 }

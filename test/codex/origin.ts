@@ -1,8 +1,8 @@
 // The HTTP server at the far end of an executor: answers of every kind, and a memory of what it was asked.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
+import { closeHttp, listenOnLoopback } from "../fixtures/loopback.js";
 
 export interface Seen {
   readonly method: string;
@@ -47,20 +47,16 @@ export async function startOrigin(): Promise<Origin> {
     if (path === "/wait") waiting.push(response);
     else answer(path, request, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listenOnLoopback(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     seen,
     dropped,
     release() {
       for (const response of waiting) response.end("released");
       waiting = [];
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => closeHttp(server),
   };
 }
 

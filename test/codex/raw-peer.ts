@@ -1,7 +1,7 @@
 // A client of an executor that knows nothing: frames are sent as they are given, and kept as they come.
 
 import { type RawData, WebSocket } from "ws";
-import { until } from "./until.js";
+import { until } from "../fixtures/wait.js";
 
 export interface RawFrame {
   readonly id?: string | number | null;

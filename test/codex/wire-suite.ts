@@ -3,9 +3,9 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import { until } from "../fixtures/wait.js";
 import { type Origin, startOrigin } from "./origin.js";
 import { RawPeer } from "./raw-peer.js";
-import { until } from "./until.js";
 import { wireRequests } from "./wire-requests.js";
 import { wireStreams } from "./wire-streams.js";
 

@@ -1,14 +1,12 @@
 // Results that a server lets us keep: served again within their time, to whom they are for, and to nobody who may not
 // call. Only tools that the config marks.
 
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Agent, connect, ERAS, type Era, modernRequest, send } from "./eras.js";
-import { cli, type Gateway, type ServerEntry, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
+import { type Gateway, type ServerEntry, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
+import { createToken, toolway } from "./operator.js";
 import { post } from "./wire.js";
 
-const exec = promisify(execFile);
 const TOKEN = "tw_e2e_default_token_of_enough_length_0123456789";
 const MARKED = { tools: { stamp: { cache: true }, asks: { cache: true } } };
 
@@ -24,12 +22,6 @@ async function stamp(agent: Agent, args: Record<string, unknown>, tool = "stamp"
 /** How often the server itself made it. */
 async function runs(agent: Agent, key: string): Promise<number> {
   return (JSON.parse(await agent.text("runs", { key })) as { runs: number }).runs;
-}
-
-async function token(gateway: Gateway, id: string, role: string): Promise<string> {
-  const where = ["--config", gateway.configPath, "--state", gateway.stateDir];
-  const { stdout } = await exec(process.execPath, [cli, "token", "create", "--id", id, "--role", role, ...where]);
-  return stdout.trim().split("\n").at(-1) ?? "";
 }
 
 describe.each(["stdio", "http"])("a modern server over %s", (kind) => {
@@ -142,7 +134,8 @@ it("[host-8] a private result stays with its principal, a public one is for all,
     { mcpServers: { cached: entry }, roles: { dev: {}, guest: { deny: ["cached/stamp"] } } },
     { auth: true, env: { TOOLWAY_TOKEN: TOKEN } },
   );
-  const as = async (id: string, role: string) => connect("modern", gateway, { token: await token(gateway, id, role) });
+  const as = async (id: string, role: string) =>
+    connect("modern", gateway, { token: await createToken(gateway, id, role) });
   const [ann, bob, eve] = [await as("ann", "dev"), await as("bob", "dev"), await as("eve", "guest")];
   await ann.waitFor("stamp");
   const hers = { key: "hers", cacheScope: "private" };
@@ -186,6 +179,6 @@ it("a reload drops what was kept", async () => {
   await agent.waitFor("stamp");
   const before = await stamp(agent, {});
   expect(await stamp(agent, {})).toEqual(before);
-  await exec(process.execPath, [cli, "reload", "cached", "--config", gateway.configPath, "--state", gateway.stateDir]);
+  expect(await toolway(gateway, "reload", "cached")).toMatchObject({ code: 0 });
   expect((await stamp(agent, {})).pid).not.toBe(before.pid);
 });

@@ -1,13 +1,11 @@
 // requestState: what a modern agent holds while a legacy server's question waits for its answer. It is sealed, and good
 // for the principal, the request and the gateway that it was made for. A modern server's own passes through untouched.
 
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
 import { connect, type Reply, send } from "./eras.js";
-import { cli, type Gateway, startGateway, startHttpFixture, stdioFixture } from "./harness.js";
+import { type Gateway, startGateway, startHttpFixture, stdioFixture } from "./harness.js";
+import { createToken } from "./operator.js";
 
-const exec = promisify(execFile);
 const TOKEN = "tw_e2e_default_token_of_enough_length_0123456789";
 
 interface Question {
@@ -41,10 +39,7 @@ describe.each(["http", "stdio"])("a parked question of a legacy server over %s",
     const entry = kind === "http" ? (await startHttpFixture("asker")).entry : stdioFixture("asker");
     gateway = await startGateway({ mcpServers: { asker: entry } }, { auth: true, env: { TOOLWAY_TOKEN: TOKEN } });
     await (await connect("legacy", gateway, { token: TOKEN })).waitFor("elicit");
-    const who = ["--id", "bob", "--role", "admin"];
-    const where = ["--config", gateway.configPath, "--state", gateway.stateDir];
-    const { stdout } = await exec(process.execPath, [cli, "token", "create", ...who, ...where]);
-    other = stdout.trim().split("\n").at(-1) ?? "";
+    other = await createToken(gateway, "bob", "admin");
   });
 
   it("is answered by a retry with a new id and the state as it was given", async () => {

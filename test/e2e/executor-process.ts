@@ -1,25 +1,17 @@
 // Starts `toolway executor` for the e2e tests. Each is killed when the test file ends.
 
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { afterAll } from "vitest";
 import type { ExecutorStatus } from "../../src/contracts/executors.js";
 import type { GatewayStatus } from "../../src/contracts/status.js";
+import { type Started, start } from "../fixtures/processes.js";
 import { cli, type Gateway, until } from "./harness.js";
 import { toolway } from "./operator.js";
 
-const started = new Set<ChildProcess>();
+const started = new Set<Started>();
 
 afterAll(async () => {
-  await Promise.all([...started].map((child) => end(child)));
+  await Promise.all([...started].map((one) => one.stop("SIGKILL")));
 });
-
-async function end(child: ChildProcess): Promise<void> {
-  started.delete(child);
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill("SIGKILL");
-  await once(child, "exit");
-}
 
 export interface ExecutorProcess {
   readonly pid: number;
@@ -32,17 +24,10 @@ export function startExecutor(args: readonly string[], token?: string): Executor
   const { TOOLWAY_TOKEN: _, ...inherited } = process.env;
   const env = token === undefined ? inherited : { ...inherited, TOOLWAY_TOKEN: token };
   const auth = token === undefined ? ["--no-auth"] : [];
-  const child = spawn(process.execPath, [cli, "executor", ...args, "--allow", "127.0.0.1", ...auth], {
-    stdio: ["ignore", "pipe", "pipe"],
-    env,
-  });
-  started.add(child);
-  const output: string[] = [];
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding("utf8");
-    stream.on("data", (chunk: string) => output.push(chunk));
-  }
-  return { pid: child.pid ?? 0, log: () => output.join(""), kill: () => end(child) };
+  const line = [cli, "executor", ...args, "--allow", "127.0.0.1", ...auth];
+  const one = start("executor", process.execPath, line, env);
+  started.add(one);
+  return { pid: one.child.pid ?? 0, log: one.log, kill: () => one.stop("SIGKILL") };
 }
 
 export async function statusOfAll(gateway: Gateway): Promise<GatewayStatus> {

@@ -1,13 +1,12 @@
 // Servers in a network that the gateway cannot reach, through `toolway executor` in a process of its own.
 
-import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { callJson, connectV1, waitForTools } from "./clients.js";
 import { connected, executorOf, startExecutor, statusOfAll } from "./executor-process.js";
-import { cli, freePort, startGateway, startHttpFixture, temporaryDirectory, until } from "./harness.js";
-import { callTool, createToken, hasTool, made, refusal, statusOf, toolway } from "./operator.js";
+import { freePort, startGateway, startHttpFixture, temporaryDirectory, until } from "./harness.js";
+import { callTool, createToken, hasTool, made, refusal, runCli, statusOf, toolway } from "./operator.js";
 
 const TOKEN = "a-token-of-the-tests-0123456789";
 
@@ -100,13 +99,9 @@ describe("an executor that is dialled", () => {
     const configPath = join(await temporaryDirectory(), "toolway.json");
     const mcpServers = { wiki: entry, far: { ...entry, via: "lab" } };
     await writeFile(configPath, JSON.stringify({ mcpServers, executors: { office: { url, token: TOKEN }, lab: {} } }));
-    const { stdout, code } = await new Promise<{ stdout: string; code: unknown }>((done) => {
-      execFile(process.execPath, [cli, "doctor", configPath, "--json"], (error, out) => {
-        done({ stdout: out, code: error?.code ?? 0 });
-      });
-    });
+    const { out, code } = await runCli("doctor", configPath, "--json");
     expect(code).toBe(1);
-    expect(JSON.parse(stdout)).toMatchObject([
+    expect(JSON.parse(out)).toMatchObject([
       { name: "wiki", ok: true, tools: expect.arrayContaining(["sleep"]) },
       { name: "far", ok: false, error: { message: expect.stringContaining("toolway status") } },
     ]);

@@ -1,7 +1,6 @@
 // Starts a real gateway from dist/ for the e2e tests, with a config, a port and a state directory of its own, and
 // fixtures behind it. Everything started here is killed when the test file ends; logs are shown for a failed test.
 
-import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -9,17 +8,14 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll } from "vitest";
 import { freePort } from "../fixtures/free-port.js";
+import { type Started, start } from "../fixtures/processes.js";
+import { Gone, sleep, until } from "../fixtures/wait.js";
 
-export { freePort };
+export { freePort, sleep, until };
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 /** `TOOLWAY_CLI`: another build than the one in dist/. */
 export const cli = process.env["TOOLWAY_CLI"] ?? join(root, "dist/cli/main.js");
-
-/** A gateway is there in under a second; half a core has been seen to take twenty for it. */
-const READY_MS = 60_000;
-/** What is not dead by then, after SIGTERM, is killed: a test must not wait out a drain. */
-const STOP_MS = 3_000;
 
 export interface ServerEntry {
   readonly command?: string;
@@ -44,13 +40,6 @@ export function npmServer(name: "everything" | "filesystem" | "memory", args: re
   return { command: process.execPath, args: [file, ...args] };
 }
 
-interface Started {
-  readonly what: string;
-  readonly child: ChildProcess;
-  readonly exited: Promise<void>;
-  log(): string;
-}
-
 const started = new Set<Started>();
 const directories: string[] = [];
 
@@ -66,7 +55,7 @@ afterEach(({ task }) => {
 });
 
 afterAll(async () => {
-  await Promise.all([...started].map((one) => end(one, "SIGTERM")));
+  await Promise.all([...started].map((one) => one.stop()));
   for (const dir of directories) await rm(dir, { recursive: true, force: true, maxRetries: 5 });
 });
 
@@ -77,35 +66,10 @@ export async function temporaryDirectory(): Promise<string> {
 }
 
 function launch(what: string, command: string, args: readonly string[], env: Record<string, string> = {}): Started {
-  const child = spawn(command, args, { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, ...env } });
-  const output: string[] = [];
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding("utf8");
-    stream.on("data", (chunk: string) => output.push(chunk));
-  }
-  child.stdin.on("error", () => {});
-  const exited = new Promise<void>((resolve) => {
-    child.on("error", (error) => {
-      output.push(String(error));
-      resolve();
-    });
-    child.on("exit", (code, signal) => {
-      output.push(`[ended: ${signal ?? code}]\n`);
-      resolve();
-    });
-  });
-  const one: Started = { what, child, exited, log: () => output.join("") };
+  const one = start(what, command, args, { ...process.env, ...env });
   started.add(one);
+  void one.exited.then(() => started.delete(one));
   return one;
-}
-
-async function end(one: Started, signal: NodeJS.Signals): Promise<void> {
-  one.child.kill(signal);
-  one.child.stdin?.end();
-  const timer = setTimeout(() => one.child.kill("SIGKILL"), STOP_MS);
-  await one.exited;
-  clearTimeout(timer);
-  started.delete(one);
 }
 
 /** A fixture that runs by itself and is reached over HTTP. */
@@ -119,7 +83,7 @@ export async function startHttpFixture(
   const one = launch(`fixture ${name}`, process.execPath, [file, "--http", String(port), "--with-parent", ...args]);
   await until(`fixture ${name}`, () => one.log().includes("http://"));
   const url = `http://127.0.0.1:${port}/mcp`;
-  return { entry: { type: "http", url }, url, port, kill: () => end(one, "SIGKILL") };
+  return { entry: { type: "http", url }, url, port, kill: () => one.stop("SIGKILL") };
 }
 
 export interface Gateway {
@@ -188,37 +152,9 @@ export async function startGateway(config: GatewayConfig, options: GatewayOption
     log: one.log,
     writeConfig,
     signal: (signal) => void one.child.kill(signal),
-    stop: (signal = "SIGTERM") => end(one, signal),
+    stop: one.stop,
     again: () => startGateway(config, { ...options, port, stateDir, configPath }),
   };
-}
-
-class Gone extends Error {}
-
-/** Waits for something that comes about by itself; throws with `what` when it does not. */
-export async function until<T>(
-  what: string,
-  attempt: () => Promise<T> | T,
-  timeoutMs = READY_MS,
-): Promise<Exclude<T, false | undefined | null>> {
-  const deadline = Date.now() + timeoutMs;
-  let last: unknown;
-  while (Date.now() < deadline) {
-    try {
-      const found = await attempt();
-      if (found !== false && found !== undefined && found !== null)
-        return found as Exclude<T, false | undefined | null>;
-    } catch (error) {
-      if (error instanceof Gone) throw error;
-      last = error;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error(`Waited ${timeoutMs} ms in vain for ${what}.`, { cause: last });
-}
-
-export function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 export function isAlive(pid: number): boolean {

@@ -15,13 +15,18 @@ export interface Ran {
   readonly err: string;
 }
 
-export function toolway({ configPath, stateDir }: Gateway, ...words: string[]): Promise<Ran> {
+/** The command line by itself, to its end. */
+export function runCli(...words: string[]): Promise<Ran> {
   return new Promise((done) => {
-    const args = [cli, ...words, "--config", configPath, "--state", stateDir];
-    execFile(process.execPath, args, { timeout: COMMAND_MS }, (error, out, err) => {
+    execFile(process.execPath, [cli, ...words], { timeout: COMMAND_MS }, (error, out, err) => {
       done({ code: error === null ? 0 : Number(error.code ?? -1), out, err });
     });
   });
+}
+
+/** The command line beside a gateway. */
+export function toolway({ configPath, stateDir }: Gateway, ...words: string[]): Promise<Ran> {
+  return runCli(...words, "--config", configPath, "--state", stateDir);
 }
 
 export async function createToken(gateway: Gateway, id: string, role: string): Promise<string> {

@@ -1,13 +1,10 @@
 // Deaths that an agent does not notice: of a server between two calls, and of the gateway between two requests.
 
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { callJson, callText, connectStdioV1, connectV1, connectV2, toolNames, waitForTools } from "./clients.js";
-import { cli, isAlive, sleep, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
+import { isAlive, sleep, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
+import { toolway } from "./operator.js";
 import { lastOf, openHttpWire, post } from "./wire.js";
-
-const exec = promisify(execFile);
 
 interface Pid {
   readonly pid: number;
@@ -95,11 +92,10 @@ describe("a gateway that dies", () => {
     await waitForTools(await connectV1(gateway.url), "count", "sleep");
     await fixture.kill();
     expect(await toolNames(await connectV1(gateway.url))).toContain("count");
-    const where = ["--config", gateway.configPath, "--state", gateway.stateDir];
     await until("both lists on disk", async () => {
-      const { stdout } = await exec(process.execPath, [cli, "state", "dump", ...where]);
+      const { out } = await toolway(gateway, "state", "dump");
       // The pins have the tools' names as well.
-      const lists = stdout.split("\n").filter((line) => line.includes('"known"'));
+      const lists = out.split("\n").filter((line) => line.includes('"known"'));
       return ["count", "sleep"].every((tool) => lists.some((line) => line.includes(tool)));
     });
     await gateway.stop("SIGKILL");

@@ -1,8 +1,8 @@
 // Calls as spans, end to end: an agent's trace context goes in, the server gets the gateway's, a collector gets the spans.
 
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterAll, describe, expect, it } from "vitest";
+import { listenOnLoopback } from "../fixtures/loopback.js";
 import { send } from "./eras.js";
 import { type Gateway, type GatewayConfig, startGateway, stdioFixture, until } from "./harness.js";
 import { type HttpWire, lastOf, openHttpWire } from "./wire.js";
@@ -48,12 +48,12 @@ async function startCollector() {
       }
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listenOnLoopback(server);
   closing.push(() => {
     server.closeAllConnections();
     server.close();
   });
-  return { spans, mistakes, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces` };
+  return { spans, mistakes, url: `http://127.0.0.1:${port}/v1/traces` };
 }
 
 function spansOf(body: string): OtlpSpan[] {

@@ -1,6 +1,7 @@
 // An MCP server on a bare socket that ends its connections as it is told, in the middle of a large answer or behind it.
 
-import { type AddressInfo, createServer, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
+import { listenOnLoopback } from "../fixtures/loopback.js";
 
 export type Framing = "length" | "chunks" | "none";
 /** `end`: all is said and the connection closed; `half`: the same, and it goes on listening; `reset`: it is torn down. */
@@ -37,8 +38,7 @@ export async function startClosingServer(): Promise<{ url: string; close(): void
       answer(socket, body);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   return {
     url: `http://127.0.0.1:${port}/mcp`,
     close() {

@@ -2,13 +2,25 @@
 
 import { afterEach, describe, expect, it } from "vitest";
 import { findCodex } from "../codex/binary.js";
-import { runCodex } from "../codex/codex-agent.js";
+import { type CodexOutcome, type CodexRun, runCodex } from "../codex/codex-agent.js";
 import { startCodexExecServer } from "../codex/exec-server.js";
-import { startGuard } from "../codex/guard.js";
+import { type Guard, startGuard } from "../codex/guard.js";
 import { startToolwayExecutor } from "../codex/toolway-executor.js";
 import { startGateway, startHttpFixture, stdioFixture, until } from "../e2e/harness.js";
 import { full } from "./length.js";
 import { report } from "./measure.js";
+
+/** What the guard of a server asks for, and an executor never sees. */
+const SERVER_TOKEN = "of-the-server";
+
+/** One call of `count`, or of another tool, at a server that Codex reaches by the executor. */
+function codexThrough(
+  executor: { readonly url: string; readonly token: string },
+  mcpUrl: string,
+  more: Partial<CodexRun> = {},
+): Promise<CodexOutcome> {
+  return runCodex({ mcpUrl, executorUrl: executor.url, token: executor.token, tool: { name: "count" }, ...more });
+}
 
 const codex = full ? await findCodex() : { path: undefined, missing: "in the full runs only" };
 if (full && codex.path === undefined) report("codex as the agent", `skipped: ${codex.missing}`);
@@ -23,15 +35,16 @@ describe.skipIf(codex.path === undefined)("Codex with a remote environment", () 
     for (const stop of stops.splice(0)) await stop();
   });
 
+  const guarded = async (fixture: string): Promise<Guard> => {
+    const guard = await startGuard((await startHttpFixture(fixture)).url, SERVER_TOKEN);
+    stops.push(guard.close);
+    return guard;
+  };
+
   it("calls a tool through its own exec-server: what the others are compared with", async () => {
     const executor = stoppedLater(await startCodexExecServer());
     const mcp = await startHttpFixture("stateful");
-    const outcome = await runCodex({
-      mcpUrl: mcp.url,
-      executorUrl: executor.url,
-      token: executor.token,
-      tool: { name: "count" },
-    });
+    const outcome = await codexThrough(executor, mcp.url);
     expect(outcome.toolResult, outcome.output).toContain('"count":1');
     expect(outcome.finished).toBe(true);
   });
@@ -39,12 +52,7 @@ describe.skipIf(codex.path === undefined)("Codex with a remote environment", () 
   it("calls a tool through toolway executor [exec-keep]", async () => {
     const executor = stoppedLater(await startToolwayExecutor());
     const mcp = await startHttpFixture("stateful");
-    const outcome = await runCodex({
-      mcpUrl: mcp.url,
-      executorUrl: executor.url,
-      token: executor.token,
-      tool: { name: "count" },
-    });
+    const outcome = await codexThrough(executor, mcp.url);
     expect(outcome.toolResult, outcome.output + executor.log()).toContain('"count":1');
     expect(outcome.finished).toBe(true);
     // Nothing that Codex asks besides makes it complain.
@@ -54,29 +62,18 @@ describe.skipIf(codex.path === undefined)("Codex with a remote environment", () 
 
   it("brings its server's bearer token itself: the executor holds none [exec-keep]", async () => {
     const executor = stoppedLater(await startToolwayExecutor());
-    const mcp = await startHttpFixture("stateful");
-    const guard = await startGuard(mcp.url, "of-the-server");
-    stops.push(guard.close);
-    const outcome = await runCodex({
-      mcpUrl: guard.url,
-      executorUrl: executor.url,
-      token: executor.token,
-      tool: { name: "count" },
-      mcpToken: "of-the-server",
-    });
+    const guard = await guarded("stateful");
+    const outcome = await codexThrough(executor, guard.url, { mcpToken: SERVER_TOKEN });
     expect(outcome.toolResult, outcome.output + executor.log()).toContain('"count":1');
     expect(guard.passed.some((body) => body.includes("tools/call"))).toBe(true);
     expect(guard.refused).toBe(0);
-    expect(executor.log()).not.toContain("of-the-server");
+    expect(executor.log()).not.toContain(SERVER_TOKEN);
   });
 
   it("reads progress and a large answer from an event stream [exec-keep]", async () => {
     const executor = stoppedLater(await startToolwayExecutor());
     const mcp = await startHttpFixture("slow");
-    const outcome = await runCodex({
-      mcpUrl: mcp.url,
-      executorUrl: executor.url,
-      token: executor.token,
+    const outcome = await codexThrough(executor, mcp.url, {
       tool: { name: "sleep", arguments: { ms: 600, everyMs: 50, label: "x".repeat(200_000) } },
     });
     expect(outcome.toolResult?.length, outcome.output.slice(-4000)).toBeGreaterThan(200_000);
@@ -86,26 +83,14 @@ describe.skipIf(codex.path === undefined)("Codex with a remote environment", () 
     const executor = stoppedLater(await startToolwayExecutor());
     const gateway = await startGateway({ mcpServers: { counter: stdioFixture("stateful") } });
     await until("its server", () => gateway.log().includes("ready after"));
-    const outcome = await runCodex({
-      mcpUrl: gateway.url,
-      executorUrl: executor.url,
-      token: executor.token,
-      tool: { name: "count" },
-    });
+    const outcome = await codexThrough(executor, gateway.url);
     expect(outcome.toolResult, outcome.output + executor.log()).toContain('"count":1');
   });
 
   it("gets no tools of a place that the executor may not reach, and goes on [exec-6]", async () => {
     const executor = stoppedLater(await startToolwayExecutor(["wiki.internal"]));
-    const mcp = await startHttpFixture("stateful");
-    const guard = await startGuard(mcp.url, "of-the-server");
-    stops.push(guard.close);
-    const outcome = await runCodex({
-      mcpUrl: guard.url,
-      executorUrl: executor.url,
-      token: executor.token,
-      tool: { name: "count" },
-    });
+    const guard = await guarded("stateful");
+    const outcome = await codexThrough(executor, guard.url);
     expect(outcome.toolResult).toBeUndefined();
     expect(outcome.finished, outcome.output).toBe(true);
     // Nobody knocked.
@@ -114,16 +99,8 @@ describe.skipIf(codex.path === undefined)("Codex with a remote environment", () 
 
   it("hears of an executor that dies in the middle of a call [exec-3]", async () => {
     const executor = stoppedLater(await startToolwayExecutor());
-    const mcp = await startHttpFixture("hang");
-    const guard = await startGuard(mcp.url, "of-the-server");
-    stops.push(guard.close);
-    const run = runCodex({
-      mcpUrl: guard.url,
-      executorUrl: executor.url,
-      token: executor.token,
-      tool: { name: "hang" },
-      mcpToken: "of-the-server",
-    });
+    const guard = await guarded("hang");
+    const run = codexThrough(executor, guard.url, { tool: { name: "hang" }, mcpToken: SERVER_TOKEN });
     await until("the call", () => guard.passed.some((body) => body.includes("tools/call")));
     await executor.stop("SIGKILL");
     const outcome = await run;
@@ -135,12 +112,7 @@ describe.skipIf(codex.path === undefined)("Codex with a remote environment", () 
   it("does without its tools when its token is wrong [exec-7]", async () => {
     const executor = stoppedLater(await startToolwayExecutor());
     const mcp = await startHttpFixture("stateful");
-    const outcome = await runCodex({
-      mcpUrl: mcp.url,
-      executorUrl: executor.url,
-      token: "another",
-      tool: { name: "count" },
-    });
+    const outcome = await codexThrough({ ...executor, token: "another" }, mcp.url);
     expect(outcome.toolResult).toBeUndefined();
     expect(outcome.output).not.toContain(executor.token);
   });

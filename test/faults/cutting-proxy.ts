@@ -2,7 +2,7 @@
 // WebSocket messages, which also makes both ends believe that the other knows none of our extensions.
 
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { WebSocket, WebSocketServer } from "ws";
 import type { Random } from "./random.js";
 
@@ -15,6 +15,28 @@ export interface CuttingProxy {
   close(): Promise<void>;
 }
 
+interface Wear {
+  cuts: number;
+  isHealed: boolean;
+}
+
+function handleOf(server: Server | WebSocketServer, wear: Wear, dropAll: () => void): CuttingProxy {
+  return {
+    url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    get cuts() {
+      return wear.cuts;
+    },
+    heal: () => {
+      wear.isHealed = true;
+    },
+    close: async () => {
+      dropAll();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
 /** Some are cut within the handshake, most under way. */
 function budgetOf(random: Random, most: number): number {
   return random.chance(0.15) ? random.int(1_500) : random.int(most);
@@ -24,14 +46,13 @@ function budgetOf(random: Random, most: number): number {
 export async function startCuttingProxy(target: string, random: Random, mostBytes: number): Promise<CuttingProxy> {
   const { hostname, port } = new URL(target);
   const open = new Set<Socket>();
-  let cuts = 0;
-  let isHealed = false;
+  const wear: Wear = { cuts: 0, isHealed: false };
   const server = createServer((near) => {
     const far = connect(Number(port), hostname);
     let left = budgetOf(random, mostBytes);
     const cut = (): void => {
       if (near.destroyed && far.destroyed) return;
-      cuts++;
+      wear.cuts++;
       // As a router that forgets, or one that says so: one end may believe for a while that all is well.
       const [first, second] = random.chance(0.5) ? [near, far] : [far, near];
       if (random.chance(0.5)) first.destroy();
@@ -53,7 +74,7 @@ export async function startCuttingProxy(target: string, random: Random, mostByte
       from.on("data", (chunk: Buffer) => {
         if (left <= 0) return;
         left -= chunk.length;
-        if (left > 0 || isHealed) {
+        if (left > 0 || wear.isHealed) {
           left = Math.max(left, 1);
           if (!to.write(chunk)) from.pause();
           return;
@@ -66,40 +87,28 @@ export async function startCuttingProxy(target: string, random: Random, mostByte
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  return {
-    url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    get cuts() {
-      return cuts;
-    },
-    heal: () => {
-      isHealed = true;
-    },
-    close: async () => {
-      for (const socket of open) socket.destroy();
-      server.close();
-      await once(server, "close");
-    },
-  };
+  return handleOf(server, wear, () => {
+    for (const socket of open) socket.destroy();
+  });
 }
 
 /** Cuts after a random number of messages. Takes `toolway` out of what it carries: both ends take the other for plain. */
 export async function startPlainProxy(target: string, random: Random, mostMessages: number): Promise<CuttingProxy> {
   const server = new WebSocketServer({ port: 0, host: "127.0.0.1", perMessageDeflate: false });
-  let cuts = 0;
-  let isHealed = false;
+  const wear: Wear = { cuts: 0, isHealed: false };
   server.on("connection", (near) => {
     const far = new WebSocket(target, { perMessageDeflate: false });
     const early: string[] = [];
     let left = 3 + random.int(mostMessages);
     const cut = (): void => {
-      cuts++;
+      wear.cuts++;
       for (const one of [near, far]) one.terminate();
     };
     const carry = (to: WebSocket, data: Buffer): void => {
       if (left <= 0) return;
       left--;
       const text = withoutExtensions(data.toString());
-      if (left > 0 || isHealed) {
+      if (left > 0 || wear.isHealed) {
         left = Math.max(left, 1);
         to.send(text);
       } else {
@@ -124,20 +133,9 @@ export async function startPlainProxy(target: string, random: Random, mostMessag
     }
   });
   await once(server, "listening");
-  return {
-    url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    get cuts() {
-      return cuts;
-    },
-    heal: () => {
-      isHealed = true;
-    },
-    close: async () => {
-      for (const one of server.clients) one.terminate();
-      server.close();
-      await once(server, "close");
-    },
-  };
+  return handleOf(server, wear, () => {
+    for (const one of server.clients) one.terminate();
+  });
 }
 
 function withoutExtensions(text: string): string {
