@@ -30,8 +30,8 @@ const everything = ["src", "test", "docs", "scripts", "bench", "examples", "sche
   (folder) => readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((path) => join(folder, path)),
 );
 
-describe("the paths that a document names exist", () => {
-  it.each(DOCUMENTS)("in %s", (document) => {
+describe("a document", () => {
+  it.each(DOCUMENTS)("names paths that exist: %s", (document) => {
     const text = readFileSync(join(root, document), "utf8");
     const links = [...text.matchAll(LINK)].map(([, path = ""]) => normalize(join(dirname(document), path)));
     const named = [...text.matchAll(NAMED)].map(([, path = ""]) => path.replace(/\/$/, ""));

@@ -9,12 +9,12 @@ import { INTEGRATION } from "./tiers.js";
 
 const root = new URL("../", import.meta.url);
 
-it("The list of integration tests names files that exist, each once", () => {
+it("the list of integration tests names files that exist, each once", () => {
   expect(INTEGRATION.filter((path) => !existsSync(fileURLToPath(new URL(path, root))))).toEqual([]);
   expect(INTEGRATION).toHaveLength(new Set(INTEGRATION).size);
 });
 
-it("A unit test that starts a process or opens a socket fails, even where its refusal was caught", async () => {
+it("a unit test that starts a process or opens a socket fails, even where its refusal was caught", async () => {
   const { code, output } = await runVitest("test/fixtures/tiers/vitest.config.ts");
   const failed = new Set([...output.matchAll(/FAIL\s+forbidden\.case\.ts > (.+)/g)].map(([, name]) => name));
   expect([...failed]).toEqual([

@@ -144,7 +144,7 @@ describe("the table", () => {
     ["nothing", EMPTY],
     ["no lists at all", {}],
     ["figures that are none", BROKEN],
-  ])("stands %s", (_, of) => {
+  ])("can do with %s", (_, of) => {
     const text = printTable(of);
     expect(text).not.toMatch(/NaN|undefined|Infinity/);
     if (of !== BROKEN) expect(text).toContain("Nothing was measured.");
@@ -176,7 +176,7 @@ describe("the chart", () => {
     ["nothing", EMPTY],
     ["no lists at all", {}],
     ["figures that are none", BROKEN],
-  ])("stands %s", (_, of) => {
+  ])("can do with %s", (_, of) => {
     const svg = chartOf(of);
     expect(svg).toContain("Not measured.");
     expect(svg).not.toMatch(/NaN|Infinity|undefined/);
@@ -254,7 +254,7 @@ describe("the check", () => {
   it.each([
     ["nothing", EMPTY],
     ["figures that are none", BROKEN],
-  ])("stands %s on either side", (_, of) => {
+  ])("can do with %s on either side", (_, of) => {
     expect(checkAgainst(of, of).text).toContain("Nothing could be compared");
     expect(checkAgainst(of, results()).missing).toHaveLength(6);
     expect(checkAgainst(results(), of).worse).toEqual([]);
@@ -307,7 +307,7 @@ describe("the record", () => {
   it.each([
     ["nothing", EMPTY],
     ["figures that are none", BROKEN],
-  ])("stands %s", (_, of) => {
+  ])("can do with %s", (_, of) => {
     expect(fillDoc(page, of)).not.toMatch(/NaN|undefined|Infinity|old/);
   });
 

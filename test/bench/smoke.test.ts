@@ -88,7 +88,7 @@ const casesOf = (rows: readonly Row[], target: string) =>
     .map((row) => [row.workload, row.upstream, row.answers, row.era, row.inFlight].join(" "));
 
 describe.skipIf(process.platform !== "linux")("the bench", () => {
-  test("small calls: the gateway and the limits, both transports, both eras, every answer verified", {
+  test("measures small calls of the gateway and the limits on both transports and in both eras, and verifies every answer", {
     timeout: RUN_MS,
   }, async () => {
     const { rows } = await measured("small", [
@@ -108,7 +108,7 @@ describe.skipIf(process.platform !== "linux")("the bench", () => {
     expectVerified(rows);
   });
 
-  test("large results and merged lists, every answer verified", { timeout: RUN_MS }, async () => {
+  test("measures large results and merged lists, and verifies every answer", { timeout: RUN_MS }, async () => {
     const { rows } = await measured("large", [
       "big",
       "list",
@@ -128,7 +128,7 @@ describe.skipIf(process.platform !== "linux")("the bench", () => {
     expectVerified(rows);
   });
 
-  test("starts, memory, and a growing number of tools", { timeout: RUN_MS }, async () => {
+  test("measures starts, memory and a growing number of tools", { timeout: RUN_MS }, async () => {
     const { rows, measures, goals } = await measured("rest", ["start", "memory", "scale-tools", "--calls", "96"]);
     const of = (target: string) => measures.filter((one) => one.target === target).map(({ measure }) => measure);
     expect(of("toolway")).toEqual(["start", "firstCall", "rssIdle", "rssPerSession"]);
@@ -140,7 +140,7 @@ describe.skipIf(process.platform !== "linux")("the bench", () => {
     expect(named).toContain("small call with 5000 tools: CPU against 10 tools");
   });
 
-  test("bodies and small requests through an executor, a bare tunnel and directly, every byte count verified", {
+  test("measures bodies and small requests through an executor, a bare tunnel and directly, and verifies every byte count", {
     timeout: RUN_MS,
   }, async () => {
     const { rows, goals } = await measured("executor", ["executor", "--calls", "24"]);
@@ -154,7 +154,7 @@ describe.skipIf(process.platform !== "linux")("the bench", () => {
     expect(goal).toMatchObject({ limit: 1.5, value: rows.find(({ target }) => target === "toolway")?.ratio });
   });
 
-  test("a target that answers a call wrongly now and then fails the run", { timeout: RUN_MS }, async () => {
+  test("fails the run where a target answers a call wrongly now and then", { timeout: RUN_MS }, async () => {
     const out = join(dir, "liar");
     const args = ["small-http", "--targets", "pass-through,liar", "--rounds", "1", "--calls", "300", "--out", out];
     const { code, stderr } = await bench(args);
@@ -174,14 +174,14 @@ describe("goals", () => {
   const small = { workload: "small", upstream: "http", answers: "json", era: "legacy", inFlight: 32 };
   const find = (goals: readonly Goal[], text: string) => goals.find(({ goal }) => goal.includes(text));
 
-  test("a run that measured nothing has no verdicts", async () => {
+  test("have no verdict on a run that measured nothing", async () => {
     const { goalsOf } = await load();
     const goals = goalsOf({ rows: [], measures: [] });
     expect(goals.length).toBeGreaterThan(10);
     expect(goals.every(({ met, value }) => met === undefined && value === undefined)).toBe(true);
   });
 
-  test("ratios are compared with their limits, the best peer is the one that costs least", async () => {
+  test("compare ratios with their limits, and take the peer that costs least as the best", async () => {
     const { goalsOf } = await load();
     const rows = [
       { ...small, target: "toolway", group: "toolway", cpuRounds: [100, 110, 90], cpuUs: 100, ratio: 0.98 },
@@ -207,7 +207,7 @@ describe("goals", () => {
     expect(find(goals, "modern: CPU against pass-through")?.met).toBeUndefined();
   });
 
-  test("memory is what is above the bare server; scaling is against the smallest case", async () => {
+  test("take as memory what is above the bare server, and scaling against the smallest case", async () => {
     const { goalsOf } = await load();
     const measures = [
       { measure: "rssIdle", target: "bare", value: 46 },

@@ -62,7 +62,7 @@ export function wireRequests(stage: Stage): void {
     ["an unknown redirect policy", { redirectPolicy: "sometimes" }],
     ["an id that is no text", { requestId: 7 }],
   ];
-  it.each(BAD)("that are wrong are refused with -32602: %s [exec-keep]", async (_what, bad) => {
+  it.each(BAD)("are refused with -32602 where they are wrong: %s [exec-keep]", async (_what, bad) => {
     const peer = await stage.peer();
     expect((await peer.call("http/request", to("/fine", bad))).error?.code).toBe(-32602);
     expect((await peer.call("http/request", to("/fine"))).result.status).toBe(200);
@@ -78,12 +78,12 @@ export function wireRequests(stage: Stage): void {
     ["redirects without end", "/circle", {}],
     ["a redirect away from HTTP", "/redirect?to=file:///etc/passwd", {}],
   ];
-  it.each(FAILING)("that fail get -32603: %s [exec-keep]", async (_what, path, more) => {
+  it.each(FAILING)("get -32603 where they fail: %s [exec-keep]", async (_what, path, more) => {
     const peer = await stage.peer();
     expect((await peer.call("http/request", to(path, more))).error?.code).toBe(-32603);
   });
 
-  it.each([400, 401, 404, 429, 500, 503])("a status of %d is an answer, not a failure [exec-keep]", async (code) => {
+  it.each([400, 401, 404, 429, 500, 503])("are answered, not failed, by a status of %d [exec-keep]", async (code) => {
     const peer = await stage.peer();
     const { result } = await peer.call("http/request", to(`/status?code=${code}`));
     expect([result.status, Buffer.from(result.bodyBase64, "base64").toString()]).toEqual([code, "as asked"]);
@@ -103,7 +103,7 @@ export function wireRequests(stage: Stage): void {
     expect(stage.origin.seen.at(-1)?.headers.map((header) => header.toLowerCase())).not.toContain("cookie");
   });
 
-  it("without a body are that: HEAD and 204 [exec-keep]", async () => {
+  it("have an answer without a body for HEAD and 204 [exec-keep]", async () => {
     const peer = await stage.peer();
     expect((await peer.call("http/request", to("/bytes?n=9", { method: "HEAD" }))).result.bodyBase64).toBe("");
     expect((await peer.call("http/request", to("/empty"))).result).toMatchObject({ status: 204, bodyBase64: "" });

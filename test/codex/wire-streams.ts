@@ -35,7 +35,7 @@ export function wireStreams(stage: Stage): void {
     expect(Object.keys(members)).toEqual(["requestId", "seq", "deltaBase64", "done"]);
   });
 
-  it.each(["/empty", "/bytes?n=0"])("of nothing are one empty delta: %s [exec-keep]", async (path) => {
+  it.each(["/empty", "/bytes?n=0"])("are one empty delta where there is nothing: %s [exec-keep]", async (path) => {
     const peer = await stage.peer();
     await peer.call("http/request", to(path, "s"));
     const deltas = await peer.ended("s");
@@ -48,7 +48,7 @@ export function wireStreams(stage: Stage): void {
     ["too late", "/open", { timeoutMs: 2_000 }],
   ];
   it.each(BROKEN)(
-    "that break end with an error, never as if they were whole: %s [exec-keep]",
+    "end with an error where they break, never as if they were whole: %s [exec-keep]",
     async (_, path, more) => {
       const peer = await stage.peer();
       expect((await peer.call("http/request", to(path, "s", more))).result.status).toBe(200);
@@ -58,7 +58,7 @@ export function wireStreams(stage: Stage): void {
     },
   );
 
-  it("that fail before the head have no deltas [exec-keep]", async () => {
+  it("have no deltas where they fail before the head [exec-keep]", async () => {
     const peer = await stage.peer();
     const late = await peer.call("http/request", to("/never", "late", { timeoutMs: 200 }));
     expect(late.error?.code).toBe(-32603);
@@ -83,7 +83,7 @@ export function wireStreams(stage: Stage): void {
     await expect.poll(async () => (await peer.call("http/request", to("/fine", "again"))).result?.status).toBe(200);
   });
 
-  it("that nobody ends do not hold up others [exec-7] [exec-keep]", async () => {
+  it("do not hold up others where nobody ends them [exec-7] [exec-keep]", async () => {
     const peer = await stage.peer();
     for (let n = 0; n < 100; n++)
       peer.send({ id: `open-${n}`, method: "http/request", params: to("/open", `open-${n}`) });

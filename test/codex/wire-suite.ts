@@ -197,7 +197,7 @@ function frames(stage: Stage): void {
     '{"id":null,"method":"nope"}',
     '[{"id":1,"method":"nope"}]',
   ];
-  it.each(BROKEN)("that are none get an error, and the connection stays: %s [exec-keep]", async (broken) => {
+  it.each(BROKEN)("get an error where they are none, and the connection stays: %s [exec-keep]", async (broken) => {
     const peer = await stage.peer();
     const before = peer.frames.length;
     peer.send(broken);

@@ -51,7 +51,7 @@ describe.each(["stdio", "http"])("a server over %s", (kind) => {
     expect(await callText(v2, "elicit")).toContain("v2 answers");
   });
 
-  it("session isolation: two sessions that are asked at the same time each answer their own", async () => {
+  it("asks two isolated sessions at the same time, and each answers its own question", async () => {
     const clients = await Promise.all(["ada", "bob", "eve"].map((name) => askable(isolated, name)));
     const answers = await Promise.all(
       clients.map((client, at) => callText(client, "elicit", { what: `q${at}`, delayMs: 100 })),
@@ -61,7 +61,7 @@ describe.each(["stdio", "http"])("a server over %s", (kind) => {
     expect(answers[2]).toContain("eve answers q2");
   });
 
-  it("shared: with calls of several sessions in flight, each is asked for its own or nobody is", async () => {
+  it("asks each of several sessions for its own call, or nobody, when they share it", async () => {
     const [ada, bob] = [await askable(shared, "ada"), await askable(shared, "bob")];
     const [a, b] = await Promise.all([
       callText(ada, "elicit", { what: "qa", delayMs: 200 }),
@@ -94,7 +94,7 @@ describe.each(["stdio", "http"])("a server over %s", (kind) => {
     expect(outcomes[0]?.result).toBeUndefined();
   });
 
-  it("session isolation: a request outside of any call reaches the session that owns the connection", async () => {
+  it("asks the isolated session that owns the connection, outside of any call", async () => {
     const [ada, bob] = [await askable(isolated, "ada"), await askable(isolated, "bob")];
     await callText(ada, "ask_outside", { kind: "elicit", delayMs: 100 });
     await callText(bob, "ask_outside", { kind: "elicit", delayMs: 100 });

@@ -121,7 +121,7 @@ describe("a breaker", () => {
     expect(await statusOf(gateway, "moody")).toMatchObject({ circuit: "closed", failures: 0, state: "ready" });
   });
 
-  it("of a server over HTTP that went away: hits are still served, and it closes when the server is back", async () => {
+  it("of a server over HTTP that went away leaves hits served, and closes when the server is back", async () => {
     const server = await startHttpFixture("cached", ["--era", "modern"]);
     const entry = { ...server.entry, ...RESTARTS, breaker: { openMs: 1_000 }, tools: { stamp: { cache: true } } };
     const gateway = await startGateway({ mcpServers: { cached: entry } });

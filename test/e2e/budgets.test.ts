@@ -13,7 +13,7 @@ const SHORT_MS = 2_000;
 /** A call may count for one slot of its window (1/60) too long. */
 const SLOT = 1 + 1 / 60;
 
-describe("with tokens and roles", () => {
+describe("a budget", () => {
   let gateway: Gateway;
   const tokens: Record<string, string> = {};
 
@@ -49,7 +49,7 @@ describe("with tokens and roles", () => {
 
   const count = (id: string) => callTool(gateway.url, "count", {}, tokens[id]);
 
-  it("a principal's is its own: spent by one, another of the same role has all of it", async () => {
+  it("of a principal is its own: when one has spent it, another of the same role has all of it", async () => {
     for (let call = 0; call < 3; call++) made(await count("ann"));
     const told = await refusal(gateway.url, "count", {}, tokens["ann"]);
     expect(told).toMatchObject({
@@ -69,7 +69,7 @@ describe("with tokens and roles", () => {
     made(await count("eve"));
   });
 
-  it("a denied call is not charged; a hit of the cache is [host-8]", async () => {
+  it("is not charged for a denied call, and is for a hit of the cache [host-8]", async () => {
     const cid = tokens["cid"];
     for (let call = 0; call < 5; call++) {
       expect(await refusal(gateway.url, "whoami", {}, cid)).toMatchObject({ code: DENIED });
@@ -99,7 +99,7 @@ describe("with tokens and roles", () => {
     expect(performance.now() - before).toBeGreaterThanOrEqual(resetsInMs - 1);
   });
 
-  it("a server's is shared by all who call it, and no other server's", async () => {
+  it("of a server is shared by all who call it, and not with another server", async () => {
     const sleep = (id: string) => callTool(gateway.url, "sleep", { ms: 1, label: id }, tokens[id]);
     for (const id of ["eve", "fay", "eve"]) made(await sleep(id));
     for (const id of ["eve", "fay"]) {
@@ -113,7 +113,7 @@ describe("with tokens and roles", () => {
     made(await count("eve"));
   });
 
-  it("a refusal by the server's costs the principal nothing", async () => {
+  it("of a principal is not charged for what the server's budget refuses", async () => {
     // Bob has made one call of his three.
     for (let call = 0; call < 4; call++) {
       expect(await refusal(gateway.url, "sleep", { ms: 1, label: "bob" }, tokens["bob"])).toMatchObject({
@@ -125,7 +125,7 @@ describe("with tokens and roles", () => {
   });
 });
 
-it("what was spent goes on counting when the config is edited", async () => {
+it("goes on counting what was spent when the config is edited", async () => {
   const config = (calls: number) => ({
     mcpServers: { one: stdioFixture("stateful", [], { budget: { calls, windowMs: HOUR_MS } }) },
   });

@@ -15,7 +15,7 @@ interface Cancelled {
 /** Of a call that is to be ended from outside: far longer than a busy machine needs for that. */
 const LONG_MS = 60_000;
 
-describe.each(["stdio", "http"])("over a server on %s", (kind) => {
+describe.each(["stdio", "http"])("calls over a server on %s", (kind) => {
   let gateway: Gateway;
   /** The same with a deadline for each call. */
   let impatient: Gateway;

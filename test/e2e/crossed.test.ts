@@ -17,7 +17,7 @@ beforeAll(async () => {
   await waitForTools(await connectV1(gateway.url), "sleep", "answer");
 });
 
-it("200 clients with the same ids and no crossed reply [crossed-never]", async () => {
+it("200 clients with the same ids get no reply of another [crossed-never]", async () => {
   const wires = await Promise.all(Array.from({ length: CLIENTS }, () => openHttpWire(gateway.url)));
   const answers = await Promise.all(
     wires.flatMap((wire, client) =>

@@ -40,7 +40,7 @@ describe("questions across the eras", () => {
     for (const agent of agents) expect(agent.asked).toHaveLength(SERVERS.length);
   });
 
-  describe.each(COMBINATIONS)("a $era agent, $server", ({ era, server }) => {
+  describe.each(COMBINATIONS)("between a $era agent and $server", ({ era, server }) => {
     it("the server is spoken to in its own era", async () => {
       const agent = await connect(era, gateway);
       const seen = JSON.parse(await agent.text(`${server}__whoami`)) as { era: string; envelope?: object };

@@ -16,7 +16,7 @@ const template = (server: string) => {
   return `{"x-top":1.50,"jsonrpc":"2.0","result":${result},"id":@ID@}`;
 };
 
-describe("results", () => {
+describe("a result crosses the eras", () => {
   let gateway: Gateway;
 
   beforeAll(async () => {
@@ -35,7 +35,7 @@ describe("results", () => {
     return lastOf(await post(gateway.url, text, headers));
   }
 
-  describe.each(COMBINATIONS)("a $era agent, $server", ({ era, server }) => {
+  describe.each(COMBINATIONS)("from $server to a $era agent", ({ era, server }) => {
     it("members that nobody knows survive, and so do numbers as they were written", async () => {
       const text = await called(era, `${server}__answer`, { template: template(server) });
       for (const part of [
@@ -106,7 +106,7 @@ describe("results", () => {
   });
 });
 
-describe("arguments as headers", () => {
+describe("an argument that is a header too", () => {
   let gateway: Gateway;
   const args = { region: "eu ", priority: 3, urgent: false, plain: "p" };
 
@@ -115,22 +115,19 @@ describe("arguments as headers", () => {
     await (await connect("legacy", gateway)).waitFor(...SERVERS.map((server) => `${server}__test_x_mcp_header`));
   });
 
-  it.each(COMBINATIONS)(
-    "a $era agent, $server: the call is made, with headers where the server reads them",
-    async (one) => {
-      const agent = await connect(one.era, gateway);
-      // The SDK of the modern era makes the headers from the list that it has seen.
-      await agent.names();
-      const seen = JSON.parse(await agent.text(`${one.server}__test_x_mcp_header`, args)) as Record<string, object>;
-      expect(seen["args"]).toEqual(args);
-      const headers = {
-        "mcp-param-region": `=?base64?${Buffer.from("eu ").toString("base64")}?=`,
-        "mcp-param-priority": "3",
-        "mcp-param-urgent": "false",
-      };
-      expect(seen["headers"]).toEqual(one.server === "modern_http" ? headers : {});
-    },
-  );
+  it.each(COMBINATIONS)("of a $era agent reaches $server, in a header where the server reads one", async (one) => {
+    const agent = await connect(one.era, gateway);
+    // The SDK of the modern era makes the headers from the list that it has seen.
+    await agent.names();
+    const seen = JSON.parse(await agent.text(`${one.server}__test_x_mcp_header`, args)) as Record<string, object>;
+    expect(seen["args"]).toEqual(args);
+    const headers = {
+      "mcp-param-region": `=?base64?${Buffer.from("eu ").toString("base64")}?=`,
+      "mcp-param-priority": "3",
+      "mcp-param-urgent": "false",
+    };
+    expect(seen["headers"]).toEqual(one.server === "modern_http" ? headers : {});
+  });
 
   it.each(SERVERS)(
     "a modern agent whose header differs from the body is refused before %s hears of it",
@@ -148,7 +145,7 @@ describe("arguments as headers", () => {
   );
 });
 
-describe("the gateway's own ways, in the modern era", () => {
+describe("a gateway serves the modern era in its own ways", () => {
   it("/mcp/<server> is one server alone, under its own names", async () => {
     const gateway = await startGateway({ names: "prefixed", mcpServers: await fourServers("asker") });
     for (const era of ERAS) {
@@ -209,7 +206,7 @@ describe("the gateway's own ways, in the modern era", () => {
     }
   });
 
-  it("one URL: what belongs to neither era is told apart", async () => {
+  it("one URL serves both eras, and refuses what belongs to neither", async () => {
     const gateway = await startGateway({ mcpServers: { s: stdioFixture("stateful") } });
     const unknown = await send(gateway.url, { method: "no/such" });
     expect([unknown.status, unknown.reply.error?.code]).toEqual([404, -32601]);

@@ -18,7 +18,7 @@ async function settled(count: () => number): Promise<number> {
   return now;
 }
 
-describe("calls", () => {
+describe("calls across the eras", () => {
   let gateway: Gateway;
 
   beforeAll(async () => {
@@ -26,7 +26,7 @@ describe("calls", () => {
     await (await connect("legacy", gateway)).waitFor(...SERVERS.map((server) => `${server}__sleep`));
   });
 
-  describe.each(COMBINATIONS)("a $era agent, $server", ({ era, server }) => {
+  describe.each(COMBINATIONS)("between a $era agent and $server", ({ era, server }) => {
     it("progress reaches the call that wants it", async () => {
       const agent = await connect(era, gateway);
       const seen: (string | undefined)[] = [];
@@ -49,7 +49,7 @@ describe("calls", () => {
   });
 });
 
-describe("log messages", () => {
+describe("log messages across the eras", () => {
   let gateway: Gateway;
 
   beforeAll(async () => {
@@ -60,7 +60,7 @@ describe("log messages", () => {
   const levels = ({ notified }: Agent, data: string) =>
     notified.filter(({ params }) => params["data"] === data).map(({ params }) => params["level"]);
 
-  describe.each(COMBINATIONS)("a $era agent, $server", ({ era, server }) => {
+  describe.each(COMBINATIONS)("between a $era agent and $server", ({ era, server }) => {
     it("the agent hears what it asked for, from its level on", async () => {
       const agent = await connect(era, gateway);
       const data = `warn ${era} ${server}`;
@@ -97,7 +97,7 @@ describe("log messages", () => {
   });
 });
 
-describe("changed lists", () => {
+describe("changed lists across the eras", () => {
   let gateway: Gateway;
 
   beforeAll(async () => {
@@ -105,7 +105,7 @@ describe("changed lists", () => {
     await (await connect("legacy", gateway)).waitFor(...SERVERS.map((server) => `${server}__set_tool`));
   });
 
-  describe.each(COMBINATIONS)("a $era agent, $server", ({ era, server }) => {
+  describe.each(COMBINATIONS)("between a $era agent and $server", ({ era, server }) => {
     it("the agent hears that the tools have changed, and finds them changed", async () => {
       const agent = await connect(era, gateway);
       const listening = await agent.listen({ lists: true });
@@ -140,7 +140,7 @@ describe("changed lists", () => {
   });
 });
 
-describe("resources", () => {
+describe("resources across the eras", () => {
   let gateway: Gateway;
 
   beforeAll(async () => {
@@ -150,7 +150,7 @@ describe("resources", () => {
     await (await connect("legacy", gateway)).waitFor(...SERVERS.map((server) => `${server}__touch`));
   });
 
-  describe.each(COMBINATIONS)("a $era agent, $server", ({ era, server }) => {
+  describe.each(COMBINATIONS)("between a $era agent and $server", ({ era, server }) => {
     const uri = (name: string) => `${server.replace("_", "-")}://${name}`;
     const updates = ({ notified }: Agent) =>
       notified.filter(({ method }) => method === "notifications/resources/updated").map(({ params }) => params["uri"]);

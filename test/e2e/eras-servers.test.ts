@@ -90,7 +90,7 @@ describe.each(Object.keys(KINDS))("a server over %s", (kind) => {
   it.each([
     ["legacy", "modern"],
     ["modern", "legacy"],
-  ] as const)("was %s and is %s: the running gateway notices", async (before, after) => {
+  ] as const)("that was %s and is %s now is noticed by the running gateway", async (before, after) => {
     const gateway = await started(before);
     await expectEra(gateway, before);
     await replace(gateway, after);
@@ -100,7 +100,7 @@ describe.each(Object.keys(KINDS))("a server over %s", (kind) => {
   it.each([
     ["legacy", "modern"],
     ["modern", "legacy"],
-  ] as const)("was %s and is %s while the gateway was away: it notices", async (before, after) => {
+  ] as const)("that was %s and became %s while the gateway was away is noticed", async (before, after) => {
     const gateway = await started(before);
     await expectEra(gateway, before);
     await gateway.stop();
@@ -108,15 +108,15 @@ describe.each(Object.keys(KINDS))("a server over %s", (kind) => {
     await expectEra(await gateway.again(), after);
   });
 
-  it.each(ERAS)("a %s server that stays as it was keeps its era over the gateway's restart", async (era) => {
+  it.each(ERAS)("that stays %s keeps its era over the gateway's restart", async (era) => {
     const gateway = await started(era);
     await gateway.stop();
     await expectEra(await gateway.again(), era);
   });
 });
 
-describe("servers of their own kind", () => {
-  it("one that speaks both eras is spoken to in the modern one", async () => {
+describe("a server of its own kind", () => {
+  it("that speaks both eras is spoken to in the modern one", async () => {
     const { entry } = await startHttpFixture("asker", ["--era", "both"]);
     const mcpServers = { http: entry, stdio: stdioFixture("asker", ["--era", "both"]) };
     const gateway = await startGateway({ names: "prefixed", mcpServers });
@@ -130,7 +130,7 @@ describe("servers of their own kind", () => {
     }
   });
 
-  it("one that exits on any request before initialize is started again at once, at no cost", async () => {
+  it("that exits on any request before initialize is started again at once, at no cost", async () => {
     const gateway = await startGateway({ mcpServers: { early: stdioFixture("early-exit") } });
     for (const era of ERAS) {
       const agent = await connect(era, gateway);

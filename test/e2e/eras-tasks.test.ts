@@ -15,7 +15,7 @@ interface Task {
   readonly inputRequests?: Record<string, object>;
 }
 
-describe("tasks", () => {
+describe("tasks across servers", () => {
   let gateway: Gateway;
 
   beforeAll(async () => {

@@ -48,7 +48,7 @@ describe("an executor that is dialled", () => {
     for (const text of [out, JSON.stringify(status), gateway.log()]) expect(text).not.toContain(TOKEN);
   });
 
-  it("killed and started again while calls run: none hangs or lies, the next works [unknown-is-said]", async () => {
+  it("is killed and started again while calls run: none hangs or lies, the next works [unknown-is-said]", async () => {
     const { entry } = await wiki();
     const port = await freePort();
     const listen = ["--listen", `ws://127.0.0.1:${port}`];
@@ -107,7 +107,7 @@ describe("an executor that is dialled", () => {
     ]);
   });
 
-  it("two of one name: they share the calls, and one goes on when the other is killed [exec-7]", async () => {
+  it("shares the calls with another of its name, and goes on when that is killed [exec-7]", async () => {
     const { entry } = await wiki();
     const ports = [await freePort(), await freePort()];
     const urls = ports.map((port) => `ws://127.0.0.1:${port}`);
@@ -138,7 +138,7 @@ describe("an executor that is dialled", () => {
 });
 
 describe("an executor that dials in [exec-8]", () => {
-  it("with a token of its role does the same; a revoked one ends it; an agent's is none", async () => {
+  it("does the same with a token of its role; a revoked one ends it, and an agent's is none", async () => {
     const { entry } = await wiki("slow", { connectTimeoutMs: 2_000 });
     const gateway = await startGateway({ mcpServers: { wiki: entry }, executors: { office: {} } }, { auth: true });
     const [agent, office] = [

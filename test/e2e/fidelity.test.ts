@@ -37,7 +37,7 @@ const LIST = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
 
 const IDS = ["7", '"seven"', '"é\\u0041\\""', "9007199254740991"];
 
-describe.each(["stdio", "http"])("from a server over %s", (kind) => {
+describe.each(["stdio", "http"])("what comes from a server over %s", (kind) => {
   let gateway: Gateway;
   let entry: ServerEntry;
 
@@ -54,7 +54,7 @@ describe.each(["stdio", "http"])("from a server over %s", (kind) => {
     stdio: () => openStdioWire(gateway),
   };
 
-  describe.each(Object.entries(agents))("to an agent over %s", (_agent, connect) => {
+  describe.each(Object.entries(agents))("and goes to an agent over %s", (_agent, connect) => {
     let wire: Wire;
 
     beforeAll(async () => {
@@ -64,14 +64,14 @@ describe.each(["stdio", "http"])("from a server over %s", (kind) => {
 
     afterAll(() => wire.close());
 
-    it.each(Object.entries(ANSWERS))("%s", async (_name, template) => {
+    it.each(Object.entries(ANSWERS))("keeps an answer as it is: %s", async (_name, template) => {
       for (const id of IDS) {
         const answer = await wire.send(call(id, "answer", JSON.stringify({ template })));
         expect(lastOf(answer)).toBe(template.replace("@ID@", () => id));
       }
     });
 
-    it("deep results", async () => {
+    it("keeps deep results as they are", async () => {
       const levels = 100;
       const deep = `${"[".repeat(levels)}${"]".repeat(levels)}`;
       expect(lastOf(await wire.send(call("1", "deep", `{"levels":${levels}}`)))).toBe(
@@ -79,7 +79,7 @@ describe.each(["stdio", "http"])("from a server over %s", (kind) => {
       );
     });
 
-    it.each([3_000, 70_000, 8 * 1024 * 1024])("a result of %i bytes", async (bytes) => {
+    it.each([3_000, 70_000, 8 * 1024 * 1024])("keeps a result of %i bytes as it is", async (bytes) => {
       const answer = lastOf(await wire.send(call('"big"', "big", `{"bytes":${bytes}}`)));
       const unit = 'a"\\\u2028é😀';
       const filler = JSON.stringify(unit.repeat(Math.ceil(bytes / Buffer.byteLength(unit))));

@@ -88,7 +88,7 @@ describe("a gateway's guard", () => {
     expect(await agent.names()).toEqual(["whoami"]);
   });
 
-  it("and the rules of roles: either denies, neither allows what the other denies [host-11]", async () => {
+  it("stands beside the rules of roles: either denies, neither allows what the other denies [host-11]", async () => {
     const { gateway, url, token } = await start({
       mcpServers: { one: entry("stateful"), two: entry("slow") },
       roles: { guest: { deny: ["one/whoami"] } },

@@ -10,7 +10,7 @@ interface Count {
   readonly pid: number;
 }
 
-it("shared: all sessions talk over one connection", async () => {
+it('with isolation "shared" all sessions talk over one connection', async () => {
   const gateway = await startGateway({ mcpServers: { stateful: stdioFixture("stateful") } });
   const [a, b] = [await connectV1(gateway.url), await connectV2(gateway.url)];
   await waitForTools(a, "count");
@@ -20,7 +20,7 @@ it("shared: all sessions talk over one connection", async () => {
   expect(second.count).toBe(first.count + 1);
 });
 
-it("session: each session has a process of its own, which ends with the session", async () => {
+it('with isolation "session" each session has a process of its own, which ends with the session', async () => {
   const entry = stdioFixture("stateful", [], { isolation: "session" });
   const gateway = await startGateway({ mcpServers: { stateful: entry } });
   const [a, b] = [await connectV1(gateway.url), await connectV1(gateway.url)];
@@ -37,7 +37,7 @@ it("session: each session has a process of its own, which ends with the session"
   expect(await callJson(b, "count")).toMatchObject({ count: 3, connection: second.connection });
 });
 
-it("session over HTTP: each has a session of its own with the server", async () => {
+it('with isolation "session" over HTTP each session has one of its own with the server', async () => {
   const fixture = await startHttpFixture("stateful");
   const gateway = await startGateway({ mcpServers: { stateful: { ...fixture.entry, isolation: "session" } } });
   const [a, b] = [await connectV1(gateway.url), await connectV2(gateway.url)];

@@ -90,7 +90,7 @@ describe("pages", () => {
     expect(await callText(client, "tool_249")).toBe("tool_249");
   });
 
-  it("of prompts, resources and templates too", async () => {
+  it("of prompts, resources and templates are read to the end too", async () => {
     const gateway = await startGateway({ mcpServers: { paged: stdioFixture("paged") } });
     const client = await connectV2(gateway.url);
     await until("all prompts", async () => (await client.listPrompts()).prompts.length === 250);

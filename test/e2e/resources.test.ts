@@ -16,7 +16,7 @@ function updatesOf(client: ClientV1): string[] {
   return seen;
 }
 
-describe.each(["stdio", "http"])("of a server over %s", (kind) => {
+describe.each(["stdio", "http"])("resources of a server over %s", (kind) => {
   let gateway: Gateway;
 
   beforeAll(async () => {

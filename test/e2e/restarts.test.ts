@@ -11,7 +11,7 @@ interface Pid {
 }
 
 describe("a server that dies", () => {
-  it("kill -9 between two calls: the second succeeds [restart-unseen]", async () => {
+  it("by kill -9 between two calls answers the second [restart-unseen]", async () => {
     const gateway = await startGateway({ mcpServers: { crash: stdioFixture("crash") } });
     const client = await connectV1(gateway.url);
     await waitForTools(client, "pid");
@@ -26,7 +26,7 @@ describe("a server that dies", () => {
     expect(isAlive(first.pid)).toBe(false);
   });
 
-  it("kill -9 and a call at the same moment: an answer or an honest error, then it works", async () => {
+  it("by kill -9 at the moment of a call gives an answer or an honest error, and then works", async () => {
     const gateway = await startGateway({ mcpServers: { crash: stdioFixture("crash") } });
     const client = await connectV1(gateway.url);
     await waitForTools(client, "pid");
@@ -36,7 +36,7 @@ describe("a server that dies", () => {
     expect((await callJson<Pid>(client, "pid")).pid).not.toBe(pid);
   });
 
-  it("in the middle of a call: the outcome is said to be unknown, and the call is not repeated [unknown-is-said]", async () => {
+  it("in the middle of a call leaves an outcome that is said to be unknown, and the call is not repeated [unknown-is-said]", async () => {
     const gateway = await startGateway({ mcpServers: { crash: stdioFixture("crash") } });
     const client = await connectV1(gateway.url);
     await waitForTools(client, "crash");
@@ -60,20 +60,23 @@ describe("a server that dies", () => {
 });
 
 describe("a gateway that dies", () => {
-  it.each(["SIGKILL", "SIGTERM"] as const)("%s: sessions go on after it is back [restart-unseen]", async (signal) => {
-    const gateway = await startGateway({ mcpServers: { stateful: stdioFixture("stateful") } });
-    const v1 = await connectV1(gateway.url);
-    const v2 = await connectV2(gateway.url);
-    await waitForTools(v1, "count");
-    await callJson(v2, "count");
-    await gateway.stop(signal);
-    const next = await gateway.again();
-    // The same clients, with the sessions that they have: no initialize in between.
-    expect(await callJson(v1, "count")).toMatchObject({ count: expect.any(Number) });
-    expect(await callJson(v2, "count")).toMatchObject({ count: expect.any(Number) });
-    expect(await toolNames(v1)).toContain("count");
-    expect(next.pid).not.toBe(gateway.pid);
-  });
+  it.each(["SIGKILL", "SIGTERM"] as const)(
+    "by %s goes on with its sessions when it is back [restart-unseen]",
+    async (signal) => {
+      const gateway = await startGateway({ mcpServers: { stateful: stdioFixture("stateful") } });
+      const v1 = await connectV1(gateway.url);
+      const v2 = await connectV2(gateway.url);
+      await waitForTools(v1, "count");
+      await callJson(v2, "count");
+      await gateway.stop(signal);
+      const next = await gateway.again();
+      // The same clients, with the sessions that they have: no initialize in between.
+      expect(await callJson(v1, "count")).toMatchObject({ count: expect.any(Number) });
+      expect(await callJson(v2, "count")).toMatchObject({ count: expect.any(Number) });
+      expect(await toolNames(v1)).toContain("count");
+      expect(next.pid).not.toBe(gateway.pid);
+    },
+  );
 
   it("a session that was ended stays ended, and a made-up one is 404", async () => {
     const gateway = await startGateway({ mcpServers: { stateful: stdioFixture("stateful") } });

@@ -45,7 +45,7 @@ const clients: Record<string, Connect> = {
     connectStdioV1({ configPath: gateway.configPath, stateDir: join(await temporaryDirectory(), "state") }),
 };
 
-describe.each(Object.entries(clients))("%s", (name, connect) => {
+describe.each(Object.entries(clients))("%s, as the agent,", (name, connect) => {
   // One client of all: a test asks for what that one offers in both SDKs.
   const connected = async () => {
     const client = (await connect()) as ClientV1;

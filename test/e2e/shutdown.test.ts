@@ -10,7 +10,7 @@ import { cli, isAlive, sleep, startGateway, stdioFixture, temporaryDirectory, un
 import { initialize, lastOf, openHttpWire } from "./wire.js";
 
 describe("SIGTERM", () => {
-  it("under load: calls in flight are answered, new ones are refused, then it is gone [drain]", async () => {
+  it("under load lets calls in flight be answered and refuses new ones, and then the gateway is gone [drain]", async () => {
     const gateway = await startGateway({ mcpServers: { slow: stdioFixture("slow") } });
     const client = await connectV1(gateway.url);
     await waitForTools(client, "sleep");

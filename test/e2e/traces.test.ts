@@ -187,7 +187,7 @@ describe("with a collector", () => {
     expect(spans.filter(({ traceId }) => traceId === TRACE)).toEqual([]);
   });
 
-  it("both eras have it: modern agents, modern servers", async () => {
+  it("a call of a modern agent, and one to a modern server, have a span too", async () => {
     const { gateway, wire, spans } = await start();
     const seen = await seenBy(wire, "modern__echo_raw", { traceparent });
     const span = await spanOf(spans, seen.meta?.["traceparent"]);
@@ -207,7 +207,7 @@ describe("with a collector", () => {
     expect(ofModern.map(({ attributes }) => attributes["toolway.era"]).sort()).toEqual(["legacy", "modern"]);
   });
 
-  it("says what came of a call: errors, deaths, refusals; and no secret", async () => {
+  it("a span says what came of a call (errors, deaths, refusals), and no secret", async () => {
     const { gateway, wire, spans } = await start({ roles: { default: { deny: ["crash/pid"] } } });
     await seenBy(wire, "echo__echo_raw");
     const call = (name: string, args: object = {}) =>

@@ -12,7 +12,7 @@ import { eventsOf, INITIALIZED, initialize, lastOf, openHttpWire, post } from ".
 
 const list = (id: number) => `{"jsonrpc":"2.0","id":${id},"method":"tools/list"}`;
 
-describe("towards agents", () => {
+describe("a gateway, towards agents,", () => {
   let gateway: Gateway;
 
   beforeAll(async () => {
@@ -111,13 +111,13 @@ describe("towards agents", () => {
   });
 });
 
-describe("towards servers", () => {
+describe("a gateway, towards servers,", () => {
   it.each([
     ["streamableHttp", "http", "/mcp"],
     ["sse", "sse", "/sse"],
     // Streamable is tried first; the old way is what is left.
     ["sse", "http", "/sse"],
-  ])("server-everything as %s, configured as %s", async (mode, type, path) => {
+  ])("speaks with server-everything as %s, configured as %s", async (mode, type, path) => {
     const port = await startEverything(mode);
     const entry = { type, url: `http://127.0.0.1:${port}${path}` };
     const gateway = await startGateway({ mcpServers: { everything: entry } });

@@ -38,7 +38,7 @@ export function clientSuite(name: string, start: () => Promise<SuiteExecutor>): 
       ...more,
     });
 
-    it("a wrong token is refused with what to do about it [exec-7]", async () => {
+    it("is refused with a wrong token, and told what to do about it [exec-7]", async () => {
       await expect(connectExecutor({ url: executor.url, token: "wrong" })).rejects.toMatchObject({
         code: "unavailable",
         message: expect.stringMatching(/token/),
@@ -78,14 +78,14 @@ export function clientSuite(name: string, start: () => Promise<SuiteExecutor>): 
       expect(client.inFlight).toBe(0);
     });
 
-    it("the head comes before the body does [exec-keep]", async () => {
+    it("has the head before the body comes [exec-keep]", async () => {
       const { body } = await client.requestStream(at("/open"));
       const first = await body[Symbol.asyncIterator]().next();
       expect(String(first.value)).toBe("first");
       body.destroy();
     });
 
-    it("requests run side by side: one that waits holds up nobody [exec-7]", async () => {
+    it("makes requests side by side: one that waits holds up nobody [exec-7]", async () => {
       const waiting = client.request(at("/wait"));
       await expect.poll(() => origin.seen.some(({ path }) => path === "/wait")).toBe(true);
       const others = await Promise.all(Array.from({ length: 20 }, () => client.request(at("/fine"))));
@@ -94,7 +94,7 @@ export function clientSuite(name: string, start: () => Promise<SuiteExecutor>): 
       expect((await waiting).body.toString()).toBe("released");
     });
 
-    it("a body that breaks off is an error, after what came [exec-keep]", async () => {
+    it("reports a body that breaks off as an error, after what came [exec-keep]", async () => {
       const { body } = await client.requestStream(at("/short"));
       const chunks: string[] = [];
       const read = async () => {
@@ -105,7 +105,7 @@ export function clientSuite(name: string, start: () => Promise<SuiteExecutor>): 
       await expect(client.request(at("/short"))).rejects.toMatchObject({ code: "failed" });
     });
 
-    it("failures and refusals are told apart [exec-keep]", async () => {
+    it("tells failures and refusals apart [exec-keep]", async () => {
       const nobody = { method: "GET", url: "http://127.0.0.1:9/", headers: [] };
       await expect(client.request(nobody)).rejects.toMatchObject({ code: expect.stringMatching(/failed|refused/) });
       await expect(client.request(at("/reset"))).rejects.toMatchObject({ code: "failed", sent: true });
@@ -114,7 +114,7 @@ export function clientSuite(name: string, start: () => Promise<SuiteExecutor>): 
       await expect(client.request(at("/never", { timeoutMs: 100 }))).rejects.toMatchObject({ code: "failed" });
     });
 
-    it("redirects are followed, or are the answer [exec-keep]", async () => {
+    it("has redirects followed, or handed out as the answer [exec-keep]", async () => {
       const followed = await client.request(at("/redirect?to=/fine"));
       expect([followed.status, followed.body.toString()]).toEqual([200, "fine"]);
       const stopped = await client.request(at("/redirect?to=/fine", { redirect: "stop" }));
@@ -122,7 +122,7 @@ export function clientSuite(name: string, start: () => Promise<SuiteExecutor>): 
       expect(stopped.headers).toContainEqual({ name: "location", value: "/fine" });
     });
 
-    it("a request's body may come in pieces [exec-5]", async () => {
+    it("sends a request's body in pieces as they come [exec-5]", async () => {
       const whole = patterned(2_000_000);
       async function* pieces() {
         for (let from = 0; from < whole.length; from += 70_000) yield whole.subarray(from, from + 70_000);
@@ -132,7 +132,7 @@ export function clientSuite(name: string, start: () => Promise<SuiteExecutor>): 
       expect(origin.seen.at(-1)?.body.equals(whole)).toBe(true);
     });
 
-    it("a body that is dropped is stopped at the server, where the executor can be told [exec-2]", async () => {
+    it("stops a body that is dropped at the server too, where the executor can be told [exec-2]", async () => {
       const { body } = await client.requestStream(at("/open"));
       const before = origin.dropped.length;
       body.destroy();
@@ -154,7 +154,7 @@ export function clientSuite(name: string, start: () => Promise<SuiteExecutor>): 
       await manual.body?.cancel();
     });
 
-    it("an executor that ends takes its streams with it, and says so [exec-3]", async () => {
+    it("hears that an executor which ends takes its streams with it [exec-3]", async () => {
       const own = await start();
       const other = await connectExecutor({ url: own.url, token: own.token });
       const { body } = await other.requestStream(at("/open"));

@@ -32,7 +32,7 @@ const keys = () =>
     .slice(0, 4 * MIB)
     .replace(/,[^,]*$/, "");
 
-describe("bodies", () => {
+describe("a hostile body", () => {
   const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
   const table: [what: string, body: () => string, status: number, says: RegExp][] = [
     ["a huge body", () => toolCall(1, "echo", { x: "x".repeat(BODY_LIMIT) }), 413, /16777216/],
@@ -75,7 +75,7 @@ describe("bodies", () => {
     ["an empty batch", () => "[]", 400, /empty/],
   ];
 
-  it.each(table)("%s → refused, with its reason [bounded]", async (what, body, status, says) => {
+  it.each(table)("is refused with the reason: %s [bounded]", async (what, body, status, says) => {
     const started = performance.now();
     const answer = await wire.send(body());
     const tookMs = performance.now() - started;
@@ -85,7 +85,7 @@ describe("bodies", () => {
     await unharmed();
   });
 
-  it("a duplicate name in a call reaches no tool that was not judged", async () => {
+  it("with a duplicate name reaches no tool that was not judged", async () => {
     const params = '{"name":"hidden","name":"echo","arguments":{"a":1}}';
     const { error } = JSON.parse(
       lastOf(await wire.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`)),
@@ -94,7 +94,7 @@ describe("bodies", () => {
     await unharmed();
   });
 
-  it("__proto__ and its like are names as any other", async () => {
+  it("with __proto__ and its like has names as any other", async () => {
     const args = '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"a":1}';
     const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":${args}},"__proto__":{"id":2}}`;
     const { id, result } = JSON.parse(lastOf(await wire.send(body))) as {
@@ -139,17 +139,17 @@ function raw(head: string, more?: Buffer): Promise<{ said: string; written: numb
   });
 }
 
-describe("HTTP", () => {
+describe("hostile HTTP", () => {
   const HEAD = () =>
     `POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:${gateway.port}\r\nContent-Type: application/json\r\nMcp-Session-Id: ${wire.sessionId}\r\n`;
 
-  it("a body that is announced as 1 GB is refused before it comes [bounded]", async () => {
+  it("with a body that is announced as 1 GB is refused before that comes [bounded]", async () => {
     const { said } = await raw(`${HEAD()}Content-Length: 1000000000\r\n\r\n{`);
     expect(said).toMatch(/^HTTP\/1\.1 413 /);
     await unharmed();
   });
 
-  it("a body without an end is cut off soon after the limit [bounded]", async () => {
+  it("with a body without an end is cut off soon after the limit [bounded]", async () => {
     const piece = Buffer.from(`10000\r\n${"x".repeat(65_536)}\r\n`);
     const { written } = await raw(`${HEAD()}Transfer-Encoding: chunked\r\n\r\n`, piece);
     report("attack", `a body without an end → cut off after ${megabytes(written)} [bounded]`);
@@ -165,7 +165,7 @@ describe("HTTP", () => {
     ["a line feed in a header", () => `${HEAD()}X: a\nMcp-Session-Id: b\u0000\r\n\r\n`, 400],
     ["a foreign Host", () => "POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n", 403],
     ["a foreign Origin", () => `${HEAD()}Origin: http://evil.example\r\nContent-Length: 0\r\n\r\n`, 403],
-  ])("%s → refused", async (_what, head, status) => {
+  ])("is refused: %s", async (_what, head, status) => {
     expect((await raw(head())).said).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
     await unharmed();
   });
@@ -179,7 +179,7 @@ describe.skipIf(!linux)("initializes", () => {
   /** A session is some kilobytes; the rest is the heap's. */
   const RSS_GROWTH = figure(60, 150) * MB;
 
-  it("by the thousand: memory stays bounded, older sessions go on, others are served [bounded]", async () => {
+  it("by the thousand leave memory bounded, older sessions going on and others served [bounded]", async () => {
     const crowded = await startGateway({
       mcpServers: { plain: faultServer("plain") },
       sessions: { max: MAX_SESSIONS },

@@ -91,7 +91,7 @@ describe("a server that closes under slow agents", () => {
     ["none", "end"],
     ["none", "half"],
   ];
-  it.each(whole)("an answer framed by %s, then %s: whole", async (framing, ending) => {
+  it.each(whole)("gives a whole answer, framed by %s and followed by %s", async (framing, ending) => {
     const fill = { framing, ending, missing: 0, bytes: BYTES };
     const read = await withOthers(Promise.all(Array.from({ length: AGENTS }, () => slowly(fill))));
     for (const one of read) expect(one).toEqual({ bytes: RESULT.length + BYTES, isWhole: true });
@@ -106,15 +106,18 @@ describe("a server that closes under slow agents", () => {
     ["none", "end"],
     ["none", "reset"],
   ];
-  it.each(cut)("half an answer framed by %s, then %s: never passed for whole", async (framing, ending) => {
-    const fill = { framing, ending, missing: BYTES / 2, bytes: BYTES };
-    const read = await withOthers(Promise.all(Array.from({ length: AGENTS }, () => slowly(fill))));
-    expect(read.filter(({ isWhole }) => isWhole)).toEqual([]);
-    await unharmed();
-  });
+  it.each(cut)(
+    "never has half an answer passed for whole, framed by %s and followed by %s",
+    async (framing, ending) => {
+      const fill = { framing, ending, missing: BYTES / 2, bytes: BYTES };
+      const read = await withOthers(Promise.all(Array.from({ length: AGENTS }, () => slowly(fill))));
+      expect(read.filter(({ isWhole }) => isWhole)).toEqual([]);
+      await unharmed();
+    },
+  );
 
   it.each(["length", "chunks", "none"] as const)(
-    "all of an answer framed by %s, then a reset: whole, or an error",
+    "gives a whole answer or an error, framed by %s and followed by a reset",
     async (framing) => {
       const fill = { framing, ending: "reset", missing: 0, bytes: BYTES } as const;
       const read = await withOthers(Promise.all(Array.from({ length: AGENTS }, () => slowly(fill))));

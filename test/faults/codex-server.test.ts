@@ -43,7 +43,7 @@ describe.skipIf(codex.path === undefined)("the real codex exec-server", () => {
       await client.close();
     });
 
-    it("is behind a server of a gateway: via its name [exec-keep]", async () => {
+    it('serves a server of a gateway that is "via" its name [exec-keep]', async () => {
       const mcp = await startHttpFixture("stateful");
       const gateway = await startGateway({
         executors: { codex: { url: executor.url, token: executor.token } },

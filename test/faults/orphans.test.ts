@@ -71,7 +71,7 @@ describe.skipIf(!linux)("SIGKILL of the gateway", () => {
   /** echo; stubborn with one grandchild; scattered with three. */
   const SERVER_PROCESSES = 7;
 
-  it("leaves no process, also during spawn: 40 kills of `toolway serve` [no-orphans]", async () => {
+  it("leaves no process of 40 that were killed as `toolway serve`, also during spawn [no-orphans]", async () => {
     const dir = await temporaryDirectory();
     const stateDir = join(dir, "state");
     const run = new Run(stateDir);
@@ -143,7 +143,7 @@ describe.skipIf(!linux)("SIGKILL amid spawns", () => {
     report("SIGKILL amid spawns", `${kills} kills, ${amid} amid the spawns: 0 processes left [no-orphans]`);
   }, 180_000);
 
-  it("what is left when the reaper was killed too is gone at the next start [no-orphans]", async () => {
+  it("leaves what the next start sweeps away, where the reaper was killed too [no-orphans]", async () => {
     const run = new Run(randomBytes(8).toString("hex"));
     const { gateway } = await start(run);
     await until("the servers", () => run.servers().length >= SERVERS);
