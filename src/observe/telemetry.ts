@@ -52,7 +52,7 @@ export async function openTelemetry(parts: TelemetryParts): Promise<Telemetry | 
 }
 
 /** `name=value,name=value`, values percent-encoded. What is no header is left out. */
-export function readHeaders(text: string | undefined): Record<string, string> {
+function readHeaders(text: string | undefined): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const part of (text ?? "").split(",")) {
     const at = part.indexOf("=");

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ownToolName } from "../contracts/names.js";
-import { accept, type ListedTool, ServerPins, sight } from "./pins.js";
+import { accept, type ListedTool, ServerPins } from "./pins.js";
 
 const tool = (name: string, more: object = {}): ListedTool => {
   const value = { name, ...more };
@@ -150,9 +150,8 @@ describe("for every history of lists and acceptances", () => {
   }, 60_000);
 
   it("accepting takes what was looked at, and no more", () => {
-    const first = sight(undefined, "one", 1);
-    const looked = sight(first, "two", 2);
-    const meanwhile = sight(looked, "three", 3);
+    const looked = { hash: "one", firstSeenMs: 1, acceptedMs: 1, changed: { hash: "two", seenMs: 2 } };
+    const meanwhile = { ...looked, changed: { hash: "three", seenMs: 3 } };
     expect(accept(meanwhile, "two", 4)).toEqual({
       hash: "two",
       firstSeenMs: 1,

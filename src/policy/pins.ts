@@ -46,8 +46,8 @@ const MAX_PINS = 10_000;
 /** As the catalog: what is longer is no name. */
 const MAX_NAME = 4096;
 
-/** What the next list does to a pin. The same object where nothing changes. */
-export function sight(pin: Pin | undefined, hash: string, nowMs: number): Pin {
+/** The pin after a list that has the tool with this hash. The same object where nothing changes. */
+function afterList(pin: Pin | undefined, hash: string, nowMs: number): Pin {
   if (pin === undefined) return { hash, firstSeenMs: nowMs, acceptedMs: nowMs, changed: undefined };
   if (pin.hash === hash) return pin.changed === undefined ? pin : { ...pin, changed: undefined };
   return pin.changed?.hash === hash ? pin : { ...pin, changed: { hash, seenMs: nowMs } };
@@ -136,7 +136,7 @@ export class ServerPins {
         problems.set(tool, `server "${this.#server}" has shown more than ${MAX_PINS} different tools`);
       } else {
         printed.set(tool, { json, hash: print.hash });
-        const next = sight(pin, print.hash, nowMs);
+        const next = afterList(pin, print.hash, nowMs);
         if (next === pin) continue;
         this.#pins.set(tool, next);
         const kind = pin === undefined ? "first" : next.changed === undefined ? "restored" : "changed";

@@ -155,7 +155,7 @@ const SENTENCES_FROM = 40;
 /** Deeper than schemas are; what is deeper stands on one line. */
 const MAX_DEPTH = 64;
 
-export function definitionLines(json: string): string[] {
+function definitionLines(json: string): string[] {
   const lines: string[] = [];
   write(JSON.parse(json), "", "", "", 0, lines);
   return lines;
