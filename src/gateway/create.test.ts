@@ -8,6 +8,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ToolListChangedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { everyNameIs } from "../../test/fixtures/lookup.js";
 import {
   CallError,
   ConfigError,
@@ -103,6 +104,20 @@ describe("createGateway", () => {
     const gateway = await create({ mcpServers: {} }, { noAuth: true });
     expect(await fails(gateway.listen({ host: "0.0.0.0", port: 0 }))).toMatchObject({ name: "Fault", code: "invalid" });
     const { url } = await gateway.listen({ host: "127.0.0.1", port: 0 });
+    await connect(url);
+  });
+
+  it("does not listen without tokens where a hosts file sends localhost elsewhere", async () => {
+    const gateway = await create({ mcpServers: {} }, { noAuth: true });
+    const names = everyNameIs("0.0.0.0");
+    cleanUp.push(names.restore);
+    expect(await fails(gateway.listen({ host: "localhost", port: 0 }))).toMatchObject({
+      code: "invalid",
+      message: expect.stringContaining("0.0.0.0 is not"),
+    });
+    expect(names.lookups).toBe(1);
+    names.restore();
+    const { url } = await gateway.listen({ host: "localhost", port: 0 });
     await connect(url);
   });
 

@@ -111,7 +111,7 @@ export class Handshake implements SocketEvents {
   #initializeLasting(id: MessageId, offer: Offer, old: ExecutorSession | undefined): void {
     const resumed = old?.canResume(offer.received) === true;
     // The client asked for what we cannot give, and begins anew: nobody comes for the old one.
-    if (!resumed) old?.end(Close.replaced, "its client began anew");
+    if (!resumed) old?.close(Close.replaced, "its client began anew");
     const session = resumed && old !== undefined ? old : this.#newSession(offer.window);
     this.#clientReceived = resumed ? offer.received : 0;
     this.#claim(id, session, resumed);
@@ -161,7 +161,7 @@ export class Handshake implements SocketEvents {
   }
 
   #giveBack(session: ExecutorSession): void {
-    if (this.#isNew) session.end(Close.goingAway, "it never began");
+    if (this.#isNew) session.close(Close.goingAway, "it never began");
     else session.unclaim(this.#socket);
   }
 

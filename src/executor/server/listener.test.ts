@@ -1,10 +1,10 @@
 // The door of an executor: who is let in, and who is not.
 
-import dns from "node:dns";
 import { connect } from "node:net";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { RawClient } from "../../../test/fixtures/executor/raw-client.js";
 import { get, type ServedExecutor, startServed, TOKEN } from "../../../test/fixtures/executor/served.js";
+import { everyNameIs } from "../../../test/fixtures/lookup.js";
 import { MAX_CONNECTIONS } from "../../sockets/limits.js";
 import { listenForClients } from "./listener.js";
 
@@ -101,21 +101,14 @@ test("[exec-7] without a token it listens on loopback only", async () => {
   expect((await client.end()).code).toBe(1001);
 });
 
-test("without a token it does not listen where a hosts file sends localhost elsewhere", async () => {
-  // Versions of Node call it with options, or without.
-  const everywhere = (...args: unknown[]): void => {
-    const callback = args.at(-1) as (error: null, found: unknown, family?: number) => void;
-    const isForAll = (args[1] as { all?: boolean }).all === true;
-    if (isForAll) callback(null, [{ address: "0.0.0.0", family: 4 }]);
-    else callback(null, "0.0.0.0", 4);
-  };
-  const lookup = vi.spyOn(dns, "lookup").mockImplementation(everywhere as typeof dns.lookup);
+test("[exec-7] without a token it does not listen where a hosts file sends localhost elsewhere", async () => {
+  const names = everyNameIs("0.0.0.0");
   try {
     const listening = listenForClients(served.executor, { host: "localhost", port: 0, token: undefined });
     await expect(listening).rejects.toThrow(/loopback address only, not on 0\.0\.0\.0/);
-    expect(lookup).toHaveBeenCalled();
+    expect(names.lookups).toBe(1);
   } finally {
-    lookup.mockRestore();
+    names.restore();
   }
 });
 

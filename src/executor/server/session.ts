@@ -37,7 +37,7 @@ export interface SessionOwner {
   /** It has no socket any more. */
   lost(session: ExecutorSession): void;
   /** It is over, and aborted what was under way. */
-  ended(session: ExecutorSession): void;
+  closed(session: ExecutorSession): void;
 }
 
 export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents {
@@ -113,14 +113,14 @@ export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents 
     if (!this.#over) this.#owner.lost(this);
   }
 
-  end(code: number, why: string): void {
+  close(code: number, why: string): void {
     if (this.#over) return;
     this.#over = true;
     this.#abortAll();
     this.#channel.detach();
     this.#socket?.close(code, why);
     this.#socket = undefined;
-    this.#owner.ended(this);
+    this.#owner.closed(this);
   }
 
   // What the channel tells.
@@ -154,7 +154,7 @@ export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents 
     this.#socket = undefined;
     this.#owner.log.debug("executor: a connection ended", { session: this.id, why });
     if (goodbye && this.isLasting) {
-      this.end(Close.normal, why);
+      this.close(Close.normal, why);
       return;
     }
     if (!this.isLasting) this.#abortAll();
@@ -173,7 +173,7 @@ export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents 
     if (!this.#channel.isOverrun) return;
     this.#owner.log.warn("executor: a client asks for more than it reads; its session is ended", { session: this.id });
     const socket = this.#socket;
-    this.end(Close.policy, "more was asked for than was read");
+    this.close(Close.policy, "more was asked for than was read");
     socket?.destroy("more was asked for than was read");
   }
 

@@ -64,18 +64,18 @@ export class ExecutorSessions implements SessionOwner {
     if (this.#retained.size >= MAX_RETAINED_SESSIONS) this.#giveUpOne();
     const over = (): void => {
       this.log.info("executor: a client did not come back; its requests are ended", { session: session.id });
-      session.end(Close.goingAway, "it was kept long enough");
+      session.close(Close.goingAway, "it was kept long enough");
     };
     this.#retained.set(session, setTimeout(over, this.retentionMs));
   }
 
-  ended(session: ExecutorSession): void {
+  closed(session: ExecutorSession): void {
     this.taken(session);
     this.#byId.delete(session.id);
   }
 
   close(): void {
-    for (const session of [...this.#byId.values()]) session.end(Close.goingAway, "the executor stops");
+    for (const session of [...this.#byId.values()]) session.close(Close.goingAway, "the executor stops");
   }
 
   /** Ends the session that is worth least. Of plain clients only the name is kept, so theirs go first. */
@@ -87,6 +87,6 @@ export class ExecutorSessions implements SessionOwner {
       first = session;
       break;
     }
-    first?.end(Close.goingAway, "too many wait for their clients");
+    first?.close(Close.goingAway, "too many wait for their clients");
   }
 }
