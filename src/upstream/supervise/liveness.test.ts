@@ -1,5 +1,6 @@
-import { expect, it } from "vitest";
-import { Idleness } from "./liveness.js";
+import { describe, expect, it } from "vitest";
+import { ServerError } from "../link/own-call.js";
+import { Idleness, type Pingable, Pulse } from "./liveness.js";
 
 it("an idle connection is pinged when nothing was heard for its time, once each time", () => {
   const idleness = new Idleness({ keepAliveMs: undefined, pingMs: 100 });
@@ -21,4 +22,52 @@ it("an idle connection is closed when nobody used it for its time, whatever the 
   expect(idleness.look(150, 2, 9, true)).toBe("nothing");
   expect(idleness.look(249, 2, 20, false)).toBe("nothing");
   expect(idleness.look(250, 2, 21, false)).toBe("rest");
+});
+
+describe("a server that is pinged", () => {
+  const WAIT_MS = 5;
+  const pinged = (ping: Pingable["ping"], received = 0): Pingable & { received: number } => ({ received, ping });
+  const silent = (signal: AbortSignal) =>
+    new Promise<void>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+
+  it("lives where it answers, with an error too", async () => {
+    const pulse = new Pulse(WAIT_MS);
+    expect(
+      await pulse.isGone(
+        pinged(async () => {}),
+        false,
+      ),
+    ).toBe(false);
+    // It is known to answer now, so silence counts.
+    expect(await pulse.isGone(pinged(silent), true)).toBe(true);
+    const other = new Pulse(WAIT_MS);
+    const refusing = pinged(silent);
+    refusing.ping = async () => {
+      refusing.received++;
+      throw new ServerError(-32601, "What is a ping?");
+    };
+    expect(await other.isGone(refusing, false)).toBe(false);
+    expect(await other.isGone(pinged(silent), true)).toBe(true);
+  });
+
+  it("is gone where nothing comes, but not while it sends anything else", async () => {
+    expect(await new Pulse(WAIT_MS).isGone(pinged(silent), false)).toBe(true);
+    const busy = pinged(silent);
+    busy.ping = (signal) => {
+      busy.received++;
+      return silent(signal);
+    };
+    expect(await new Pulse(WAIT_MS).isGone(busy, false)).toBe(false);
+  });
+
+  it("is not given up by silence alone where it has never answered a ping", async () => {
+    expect(await new Pulse(WAIT_MS).isGone(pinged(silent), true)).toBe(false);
+  });
+
+  it("is pinged once at a time", async () => {
+    const pulse = new Pulse(WAIT_MS);
+    const first = pulse.isGone(pinged(silent), false);
+    expect(await pulse.isGone(pinged(silent), false)).toBe(false);
+    expect(await first).toBe(true);
+  });
 });

@@ -1,0 +1,73 @@
+import { expect, it } from "vitest";
+import { ownName } from "../../contracts/names.js";
+import type { UpstreamCall } from "../../contracts/upstream.js";
+import { Fault } from "../../protocol/errors.js";
+import { faultReply, type Reply } from "../../protocol/reply.js";
+import { Breaker } from "./breaker.js";
+import { BreakerProbe } from "./breaker-probe.js";
+
+const RESULT: Reply = { kind: "result", result: {} };
+
+function setUp() {
+  const time = { nowMs: 0 };
+  const breaker = new Breaker({ failures: 1, openMs: 100 });
+  let outcomes = 0;
+  const probe = new BreakerProbe(
+    "files",
+    breaker,
+    () => time.nowMs,
+    () => void outcomes++,
+  );
+  breaker.faulted(0, 0);
+  expect(breaker.circuit).toBe("open");
+  return { time, breaker, probe, outcomes: () => outcomes };
+}
+
+function callOf(): UpstreamCall & { readonly replies: Reply[] } {
+  const replies: Reply[] = [];
+  const reply = (one: Reply) => void replies.push(one);
+  return {
+    caller: undefined,
+    method: "tools/call",
+    subject: ownName("read"),
+    progressToken: 7,
+    render: (id) => `call ${id}`,
+    reply,
+    replies,
+  };
+}
+
+it("an open breaker refuses calls until its time is over, and says when that is", () => {
+  const { probe, outcomes } = setUp();
+  const call = callOf();
+  expect(probe.admit(call)).toBeUndefined();
+  expect(call.replies).toMatchObject([{ kind: "error", fault: { data: { state: "open", nextTryInMs: 100 } } }]);
+  expect(outcomes()).toBe(0);
+});
+
+it("the one call that is tried looks like the agent's own, and closes the breaker when it is answered", () => {
+  const { time, breaker, probe, outcomes } = setUp();
+  time.nowMs = 100;
+  const [call, next] = [callOf(), callOf()];
+  const sent = probe.admit(call);
+  expect(sent).toMatchObject({ method: "tools/call", subject: "read", progressToken: 7 });
+  expect(sent?.render(3)).toBe("call 3");
+  // Whoever cancels the agent's call cancels the one that was sent.
+  expect(probe.sent(call)).toBe(sent);
+  expect(probe.admit(next)).toBeUndefined();
+  expect(next.replies).toMatchObject([{ fault: { data: { state: "half-open" } } }]);
+  sent?.reply(RESULT);
+  expect(call.replies).toEqual([RESULT]);
+  expect([breaker.circuit, outcomes()]).toEqual(["closed", 1]);
+  expect(probe.sent(call)).toBe(call);
+});
+
+it.each([
+  ["opens the breaker for its whole time where it meets a fault", "timeout", 200],
+  ["leaves its place to the next call where it says nothing of the server", "cancelled", 100],
+] as const)("the one call that is tried %s", (_what, code, dueMs) => {
+  const { time, breaker, probe } = setUp();
+  time.nowMs = 100;
+  probe.admit(callOf())?.reply(faultReply(new Fault(code, "It ended.")));
+  expect([breaker.circuit, breaker.nextTryInMs(100)]).toEqual(["open", dueMs - 100]);
+});
