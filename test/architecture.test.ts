@@ -28,7 +28,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
     "contracts endpoint/http endpoint/legacy endpoint/legacy/streams endpoint/modern endpoint/session protocol runtime",
   "endpoint/http": "contracts endpoint/session protocol runtime sockets",
   "endpoint/legacy": "contracts endpoint/http endpoint/legacy/streams endpoint/session endpoint/stdio protocol runtime",
-  "endpoint/legacy/streams": "endpoint/http endpoint/session",
+  "endpoint/legacy/streams": "endpoint/http endpoint/session runtime",
   "endpoint/modern": "contracts endpoint/http endpoint/session protocol runtime",
   "endpoint/session": "contracts protocol runtime",
   "endpoint/stdio": "contracts endpoint/modern endpoint/session protocol runtime",

@@ -3,7 +3,7 @@
 import type { Server } from "node:http";
 import { Server as NetServer } from "node:net";
 
-/** How often the drain looks: its precision. */
+/** The drain looks this often, which is its precision. */
 const LOOK_MS = 20;
 /**
  * So many looks without anything in flight mean that nothing more comes: a client that is about to send its next
@@ -11,9 +11,9 @@ const LOOK_MS = 20;
  * a busy machine may let the time pass without reading what has arrived.
  */
 const QUIET_LOOKS = 12;
-/** Connections that may wait to be taken in: the length of the kernel's queue. */
+/** So many connections may wait to be taken in: this is the length of the kernel's queue. */
 export const BACKLOG = 1024;
-/** Turns of the event loop without a new connection: the queue is empty. The first may have begun before we asked. */
+/** After so many turns of the event loop without a connection the queue is empty; the first may have begun before. */
 const QUIET_TURNS = 3;
 /** Answers that were given at the end of the drain have so long to leave. */
 const FLUSH_MS = 1000;
@@ -22,7 +22,7 @@ export interface Draining {
   readonly server: Server;
   readonly drainMs: number;
   inFlight(): number;
-  /** Connections that are no HTTP any more: they outlive the door, and whoever has them ends them. */
+  /** How many connections are no HTTP any more. They outlive the server, and whoever has them ends them. */
   upgraded?(): number;
   /** Answers what is left with an error, and ends all streams. */
   endAll(): void;
@@ -53,7 +53,7 @@ export async function drain({ server, drainMs, inFlight, endAll, upgraded = () =
 }
 
 /**
- * To a client, a connection in the kernel's queue is open, and its request on its way; closing the door would reset it.
+ * To a client, a connection in the kernel's queue is open, and its request on its way; closing would reset it.
  * On a busy machine many can stand there, and a turn of the event loop takes in one.
  */
 async function takeIn(server: Server): Promise<void> {

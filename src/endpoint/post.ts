@@ -1,4 +1,4 @@
-// A POST to /mcp. Which era it is of is decided by what was read; what it means there is legacy/post.ts and modern/post.ts.
+// A POST to /mcp. What was read decides which era it is of; what it means there is legacy/post.ts and modern/post.ts.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Principal } from "../contracts/caller.js";

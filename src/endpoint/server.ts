@@ -1,4 +1,4 @@
-// The agents' door over HTTP: listens, checks who comes, and hands each request to what serves its path.
+// The HTTP endpoint: it listens, checks who comes, and hands each request to what serves its path.
 // What the messages mean is in legacy/ and modern/, each behind post.ts; how a server ends is in drain.ts.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -33,9 +33,9 @@ import { DEFAULT_LIMITS, type EndpointLimits } from "./session/limits.js";
 
 export interface HttpEndpointOptions {
   readonly service: Service;
-  /** Whose token this is; undefined for one that is unknown, expired or revoked. Needed unless `noAuth`. */
+  /** Whose token this is; undefined for one that is unknown, expired or revoked. It is needed unless `noAuth`. */
   readonly authenticate?: (token: string, nowMs: number) => Principal | undefined;
-  /** Everybody who can connect is the principal `local`. For loopback only; the caller sees to that. */
+  /** Everybody who can connect is the principal `local`. It is for loopback only; the caller sees to that. */
   readonly noAuth?: boolean;
   readonly sealer: Sealer;
   readonly limits?: Partial<EndpointLimits>;
@@ -75,7 +75,7 @@ const LOCAL: Principal = { id: "local", role: "default" };
 
 /** Slow headers are looked for this often; a connection lives at most so much longer than `headerMs`. */
 const REAP_MS = 2000;
-/** A third of `quietMs`: comments are late by that much at most. */
+/** The timer ticks every third of `quietMs`, so that comments are late by that much at most. */
 const TICK_SHARE = 3;
 /** Sessions expire after hours; being minutes late is no matter. */
 const SWEEP_MS = 60_000;
@@ -94,7 +94,7 @@ class Endpoint implements HttpEndpoint {
   readonly #eras: Eras;
   readonly #modern: ModernEra;
   readonly #waiting: WaitingPosts;
-  /** For the operator: something inside went wrong. */
+  /** Tells the operator that something inside went wrong. */
   readonly #failed: (error: unknown) => void;
   readonly #streams = new Set<EventStream>();
   readonly #modernStreams = new Set<HttpOutlet>();
@@ -181,7 +181,7 @@ class Endpoint implements HttpEndpoint {
     return address;
   }
 
-  /** The one timer for all keep-alive comments and all expiry. */
+  /** One timer serves all keep-alive comments and all expiry. */
   #tick(): void {
     const now = this.#clock.now();
     this.#waiting.keepAlive(now, this.#limits.quietMs);
@@ -211,7 +211,7 @@ class Endpoint implements HttpEndpoint {
       this.#health(req, res, path);
       return;
     }
-    // Once the door is shut, and not before: who is told to close comes back, and would stand in the queue again.
+    // Once it listens no more, and not before: who is told to close comes back, and would stand in the queue again.
     if (!this.#server.listening) res.shouldKeepAlive = false;
     const { headers } = req;
     const foreign = this.#hosts.refusal(headers.host, headers.origin, req.socket.localAddress);

@@ -24,3 +24,7 @@ export const ErrorCode = {
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
+
+export function isRpcError(value: unknown): value is RpcError {
+  return isObject(value) && typeof value["code"] === "number" && typeof value["message"] === "string";
+}

@@ -1,7 +1,7 @@
 // One JSON-RPC message as it arrived: parsed once, with its text kept so that it can be passed on spliced.
 
 import { Fault } from "./errors.js";
-import { isObject, type JsonObject, type RpcError, type RpcId } from "./jsonrpc.js";
+import { isObject, isRpcError, type JsonObject, type RpcError, type RpcId } from "./jsonrpc.js";
 import { type Edit, type Member, scanMembers, scanMessage, splice } from "./scan.js";
 
 /** A message's text, and where its members stand: all that it takes to splice it. */
@@ -94,10 +94,6 @@ function refuseDuplicates(members: readonly Member[], what: string): void {
 
 function isRpcId(value: unknown): value is RpcId {
   return typeof value === "string" || (typeof value === "number" && Number.isFinite(value));
-}
-
-function isRpcError(value: unknown): value is RpcError {
-  return isObject(value) && typeof value["code"] === "number" && typeof value["message"] === "string";
 }
 
 /** Objects that were scanned already: several paths of one message lead through its `params`. */

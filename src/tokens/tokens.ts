@@ -1,5 +1,5 @@
-// Principals and their tokens: who may come in, as whom, until when. Stores hashes only, the default token excepted,
-// which lies in a file of its own (0600) so that `toolway token show` can show it. Knows nothing of HTTP.
+// Principals and their tokens: who may come in, as whom, until when. It stores hashes only, but for the default token,
+// which lies in a file of its own (0600) so that `toolway token show` can show it. It knows nothing of HTTP.
 
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { chmodSync, closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
@@ -11,13 +11,13 @@ const TOKEN_BYTES = 32;
 const TOKEN_PREFIX = "tw_";
 /** Ids and roles appear in logs, metrics and headers. */
 const MAX_LABEL_CHARS = 128;
-/** Shorter ones can be guessed. */
+/** A shorter token can be guessed. */
 const MIN_TOKEN_CHARS = 16;
-/** Longer than any token of ours or of an operator's choice; what is longer is not even hashed. */
+/** No token of ours or of an operator's choice is longer; what is longer is not even hashed. */
 const MAX_TOKEN_CHARS = 512;
 /** Right tokens that need no hashing again; with more agents than this at once some are hashed. */
 const MAX_PROVED = 1_000;
-/** In memory and looked up on every request; far above the agents of one gateway. */
+/** They are in memory and looked up on every request; one gateway has far fewer agents. */
 const MAX_TOKENS = 10_000;
 export const DEFAULT_PRINCIPAL: Principal = { id: "default", role: "default" };
 
@@ -70,9 +70,9 @@ export class TokenBook {
   readonly #map: DurableMap<TokenRecord>;
   readonly #default: string;
   readonly #defaultSource: TokenInfo["source"];
-  /** By the hash: an attacker cannot choose the hash of a guess, so how long the lookup takes tells nothing. */
+  /** Tokens by their hashes: nobody can choose the hash of a guess, so how long the lookup takes tells nothing. */
   readonly #known = new Map<string, Known>();
-  /** Tokens that were right, by themselves: agents repeat theirs with each request. Forgotten when any is revoked. */
+  /** Tokens that were right, because agents repeat theirs with each request. They are forgotten when any is revoked. */
   readonly #proved = new Map<string, Known>();
   readonly #ids = new Map<string, TokenRecord>();
   readonly #pending = new Set<string>();
@@ -163,7 +163,7 @@ export class TokenBook {
     }
   }
 
-  /** Who this token is; undefined when nobody, or no longer. On the way of every request. */
+  /** Whose token this is; undefined where it is nobody's, or no longer. Every request comes by here. */
   authenticate(token: string, nowMs: number): Principal | undefined {
     const known = this.#proved.get(token) ?? this.#prove(token);
     return known === undefined || nowMs >= known.expires ? undefined : known.principal;
@@ -286,7 +286,7 @@ const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000
 /** Longer than that is meant to be "for ever", or a mistake. */
 const MAX_LIFETIME_MS = 100 * 365 * 86_400_000;
 
-/** When `--expires` means: `45m`, `12h`, `30d`, `2w` from now, or an ISO date. Throws TokenError `invalid`. */
+/** The time that `--expires` means: `45m`, `12h`, `30d`, `2w` from now, or an ISO date. Throws TokenError `invalid`. */
 export function parseExpires(text: string, nowMs: number): number {
   const trimmed = text.trim();
   const span = /^(\d{1,9})([mhdw])$/.exec(trimmed);

@@ -9,12 +9,12 @@ export interface AgentPost {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly principal: Principal;
-  /** The server of `/mcp/<server>`; undefined at `/mcp`. */
+  /** The server of `/mcp/<server>`. Undefined at `/mcp`, which has them all. */
   readonly scope: string | undefined;
   readonly accepts: Accepts;
 }
 
-/** `id`: the JSON text of the request's id, where there is one. */
+/** Answers with a JSON-RPC error. `id` is the JSON text of the request's id, where there is one. */
 export function refusePost({ res }: AgentPost, code: number, message: string, status = 400, id?: string): void {
   refuse(res, status, code, message, [], id);
 }

@@ -1,13 +1,13 @@
 // What a request must bring before its body is read: a Host and an Origin that are ours, the right media types.
-// Pure: says what it thinks of header values; who is calling is not its concern.
+// Pure: it judges header values, and does not know who is calling.
 
 import { isLoopback, isLoopbackName } from "../../runtime/addresses.js";
 
-/** Verdicts are remembered by header value: clients repeat themselves. Bounded, as the values are theirs. */
+/** So many verdicts are remembered by header value, because clients repeat themselves. */
 const MAX_REMEMBERED = 64;
 
 interface HostPort {
-  /** Lower case, without brackets and without a trailing dot. */
+  /** It is in lower case, without brackets and without a trailing dot. */
   readonly name: string;
   readonly port: string;
 }
@@ -37,7 +37,7 @@ export class HostCheck {
   #bound: Bound = { host: "127.0.0.1", port: 0 };
   readonly #goodHosts = new Set<string>();
 
-  /** `hosts`: names, with a port or for any port; `origins`: as browsers write them. */
+  /** `hosts` are names, with a port or for any port; `origins` are as browsers write them. */
   constructor(hosts: readonly string[], origins: readonly string[]) {
     this.#hosts = new Set(hosts.map((host) => host.toLowerCase()));
     this.#origins = new Set(origins.map((origin) => origin.toLowerCase().replace(/\/$/, "")));
@@ -48,7 +48,7 @@ export class HostCheck {
     this.#goodHosts.clear();
   }
 
-  /** Undefined when all is well, else why not. `localAddress` is where the connection arrived. */
+  /** Says why the request is refused; undefined where it is not. `localAddress` is where the connection arrived. */
   refusal(host: string | undefined, origin: string | undefined, localAddress: string | undefined): string | undefined {
     if (host === undefined || !this.#goodHosts.has(host)) {
       if (!this.#hostAllowed(host, localAddress)) {
@@ -103,7 +103,7 @@ export interface Accepts {
 const BOTH: Accepts = { json: true, events: true };
 const acceptSeen = new Map<string, Accepts>();
 
-/** What the client can read. Absent means anything. */
+/** What the client can read. A header that is absent means anything. */
 export function accepts(header: string | undefined): Accepts {
   if (header === undefined || header === "") return BOTH;
   const seen = acceptSeen.get(header);

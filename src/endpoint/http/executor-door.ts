@@ -11,10 +11,10 @@ export const EXECUTOR_ROLE = "executor";
 
 export const EXECUTOR_PATH = "executors";
 
-/** Longer than any id of a conversation. */
+/** No id of a conversation is longer. */
 const MAX_SESSION_CHARS = 256;
 
-/** As host names are; what else is said there is shown to nobody. */
+/** Names of machines look like host names; what else is said there is shown to nobody. */
 const MACHINE_NAME = /^[\p{L}\p{N}][\p{L}\p{N}._-]{0,252}$/u;
 
 /** Who knows the executors of the config, and takes in those who come. */

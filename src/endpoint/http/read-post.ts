@@ -14,7 +14,7 @@ export interface PostReceiver {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   onMessage(message: Message): void;
-  /** Never empty. */
+  /** The batch is never empty. */
   onBatch(messages: readonly Message[]): void;
 }
 
@@ -24,7 +24,7 @@ type WithReader = IncomingMessage & { [READER]: PostReader };
 /** A body that is this many times over the limit is not even read to its end: the connection is closed. */
 const MAX_DRAINED = 4;
 
-/** `failed`: something inside went wrong, for the operator. */
+/** Reads a POST for its receiver. `failed` tells the operator that something inside went wrong. */
 export function readPost(receiver: PostReceiver, limits: EndpointLimits, failed: (error: unknown) => void): void {
   new PostReader(receiver, limits, failed).read();
 }

@@ -2,7 +2,7 @@
 
 import { oneLine } from "../session/one-line.js";
 
-/** How long a client waits before it comes back, where it honours `retry`: soon, without hammering. */
+/** A client that honours `retry` waits so long before it comes back, so that it comes soon and does not hammer. */
 const RETRY_MS = 1000;
 
 export const KEEP_ALIVE = ": keep-alive\n\n";
@@ -17,7 +17,7 @@ export const EVENT_STREAM_HEADERS: readonly string[] = [
   "no",
 ];
 
-/** What stands before a message in its event; behind it come EVENT_END. */
+/** What stands before a message in its event; EVENT_END stands behind it. */
 export function eventHead(id: string | undefined): string {
   return id === undefined ? "event: message\ndata: " : `event: message\nid: ${id}\ndata: `;
 }

@@ -28,7 +28,7 @@ export interface Door {
 export interface Upgrade {
   readonly req: IncomingMessage;
   readonly principal: Principal;
-  /** Where it came from: address and port. */
+  /** The address and the port that it came from. */
   readonly address: string;
 }
 
@@ -65,7 +65,7 @@ export class UpgradeDoors {
     this.#options = options;
   }
 
-  /** In place of the one that was open at that path. */
+  /** Opens a door, in place of the one that was open at its path. */
   open(door: Door): void {
     this.#doors.set(door.path, door);
   }
@@ -103,7 +103,7 @@ export class UpgradeDoors {
     socket.once("close", () => this.#count(found.door.path, -1));
     // Nobody else listens until it is a WebSocket.
     socket.on("error", () => {});
-    // What it needs may be gone: installed anew while it runs.
+    // The library may be gone, where the gateway was installed anew while it runs.
     this.#admit(req, socket, head, found).catch(() => socket.destroy());
   }
 
@@ -112,7 +112,7 @@ export class UpgradeDoors {
   }
 
   async #admit(req: IncomingMessage, socket: Duplex, head: Buffer, { door, name, principal }: Admitted): Promise<void> {
-    // Loaded with the first that comes.
+    // The library is loaded with the first that comes.
     this.#webSockets ??= import("ws").then(
       (ws) => new ws.WebSocketServer({ ...SOCKET_OPTIONS, noServer: true, clientTracking: false }),
     );
@@ -176,7 +176,7 @@ export class UpgradeDoors {
   }
 }
 
-/** An answer to an upgrade that is none: the connection ends with it. */
+/** Answers an upgrade that is refused; the connection ends with it. */
 function refuseUpgrade(socket: Duplex, { status, code, why }: Refused): void {
   const body = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code, message: why } });
   const lines = [

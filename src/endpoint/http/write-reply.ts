@@ -7,22 +7,23 @@ import type { Readable } from "node:stream";
 import { PiecedReply, replySize } from "../../protocol/arrived.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { type BytesReply, type Reply, renderReply, spliceLatin1 } from "../../protocol/reply.js";
+import { KIB } from "../../runtime/sizes.js";
 import type { EndpointLimits } from "../session/limits.js";
 import { OneLine, oneLineBytes } from "../session/one-line.js";
 import { EVENT_END, eventHead } from "./sse.js";
 
 /** From here on a reply is written in pieces rather than copied next to its head, and its reader is watched. */
-const LARGE_BYTES = 64 * 1024;
+const LARGE_BYTES = 64 * KIB;
 /** An id that stands so near the beginning is written with what is before it. */
 const HEAD_BYTES = 128;
 /** What waits here for its reader before the reply is held up: some reads of the socket. */
-const WAITING_BYTES = 256 * 1024;
+const WAITING_BYTES = 256 * KIB;
 
 export function isLarge(reply: BytesReply): boolean {
   return replySize(reply) >= LARGE_BYTES;
 }
 
-/** As a JSON body. A large or a streamed reply is never anything but 200. */
+/** Writes a reply as a JSON body. A large or a streamed reply is never anything but 200. */
 export function writeReply(
   res: ServerResponse,
   reply: Reply,
@@ -46,7 +47,7 @@ export function writeReply(
   else sendBytes(res, status, renderReply(reply, idText), limits);
 }
 
-/** As the last event of a stream that has begun. */
+/** Writes a reply as the last event of a stream that has begun. */
 export function writeReplyEvent(res: ServerResponse, reply: Reply, idText: string, limits: EndpointLimits): void {
   if (reply.kind === "stream") {
     const body = reply.open(idText);
@@ -75,7 +76,7 @@ function jsonHeaders(size: number | undefined): string[] {
   return headers;
 }
 
-/** A body of JSON that is whole. */
+/** Sends a body of JSON that is whole. */
 export function sendBytes(res: ServerResponse, status: number, bytes: Buffer, limits: EndpointLimits): void {
   if (res.destroyed) return;
   res.writeHead(status, jsonHeaders(bytes.length));
@@ -84,8 +85,8 @@ export function sendBytes(res: ServerResponse, status: number, bytes: Buffer, li
 }
 
 /**
- * A short body of JSON, given a character a byte: it leaves together with the head, as one string in one write. Given to
- * end() it would be two pieces, of which one is empty, and Node would gather them anew.
+ * Sends a short body of JSON that is given a character a byte. It leaves together with the head, as one string in one
+ * write: given to end() it would be two pieces, of which one is empty, and Node would gather them anew.
  */
 function sendLatin1(res: ServerResponse, status: number, text: string): void {
   res.writeHead(status, ["Content-Type", "application/json", "Content-Length", String(text.length)]);
@@ -95,7 +96,7 @@ function sendLatin1(res: ServerResponse, status: number, text: string): void {
   res.end();
 }
 
-/** Written as it lies in memory. */
+/** Writes a large reply as it lies in memory. */
 function writeLarge(res: ServerResponse, reply: BytesReply, idText: string, limits: EndpointLimits): void {
   const length = replySize(reply) - (reply.idEnd - reply.idStart) + Buffer.byteLength(idText);
   res.cork();
@@ -111,7 +112,7 @@ function writeLarge(res: ServerResponse, reply: BytesReply, idText: string, limi
     }
     res.write(bytes.subarray(idEnd));
   }
-  // Written before the end: given to end(), it would go with one more piece, an empty one.
+  // It is written before the end: given to end(), it would go with one more piece, an empty one.
   res.uncork();
   res.end();
   // What the kernel took at once waits for nobody.
@@ -139,13 +140,13 @@ export function pipeBody(body: Readable, res: ServerResponse, limits: EndpointLi
   source.on("end", () => res.end(tail));
   body.on("error", () => res.destroy());
   body.on("close", () => {
-    // Closed without an end: whoever reads upstream gave up.
+    // It closed without an end: whoever reads upstream gave up.
     if (!body.readableEnded) res.destroy();
   });
   res.on("close", () => body.destroy());
 }
 
-/** A small body of JSON, where nothing has been answered yet. */
+/** Sends a small body of JSON, unless something has been answered already. */
 export function sendJson(res: ServerResponse, status: number, body: string, headers: readonly string[] = []): void {
   if (res.headersSent || res.destroyed) return;
   const bytes = Buffer.from(body);
@@ -154,7 +155,7 @@ export function sendJson(res: ServerResponse, status: number, body: string, head
   res.end(bytes);
 }
 
-/** A JSON-RPC error; `id` is the JSON text of the request's id where there is one. */
+/** Sends a JSON-RPC error. `id` is the JSON text of the request's id, where there is one. */
 export function refuse(
   res: ServerResponse,
   status: number,
@@ -173,7 +174,7 @@ export function refuseMethod(res: ServerResponse, allow: string): void {
 
 const ACCEPTED: string[] = ["Content-Length", "0"];
 
-/** For notifications and responses: taken in, and there is nothing to say. */
+/** Answers notifications and responses: they were taken in, and there is nothing to say. */
 export function accepted(res: ServerResponse): void {
   if (res.headersSent || res.destroyed) return;
   res.writeHead(202, ACCEPTED);

@@ -52,7 +52,7 @@ export class PostBatch {
     else this.answer.json(this.#array());
   }
 
-  /** What may still be held: one batch must not hold a hundred times what one reply may. */
+  /** How many bytes may still be held: one batch must not hold a hundred times what one reply may. */
   get room(): number {
     return Math.max(0, this.answer.session.limits.outputBytes - this.#bytes);
   }

@@ -10,7 +10,7 @@ import type { SessionFacts } from "../session/session-id.js";
 import { EventStream, type Resumption, type StreamContext } from "./streams/event-stream.js";
 import { Pending } from "./streams/pending.js";
 
-/** `listen`: of a GET, for what is unasked; `call`: of a POST, ends with its reply. */
+/** `listen` is the stream of a GET, for what is unasked; `call` is that of a POST, and ends with its reply. */
 export type StreamKind = "listen" | "call";
 
 const KIND_LETTER: Readonly<Record<StreamKind, string>> = { listen: "l", call: "c" };
@@ -51,13 +51,13 @@ export class HttpSession extends LegacySession {
     return this.#listeners.length > 0;
   }
 
-  /** In event ids: the same after a restart, and different for every other session. */
+  /** It stands in event ids, is the same after a restart, and is different for every other session. */
   get #sessionTag(): string {
     this.#tag ??= createHash("sha256").update(this.sessionKey).digest("base64url").slice(0, 12);
     return this.#tag;
   }
 
-  /** Outside any request: on one of the GET streams, the newest, or kept until there is one. */
+  /** Goes onto the newest of the GET streams, or is kept until there is one. */
   tell(text: string): void {
     if (this.closed) return;
     const listener = this.#listeners.at(-1);
@@ -68,7 +68,7 @@ export class HttpSession extends LegacySession {
     }
   }
 
-  /** The stream of a GET. False where there are too many already. */
+  /** Begins the stream of a GET. False where there are too many already. */
   listen(res: ServerResponse): boolean {
     if (this.#listeners.length >= this.limits.listenersPerSession) return false;
     const stream = this.#newStream("listen", undefined);
@@ -85,7 +85,7 @@ export class HttpSession extends LegacySession {
     for (const text of this.#pending?.take() ?? []) stream.send(text);
   }
 
-  /** The stream of a POST that turned out to need one. */
+  /** Begins the stream of a POST that turned out to need one. */
   callStream(res: ServerResponse, requestId: string | undefined): EventStream {
     const stream = this.#newStream("call", requestId);
     stream.open(res);
@@ -104,7 +104,7 @@ export class HttpSession extends LegacySession {
     return stream;
   }
 
-  /** Makes room: a finished stream first, then one without a reader, then the oldest, which is then only not kept. */
+  /** Makes room: a finished stream goes first, then one without a reader, then the oldest, which is only not kept. */
   #dropOne(): void {
     const all = [...this.#streams.values()];
     const victim = all.find((s) => s.finished) ?? all.find((s) => !s.attached) ?? all[0];

@@ -70,30 +70,30 @@ export class PostAnswer implements WaitingPost {
     return this.#stream !== undefined;
   }
 
-  /** Silence for too long: the client, and what is between us, must see that somebody is at work. */
+  /** After a long silence the client, and what is between us, must see that somebody is at work. */
   keepAlive(nowMs: number, quietMs: number): void {
     if (this.#stream === undefined && nowMs - this.#since >= quietMs) this.stream()?.keepAlive(Number.MAX_SAFE_INTEGER);
   }
 
-  /** As JSON, in one piece. */
+  /** Answers with JSON, in one piece. */
   json(bytes: Buffer): void {
     this.settle();
     sendBytes(this.#res, 200, bytes, this.#session.limits);
   }
 
-  /** All replies have been sent as events. */
+  /** Ends the stream: all replies have been sent as events. */
   complete(): void {
     this.settle();
     this.#stream?.complete();
   }
 
-  /** Ends without a response: the end of the stream that was begun, or an empty one. */
+  /** Ends without a response: with the end of the stream that was begun, or with an empty stream. */
   abandon(): void {
     this.settle();
     const res = this.#res;
     if (this.#stream !== undefined) this.#stream.abandon();
     else if (!res.destroyed) {
-      // Without a priming event: a client that got one would come back for more.
+      // It has no priming event: a client that got one would come back for more.
       res.writeHead(200, EVENT_STREAM_HEADERS as string[]);
       res.end();
     }
@@ -123,7 +123,7 @@ export class PostCall extends LegacyCall {
     this.#answer = new PostAnswer(waiting, session, res, accepts, this.#idText);
   }
 
-  /** The request's own: read only where calls are traced. */
+  /** The headers of the request. They are read only where calls are traced. */
   get traceHeaders(): AgentCall["traceHeaders"] {
     return this.#answer.res.req.headers;
   }

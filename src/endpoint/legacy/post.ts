@@ -19,9 +19,9 @@ export interface LegacyPostsOptions {
   readonly service: Service;
   readonly sessions: HttpSessions;
   readonly waiting: WaitingPosts;
-  /** Milliseconds since 1970: when a session begins. */
+  /** Milliseconds since 1970; a session remembers when it began. */
   wall(): number;
-  /** For the operator: something inside went wrong. */
+  /** Tells the operator that something inside went wrong. */
   readonly failed: (error: unknown) => void;
 }
 

@@ -1,4 +1,5 @@
-// Which HTTP sessions are in memory: restored from their sealed ids when used, ended, expired, dropped for room.
+// The HTTP sessions that are in memory: they are restored from their sealed ids when used, and they end, expire, or are
+// dropped to make room.
 // What a session is and does is http-session.ts and session/session.ts.
 
 import type { Principal } from "../../contracts/caller.js";
@@ -11,7 +12,7 @@ import type { StreamContext } from "./streams/event-stream.js";
 
 export type SessionLookup =
   | { readonly kind: "session"; readonly session: HttpSession }
-  /** None of this principal's at this path, or ended: which of these is nobody's business. */
+  /** It is none of this principal's at this path, or has ended; which of these is nobody's business. */
   | { readonly kind: "unknown" }
   /** All places are taken by sessions that are in use. */
   | { readonly kind: "full" };
@@ -33,9 +34,9 @@ export interface HttpSessionsOptions {
 export class HttpSessions {
   readonly #options: HttpSessionsOptions;
   readonly #context: StreamContext;
-  /** By sealed id, so that a known session costs one look-up. */
+  /** Sessions by their sealed ids, so that a known one costs one look-up. */
   readonly #byId = new Map<string, HttpSession>();
-  /** By key: one sealed id may be written in more than one way. */
+  /** Sessions by their keys, because one sealed id may be written in more than one way. */
   readonly #byKey = new Map<string, { session: HttpSession; id: string }>();
   /** Keys of sessions that ended before their sealed ids do, oldest first. */
   readonly #tombstones = new Set<string>();
@@ -53,12 +54,12 @@ export class HttpSessions {
     return [...this.#byKey.values()].map((entry) => entry.session);
   }
 
-  /** A new id. Nothing is held for it. */
+  /** Makes a new id. Nothing is held for it. */
   seal(facts: SessionFacts): string {
     return sealSession(this.#options.sealer, facts);
   }
 
-  /** A session that is not in the table: what initialize introduces. */
+  /** Makes a session that is not in the table, for the introduction at initialize. */
   transient(principal: Principal, facts: SessionFacts): HttpSession {
     return new HttpSession(principal, facts, this.#context);
   }
@@ -109,7 +110,7 @@ export class HttpSessions {
     this.#options.service.sessionClosed(session);
   }
 
-  /** For good: its id is refused from now on. */
+  /** Ends a session for good: its id is refused from now on. */
   end(session: HttpSession, why: string): void {
     this.#tombstones.add(session.sessionKey);
     if (this.#tombstones.size > this.#context.limits.tombstones) {

@@ -83,7 +83,7 @@ export class LegacySse {
     } else readPost(new SsePost(req, res, stream.peer), this.#limits, this.#failed);
   }
 
-  /** Without a clock: a comment at each tick, which comes every few seconds. */
+  /** Sends a comment at each tick, which comes every few seconds. */
   keepAlive(): void {
     for (const { res, out } of this.#streams.values()) {
       if (out.overflowing) res.destroy();

@@ -54,7 +54,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
   #gathering: NodeJS.Timeout | undefined;
   #parkedId: string | undefined;
   #digest: string | undefined;
-  /** A retry is held to them too. */
+  /** What the tool's schema wants in headers. A retry is held to it too. */
   #declaredHeaders: readonly ParamHeader[] = NO_HEADERS;
   /** A reply that came while nobody waited for it here. */
   #held: Reply | Promise<Reply> | undefined;
@@ -198,7 +198,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     return new Fault("limit", "Too many calls already wait for answers of agents. Try again later.");
   }
 
-  /** Soon: what is asked together goes out together. */
+  /** Sends the questions soon, so that what is asked together goes out together. */
   #gather(): void {
     if (this.#outlet === undefined) return;
     this.#gathering ??= setTimeout(() => this.#park(), this.#context.limits.gatherMs);
@@ -261,7 +261,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     else outlet.reply(reply);
   }
 
-  /** Nobody reads it now, and a server must not be held up by that. */
+  /** Reads the reply to its end although nobody waits for it now: a server must not be held up by that. */
   async #kept(reply: Extract<Reply, { kind: "stream" }>): Promise<Reply> {
     const bytes = await collect(reply.open("0"), this.#context.limits.replayBytes);
     const id = bytes === undefined ? undefined : findAnchor(bytes);

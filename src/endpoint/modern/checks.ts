@@ -1,4 +1,5 @@
-// What makes a message a modern one, and what a modern request must bring. Pure: says which error a request gets.
+// Decides what makes a message a modern one, and what a modern request must bring. Pure: it says which error a request
+// gets.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { ErrorCode, isObject, type JsonObject, type RpcError } from "../../protocol/jsonrpc.js";
@@ -16,7 +17,7 @@ import {
 import type { ParamHeader } from "../../protocol/param-headers.js";
 import { isLegacyVersion, LATEST_LEGACY, LEGACY_VERSIONS } from "../../protocol/versions.js";
 
-/** Newest first. */
+/** The newest comes first. */
 export const SUPPORTED_VERSIONS: readonly string[] = [MODERN_VERSION, ...LEGACY_VERSIONS];
 
 /** The methods whose subject stands in the header Mcp-Name as well, and where in `params` it is. */
@@ -29,7 +30,7 @@ const NAMED: Readonly<Record<string, string>> = {
   "tasks/cancel": "taskId",
 };
 
-/** Strangers' values are repeated in errors, but not at any length. */
+/** Values that clients sent are repeated in errors, but not at any length. */
 const MAX_SHOWN = 128;
 
 /** A modern version, known to us or not: a date after the last legacy one. */
@@ -63,7 +64,7 @@ export function isModernBatch(messages: readonly Message[], headers: IncomingHtt
   return named || messages.some(saysModern);
 }
 
-/** The request's account of its sender, or the error that it gets. `headers`: where the transport has them. */
+/** The request's account of its sender, or the error that it gets. `headers` are given where the transport has them. */
 export function checkRequest(
   message: RequestMessage,
   headers: IncomingHttpHeaders | undefined,
@@ -116,7 +117,7 @@ function headerMismatch(message: RequestMessage, headers: IncomingHttpHeaders): 
     : undefined;
 }
 
-/** Arguments that the tool's schema wants in headers too. */
+/** The error where arguments that the tool's schema wants in headers do not stand there. */
 export function paramMismatch(
   declared: readonly ParamHeader[],
   args: unknown,

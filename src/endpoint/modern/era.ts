@@ -35,7 +35,7 @@ const REMOVED: ReadonlySet<string> = new Set([
   "resources/unsubscribe",
 ]);
 
-/** Notifications of clients that mean nothing here: on HTTP, leaving is the way to cancel. */
+/** Notifications of clients that mean nothing here. On HTTP, leaving is the way to cancel. */
 const IGNORED: ReadonlySet<string> = new Set([
   "notifications/cancelled",
   "notifications/initialized",
@@ -43,7 +43,7 @@ const IGNORED: ReadonlySet<string> = new Set([
   "notifications/roots/list_changed",
 ]);
 
-/** Servers come and go, and roles see different ones: nothing of it may be kept. */
+/** Servers come and go, and roles see different ones, so that nothing of it may be kept. */
 const DISCOVERED = { ttlMs: 0, cacheScope: "private" } as const;
 
 export class ModernEra {
@@ -161,7 +161,7 @@ export class ModernEra {
     } else this.#call(outlet, presence);
   }
 
-  /** To be called now and then. */
+  /** Forgets what has not been used for long. It is to be called now and then. */
   sweep(): void {
     this.#presences.sweep(this.#clock.now());
   }

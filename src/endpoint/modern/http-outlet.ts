@@ -27,7 +27,7 @@ const STATUS: Readonly<Record<number, number>> = {
 /** What the modern POSTs of one endpoint share. */
 export interface ModernHttp {
   readonly limits: EndpointLimits;
-  /** Calls in flight: a drain waits for them. */
+  /** Calls in flight, which a drain waits for. */
   readonly waiting: WaitingPosts;
   /** Open event streams, for keep-alive comments. */
   readonly open: Set<HttpOutlet>;
@@ -102,7 +102,7 @@ export class HttpOutlet implements Outlet, WaitingPost {
     if (this.#res.writableLength > this.#http.limits.slowReaderBytes) this.#res.destroy();
   }
 
-  /** Silence for too long: the client, and what is between us, must see that somebody is at work. */
+  /** After a long silence the client, and what is between us, must see that somebody is at work. */
   keepAlive(nowMs: number, quietMs: number): void {
     if (!this.#replied && nowMs - this.#lastWrite >= quietMs && this.#stream()) this.#write(KEEP_ALIVE);
   }
@@ -124,7 +124,7 @@ export class HttpOutlet implements Outlet, WaitingPost {
 /** A large reply is 200 whatever it says: it is not read for its status. */
 function statusOf(reply: Reply): number {
   if (reply.kind === "error") {
-    // Our own word. One that a server says is about the headers that we sent to it.
+    // We say this of the request. A server that says it speaks of the headers that we sent to it.
     if (reply.error.code === ModernError.headerMismatch) return 400;
     return STATUS[reply.error.code] ?? 200;
   }

@@ -56,7 +56,7 @@ export class ListenRequest implements Listening {
   readonly #limits: EndpointLimits;
   readonly #lists = new Set<ListFlag>();
   readonly #uris = new Set<string>();
-  /** Held back until the acknowledgement has gone out; then undefined. */
+  /** What is held back until the acknowledgement has gone out; undefined from then on. */
   #early: Set<string> | undefined = new Set();
   #over = false;
 
@@ -126,7 +126,7 @@ export class ListenRequest implements Listening {
     this.#outlet.notify(withMeta(text, { [Meta.subscriptionId]: this.#outlet.message.id }));
   }
 
-  /** A graceful end: the agent may listen anew. */
+  /** Ends gracefully, so that the agent may listen anew. */
   close(_fault: Fault): void {
     if (this.#over) return;
     this.#end();

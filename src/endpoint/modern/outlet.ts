@@ -12,12 +12,12 @@ export interface Outlet {
   readonly meta: RequestMeta;
   /** Headers of the HTTP request, where it is one. */
   readonly traceHeaders?: AgentCall["traceHeaders"];
-  /** Where the request has headers: the error where they do not agree with its arguments. */
+  /** The error where the headers do not agree with the arguments. Absent where a request has no headers. */
   headerMismatch?(declared: readonly ParamHeader[]): RpcError | undefined;
-  /** A notification of this request. */
+  /** Sends a notification of this request. */
   notify(text: string): void;
-  /** The answer, already as a modern agent reads it. Later ones are ignored. */
+  /** Sends the answer, which is already as a modern agent reads it. Later ones are ignored. */
   reply(reply: Reply): void;
-  /** Told once when the agent no longer wants the answer; not after the reply. */
+  /** Called once when the agent no longer wants the answer; not after the reply. */
   onGone: ((reason: string | undefined) => void) | undefined;
 }

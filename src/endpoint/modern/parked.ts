@@ -7,9 +7,9 @@ import type { EndpointLimits } from "../session/limits.js";
 
 export interface Parkable {
   readonly principalId: string;
-  /** Of the request, see requestDigest(). */
+  /** The digest of the request, see requestDigest(). */
   readonly digest: string;
-  /** Nobody came back for it in time. */
+  /** Called when nobody came back for it in time. */
   expire(): void;
 }
 
@@ -21,7 +21,7 @@ interface ParkedEntry<C> {
 
 type Bounds = Pick<EndpointLimits, "parked" | "parkedPerPrincipal" | "parkedMs">;
 
-/** 128 bits: ids cannot be guessed, though they are sealed as well. */
+/** Ids have 128 bits and cannot be guessed, though they are sealed as well. */
 const ID_BYTES = 16;
 
 export class ParkingTable<C extends Parkable> {
@@ -62,7 +62,7 @@ export class ParkingTable<C extends Parkable> {
     return place.call;
   }
 
-  /** A retry has taken it over: the time stands still. */
+  /** A retry has taken it over, and its time stands still. */
   resume(id: string): void {
     const place = this.#places.get(id);
     if (place !== undefined) place.deadline = undefined;
@@ -90,7 +90,7 @@ export class ParkingTable<C extends Parkable> {
   }
 }
 
-/** Late by a tenth of the time at most, and not busier than need be. */
+/** A call expires late by a tenth of its time at most, and the timer is not busier than need be. */
 const LOOKS = 10;
 const MAX_LOOK_MS = 30_000;
 

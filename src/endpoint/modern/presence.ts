@@ -20,7 +20,7 @@ export interface Ongoing {
 }
 
 export interface Listening extends Ongoing {
-  /** `uri`: of a resource that was updated. */
+  /** `uri` is that of a resource that was updated. */
   hear(method: string, uri: string | undefined, text: string): void;
 }
 
@@ -38,7 +38,7 @@ export class Presence implements Caller {
   readonly version = MODERN_VERSION;
   readonly capabilities: JsonObject = {};
   readonly clientInfo: JsonObject = {};
-  /** As authenticated last: a role may change. */
+  /** As it was authenticated last, because a role may change. */
   principal: Principal;
   readonly sessionKey: string;
   readonly scope: string | undefined;
@@ -68,7 +68,7 @@ export class Presence implements Caller {
 
   setLogLevel(): void {}
 
-  /** Outside any request: only who listens hears of it. */
+  /** Only who listens hears of what is said outside any request. */
   notify({ method, params, text }: NotificationText): void {
     if (this.listeners.size === 0) return;
     const uri = typeof params?.["uri"] === "string" ? params["uri"] : undefined;
@@ -161,7 +161,7 @@ export class Presences {
     return presence;
   }
 
-  /** Forgets those that nobody has used for long. To be called now and then. */
+  /** Forgets those that nobody has used for long. It is to be called now and then. */
   sweep(nowMs: number): void {
     for (const presence of [...this.#byKey.values()]) {
       if (!presence.idle) presence.lastUsedMs = nowMs;

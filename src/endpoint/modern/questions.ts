@@ -1,5 +1,5 @@
-// The questions of servers that one modern call gathers, and the answers that its retries bring. No I/O, no clock:
-// when a round is sent, and where to, is call.ts.
+// The questions of servers that one modern call gathers, and the answers that its retries bring. It does no I/O and
+// has no clock: when a round is sent, and where to, is call.ts.
 
 import type { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
@@ -87,7 +87,7 @@ export class CallQuestions {
   }
 }
 
-/** Two members of one name: nobody could say which is meant. */
+/** What is wrong where two members have one name: nobody could say which is meant. */
 function doubledIn(retry: RequestMessage): string | undefined {
   try {
     locate(retry, ["params", "inputResponses", ""]);
@@ -113,7 +113,7 @@ const SHAPES: Readonly<Record<string, (value: JsonObject) => boolean>> = {
   "roots/list": ({ roots }) => Array.isArray(roots),
 };
 
-/** The agent's own text, where it can be found: nothing of it is lost on the way. */
+/** Keeps the agent's own text where it can be found, so that nothing of it is lost on the way. */
 function toResponse(retry: RequestMessage, key: string, value: unknown): ResponseMessage {
   const at = locate(retry, ["params", "inputResponses", key]);
   const json = at === undefined ? JSON.stringify(value) : retry.text.slice(at.start, at.end);

@@ -3,17 +3,18 @@
 
 import { Transform, type TransformCallback } from "node:stream";
 import { PiecedReply, replySize } from "../../protocol/arrived.js";
-import { ErrorCode, isObject, type JsonObject, type RpcError } from "../../protocol/jsonrpc.js";
+import { ErrorCode, isObject, isRpcError, type JsonObject, type RpcError } from "../../protocol/jsonrpc.js";
 import { locate, parseMessage } from "../../protocol/message.js";
 import { Meta, ModernError } from "../../protocol/modern.js";
 import { type BytesReply, type Reply, withResultMembers } from "../../protocol/reply.js";
 import { scanMembers } from "../../protocol/scan.js";
+import { MIB } from "../../runtime/sizes.js";
 
-/** 2025-11-25 only: the server wants the user to open a page first. */
+/** A server of 2025-11-25 says by this that the user has to open a page first. */
 export const URL_ELICITATION_REQUIRED = -32042;
 
 /** Up to here a reply is parsed where splicing cannot help; larger ones pass as they are, and mean `complete` too. */
-const PARSED_BYTES = 1024 * 1024;
+const PARSED_BYTES = 1 * MIB;
 
 /** What replies to a request need to become modern. */
 export interface ReplyShape {
@@ -22,7 +23,7 @@ export interface ReplyShape {
   readonly serverInfo: JsonObject;
 }
 
-/** Of a legacy server nobody knows how long it is good, nor for whom. */
+/** Nobody knows how long a result of a legacy server is good, nor for whom. */
 const UNKNOWN_FRESHNESS = { ttlMs: 0, cacheScope: "private" } as const;
 
 /** Results that must say how long they are good. Lists come from the service with all of it, as a rule. */
@@ -38,7 +39,7 @@ function addedMembers(method: string): JsonObject {
   return { resultType: "complete", ...(CACHEABLE.has(method) ? UNKNOWN_FRESHNESS : {}) };
 }
 
-/** `error`: what errorOf() says of the reply, which is read once. */
+/** `error` is what errorOf() says of the reply, so that it is read once. */
 export function toModern(reply: Reply, shape: ReplyShape, error = errorOf(reply)): Reply {
   switch (reply.kind) {
     case "error":
@@ -85,7 +86,7 @@ function errorBytes(reply: BytesReply, shape: ReplyShape, error: RpcError): Repl
   return changed === error ? { ...reply, errorCode: error.code } : { kind: "error", error: changed };
 }
 
-/** Finds the result wherever it stands, and adds what it lacks. Undefined for what is no result: it passes as it came. */
+/** Finds the result wherever it stands, and adds what it lacks. Undefined for what is no result. */
 function scanned(reply: BytesReply, added: JsonObject): BytesReply | undefined {
   const text = reply.bytes.toString();
   let at: number | undefined;
@@ -109,10 +110,6 @@ function scanned(reply: BytesReply, added: JsonObject): BytesReply | undefined {
     idEnd: reply.idEnd + shift,
     era: "modern",
   };
-}
-
-export function isRpcError(value: unknown): value is RpcError {
-  return isObject(value) && typeof value["code"] === "number" && typeof value["message"] === "string";
 }
 
 const ERROR_AFTER_ID = /^\s*,\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"error"\s*:/;

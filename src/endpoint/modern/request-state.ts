@@ -1,5 +1,5 @@
-// `requestState` of ours: sealed, and bound to who asked, what was asked and a time. The first half only says that it
-// is ours, so that one which was tampered with is refused, and one of a server behind us is passed on.
+// A `requestState` of ours is sealed, and bound to who asked, what was asked and a time. The first half only says that
+// it is ours, so that one which was tampered with is refused, and one of a server behind us is passed on.
 
 import { createHash } from "node:crypto";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
@@ -10,7 +10,7 @@ export interface RequestState {
   /** The parked call that waits for the answers; none where the call is to be made again. */
   readonly parked: string | undefined;
   readonly principalId: string;
-  /** Of the request that it belongs to. */
+  /** The digest of the request that it belongs to. */
   readonly digest: string;
   /** Milliseconds since 1970. */
   readonly expires: number;
@@ -32,7 +32,7 @@ export class RequestStates {
     return `${this.#mark}.${this.#sealer.seal(PURPOSE, { i: parked, p: principalId, d: digest, e: expires })}`;
   }
 
-  /** `foreign`: not made by us; `broken`: made by us, and changed since. */
+  /** `foreign` was not made by us; `broken` was made by us, and changed since. */
   read(text: string): RequestState | "foreign" | "broken" {
     const dot = text.indexOf(".");
     if (dot < 0 || this.#sealer.unseal(PURPOSE, text.slice(0, dot)) !== MARK) return "foreign";
@@ -48,7 +48,7 @@ export class RequestStates {
 /** What a retry brings anew; all else must be as it was. */
 const RETRY_MEMBERS: ReadonlySet<string> = new Set(["_meta", "inputResponses", "requestState"]);
 
-/** Equal for two requests that ask for the same: a client may write the members in another order. */
+/** Is equal for two requests that ask for the same: a client may write the members in another order. */
 export function requestDigest(message: RequestMessage, scope: string | undefined): string {
   const asked: JsonObject = {};
   for (const [key, value] of Object.entries(message.params ?? {})) if (!RETRY_MEMBERS.has(key)) asked[key] = value;
@@ -57,6 +57,7 @@ export function requestDigest(message: RequestMessage, scope: string | undefined
     .digest("base64url");
 }
 
+/** Of the parsed value: whatever a client sends has a digest, also what canonical JSON refuses. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (!isObject(value)) return JSON.stringify(value);

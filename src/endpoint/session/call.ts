@@ -80,7 +80,7 @@ export abstract class LegacyCall implements AgentCall, Caller {
     this.write(reply);
   }
 
-  /** The agent took the request back: it ends without a response. */
+  /** The agent took the request back, and it ends without a response. */
   cancel(reason: string | undefined): void {
     if (this.done) return;
     this.done = true;
@@ -99,7 +99,7 @@ export abstract class LegacyCall implements AgentCall, Caller {
     onCancel?.(reason);
   }
 
-  /** A server's request, or the taking back of one: it must reach the agent, if not on this call's own stream. */
+  /** Sends a server's request, or its cancellation. It must reach the agent, if not on this call's own stream. */
   protected abstract sendRequest(text: string): void;
   protected abstract write(reply: Reply): void;
   protected abstract abandon(): void;
@@ -115,7 +115,7 @@ export function handOver(service: Service, call: LegacyCall, failed: (error: unk
   }
 }
 
-/** The id as the agent wrote it: numbers that JavaScript cannot hold come back unharmed. */
+/** The id as the agent wrote it, so that numbers which JavaScript cannot hold come back unharmed. */
 export function idText(message: RequestMessage): string {
   for (const member of message.members) {
     if (member.key === "id") return message.text.slice(member.start, member.end);

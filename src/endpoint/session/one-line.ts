@@ -1,4 +1,4 @@
-// JSON texts on one line, as stdio and event streams need them: raw line ends in a JSON text are white space.
+// Puts JSON texts on one line, as stdio and event streams need them.
 
 import { Transform, type TransformCallback } from "node:stream";
 

@@ -1,4 +1,4 @@
-// Session ids: what an agent said at initialize, sealed. They survive a restart and cost no memory until used.
+// A session id is what an agent said at initialize, sealed. It survives a restart and costs no memory until it is used.
 
 import { randomBytes } from "node:crypto";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
@@ -12,7 +12,7 @@ export interface SessionFacts {
   readonly capabilities: JsonObject;
   readonly clientInfo: JsonObject;
   readonly scope: string | undefined;
-  /** Random, 128 bit: names the session inside the gateway. */
+  /** A random number of 128 bits that names the session inside the gateway. */
   readonly key: string;
   readonly createdAt: number;
 }
@@ -23,7 +23,7 @@ const PURPOSE = "session";
 const MAX_CAPABILITIES_BYTES = 1536;
 const MAX_CLIENT_NAME = 128;
 const MAX_CLIENT_VERSION = 64;
-/** Longer than any id that we make; not worth a decryption. */
+/** No id that we make is longer; what is longer is not worth a decryption. */
 const MAX_ID_LENGTH = 6144;
 
 /** What of the capabilities decides whether an agent can be asked something. */

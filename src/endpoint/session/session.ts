@@ -15,7 +15,7 @@ import type { SessionFacts } from "./session-id.js";
 export abstract class LegacySession implements Caller {
   readonly era = "legacy";
   logLevel: string | undefined = undefined;
-  /** As authenticated last: a role may change while a session lives. */
+  /** As it was authenticated last, because a role may change while a session lives. */
   principal: Principal;
   readonly sessionKey: string;
   readonly version: string;
@@ -44,7 +44,7 @@ export abstract class LegacySession implements Caller {
     return this.#closed;
   }
 
-  /** Nothing is under way: the session can be dropped from memory. */
+  /** True where nothing is under way, so that the session can be dropped from memory. */
   get idle(): boolean {
     return this.calls.size === 0 && (this.#questions === undefined || this.#questions.size === 0);
   }
@@ -57,7 +57,7 @@ export abstract class LegacySession implements Caller {
     this.tell(text);
   }
 
-  /** A message outside any request, given as its text. */
+  /** Sends a message outside any request, given as its text. */
   abstract tell(text: string): void;
 
   ask(request: RequestMessage, signal: AbortSignal): Promise<ResponseMessage> {

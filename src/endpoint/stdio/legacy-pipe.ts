@@ -160,7 +160,7 @@ export class LegacyPipe {
     out.send(`{"jsonrpc":"2.0","id":${idText(message)},"result":${JSON.stringify(result)}}`);
   }
 
-  /** At the first thing said after initialize: nothing unasked may reach an agent before. */
+  /** Opens the session at the first thing said after initialize: nothing unasked may reach an agent before. */
   #open(session: PipeSession): void {
     if (session.opened) return;
     session.opened = true;

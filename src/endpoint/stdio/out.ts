@@ -41,17 +41,17 @@ export class PipeOut {
     return this.#queuedBytes + this.#to.writableLength;
   }
 
-  /** A body is being written, between whose pieces nothing may stand. */
+  /** True while a body is being written, between whose pieces nothing may stand. */
   get busy(): boolean {
     return this.#busy !== undefined;
   }
 
-  /** The reader is behind: time to stop taking requests from it. */
+  /** True where the reader is behind, and no more requests should be taken from it. */
   get full(): boolean {
     return this.#waiting > this.#limits.slowReaderBytes;
   }
 
-  /** True where even replies no longer fit: the reader is given up. */
+  /** True where even replies no longer fit, and the reader is given up. */
   get overflowing(): boolean {
     return this.#waiting > this.#limits.outputBytes;
   }
@@ -70,12 +70,12 @@ export class PipeOut {
     }
   }
 
-  /** An error that belongs to no request that could be read, or to `id`. */
+  /** Sends an error that belongs to no request that could be read, or to `id`. */
   refuse(code: number, message: string, id = "null"): void {
     this.send(`{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify({ code, message })}}`);
   }
 
-  /** A reply under the asker's id. One that breaks off on its way is followed by an error. */
+  /** Sends a reply under the asker's id. One that breaks off on its way is followed by an error. */
   reply(reply: Reply, idText: string): void {
     if (reply.kind === "stream") this.#sendBody(reply.open(idText), () => this.send(brokenOff(idText)));
     else this.send(renderReply(bounded(reply, this.#limits), idText));

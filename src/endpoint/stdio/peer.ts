@@ -32,7 +32,7 @@ export class PipePeer {
     return this.#legacy.inFlight + (this.#options.modern?.inFlight ?? 0);
   }
 
-  /** One message or batch as text. Never throws: what is wrong with it is answered. */
+  /** Takes one message or batch as text. It never throws: what is wrong with the text is answered. */
   receive(text: string): void {
     const { limits, out, failed } = this.#options;
     try {

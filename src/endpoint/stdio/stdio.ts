@@ -6,6 +6,7 @@ import type { Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
 import { Fault, LIMIT } from "../../protocol/errors.js";
 import { type Clock, systemClock } from "../../runtime/clock.js";
+import { LineSplitter } from "../../runtime/line-splitter.js";
 import { createSealer, type Sealer } from "../../runtime/seal.js";
 import { ModernEra } from "../modern/era.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
@@ -19,9 +20,9 @@ export interface StdioEndpointOptions {
   readonly input: Readable;
   readonly output: Writable;
   readonly principal: Principal;
-  /** One server alone, as `/mcp/<server>`. */
+  /** Where it is given, the agent sees this server alone, as at `/mcp/<server>`. */
   readonly scope?: string;
-  /** For what a modern agent brings back to us. None: a key of this pipe's own. */
+  /** Seals what a modern agent brings back to us. Where it is absent, the pipe makes a key of its own. */
   readonly sealer?: Sealer;
   readonly limits?: Partial<EndpointLimits>;
   readonly clock?: Clock;
@@ -35,11 +36,10 @@ export interface StdioEndpoint {
   close(options?: { drainMs?: number }): Promise<void>;
 }
 
-const LF = 0x0a;
 const SEALING_KEY_BYTES = 32;
-/** How often a drain looks. */
+/** A drain looks this often. */
 const LOOK_MS = 20;
-/** How long the last lines have to leave: an agent that does not read must not hold up our end. */
+/** The last lines have so long to leave: an agent that does not read must not hold up our end. */
 const FLUSH_MS = 1000;
 
 export function createStdioEndpoint(options: StdioEndpointOptions): StdioEndpoint {
@@ -53,10 +53,8 @@ class Stdio implements StdioEndpoint {
   readonly #limits: EndpointLimits;
   readonly #out: PipeOut;
   readonly #peer: PipePeer;
+  readonly #lines: LineSplitter;
   #settle: () => void = () => {};
-  #parts: Buffer[] = [];
-  #size = 0;
-  #skipping = false;
   #over = false;
 
   constructor(options: StdioEndpointOptions) {
@@ -70,6 +68,8 @@ class Stdio implements StdioEndpoint {
     const sealer = options.sealer ?? createSealer(randomBytes(SEALING_KEY_BYTES));
     const modern = new ModernPipe({ ...shared, era: new ModernEra({ ...shared, sealer }) });
     this.#peer = new PipePeer({ ...shared, modern });
+    const events = { onLine: (line: Buffer) => this.#line(line), onOversize: () => this.#skipped() };
+    this.#lines = new LineSplitter(events, this.#limits.bodyBytes);
     this.closed = new Promise((resolve) => {
       this.#settle = resolve;
     });
@@ -85,42 +85,23 @@ class Stdio implements StdioEndpoint {
   }
 
   #data(chunk: Buffer): void {
-    let from = 0;
-    for (let at = chunk.indexOf(LF); at >= 0; at = chunk.indexOf(LF, from)) {
-      this.#piece(chunk.subarray(from, at));
-      this.#line();
-      from = at + 1;
-    }
-    this.#piece(chunk.subarray(from));
+    this.#lines.push(chunk);
     if (this.#out.overflowing) this.#gone();
     else if (this.#out.full) this.#input.pause();
   }
 
-  #piece(piece: Buffer): void {
-    if (piece.length === 0 || this.#skipping) return;
-    this.#size += piece.length;
-    if (this.#size > this.#limits.bodyBytes) {
-      this.#skipping = true;
-      this.#parts = [];
-      this.#out.refuse(
-        LIMIT,
-        `A line has more than ${this.#limits.bodyBytes} bytes, which is the limit; it was skipped.`,
-      );
-    } else this.#parts.push(piece);
-  }
-
-  #line(): void {
-    const parts = this.#parts;
-    const skipped = this.#skipping;
-    this.#parts = [];
-    this.#size = 0;
-    this.#skipping = false;
-    if (skipped || this.#over) return;
-    const text = (parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts)).toString().trim();
+  #line(line: Buffer): void {
+    if (this.#over) return;
+    const text = line.toString().trim();
     if (text !== "") this.#peer.receive(text);
   }
 
-  /** Nobody is there any more: what is in flight is taken back. */
+  #skipped(): void {
+    const { bodyBytes } = this.#limits;
+    this.#out.refuse(LIMIT, `A line has more than ${bodyBytes} bytes, which is the limit; it was skipped.`);
+  }
+
+  /** The agent has gone, and what is in flight is cancelled. */
   #gone(): void {
     if (this.#over) return;
     this.#over = true;
@@ -141,7 +122,7 @@ class Stdio implements StdioEndpoint {
     this.#settle();
   }
 
-  /** Until all has left. The output itself stays open: it may be our own stdout. */
+  /** Waits until all has left. The output itself stays open: it may be our own stdout. */
   async #flushed(): Promise<void> {
     const deadline = performance.now() + FLUSH_MS;
     while (this.#output.writableLength > 0 && !this.#output.destroyed && performance.now() < deadline) {

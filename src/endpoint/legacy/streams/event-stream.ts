@@ -3,6 +3,7 @@
 
 import type { ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
+import { KIB } from "../../../runtime/sizes.js";
 import { EVENT_END, EVENT_STREAM_HEADERS, eventHead, KEEP_ALIVE, messageEvent, primingEvent } from "../../http/sse.js";
 import { pipeBody } from "../../http/write-reply.js";
 import type { EndpointLimits } from "../../session/limits.js";
@@ -10,7 +11,7 @@ import { oneLineBytes } from "../../session/one-line.js";
 import { Replay } from "./replay.js";
 import type { Retained } from "./retained.js";
 
-/** What streams share: one endpoint has one of these. */
+/** What the streams of one endpoint share. */
 export interface StreamContext {
   readonly limits: EndpointLimits;
   readonly retained: Retained;
@@ -20,9 +21,9 @@ export interface StreamContext {
 }
 
 /** Events up to this size are sent and kept as one buffer; a larger body is not copied to be sent. */
-const ONE_BUFFER_BYTES = 64 * 1024;
+const ONE_BUFFER_BYTES = 64 * KIB;
 
-/** `exhausted`: the client has had all there is. `gone`: what it lacks is not kept any more. */
+/** `exhausted` means that the client has had all there is, `gone` that what it lacks is not kept any more. */
 export type Resumption = "resumed" | "exhausted" | "gone";
 
 export class EventStream {
@@ -39,7 +40,7 @@ export class EventStream {
   /** While a client that came back has not yet got all it missed: the last event that it was sent. */
   #behind: number | undefined;
   #lastWrite = 0;
-  /** Told when the connection is gone, whoever ended it. */
+  /** Called when the connection is gone, whoever ended it. */
   onDetached: (() => void) | undefined;
 
   constructor(context: StreamContext, key: string, primed: boolean) {
@@ -126,7 +127,7 @@ export class EventStream {
     this.#write(event);
   }
 
-  /** The last message: kept for a client that comes back, then the end. */
+  /** Sends the last message, keeps it for a client that comes back, and ends the stream. */
   finish(bytes: Buffer): void {
     if (this.#finished) return;
     this.#last();
@@ -155,7 +156,7 @@ export class EventStream {
     if (this.#behind === undefined) this.#end();
   }
 
-  /** The last message as a stream, which is not kept. A reader must be attached. */
+  /** Sends the last message from a stream, which is not kept. A reader must be attached. */
   finishStream(body: Readable): void {
     const res = this.#res;
     if (this.#finished || res === undefined) {
@@ -197,13 +198,13 @@ export class EventStream {
     res?.end();
   }
 
-  /** What was sent was all; it stays for a client that did not get it. */
+  /** Ends the stream: what was sent was all. It stays for a client that did not get it. */
   complete(): void {
     this.#last();
     if (this.#behind === undefined) this.#end();
   }
 
-  /** Nothing will come any more, not even a reply: the call was cancelled, or the session is over. */
+  /** Ends the stream without a reply: the call was cancelled, or the session is over. */
   abandon(): void {
     this.#last();
     this.#abandoned = true;

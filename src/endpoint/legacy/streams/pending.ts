@@ -1,4 +1,4 @@
-// What an agent should be told while it has no stream open: a few messages, the oldest dropped first.
+// Keeps what an agent should be told while it has no stream open: a few messages. The oldest are dropped first.
 
 import type { Retained, Retainer } from "./retained.js";
 

@@ -8,7 +8,7 @@ export interface Retainer {
 export class Retained {
   readonly #limit: number;
   #bytes = 0;
-  /** In the order of their last write. */
+  /** They stand in the order of their last write. */
   readonly #retainers = new Set<Retainer>();
 
   constructor(limit: number) {
@@ -35,7 +35,7 @@ export class Retained {
     this.#bytes -= bytes;
   }
 
-  /** The retainer is done for: its bytes are given back. */
+  /** The retainer is not needed any more; its bytes are given back. */
   release(retainer: Retainer): void {
     this.#retainers.delete(retainer);
     this.#bytes -= retainer.forget();
