@@ -4,8 +4,8 @@ import { ownToolName } from "../contracts/names.js";
 import { Fault } from "../protocol/errors.js";
 import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
 
-describe("what is covered", () => {
-  it("[host-8] only marked tools and resources, of modern servers", () => {
+describe("the cache", () => {
+  it("[host-8] covers marked tools and resources of modern servers, and nothing else", () => {
     const { cache } = setUp();
     expect(cache.covers("s", "tools/call", ownToolName("t"), true)).toBe(true);
     expect(cache.covers("s", "tools/call", ownToolName("t"), false)).toBe(false);
@@ -18,8 +18,8 @@ describe("what is covered", () => {
   });
 });
 
-describe("hits", () => {
-  it("answers under the asker's id with the time that is left, until it is over", () => {
+describe("what is kept", () => {
+  it("is answered under the asker's id with the time that is left, until that is over", () => {
     const { ask, answer, sent, clock, cache } = setUp();
     const first = ask("ann");
     answer(kept(1));
@@ -34,7 +34,7 @@ describe("hits", () => {
     expect([...cache.stats().keys()]).toEqual(["s"]);
   });
 
-  it("keeps nothing over a night in which the machine slept", () => {
+  it("does not outlast a night in which the machine slept", () => {
     const { ask, answer, clock } = setUp();
     ask("ann");
     answer(kept(1, "public", 60_000));
@@ -42,7 +42,7 @@ describe("hits", () => {
     expect(ask("ann").answer).toBeUndefined();
   });
 
-  it("[host-8] a private reply is never another principal's", () => {
+  it("[host-8] is never given to another principal where it is private", () => {
     const { ask, answer } = setUp();
     ask("ann");
     answer(kept(1, "private"));
@@ -54,7 +54,7 @@ describe("hits", () => {
     expect(ask("bob").n).toBe(2);
   });
 
-  it("passes retries with answers through, and keeps nothing of them", () => {
+  it("is nothing of a retry with answers, which passes through", () => {
     const { ask, answer, sent } = setUp();
     ask("ann");
     answer(kept(1));
@@ -72,8 +72,8 @@ describe("hits", () => {
     ["a failed tool", modern({ isError: true, ttlMs: 1000 })],
     ["a fault", faultReply(new Fault("unavailable", "down"))],
     ["a legacy reply", resultBytes('{"ttlMs":1000}')],
-    ["no time", modern({ n: 1, ttlMs: 0 })],
-  ])("does not serve %s again", (_what, reply) => {
+    ["a reply without time left", modern({ n: 1, ttlMs: 0 })],
+  ])("is never %s", (_what, reply) => {
     const { ask, answer, sent } = setUp();
     ask("ann");
     answer(reply);
@@ -98,7 +98,7 @@ describe("identical calls at the same time", () => {
     expect(cache.statsOf("s")).toMatchObject({ misses: 2, coalesced: 2, hits: 0 });
   });
 
-  it("of two principals only where replies have been for everybody", () => {
+  it("of two principals wait for each other only where replies have been for everybody", () => {
     const { ask, answer, sent, clock } = setUp();
     ask("ann");
     ask("bob");
@@ -112,7 +112,7 @@ describe("identical calls at the same time", () => {
     expect([ann.n, bob.n]).toEqual([3, 3]);
   });
 
-  it("[host-8] a reply that turns out private stays with its principal, whoever waited", () => {
+  it("[host-8] do not share a reply that turns out to be private, whoever waited for it", () => {
     const { ask, answer, sent, clock } = setUp();
     ask("ann");
     answer(kept(1));
@@ -161,7 +161,7 @@ describe("identical calls at the same time", () => {
     expect(sent).toHaveLength(1);
   });
 
-  it("a cancel of the first is not one of the others: the next takes its place", () => {
+  it("go on when the first is cancelled: the next takes its place", () => {
     const { ask, answer, sent, cancelled } = setUp();
     const [first, second, third] = [ask("ann"), ask("ann"), ask("ann")];
     first.onCancel?.("enough");
@@ -177,7 +177,7 @@ describe("identical calls at the same time", () => {
     expect(ask("ann").n).toBe(1);
   });
 
-  it("a cancel of one that waits is its own", () => {
+  it("go on when one that waits is cancelled, which ends that one alone", () => {
     const { ask, answer, sent, cancelled } = setUp();
     const [first, second, third] = [ask("ann"), ask("ann"), ask("ann")];
     second.onCancel?.("enough");
@@ -189,7 +189,7 @@ describe("identical calls at the same time", () => {
     expect(sent).toHaveLength(0);
   });
 
-  it("[bounded] only so many wait for one reply", () => {
+  it("[bounded] wait for one reply up to a number, and are sent beyond it", () => {
     const { ask, answer, sent } = setUp();
     const calls = Array.from({ length: 1_500 }, () => ask("ann"));
     expect(sent.length).toBe(500);
@@ -197,7 +197,7 @@ describe("identical calls at the same time", () => {
     expect(calls.every((call) => call.n === 1)).toBe(true);
   });
 
-  it("what cannot be sent is said to whoever asks, and to those that waited", () => {
+  it("that cannot be sent are refused to whoever asks, and to those that waited", () => {
     const { ask, answer, sent, refuse } = setUp();
     refuse(new Fault("unavailable", "no such server"));
     expect(() => ask("ann")).toThrow("no such server");
@@ -211,7 +211,7 @@ describe("identical calls at the same time", () => {
   });
 });
 
-describe("changes", () => {
+describe("after a change", () => {
   it("list_changed, reload and stop drop what is kept and what is under way", () => {
     const { ask, answer, sent, cache } = setUp();
     ask("ann");

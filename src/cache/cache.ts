@@ -17,14 +17,14 @@ export type { CacheStats, Part } from "./response-cache.js";
 /** Calls that wait for the same reply. Each holds an open request; a crowd beyond this is sent to its server. */
 const MAX_FOLLOWERS = 1_000;
 
-/** `hit`: answered; `coalesced`: waits for another's reply; `miss`: sent; `bypass`: sent, and nothing of it is kept. */
+/** `hit`: answered; `coalesced`: it waits for another's reply; `miss`: it is sent; `bypass`: it is sent and not kept. */
 export type CacheOutcome = "hit" | "coalesced" | "miss" | "bypass";
 
 /** Sends a call on its way. It may throw a Fault, where the call cannot be sent. */
 export type Send = (call: AgentCall) => void;
 
 /** What the last reply of a tool, or of a server's resources, was good for. Decides who waits, never who gets what. */
-type Proved = "public" | "private" | "nothing";
+type LastScope = "public" | "private" | "nothing";
 
 interface Follower {
   readonly call: AgentCall;
@@ -32,18 +32,18 @@ interface Follower {
   readonly send: Send;
 }
 
-/** One server of the config. */
-interface Side {
+/** What the cache knows of one server of the config. */
+interface CachedServer {
   readonly tools: ReadonlySet<OwnToolName>;
   /** Calls under way that others may wait for: by hash and owner, and where replies are for everybody by hash too. */
   readonly leads: Map<string, Lead>;
-  readonly proved: Map<OwnToolName | undefined, Proved>;
+  readonly lastScope: Map<OwnToolName | undefined, LastScope>;
 }
 
 export class Cache {
   readonly #clock: AgeClock;
   readonly #kept: ResponseCache;
-  readonly #sides = new Map<string, Side>();
+  readonly #servers = new Map<string, CachedServer>();
 
   constructor(limits: CacheLimits, clock: Clock) {
     this.#clock = new AgeClock(clock);
@@ -56,37 +56,37 @@ export class Cache {
 
   /** Tells of a server, or of a change to it. `tools`: those that the config lets us cache. */
   setServer(server: string, tools: ReadonlySet<OwnToolName>): void {
-    const before = this.#sides.get(server);
-    this.#sides.set(server, { tools, leads: before?.leads ?? new Map(), proved: before?.proved ?? new Map() });
+    const before = this.#servers.get(server);
+    this.#servers.set(server, { tools, leads: before?.leads ?? new Map(), lastScope: before?.lastScope ?? new Map() });
     for (const tool of before?.tools ?? []) {
       if (tools.has(tool)) continue;
       this.#kept.dropTool(server, tool);
       before?.leads.clear();
-      before?.proved.delete(tool);
+      before?.lastScope.delete(tool);
     }
   }
 
   /** The server is no longer in the config. */
   removeServer(server: string): void {
-    this.#sides.delete(server);
+    this.#servers.delete(server);
     this.#kept.forget(server);
   }
 
   /** Whether a call is worth handing to handle(). `modern`: the server is; the legacy era has no words for caching. */
   covers(server: string, method: string, tool: OwnToolName | undefined, modern: boolean): boolean {
     if (!modern) return false;
-    if (tool !== undefined) return this.#sides.get(server)?.tools.has(tool) === true && method === "tools/call";
-    return method === "resources/read" && this.#sides.has(server);
+    if (tool !== undefined) return this.#servers.get(server)?.tools.has(tool) === true && method === "tools/call";
+    return method === "resources/read" && this.#servers.has(server);
   }
 
   /**
-   * Only for calls that policy has let pass. `owner`: whom private replies are for. Throws what `send` throws, and a
-   * Fault `invalid` for a request that could not be sent.
+   * To be called for calls that policy has let pass. `owner` is whom private replies are for. Throws what `send`
+   * throws, and a Fault `invalid` for a request that could not be sent.
    */
   handle(call: AgentCall, server: string, tool: OwnToolName | undefined, owner: string, send: Send): CacheOutcome {
-    const side = this.#sides.get(server);
-    const hash = side === undefined ? undefined : requestHash(call.message, tool);
-    if (side === undefined || hash === undefined) {
+    const cached = this.#servers.get(server);
+    const hash = cached === undefined ? undefined : requestHash(call.message, tool);
+    if (cached === undefined || hash === undefined) {
       send(call);
       return "bypass";
     }
@@ -96,25 +96,25 @@ export class Cache {
       call.reply(hit);
       return "hit";
     }
-    const lead = this.#leadFor(side, wanted);
+    const lead = this.#leadFor(cached, wanted);
     if (lead !== undefined && lead.followers.size < MAX_FOLLOWERS) {
       this.#follow(lead, { call, wanted, send });
       return "coalesced";
     }
-    this.#lead(side, wanted, call, send);
+    this.#lead(cached, wanted, call, send);
     return "miss";
   }
 
-  /** After list_changed, resources/updated, a reload or a stop. Without `part`: all of it. */
+  /** To be called after list_changed, resources/updated, a reload or a stop. Without `part`, all of it goes. */
   invalidate(server: string, part?: Part): void {
     this.#kept.invalidate(server, part);
     // Whoever asks from now on must not get what was asked before.
-    this.#sides.get(server)?.leads.clear();
+    this.#servers.get(server)?.leads.clear();
   }
 
   stats(): ReadonlyMap<string, CacheStats> {
     const all = new Map<string, CacheStats>();
-    for (const server of this.#sides.keys()) all.set(server, this.#kept.statsOf(server));
+    for (const server of this.#servers.keys()) all.set(server, this.#kept.statsOf(server));
     return all;
   }
 
@@ -122,21 +122,21 @@ export class Cache {
     return this.#kept.statsOf(server);
   }
 
-  #leadFor(side: Side, { tool, hash, owner }: Wanted): Lead | undefined {
-    const proved = side.proved.get(tool);
+  #leadFor(cached: CachedServer, { tool, hash, owner }: Wanted): Lead | undefined {
+    const lastScope = cached.lastScope.get(tool);
     // Waiting would only double the time: its replies are for one call each.
-    if (proved === "nothing") return undefined;
-    return side.leads.get(privateKey(hash, owner)) ?? (proved === "public" ? side.leads.get(hash) : undefined);
+    if (lastScope === "nothing") return undefined;
+    return cached.leads.get(privateKey(hash, owner)) ?? (lastScope === "public" ? cached.leads.get(hash) : undefined);
   }
 
-  #lead(side: Side, wanted: Wanted, call: AgentCall, send: Send): void {
+  #lead(cached: CachedServer, wanted: Wanted, call: AgentCall, send: Send): void {
     const lead: Lead = new Lead(call, wanted, this.#kept.generation(wanted.server), {
       onReply: (reply) => this.#answered(lead, reply),
       onLeft: () => this.#left(lead),
     });
-    const proved = side.proved.get(wanted.tool);
-    for (const key of proved === "nothing" ? [] : keysOf(wanted)) {
-      if ((key !== wanted.hash || proved === "public") && !side.leads.has(key)) side.leads.set(key, lead);
+    const lastScope = cached.lastScope.get(wanted.tool);
+    for (const key of lastScope === "nothing" ? [] : keysOf(wanted)) {
+      if ((key !== wanted.hash || lastScope === "public") && !cached.leads.has(key)) cached.leads.set(key, lead);
     }
     this.#kept.countMiss(wanted.server);
     try {
@@ -164,7 +164,7 @@ export class Cache {
     const { wanted } = lead;
     const fresh = freshReply(reply);
     // A fault of ours says nothing of what the server's replies are good for.
-    if (reply.kind !== "error") this.#sides.get(wanted.server)?.proved.set(wanted.tool, fresh?.scope ?? "nothing");
+    if (reply.kind !== "error") this.#servers.get(wanted.server)?.lastScope.set(wanted.tool, fresh?.scope ?? "nothing");
     if (fresh !== undefined) this.#kept.put(wanted, uriOf(lead), fresh, lead.generation, this.#clock.now());
     lead.call.reply(reply);
     for (const follower of lead.takeFollowers()) {
@@ -197,7 +197,7 @@ export class Cache {
   }
 
   #release(lead: Lead): void {
-    const leads = this.#sides.get(lead.wanted.server)?.leads;
+    const leads = this.#servers.get(lead.wanted.server)?.leads;
     for (const key of keysOf(lead.wanted)) if (leads?.get(key) === lead) leads.delete(key);
   }
 }

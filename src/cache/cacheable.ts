@@ -1,4 +1,4 @@
-// What may be kept of a call, by the words of its request and of its reply. Pure; where it is kept is response-cache.ts.
+// Decides what may be kept of a call, by the words of its request and of its reply. It is kept in response-cache.ts.
 
 import { isUtf8 } from "node:buffer";
 import type { OwnToolName } from "../contracts/names.js";
@@ -14,7 +14,7 @@ export const MAX_REPLY_BYTES = 1024 * 1024;
 /** A reply that its server lets us keep. */
 export interface FreshReply {
   readonly reply: BytesReply;
-  /** As the server says it, above 0. */
+  /** The time that the server says, above 0. */
   readonly ttlMs: number;
   /** `public`: for everybody; `private`: for whom it was made. */
   readonly scope: "public" | "private";
@@ -26,7 +26,7 @@ export interface FreshReply {
 /** What a server's request for input was answered with: not part of a key, so nothing that has it is kept. */
 const OF_A_RETRY: ReadonlySet<string> = new Set(["inputResponses", "requestState"]);
 
-/** Says nothing of what is asked for: trace context, progress tokens, who is asking. */
+/** It says nothing of what is asked for: trace context, progress tokens, who is asking. */
 const META = "_meta";
 
 /**

@@ -5,7 +5,7 @@ import type { AgentCall } from "../contracts/service.js";
 import { Fault } from "../protocol/errors.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
 
-describe("any history", () => {
+describe("for any history", () => {
   const owner = fc.constantFrom("ann", "bob", "eve");
   const step = fc.oneof(
     { weight: 6, arbitrary: fc.record({ do: fc.constant("ask" as const), owner, a: fc.nat(1) }) },

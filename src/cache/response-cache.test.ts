@@ -45,7 +45,7 @@ describe("ResponseCache", () => {
     expect(cache.bytes).toBe(0);
   });
 
-  it("[host-8] a private reply is for its owner alone, a public one for all", () => {
+  it("[host-8] gives a private reply to its owner alone, a public one to all", () => {
     const cache = new ResponseCache(LIMITS);
     put(cache, wanted("a", "ann"), fresh("hers", 1000, "private"), 0);
     put(cache, wanted("b", "ann"), fresh("all"), 0);
@@ -54,7 +54,7 @@ describe("ResponseCache", () => {
     expect(read(cache, wanted("b", "bob"), 1)?.text).toBe("all");
   });
 
-  it("the newer answer decides for whom it is", () => {
+  it("gives a reply to those for whom the newer answer is", () => {
     const cache = new ResponseCache(LIMITS);
     put(cache, wanted("a", "ann"), fresh("all"), 0);
     put(cache, wanted("a", "ann"), fresh("hers", 1000, "private"), 1);
@@ -72,7 +72,7 @@ describe("ResponseCache", () => {
     expect(read(cache, wanted("a"), 10_000)).toBeUndefined();
   });
 
-  it("what was used least recently goes first, of a tool by number and of all by bytes", () => {
+  it("drops first what was used least recently, of a tool by number and of all by bytes", () => {
     const cache = new ResponseCache(LIMITS);
     for (const hash of ["a", "b", "c"]) put(cache, wanted(hash), fresh(hash), 0);
     read(cache, wanted("a"), 1);
@@ -132,7 +132,7 @@ describe("ResponseCache", () => {
     expect(cache.bytes).toBe(0);
   });
 
-  it("narrower limits hold at once", () => {
+  it("applies narrower limits at once", () => {
     const cache = new ResponseCache(LIMITS);
     for (const hash of ["a", "b", "c"]) put(cache, wanted(hash), fresh(hash, 5_000), 0);
     put(cache, wanted("u", "ann", "u"), fresh("u", 100), 0);
@@ -202,7 +202,7 @@ describe("ResponseCache against a model", () => {
     if (!holds) throw new Error(what);
   }
 
-  it("[host-8] [bounded] never too many, too much, too old, out of date, or another's", () => {
+  it("[host-8] [bounded] never holds too many or too much, and never serves what is too old, out of date or another's", () => {
     const limits: CacheLimits = { maxBytes: 8_000, entriesPerTool: 3, maxTtlMs: 100 };
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
@@ -270,7 +270,7 @@ describe("ResponseCache against a model", () => {
     );
   });
 
-  it("a reply that fits is there when it is asked for at once", () => {
+  it("has a reply that fits when it is asked for at once", () => {
     fc.assert(
       fc.property(fc.array(what, { minLength: 1, maxLength: 10 }), (all) => {
         const cache = new ResponseCache(LIMITS);

@@ -1,5 +1,5 @@
-// The kept replies: by server, shelf and request, within bounds of number, bytes and time. Pure: told the time, it holds
-// no timer. Whether a reply may be kept is cacheable.ts, who waits for one is cache.ts.
+// Keeps replies by server, tool and request, within bounds of number, bytes and time. It is told the time and holds no
+// timer. Whether a reply may be kept is cacheable.ts, who waits for one is cache.ts.
 
 import type { OwnToolName } from "../contracts/names.js";
 import type { CacheLimits } from "../contracts/settings.js";
@@ -8,11 +8,11 @@ import type { Clock } from "../runtime/clock.js";
 import { aged, type FreshReply } from "./cacheable.js";
 
 export interface CacheStats {
-  /** Answered from what was kept. */
+  /** Calls that were answered from what was kept. */
   readonly hits: number;
-  /** Sent to the server. */
+  /** Calls that were sent to the server. */
   readonly misses: number;
-  /** Answered with the reply to another call. */
+  /** Calls that were answered with the reply to another call. */
   readonly coalesced: number;
   readonly entries: number;
   readonly bytes: number;
@@ -38,7 +38,7 @@ const LEAP_MS = 1_000;
 const ENTRY_BYTES = 512;
 
 interface Entry {
-  readonly at: Shelf;
+  readonly of: ToolReplies;
   readonly key: string;
   readonly uri: string | undefined;
   readonly fresh: FreshReply;
@@ -48,15 +48,15 @@ interface Entry {
 }
 
 /** The entries of one tool, or of a server's resources; what was used last stands last. */
-interface Shelf {
-  readonly side: Side;
+interface ToolReplies {
+  readonly ofServer: ServerReplies;
   readonly tool: OwnToolName | undefined;
   readonly entries: Map<string, Entry>;
 }
 
-/** One server. */
-interface Side {
-  readonly shelves: Map<OwnToolName | undefined, Shelf>;
+/** The replies of one server, and their counts. */
+interface ServerReplies {
+  readonly byTool: Map<OwnToolName | undefined, ToolReplies>;
   /** Changes when what is under way must not be kept any more. */
   generation: number;
   hits: number;
@@ -68,11 +68,11 @@ interface Side {
 
 export class ResponseCache {
   #limits: CacheLimits;
-  readonly #sides = new Map<string, Side>();
+  readonly #servers = new Map<string, ServerReplies>();
   /** All entries; what was used last stands last. */
   readonly #order = new Set<Entry>();
   #bytes = 0;
-  /** Of all servers, so that one that goes and comes back has another. */
+  /** Counts over all servers, so that one that goes and comes back has another generation. */
   #generations = 0;
 
   constructor(limits: CacheLimits) {
@@ -81,15 +81,15 @@ export class ResponseCache {
 
   setLimits(limits: CacheLimits): void {
     this.#limits = limits;
-    for (const { shelves } of this.#sides.values()) for (const shelf of shelves.values()) this.#trimShelf(shelf);
+    for (const { byTool } of this.#servers.values()) for (const ofTool of byTool.values()) this.#trimTool(ofTool);
     this.#trim();
-    // What was taken in under a longer limit.
+    // Some were taken in under a longer limit.
     for (const entry of this.#order) if (entry.untilMs - entry.sinceMs > limits.maxTtlMs) this.#drop(entry);
   }
 
   /** The reply with its age taken off, if there is one for this owner. Counts a hit. */
   get({ server, tool, hash, owner }: Wanted, nowMs: number): BytesReply | undefined {
-    const entries = this.#sides.get(server)?.shelves.get(tool)?.entries;
+    const entries = this.#servers.get(server)?.byTool.get(tool)?.entries;
     if (entries === undefined || entries.size === 0) return undefined;
     const entry = this.#live(entries, hash, nowMs) ?? this.#live(entries, privateKey(hash, owner), nowMs);
     if (entry === undefined) return undefined;
@@ -97,77 +97,77 @@ export class ResponseCache {
     entries.set(entry.key, entry);
     this.#order.delete(entry);
     this.#order.add(entry);
-    entry.at.side.hits++;
+    entry.of.ofServer.hits++;
     return aged(entry.fresh, nowMs - entry.sinceMs);
   }
 
   /** To be asked for when a request is sent, and shown when its reply is put. */
   generation(server: string): number {
-    return this.#side(server).generation;
+    return this.#ofServer(server).generation;
   }
 
-  /** `uri`: of what is no tool. Keeps a copy: replies are often parts of much larger buffers. */
+  /** `uri` is given for what is no tool. Keeps a copy: replies are often parts of much larger buffers. */
   put(wanted: Wanted, uri: string | undefined, fresh: FreshReply, generation: number, nowMs: number): void {
-    const side = this.#sides.get(wanted.server);
+    const ofServer = this.#servers.get(wanted.server);
     const size = fresh.reply.bytes.length + ENTRY_BYTES;
     const ttlMs = Math.min(fresh.ttlMs, this.#limits.maxTtlMs);
-    if (side?.generation !== generation || size > this.#limits.maxBytes || !(ttlMs > 0)) return;
-    const shelf = this.#shelf(side, wanted.tool);
+    if (ofServer?.generation !== generation || size > this.#limits.maxBytes || !(ttlMs > 0)) return;
+    const ofTool = this.#ofTool(ofServer, wanted.tool);
     const own = privateKey(wanted.hash, wanted.owner);
     // The newer answer decides for whom it is.
-    for (const key of [wanted.hash, own]) this.#dropKey(shelf, key);
+    for (const key of [wanted.hash, own]) this.#dropKey(ofTool, key);
     const key = fresh.scope === "public" ? wanted.hash : own;
-    // Without its text, which would be the same once more, and is not counted.
+    // Its text is left out: it would be the same once more, and is not counted.
     const reply: BytesReply = { ...fresh.reply, bytes: copyOf(fresh.reply.bytes), latin1: undefined };
     const kept: FreshReply = { ...fresh, reply };
-    const entry: Entry = { at: shelf, key, uri, fresh: kept, size, sinceMs: nowMs, untilMs: nowMs + ttlMs };
-    shelf.entries.set(key, entry);
+    const entry: Entry = { of: ofTool, key, uri, fresh: kept, size, sinceMs: nowMs, untilMs: nowMs + ttlMs };
+    ofTool.entries.set(key, entry);
     this.#order.add(entry);
-    side.entries++;
-    side.bytes += size;
+    ofServer.entries++;
+    ofServer.bytes += size;
     this.#bytes += size;
-    this.#trimShelf(shelf);
+    this.#trimTool(ofTool);
     this.#trim();
   }
 
   countMiss(server: string): void {
-    const side = this.#sides.get(server);
-    if (side !== undefined) side.misses++;
+    const ofServer = this.#servers.get(server);
+    if (ofServer !== undefined) ofServer.misses++;
   }
 
   countCoalesced(server: string): void {
-    const side = this.#sides.get(server);
-    if (side !== undefined) side.coalesced++;
+    const ofServer = this.#servers.get(server);
+    if (ofServer !== undefined) ofServer.coalesced++;
   }
 
   /** Whatever is on its way from this server is not kept either. */
   invalidate(server: string, part?: Part): void {
-    const side = this.#sides.get(server);
-    if (side === undefined) return;
-    side.generation = ++this.#generations;
-    for (const shelf of side.shelves.values()) {
-      for (const entry of shelf.entries.values()) if (concerns(part, entry)) this.#drop(entry);
+    const ofServer = this.#servers.get(server);
+    if (ofServer === undefined) return;
+    ofServer.generation = ++this.#generations;
+    for (const ofTool of ofServer.byTool.values()) {
+      for (const entry of ofTool.entries.values()) if (concerns(part, entry)) this.#drop(entry);
     }
   }
 
-  /** Of this tool nothing is kept any more. */
+  /** Nothing of this tool is kept any more. */
   dropTool(server: string, tool: OwnToolName): void {
-    const side = this.#sides.get(server);
-    const shelf = side?.shelves.get(tool);
-    if (side === undefined || shelf === undefined) return;
-    side.generation = ++this.#generations;
-    for (const entry of shelf.entries.values()) this.#drop(entry);
-    side.shelves.delete(tool);
+    const ofServer = this.#servers.get(server);
+    const ofTool = ofServer?.byTool.get(tool);
+    if (ofServer === undefined || ofTool === undefined) return;
+    ofServer.generation = ++this.#generations;
+    for (const entry of ofTool.entries.values()) this.#drop(entry);
+    ofServer.byTool.delete(tool);
   }
 
   /** The server is gone, with its counts. */
   forget(server: string): void {
     this.invalidate(server);
-    this.#sides.delete(server);
+    this.#servers.delete(server);
   }
 
   statsOf(server: string): CacheStats {
-    const { hits = 0, misses = 0, coalesced = 0, entries = 0, bytes = 0 } = this.#sides.get(server) ?? {};
+    const { hits = 0, misses = 0, coalesced = 0, entries = 0, bytes = 0 } = this.#servers.get(server) ?? {};
     return { hits, misses, coalesced, entries, bytes };
   }
 
@@ -177,26 +177,26 @@ export class ResponseCache {
 
   /** How many there are of a tool, or of resources; expired ones that nobody has asked for included. */
   countOf(server: string, tool: OwnToolName | undefined): number {
-    return this.#sides.get(server)?.shelves.get(tool)?.entries.size ?? 0;
+    return this.#servers.get(server)?.byTool.get(tool)?.entries.size ?? 0;
   }
 
-  #side(server: string): Side {
-    let side = this.#sides.get(server);
-    if (side === undefined) {
+  #ofServer(server: string): ServerReplies {
+    let ofServer = this.#servers.get(server);
+    if (ofServer === undefined) {
       const generation = ++this.#generations;
-      side = { shelves: new Map(), generation, hits: 0, misses: 0, coalesced: 0, entries: 0, bytes: 0 };
-      this.#sides.set(server, side);
+      ofServer = { byTool: new Map(), generation, hits: 0, misses: 0, coalesced: 0, entries: 0, bytes: 0 };
+      this.#servers.set(server, ofServer);
     }
-    return side;
+    return ofServer;
   }
 
-  #shelf(side: Side, tool: OwnToolName | undefined): Shelf {
-    let shelf = side.shelves.get(tool);
-    if (shelf === undefined) {
-      shelf = { side, tool, entries: new Map() };
-      side.shelves.set(tool, shelf);
+  #ofTool(ofServer: ServerReplies, tool: OwnToolName | undefined): ToolReplies {
+    let ofTool = ofServer.byTool.get(tool);
+    if (ofTool === undefined) {
+      ofTool = { ofServer, tool, entries: new Map() };
+      ofServer.byTool.set(tool, ofTool);
     }
-    return shelf;
+    return ofTool;
   }
 
   #live(entries: ReadonlyMap<string, Entry>, key: string, nowMs: number): Entry | undefined {
@@ -206,9 +206,9 @@ export class ResponseCache {
     return undefined;
   }
 
-  #trimShelf(shelf: Shelf): void {
-    for (const entry of shelf.entries.values()) {
-      if (shelf.entries.size <= this.#limits.entriesPerTool) return;
+  #trimTool(ofTool: ToolReplies): void {
+    for (const entry of ofTool.entries.values()) {
+      if (ofTool.entries.size <= this.#limits.entriesPerTool) return;
       this.#drop(entry);
     }
   }
@@ -220,17 +220,17 @@ export class ResponseCache {
     }
   }
 
-  #dropKey(shelf: Shelf, key: string): void {
-    const entry = shelf.entries.get(key);
+  #dropKey(ofTool: ToolReplies, key: string): void {
+    const entry = ofTool.entries.get(key);
     if (entry !== undefined) this.#drop(entry);
   }
 
   #drop(entry: Entry): void {
-    const { at, size } = entry;
-    at.entries.delete(entry.key);
+    const { of, size } = entry;
+    of.entries.delete(entry.key);
     this.#order.delete(entry);
-    at.side.entries--;
-    at.side.bytes -= size;
+    of.ofServer.entries--;
+    of.ofServer.bytes -= size;
     this.#bytes -= size;
   }
 }
@@ -276,9 +276,9 @@ function copyOf(bytes: Buffer): Buffer {
   return copy;
 }
 
-function concerns(part: Part | undefined, { at, uri }: Entry): boolean {
+function concerns(part: Part | undefined, { of, uri }: Entry): boolean {
   if (part === undefined) return true;
-  if (part === "tools") return at.tool !== undefined;
-  if (part === "resources" || uri === undefined) return at.tool === undefined;
-  return at.tool === undefined && (uri.startsWith(part.uri) || part.uri.startsWith(uri));
+  if (part === "tools") return of.tool !== undefined;
+  if (part === "resources" || uri === undefined) return of.tool === undefined;
+  return of.tool === undefined && (uri.startsWith(part.uri) || part.uri.startsWith(uri));
 }

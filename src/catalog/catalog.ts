@@ -9,14 +9,14 @@ import { Meta } from "../protocol/modern.js";
 import type { BytesReply } from "../protocol/reply.js";
 import { mergeFreshness } from "./freshness.js";
 import { mergeCapabilities, mergeInstructions } from "./introduction.js";
-import { type Intake, itemNamed, ownTool, takeItems } from "./items.js";
+import { type ItemList, itemNamed, ownTool, readItems } from "./items.js";
 import { type Entry, isNamed, type Merged, mergeNamed, mergeUris, sameForAgents, sameTexts, visible } from "./merge.js";
 import { SEPARATOR } from "./name-shape.js";
 import { assignPrefixes, type KeptNames, type Overrides } from "./names.js";
 import { type CursorSeal, Pages } from "./pages.js";
 import { Routes } from "./routes.js";
 import { CALL_TOOL, FIND_TOOLS, type FoundTool, SEARCH_NAMES, searchMenu, ToolSearch } from "./search.js";
-import { fromSnapshot, type Known, LIST_KINDS, type NamedKind, toSnapshot } from "./snapshot.js";
+import { fromSnapshot, type KnownServer, LIST_KINDS, type NamedKind, toSnapshot } from "./snapshot.js";
 import type { View } from "./view.js";
 
 export interface CatalogOptions extends CursorSeal {
@@ -41,10 +41,10 @@ export type Resolved<Own extends OwnName> =
 
 export type ResolvedTool =
   | Resolved<OwnToolName>
-  /** The search menu's own two. */
+  /** It is one of the search menu's own two. */
   | { readonly kind: "menu"; readonly tool: "find_tools" | "call_tool" };
 
-/** Lines of conflicts: whoever has more than these has one cause for them. */
+/** How many conflicts are told: whoever has more than these has one cause for them. */
 const MAX_CONFLICTS = 200;
 
 export class Catalog {
@@ -53,13 +53,13 @@ export class Catalog {
   readonly #serverInfo: JsonObject;
   #names: NameMode;
   #menu: MenuMode;
-  /** In the order of the config. */
-  #servers = new Map<string, Known>();
+  /** They are in the order of the config. */
+  #servers = new Map<string, KnownServer>();
   #prefixes = new Map<string, string>();
   readonly #prefixHints = new Map<string, string>();
   readonly #kept: Record<NamedKind, KeptNames> = { tools: new Map(), prompts: new Map() };
   readonly #versions: Record<ListKind, number> = { tools: 0, prompts: 0, resources: 0, resourceTemplates: 0 };
-  /** By scope; built when asked for, dropped when a list of that kind changes. */
+  /** Merged lists by scope: built when asked for, dropped when a list of that kind changes. */
   readonly #merged: Record<ListKind, Map<string | undefined, Merged>> = {
     tools: new Map(),
     prompts: new Map(),
@@ -88,7 +88,7 @@ export class Catalog {
           name,
           overrides: { tools: toOverrides(tools), prompts: toOverrides(prompts) },
           intro: known?.intro,
-          lists: known?.lists ?? new Map<ListKind, Intake>(),
+          lists: known?.lists ?? new Map<ListKind, ItemList>(),
           freshness: known?.freshness ?? new Map<ListKind, Freshness>(),
         });
       }
@@ -120,7 +120,7 @@ export class Catalog {
     else known.freshness.set(kind, freshness);
     if (!same) this.#pages.clear(kind);
     const before = known.lists.get(kind);
-    const after = takeItems(server, kind, listed);
+    const after = readItems(server, kind, listed);
     if (before !== undefined && sameTexts(before, after)) return false;
     known.lists.set(kind, after);
     this.#bump(kind);
@@ -173,7 +173,7 @@ export class Catalog {
     return this.#mergedOf("tools", undefined).entries;
   }
 
-  /** Of a tool, by the server's own name of it; undefined where there is none. */
+  /** The schema of a tool's arguments; undefined where there is no such tool. */
   inputSchema(server: string, own: OwnToolName): unknown {
     const items = this.#servers.get(server)?.lists.get("tools")?.items;
     return items === undefined ? undefined : itemNamed(items, own)?.value["inputSchema"];
@@ -318,7 +318,7 @@ export class Catalog {
 
   // ── Inside ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #inScope(scope: string | undefined): Known[] {
+  #inScope(scope: string | undefined): KnownServer[] {
     if (scope === undefined) return [...this.#servers.values()];
     const known = this.#servers.get(scope);
     return known === undefined ? [] : [known];

@@ -1,13 +1,13 @@
 // How long a merged list is good, and for whom: the shortest time and the most private scope of its parts.
 
 import type { Freshness, ListKind } from "../contracts/upstream.js";
-import type { Known } from "./snapshot.js";
+import type { KnownServer } from "./snapshot.js";
 
 /** A legacy server does not say, and may change its mind without telling: to be asked for again each time. */
 const LEGACY: Freshness = { ttlMs: 0, cacheScope: "private" };
 
 /** `common`: everybody sees the same list; where roles differ, no cache may serve one's to another. */
-export function mergeFreshness(servers: readonly Known[], kind: ListKind, common: boolean): Freshness {
+export function mergeFreshness(servers: readonly KnownServer[], kind: ListKind, common: boolean): Freshness {
   let ttlMs = Number.POSITIVE_INFINITY;
   let cacheScope: Freshness["cacheScope"] = common ? "public" : "private";
   for (const { lists, freshness } of servers) {

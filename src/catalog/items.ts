@@ -14,7 +14,7 @@ export interface Item {
   readonly value: JsonObject;
 }
 
-export interface Intake {
+export interface ItemList {
   readonly items: readonly Item[];
   /** What was left out, and why. */
   readonly notes: readonly string[];
@@ -33,7 +33,7 @@ const MAX_ITEMS = 10_000;
 /** Names are words and URIs are lines; what is longer is not passed on to every agent. */
 const MAX_KEY_LENGTH = 4096;
 
-export function takeItems(server: string, kind: ListKind, listed: readonly Listed[]): Intake {
+export function readItems(server: string, kind: ListKind, listed: readonly Listed[]): ItemList {
   const key = KEY_OF[kind];
   const items: Item[] = [];
   const notes: string[] = [];

@@ -2,9 +2,9 @@
 // Order: that of the config, then the server's own. Policy and pages come later (catalog.ts).
 
 import type { ListKind } from "../contracts/upstream.js";
-import { type Intake, type Item, renderItem, sameDefinition } from "./items.js";
+import { type Item, type ItemList, renderItem, sameDefinition } from "./items.js";
 import { type Assignment, assignNames, type NamingOptions, type Owner } from "./names.js";
-import type { Known, NamedKind } from "./snapshot.js";
+import type { KnownServer, NamedKind } from "./snapshot.js";
 
 /** One entry as agents see it. */
 export interface Entry {
@@ -18,7 +18,7 @@ export interface Entry {
 
 export interface Merged {
   readonly entries: readonly Entry[];
-  /** For resources and templates by URI. */
+  /** By exposed name; those of resources and templates by URI. */
   readonly owners: ReadonlyMap<string, Owner>;
   readonly conflicts: readonly string[];
   readonly assignment: Assignment | undefined;
@@ -30,7 +30,7 @@ export function isNamed(kind: ListKind): kind is NamedKind {
 
 /** Tools and prompts: under the names that names.ts gives. */
 export function mergeNamed(
-  servers: readonly Known[],
+  servers: readonly KnownServer[],
   kind: NamedKind,
   options: Omit<NamingOptions, "noun">,
 ): Merged & { readonly assignment: Assignment } {
@@ -73,7 +73,7 @@ export function mergeNamed(
 }
 
 /** Resources and templates: URIs stay as they are; one that two servers claim belongs to the first. */
-export function mergeUris(servers: readonly Known[], kind: "resources" | "resourceTemplates"): Merged {
+export function mergeUris(servers: readonly KnownServer[], kind: "resources" | "resourceTemplates"): Merged {
   const entries: Entry[] = [];
   const owners = new Map<string, Owner>();
   const conflicts: string[] = [];
@@ -105,20 +105,25 @@ export function mergeUris(servers: readonly Known[], kind: "resources" | "resour
   return { entries, owners, conflicts, assignment: undefined };
 }
 
-/** The same list, byte for byte. */
-export function sameTexts(a: Intake, b: Intake): boolean {
+/** True for the same list, byte for byte. */
+export function sameTexts(a: ItemList, b: ItemList): boolean {
   const equal = a.items.length === b.items.length && a.items.every((item, i) => item.json === b.items[i]?.json);
   return equal && a.notes.join() === b.notes.join();
 }
 
-/** What is not hidden. */
-export function visible(known: Known, kind: ListKind, list: Intake | undefined): Intake["items"] {
+/** The entries that are not hidden. */
+export function visible(known: KnownServer, kind: ListKind, list: ItemList | undefined): ItemList["items"] {
   const items = list?.items ?? [];
   return isNamed(kind) ? items.filter(({ own }) => known.overrides[kind].get(own)?.hide !== true) : items;
 }
 
-/** The same set, order and definitions, as far as agents see them. */
-export function sameForAgents(known: Known, kind: ListKind, before: Intake | undefined, after: Intake): boolean {
+/** True for the same set, order and definitions, as far as agents see them. */
+export function sameForAgents(
+  known: KnownServer,
+  kind: ListKind,
+  before: ItemList | undefined,
+  after: ItemList,
+): boolean {
   const a = visible(known, kind, before);
   const b = visible(known, kind, after);
   return (

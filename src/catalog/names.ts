@@ -1,4 +1,5 @@
-// Which exposed name each tool (or prompt) has. Pure: the spelling is in name-shape.ts, the lists are the catalog's.
+// Decides which exposed name each tool or prompt has. How a name is spelled is name-shape.ts's, the lists are the
+// catalog's.
 
 import { type ExposedName, exposedName, type OwnName } from "../contracts/names.js";
 import type { NameMode, Override } from "../contracts/settings.js";
@@ -68,12 +69,12 @@ export function assignPrefixes(
   return prefixes;
 }
 
-/** The whole assignment. Depends on the sets of names and on `previous`, not on the order in which lists came. */
+/** Makes the whole assignment. It depends on the sets of names and on `previous`, not on the order in which lists came. */
 export function assignNames(sources: readonly NameSource[], options: NamingOptions): Assignment {
   return options.mode === "plain" ? plainNames(sources, options) : prefixedNames(sources, options);
 }
 
-class Book {
+class NameTable {
   readonly exposed = new Map<string, Map<OwnName, ExposedName>>();
   readonly owners = new Map<ExposedName, Owner>();
   readonly kept = new Map<string, Map<OwnName, ExposedName>>();
@@ -107,7 +108,7 @@ function prefixedNames(
   sources: readonly NameSource[],
   { noun, reserved, prefixes, previous }: NamingOptions,
 ): Assignment {
-  const book = new Book();
+  const table = new NameTable();
   const space = new NameSpace();
   for (const name of reserved ?? []) space.take(name);
 
@@ -118,12 +119,12 @@ function prefixedNames(
       if (name === undefined || hide === true) continue;
       const usable = isExposable(name);
       if (usable && space.take(name)) {
-        if (own.has(tool)) book.enter(source.server, tool, exposedName(name), false);
+        if (own.has(tool)) table.enter(source.server, tool, exposedName(name), false);
       } else if (own.has(tool)) {
         const why = usable
           ? "another name, equal but for case and punctuation, comes first"
           : `only letters, digits and _ are possible, at most ${MAX_NAME}`;
-        book.conflicts.push(
+        table.conflicts.push(
           `The config renames ${noun} ${quote(tool)} of server ${quote(source.server)} to ${quote(name)}: not done, ` +
             `${why}. Choose another name.`,
         );
@@ -138,9 +139,9 @@ function prefixedNames(
     if (before === undefined) continue;
     for (const tool of source.own) {
       const name = before.get(tool);
-      if (name === undefined || isHidden(source, tool) || book.has(source.server, tool)) continue;
+      if (name === undefined || isHidden(source, tool) || table.has(source.server, tool)) continue;
       if (name.startsWith(head) && isExposable(name) && space.take(name)) {
-        book.enter(source.server, tool, name, true);
+        table.enter(source.server, tool, name, true);
       }
     }
   }
@@ -148,23 +149,23 @@ function prefixedNames(
   // 3. New ones: those that need no change first, then by name, so that the server's order decides nothing.
   for (const source of sources) {
     const { server } = source;
-    const fresh = source.own.filter((tool) => !isHidden(source, tool) && !book.has(server, tool));
+    const fresh = source.own.filter((tool) => !isHidden(source, tool) && !table.has(server, tool));
     fresh.sort((a, b) => Number(isExact(b)) - Number(isExact(a)) || (a < b ? -1 : 1));
     const prefix = prefixes?.get(server) ?? prefixCandidate(server, 0);
     for (const tool of fresh) {
       for (let attempt = 0; ; attempt++) {
         const name = nameCandidate(prefix, server, tool, attempt);
         if (!space.take(name)) continue;
-        book.enter(server, tool, name, true);
+        table.enter(server, tool, name, true);
         break;
       }
     }
   }
-  return book;
+  return table;
 }
 
 function plainNames(sources: readonly NameSource[], { noun, reserved }: NamingOptions): Assignment {
-  const book = new Book();
+  const table = new NameTable();
   const own = new Set(reserved);
   const folded = new Map<string, ExposedName>();
   for (const source of sources) {
@@ -178,17 +179,17 @@ function plainNames(sources: readonly NameSource[], { noun, reserved }: NamingOp
     for (const tool of order) {
       if (isHidden(source, tool)) continue;
       const name = exposedName(renamed(tool) ?? tool);
-      const owner = book.owners.get(name);
+      const owner = table.owners.get(name);
       if (owner === undefined && !own.has(name) && name !== "") {
         const twin = folded.get(fold(name));
         if (twin !== undefined && fold(name) !== "") {
-          book.conflicts.push(
+          table.conflicts.push(
             `The ${noun}s ${quote(twin)} and ${quote(name)} differ in case or punctuation only: ` +
               `some clients drop one of them. Rename one under "${noun}s" in the config, or use prefixed names.`,
           );
         }
         folded.set(fold(name), name);
-        book.enter(server, tool, name, false);
+        table.enter(server, tool, name, false);
         continue;
       }
       const what = `The ${noun} ${quote(tool)} of server ${quote(server)}${(name as string) === tool ? "" : ` (renamed ${quote(name)})`}`;
@@ -198,12 +199,12 @@ function plainNames(sources: readonly NameSource[], { noun, reserved }: NamingOp
           : owner.server === server
             ? `its ${noun} ${quote(owner.own)} has that name`
             : `server ${quote(owner.server)}, earlier in the config, has a ${noun} of that name`;
-      book.conflicts.push(
+      table.conflicts.push(
         `${what} is left out: ${why}. Rename one of them under "${noun}s" in the config, or use prefixed names.`,
       );
     }
   }
-  return book;
+  return table;
 }
 
 function quote(text: string): string {

@@ -21,7 +21,7 @@ export interface Contents {
 
 /** Many clients never ask for a second page: what does not fit on the first is lost on them. */
 const DEFAULT_PAGE_SIZE = 1000;
-/** Views (roles × scopes) whose pages are kept, a kind: with more, some are only built again. */
+/** For so many views (roles × scopes) the pages of each kind are kept: with more, some are built again. */
 const MAX_VIEWS = 64;
 
 export class Pages {

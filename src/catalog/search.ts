@@ -22,7 +22,7 @@ const MAX_QUERY = 400;
 const MAX_TERMS = 24;
 /** Names of servers that the description of find_tools lists, so that an agent knows what there is to find. */
 const MAX_SERVER_NAMES = 50;
-/** Names of parameters that are indexed, a tool; the first ones tell what it is about. */
+/** So many names of a tool's parameters are indexed; the first ones tell what it is about. */
 const MAX_PARAMETERS = 50;
 
 export interface FoundTool {

@@ -3,7 +3,7 @@
 import { type ExposedName, exposedName, type OwnName, ownName } from "../contracts/names.js";
 import type { Freshness, Listed, ListKind, ServerIntro } from "../contracts/upstream.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import { type Intake, takeItems } from "./items.js";
+import { type ItemList, readItems } from "./items.js";
 import type { Overrides } from "./names.js";
 
 export const LIST_KINDS = ["tools", "prompts", "resources", "resourceTemplates"] as const satisfies ListKind[];
@@ -11,12 +11,12 @@ export const LIST_KINDS = ["tools", "prompts", "resources", "resourceTemplates"]
 /** The lists whose entries have exposed names. */
 export type NamedKind = "tools" | "prompts";
 
-export interface Known {
+export interface KnownServer {
   readonly name: string;
   readonly overrides: Readonly<Record<NamedKind, Overrides>>;
   intro: ServerIntro | undefined;
   /** A list that is absent has never been read; an empty one has. */
-  readonly lists: Map<ListKind, Intake>;
+  readonly lists: Map<ListKind, ItemList>;
   /** What a modern server said of a list; a legacy server's has none. */
   readonly freshness: Map<ListKind, Freshness>;
 }
@@ -27,12 +27,12 @@ const FORMAT = 1;
 export interface Restored {
   readonly prefix: string | undefined;
   readonly intro: ServerIntro | undefined;
-  readonly lists: ReadonlyMap<ListKind, Intake>;
+  readonly lists: ReadonlyMap<ListKind, ItemList>;
   readonly names: Readonly<Record<NamedKind, ReadonlyMap<OwnName, ExposedName>>>;
 }
 
 export function toSnapshot(
-  known: Known,
+  known: KnownServer,
   prefix: string | undefined,
   names: Readonly<Record<NamedKind, ReadonlyMap<OwnName, ExposedName> | undefined>>,
 ): JsonObject {
@@ -51,12 +51,12 @@ export function toSnapshot(
 export function fromSnapshot(server: string, snapshot: unknown): Restored | undefined {
   if (!isObject(snapshot) || snapshot["format"] !== FORMAT) return undefined;
   const { prefix, intro, lists, names } = snapshot;
-  const restored = new Map<ListKind, Intake>();
+  const restored = new Map<ListKind, ItemList>();
   for (const kind of LIST_KINDS) {
     const texts = isObject(lists) && Object.hasOwn(lists, kind) ? lists[kind] : undefined;
     if (!Array.isArray(texts)) continue;
     const listed = texts.map(toListed).filter((item) => item !== undefined);
-    restored.set(kind, takeItems(server, kind, listed));
+    restored.set(kind, readItems(server, kind, listed));
   }
   return {
     prefix: typeof prefix === "string" ? prefix : undefined,

@@ -1,5 +1,5 @@
-// Does a URI belong to a template (RFC 6570, levels 1 to 3, and what of level 4 only modifies)? Enough to route,
-// and lenient: the server itself judges the values. All states are followed at once and the steps are counted: no
+// Says whether a URI belongs to a template (RFC 6570, levels 1 to 3, and what of level 4 only modifies). That is enough
+// to route, and lenient: the server itself judges the values. All states are followed at once and the steps are counted: no
 // regular expression, no backtracking.
 
 /** Steps that may still be spent. One step looks at one character in one state. */

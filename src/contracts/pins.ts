@@ -1,4 +1,5 @@
-// Pins: what a call's way asks of them, and what the control socket tells: as `toolway pins` shows them. Hashes are SHA-256 of RFC 8785, in base64url.
+// Pins as calls and lists ask for them, and as the control socket and `toolway pins` show them. Hashes are SHA-256 of
+// RFC 8785's text, in base64url.
 
 import type { OwnToolName } from "./names.js";
 import type { Listed } from "./upstream.js";
@@ -18,7 +19,7 @@ export interface PinLine {
 export interface PinSide {
   readonly hash: string;
   readonly at: string;
-  /** RFC 8785's text of the definition; none where it was too large to keep. */
+  /** RFC 8785's text of the definition; absent where it was too large to keep. */
   readonly definition?: string;
 }
 
@@ -35,9 +36,9 @@ export interface AcceptedPin {
   readonly oldHash: string;
 }
 
-/** What stands in the way of a tool: asked with every call and every list. */
+/** Says which tools are quarantined. It is asked with every call and every list. */
 export interface Pins {
-  /** To be called with every list of tools that is read or restored, before agents see it: did what is hidden change? */
+  /** To be called with every list of tools that is read or restored, before agents see it. `differs`: others are hidden. */
   check(server: string, tools: readonly Listed[]): { readonly differs: boolean };
   /** Why this tool is quarantined; undefined where it is not. */
   quarantine(server: string, tool: OwnToolName): string | undefined;

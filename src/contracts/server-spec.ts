@@ -38,7 +38,7 @@ export interface Supervision {
   readonly breaker: { readonly failures: number; readonly openMs: number };
   /** An ejected server is tried once more after this time; undefined: only by reload. */
   readonly ejectedProbeMs: number | undefined;
-  /** Not started before somebody wants it. */
+  /** It is not started before somebody wants it. */
   readonly lazy: boolean;
   /** A server that nobody used for so long is closed; the next call starts it. Undefined: it stays up. */
   readonly keepAliveMs: number | undefined;

@@ -26,7 +26,7 @@ export interface AgentCall {
   headerMismatch?(declared: readonly ParamHeader[]): RpcError | undefined;
   /** Later replies to the same call are ignored. */
   reply(reply: Reply): void;
-  /** Set by the service while something can be taken back; the endpoint calls it when the agent cancels. */
+  /** The service sets it while something can be taken back; the endpoint calls it when the agent cancels. */
   onCancel: ((reason: string | undefined) => void) | undefined;
 }
 

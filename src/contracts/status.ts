@@ -17,7 +17,7 @@ export interface ServerStatus {
   readonly counts: { tools: number; prompts: number; resources: number; resourceTemplates: number };
   /** True while the lists are those of an earlier connection. */
   readonly listsFromBefore: boolean;
-  /** Live connections: at most one when shared, one a session otherwise. */
+  /** Live connections: at most one when shared, else one for each session. */
   readonly connections: number;
   readonly inFlight: number;
   readonly restarts: number;
@@ -27,7 +27,7 @@ export interface ServerStatus {
   readonly circuit: "closed" | "open" | "half-open";
   /** Faults in a row that the breaker counts. */
   readonly failures: number;
-  /** Not started before it is wanted. */
+  /** It is not started before it is wanted. */
   readonly lazy: boolean;
   /** How often programs hold it: a host's spawns that have not been stopped. */
   readonly refs: number;

@@ -1,4 +1,5 @@
-// A server as the pipeline sees it. Implementations are in upstream/; how calls get back is in caller.ts.
+// Calls on their way to a server, and what servers tell of their own accord. Implementations are in upstream/; how calls
+// get back is in caller.ts, which servers there are in servers.ts.
 
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
 import type { NotificationMessage } from "../protocol/message.js";
@@ -8,7 +9,7 @@ import type { OwnName } from "./names.js";
 
 /** A request on its way to a server. Made by the pipeline; answered exactly once, by `reply`. */
 export interface UpstreamCall {
-  /** None: the gateway itself asks (lists, levels, subscriptions). */
+  /** Undefined where the gateway itself asks (lists, levels, subscriptions). */
   readonly caller: Caller | undefined;
   readonly method: string;
   /** The tool, prompt, resource or task that it is about: for headers, logs and errors. */
@@ -19,11 +20,11 @@ export interface UpstreamCall {
   render(id: number): string;
   /**
    * The same for a modern server, where the agent is a modern one as well: its `_meta` is right already, but for who
-   * sends it. `clientInfo` is JSON text. Absent, or undefined: `_meta` must be made.
+   * sends it. `clientInfo` is JSON text. Where this is absent or gives undefined, `_meta` must be made.
    */
   renderModern?(id: number, clientInfo: string): string | undefined;
   reply(reply: Reply): void;
-  /** It is sent a second time, on a new connection. */
+  /** Is called when it is sent a second time, on a new connection. */
   repeated?(): void;
 }
 
@@ -41,7 +42,7 @@ export interface Upstream {
 
 /** What a server said of itself at the handshake. */
 export interface ServerIntro {
-  /** Absent: legacy. */
+  /** It is absent for a legacy server. */
   readonly era?: "modern";
   readonly version: string;
   readonly capabilities: JsonObject;

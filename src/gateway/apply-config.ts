@@ -24,7 +24,7 @@ export interface Applied {
   readonly removed: readonly string[];
 }
 
-export function sayApplied(log: Log, { before, after, added, changed, removed }: Applied): void {
+export function logApplied(log: Log, { before, after, added, changed, removed }: Applied): void {
   const parts = Object.entries({ added, changed, removed }).flatMap(([verb, names]) =>
     names.length === 0 ? [] : [`${verb} ${names.join(", ")}`],
   );

@@ -19,7 +19,7 @@ import { parseExpires } from "../tokens/tokens.js";
 import type { Gateway } from "./gateway.js";
 import { CallError } from "./program-call.js";
 
-/** Joined by `toolway stdio`: the socket then carries an agent's lines. */
+/** `toolway stdio` asks for this upgrade: the socket then carries an agent's lines. */
 export const STDIO_UPGRADE = "toolway-stdio";
 
 export function openControl(gateway: Gateway, stateDir: string, env: NodeJS.ProcessEnv): Promise<ControlServer> {

@@ -87,7 +87,7 @@ describe("createGateway", () => {
     for (const pid of pids) expect(() => process.kill(pid, 0)).toThrow();
   });
 
-  it("opens a door for agents, who need the token; closing ends their sessions", async () => {
+  it("listens for agents, who need the token; closing ends their sessions", async () => {
     const gateway = await create({ mcpServers: { one: entry("stateful") } });
     const { url } = await gateway.listen({ port: 0 });
     expect(gateway.status().endpoint).toBe(url);
@@ -218,7 +218,7 @@ describe("close", () => {
 });
 
 describe("state", () => {
-  it("in a directory: the token and the menu are there again, and no other gateway is meanwhile", async () => {
+  it("in a directory brings the token and the menu back, and is one gateway's at a time", async () => {
     const stateDir = join(temporary(), "state");
     const file = join(temporary(), "toolway.json");
     writeFileSync(file, JSON.stringify({ mcpServers: { one: entry("stateful") } }));
@@ -239,7 +239,7 @@ describe("state", () => {
     await (await createGateway(broken, { stateDir })).close();
   });
 
-  it("in memory: a gateway by itself, with a token of its own", async () => {
+  it("in memory is one gateway's alone, with a token of its own", async () => {
     const [one, two] = [await create({ mcpServers: {} }), await create({ mcpServers: {} })];
     expect(one.token).not.toBe(two.token);
     const given = await create({ mcpServers: {} }, { env: { TOOLWAY_TOKEN: "x".repeat(40) } });

@@ -16,7 +16,7 @@ import { memoryState, openState } from "./state.js";
 export type GatewayInput = string | ConfigInput;
 
 export interface GatewayOptions {
-  /** Where tokens, sessions' key and last-known lists are kept. None: in memory, and gone with the gateway. */
+  /** Where tokens, sessions' key and last-known lists are kept. Default: in memory, and gone with the gateway. */
   readonly stateDir?: string;
   /** Asks for no token; on a loopback address only. */
   readonly noAuth?: boolean;

@@ -25,7 +25,7 @@ import { linkMaker } from "../upstream/links.js";
 import { ServerPool } from "../upstream/servers.js";
 import { Reaper, sweepOrphans } from "../upstream/stdio/reaper.js";
 import { hashStateDir } from "../upstream/stdio/reaper-marker.js";
-import { sayApplied } from "./apply-config.js";
+import { logApplied } from "./apply-config.js";
 import { openControl } from "./control-routes.js";
 import { Executors } from "./executors.js";
 import { openEndpoint } from "./listen.js";
@@ -41,7 +41,7 @@ export type { ToolListing };
 /** How long calls in flight may take once the gateway is asked to stop. */
 export const DRAIN_MS = 30_000;
 
-/** At once, once the gateway listens, or never: for verbs that need tokens or state only. */
+/** True: at once; "listening": once the gateway listens; false: never, for verbs that need tokens or state only. */
 export type ServerStart = boolean | "listening";
 
 export interface GatewayParts {
@@ -55,7 +55,7 @@ export interface GatewayParts {
   readonly startServers: ServerStart;
   /** Reads the config again. Throws what is wrong with it. */
   readonly reload: () => Config;
-  /** A lazy server is not even started to read its lists, but when somebody wants them. */
+  /** A lazy server is not even started to read its lists, before somebody wants them. */
   readonly lazyLists?: boolean;
 }
 
@@ -200,19 +200,19 @@ export class Gateway {
     this.#refuseIfClosing();
     this.#endpoint = endpoint;
     this.#executors.acceptOn(endpoint.http);
-    // In the turn in which it began to listen: no request has been read yet, so none finds the servers missing.
+    // It still is the turn in which it began to listen: no request has been read, so none finds the servers missing.
     if (this.#startServers === "listening") this.#start();
     return { url: endpoint.url };
   }
 
-  /** The operator's door: a Unix socket in the state directory. */
+  /** Opens the control socket: a Unix socket in the state directory, for the operator. */
   async openControl(): Promise<void> {
     const { dir } = this.#state;
     if (dir === undefined) throw new Error("Without a state directory there is no place for a control socket.");
     this.#control = await openControl(this, dir, this.#env);
   }
 
-  /** An agent that speaks over a pair of streams, as the default principal. Resolves when it is gone. */
+  /** Serves an agent that speaks over a pair of streams, as the default principal. Resolves when it is gone. */
   async serveStdio(input: Readable, output: Writable): Promise<void> {
     if (this.#closing !== undefined) return;
     const stdio = createStdioEndpoint({
@@ -246,7 +246,7 @@ export class Gateway {
     return listTools(this.#catalog, this.pins);
   }
 
-  /** A say of the program's own in who may use what; undefined: the rules of roles alone. */
+  /** The program's own say in who may use what; undefined leaves the rules of roles alone. */
   setGuard(guard: Guard | undefined): void {
     this.pipeline.setGuard(guard);
   }
@@ -326,14 +326,14 @@ export class Gateway {
     ]);
     try {
       await this.servers.close();
-      // After the servers behind them, which say goodbye through them.
+      // The servers behind them are closed first: they say goodbye through them.
       await this.#executors.close();
       await this.#control?.close();
       await this.#reaper.close();
       await this.#lists.save();
       await this.#telemetry?.close();
     } finally {
-      // Whatever went wrong: the directory's lock must not outlive us.
+      // The directory's lock must not outlive us, whatever went wrong.
       await this.#state.close();
     }
   }
@@ -364,14 +364,14 @@ export class Gateway {
     }
     for (const server of this.pins.configure(config.servers)) this.#checkPins(server);
     for (const kind of lists) this.pipeline.sessions.listChanged(kind, [...this.servers.names, ...removed]);
-    sayApplied(this.#log, { before, after: config, added, changed, removed });
+    logApplied(this.#log, { before, after: config, added, changed, removed });
   }
 
   #start(): void {
     this.#startServers = true;
     this.#executors.apply(this.#config.executors);
     this.servers.apply(this.#config.servers);
-    // Also where no server is a child any more.
+    // This is done also where no server is a child any more.
     void this.#sweep();
   }
 
@@ -388,7 +388,7 @@ export class Gateway {
     return policy;
   }
 
-  /** Which tools of which server may be answered from the cache, and how much of it there is. */
+  /** Tells the cache its bounds, and which tools of which server it may answer. */
   #setCached(config: Config): void {
     this.#cache.setLimits(config.cache);
     for (const { name, tools } of config.servers) {
@@ -397,7 +397,7 @@ export class Gateway {
     }
   }
 
-  /** The list that the catalog has, read or restored. */
+  /** Checks the list that the catalog has, read or restored. */
   #checkPins(server: string): void {
     const tools = this.#catalog.tools().filter((tool) => tool.server === server);
     if (tools.length === 0) return;

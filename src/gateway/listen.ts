@@ -1,4 +1,4 @@
-// Opens the agents' HTTP door as the config says. Loaded when a gateway listens: one that does not needs none of it.
+// Opens the HTTP endpoint as the config says. It is loaded when a gateway listens: one that does not needs none of it.
 
 import { readFileSync } from "node:fs";
 import type { Config, ListenAddress } from "../config/config.js";
@@ -71,7 +71,7 @@ function readTls(files: { cert: string; key: string }): { cert: Buffer; key: Buf
   };
   const tls = { cert: read("certificate", files.cert), key: read("key", files.key) };
   try {
-    // Loaded here: few gateways speak TLS themselves.
+    // It is loaded here, since few gateways speak TLS themselves.
     process.getBuiltinModule("node:tls").createSecureContext(tls);
   } catch (cause) {
     const why = (cause as Error).message;

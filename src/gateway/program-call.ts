@@ -11,7 +11,7 @@ import { type Reply, replyText } from "../protocol/reply.js";
 import { ExpectedError } from "../runtime/expected-error.js";
 import { resultWithin } from "../runtime/wait.js";
 
-/** Principals with calls of late: each is a session, which may have a process of its own. */
+/** So many principals are kept in mind: each is a session, which may have a process of its own. */
 const MAX_CALLERS = 1_000;
 
 /** What a server, or the gateway for it, answered instead of a result. */
@@ -65,7 +65,7 @@ function sessionKeyOf(principal: Principal): string {
 
 export interface ProgramRequest {
   readonly principal: Principal;
-  /** As the server of `/mcp/<server>`; undefined: all servers, under the names that agents see. */
+  /** The one server that is meant, under its own names; undefined for all servers, under the names that agents see. */
   readonly scope: string | undefined;
   readonly method: string;
   readonly params: JsonObject;
@@ -74,7 +74,7 @@ export interface ProgramRequest {
 
 export class ProgramCalls {
   readonly #service: Service;
-  /** The one used last is last. */
+  /** By session key; the one used last is last. */
   readonly #callers = new Map<string, ProgramCaller>();
   readonly #inFlight = new Set<Promise<unknown>>();
 
@@ -87,7 +87,7 @@ export class ProgramCalls {
     return this.#callers.size;
   }
 
-  /** Sends one request and reads the whole answer. Rejects with a CallError, with a Fault `limit` or with the signal's reason. */
+  /** Sends one request and reads the whole answer. Rejects with a CallError, a Fault `limit` or the signal's reason. */
   async send(request: ProgramRequest): Promise<JsonObject> {
     const caller = this.#callerOf(request.principal);
     const answered = answerTo(this.#service, caller, request);

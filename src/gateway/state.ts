@@ -15,7 +15,7 @@ import type { EraRecord } from "./stored-eras.js";
 import type { PinRecord } from "./stored-pins.js";
 
 export interface GatewayState {
-  /** None: nothing outlives the process. */
+  /** Undefined where nothing outlives the process. */
   readonly dir: string | undefined;
   readonly sealer: Sealer;
   readonly tokens: TokenBook;

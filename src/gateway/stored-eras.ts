@@ -10,7 +10,7 @@ import type { Era } from "../protocol/modern.js";
 const LEGACY_VERDICT_MS = 24 * 60 * 60 * 1000;
 
 export interface EraRecord {
-  /** Of the entry that was asked: another command or address may be another server. */
+  /** Names the entry that was asked: another command or address may be another server. */
   readonly identity: string;
   readonly era: Era;
   /** Milliseconds since 1970. */

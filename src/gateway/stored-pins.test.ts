@@ -94,7 +94,7 @@ describe("StoredPins", () => {
     });
   });
 
-  it("an acceptance that the disk refuses is none; a pin that it refuses holds, and is tried again", async () => {
+  it("accepts nothing that the disk refuses; a pin that it refuses holds, and is tried again", async () => {
     const { book, map, lines } = open();
     const put = map.put.bind(map);
     map.put = () => Promise.reject(new Error("disk full"));

@@ -25,7 +25,7 @@ interface Kept {
   readonly hash: string;
   /** Milliseconds since 1970. */
   readonly at: number;
-  /** RFC 8785's text; none where it was too large. */
+  /** RFC 8785's text; absent where it was too large. */
   readonly definition?: string;
 }
 
@@ -51,9 +51,9 @@ export class StoredPins {
   readonly #deps: StoredPinsDeps;
   readonly #servers = new Map<string, ServerPins>();
   readonly #trusted = new Set<string>();
-  /** Written but not committed, or refused by the disk: the truth until they are there. */
+  /** Records that are written but not committed, or that the disk refused: they count until they are there. */
   readonly #unsaved = new Map<string, PinRecord>();
-  /** Characters of definitions kept, by server. */
+  /** How many characters of definitions are kept, by server. */
   readonly #kept = new Map<string, number>();
 
   constructor(deps: StoredPinsDeps) {
@@ -95,7 +95,7 @@ export class StoredPins {
     return { quarantined: pins.quarantined, differs };
   }
 
-  /** Why a call of the tool is refused and lists leave it out; undefined: nothing is wrong with it. */
+  /** Why a call of the tool is refused and lists leave it out; undefined where nothing is wrong with it. */
   quarantine(server: string, tool: OwnToolName): string | undefined {
     if (this.#trusted.has(server)) return undefined;
     return this.#servers.get(server)?.quarantined.get(tool);
@@ -117,7 +117,7 @@ export class StoredPins {
     return lines;
   }
 
-  /** Of all changed tools of the server, or of the one. */
+  /** What changed, of all changed tools of the server or of the one. */
   diff(server: string, tool?: OwnToolName): PinDiff[] {
     const pins = this.#demand(server, tool);
     const diffs: PinDiff[] = [];
@@ -163,8 +163,8 @@ export class StoredPins {
         return;
       }
       const changed = next.changed === undefined ? undefined : keptOf(next.changed, stored?.changed);
-      // Past `#unsaved`: what the disk refuses is not accepted. A list that comes meanwhile may write over it what it
-      // knew; then once more.
+      // It does not go through `#unsaved`: what the disk refuses is not accepted. A list that comes meanwhile may write
+      // over it what it knew; then it is written once more.
       await this.#deps.map.put(keyOf(server, tool), {
         server,
         tool,

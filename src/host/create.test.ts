@@ -141,7 +141,7 @@ describe("spawn", () => {
 });
 
 describe("call", () => {
-  it("fails with an error that says which server, what happened and how it stands [unknown-is-said]", async () => {
+  it("fails with an error that says which server it was, what happened and how the server is [unknown-is-said]", async () => {
     const host = await create();
     await host.spawn(spec("crash"));
     const died = await fails(host.call("crash", "crash"));
@@ -177,7 +177,7 @@ describe("call", () => {
   });
 });
 
-describe("who may", () => {
+describe("who may use what", () => {
   const dev = { principal: { id: "ann", role: "dev" } };
 
   it("is what the roles say: tools, discover and call agree [host-9]", async () => {

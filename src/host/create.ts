@@ -19,7 +19,7 @@ import { type HostDefaults, ToolHost } from "./host.js";
 type HostSettings = Pick<ConfigInput, "roles" | "unlistedRoles" | "cache" | "telemetry" | "executors">;
 
 export interface HostOptions extends HostSettings {
-  /** Where pins and last-known lists are kept. None: in memory, and gone with the host. */
+  /** Where pins and last-known lists are kept. Default: in memory, and gone with the host. */
   readonly stateDir?: string;
   /** Who calls where a call names nobody. Default: the program itself, `{ id: "host", role: "host" }`. */
   readonly principal?: Principal;
@@ -34,7 +34,7 @@ export interface HostOptions extends HostSettings {
   readonly log?: Log;
 }
 
-/** The program itself. Not the gateway's operator, whom no policy binds: a guard binds the program that set it. */
+/** The program itself. It is not the gateway's operator, whom no policy binds: a guard binds the program that set it. */
 const PROGRAM: Principal = { id: "host", role: "host" };
 
 /** Rejects with a ConfigError, or with what is wrong with the state directory. */

@@ -26,7 +26,7 @@ export type HostSpec = ServerEntry & { readonly name: string };
 export type SpawnOptions = ServerEntry;
 
 export interface HostCallOptions {
-  /** For whom: roles, budgets, the guard and private cache entries go by it. Default: the host's own. */
+  /** Who calls: roles, budgets, the guard and private cache entries go by it. Default: the host's own. */
   readonly principal?: Principal;
   readonly signal?: AbortSignal;
 }
@@ -120,7 +120,7 @@ export class ToolHost implements AsyncDisposable {
   async call(server: string, tool: string, args: JsonObject = {}, options: HostCallOptions = {}): Promise<JsonObject> {
     const { principal = this.#defaults.principal, signal } = options;
     this.#hosted(server);
-    // Before a lazy server is started, and before anybody learns whether there is such a tool.
+    // The guard is asked before a lazy server is started, and before anybody learns whether there is such a tool.
     this.#asked(server, () => this.#pipeline.demandByGuard(principal, server, exposedName(tool)));
     this.#gateway.servers.want(server);
     return await this.#ask(principal, server, "tools/call", { name: tool, arguments: args }, signal);
@@ -175,8 +175,8 @@ export class ToolHost implements AsyncDisposable {
   }
 
   /**
-   * A say of the program's own in who may use what, asked before everything else, for spawns, lists and calls.
-   * `undefined`: the rules of roles alone, which hold in any case.
+   * The program's own say in who may use what, asked before everything else, for spawns, lists and calls. `undefined`
+   * leaves the rules of roles alone, which hold in any case.
    */
   setGuard(guard: Guard | undefined): void {
     this.#gateway.setGuard(guard);

@@ -118,7 +118,7 @@ describe("holds on servers", () => {
     );
   });
 
-  it("rejects every spawn that shared a start which failed, and is as if none had been", async () => {
+  it("are none after a start that failed: every spawn that shared it rejects", async () => {
     const fake = new FakeServers(() => true);
     const servers = new SpawnedServers(fake);
     const results = await Promise.allSettled([1, 2, 3].map(() => servers.add(config("a", 0, false))));

@@ -31,7 +31,7 @@ interface Spawned {
 
 export class SpawnedServers {
   readonly #servers: ServerSet;
-  /** In the order of their coming. */
+  /** They are in the order of their coming. */
   readonly #spawned = new Map<string, Spawned>();
 
   constructor(servers: ServerSet) {
@@ -78,7 +78,7 @@ export class SpawnedServers {
     await spawned.ready;
   }
 
-  /** One holder less. With the last, the server goes, after `lingerMs` where that is given. */
+  /** Lets one hold go. With the last, the server goes, after `lingerMs` where that is given. */
   async release(name: string, lingerMs: number | undefined): Promise<void> {
     const spawned = this.#spawned.get(name);
     if (spawned === undefined || spawned.gone !== undefined) {
@@ -93,7 +93,7 @@ export class SpawnedServers {
     }
   }
 
-  /** Whoever holds it. */
+  /** Takes a server away, whoever holds it. */
   async remove(name: string): Promise<void> {
     const spawned = this.#spawned.get(name);
     if (spawned !== undefined) await this.#remove(spawned);

@@ -15,11 +15,11 @@ export interface LogOptions {
   readonly write: (line: string) => void;
   readonly level?: LogLevel;
   readonly format?: "text" | "json";
-  /** The time of day, in ms. */
+  /** Gives the time of day, in ms. */
   readonly now?: () => number;
 }
 
-/** From chatty to grave. */
+/** They are in order, from chatty to grave. */
 export const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 /** A line longer than this is somebody's output, not an event. */

@@ -80,7 +80,7 @@ describe("the program's own tracer", () => {
     expect(span?.metaTracestate).toBe("k=v");
   });
 
-  it("that stands for none gives no span", () => {
+  it("that has no SDK behind it gives no span", () => {
     const { api } = recordingApi({}, "0".repeat(32));
     expect(new ApiTracerBridge(api, "0").begin(info)).toBeUndefined();
   });

@@ -22,7 +22,7 @@ const BACKOFF = { baseMs: 1_000, maxMs: 15_000 };
 const MAX_RETRY_AFTER_MS = 60_000;
 /** How long closing waits for the last spans. */
 const CLOSE_MS = 2_000;
-/** Of an answer's body; it says at most how many spans were refused. */
+/** So much of an answer's body is read; it says at most how many spans were refused. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 /** What OTLP allows to send again. */
 const RETRYABLE = new Set([429, 502, 503, 504]);
@@ -66,7 +66,7 @@ export class OtlpExporter implements SpanSink {
   readonly #aborted = new AbortController();
   #sent = 0;
   #dropped = 0;
-  /** Told once, until a batch arrives again. */
+  /** A failure is told once, until a batch arrives again. */
   #troubled = false;
 
   constructor(options: OtlpOptions) {
@@ -125,7 +125,7 @@ export class OtlpExporter implements SpanSink {
     }
   }
 
-  /** How many spans of it the collector refused; undefined: it has none of them. */
+  /** How many spans of it the collector refused; undefined where it has none of them. */
   async #deliver(body: string): Promise<number | undefined> {
     for (let attempt = 0; ; attempt++) {
       const delivery = await this.#post(body);

@@ -20,14 +20,14 @@ export type CacheUse = "hit" | "miss" | "coalesced" | "off";
 export interface CallInfo {
   readonly method: string;
   readonly server: string;
-  /** The server's own name of the tool; none for what is no tool. */
+  /** The server's own name of the tool; undefined for what is no tool. */
   readonly tool: string | undefined;
-  /** Of the caller. Its id stays out: it may be a person's. */
+  /** The caller's role. Its id stays out: it may be a person's. */
   readonly role: string;
   readonly agentEra: Era;
-  /** Of the request, with `_meta` in it. */
+  /** The params of the request, with `_meta` in them. */
   readonly params: JsonObject | undefined;
-  /** Of the HTTP request that brought it: used where `_meta` has no `traceparent`. */
+  /** The headers of the HTTP request that brought it: they are used where `_meta` has no `traceparent`. */
   readonly headers?: TraceCarrier | undefined;
 }
 
@@ -47,12 +47,12 @@ export interface FinishedSpan {
 export interface Span {
   /** Goes into `_meta` of what is sent to the server. */
   readonly metaTraceparent: string;
-  /** Goes with it; undefined: there is none, and one that stands in `_meta` belongs to a parent that we do not have. */
+  /** Goes with it; undefined where there is none, and one in `_meta` belongs to a parent that we do not have. */
   readonly metaTracestate: string | undefined;
   cache: CacheUse;
   /** 1, or 2 where the call was sent again. */
   attempt: number;
-  /** Of the server, once it is known. */
+  /** The server's era, once it is known. */
   era: Era | undefined;
   /** The first end counts. */
   end(outcome: Outcome): void;
@@ -65,14 +65,14 @@ export interface SpanSink {
 
 /** Makes spans: our own, or those of the program that embeds us. */
 export interface Tracer {
-  /** Undefined: this call is not traced, and its `_meta` goes on as it came. */
+  /** Undefined where this call is not traced, and its `_meta` goes on as it came. */
   begin(info: CallInfo): Span | undefined;
 }
 
 export interface OwnTracerOptions {
   readonly sink: SpanSink;
   readonly clock: Clock;
-  /** Of calls that come without a parent, how many are traced: 0 to 1. A parent decides for its calls. */
+  /** The share of calls without a parent that is traced, from 0 to 1. A parent decides for its calls. */
   readonly sample?: number;
   /** In [0, 1), as Math.random. */
   readonly random?: () => number;

@@ -1,11 +1,11 @@
-// Who may see and use what, for the pipeline: policy for agents, everything for the operator. The rules themselves are
-// policy/.
+// Says who may see and use what: policy, guard and pins for agents, everything but what the guard denies for the
+// operator. The rules themselves are policy/'s.
 
 import type { View } from "../catalog/view.js";
 import type { Caller, Principal } from "../contracts/caller.js";
 import type { OwnToolName } from "../contracts/names.js";
 import type { Pins } from "../contracts/pins.js";
-import type { GuardPost } from "../policy/guard.js";
+import type { ProgramGuard } from "../policy/guard.js";
 import { type Decision, decide, type Policy, seesServer } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
 
@@ -16,10 +16,10 @@ const ALLOW: Decision = { kind: "allow" };
 
 export class Access {
   policy: Policy;
-  readonly #guard: GuardPost;
+  readonly #guard: ProgramGuard;
   readonly #pins: Pins;
 
-  constructor(policy: Policy, guard: GuardPost, pins: Pins) {
+  constructor(policy: Policy, guard: ProgramGuard, pins: Pins) {
     this.policy = policy;
     this.#guard = guard;
     this.#pins = pins;
@@ -37,7 +37,7 @@ export class Access {
     if (decision.kind === "deny") throw denied(server, tool, decision.rule);
   }
 
-  /** The guard's word alone. Throws a Fault `denied`. */
+  /** Asks the guard alone. Throws a Fault `denied`. */
   demandByGuard(principal: Principal, server: string, tool: OwnToolName | undefined): void {
     const decision = this.#guard.decide(principal, server, tool);
     if (decision.kind === "deny") throw denied(server, tool, decision.rule);

@@ -1,4 +1,5 @@
-// A call in place of an agent's own: another message, or an eye on its reply, and the same way back.
+// A call in place of an agent's own, with another message, or with somebody who sees the reply first, and the same way
+// back.
 
 import type { Caller } from "../contracts/caller.js";
 import type { AgentCall } from "../contracts/service.js";

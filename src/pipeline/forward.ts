@@ -14,9 +14,9 @@ import type { Reply } from "../protocol/reply.js";
 import type { Member } from "../protocol/scan.js";
 
 /** The value of a request that policy judged, e.g. `params.name`, and what the server itself calls it. */
-export interface Named {
+export interface NamedValue {
   readonly path: readonly string[];
-  /** Undefined: as the agent wrote it. */
+  /** Undefined where it is as the agent wrote it. */
   readonly own: OwnName | undefined;
 }
 
@@ -25,22 +25,22 @@ const PROGRESS_TOKEN = ["params", "_meta", "progressToken"];
 
 const CLIENT_INFO = ["params", "_meta", Meta.clientInfo];
 
-/** A place in the agent's text, and what goes there; undefined: our id. */
-interface Hole {
+/** A place in the agent's text, and what goes there; undefined where that is our id. */
+interface Replacement {
   readonly start: number;
   readonly end: number;
   readonly json: string | undefined;
 }
 
-const byPlace = (a: Hole, b: Hole): number => a.start - b.start;
+const byPlace = (a: Replacement, b: Replacement): number => a.start - b.start;
 
 export class Forward implements UpstreamCall {
   readonly subject: OwnName | undefined;
   readonly progressToken: RpcId | undefined;
   readonly #call: AgentCall;
   readonly #span: Span | undefined;
-  /** In the order in which they stand. */
-  readonly #holes: Hole[] = [];
+  /** They are in the order in which they stand. */
+  readonly #replacements: Replacement[] = [];
   /** The sender that the text names is replaced, too. */
   #introduced: boolean = false;
 
@@ -48,7 +48,7 @@ export class Forward implements UpstreamCall {
    * Throws a Fault `invalid` where a value that matters stands in the text twice: a server might read the one that was
    * not judged. So all is found here, and nothing can go wrong any more when the text is rendered.
    */
-  constructor(call: AgentCall, subject: OwnName | undefined, named: Named | undefined, span?: Span) {
+  constructor(call: AgentCall, subject: OwnName | undefined, named: NamedValue | undefined, span?: Span) {
     this.#call = call;
     this.#span = span;
     this.subject = subject;
@@ -62,14 +62,14 @@ export class Forward implements UpstreamCall {
     if (this.progressToken !== undefined) this.#add(locate(call.message, PROGRESS_TOKEN, scans), undefined);
     if (span !== undefined) {
       for (const { start, end, text } of traceEdits(call.message, span, scans)) {
-        this.#holes.push({ start, end, json: text });
+        this.#replacements.push({ start, end, json: text });
       }
     }
-    this.#holes.sort(byPlace);
+    this.#replacements.sort(byPlace);
   }
 
   #add(at: Member | undefined, json: string | undefined): void {
-    if (at !== undefined) this.#holes.push({ start: at.start, end: at.end, json });
+    if (at !== undefined) this.#replacements.push({ start: at.start, end: at.end, json });
   }
 
   get caller(): Caller {
@@ -89,7 +89,7 @@ export class Forward implements UpstreamCall {
     const { text } = this.#call.message;
     let out = "";
     let from = 0;
-    for (const { start, end, json } of this.#holes) {
+    for (const { start, end, json } of this.#replacements) {
       out += text.slice(from, start) + (json ?? id);
       from = end;
     }
@@ -104,7 +104,7 @@ export class Forward implements UpstreamCall {
       const at = locate(this.#call.message, CLIENT_INFO);
       if (at === undefined) return undefined;
       this.#add(at, clientInfo);
-      this.#holes.sort(byPlace);
+      this.#replacements.sort(byPlace);
       this.#introduced = true;
     }
     return this.render(id);

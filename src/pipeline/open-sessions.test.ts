@@ -190,7 +190,7 @@ it("what we do not know goes to whom it is for, and to nobody where that cannot 
   expect(heard()).toEqual([["elicitation/complete"], ["odd", "elicitation/complete"], ["elicitation/complete"]]);
 });
 
-it("knows the session behind a call", () => {
+it("the session behind a call is known", () => {
   const call = new Listener("ada");
   expect(sessions.sessionOf(call)).toBe(ada);
   const stranger = new Listener("stranger");

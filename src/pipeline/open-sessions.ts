@@ -1,12 +1,12 @@
-// Who listens: the open sessions, their log levels and what they have subscribed to. Decides who hears of what a
-// server says outside a call; how it reaches them is the Caller's.
+// The open sessions, their log levels and what they have subscribed to. Decides who hears of what a server says outside
+// a call; how it reaches them is the Caller's.
 
 import type { Caller, NotificationText } from "../contracts/caller.js";
 import type { ListKind } from "../contracts/upstream.js";
 import { isAtLeast, isLoggingLevel, LOGGING_LEVELS, type LoggingLevel } from "../protocol/log-levels.js";
 import type { NotificationMessage } from "../protocol/message.js";
 
-/** Subscriptions of one session. An editor with every file of a project open stays far below. */
+/** So many subscriptions may one session have. An editor with every file of a project open stays far below. */
 const MAX_SUBSCRIPTIONS = 5_000;
 
 interface Member {
@@ -145,7 +145,7 @@ export class OpenSessions {
       if (caller.logLevel === undefined || isAtLeast(level, caller.logLevel)) caller.notify(message);
       return;
     }
-    // Nobody's call: those who asked for logs by setting a level get it.
+    // It belongs to no call: those who asked for logs by setting a level get it.
     this.#all(server, (member) => {
       const wanted = member.session.logLevel;
       if (isLoggingLevel(wanted) && isAtLeast(level, wanted)) member.session.notify(message);

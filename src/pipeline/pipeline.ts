@@ -1,4 +1,5 @@
-// The way of a request, on one page: endpoint → catalog → policy → upstream. The only file that knows all stages.
+// The way of a request, on one page: from its method and name to the server that it is for, and what servers tell back
+// to agents. It knows all stages; the second half of a call's way is send.ts.
 
 import type { Cache } from "../cache/cache.js";
 import type { Catalog } from "../catalog/catalog.js";
@@ -10,7 +11,7 @@ import type { AgentCall, Introduction, Service } from "../contracts/service.js";
 import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "../contracts/upstream.js";
 import type { Tracer } from "../observe/traces.js";
 import type { Budgets } from "../policy/budget.js";
-import { type Guard, GuardPost } from "../policy/guard.js";
+import { type Guard, ProgramGuard } from "../policy/guard.js";
 import type { Policy } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
 import { ErrorCode, isObject } from "../protocol/jsonrpc.js";
@@ -19,7 +20,7 @@ import type { NotificationMessage } from "../protocol/message.js";
 import { agentHeaders } from "../protocol/param-headers.js";
 import { faultReply } from "../protocol/reply.js";
 import { Access } from "./access.js";
-import type { Named } from "./forward.js";
+import type { NamedValue } from "./forward.js";
 import { OpenSessions } from "./open-sessions.js";
 import { findTools, foundCall } from "./search-menu.js";
 import { Sender } from "./send.js";
@@ -27,7 +28,7 @@ import { Subscriptions } from "./subscriptions.js";
 import { TASK_ID, TASK_METHODS, type TaskIds, taskAddress } from "./tasks.js";
 import { afterFirstTry, unknownName, unreadLists } from "./wait-for-lists.js";
 
-/** A Map: a method may be called `constructor`. */
+/** It is a Map, since a method may be called `constructor`. */
 const LISTS: ReadonlyMap<string, ListKind> = new Map([
   ["tools/list", "tools"],
   ["prompts/list", "prompts"],
@@ -48,7 +49,7 @@ export interface PipelineDeps {
   readonly now: () => number;
   readonly version: string;
   readonly taskIds: TaskIds;
-  /** None: calls are not traced. */
+  /** Undefined where calls are not traced. */
   readonly tracer?: Tracer | undefined;
   /** Called when what is known of a server has changed: keep its snapshot. */
   readonly onKnown: (server: string) => void;
@@ -60,14 +61,14 @@ export class Pipeline implements Service, UpstreamEvents {
   readonly #deps: PipelineDeps;
   readonly sessions: OpenSessions;
   readonly access: Access;
-  readonly #guard: GuardPost;
+  readonly #guard: ProgramGuard;
   readonly #sender: Sender;
   #attached: { servers: Servers; subscriptions: Subscriptions } | undefined;
 
   constructor(deps: PipelineDeps) {
     this.#deps = deps;
     this.#catalog = deps.catalog;
-    this.#guard = new GuardPost((text, error) => deps.log("error", text, error));
+    this.#guard = new ProgramGuard((text, error) => deps.log("error", text, error));
     this.access = new Access(deps.policy, this.#guard, deps.pins);
     this.sessions = new OpenSessions((session, server) => this.access.sees(session.principal, server));
     const { cache, taskIds, tracer, now } = deps;
@@ -185,7 +186,7 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   onList(server: string, kind: ListKind, items: readonly Listed[], freshness?: Freshness): void {
-    // Before the catalog has them: no agent sees a changed definition.
+    // This comes before the catalog has them, so that no agent sees a changed definition.
     const pinned = kind === "tools" && this.#deps.pins.check(server, items).differs;
     if (pinned) this.#catalog.dropPages();
     if (this.#catalog.setList(server, kind, items, freshness)) this.#deps.onKnown(server);
@@ -210,7 +211,7 @@ export class Pipeline implements Service, UpstreamEvents {
 
   onState(): void {}
 
-  // ── The line ─────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── From a method to its server ─────────────────────────────────────────────────────────────────────────────────────────────────
 
   #route(call: AgentCall): void {
     const { message, scope } = call;
@@ -340,7 +341,7 @@ export class Pipeline implements Service, UpstreamEvents {
     void this.#inUse.subscriptions.setLevel(call.caller, level).then(() => call.reply({ kind: "result", result: {} }));
   }
 
-  /** About one task: its id names the server. */
+  /** A request about one task goes to the server that the task's id names. */
   #task(call: AgentCall): void {
     const address = taskAddress(call, this.#deps.taskIds);
     if (address.kind === "refused") call.reply({ kind: "error", error: address.error });
@@ -363,7 +364,7 @@ export class Pipeline implements Service, UpstreamEvents {
     server: string,
     tool: OwnToolName | undefined,
     subject: OwnName | undefined,
-    named: Named | undefined,
+    named: NamedValue | undefined,
   ): void {
     this.#sender.send(call, { server, tool, subject, named });
   }
@@ -420,6 +421,6 @@ function nameAt({ message }: AgentCall, path: readonly string[]): ExposedName {
 }
 
 /** In plain mode most names are the server's own already. */
-function renamed(path: readonly string[], name: ExposedName, own: OwnName): Named {
+function renamed(path: readonly string[], name: ExposedName, own: OwnName): NamedValue {
   return { path, own: (name as string) === own ? undefined : own };
 }

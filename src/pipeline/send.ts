@@ -15,7 +15,7 @@ import type { Era } from "../protocol/modern.js";
 import type { ParamHeader } from "../protocol/param-headers.js";
 import { faultReply } from "../protocol/reply.js";
 import { type Access, OPERATOR } from "./access.js";
-import { Forward, type Named } from "./forward.js";
+import { Forward, type NamedValue } from "./forward.js";
 import type { OpenSessions } from "./open-sessions.js";
 import { type TaskIds, watchTasks } from "./tasks.js";
 
@@ -24,7 +24,7 @@ export interface SenderDeps {
   readonly sessions: OpenSessions;
   readonly cache: Cache;
   readonly taskIds: TaskIds;
-  /** None: calls are not traced. */
+  /** Undefined where calls are not traced. */
   readonly tracer: Tracer | undefined;
   readonly now: () => number;
   /** What the schema of a tool wants in the headers of a modern call. */
@@ -37,14 +37,14 @@ export interface Destination {
   readonly server: string;
   /** What policy knows it by; undefined for what is no tool. */
   readonly tool: OwnToolName | undefined;
-  /** For logs and headers. */
+  /** It is for logs and headers. */
   readonly subject: OwnName | undefined;
-  readonly named: Named | undefined;
+  readonly named: NamedValue | undefined;
 }
 
 export class Sender {
   readonly #deps: SenderDeps;
-  /** None: nobody has one. */
+  /** Undefined where nobody has one. */
   budgets: Budgets | undefined;
 
   constructor(deps: SenderDeps) {

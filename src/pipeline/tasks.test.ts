@@ -58,7 +58,7 @@ describe("exposeTasks", () => {
   });
 });
 
-it("knows servers that have tasks, in both eras", () => {
+it("servers that have tasks are known in both eras", () => {
   const intro = { version: "", serverInfo: {}, instructions: undefined };
   expect(hasTasks({ ...intro, capabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } } })).toBe(true);
   expect(hasTasks({ ...intro, capabilities: { tasks: { list: {} } } })).toBe(true);
@@ -66,7 +66,7 @@ it("knows servers that have tasks, in both eras", () => {
   expect(hasTasks(undefined)).toBe(false);
 });
 
-it("are an extension that a modern request must declare", () => {
+it("tasks are an extension that a modern request must declare", () => {
   const modern = { era: "modern", capabilities: {} } as never;
   const declaring = { era: "modern", capabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } } } as never;
   expect(taskRefusal(modern, "tasks/get")).toMatchObject({ code: -32021, data: { requiredCapabilities: {} } });

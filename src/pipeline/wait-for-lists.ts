@@ -1,4 +1,4 @@
-// A request that names what nobody is known to have, while lists are yet to be read: it waits for the first try of the
+// A request may name what nobody is known to have while lists are yet to be read: then it waits for the first try of the
 // servers that may bring it.
 
 import type { Servers } from "../contracts/servers.js";
@@ -12,7 +12,7 @@ export function unreadLists(servers: Servers, server: string | undefined): Promi
   return meant.flatMap((one) => (one === undefined || one.listed ? [] : [one.firstTry]));
 }
 
-/** Bounded by the servers' own deadlines to connect. `act` is not run for a call that was taken back meanwhile. */
+/** The servers' deadlines to connect bound the wait. `act` is not run for a call that was taken back meanwhile. */
 export function afterFirstTry(call: AgentCall, tries: readonly Promise<void>[], act: () => void): void {
   let cancelled = false;
   call.onCancel = (reason) => {

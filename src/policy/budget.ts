@@ -1,4 +1,4 @@
-// Call budgets: at most so many calls in a window, for each principal of a role and for each server. Pure: the time is
+// Call budgets: at most so many calls in a window, for each principal of a role and for each server. The time is
 // passed in. Who is denied is policy.ts's and guard.ts's; a denied call never comes here.
 //
 // What holds: in no span of `windowMs` are more than `calls` admitted. For that a window is cut into slots, and a call
@@ -141,7 +141,7 @@ export class Budgets {
     return undefined;
   }
 
-  /** Null: there are too many principals. */
+  /** Null where there are too many principals. */
   #windowOf({ id }: Principal, budget: CallBudget, nowMs: number): Window | null {
     const known = this.#principals.get(id);
     if (known !== undefined && known.windowMs === budget.windowMs) {

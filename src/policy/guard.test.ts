@@ -1,17 +1,17 @@
 import { describe, expect, it } from "vitest";
 import { ownToolName } from "../contracts/names.js";
-import { type Guard, GuardPost } from "./guard.js";
+import { type Guard, ProgramGuard } from "./guard.js";
 
 const ME = { id: "me", role: "dev" };
 
 function post(guard?: unknown) {
   const failures: string[] = [];
-  const guards = new GuardPost((text) => failures.push(text));
+  const guards = new ProgramGuard((text) => failures.push(text));
   if (guard !== undefined) guards.set(guard as Guard);
   return { guards, failures };
 }
 
-describe("GuardPost", () => {
+describe("a program's guard", () => {
   it("allows what the rules of roles left, while there is no guard [host-11]", () => {
     const { guards } = post();
     expect(guards.isSet).toBe(false);

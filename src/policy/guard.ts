@@ -18,7 +18,7 @@ const MAX_REASON = 500;
 
 const ALLOW: Decision = { kind: "allow" };
 
-export class GuardPost {
+export class ProgramGuard {
   readonly #onFailure: (text: string, error?: unknown) => void;
   #guard: Guard | undefined;
 
@@ -27,7 +27,7 @@ export class GuardPost {
     this.#onFailure = onFailure;
   }
 
-  /** With a guard, lists may differ between principals of one role. */
+  /** True where lists may differ between principals of one role, and from one moment to the next. */
   get isSet(): boolean {
     return this.#guard !== undefined;
   }

@@ -11,7 +11,7 @@ export interface Pattern {
   /** The whole text, for servers whose name has a "/". */
   readonly whole: Glob;
   readonly server: Glob;
-  /** Undefined: the whole server with its prompts, its resources and all else. */
+  /** Undefined where the whole server is meant, with its prompts, its resources and all else. */
   readonly tool: Glob | undefined;
 }
 
@@ -37,7 +37,7 @@ export function covers(pattern: Pattern, server: string, tool: OwnToolName | und
   return coversTool(toolGlob(pattern.text.slice(server.length + 1)), tool);
 }
 
-/** As covers; but where a "/" in the server's name makes a pattern ambiguous, every reading of it denies. */
+/** Does as covers(); but where a "/" in the server's name makes a pattern ambiguous, every reading of it denies. */
 export function denies(pattern: Pattern, server: string, tool: OwnToolName | undefined): boolean {
   if (covers(pattern, server, tool)) return true;
   if (!server.includes("/")) return false;

@@ -72,7 +72,7 @@ describe("ServerPins", () => {
     expect(pins.see([tool("a", { v: 2 }), tool("a", { v: 1 })], 3).differs).toBe(true);
   });
 
-  it("is bounded: new names do not wash out old pins [bounded]", () => {
+  it("new names do not push out old pins [bounded]", () => {
     const pins = new ServerPins("s");
     const names = (from: number, n: number) => Array.from({ length: n }, (_, i) => tool(`t${from + i}`));
     pins.see(names(0, 10_000), 1);

@@ -1,16 +1,15 @@
 // Pins of one server: the hash of each tool's whole definition as it was first seen or accepted, and which tools are
-// quarantined because theirs is another now. Pure: lists and the time are passed in; what is kept on disk is
-// pin-book.ts's.
+// quarantined because theirs is another now. Lists and the time are passed in; the disk is gateway/stored-pins.ts's.
 
 import { type OwnToolName, ownToolName } from "../contracts/names.js";
 import { canonicalizeText, hashText } from "../protocol/canonical.js";
 import { Fault } from "../protocol/errors.js";
 
 export interface Pin {
-  /** Of the definition that is accepted: SHA-256 of its RFC 8785 text. */
+  /** SHA-256 of the accepted definition's RFC 8785 text. */
   readonly hash: string;
   readonly firstSeenMs: number;
-  /** Equal to the first sight until somebody accepts a change. */
+  /** It equals `firstSeenMs` until somebody accepts a change. */
   readonly acceptedMs: number;
   /** The definition as it was last seen, where it is another than the accepted one. */
   readonly changed: { readonly hash: string; readonly seenMs: number } | undefined;
@@ -43,7 +42,7 @@ export interface Seen {
  */
 const MAX_PINS = 10_000;
 
-/** As the catalog: what is longer is no name. */
+/** What is longer is no name, as in the catalog. */
 const MAX_NAME = 4096;
 
 /** The pin after a list that has the tool with this hash. The same object where nothing changes. */
@@ -67,13 +66,13 @@ interface Printed {
 export class ServerPins {
   readonly #server: string;
   readonly #pins = new Map<OwnToolName, Pin>();
-  /** Of the last list: reading the same again costs a comparison, not a hash. */
+  /** The hashes of the last list: to read the same again costs a comparison, not a hash. */
   #printed = new Map<OwnToolName, Printed>();
   /** Whether a list has been seen at all: before that nothing is known to be gone. */
   #listed = false;
   /** Tools of the last list that cannot be pinned, and why. */
   #problems: ReadonlyMap<OwnToolName, string> = new Map();
-  /** Those and the changed ones. */
+  /** Tools that cannot be pinned, and tools that have changed, with the reason. */
   #quarantined = new Map<OwnToolName, string>();
 
   constructor(server: string) {
@@ -88,7 +87,7 @@ export class ServerPins {
     return this.#pins;
   }
 
-  /** No room for another pin. */
+  /** True where there is no room for another pin. */
   get isFull(): boolean {
     return this.#pins.size >= MAX_PINS;
   }
@@ -103,7 +102,7 @@ export class ServerPins {
     return this.#listed && !this.#printed.has(tool) && !this.#problems.has(tool);
   }
 
-  /** From disk, or with what has been accepted. */
+  /** Takes a pin from disk, or one that has been accepted. */
   put(tool: OwnToolName, pin: Pin): void {
     this.#pins.set(tool, pin);
     if (this.#problems.has(tool)) return;

@@ -65,7 +65,7 @@ describe("decide", () => {
     expect(compilePolicy({ roles: {}, unlistedRoles: "maybe" as never }).unlisted).toBe("deny");
   });
 
-  it("gives the same decision again and for others", () => {
+  it("gives the same decision when it is asked again, and none that was another server's or tool's", () => {
     const policy = policyOf({ r: { allow: ["a/b"] } });
     for (let i = 0; i < 3; i++) {
       expect(decide(policy, asRole("r"), "a", ownToolName("b")).kind).toBe("allow");

@@ -1,5 +1,5 @@
-// May this principal use this tool? Pure: no I/O and no clock. It sees servers and their own tool names, never
-// aliases; what it denies, the lists leave out and calls refuse.
+// Decides whether a principal may use a tool. It does no I/O and knows no clock. It sees servers and their own tool
+// names, never aliases; what it denies, the lists leave out and calls refuse.
 
 import type { Principal } from "../contracts/caller.js";
 import type { OwnToolName } from "../contracts/names.js";
@@ -30,7 +30,7 @@ export interface Policy {
   readonly problems: readonly string[];
 }
 
-/** Decisions kept a role; more than the tools of any real menu. Beyond, they are made again. */
+/** How many decisions are kept for a role: more than the tools of any real menu. Beyond, they are made again. */
 const MAX_DECIDED = 20_000;
 
 const ALLOW: Decision = { kind: "allow" };
