@@ -65,6 +65,91 @@ const ALLOWED: Readonly<Record<string, string>> = {
 /** Folders whose files do no I/O: they import nothing of Node, and are told the time. */
 const PURE = ["contracts", "policy"];
 
+interface Boundary {
+  /** As it stands in ARCHITECTURE.md, behind ✓. */
+  readonly sentence: string;
+  readonly who: readonly string[];
+  /** What of ours they may know, besides themselves; or what they must not. */
+  readonly only?: readonly string[];
+  readonly not?: readonly string[];
+}
+
+const STAGES = ["endpoint", "catalog", "policy", "cache", "upstream"];
+
+/** Who must not know whom, whatever the table above says one day. A folder stands for those in it, too. */
+const BOUNDARIES: readonly Boundary[] = [
+  {
+    sentence: "`runtime` does not know the rest of Toolway; `protocol` knows `runtime` alone.",
+    who: ["protocol"],
+    only: ["runtime"],
+  },
+  {
+    sentence: "`contracts` does not know who implements them: it knows `protocol` alone.",
+    who: ["contracts"],
+    only: ["protocol"],
+  },
+  ...STAGES.map((stage) => ({
+    sentence:
+      "A stage does not know another stage, nor the pipeline: `endpoint`, `catalog`, `policy`, `cache`, `upstream`.",
+    who: [stage],
+    not: ["pipeline", "gateway", ...STAGES.filter((other) => other !== stage)],
+  })),
+  {
+    sentence: "The pipeline does not know a concrete server or endpoint: it knows `Servers`, `Upstream` and `Caller`.",
+    who: ["pipeline"],
+    not: ["upstream", "endpoint", "executor", "store", "config"],
+  },
+  {
+    sentence: "The endpoint does not know where tokens and keys are kept, nor the config.",
+    who: ["endpoint"],
+    not: ["tokens", "store", "config"],
+  },
+  {
+    sentence: "The modern era does not know the legacy one, nor a pipe.",
+    who: ["endpoint/modern"],
+    not: ["endpoint/legacy", "endpoint/stdio"],
+  },
+  {
+    sentence: "A link does not know the connection that uses it, nor whether its server is started again.",
+    who: ["upstream/link", "upstream/stdio", "upstream/http"],
+    not: ["upstream/connection", "upstream/supervise", "upstream/lists", "upstream/modern"],
+  },
+  {
+    sentence: "Supervision does not know transports and eras.",
+    who: ["upstream/supervise"],
+    not: ["upstream/connection", "upstream/stdio", "upstream/http", "upstream/era", "upstream/modern"],
+  },
+  {
+    sentence: "An executor does not know MCP, nor for what a request is made.",
+    who: ["executor"],
+    only: ["contracts", "runtime", "sockets"],
+  },
+  { sentence: "A socket does not know what its messages mean.", who: ["sockets"], only: ["runtime"] },
+  { sentence: "The store does not know what is in it.", who: ["store"], only: ["contracts", "runtime"] },
+  {
+    sentence: "The log and the spans do not know the parts that they tell of.",
+    who: ["observe"],
+    only: ["contracts", "protocol", "runtime"],
+  },
+  {
+    sentence: "The config does not know the parts that read it, nor the clients whose files it is like.",
+    who: ["config"],
+    only: ["contracts", "runtime"],
+  },
+  {
+    sentence: "A gateway does not know who embeds it: neither `host` nor `cli` nor `agents`.",
+    who: ["gateway"],
+    not: ["host", "cli", "agents"],
+  },
+  {
+    sentence: "A command of the CLI does not know the store, nor the stages: it asks a gateway.",
+    who: ["cli"],
+    not: ["store", "tokens", "pipeline", "endpoint", "catalog", "policy", "cache"],
+  },
+];
+/** Held by the test of PURE. */
+const PURITY = "`policy` and `contracts` do not know Node: no clock, no file, no socket.";
+
 /** A folder is read at a glance up to here; the verbs of the command line are a list that anybody can read. */
 const MAX_FILES = 16;
 const LONG_LISTS = ["cli/commands"];
@@ -143,6 +228,23 @@ describe("the folders of src/", () => {
     const counts = countByFolder();
     const full = [...counts].filter(([folder, count]) => count > MAX_FILES && !LONG_LISTS.includes(folder));
     expect(full).toEqual([]);
+  });
+
+  it.each(BOUNDARIES)("$sentence ($who)", ({ who, only, not }) => {
+    const within = (folder: string, parts: readonly string[]) =>
+      parts.some((part) => folder === part || folder.startsWith(`${part}/`));
+    const strangers = [...graph]
+      .filter(([folder]) => within(folder, who))
+      .flatMap(([folder, out]) => [...out.keys()].map((to) => ({ folder, to })))
+      .filter(({ to }) => !within(to, who) && (only === undefined ? within(to, not ?? []) : !within(to, only)))
+      .map(({ folder, to }) => `${folder} → ${to}`);
+    expect(strangers).toEqual([]);
+  });
+
+  it("have their boundaries in ARCHITECTURE.md, in the same words", () => {
+    const text = readFileSync(join(src, "../ARCHITECTURE.md"), "utf8").replace(/\n {2,}/g, " ");
+    const told = [...text.matchAll(/^- ✓ (.*)$/gm)].map(([, sentence = ""]) => sentence);
+    expect(told.sort()).toEqual([...new Set([...BOUNDARIES.map(({ sentence }) => sentence), PURITY])].sort());
   });
 
   it("leave the root to index.ts", () => {
