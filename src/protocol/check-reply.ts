@@ -1,0 +1,174 @@
+// Whether a server's reply may be passed on: what an agent's parser reads as its id must be the id that we put there, and
+// it must be an answer and nothing else. Short replies are parsed; of long ones the outside is judged, and what is inside
+// a value is for its reader.
+
+import { isUtf8 } from "node:buffer";
+import { isObject } from "./jsonrpc.js";
+import { MemberWalk, mayNameIdOrMethod } from "./scan-bytes.js";
+
+/** Up to here a reply is parsed: it costs next to nothing. */
+export const PARSED_REPLY_BYTES = 4096;
+
+/** What is at least held back of a reply that streams, until all of it was judged: a cut reply must not look whole. */
+export const HELD_BACK_BYTES = 128;
+
+/** An answer has three members. More than this is no answer, and names cost us time. */
+const MAX_MEMBERS = 256;
+
+/** Names that mean something in an answer, in whatever letters, or spelt with escapes. */
+const NAMES = /"(?:id|method|result|error)"|\\u00[4-7]/gi;
+/** In an answer as it should be, the id and one of `result` and `error`; one more is a reason to look closer. */
+const NAMES_IN_AN_ANSWER = 2;
+
+const NOT_JSON = "is no JSON";
+const NOT_UTF8 = "is no UTF-8";
+
+/**
+ * What is wrong with a short reply, as the end of a sentence; undefined where nothing is. `text` is the reply, a
+ * character a byte: what needs several bytes in UTF-8 stands in strings only, so the verdict is the same.
+ */
+export function flawOfShort(bytes: Uint8Array, text: string): string | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return NOT_JSON;
+  }
+  if (!isObject(value)) return "is no object";
+  if (!isUtf8(bytes)) return NOT_UTF8;
+  const { result, error } = value;
+  if ("result" in value === "error" in value) return 'has not one of "result" and "error"';
+  if (error === undefined) {
+    if (!isObject(result)) return 'has a "result" that is no object';
+  } else if (!isObject(error) || typeof error["code"] !== "number" || typeof error["message"] !== "string") {
+    return 'has an "error" without a code and a message';
+  }
+  if ("method" in value) return 'has a "method"';
+  return isNamedAgain(text) ? flawOfMembers([bytes]) : undefined;
+}
+
+function isNamedAgain(text: string): boolean {
+  NAMES.lastIndex = 0;
+  let seen = 0;
+  while (NAMES.test(text)) if (++seen > NAMES_IN_AN_ANSWER) return true;
+  return false;
+}
+
+/**
+ * What is wrong with a long reply. `pieces` are all of it; [from, to) is what is left of it without the id that was
+ * found, and what stands beside that at its head or tail.
+ */
+export function flawOfLong(pieces: readonly Buffer[], from: number, to: number): string | undefined {
+  if (!endsLikeAnObject(pieces)) return NOT_JSON;
+  if (!areUtf8(pieces)) return NOT_UTF8;
+  return mayNameIdOrMethod(within(pieces, from, to)) ? flawOfMembers(pieces) : undefined;
+}
+
+function flawOfMembers(pieces: readonly Uint8Array[]): string | undefined {
+  const check = new MemberCheck();
+  for (const piece of pieces) check.push(piece);
+  return check.flaw();
+}
+
+/** The members of a message as they come: exactly one id, one of result and error, no method. */
+export class MemberCheck {
+  #ids = 0;
+  #answers = 0;
+  #methods = 0;
+  #members = 0;
+  readonly #walk = new MemberWalk((name) => {
+    this.#members++;
+    // Some readers do not tell capitals from small letters; to them two such names are one.
+    const folded = name?.toUpperCase();
+    if (folded === "ID") this.#ids++;
+    else if (folded === "RESULT" || folded === "ERROR") this.#answers++;
+    else if (folded === "METHOD") this.#methods++;
+  });
+
+  /** False once it is certain that the message is none that may be passed on. */
+  push(piece: Uint8Array): boolean {
+    this.#walk.push(piece);
+    return this.#ids <= 1 && this.#answers <= 1 && this.#methods === 0 && this.#members <= MAX_MEMBERS;
+  }
+
+  /** To be asked when all of it has come. */
+  flaw(): string | undefined {
+    if (this.#ids !== 1) return `has ${this.#ids} members "id"`;
+    if (this.#methods > 0) return 'has a "method"';
+    if (this.#answers !== 1) return 'has not one of "result" and "error"';
+    if (this.#members > MAX_MEMBERS) return `has more than ${MAX_MEMBERS} members`;
+    return this.#walk.isWhole ? undefined : NOT_JSON;
+  }
+}
+
+const CLOSE_BRACE = 0x7d;
+
+function endsLikeAnObject(pieces: readonly Buffer[]): boolean {
+  for (let i = pieces.length - 1; i >= 0; i--) {
+    const piece = pieces[i] as Buffer;
+    for (let at = piece.length - 1; at >= 0; at--) {
+      const c = piece[at] as number;
+      if (c !== 0x20 && c !== 0x0a && c !== 0x0d && c !== 0x09) return c === CLOSE_BRACE;
+    }
+  }
+  return false;
+}
+
+/** A character of UTF-8 may stand across the border of two pieces. */
+export class Utf8Check {
+  #rest: Buffer = Buffer.alloc(0);
+
+  push(piece: Buffer): boolean {
+    let start = 0;
+    if (this.#rest.length > 0) {
+      const need = lengthOfCharacter(this.#rest[0] as number);
+      const taken = Math.min(need - this.#rest.length, piece.length);
+      this.#rest = Buffer.concat([this.#rest, piece.subarray(0, taken)]);
+      if (this.#rest.length < need) return true;
+      if (!isUtf8(this.#rest)) return false;
+      start = taken;
+    }
+    const end = endOfWhole(piece, start);
+    this.#rest = piece.subarray(end);
+    return isUtf8(start === 0 && end === piece.length ? piece : piece.subarray(start, end));
+  }
+
+  get isWhole(): boolean {
+    return this.#rest.length === 0;
+  }
+}
+
+function areUtf8(pieces: readonly Buffer[]): boolean {
+  const [only] = pieces;
+  if (pieces.length === 1 && only !== undefined) return isUtf8(only);
+  const check = new Utf8Check();
+  return pieces.every((piece) => check.push(piece)) && check.isWhole;
+}
+
+/** Of a character, by its first byte; 1 where it is no first byte, so that it is judged at once. */
+function lengthOfCharacter(first: number): number {
+  if (first >= 0xf0) return 4;
+  if (first >= 0xe0) return 3;
+  return first >= 0xc0 ? 2 : 1;
+}
+
+/** Where the last character begins that is not whole; the end of the piece where all are. */
+function endOfWhole(piece: Buffer, start: number): number {
+  for (let back = 1; back <= 3 && piece.length - back >= start; back++) {
+    const c = piece[piece.length - back] as number;
+    if (c < 0x80) return piece.length;
+    if (c >= 0xc0) return lengthOfCharacter(c) > back ? piece.length - back : piece.length;
+  }
+  return piece.length;
+}
+
+function within(pieces: readonly Buffer[], from: number, to: number): Buffer[] {
+  const out: Buffer[] = [];
+  let at = 0;
+  for (const piece of pieces) {
+    const [start, end] = [Math.max(0, from - at), Math.min(piece.length, to - at)];
+    if (start < end) out.push(start === 0 && end === piece.length ? piece : piece.subarray(start, end));
+    at += piece.length;
+  }
+  return out;
+}

@@ -1,0 +1,155 @@
+// Reads bytes of JSON too long to be parsed: whether a name may stand in them once more, and which members the outermost
+// object has. The loops are WebAssembly (scan-bytes.wat): searching by Buffer.indexOf takes forty times as long where a
+// text is full of quotes, as JSON in a string is.
+
+import { PROGRAM } from "./scan-bytes-program.js";
+
+/** What is copied and read in one go: it stays in the first cache. */
+const CHUNK_BYTES = 16 * 1024;
+/** The loops read so far past the end of a chunk; what lies there is not looked at. */
+const SLACK_BYTES = 128;
+const NAME_AT = CHUNK_BYTES + SLACK_BYTES;
+/** A longer name is none that we look for, however it is escaped: "method" with six letters escaped has 36. */
+const NAME_BYTES = 64;
+
+interface Global {
+  value: number;
+}
+
+/** What we use of it; Node's types leave it to those of browsers. */
+interface Engine {
+  readonly Module: new (program: Uint8Array) => object;
+  readonly Instance: new (module: object) => { readonly exports: Readonly<Record<string, unknown>> };
+}
+
+interface Loops {
+  readonly bytes: Uint8Array;
+  readonly find: (at: number, end: number) => number;
+  readonly walk: (at: number, end: number, name: number, room: number) => number;
+  readonly state: readonly Global[];
+  readonly named: Global;
+  readonly nameLength: Global;
+}
+
+const STATE = ["depth", "mode", "escaped", "wantsName", "nameLength", "trailing", "closed"] as const;
+
+let loaded: Loops | undefined;
+
+/** Loaded with the first reply that is long. */
+function loops(): Loops {
+  if (loaded !== undefined) return loaded;
+  const { Instance, Module } = (globalThis as unknown as { readonly WebAssembly: Engine }).WebAssembly;
+  const { exports } = new Instance(new Module(Buffer.from(PROGRAM, "base64")));
+  const global = (name: string) => exports[name] as Global;
+  loaded = {
+    bytes: new Uint8Array((exports["memory"] as { readonly buffer: ArrayBuffer }).buffer),
+    find: exports["find"] as Loops["find"],
+    walk: exports["walk"] as Loops["walk"],
+    state: STATE.map(global),
+    named: global("named"),
+    nameLength: global("nameLength"),
+  };
+  return loaded;
+}
+
+const QUOTE = 0x22;
+const SLASH = 0x5c;
+const LETTER_D = 0x64;
+const LETTER_U = 0x75;
+const ZERO = 0x30;
+const FOUR = 0x34;
+const SEVEN = 0x37;
+/** The bit that makes a capital letter a small one; a quote has it. */
+const SMALL = 0x20;
+
+const BEFORE_D = [Buffer.from('"i'), Buffer.from('"metho')];
+/** So many hits that mean nothing are looked at; a text that has more of them is walked. */
+const MAX_LOOKS = 256;
+
+/**
+ * Whether `"id"`, `"method"` or an escaped letter of either may stand in these pieces of one text, in small letters or
+ * capitals: there are readers to whom those are the same. No means no; yes is a reason for a walk. Both names end in d",
+ * so that one pair of bytes finds them; all their letters are between \u0040 and \u007f.
+ */
+export function mayNameIdOrMethod(pieces: readonly Uint8Array[]): boolean {
+  const { bytes, find } = loops();
+  let looks = 0;
+  let last = 0;
+  for (const piece of pieces) {
+    if (piece.length === 0) continue;
+    // What lies across the border of two pieces is not looked at closely.
+    if (((last | SMALL) === LETTER_D && piece[0] === QUOTE) || (last === SLASH && piece[0] === LETTER_U)) return true;
+    for (let from = 0; from < piece.length; from += CHUNK_BYTES - 1) {
+      const length = Math.min(CHUNK_BYTES, piece.length - from);
+      bytes.set(length === piece.length ? piece : piece.subarray(from, from + length), 0);
+      for (let at = find(0, length); at >= 0 && at < length - 1; at = find(at + 1, length)) {
+        if (++looks > MAX_LOOKS || isName(piece, from + at)) return true;
+      }
+    }
+    last = piece[piece.length - 1] as number;
+  }
+  return false;
+}
+
+/** `at` is the d of d", or the backslash of \u. */
+function isName(piece: Uint8Array, at: number): boolean {
+  if (piece[at] === SLASH) {
+    const [first, second, third] = [piece[at + 2], piece[at + 3], piece[at + 4]];
+    if (third === undefined) return true;
+    return first === ZERO && second === ZERO && third >= FOUR && third <= SEVEN;
+  }
+  return BEFORE_D.some((word) => {
+    const start = at - word.length;
+    for (let i = 0; i < word.length; i++) {
+      // It began in the piece before.
+      if (start + i < 0) continue;
+      if (((piece[start + i] as number) | SMALL) !== word[i]) return false;
+    }
+    return true;
+  });
+}
+
+/** A walk over the members of the outermost object, in pieces as they come. It judges no value. */
+export class MemberWalk {
+  readonly #onName: (name: string | undefined) => void;
+  readonly #state = STATE.map(() => 0);
+
+  /** `onName` is told of each member in its order; undefined for one whose name is too long to matter. */
+  constructor(onName: (name: string | undefined) => void) {
+    this.#onName = onName;
+  }
+
+  push(piece: Uint8Array): void {
+    const { bytes, walk, state, named, nameLength } = loops();
+    // The loops have one state, and several replies may be on their way.
+    for (let i = 0; i < state.length; i++) (state[i] as Global).value = this.#state[i] as number;
+    for (let from = 0; from < piece.length; from += CHUNK_BYTES) {
+      const length = Math.min(CHUNK_BYTES, piece.length - from);
+      bytes.set(length === piece.length ? piece : piece.subarray(from, from + length), 0);
+      for (let at = 0; at < length; ) {
+        at = walk(at, length, NAME_AT, NAME_BYTES);
+        if (named.value === 0) continue;
+        named.value = 0;
+        this.#onName(nameIn(bytes, nameLength.value));
+      }
+    }
+    for (let i = 0; i < state.length; i++) this.#state[i] = (state[i] as Global).value;
+  }
+
+  /** One value has come, all of it, and nothing behind it but white space. */
+  get isWhole(): boolean {
+    const [depth, mode, , , , trailing, closed] = this.#state;
+    return depth === 0 && mode === 0 && trailing === 0 && closed === 1;
+  }
+}
+
+function nameIn(bytes: Uint8Array, length: number): string | undefined {
+  if (length > NAME_BYTES) return undefined;
+  const raw = Buffer.from(bytes.buffer, NAME_AT, length).toString();
+  if (!raw.includes("\\")) return raw;
+  try {
+    return JSON.parse(`"${raw}"`) as string;
+  } catch {
+    return undefined;
+  }
+}
