@@ -8,13 +8,13 @@ import { mayNameIdOrMethod } from "./scan-bytes.js";
 const MESSAGES = process.env["TOOLWAY_FULL"] === "1" ? 300_000 : 20_000;
 
 const HEAD = '{"jsonrpc":"2.0","id":12345,"result":';
-/** Behind the id of HEAD. */
-const BEHIND_ID = '{"jsonrpc":"2.0","id":12345'.length;
+/** In HEAD. */
+const ID = { id: 12345, idStart: 22, idEnd: 27 };
 
 const long = (text: string, cut?: number): string | undefined => {
   const bytes = Buffer.from(text);
   const pieces = cut === undefined ? [bytes] : [bytes.subarray(0, cut), bytes.subarray(cut)];
-  return flawOfLong(pieces, BEHIND_ID, bytes.length);
+  return flawOfLong(pieces, ID);
 };
 
 const short = (text: string): string | undefined => {
@@ -114,8 +114,8 @@ describe("a long reply", () => {
     const bad = Buffer.concat([good.subarray(0, -3), Buffer.from([0xf0, 0x9f]), good.subarray(-3)]);
     for (let cut = 0; cut <= good.length; cut++) {
       const pieces = (bytes: Buffer) => [bytes.subarray(0, cut), bytes.subarray(cut)];
-      expect(flawOfLong(pieces(good), BEHIND_ID, good.length), `cut at ${cut}`).toBeUndefined();
-      expect(flawOfLong(pieces(bad), BEHIND_ID, bad.length), `cut at ${cut}`).toMatch(/UTF-8/);
+      expect(flawOfLong(pieces(good), ID), `cut at ${cut}`).toBeUndefined();
+      expect(flawOfLong(pieces(bad), ID), `cut at ${cut}`).toMatch(/UTF-8/);
     }
   });
 });
@@ -214,7 +214,7 @@ describe("fuzzed replies, against a strict reader", () => {
       const strict = strictly(text);
       const folded = strict?.names.map((name) => name.toUpperCase()) ?? [];
       const count = (name: string) => folded.filter((one) => one === name).length;
-      const flaw = flawOfLong(pieces, BEHIND_ID, bytes.length);
+      const flaw = flawOfLong(pieces, ID);
       const where = `seed ${seed}, message ${i}: ${text}`;
       if (strict !== undefined) {
         const isSafe = count("ID") === 1 && count("METHOD") === 0;

@@ -3,6 +3,7 @@
 // a value is for its reader.
 
 import { isUtf8 } from "node:buffer";
+import type { Anchor } from "./anchor.js";
 import { isObject } from "./jsonrpc.js";
 import { MemberWalk, mayNameIdOrMethod } from "./scan-bytes.js";
 
@@ -54,14 +55,11 @@ function isNamedAgain(text: string): boolean {
   return false;
 }
 
-/**
- * What is wrong with a long reply. `pieces` are all of it; [from, to) is what is left of it without the id that was
- * found, and what stands beside that at its head or tail.
- */
-export function flawOfLong(pieces: readonly Buffer[], from: number, to: number): string | undefined {
+/** What is wrong with a long reply, whose id was found. `pieces` are all of it, and the id's member is in one of them. */
+export function flawOfLong(pieces: readonly Buffer[], { idStart, idEnd }: Anchor): string | undefined {
   if (!endsLikeAnObject(pieces)) return NOT_JSON;
   if (!areUtf8(pieces)) return NOT_UTF8;
-  return mayNameIdOrMethod(within(pieces, from, to)) ? flawOfMembers(pieces) : undefined;
+  return mayNameIdOrMethod(withoutId(pieces, idStart, idEnd)) ? flawOfMembers(pieces) : undefined;
 }
 
 function flawOfMembers(pieces: readonly Uint8Array[]): string | undefined {
@@ -162,13 +160,23 @@ function endOfWhole(piece: Buffer, start: number): number {
   return piece.length;
 }
 
-function within(pieces: readonly Buffer[], from: number, to: number): Buffer[] {
+const QUOTE = 0x22;
+
+/** All that stands before the name of the id and behind its value. */
+function withoutId(pieces: readonly Buffer[], idStart: number, idEnd: number): Buffer[] {
   const out: Buffer[] = [];
   let at = 0;
   for (const piece of pieces) {
-    const [start, end] = [Math.max(0, from - at), Math.min(piece.length, to - at)];
-    if (start < end) out.push(start === 0 && end === piece.length ? piece : piece.subarray(start, end));
+    if (idStart < at || idStart >= at + piece.length) out.push(piece);
+    else {
+      // Back over white space and the colon, to the quote that ends `"id"`.
+      const nameEnd = piece.lastIndexOf(QUOTE, idStart - at);
+      out.push(piece.subarray(0, Math.max(0, nameEnd - NAME_OF_ID)), piece.subarray(idEnd - at));
+    }
     at += piece.length;
   }
   return out;
 }
+
+/** From its first quote to its last. */
+const NAME_OF_ID = '"id"'.length - 1;

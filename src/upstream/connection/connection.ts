@@ -8,6 +8,7 @@ import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { ListKind, ServerIntro, UpstreamCall } from "../../contracts/upstream.js";
 import { type Anchor, findAnchor, findAnchorIn, largeReply } from "../../protocol/anchor.js";
 import { PiecedReply, WholeReply } from "../../protocol/arrived.js";
+import { flawOfLong, flawOfShort, PARSED_REPLY_BYTES } from "../../protocol/check-reply.js";
 import { Fault } from "../../protocol/errors.js";
 import type { JsonObject, RpcId } from "../../protocol/jsonrpc.js";
 import {
@@ -35,9 +36,6 @@ const NOISE_SAMPLE_CHARS = 200;
 
 /** So many messages may come as one. Only 2025-03-26 has batches, and there they hold a handful. */
 const MAX_BATCH = 1_000;
-
-/** A reply up to this size is parsed before it is passed on: it costs next to nothing, and broken JSON is noticed. */
-const CHECKED_REPLY_BYTES = 4096;
 
 export interface ConnectionEvents extends CallReturns {
   /** A notification that is not progress; `caller` is undefined where nobody can tell whose it is. */
@@ -222,6 +220,11 @@ export class Connection implements LinkEvents {
       return;
     }
     this.received++;
+    const flaw = flawOfLong(pieces, anchor);
+    if (flaw !== undefined) {
+      this.#endings.fail(pending, this.#badReply(flaw));
+      return;
+    }
     this.#endings.answered(pending);
     this.#deliver(pending, new PiecedReply(pieces, anchor, this.#replyEra));
   }
@@ -305,11 +308,10 @@ export class Connection implements LinkEvents {
       this.#unawaited(anchor.id);
       return;
     }
-    let latin1: string | undefined;
-    try {
-      latin1 = checkedText(bytes);
-    } catch {
-      this.#endings.fail(pending, this.#brokenAnswer());
+    const latin1 = bytes.length <= PARSED_REPLY_BYTES ? bytes.toString("latin1") : undefined;
+    const flaw = latin1 === undefined ? flawOfLong([bytes], anchor) : flawOfShort(bytes, latin1);
+    if (flaw !== undefined) {
+      this.#endings.fail(pending, this.#badReply(flaw));
       return;
     }
     this.#endings.answered(pending);
@@ -386,8 +388,14 @@ export class Connection implements LinkEvents {
       this.#unawaited(message.id);
       return;
     }
+    const bytes = Buffer.from(message.text);
+    const flaw = flawOfShort(bytes, message.text);
+    if (flaw !== undefined) {
+      this.#endings.fail(pending, this.#badReply(flaw));
+      return;
+    }
     this.#endings.answered(pending);
-    this.#deliver(pending, new WholeReply(Buffer.from(message.text), span, this.#replyEra));
+    this.#deliver(pending, new WholeReply(bytes, span, this.#replyEra));
     if (message.id === null) this.#modern?.checkEra();
   }
 
@@ -405,6 +413,13 @@ export class Connection implements LinkEvents {
 
   #brokenAnswer(): Fault {
     return new Fault("protocol", `Server "${this.#spec.name}" answered with something that is not a JSON-RPC message.`);
+  }
+
+  #badReply(flaw: string): Fault {
+    return new Fault(
+      "protocol",
+      `Server "${this.#spec.name}" answered with a reply that ${flaw}. It was not passed on.`,
+    );
   }
 
   #end(fault: Fault): void {
@@ -430,16 +445,4 @@ function* textsIn(bytes: Buffer): Iterable<string> {
     return;
   }
   for (const { start, end } of scanElements(text, 0, MAX_BATCH)) yield text.slice(start, end);
-}
-
-/**
- * A short reply as text, one character for each byte; throws where it is not JSON. Undefined for a long one, which is
- * not looked into. What UTF-8 needs several bytes for stands in strings only, so reading bytes as characters changes
- * nothing of the verdict, and costs half.
- */
-function checkedText(bytes: Buffer): string | undefined {
-  if (bytes.length > CHECKED_REPLY_BYTES) return undefined;
-  const text = bytes.toString("latin1");
-  JSON.parse(text);
-  return text;
 }

@@ -1,6 +1,7 @@
 // The rest of a reply that is too large to hold: it is read from the socket no faster than somebody reads it here.
 
 import { Readable } from "node:stream";
+import { HELD_BACK_BYTES, MemberCheck, Utf8Check } from "../../protocol/check-reply.js";
 import { Fault } from "../../protocol/errors.js";
 import type { HttpExchange } from "./wire.js";
 
@@ -13,34 +14,58 @@ const MAX_REPLY_BYTES = 1024 * 1024 * 1024;
 /** So much waits here for its reader: two reads of the socket. */
 const HELD_BYTES = 128 * 1024;
 
+/** It judges the reply as it passes, and holds its end back until that is done: a bad one never ends well. */
 export class LargeBody extends Readable {
   readonly #exchange: HttpExchange;
+  readonly #members = new MemberCheck();
+  readonly #utf8 = new Utf8Check();
   #left: number;
-  #last: Buffer | undefined;
+  #held: Buffer;
 
-  /** `seen` bytes have come already, and are not part of this stream. */
-  constructor(exchange: HttpExchange, seen: number) {
+  /** `seen` has come already: all but its last bytes, which are HELD_BACK_BYTES, is not part of this stream. */
+  constructor(exchange: HttpExchange, seen: Buffer) {
     super({ highWaterMark: HELD_BYTES });
     this.#exchange = exchange;
-    this.#left = MAX_REPLY_BYTES - seen;
+    this.#left = MAX_REPLY_BYTES - seen.length;
+    this.#held = seen.subarray(-HELD_BACK_BYTES);
+    this.#judge(seen);
     // Nobody may be listening yet when the connection breaks; that must not end the process.
     this.on("error", () => {});
   }
 
   feed(chunk: Buffer): void {
     this.#left -= chunk.length;
-    this.#last = chunk;
     if (this.#left < 0) {
       this.destroy(new Fault("limit", `The reply is larger than ${MAX_REPLY_BYTES} bytes.`));
-    } else if (!this.push(chunk)) {
-      this.#exchange.pause();
+      return;
     }
+    this.#judge(chunk);
+    const before = this.#held;
+    if (chunk.length >= HELD_BACK_BYTES) {
+      this.#held = chunk;
+      if (!this.push(before)) this.#exchange.pause();
+      return;
+    }
+    const joined = Buffer.concat([before, chunk]);
+    this.#held = joined.subarray(-HELD_BACK_BYTES);
+    if (!this.push(joined.subarray(0, joined.length - this.#held.length))) this.#exchange.pause();
+  }
+
+  #judge(bytes: Buffer): void {
+    if (!this.#members.push(bytes)) this.destroy(badReply(this.#members.flaw()));
+    else if (!this.#utf8.push(bytes)) this.destroy(badReply("is no UTF-8"));
   }
 
   /** The body has ended; one that was cut off by the end of the connection is not passed for whole. */
   finish(cut: () => Fault): void {
-    if (this.#last !== undefined && !endsAsJson(this.#last)) this.destroy(cut());
-    else this.push(null);
+    if (this.destroyed) return;
+    const flaw = this.#members.flaw() ?? (this.#utf8.isWhole ? undefined : "is no UTF-8");
+    if (!endsAsJson(this.#held)) this.destroy(cut());
+    else if (flaw !== undefined) this.destroy(badReply(flaw));
+    else {
+      this.push(this.#held);
+      this.push(null);
+    }
   }
 
   override _read(): void {
@@ -51,6 +76,10 @@ export class LargeBody extends Readable {
     this.#exchange.abort();
     callback(error);
   }
+}
+
+function badReply(flaw: string | undefined): Fault {
+  return new Fault("protocol", `The server answered with a reply that ${flaw ?? "is no JSON-RPC message"}.`);
 }
 
 /**

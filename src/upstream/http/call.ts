@@ -1,6 +1,7 @@
 // One message on its way to a streamable HTTP server: the POST, what its answer is, and the GETs that go on
 // with a stream which ended before the reply. streamable.ts has sessions and the link's life.
 
+import { HELD_BACK_BYTES } from "../../protocol/check-reply.js";
 import { Fault } from "../../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
 import { backoffCeiling } from "../../runtime/backoff.js";
@@ -249,10 +250,10 @@ export class HttpCall implements ExchangeHandler {
       this.abort();
       return;
     }
-    const head = this.#body.take();
+    const seen = this.#body.take();
     this.#mode = "large";
-    this.#large = new LargeBody(exchange, head.length);
-    this.#link.onLargeReply(ticket, head, this.#large, lengthOf(this.#headers));
+    this.#large = new LargeBody(exchange, seen);
+    this.#link.onLargeReply(ticket, seen.subarray(0, -HELD_BACK_BYTES), this.#large, lengthOf(this.#headers));
   }
 
   #refused(): void {

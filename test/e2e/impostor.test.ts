@@ -1,0 +1,111 @@
+// A server whose replies name another call's id, a method, or nothing that can be read: it harms its own calls and no
+// others, whatever the size of the reply, over stdio and HTTP, for agents over HTTP and stdio.
+
+import { beforeAll, describe, expect, it } from "vitest";
+import { connectStdioV1, connectV1, connectV2, waitForTools } from "./clients.js";
+import { type Gateway, type ServerEntry, startGateway, startHttpFixture, stdioFixture } from "./harness.js";
+import { openHttpWire, openStdioWire, type Wire, type WireAnswer } from "./wire.js";
+
+const KIB = 1024;
+/** Parsed; held in one buffer; held in pieces; streamed, where the transport does that. */
+const STREAMED = 3 * KIB * KIB;
+const SIZES = [0, 20 * KIB, 300 * KIB, STREAMED];
+/** The code of a server's fault, and that of one whose breaker is open. */
+const REFUSED = /"code":-310\d\d/;
+
+const gateways = new Map<string, Gateway>();
+
+beforeAll(async () => {
+  const http = (await startHttpFixture("impostor")).entry;
+  for (const [kind, impostor] of [
+    ["stdio", stdioFixture("impostor")],
+    ["http", http],
+  ] as [string, ServerEntry][]) {
+    const patient = { ...impostor, breaker: { failures: 1000 } };
+    const gateway = await startGateway({ mcpServers: { impostor: patient, slow: stdioFixture("slow") } });
+    gateways.set(kind, gateway);
+    await waitForTools(await connectV1(gateway.url), "forge", "sleep");
+  }
+});
+
+const call = (id: number, tool: string, args: object) =>
+  JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name: tool, arguments: args } });
+
+/** A cut connection is a refusal too: a reply that was judged too late for words is never ended well. */
+async function outcome(sent: Promise<WireAnswer>): Promise<string> {
+  try {
+    return (await sent).messages.join("\n");
+  } catch {
+    return '"code":-31000 (cut off)';
+  }
+}
+
+/** One agent calls both servers; the impostor knows the id of the other call. */
+async function betweenTwo(wire: Wire, answer: string, bytes: number): Promise<void> {
+  const honest = wire.send(call(7, "sleep", { ms: 300, label: "mine" }));
+  const forged = await outcome(wire.send(call(8, "forge", { answer, bytes })));
+  const text = (await honest).messages.join("\n");
+  expect(text).toContain("mine");
+  expect(text).not.toContain("forged");
+  expect(forged.slice(0, 400)).toMatch(REFUSED);
+}
+
+const AGAIN = [
+  '"result":FILLER,"id":7',
+  '"result":FILLER,"\\u0069d":7',
+  '"result":FILLER , "i\\u0064" :7',
+  '"result":FILLER,"ID":7',
+];
+
+describe.each(["stdio", "http"])("an impostor over %s", (kind) => {
+  describe.each(SIZES)("with %i bytes", (bytes) => {
+    it.each(AGAIN)("cannot answer another server's call by %s [crossed-never] [one-bad-server]", async (answer) => {
+      const gateway = gateways.get(kind) as Gateway;
+      await betweenTwo(await openHttpWire(gateway.url), answer, bytes);
+      // On a pipe, a reply that streams and is cut off leaves a line that nobody can read; the SDK passes over it.
+      if (kind === "http" && bytes >= STREAMED) return;
+      const pipe = await openStdioWire(gateway);
+      await betweenTwo(pipe, answer, bytes);
+      await pipe.close();
+    });
+
+    it("cannot make a request of a reply [crossed-never]", async () => {
+      const wire = await openHttpWire((gateways.get(kind) as Gateway).url);
+      const forged = outcome(wire.send(call(8, "forge", { answer: '"result":FILLER,"method":"ping"', bytes })));
+      expect((await forged).slice(0, 400)).toMatch(REFUSED);
+    });
+  });
+
+  it("cannot answer another server's call on a pipe by a reply that streams [crossed-never]", async () => {
+    const client = await connectStdioV1(gateways.get(kind) as Gateway);
+    const ids = Array.from({ length: 12 }, (_, id) => `,"id":${id}`).join("");
+    const honest = client.callTool({ name: "sleep", arguments: { ms: 300, label: "mine" } });
+    const forge = client.callTool({ name: "forge", arguments: { answer: `"result":FILLER${ids}`, bytes: STREAMED } });
+    await expect(forge).rejects.toThrow();
+    expect(JSON.stringify(await honest)).toContain("mine");
+  });
+
+  it("fails its own calls alone with the SDKs' clients, and says what was wrong [crossed-never]", async () => {
+    const gateway = gateways.get(kind) as Gateway;
+    const clients = [await connectV1(gateway.url), await connectV2(gateway.url), await connectStdioV1(gateway)];
+    for (const client of clients) {
+      // The SDKs count their ids from 0: the next call has one of these.
+      const ids = Array.from({ length: 12 }, (_, id) => `,"id":${id}`).join("");
+      const honest = client.callTool({ name: "sleep", arguments: { ms: 300, label: "mine" } });
+      const forge = client.callTool({ name: "forge", arguments: { answer: `"result":FILLER${ids}` } });
+      await expect(forge).rejects.toThrow(/impostor.*"id"/);
+      expect(JSON.stringify(await honest)).toContain("mine");
+    }
+  });
+
+  it.each([
+    ['"result":{},"error":{"code":1,"message":"m"}', /result.*error/],
+    ['"result":{},"result":{}', /result.*error/],
+    ['"result":"str"', /no object/],
+    ['"error":"boom"', /code and a message/],
+    ['"error":null', /code and a message/],
+  ])("cannot pass %s for an answer", async (answer, why) => {
+    const wire = await openHttpWire((gateways.get(kind) as Gateway).url);
+    expect(await outcome(wire.send(call(8, "forge", { answer })))).toMatch(why);
+  });
+});
