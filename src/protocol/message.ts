@@ -65,6 +65,11 @@ export function parseMessage(text: string): Message {
   return toMessage(text, value);
 }
 
+/** A message that we make ourselves, of plain JSON values: it is rendered, and not read again. */
+export function makeMessage(value: JsonObject): Message {
+  return toMessage(JSON.stringify(value), value);
+}
+
 /** Of a text that is known to be a message: it was read before, or made here. Nothing is parsed. */
 export function scanText(text: string): ScannedText {
   const { members, params: inParams } = scanMessage(text);

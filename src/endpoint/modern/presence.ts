@@ -6,7 +6,7 @@ import type { Caller, NotificationText, Principal } from "../../contracts/caller
 import type { Service } from "../../contracts/service.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
-import { type RequestMessage, toMessage } from "../../protocol/message.js";
+import { makeMessage, type RequestMessage } from "../../protocol/message.js";
 import { MODERN_VERSION } from "../../protocol/modern.js";
 import type { Reply } from "../../protocol/reply.js";
 import { Bag, type Placed } from "../../runtime/bag.js";
@@ -103,8 +103,7 @@ export class Presence implements Caller {
   }
 
   #request(method: string, uri: string): Promise<Reply> {
-    const request = { jsonrpc: "2.0", id: 0, method, params: { uri } };
-    const message = toMessage(JSON.stringify(request), request) as RequestMessage;
+    const message = makeMessage({ jsonrpc: "2.0", id: 0, method, params: { uri } }) as RequestMessage;
     return new Promise<Reply>((reply) => {
       this.#service.handle({ caller: this, message, scope: this.scope, reply, onCancel: undefined });
     }).catch((error: unknown) => ({ kind: "error", error: toRpcError(error) }));

@@ -5,7 +5,7 @@ import type { ListKind, ServerIntro, UpstreamCall } from "../../contracts/upstre
 import { replySize } from "../../protocol/arrived.js";
 import { Fault } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
-import { type NotificationMessage, parseMessage } from "../../protocol/message.js";
+import { makeMessage, type NotificationMessage } from "../../protocol/message.js";
 import { encodeHeaderValue, Meta, MODERN_VERSION, ModernError, withMeta } from "../../protocol/modern.js";
 import { paramHeaders } from "../../protocol/param-headers.js";
 import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
@@ -276,7 +276,7 @@ function withoutSubscription(message: NotificationMessage): NotificationMessage 
   const { [Meta.subscriptionId]: _, ...meta } = (message.params?.["_meta"] ?? {}) as JsonObject;
   const { _meta, ...params } = message.params ?? {};
   const kept = Object.keys(meta).length === 0 ? params : { ...params, _meta: meta };
-  return parseMessage(JSON.stringify({ jsonrpc: "2.0", method: message.method, params: kept })) as NotificationMessage;
+  return makeMessage({ jsonrpc: "2.0", method: message.method, params: kept }) as NotificationMessage;
 }
 
 const ownNotifications = new WeakSet<NotificationMessage>();
@@ -287,7 +287,7 @@ export function isOwnNotification(message: NotificationMessage): boolean {
 }
 
 function notification(method: string): NotificationMessage {
-  const message = parseMessage(JSON.stringify({ jsonrpc: "2.0", method })) as NotificationMessage;
+  const message = makeMessage({ jsonrpc: "2.0", method }) as NotificationMessage;
   ownNotifications.add(message);
   return message;
 }
