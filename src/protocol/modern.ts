@@ -95,6 +95,16 @@ function insertFirst(text: string, at: number, members: string): Edit {
   return { start: at + 1, end: at + 1, text: empty ? members : `${members},` };
 }
 
+/** The methods whose subject stands in the header Mcp-Name as well, and the parameter that it repeats. */
+export const NAME_PARAMS: ReadonlyMap<string, string> = new Map([
+  ["tools/call", "name"],
+  ["prompts/get", "name"],
+  ["resources/read", "uri"],
+  ["tasks/get", "taskId"],
+  ["tasks/update", "taskId"],
+  ["tasks/cancel", "taskId"],
+]);
+
 const SENTINEL_START = "=?base64?";
 const SENTINEL_END = "?=";
 

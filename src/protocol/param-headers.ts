@@ -96,12 +96,18 @@ function first<T>(items: readonly T[], of: (item: T) => string | undefined): str
   return undefined;
 }
 
+/** The argument that a header repeats; undefined where there is none. */
+export function argumentAt(args: unknown, path: readonly string[]): unknown {
+  let value = args;
+  for (const key of path) value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+  return value;
+}
+
 /** The headers for these arguments. A value that is absent, null, or not of a type that a header can hold has none. */
 export function paramHeaders(headers: readonly ParamHeader[], args: unknown): Record<string, string> {
   const out: Record<string, string> = {};
   for (const { header, path } of headers) {
-    let value: unknown = args;
-    for (const key of path) value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+    const value = argumentAt(args, path);
     if (typeof value === "string") out[header] = encodeHeaderValue(value);
     else if (typeof value === "boolean" || Number.isSafeInteger(value)) out[header] = String(value);
   }

@@ -11,24 +11,15 @@ import {
   Meta,
   MODERN_VERSION,
   ModernError,
+  NAME_PARAMS,
   type RequestMeta,
   readRequestMeta,
 } from "../../protocol/modern.js";
-import type { ParamHeader } from "../../protocol/param-headers.js";
+import { argumentAt, type ParamHeader } from "../../protocol/param-headers.js";
 import { isLegacyVersion, LATEST_LEGACY, LEGACY_VERSIONS } from "../../protocol/versions.js";
 
 /** The newest comes first. */
 export const SUPPORTED_VERSIONS: readonly string[] = [MODERN_VERSION, ...LEGACY_VERSIONS];
-
-/** The methods whose subject stands in the header Mcp-Name as well, and where in `params` it is. */
-const NAMED: Readonly<Record<string, string>> = {
-  "tools/call": "name",
-  "prompts/get": "name",
-  "resources/read": "uri",
-  "tasks/get": "taskId",
-  "tasks/update": "taskId",
-  "tasks/cancel": "taskId",
-};
 
 /** Values that clients sent are repeated in errors, but not at any length. */
 const MAX_SHOWN = 128;
@@ -109,7 +100,7 @@ function headerMismatch(message: RequestMessage, headers: IncomingHttpHeaders): 
   const named = headers["mcp-method"];
   if (named === undefined) return mismatch("The header Mcp-Method is missing.");
   if (named !== method) return mismatch(`Mcp-Method is ${shown(named)}, and the body's method is ${shown(method)}.`);
-  const field = Object.hasOwn(NAMED, method) ? NAMED[method] : undefined;
+  const field = NAME_PARAMS.get(method);
   const value = field === undefined ? undefined : params?.[field];
   // Without a value in the body there is nothing to agree with: what is wrong is the body's.
   return typeof value === "string"
@@ -124,7 +115,7 @@ export function paramMismatch(
   headers: IncomingHttpHeaders,
 ): RpcError | undefined {
   for (const { header, path } of declared) {
-    const value = valueAt(args, path);
+    const value = argumentAt(args, path);
     const text = typeof value === "string" ? value : isPlain(value) ? String(value) : undefined;
     if (text === undefined) continue;
     const error = valueMismatch(header, headers[header], text, `arguments.${path.join(".")}`, value);
@@ -135,12 +126,6 @@ export function paramMismatch(
 
 function isPlain(value: unknown): value is number | boolean {
   return typeof value === "number" || typeof value === "boolean";
-}
-
-function valueAt(args: unknown, path: readonly string[]): unknown {
-  let value = args;
-  for (const key of path) value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
-  return value;
 }
 
 function valueMismatch(

@@ -3,7 +3,7 @@
 
 import type { Caller } from "../../contracts/caller.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
-import type { RpcError, RpcId } from "../../protocol/jsonrpc.js";
+import { ErrorCode, type RpcError, type RpcId } from "../../protocol/jsonrpc.js";
 import {
   locate,
   type NotificationMessage,
@@ -84,7 +84,7 @@ class Questions {
     const { id } = request;
     if (this.#open.size >= MAX_OPEN_QUESTIONS || this.#open.has(id)) {
       const message = this.#open.has(id) ? `Request id ${id} is in use.` : "Too many open requests to agents.";
-      this.refuse(request, { code: -32600, message });
+      this.refuse(request, { code: ErrorCode.invalidRequest, message });
       return;
     }
     const abort = new AbortController();

@@ -2,7 +2,7 @@
 
 import type { ExecutorError } from "../../executor/wire/types.js";
 import { Fault } from "../../protocol/errors.js";
-import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { ModernError } from "../../protocol/modern.js";
 import { saysNothingOfEra } from "../era/verdict.js";
 import { RedirectError, type ResponseHeaders } from "./wire.js";
@@ -61,7 +61,11 @@ export class Secrets {
 const REFUSED_UNREAD = new Set([400, 401, 403, 404, 405, 406, 411, 413, 414, 415, 421, 426, 429, 431]);
 
 /** JSON-RPC errors that answer a request and do not speak of the session, though they come with a 404. */
-const ANSWERS_OF_404 = new Set([-32601, -32602, -32002]);
+const ANSWERS_OF_404: ReadonlySet<number> = new Set([
+  ErrorCode.methodNotFound,
+  ErrorCode.invalidParams,
+  ErrorCode.resourceNotFound,
+]);
 
 /**
  * What servers say with a 400 when they have forgotten us. It is narrow on purpose: a tool's own complaint about some

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { events, json, Peer, plain, Recorder, reply } from "../../../test/fixtures/links/recorder.js";
 import { HELD_BACK_BYTES } from "../../protocol/check-reply.js";
 import { LARGE_REPLY_BYTES } from "./body.js";
-import { HttpLink } from "./streamable.js";
+import { StreamableLink } from "./streamable.js";
 
 const MIB = 1024 * 1024;
 const cleanups: (() => Promise<unknown>)[] = [];
@@ -15,7 +15,7 @@ afterEach(async () => {
 
 async function connect(url: string): Promise<Recorder> {
   const recorder = new Recorder();
-  const link = new HttpLink({ kind: "http", url, headers: {} }, recorder);
+  const link = new StreamableLink({ kind: "http", url, headers: {} }, recorder);
   cleanups.push(() => link.close());
   await recorder.attach(link);
   return recorder;

@@ -7,7 +7,7 @@ import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js"
 import { type HttpRefusal, parseRpc } from "./faults.js";
 import { openPoolWire } from "./pool-wire.js";
 import { SseLink } from "./sse.js";
-import { HttpLink } from "./streamable.js";
+import { StreamableLink } from "./streamable.js";
 import type { OpenWire } from "./wire.js";
 
 /** What a server of the old kind, or the web framework around it, answers to a POST where it expects a GET. */
@@ -31,7 +31,7 @@ class DetectingLink implements Link {
     this.#target = target;
     this.#events = events;
     this.#openWire = openWire;
-    this.#link = new HttpLink(target, events, openWire, (text, ticket, fault, refusal) => {
+    this.#link = new StreamableLink(target, events, openWire, (text, ticket, fault, refusal) => {
       if (!OLD_SERVER_STATUSES.has(refusal.status) || parseRpc(refusal.body) !== undefined) return false;
       void this.#changeOver(text, ticket, fault, refusal);
       return true;

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { type Answer, json, Peer, plain, Recorder } from "../../../test/fixtures/links/recorder.js";
-import { HttpLink } from "./streamable.js";
+import { StreamableLink } from "./streamable.js";
 
 const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -10,7 +10,7 @@ afterEach(async () => {
 async function start(answer: Answer) {
   const peer = new Peer(answer);
   const recorder = new Recorder();
-  const link = new HttpLink({ kind: "http", url: await peer.listen(), headers: {} }, recorder);
+  const link = new StreamableLink({ kind: "http", url: await peer.listen(), headers: {} }, recorder);
   cleanups.push(
     () => peer.close(),
     () => link.close(),

@@ -1,7 +1,7 @@
 import { createServer } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { type Answer, events, json, Peer, plain, Recorder, reply } from "../../../test/fixtures/links/recorder.js";
-import { HttpLink } from "./streamable.js";
+import { StreamableLink } from "./streamable.js";
 
 const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -18,7 +18,7 @@ async function start(answer: Answer, headers: Record<string, string> = {}, suffi
 
 async function connect(url: string, headers: Record<string, string> = {}): Promise<Recorder> {
   const recorder = new Recorder();
-  const link = new HttpLink({ kind: "http", url, headers }, recorder);
+  const link = new StreamableLink({ kind: "http", url, headers }, recorder);
   cleanups.push(() => link.close());
   await recorder.attach(link);
   return recorder;
@@ -288,11 +288,11 @@ describe("close()", () => {
 
   it("may come before open(), or while it runs", async () => {
     const recorder = new Recorder();
-    const link = new HttpLink({ kind: "http", url: "http://127.0.0.1:9/mcp", headers: {} }, recorder);
+    const link = new StreamableLink({ kind: "http", url: "http://127.0.0.1:9/mcp", headers: {} }, recorder);
     const opening = link.open(new AbortController().signal);
     await link.close();
     await expect(opening).rejects.toMatchObject({ code: "closing" });
-    await new HttpLink({ kind: "http", url: "http://127.0.0.1:9/", headers: {} }, recorder).close();
+    await new StreamableLink({ kind: "http", url: "http://127.0.0.1:9/", headers: {} }, recorder).close();
   });
 
   it("forget() frees the connection of a call that hangs", async () => {
@@ -313,7 +313,8 @@ it.each([
   ["http://x/", { "bad name": "x" }, /"bad name"/],
   ["http://x/", { good: "a\r\nb: canary" }, /^((?!canary).)*$/],
 ])("the target %s with headers %j is refused before anything is sent", (url, headers, message) => {
-  const make = () => new HttpLink({ kind: "http", url, headers: headers as Record<string, string> }, new Recorder());
+  const make = () =>
+    new StreamableLink({ kind: "http", url, headers: headers as Record<string, string> }, new Recorder());
   expect(make).toThrow(message);
 });
 

@@ -36,7 +36,7 @@ const DELETE_DEADLINE_MS = 1_000;
 /** Is told of an initialize that was refused, before it is reported; true where somebody else takes it over. */
 export type RefusedInitialize = (text: string, ticket: Ticket, fault: Fault, refusal: HttpRefusal) => boolean;
 
-export class HttpLink implements Link, HttpCallLink, GetStreamLink {
+export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
   readonly destination: HttpDestination;
   readonly #target: HttpTarget;
   readonly #events: LinkEvents;

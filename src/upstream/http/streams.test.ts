@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { type Answer, events, json, Peer, plain, Recorder, reply } from "../../../test/fixtures/links/recorder.js";
 import { reconnectDelay } from "./get-stream.js";
-import { HttpLink } from "./streamable.js";
+import { StreamableLink } from "./streamable.js";
 
 const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -13,7 +13,7 @@ afterEach(async () => {
 async function start(answer: Answer) {
   const peer = new Peer(answer);
   const recorder = new Recorder();
-  const link = new HttpLink({ kind: "http", url: await peer.listen(), headers: {} }, recorder);
+  const link = new StreamableLink({ kind: "http", url: await peer.listen(), headers: {} }, recorder);
   cleanups.push(
     () => peer.close(),
     () => link.close(),

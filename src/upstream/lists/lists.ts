@@ -2,6 +2,7 @@
 // failed is tried again; read.ts reads.
 
 import type { Freshness, Listed, ListKind } from "../../contracts/upstream.js";
+import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { type CallSender, ServerError } from "../link/own-call.js";
 import { readList } from "./read.js";
 import { FreshnessReader } from "./rereads.js";
@@ -15,9 +16,6 @@ const PAUSE_MS = 200;
 
 /** The deadline of all pages of one list; one page has the connection's own deadline. */
 const LIST_MS = 60_000;
-
-/** JSON-RPC's "method not found". */
-const NO_SUCH_METHOD = -32601;
 
 export interface ServerListsEvents {
   /** `freshness` is undefined for a list that the server does not have. */
@@ -106,7 +104,7 @@ export class ServerLists {
       this.#ended(kind, items, reader.freshness);
     } catch (error) {
       // Some servers declare `resources` and know nothing of templates: an empty list, not a fault.
-      if (error instanceof ServerError && error.code === NO_SUCH_METHOD) this.#ended(kind, [], undefined);
+      if (error instanceof ServerError && error.code === ErrorCode.methodNotFound) this.#ended(kind, [], undefined);
       else this.#failed(kind, error instanceof Error ? error.message : String(error));
     }
   }

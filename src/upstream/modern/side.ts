@@ -6,7 +6,7 @@ import { replySize } from "../../protocol/arrived.js";
 import { Fault } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { makeMessage, type NotificationMessage } from "../../protocol/message.js";
-import { encodeHeaderValue, Meta, MODERN_VERSION, ModernError, withMeta } from "../../protocol/modern.js";
+import { encodeHeaderValue, Meta, MODERN_VERSION, ModernError, NAME_PARAMS, withMeta } from "../../protocol/modern.js";
 import { paramHeaders } from "../../protocol/param-headers.js";
 import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
 import { probe, statusOf } from "../era/meeting.js";
@@ -24,16 +24,6 @@ const MAX_ERROR_BYTES = 4 * 1024;
 const ERA_CHECK_MS = 5_000;
 /** What a legacy server, or the framework around it, answers to a request that is outside of any session. */
 const LEGACY_STATUSES = new Set([400, 404, 405]);
-
-/** The parameter that Mcp-Name repeats, by method. */
-const NAMED: Readonly<Record<string, string>> = {
-  "tools/call": "name",
-  "prompts/get": "name",
-  "resources/read": "uri",
-  "tasks/get": "taskId",
-  "tasks/update": "taskId",
-  "tasks/cancel": "taskId",
-};
 
 /** What all connections of a server share for the modern era. */
 export interface ModernParts {
@@ -204,7 +194,7 @@ export class ModernSide {
     if (!this.#overHttp) return undefined;
     const { method, subject } = call;
     const headers = ["mcp-protocol-version", MODERN_VERSION, "mcp-method", method];
-    const field = NAMED[method];
+    const field = NAME_PARAMS.get(method);
     if (field === undefined) return headers;
     const annotated =
       method === "tools/call" && subject !== undefined ? this.#parts.toolHeaders.of(subject) : undefined;
