@@ -34,7 +34,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "endpoint/stdio": "contracts endpoint/modern endpoint/session protocol runtime",
   "executor/allow": "runtime",
   "executor/client": "executor/wire runtime sockets",
-  "executor/group": "contracts executor/wire sockets",
+  "executor/group": "contracts executor/wire runtime sockets",
   "executor/http": "executor/allow executor/wire runtime",
   "executor/server": "executor/allow executor/http executor/wire runtime sockets",
   "executor/wire": "runtime",

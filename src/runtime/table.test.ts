@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Bag, NOWHERE } from "./bag.js";
-import { Table } from "./table.js";
+import { Bag, NOWHERE, Table } from "./table.js";
 
 const key = fc.oneof(fc.integer({ min: -5, max: 40 }), fc.integer({ min: -5, max: 40 }).map(String), fc.double());
 const step = fc.record({ act: fc.constantFrom("set", "set", "delete", "get", "clear"), key, value: fc.integer() });

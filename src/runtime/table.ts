@@ -1,4 +1,4 @@
-// A map for what comes and goes with every call. Not a Map: when V8's rehashes, the table before stays linked to the
+// A map and a set for what comes and goes with every call. Not a Map and a Set of the language: when V8's rehashes, the table before stays linked to the
 // next one, with all that stood in it. Once one such table has grown old, each later one is carried into the old
 // generation after it, and every call that was ever in them: measured, a tenth of the gateway's time and 60 MB of heap.
 
@@ -101,4 +101,45 @@ function hashOf(text: string): number {
     hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0;
   }
   return hash;
+}
+
+/** Where it stands in its bag. Only the bag writes it. */
+export interface Placed {
+  place: number;
+}
+
+/** The `place` of what is in no bag. */
+export const NOWHERE = -1;
+
+/** A set of objects, each of which knows its place. */
+export class Bag<T extends Placed> {
+  readonly #items: (T | undefined)[] = [];
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** An object can be in one bag at a time. */
+  add(item: T): void {
+    if (item.place !== NOWHERE) return;
+    item.place = this.#size;
+    this.#items[this.#size++] = item;
+  }
+
+  delete(item: T): void {
+    const { place } = item;
+    if (place === NOWHERE || this.#items[place] !== item) return;
+    item.place = NOWHERE;
+    const last = this.#items[--this.#size] as T;
+    this.#items[this.#size] = undefined;
+    if (last === item) return;
+    this.#items[place] = last;
+    last.place = place;
+  }
+
+  /** A copy in no order, so that items may leave while it is gone through. */
+  all(): T[] {
+    return this.#items.slice(0, this.#size) as T[];
+  }
 }

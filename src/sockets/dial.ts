@@ -1,6 +1,7 @@
 // Opens a WebSocket to the other end, and says in plain words why there is none. What is said on it is not known here.
 
 import type { IncomingMessage } from "node:http";
+import { safeAddress } from "../runtime/safe-url.js";
 import { HANDSHAKE_MS } from "./limits.js";
 import { SOCKET_OPTIONS, Socket } from "./socket.js";
 
@@ -87,18 +88,13 @@ export function socketUrl(url: string | URL): URL {
   return target;
 }
 
-/** The URL without what may be a secret: user, password and query. */
-function shown(target: URL): string {
-  return `${target.protocol}//${target.host}${target.pathname === "/" ? "" : target.pathname}`;
-}
-
 function refused(target: URL, response: IncomingMessage): DialError {
   const status = response.statusCode ?? 0;
   return new DialError("unavailable", whyRefused(target, status), { status });
 }
 
 function whyRefused(target: URL, status: number): string {
-  const there = shown(target);
+  const there = safeAddress(target);
   if (status === 401) return `${there} refused the token (401): give the token that was set there`;
   if (status === 403) return `${there} forbids the connection (403): ask who runs it what it allows`;
   if (status === 503 || status === 429) {
@@ -128,7 +124,7 @@ function unreachable(target: URL, error: Error & { code?: string }): DialError {
   const code = error.code ?? first.code;
   const hint = code === undefined ? undefined : NETWORK_HINTS[code];
   const why = hint ?? (first.message === "" ? (code ?? "it failed") : first.message);
-  return unavailable(`cannot connect to ${shown(target)}: ${why}`, code);
+  return unavailable(`cannot connect to ${safeAddress(target)}: ${why}`, code);
 }
 
 function cancelled(): DialError {

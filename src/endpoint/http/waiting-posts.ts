@@ -1,7 +1,7 @@
 // The POSTs of one endpoint that wait for their answers: keep-alive comments go to them, and a drain waits for them.
 
-import { Bag, type Placed } from "../../runtime/bag.js";
 import type { Clock } from "../../runtime/clock.js";
+import { Bag, type Placed } from "../../runtime/table.js";
 
 /** A POST that waits for its answer. */
 export interface WaitingPost extends Placed {

@@ -6,7 +6,7 @@ import type { NotificationText } from "../../contracts/caller.js";
 import type { AgentCall } from "../../contracts/service.js";
 import type { RequestMessage } from "../../protocol/message.js";
 import { type Reply, renderReply, type StreamReply } from "../../protocol/reply.js";
-import { NOWHERE } from "../../runtime/bag.js";
+import { NOWHERE } from "../../runtime/table.js";
 import type { Accepts } from "../http/checks.js";
 import { EVENT_STREAM_HEADERS } from "../http/sse.js";
 import type { WaitingPost, WaitingPosts } from "../http/waiting-posts.js";

@@ -12,8 +12,8 @@ import { type RequestMessage, type ResponseMessage, rewrite, scanText } from "..
 import { Meta } from "../../protocol/modern.js";
 import type { ParamHeader } from "../../protocol/param-headers.js";
 import { type Reply, resultBytes } from "../../protocol/reply.js";
-import { NOWHERE } from "../../runtime/bag.js";
 import type { Clock } from "../../runtime/clock.js";
+import { NOWHERE } from "../../runtime/table.js";
 import { collect } from "../session/bounded-reply.js";
 import type { EndpointLimits } from "../session/limits.js";
 import type { Outlet } from "./outlet.js";

@@ -7,7 +7,7 @@ import type { RequestMessage } from "../../protocol/message.js";
 import { ModernError, type RequestMeta } from "../../protocol/modern.js";
 import type { ParamHeader } from "../../protocol/param-headers.js";
 import type { Reply } from "../../protocol/reply.js";
-import { NOWHERE } from "../../runtime/bag.js";
+import { NOWHERE } from "../../runtime/table.js";
 import type { Accepts } from "../http/checks.js";
 import { EVENT_STREAM_HEADERS, KEEP_ALIVE, messageEvent } from "../http/sse.js";
 import type { WaitingPost, WaitingPosts } from "../http/waiting-posts.js";

@@ -9,7 +9,7 @@ import type { JsonObject } from "../../protocol/jsonrpc.js";
 import { makeMessage, type RequestMessage } from "../../protocol/message.js";
 import { MODERN_VERSION } from "../../protocol/modern.js";
 import type { Reply } from "../../protocol/reply.js";
-import { Bag, type Placed } from "../../runtime/bag.js";
+import { Bag, type Placed } from "../../runtime/table.js";
 import type { EndpointLimits } from "../session/limits.js";
 import { errorOf } from "./reply.js";
 

@@ -1,6 +1,7 @@
 // What `toolway executor --dry-run URL` says: whether a URL may be reached, by which rule, and of each address why.
 // Resolves as a request would, connects to nothing.
 
+import { safeUrl } from "../../runtime/safe-url.js";
 import type { Destinations, NameVerdict } from "./destinations.js";
 import { judgeAll, type Resolve, refusalOf, resolveBySystem } from "./resolve.js";
 
@@ -95,5 +96,5 @@ export function explanationLines(explanation: Explanation): string[] {
 
 /** Of a URL that is none of ours (`data:`, `javascript:`) the whole content is the path. */
 function shown(url: URL): string {
-  return url.host === "" ? url.protocol : `${url.protocol}//${url.host}${url.pathname}`;
+  return url.host === "" ? url.protocol : safeUrl(url);
 }

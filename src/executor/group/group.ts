@@ -2,6 +2,7 @@
 // and to another where one is lost before it got it. How one is talked to is client.ts's.
 
 import type { ExecutorStatus, MemberState, Visitor } from "../../contracts/executors.js";
+import { safeAddress } from "../../runtime/safe-url.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import type { Socket } from "../../sockets/socket.js";
 import { MAX_REQUESTS } from "../wire/limits.js";
@@ -97,7 +98,7 @@ export class ExecutorGroup {
     }
     for (const [key, url] of wanted) {
       this.#join((signal) => this.#options.dial(url, token, signal), {
-        where: shown(url),
+        where: safeAddress(new URL(url)),
         key,
         principal: undefined,
         machine: undefined,
@@ -308,10 +309,4 @@ function isUsable({ client, retiring }: Member): boolean {
 
 function textOf(error: Error | string | undefined): string | undefined {
   return error instanceof Error ? error.message : error;
-}
-
-/** The URL without what may be a secret. */
-function shown(url: string): string {
-  const { protocol, host, pathname } = new URL(url);
-  return `${protocol}//${host}${pathname === "/" ? "" : pathname}`;
 }

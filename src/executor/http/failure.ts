@@ -1,6 +1,7 @@
 // How a request at an executor fails: what is told of it, in words for people and a code for programs. A URL is told
 // without its query, which may hold secrets.
 
+import { safeUrl } from "../../runtime/safe-url.js";
 import { DestinationRefused } from "../allow/destinations.js";
 import { type FailureData, RpcCode } from "../wire/protocol.js";
 
@@ -29,7 +30,7 @@ export function failure(code: string, message: string, written: boolean): Reques
 export function failureOf(error: unknown, url: URL, inBody: boolean, written: boolean): RequestFailure {
   if (error instanceof DestinationRefused) return failure("forbidden", error.message, written);
   const { code, message } = told(error);
-  const where = shown(url);
+  const where = safeUrl(url);
   if (code === "HPE_HEADER_OVERFLOW") return failure("limit", `the headers of ${where} are too large`, written);
   if (inBody) return failure(code, `the body of ${where} broke off: ${message}`, written);
   if (UNTRUSTED.has(code)) {
@@ -38,11 +39,6 @@ export function failureOf(error: unknown, url: URL, inBody: boolean, written: bo
   }
   if (code === "EPROTO") return failure(code, `${url.host} does not speak TLS as it should: is it https?`, written);
   return failure(code, `${message} (${where})`, written);
-}
-
-/** A URL as it may be shown. */
-export function shown(url: URL): string {
-  return url.origin + url.pathname;
 }
 
 function told(error: unknown): { code: string; message: string } {

@@ -6,11 +6,12 @@ import { type ClientRequest, type Agent as HttpAgent, request as httpRequest, ty
 import { request as httpsRequest } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
 import { Readable } from "node:stream";
-import { NOWHERE, type Placed } from "../../runtime/bag.js";
+import { safeUrl } from "../../runtime/safe-url.js";
+import { NOWHERE, type Placed } from "../../runtime/table.js";
 import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_REDIRECTS, MAX_STREAMED_BODY_BYTES } from "../wire/limits.js";
 import type { HttpHeader } from "../wire/protocol.js";
 import type { RequestHandle } from "../wire/types.js";
-import { failure, failureOf, type RequestFailure, shown } from "./failure.js";
+import { failure, failureOf, type RequestFailure } from "./failure.js";
 import { type Hop, redirected } from "./redirect.js";
 import type { CheckedRequest } from "./request-check.js";
 
@@ -114,7 +115,7 @@ export class HttpRequest implements RequestHandle, Placed {
       this.#quietSince = nowMs;
     } else if (nowMs - this.#quietSince >= this.#context.idleMs) {
       const silence = `for ${Math.round(this.#context.idleMs / 1000)} s`;
-      const where = shown(this.#hop.url);
+      const where = safeUrl(this.#hop.url);
       // A server that is held back has nothing to answer for.
       const what = this.#paused ? `nobody read the answer of ${where} ${silence}` : `${where} was silent ${silence}`;
       this.fail(failure("timeout", what, this.#written));
@@ -192,7 +193,7 @@ export class HttpRequest implements RequestHandle, Placed {
     this.#stirred = true;
     if (this.#followsRedirects && this.#followed(request, response, status)) return;
     if (rawHeaders.length / 2 > MAX_HEADERS) {
-      this.fail(failure("limit", `${shown(this.#hop.url)} sent more than ${MAX_HEADERS} headers`, true));
+      this.fail(failure("limit", `${safeUrl(this.#hop.url)} sent more than ${MAX_HEADERS} headers`, true));
       return;
     }
     this.#response = response;
@@ -208,7 +209,7 @@ export class HttpRequest implements RequestHandle, Placed {
     this.#stirred = true;
     this.#received += chunk.length;
     if (this.#received > MAX_STREAMED_BODY_BYTES) {
-      this.fail(failure("limit", `the body of ${shown(this.#hop.url)} is too large`, true));
+      this.fail(failure("limit", `the body of ${safeUrl(this.#hop.url)} is too large`, true));
       return;
     }
     this.#handler?.onData(chunk);
@@ -253,7 +254,7 @@ export class HttpRequest implements RequestHandle, Placed {
     const next = redirected(this.#hop, status, response.headers.location);
     if (next === undefined) return false;
     const isStream = this.#body instanceof Readable;
-    const to = `HTTP ${status} to ${shown(next.url)}`;
+    const to = `HTTP ${status} to ${safeUrl(next.url)}`;
     if (this.#hops === MAX_REDIRECTS) {
       this.fail(failure("limit", `too many redirects: more than ${MAX_REDIRECTS}, the last was ${to}`, true));
     } else if (isStream && next.keepsBody) {
@@ -296,7 +297,7 @@ export class HttpRequest implements RequestHandle, Placed {
       this.#stirred = true;
       sent += chunk.length;
       if (sent > MAX_STREAMED_BODY_BYTES) {
-        this.fail(failure("limit", `the body for ${shown(this.#hop.url)} is too large`, this.#written));
+        this.fail(failure("limit", `the body for ${safeUrl(this.#hop.url)} is too large`, this.#written));
       } else if (!request.write(chunk)) {
         body.pause();
       }
@@ -305,7 +306,7 @@ export class HttpRequest implements RequestHandle, Placed {
 
   #timeOut(timeoutMs: number): void {
     const late = this.#response === undefined ? "gave no answer" : "did not end its answer";
-    this.fail(failure("timeout", `${shown(this.#hop.url)} ${late} within ${timeoutMs} ms`, this.#written));
+    this.fail(failure("timeout", `${safeUrl(this.#hop.url)} ${late} within ${timeoutMs} ms`, this.#written));
   }
 
   #failureOf(error: unknown): RequestFailure {

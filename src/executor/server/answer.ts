@@ -1,9 +1,9 @@
 // One request of a client and its answer, seen from the wire: at most one head, then the end, a failure or silence.
 // Here is what all answers share, and the one that travels in a single message; delta-answer.ts has the streamed one.
 
-import { NOWHERE, type Placed } from "../../runtime/bag.js";
 import { PieceQueue } from "../../runtime/piece-queue.js";
 import { MIB } from "../../runtime/sizes.js";
+import { NOWHERE, type Placed } from "../../runtime/table.js";
 import { MAX_QUEUED_BYTES } from "../../sockets/limits.js";
 import { failure } from "../http/failure.js";
 import type { CheckedRequest, HttpRequests, RequestFailure, ResponseHandler } from "../http/requests.js";

@@ -4,6 +4,7 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type BackoffLimits, fullJitter } from "../../runtime/backoff.js";
+import { safeAddress } from "../../runtime/safe-url.js";
 import { DialError, dialSocket } from "../../sockets/dial.js";
 import { MACHINE_HEADER, SESSION_HEADER } from "../../sockets/protocol.js";
 import { Close, type Socket } from "../../sockets/socket.js";
@@ -134,7 +135,6 @@ class Dialer {
   }
 }
 
-/** The URL without user and query, which may hold secrets. */
 function shown(url: string): string {
-  return url.replace(/[?#].*$/, "").replace(/\/\/[^/]*@/, "//");
+  return URL.canParse(url) ? safeAddress(new URL(url)) : "what is no URL";
 }

@@ -1,8 +1,7 @@
 // A conversation with one client: its requests, their answers, credit and cancels. It outlives its sockets where both
 // ends agreed to that. How a socket comes to it is handshake.ts; how long it waits for one, sessions.ts.
 
-import { Bag } from "../../runtime/bag.js";
-import { Table } from "../../runtime/table.js";
+import { Bag, Table } from "../../runtime/table.js";
 import { Channel, type ChannelEvents } from "../../sockets/channel.js";
 import { CreditBook } from "../../sockets/credit.js";
 import { Close, type Socket } from "../../sockets/socket.js";

@@ -5,7 +5,7 @@ import { HELD_BACK_BYTES } from "../../protocol/check-reply.js";
 import { Fault } from "../../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
 import { backoffCeiling } from "../../runtime/backoff.js";
-import { NOWHERE } from "../../runtime/bag.js";
+import { NOWHERE } from "../../runtime/table.js";
 import type { Ticket } from "../link/link.js";
 import { endsAsJson, isBlank, LARGE_REPLY_BYTES, LargeBody, PIECED_REPLY_BYTES } from "./body.js";
 import { type HttpRefusal, judge, networkFault, parseRpc } from "./faults.js";

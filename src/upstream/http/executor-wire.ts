@@ -4,7 +4,8 @@
 import type { HttpHeader } from "../../executor/wire/protocol.js";
 import type { AnswerHandler, ExecutorError, ExecutorRequest, RequestHandle } from "../../executor/wire/types.js";
 import { Fault } from "../../protocol/errors.js";
-import { Bag, NOWHERE } from "../../runtime/bag.js";
+import { safeUrl } from "../../runtime/safe-url.js";
+import { Bag, NOWHERE } from "../../runtime/table.js";
 import { executorFault } from "./faults.js";
 import { openPoolWire } from "./pool-wire.js";
 import {
@@ -15,7 +16,6 @@ import {
   Redirects,
   type RequestOptions,
   type ResponseHeaders,
-  safeUrl,
   type Wire,
 } from "./wire.js";
 

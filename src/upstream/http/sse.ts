@@ -4,21 +4,14 @@
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
-import { Bag, NOWHERE } from "../../runtime/bag.js";
-import { Table } from "../../runtime/table.js";
+import { safeUrl } from "../../runtime/safe-url.js";
+import { Bag, NOWHERE, Table } from "../../runtime/table.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { judge, networkFault } from "./faults.js";
 import { HttpDestination, mediaType } from "./headers.js";
 import { InitializedBarrier } from "./initialized-barrier.js";
 import { openPoolWire } from "./pool-wire.js";
-import {
-  type ExchangeHandler,
-  type HttpExchange,
-  type OpenWire,
-  type ResponseHeaders,
-  safeUrl,
-  type Wire,
-} from "./wire.js";
+import type { ExchangeHandler, HttpExchange, OpenWire, ResponseHeaders, Wire } from "./wire.js";
 
 /** The address comes first on the stream; a server that has not named it by then is not of this kind. */
 const ENDPOINT_DEADLINE_MS = 20_000;

@@ -3,8 +3,7 @@
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
-import { Bag } from "../../runtime/bag.js";
-import { Table } from "../../runtime/table.js";
+import { Bag, Table } from "../../runtime/table.js";
 import { resultWithin } from "../../runtime/wait.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import type { LargeBody } from "./body.js";

@@ -2,6 +2,7 @@
 // It knows nothing of MCP. pool-wire.ts is the way over our own network, executor-wire.ts the one through an executor.
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
+import { safeUrl } from "../../runtime/safe-url.js";
 
 /**
  * So many requests may be in flight to one server. Each holds a connection (a stream may last for minutes), so this is
@@ -101,9 +102,4 @@ export class Redirects {
       return undefined;
     }
   }
-}
-
-/** A URL as it may be shown: userinfo and query may hold secrets. */
-export function safeUrl(url: URL): string {
-  return url.origin + url.pathname;
 }

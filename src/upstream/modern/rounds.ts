@@ -11,7 +11,7 @@ import { isObject, type JsonObject, type RpcId } from "../../protocol/jsonrpc.js
 import { locate, parseMessage, type RequestMessage, type ResponseMessage, scanText } from "../../protocol/message.js";
 import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
 import { type Edit, scanMembers, splice } from "../../protocol/scan.js";
-import { Bag, NOWHERE } from "../../runtime/bag.js";
+import { Bag, NOWHERE } from "../../runtime/table.js";
 import type { CallSender } from "../link/own-call.js";
 import { toLegacyError } from "./translate.js";
 
