@@ -200,6 +200,8 @@ describe("loopback", () => {
     ["127.0.0.1:80", false, false],
     ["[::1]:80", false, false],
     ["[127.0.0.1", false, false],
+    ["[127.0.0.1]", false, false],
+    ["[[::1]]", false, false],
     // Some systems bind these to loopback, and others look them up.
     ["127.1", false, false],
     ["127.0.1", false, false],

@@ -254,14 +254,14 @@ export function isMetadataName(name: string): boolean {
 /**
  * Whether whoever listens at this host is reached from this machine alone, and whoever connects to it stays on it. It
  * decides whether a door may be open without a token, so it is strict: an address that is written as everybody writes
- * it, with brackets or without, or the name `localhost`, which the hosts file of every machine has.
+ * it, IPv6 with brackets or without, or the name `localhost`, which the hosts file of every machine has.
  *
  * Other names that mean this machine (`a.localhost`, `localhost.`) are not trusted here: the system asks DNS for them,
  * and who answers could send us anywhere. See isLoopbackName(). Nor are short, octal, decimal and hexadecimal
  * spellings of an address (`127.1`, `0x7f000001`): systems do not agree on what they mean.
  */
 export function isLoopback(host: string): boolean {
-  const bare = host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
+  const bare = /^\[[^\]]*:[^\]]*\]$/.test(host) ? host.slice(1, -1) : host;
   const address = readAddress(bare);
   if (address !== undefined) return assess(address).addressClass.kind === "loopback";
   return host.toLowerCase() === "localhost";
