@@ -9,7 +9,7 @@ import type { OpenTelemetryApi } from "../observe/opentelemetry.js";
 import { openTelemetry } from "../observe/telemetry.js";
 import { systemClock } from "../runtime/clock.js";
 import { packageVersion } from "../runtime/version.js";
-import { Gateway, type ServerStart } from "./gateway.js";
+import { Gateway, type GatewayParts, type ServerStart } from "./gateway.js";
 import { memoryState, openState } from "./state.js";
 
 /** The path of a config file, or what would be in one. */
@@ -39,31 +39,41 @@ export interface GatewayOptions {
 
 /** Starts the servers of a config. Rejects with a ConfigError, or with what is wrong with the state directory. */
 export async function createGateway(input: GatewayInput, options: GatewayOptions = {}): Promise<Gateway> {
-  const { env = process.env, log = SILENT, stateDir } = options;
-  const read = configReader(input, options);
-  const config = read();
-  const state = stateDir === undefined ? memoryState(env) : await openState(stateDir, env);
-  let gateway: Gateway;
-  try {
-    const { noAuth = false, startServers = true } = options;
-    const telemetry = await openTelemetry({
-      config: config.telemetry,
-      api: options.opentelemetry,
-      version: packageVersion(),
-      clock: systemClock,
-      env,
-      log: (level, text) => log[level](text),
-    });
-    gateway = new Gateway({ config, state, log, telemetry, env, noAuth, startServers, reload: read });
-  } catch (error) {
-    await state.close();
-    throw error;
-  }
+  const { env = process.env, log = SILENT, noAuth = false, startServers = true, stateDir, opentelemetry } = options;
+  const reload = configReader(input, options);
+  const config = reload();
+  const gateway = await openGateway({ config, reload, log, env, noAuth, startServers, stateDir, opentelemetry });
   if (typeof input === "string" && options.watch !== false) {
     const watcher = watchConfig(input, () => void gateway.reload().catch(() => {}));
     gateway.onClose(() => watcher.close());
   }
   return gateway;
+}
+
+/** What a gateway is made of, but for what has to be opened first. */
+interface ClosedParts extends Omit<GatewayParts, "state" | "telemetry"> {
+  readonly stateDir: string | undefined;
+  readonly opentelemetry: OpenTelemetryApi | undefined;
+}
+
+/** Opens state and telemetry, and makes a gateway over them; where that fails, nothing stays open. */
+export async function openGateway({ stateDir, opentelemetry, ...parts }: ClosedParts): Promise<Gateway> {
+  const { config, env, log } = parts;
+  const state = stateDir === undefined ? memoryState(env) : await openState(stateDir, env);
+  try {
+    const telemetry = await openTelemetry({
+      config: config.telemetry,
+      api: opentelemetry,
+      version: packageVersion(),
+      clock: systemClock,
+      env,
+      log: (level, text) => log[level](text),
+    });
+    return new Gateway({ ...parts, state, telemetry });
+  } catch (error) {
+    await state.close();
+    throw error;
+  }
 }
 
 function configReader(input: GatewayInput, options: GatewayOptions): () => Config {

@@ -142,7 +142,7 @@ export class Gateway {
       context: {
         now: systemClock.now,
         random: Math.random,
-        makeLink: linkMaker({ reaper: this.#reaper, env, swept: () => this.#sweep(), openWire }),
+        makeLink: linkMaker({ reaper: this.#reaper, env, swept: () => this.sweep(), openWire }),
       },
       openWire,
       events: this.pipeline,
@@ -372,11 +372,11 @@ export class Gateway {
     this.#executors.apply(this.#config.executors);
     this.servers.apply(this.#config.servers);
     // This is done also where no server is a child any more.
-    void this.#sweep();
+    void this.sweep();
   }
 
-  /** Kills what an earlier gateway of this directory left behind, if it was killed together with its reaper. */
-  #sweep(): Promise<unknown> {
+  /** Kills what an earlier gateway of this directory left behind, if it was killed together with its reaper; once. */
+  sweep(): Promise<unknown> {
     const { dir } = this.#state;
     this.#swept ??= dir === undefined ? Promise.resolve() : sweepOrphans(hashStateDir(dir), this.#reaper.instance);
     return this.#swept;

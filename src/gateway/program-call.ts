@@ -23,7 +23,7 @@ export class CallError extends ExpectedError {
   /** What went wrong on our side of the wire; undefined where the server itself answered with an error. */
   readonly fault: FaultCode | undefined;
 
-  constructor(error: RpcError, fault: FaultCode | undefined) {
+  constructor(error: RpcError, fault?: FaultCode) {
     super(error.message);
     this.code = error.code;
     this.data = error.data;
@@ -152,6 +152,6 @@ async function answerTo(service: Service, caller: Caller, request: ProgramReques
     const fault = new Fault("protocol", `The answer to ${method} is not a response.`);
     throw new CallError(toRpcError(fault), fault.code);
   }
-  if (answer.error !== undefined) throw new CallError(answer.error, undefined);
+  if (answer.error !== undefined) throw new CallError(answer.error);
   return answer.result as JsonObject;
 }

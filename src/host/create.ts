@@ -4,15 +4,9 @@
 import type { Config } from "../config/config.js";
 import type { ConfigInput } from "../config/load.js";
 import type { Principal } from "../contracts/caller.js";
-import { Gateway } from "../gateway/gateway.js";
-import { memoryState, openState } from "../gateway/state.js";
+import { openGateway } from "../gateway/create.js";
 import { type Log, SILENT } from "../observe/log.js";
 import type { OpenTelemetryApi } from "../observe/opentelemetry.js";
-import { openTelemetry } from "../observe/telemetry.js";
-import { systemClock } from "../runtime/clock.js";
-import { packageVersion } from "../runtime/version.js";
-import { sweepOrphans } from "../upstream/stdio/reaper.js";
-import { hashStateDir } from "../upstream/stdio/reaper-marker.js";
 import { type HostDefaults, ToolHost } from "./host.js";
 
 /** The keys of a config that a host has a use for: it has no endpoint, and its servers come by spawn(). */
@@ -50,39 +44,24 @@ export async function createHost(options: HostOptions = {}): Promise<ToolHost> {
       return resolveConfig({ mcpServers: { [name]: entry }, executors }, around).servers[0];
     },
   };
-  const state = stateDir === undefined ? memoryState(env) : await openState(stateDir, env);
-  try {
-    if (stateDir !== undefined) await sweepOrphans(hashStateDir(stateDir), undefined);
-    // Roles that name servers to come are no mistake here.
-    let config: Config = { ...base, warnings: [] };
-    const telemetry = await openTelemetry({
-      config: base.telemetry,
-      api: options.opentelemetry,
-      version: packageVersion(),
-      clock: systemClock,
-      env,
-      log: (level, text) => log[level](text),
-    });
-    const reload = () => config;
-    const gateway = new Gateway({
-      config,
-      state,
-      log,
-      telemetry,
-      env,
-      noAuth: false,
-      startServers: true,
-      reload,
-      lazyLists: true,
-    });
-    return new ToolHost(gateway, defaults, async (servers) => {
-      config = { ...config, servers };
-      await gateway.reload();
-    });
-  } catch (error) {
-    await state.close();
-    throw error;
-  }
+  // Roles that name servers to come are no mistake here.
+  let config: Config = { ...base, warnings: [] };
+  const gateway = await openGateway({
+    config,
+    reload: () => config,
+    log,
+    env,
+    noAuth: false,
+    startServers: true,
+    lazyLists: true,
+    stateDir,
+    opentelemetry: options.opentelemetry,
+  });
+  await gateway.sweep();
+  return new ToolHost(gateway, defaults, async (servers) => {
+    config = { ...config, servers };
+    await gateway.reload();
+  });
 }
 
 function settingsOf({ roles, unlistedRoles, cache, telemetry, executors }: HostOptions): HostSettings {
