@@ -13,7 +13,7 @@ import type { Listed, ServerIntro, Upstream, UpstreamCall } from "../contracts/u
 import { compilePolicy, type PolicyConfig } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
-import { type BytesReply, faultReply, resultBytes } from "../protocol/reply.js";
+import { type BytesReply, faultReply, type Reply, resultBytes } from "../protocol/reply.js";
 import { Pipeline } from "./pipeline.js";
 import { TaskIds } from "./tasks.js";
 
@@ -236,6 +236,41 @@ describe("a call", () => {
     expect(await reader.call("files__read").code()).toBe(-31007);
     expect([...mail.called, ...files.called]).toEqual([]);
     expect(await names(new Agent({ pipeline }, "ada"))).toHaveLength(4);
+  });
+
+  it("of a modern agent asks the guard once, and then for the headers that the tool's schema wants", async () => {
+    const { pipeline, mail } = twoServers();
+    const inputSchema = { type: "object", properties: { region: { type: "string", "x-mcp-header": "Region" } } };
+    const value = { name: "send", inputSchema };
+    pipeline.onList("mail", "tools", [{ json: JSON.stringify(value), value }]);
+    const asked: string[] = [];
+    pipeline.setGuard((_principal, _server, tool) => {
+      if (tool !== undefined) asked.push(tool);
+      return { kind: "allow" };
+    });
+    const { caller, message } = new Agent({ pipeline }, "ada").call("mail__send", { region: "eu" });
+    asked.length = 0;
+    mail.received.length = 0;
+    const replies: Reply[] = [];
+    const wanted: unknown[] = [];
+    const error = { code: -32020, message: "They do not agree." };
+    for (const verdict of [error, undefined]) {
+      pipeline.handle({
+        caller: { ...caller, era: "modern" },
+        message,
+        scope: undefined,
+        headerMismatch: (declared) => {
+          wanted.push(...declared);
+          return verdict;
+        },
+        reply: (reply) => replies.push(reply),
+        onCancel: undefined,
+      });
+    }
+    expect(asked).toEqual(["send", "send"]);
+    expect(wanted).toEqual(Array(2).fill({ header: "mcp-param-region", path: ["region"] }));
+    expect(replies).toMatchObject([{ kind: "error", error }, { kind: "bytes" }]);
+    expect(mail.called).toEqual(["send"]);
   });
 
   it("of a tool in quarantine is refused, and the list leaves it out", async () => {

@@ -178,6 +178,18 @@ describe("a retry", () => {
     expect((await send(url, ask(rounds, good))).json.error.code).toBe(-32602);
   });
 
+  it("is held to the headers that the tool's schema wants, as the call was", async () => {
+    const { url } = await startRig();
+    const regional = (params: object, region: string) => {
+      const headers = { "mcp-param-region": region };
+      return call(1, "rounds", { rounds: [[elicit]], region: "eu" }, { params, meta: ALL, headers });
+    };
+    const first = await send(url, regional({}, "eu"));
+    const wrong = await send(url, regional(answered(first), "us"));
+    expect([wrong.status, wrong.json.error?.code]).toEqual([400, -32020]);
+    expect(told(await send(url, regional(answered(first), "eu")))).toEqual([ACCEPT]);
+  });
+
   it("with a state that is not ours is a new call, and carries it on", async () => {
     const { url } = await startRig();
     const answer = await send(url, call(1, "echo", { a: 1 }, { params: { requestState: "a server's own" } }));
