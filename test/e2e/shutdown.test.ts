@@ -1,10 +1,12 @@
 // SIGTERM lets calls end; a full disk leaves the gateway serving.
 
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { start } from "../fixtures/processes.js";
 import { callJson, connectV1, toolNames, waitForTools } from "./clients.js";
 import { cli, isAlive, sleep, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
 import { initialize, lastOf, openHttpWire } from "./wire.js";
@@ -55,18 +57,15 @@ describe("toolway stdio", () => {
     await waitForTools(await connectV1(gateway.url), "pid");
     const alone = { configPath: gateway.configPath, stateDir: join(await temporaryDirectory(), "state") };
     for (const { configPath, stateDir } of [gateway, alone]) {
-      const child = spawn(process.execPath, [cli, "stdio", configPath, "--state", stateDir], {
-        stdio: ["pipe", "pipe", "ignore"],
-      });
-      onTestFinished(() => void child.kill("SIGKILL"));
-      const exited = new Promise<string>((resolve) => child.once("exit", () => resolve("ended")));
+      const args = [cli, "stdio", configPath, "--state", stateDir];
+      const { child, exited, stop } = start("toolway stdio", process.execPath, args);
+      onTestFinished(() => stop("SIGKILL"));
       child.stdin.write(`${initialize("1")}\n`);
-      await new Promise((resolve) => child.stdout.once("data", resolve));
+      await once(child.stdout, "data");
       if (how === "SIGTERM") child.kill("SIGTERM");
       else child.stdin.end();
-      expect(await Promise.race([exited, sleep(30_000)]), stateDir === gateway.stateDir ? "joined" : "alone").toBe(
-        "ended",
-      );
+      const ended = await Promise.race([exited.then(() => true), sleep(30_000)]);
+      expect(ended, stateDir === gateway.stateDir ? "joined" : "alone").toBe(true);
     }
     // The gateway that it was joined to goes on.
     expect(isAlive(gateway.pid)).toBe(true);

@@ -1,11 +1,11 @@
 // Old and new ways of speaking HTTP, on both sides: earlier protocol versions, the old HTTP+SSE, resumed streams.
 
-import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { hearInTurn } from "../fixtures/in-turn.js";
+import { start } from "../fixtures/processes.js";
 import { callJson, callText, connectV1, track, waitForTools } from "./clients.js";
 import { freePort, type Gateway, root, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
 import { eventsOf, INITIALIZED, initialize, lastOf, openHttpWire, post } from "./wire.js";
@@ -143,11 +143,8 @@ describe("a gateway, towards servers,", () => {
 async function startEverything(mode: string): Promise<number> {
   const port = await freePort();
   const file = join(root, "node_modules/@modelcontextprotocol/server-everything/dist/index.js");
-  const child = spawn(process.execPath, [file, mode], {
-    env: { ...process.env, PORT: String(port) },
-    stdio: "ignore",
-  });
-  onTestFinished(() => void child.kill("SIGKILL"));
+  const { stop } = start("server-everything", process.execPath, [file, mode], { ...process.env, PORT: String(port) });
+  onTestFinished(() => stop("SIGKILL"));
   await until("server-everything", async () => (await fetch(`http://127.0.0.1:${port}/`)).status > 0);
   return port;
 }

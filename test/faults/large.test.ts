@@ -1,30 +1,28 @@
 // Replies far larger than what is held: passed on at the reader's pace, or refused with the limit's name.
 
-import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { request } from "node:http";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { freePort, isAlive, root, sleep, startGateway, until } from "../e2e/harness.js";
 import { openHttpWire } from "../e2e/wire.js";
+import { type Started, start } from "../fixtures/processes.js";
 import { call, callText, faultServer, toolCall } from "./gateway.js";
 import { figure } from "./length.js";
 import { linux, MB, megabytes, peakRss, report, resetPeak, rss } from "./measure.js";
 
-const started: ChildProcess[] = [];
+const started: Started[] = [];
 
-afterAll(() => {
-  for (const child of started) child.kill("SIGKILL");
+afterAll(async () => {
+  await Promise.all(started.map((one) => one.stop("SIGKILL")));
 });
 
 async function largeServer(...args: string[]): Promise<{ type: "http"; url: string }> {
   const port = await freePort();
   const file = join(root, "test/faults/servers/large.mjs");
-  const child = spawn(process.execPath, [file, "--http", String(port), ...args], {
-    stdio: ["pipe", "pipe", "inherit"],
-  });
-  started.push(child);
-  await once(child.stdout, "data");
+  const one = start("large", process.execPath, [file, "--http", String(port), ...args]);
+  started.push(one);
+  await until("its server", () => one.log() !== "");
   return { type: "http", url: `http://127.0.0.1:${port}/mcp` };
 }
 

@@ -71,7 +71,7 @@ describe.skipIf(!linux)("SIGKILL of the gateway", () => {
   /** echo; stubborn with one grandchild; scattered with three. */
   const SERVER_PROCESSES = 7;
 
-  it("leaves no process of 40 that were killed as `toolway serve`, also during spawn [no-orphans]", async () => {
+  it("leaves no process in 40 kills of `toolway serve`, some of them during spawn [no-orphans]", async () => {
     const dir = await temporaryDirectory();
     const stateDir = join(dir, "state");
     const run = new Run(stateDir);
