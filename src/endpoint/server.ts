@@ -63,7 +63,7 @@ export interface HttpEndpoint {
   listen(host: string, port: number): Promise<AddressInfo>;
   /** Waits up to `drainMs` for what is in flight, then ends it. Never rejects. */
   close(options: { drainMs: number }): Promise<void>;
-  /** A token was revoked: the principal's streams end and its calls are taken back. */
+  /** A token was revoked: the principal's streams end and its calls are cancelled. */
   closePrincipal(id: string): void;
   /** Who takes executors in from now on. Undefined for nobody; those who are in stay. */
   admitExecutors(registry: ExecutorRegistry | undefined): void;

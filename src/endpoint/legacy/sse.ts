@@ -25,15 +25,14 @@ export class LegacySse {
   readonly #service: Service;
   readonly #limits: EndpointLimits;
   readonly #clock: Clock;
+  readonly #failed: (error: unknown) => void;
   readonly #streams = new Map<string, SseStream>();
 
-  readonly #failed: (error: unknown) => void;
-
   constructor(service: Service, limits: EndpointLimits, clock: Clock, failed: (error: unknown) => void) {
-    this.#failed = failed;
     this.#service = service;
     this.#limits = limits;
     this.#clock = clock;
+    this.#failed = failed;
   }
 
   get size(): number {

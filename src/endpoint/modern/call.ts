@@ -313,7 +313,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     return this.#inputRequired(JSON.stringify(requests), undefined);
   }
 
-  /** The agent took the request back, by leaving or by saying so: it ends without a reply. */
+  /** The agent cancelled the request, by leaving or by saying so: it ends without a reply. */
   cancel(reason: string | undefined): void {
     const wasDone = this.#done;
     const { onCancel } = this;

@@ -216,7 +216,7 @@ describe("a modern call", () => {
     expect(answer.messages.map((message) => message.params?.level)).toEqual(["warning", "error", undefined]);
   });
 
-  it.each(["JSON", "events"])("is taken back by who leaves before the answer: %s", async (mode) => {
+  it.each(["JSON", "events"])("is cancelled by who leaves before the answer: %s", async (mode) => {
     const { url, service, endpoint } = await startRig({ limits: mode === "JSON" ? {} : { quietMs: 30 } });
     const answer = stream(url, call(1, "hold"));
     await until(() => service.held.length === 1);

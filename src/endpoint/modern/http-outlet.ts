@@ -1,5 +1,5 @@
 // The answer to one modern POST: JSON or a plain event stream, chosen when the first thing has to go out. Nothing is
-// kept for later: who leaves before the answer takes the request back.
+// kept for later: who leaves before the answer cancels the request.
 
 import type { ServerResponse } from "node:http";
 import { ErrorCode, type RpcError } from "../../protocol/jsonrpc.js";
@@ -98,7 +98,7 @@ export class HttpOutlet implements Outlet, WaitingPost {
   #write(event: string): void {
     this.#lastWrite = this.#http.waiting.now();
     this.#res.write(event);
-    // A reader this far behind is cut; that takes the request back, as leaving does.
+    // A reader this far behind is cut; that cancels the request, as leaving does.
     if (this.#res.writableLength > this.#http.limits.slowReaderBytes) this.#res.destroy();
   }
 

@@ -139,7 +139,7 @@ describe("a retry", () => {
     expect(last.messages.map((message) => message.params)).toEqual([{ progressToken: "two", progress: 2 }, undefined]);
   });
 
-  it("that is left takes the call back", async () => {
+  it("that is left cancels the call", async () => {
     const { url, service } = await startRig({ limits: { gatherMs: 1_000 } });
     const first = await send(url, ask([[elicit]]));
     const { requestState } = first.json.result;

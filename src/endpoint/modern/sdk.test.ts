@@ -69,7 +69,7 @@ describe("SDK v2 pinned to 2026-07-28", () => {
     await client.close();
   });
 
-  it("takes a call back", async () => {
+  it("cancels a call", async () => {
     const rig = await startRig();
     const client = await pinned(rig);
     const abort = new AbortController();

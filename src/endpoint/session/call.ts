@@ -80,7 +80,7 @@ export abstract class LegacyCall implements AgentCall, Caller {
     this.write(reply);
   }
 
-  /** The agent took the request back, and it ends without a response. */
+  /** The agent cancelled the request, which ends without a response. */
   cancel(reason: string | undefined): void {
     if (this.done) return;
     this.done = true;

@@ -91,7 +91,7 @@ describe("a modern agent over stdio", () => {
     expect(lines.filter((line) => line.method === "sampling/createMessage")).toHaveLength(1);
   });
 
-  it("takes requests back by their ids, of either era", async () => {
+  it("cancels requests by their ids, of either era", async () => {
     const { write, service, lines, answer } = pipe();
     const cancel = (requestId: number) =>
       write({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId, reason: `no ${requestId}` } });

@@ -1,5 +1,5 @@
 // Modern requests on a pipe (stdio): they stand for themselves, share the channel with a legacy session if there is
-// one, and are taken back by their ids.
+// one, and are cancelled by their ids.
 
 import type { Principal } from "../../contracts/caller.js";
 import type { Fault } from "../../protocol/errors.js";
@@ -100,7 +100,7 @@ export class ModernPipe {
     this.#era.notified(message, this.#principal, this.#scope);
   }
 
-  /** Takes the request back that the notification names. False where that is of no modern request. */
+  /** Cancels the request that the notification names. False where that is no modern one. */
   cancel(message: NotificationMessage): boolean {
     const { requestId, reason } = message.params ?? {};
     const request = this.#requests.get(requestId as RpcId);
