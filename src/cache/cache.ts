@@ -60,7 +60,7 @@ export class Cache {
     this.#servers.set(server, { tools, leads: before?.leads ?? new Map(), lastScope: before?.lastScope ?? new Map() });
     for (const tool of before?.tools ?? []) {
       if (tools.has(tool)) continue;
-      this.#kept.dropTool(server, tool);
+      this.#kept.forgetTool(server, tool);
       before?.leads.clear();
       before?.lastScope.delete(tool);
     }

@@ -84,7 +84,7 @@ export class ResponseCache {
     for (const { byTool } of this.#servers.values()) for (const ofTool of byTool.values()) this.#trimTool(ofTool);
     this.#trim();
     // Some were taken in under a longer limit.
-    for (const entry of this.#order) if (entry.untilMs - entry.sinceMs > limits.maxTtlMs) this.#drop(entry);
+    for (const entry of this.#order) if (entry.untilMs - entry.sinceMs > limits.maxTtlMs) this.#evict(entry);
   }
 
   /** The reply with its age taken off, if there is one for this owner. Counts a hit. */
@@ -115,7 +115,7 @@ export class ResponseCache {
     const ofTool = this.#ofTool(ofServer, wanted.tool);
     const own = privateKey(wanted.hash, wanted.owner);
     // The newer answer decides for whom it is.
-    for (const key of [wanted.hash, own]) this.#dropKey(ofTool, key);
+    for (const key of [wanted.hash, own]) this.#evictKey(ofTool, key);
     const key = fresh.scope === "public" ? wanted.hash : own;
     // Its text is left out: it would be the same once more, and is not counted.
     const reply: BytesReply = { ...fresh.reply, bytes: copyOf(fresh.reply.bytes), latin1: undefined };
@@ -146,17 +146,17 @@ export class ResponseCache {
     if (ofServer === undefined) return;
     ofServer.generation = ++this.#generations;
     for (const ofTool of ofServer.byTool.values()) {
-      for (const entry of ofTool.entries.values()) if (concerns(part, entry)) this.#drop(entry);
+      for (const entry of ofTool.entries.values()) if (concerns(part, entry)) this.#evict(entry);
     }
   }
 
   /** Nothing of this tool is kept any more. */
-  dropTool(server: string, tool: OwnToolName): void {
+  forgetTool(server: string, tool: OwnToolName): void {
     const ofServer = this.#servers.get(server);
     const ofTool = ofServer?.byTool.get(tool);
     if (ofServer === undefined || ofTool === undefined) return;
     ofServer.generation = ++this.#generations;
-    for (const entry of ofTool.entries.values()) this.#drop(entry);
+    for (const entry of ofTool.entries.values()) this.#evict(entry);
     ofServer.byTool.delete(tool);
   }
 
@@ -202,30 +202,30 @@ export class ResponseCache {
   #live(entries: ReadonlyMap<string, Entry>, key: string, nowMs: number): Entry | undefined {
     const entry = entries.get(key);
     if (entry === undefined || nowMs < entry.untilMs) return entry;
-    this.#drop(entry);
+    this.#evict(entry);
     return undefined;
   }
 
   #trimTool(ofTool: ToolReplies): void {
     for (const entry of ofTool.entries.values()) {
       if (ofTool.entries.size <= this.#limits.entriesPerTool) return;
-      this.#drop(entry);
+      this.#evict(entry);
     }
   }
 
   #trim(): void {
     for (const entry of this.#order) {
       if (this.#bytes <= this.#limits.maxBytes) return;
-      this.#drop(entry);
+      this.#evict(entry);
     }
   }
 
-  #dropKey(ofTool: ToolReplies, key: string): void {
+  #evictKey(ofTool: ToolReplies, key: string): void {
     const entry = ofTool.entries.get(key);
-    if (entry !== undefined) this.#drop(entry);
+    if (entry !== undefined) this.#evict(entry);
   }
 
-  #drop(entry: Entry): void {
+  #evict(entry: Entry): void {
     const { of, size } = entry;
     of.entries.delete(entry.key);
     this.#order.delete(entry);

@@ -136,7 +136,7 @@ describe("lists", () => {
       allows: (_, tool) => tool !== ownToolName("a"),
     };
     expect(namesOf(catalog, "tools", some)).toEqual(["s__b"]);
-    catalog.dropPages();
+    catalog.clearPages();
     expect(catalog.page("tools", everything)).not.toBe(first);
   });
 

@@ -140,7 +140,7 @@ export class Catalog {
   }
 
   /** The policy has changed: pages built for views of the same key are no longer good. */
-  dropPages(): void {
+  clearPages(): void {
     for (const kind of LIST_KINDS) this.#pages.clear(kind);
   }
 

@@ -142,7 +142,7 @@ export class StoredPins {
     );
     for (const one of changed) refuseOther(one, hash);
     const done = await Promise.allSettled(changed.map((one) => this.#accept(server, pins, one)));
-    if (tool === undefined && pins.isFull) await this.#dropGone(server, pins);
+    if (tool === undefined && pins.isFull) await this.#deleteGone(server, pins);
     if (changed.length > 0) this.#deps.onChange(server);
     for (const result of done) if (result.status === "rejected") throw result.reason;
     return changed;
@@ -177,12 +177,12 @@ export class StoredPins {
     }
   }
 
-  async #dropGone(server: string, pins: ServerPins): Promise<void> {
+  async #deleteGone(server: string, pins: ServerPins): Promise<void> {
     for (const tool of [...pins.pins.keys()]) {
       if (!pins.isGone(tool)) continue;
       await this.#deps.map.delete(keyOf(server, tool));
       this.#unsaved.delete(keyOf(server, tool));
-      pins.drop(tool);
+      pins.delete(tool);
     }
   }
 

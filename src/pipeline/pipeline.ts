@@ -121,12 +121,12 @@ export class Pipeline implements Service, UpstreamEvents {
 
   /** Tools of the server were quarantined or set free. */
   pinsChanged(server: string): void {
-    this.#catalog.dropPages();
+    this.#catalog.clearPages();
     this.sessions.listChanged("tools", [server]);
   }
 
   #lookAgain(): void {
-    this.#catalog.dropPages();
+    this.#catalog.clearPages();
     for (const kind of LISTS.values()) this.sessions.listChanged(kind, undefined);
   }
 
@@ -188,7 +188,7 @@ export class Pipeline implements Service, UpstreamEvents {
   onList(server: string, kind: ListKind, items: readonly Listed[], freshness?: Freshness): void {
     // This comes before the catalog has them, so that no agent sees a changed definition.
     const pinned = kind === "tools" && this.#deps.pins.check(server, items).differs;
-    if (pinned) this.#catalog.dropPages();
+    if (pinned) this.#catalog.clearPages();
     if (this.#catalog.setList(server, kind, items, freshness)) this.#deps.onKnown(server);
     else if (!pinned) return;
     this.onListChanged(server, [kind]);
@@ -305,11 +305,11 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   #subscribe(call: AgentCall, server: string, uri: string): void {
-    const { watched, drop } = this.#inUse.subscriptions.subscribe(call, server, uri);
+    const { watched, undo } = this.#inUse.subscriptions.subscribe(call, server, uri);
     try {
       this.#send(watched, server, undefined, ownName(uri), { path: URI, own: undefined });
     } catch (error) {
-      drop();
+      undo();
       throw error;
     }
   }

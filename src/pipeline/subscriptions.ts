@@ -49,21 +49,21 @@ export class Subscriptions {
   }
 
   /**
-   * A subscription is kept before the server answers, so that no update is missed, and dropped if the server refuses;
-   * by `drop`, if the watched call cannot be sent. Throws a Fault `limit`.
+   * A subscription is kept before the server answers, so that no update is missed. It is taken back if the
+   * server refuses, and by `undo` if the watched call cannot be sent. Throws a Fault `limit`.
    */
-  subscribe(call: AgentCall, server: string, uri: string): { readonly watched: AgentCall; drop(): void } {
+  subscribe(call: AgentCall, server: string, uri: string): { readonly watched: AgentCall; undo(): void } {
     const { sessionKey } = call.caller;
     const kept = this.#sessions.subscribe(sessionKey, server, uri);
     if (kept === "full") throw new Fault("limit", "This session has too many subscriptions; unsubscribe from some.");
-    const drop = () => {
+    const undo = () => {
       if (kept === "new") this.#sessions.unsubscribe(sessionKey, server, uri);
     };
     const watched = new CallWrapper(call, call.message, (reply) => {
-      if (isRefusal(reply)) drop();
+      if (isRefusal(reply)) undo();
       return reply;
     });
-    return { watched, drop };
+    return { watched, undo };
   }
 
   /** A new connection knows nothing of what agents asked of the one before. */

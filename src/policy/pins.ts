@@ -110,7 +110,7 @@ export class ServerPins {
     else this.#quarantined.set(tool, changedReason(this.#server, tool));
   }
 
-  drop(tool: OwnToolName): void {
+  delete(tool: OwnToolName): void {
     this.#pins.delete(tool);
     this.#quarantined.delete(tool);
   }

@@ -29,7 +29,7 @@ function start(
 ): Hosted {
   const hosted = new Hosted(isKnown);
   opened.push(hosted);
-  hosted.host.apply([hosted.spec({ restarts: FREE, backoff: QUICK, ...supervision }, more, args)]);
+  hosted.servers.apply([hosted.spec({ restarts: FREE, backoff: QUICK, ...supervision }, more, args)]);
   return hosted;
 }
 
@@ -93,7 +93,7 @@ describe("a server that fails again and again", () => {
     expect(hosted.status).toMatchObject({ state: "ejected", ejected: true, restarts: 2, nextTryInMs: undefined });
     expect(hosted.logged.some((line) => line.includes("ejected"))).toBe(true);
     expect(hosted.count("start")).toBe(3);
-    await hosted.host.reload("moody");
+    await hosted.servers.reload("moody");
     expect(await hosted.pid()).toBeGreaterThan(0);
     expect(hosted.status).toMatchObject({ state: "ready", ejected: false, restarts: 0 });
   });
@@ -104,7 +104,7 @@ describe("a server that fails again and again", () => {
     const mark = join(hosted.dir, "broken");
     writeFileSync(mark, "");
     const rules = { restarts: { max: 1, windowMs: 60_000 }, backoff: QUICK, ejectedProbeMs: 300 };
-    hosted.host.apply([hosted.spec(rules, {}, ["--broken", mark])]);
+    hosted.servers.apply([hosted.spec(rules, {}, ["--broken", mark])]);
     await vi.waitFor(() => expect(hosted.status).toMatchObject({ state: "ejected" }), SOON);
     // Nobody calls: the probes come all the same.
     const before = hosted.count("broken");
@@ -197,20 +197,20 @@ describe("stop, start and reload", () => {
   it("leave a stopped server stopped until a start brings it back", async () => {
     const hosted = start();
     const pid = await hosted.pid();
-    await hosted.host.stopServer("moody");
+    await hosted.servers.stopServer("moody");
     expect(() => process.kill(pid, 0)).toThrow();
     expect(hosted.status.state).toBe("stopped");
     expect((await hosted.call("pid")).error).toMatchObject({ code: -31001, data: { state: "stopped" } });
-    hosted.host.apply([hosted.spec({ restarts: FREE, backoff: QUICK })]);
+    hosted.servers.apply([hosted.spec({ restarts: FREE, backoff: QUICK })]);
     expect(hosted.status.state).toBe("stopped");
-    await hosted.host.startServer("moody");
+    await hosted.servers.startServer("moody");
     expect(await hosted.pid()).not.toBe(pid);
   });
 
   it("wait for the end of the old process, however stubborn it is [host-2] [host-13]", async () => {
     const hosted = start({}, {}, ["--stubborn"]);
     const pid = await hosted.pid();
-    await Promise.all([hosted.host.reload("moody"), hosted.host.reload("moody")]);
+    await Promise.all([hosted.servers.reload("moody"), hosted.servers.reload("moody")]);
     expect(await hosted.pid()).not.toBe(pid);
     const starts = hosted.lines.filter((line) => line.startsWith("start"));
     expect(starts.length).toBeGreaterThan(1);
@@ -223,19 +223,19 @@ describe("stop, start and reload", () => {
     const spec = hosted.spec({ restarts: FREE, backoff: QUICK });
     const mark = join(hosted.dir, "broken");
     writeFileSync(mark, "");
-    hosted.host.apply([hosted.spec({ restarts: FREE, backoff: QUICK }, {}, ["--broken", mark])]);
+    hosted.servers.apply([hosted.spec({ restarts: FREE, backoff: QUICK }, {}, ["--broken", mark])]);
     expect((await hosted.call("pid")).error).toMatchObject({ code: -31001, data: { server: "moody" } });
     rmSync(mark);
     await vi.waitFor(async () => expect(await hosted.pid()).toBeGreaterThan(0), SOON);
-    expect(hosted.host.apply([spec]).changed).toEqual(["moody"]);
+    expect(hosted.servers.apply([spec]).changed).toEqual(["moody"]);
     expect(await hosted.pid()).toBeGreaterThan(0);
     expect(hosted.lines.filter((line) => /beside [^0]/.test(line))).toEqual([]);
   });
 
   it("say that an unknown name is unknown", async () => {
     const hosted = start();
-    await expect(hosted.host.reload("other")).rejects.toMatchObject({ code: "not-found" });
-    await expect(hosted.host.stopServer("other")).rejects.toMatchObject({ code: "not-found" });
+    await expect(hosted.servers.reload("other")).rejects.toMatchObject({ code: "not-found" });
+    await expect(hosted.servers.stopServer("other")).rejects.toMatchObject({ code: "not-found" });
   });
 });
 
@@ -251,16 +251,16 @@ describe("a lazy server", () => {
 
   it("is not started at all where its lists are known, before somebody wants it [host-10]", async () => {
     const hosted = start({ lazy: true }, {}, [], true);
-    await hosted.host.get("moody")?.firstTry;
+    await hosted.servers.get("moody")?.firstTry;
     expect([hosted.status.state, hosted.status.lazy, hosted.count("start")]).toEqual(["idle", true, 0]);
     expect(await hosted.pid()).toBeGreaterThan(0);
   });
 
   it("has a first try of its own when somebody wants it, which ends when its lists are read", async () => {
     const hosted = start({ lazy: true }, {}, [], true);
-    await hosted.host.get("moody")?.firstTry;
+    await hosted.servers.get("moody")?.firstTry;
     expect(hosted.lists).toEqual([]);
-    await hosted.host.want("moody").firstTry;
+    await hosted.servers.want("moody").firstTry;
     expect(hosted.status).toMatchObject({ state: "ready", listsFromBefore: false });
     expect(hosted.count("start")).toBe(1);
   });
@@ -326,7 +326,7 @@ describe("a server card", () => {
     opened.push(hosted);
     const file = join(hosted.dir, "card.json");
     writeFileSync(file, '{"name":"moody"}');
-    hosted.host.apply([hosted.spec({ lazy: true }, { card: file })]);
+    hosted.servers.apply([hosted.spec({ lazy: true }, { card: file })]);
     await vi.waitFor(() => expect(hosted.status.card).toEqual({ name: "moody" }), SOON);
   });
 });
