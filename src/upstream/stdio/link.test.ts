@@ -1,9 +1,9 @@
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { until } from "../../../test/fixtures/wait.js";
 import type { StdioTarget } from "../../contracts/server-spec.js";
 import type { Fault } from "../../protocol/errors.js";
 import type { LinkEvents, Ticket } from "../link/link.js";
@@ -67,14 +67,6 @@ function linkTo(target: StdioTarget, limits: Partial<StdioLimits> = {}, env: Nod
   const link = new StdioLink(target, seen, { reaper, env, limits });
   links.push(link);
   return { link, seen };
-}
-
-async function until(what: () => unknown, ms = 60_000): Promise<void> {
-  const end = Date.now() + ms;
-  while (!(await what())) {
-    if (Date.now() > end) throw new Error(`did not come true: ${what}`);
-    await sleep(10);
-  }
 }
 
 const ticket = (id: number): Ticket => ({ id, method: "tools/call", subject: "echo" });

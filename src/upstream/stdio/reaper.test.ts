@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
+import { until } from "../../../test/fixtures/wait.js";
 import { Reaper, sweepOrphans } from "./reaper.js";
 import { findMarked, groupIsAlive, hashStateDir, killMarked, MARKER_VARIABLE } from "./reaper-marker.js";
 
@@ -17,14 +18,6 @@ const newHash = () => {
 afterEach(async () => {
   await killMarked((marker) => marker.startsWith(`${stateHash}.`));
 });
-
-async function until(what: () => unknown, ms = 60_000): Promise<void> {
-  const end = Date.now() + ms;
-  while (!(await what())) {
-    if (Date.now() > end) throw new Error(`did not come true: ${what}`);
-    await sleep(10);
-  }
-}
 
 async function sleeper(env: NodeJS.ProcessEnv): Promise<ChildProcess> {
   const child = spawn("sleep", ["1000"], {
