@@ -220,8 +220,23 @@ describe("who may use what", () => {
   });
 });
 
-describe("a guard that changes its mind", () => {
-  it("is heard at once by lists and calls, without being set again [host-9]", async () => {
+describe("a guard", () => {
+  it("is asked once about a call, and about a tool that is not listed too", async () => {
+    const host = await create();
+    await host.spawn(spec("one", "stateful"));
+    const asked: string[] = [];
+    host.setGuard((_principal, server, tool) => {
+      asked.push(`${server} ${tool ?? "-"}`);
+      return tool === "no_such_tool" ? { kind: "deny", reason: "not today" } : { kind: "allow" };
+    });
+    asked.length = 0;
+    await host.call("one", "count");
+    expect(asked.splice(0)).toEqual(["one -", "one count"]);
+    expect(await fails(host.call("one", "no_such_tool"))).toMatchObject({ fault: "denied", server: "one" });
+    expect(asked).toEqual(["one -", "one no_such_tool"]);
+  });
+
+  it("that changes its mind is heard at once by lists and calls [host-9]", async () => {
     const host = await create();
     await host.spawn(spec("crash"));
     let open = true;

@@ -105,7 +105,7 @@ export class ToolHost implements AsyncDisposable {
     const config = this.#defaults.resolve(wanted, entry);
     if (config === undefined) throw new Fault("invalid", `Server "${wanted}" is switched off by its own spec.`);
     const { name } = config;
-    this.#asked(name, () => this.#pipeline.demandByGuard(this.#defaults.principal, name, undefined));
+    this.#asked(name, () => this.#pipeline.access.demandByGuard(this.#defaults.principal, name, undefined));
     await this.#servers.add(config);
     let held = true;
     const stop = async () => {
@@ -121,7 +121,7 @@ export class ToolHost implements AsyncDisposable {
     const { principal = this.#defaults.principal, signal } = options;
     this.#hosted(server);
     // The guard is asked before a lazy server is started, and before anybody learns whether there is such a tool.
-    this.#asked(server, () => this.#pipeline.demandByGuard(principal, server, exposedName(tool)));
+    this.#asked(server, () => this.#pipeline.demandUnlisted(principal, server, exposedName(tool)));
     this.#gateway.servers.want(server);
     return await this.#ask(principal, server, "tools/call", { name: tool, arguments: args }, signal);
   }

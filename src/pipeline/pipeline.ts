@@ -111,12 +111,13 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   /**
-   * The guard's word alone on a server, or on a tool as it is called at `/mcp/<server>`: for a program that wants to
-   * know before a server is started. Throws a Fault `denied`.
+   * Asks the guard about a tool, as it is called at `/mcp/<server>`, that handle() could not ask about at once: its
+   * server has not been read, or does not list it. Throws a Fault `denied`.
    */
-  demandByGuard(principal: Principal, server: string, tool: ExposedName | undefined): void {
-    const own = tool === undefined ? undefined : this.#catalog.ownTool(server, tool);
-    this.access.demandByGuard(principal, server, own);
+  demandUnlisted(principal: Principal, server: string, tool: ExposedName): void {
+    const isRead = this.#servers.get(server)?.listed === true;
+    if (isRead && this.#catalog.resolveTool(tool, server).kind === "found") return;
+    this.access.demandByGuard(principal, server, this.#catalog.ownTool(server, tool));
   }
 
   /** Tools of the server were quarantined or set free. */
