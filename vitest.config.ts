@@ -25,8 +25,8 @@ export default defineConfig({
           setupFiles: ["test/setup/no-io.ts"],
           // Files share a worker: a worker for each would take as long again as the tests.
           isolate: false,
-          // Nothing here waits for anybody else: what hangs is told soon.
-          testTimeout: 30_000,
+          // Nothing here waits for anybody else: what hangs is told sooner.
+          testTimeout: 60_000,
         },
       },
       { extends: true, test: { name: "integration", ...TIERS.integration } },

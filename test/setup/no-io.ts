@@ -2,6 +2,7 @@
 // belongs. It fails also where the code under test caught the refusal, as a supervisor does.
 
 import childProcess from "node:child_process";
+import dgram from "node:dgram";
 import { syncBuiltinESMExports } from "node:module";
 import net from "node:net";
 import { afterEach } from "vitest";
@@ -21,6 +22,7 @@ function refuse(what: string): () => never {
 }
 
 Object.assign(childProcess, Object.fromEntries(STARTS.map((name) => [name, refuse(`start a process (${name})`)])));
+Object.assign(dgram, { createSocket: refuse("open a socket (createSocket)") });
 // So that `import { spawn } from "node:child_process"` gives the refusing one too.
 syncBuiltinESMExports();
 // Every TCP, TLS, HTTP and Unix socket comes by one of these two.
