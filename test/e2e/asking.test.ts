@@ -7,7 +7,7 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type ClientV1, callJson, callText, connectStdioV1, connectV1, connectV2, waitForTools } from "./clients.js";
-import { type Gateway, sleep, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
+import { fixtureOver, type Gateway, sleep, startGateway, stdioFixture, until } from "./harness.js";
 
 const ASKABLE = { capabilities: { sampling: {}, elicitation: {}, roots: { listChanged: true } } };
 
@@ -31,12 +31,12 @@ async function askable(gateway: Gateway, name: string): Promise<ClientV1> {
   return client;
 }
 
-describe.each(["stdio", "http"])("a server over %s", (kind) => {
+describe.each(["stdio", "http"] as const)("a server over %s", (kind) => {
   let shared: Gateway;
   let isolated: Gateway;
 
   beforeAll(async () => {
-    const entry = kind === "stdio" ? stdioFixture("asker") : (await startHttpFixture("asker")).entry;
+    const entry = await fixtureOver(kind, "asker");
     shared = await startGateway({ mcpServers: { asker: entry } });
     isolated = await startGateway({ mcpServers: { asker: { ...entry, isolation: "session" } } });
   });

@@ -3,7 +3,16 @@
 
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Agent, connect, ERAS, type Era, modernRequest, send } from "./eras.js";
-import { type Gateway, type ServerEntry, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
+import {
+  fixtureOver,
+  type Gateway,
+  type ServerEntry,
+  sleep,
+  startGateway,
+  startHttpFixture,
+  stdioFixture,
+  until,
+} from "./harness.js";
 import { createToken, toolway } from "./operator.js";
 import { post } from "./wire.js";
 
@@ -19,20 +28,35 @@ async function stamp(agent: Agent, args: Record<string, unknown>, tool = "stamp"
   return JSON.parse(await agent.text(tool, args)) as Made;
 }
 
+/** Longer than it takes to listen to a server that was just met. */
+const SETTLED_MS = 300;
+
+/** When the server is first listened to, its lists may have changed unheard: what was kept before that is dropped. */
+async function settled(agent: Agent): Promise<void> {
+  await agent.waitFor("stamp");
+  let n = 0;
+  await until("what is kept to stay", async () => {
+    const args = { key: `settled ${n++}` };
+    const before = await stamp(agent, args);
+    await sleep(SETTLED_MS);
+    return (await stamp(agent, args)).run === before.run;
+  });
+}
+
 /** How often the server itself made it. */
 async function runs(agent: Agent, key: string): Promise<number> {
   return (JSON.parse(await agent.text("runs", { key })) as { runs: number }).runs;
 }
 
-describe.each(["stdio", "http"])("a modern server over %s", (kind) => {
+describe.each(["stdio", "http"] as const)("a modern server over %s", (kind) => {
   let gateway: Gateway;
   let agents: Record<Era, Agent>;
 
   beforeAll(async () => {
     const args = ["--era", "modern"];
-    const entry: ServerEntry =
-      kind === "stdio" ? stdioFixture("cached", args) : (await startHttpFixture("cached", args)).entry;
+    const entry: ServerEntry = await fixtureOver(kind, "cached", args);
     gateway = await startGateway({ mcpServers: { cached: { ...entry, ...MARKED } } });
+    await settled(await connect("legacy", gateway));
   });
 
   beforeEach(async () => {
@@ -137,7 +161,7 @@ it("[host-8] a private result stays with its principal, a public one is for all,
   const as = async (id: string, role: string) =>
     connect("modern", gateway, { token: await createToken(gateway, id, role) });
   const [ann, bob, eve] = [await as("ann", "dev"), await as("bob", "dev"), await as("eve", "guest")];
-  await ann.waitFor("stamp");
+  await settled(ann);
   const hers = { key: "hers", cacheScope: "private" };
   expect((await stamp(ann, hers)).run).toBe(1);
   expect((await stamp(bob, hers)).run).toBe(2);
@@ -161,7 +185,7 @@ it("hits are served while the server is down and its breaker open", async () => 
   const entry = { ...server.entry, ...MARKED, breaker: { failures: 1, openMs: 600_000 } };
   const gateway = await startGateway({ mcpServers: { cached: entry } });
   const agent = await connect("legacy", gateway);
-  await agent.waitFor("stamp");
+  await settled(agent);
   const before = await stamp(agent, { key: "down" });
   await server.kill();
   const failed = (key: string) =>
@@ -176,7 +200,7 @@ it("hits are served while the server is down and its breaker open", async () => 
 it("a reload drops what was kept", async () => {
   const gateway = await startGateway({ mcpServers: { cached: stdioFixture("cached", ["--era", "modern"], MARKED) } });
   const agent = await connect("legacy", gateway);
-  await agent.waitFor("stamp");
+  await settled(agent);
   const before = await stamp(agent, {});
   expect(await stamp(agent, {})).toEqual(before);
   expect(await toolway(gateway, "reload", "cached")).toMatchObject({ code: 0 });

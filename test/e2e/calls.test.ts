@@ -2,7 +2,7 @@
 
 import { beforeAll, describe, expect, it } from "vitest";
 import { callJson, callText, connectV1, connectV2, waitForTools } from "./clients.js";
-import { type Gateway, sleep, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
+import { fixtureOver, type Gateway, sleep, startGateway, stdioFixture, until } from "./harness.js";
 import { lastOf, openHttpWire, openStdioWire } from "./wire.js";
 
 const DEADLINE_MS = 1_500;
@@ -15,13 +15,13 @@ interface Cancelled {
 /** Of a call that is to be ended from outside: far longer than a busy machine needs for that. */
 const LONG_MS = 60_000;
 
-describe.each(["stdio", "http"])("calls over a server on %s", (kind) => {
+describe.each(["stdio", "http"] as const)("calls over a server on %s", (kind) => {
   let gateway: Gateway;
   /** The same with a deadline for each call. */
   let impatient: Gateway;
 
   beforeAll(async () => {
-    const entry = kind === "stdio" ? stdioFixture("slow") : (await startHttpFixture("slow")).entry;
+    const entry = await fixtureOver(kind, "slow");
     gateway = await startGateway({ mcpServers: { slow: entry } });
     impatient = await startGateway({ mcpServers: { slow: { ...entry, callTimeoutMs: DEADLINE_MS } } });
     for (const { url } of [gateway, impatient]) await waitForTools(await connectV1(url), "sleep");

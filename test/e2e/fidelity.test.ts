@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connectV1, waitForTools } from "./clients.js";
-import { type Gateway, type ServerEntry, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
+import { fixtureOver, type Gateway, type ServerEntry, startGateway, until } from "./harness.js";
 import { lastOf, openHttpWire, openStdioWire, type Wire } from "./wire.js";
 
 /** Answers as a server may write them; @ID@ is the id of the request. */
@@ -37,12 +37,12 @@ const LIST = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
 
 const IDS = ["7", '"seven"', '"é\\u0041\\""', "9007199254740991"];
 
-describe.each(["stdio", "http"])("what comes from a server over %s", (kind) => {
+describe.each(["stdio", "http"] as const)("what comes from a server over %s", (kind) => {
   let gateway: Gateway;
   let entry: ServerEntry;
 
   beforeAll(async () => {
-    entry = kind === "stdio" ? stdioFixture("fidelity") : (await startHttpFixture("fidelity")).entry;
+    entry = await fixtureOver(kind, "fidelity");
     gateway = await startGateway({ mcpServers: { fidelity: entry } });
     const client = await connectV1(gateway.url);
     await waitForTools(client, "echo_raw");

@@ -86,6 +86,15 @@ export async function startHttpFixture(
   return { entry: { type: "http", url }, url, port, kill: () => one.stop("SIGKILL") };
 }
 
+/** The entry of a fixture that the gateway starts itself, or reaches over HTTP. */
+export async function fixtureOver(
+  kind: "stdio" | "http",
+  name: string,
+  args: readonly string[] = [],
+): Promise<ServerEntry> {
+  return kind === "stdio" ? stdioFixture(name, args) : (await startHttpFixture(name, args)).entry;
+}
+
 export interface Gateway {
   readonly url: string;
   readonly origin: string;

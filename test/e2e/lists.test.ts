@@ -3,7 +3,7 @@
 import { ToolListChangedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 import { describe, expect, it } from "vitest";
 import { type ClientV1, callText, connectStdioV1, connectV1, connectV2, toolNames, waitForTools } from "./clients.js";
-import { sleep, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
+import { fixtureOver, sleep, startGateway, stdioFixture, until } from "./harness.js";
 
 /** Long enough that a notification which must not come would have come. */
 const QUIET_MS = 700;
@@ -16,9 +16,9 @@ function countChanges(client: ClientV1): { count: number } {
   return changes;
 }
 
-describe.each(["stdio", "http"])("list_changed of a server over %s", (kind) => {
+describe.each(["stdio", "http"] as const)("list_changed of a server over %s", (kind) => {
   it("follows a real change, and only that", async () => {
-    const entry = kind === "stdio" ? stdioFixture("changing") : (await startHttpFixture("changing")).entry;
+    const entry = await fixtureOver(kind, "changing");
     // Of a server that is not trusted, a changed definition would be quarantined.
     const gateway = await startGateway({ mcpServers: { changing: { ...entry, trust: "always" } } });
     await waitForTools(await connectV1(gateway.url), "announce");

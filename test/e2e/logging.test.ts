@@ -3,7 +3,7 @@
 import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 import { describe, expect, it } from "vitest";
 import { type ClientV1, callJson, callText, connectV1, waitForTools } from "./clients.js";
-import { type Gateway, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
+import { fixtureOver, type Gateway, startGateway, until } from "./harness.js";
 
 async function listener(gateway: Gateway): Promise<{ client: ClientV1; levels: string[] }> {
   const client = await connectV1(gateway.url);
@@ -13,9 +13,9 @@ async function listener(gateway: Gateway): Promise<{ client: ClientV1; levels: s
   return { client, levels };
 }
 
-describe.each(["stdio", "http"])("a server over %s", (kind) => {
+describe.each(["stdio", "http"] as const)("a server over %s", (kind) => {
   const started = async () => {
-    const entry = kind === "stdio" ? stdioFixture("logger") : (await startHttpFixture("logger")).entry;
+    const entry = await fixtureOver(kind, "logger");
     return await startGateway({ mcpServers: { logger: entry } });
   };
 

@@ -47,6 +47,10 @@ export interface Told {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
+function bearing(token: string | undefined): Record<string, string> {
+  return token === undefined ? {} : { authorization: `Bearer ${token}` };
+}
+
 /** One call of a tool by an agent that keeps no session. */
 export async function callTool(
   url: string,
@@ -54,8 +58,7 @@ export async function callTool(
   args: Record<string, unknown> = {},
   token?: string,
 ): Promise<Reply> {
-  const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  return (await send(url, { method: "tools/call", params: { name, arguments: args }, headers })).reply;
+  return (await send(url, { method: "tools/call", params: { name, arguments: args }, headers: bearing(token) })).reply;
 }
 
 /** The same, for a call that is refused; throws where it was answered. */
@@ -78,7 +81,6 @@ export async function hasTool(url: string, name: string, token?: string): Promis
 }
 
 export async function listed(url: string, token?: string): Promise<string[]> {
-  const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  const { reply } = await send(url, { method: "tools/list", headers });
+  const { reply } = await send(url, { method: "tools/list", headers: bearing(token) });
   return ((reply.result?.["tools"] ?? []) as { name: string }[]).map((tool) => tool.name);
 }

@@ -3,7 +3,7 @@
 import { ResourceUpdatedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type ClientV1, callJson, callText, connectV1, waitForTools } from "./clients.js";
-import { type Gateway, sleep, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
+import { fixtureOver, type Gateway, sleep, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
 
 interface Subscriptions {
   readonly subscribed: string[];
@@ -16,13 +16,16 @@ function updatesOf(client: ClientV1): string[] {
   return seen;
 }
 
-describe.each(["stdio", "http"])("resources of a server over %s", (kind) => {
+describe.each(["stdio", "http"] as const)("resources of a server over %s", (kind) => {
   let gateway: Gateway;
 
   beforeAll(async () => {
-    const entry = kind === "stdio" ? stdioFixture("resources") : (await startHttpFixture("resources")).entry;
+    const entry = await fixtureOver(kind, "resources");
     gateway = await startGateway({ mcpServers: { resources: entry } });
-    await waitForTools(await connectV1(gateway.url), "touch");
+    const client = await connectV1(gateway.url);
+    await waitForTools(client, "touch");
+    // Each list is read by itself.
+    await until("its resources", async () => (await client.listResources()).resources.length > 0);
   });
 
   it("are listed and read, by template too; what is not there is an error of the server", async () => {
