@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { CALLER } from "../../test/fixtures/hosted.js";
 import { SUPERVISED } from "../../test/fixtures/spec.js";
 import type { Caller } from "../contracts/caller.js";
 import { ownName } from "../contracts/names.js";
 import type { ServerSpec } from "../contracts/server-spec.js";
 import type { Listed, ListKind, UpstreamCall } from "../contracts/upstream.js";
-import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { type Reply, replyText } from "../protocol/reply.js";
 import { linkMaker } from "./links.js";
@@ -33,18 +33,7 @@ function temporary(): string {
   return dir;
 }
 
-const caller = (sessionKey: string): Caller => ({
-  principal: { id: "tester", role: "default" },
-  sessionKey,
-  era: "legacy",
-  logLevel: undefined,
-  setLogLevel: () => {},
-  version: "2025-11-25",
-  capabilities: {},
-  clientInfo: { name: "test" },
-  notify: () => {},
-  ask: () => Promise.reject(new Fault("no-caller", "Nobody is here.")),
-});
+const caller = (sessionKey: string): Caller => ({ ...CALLER, sessionKey });
 
 function specOf(name: string, args: readonly string[], more: Partial<ServerSpec> = {}): ServerSpec {
   return {
