@@ -38,6 +38,8 @@ export interface ExecutorConfig {
   readonly urls: readonly string[];
   /** What they are shown when they are dialled. */
   readonly token: string | undefined;
+  /** They may dial in without a token, where the gateway asks nobody for one. */
+  readonly noAuth: boolean;
 }
 
 export interface ListenAddress {

@@ -46,7 +46,13 @@ function resolveExecutor(name: string, entry: Entry, path: KeyPath, context: Res
     if (resolved !== undefined && urls.includes(resolved)) report.mistake(at, "this address is there already");
     else if (resolved !== undefined) urls.push(resolved);
   }
-  return { name, urls, token };
+  if (entry.noAuth === true && given.length > 0) {
+    report.mistake([...path, "noAuth"], '"noAuth" is for executors that dial in, and this one is dialled', {
+      hint: "remove it",
+      onKey: true,
+    });
+  }
+  return { name, urls, token, noAuth: entry.noAuth ?? false };
 }
 
 function resolveToken(raw: string, path: KeyPath, context: ResolveContext): string | undefined {

@@ -253,6 +253,10 @@ const executor = strict(
     ),
     urls: optional(list(filled), "The same for several, which share the load and take over for each other."),
     token: optional(filled, "The token that is shown to it, best as a variable. Only with a `url`."),
+    noAuth: optional(
+      flag(),
+      "`true` lets it dial in without a token at a gateway that asks nobody for one (`--no-auth`). Default: it may not.",
+    ),
   },
   "executor",
 );

@@ -9,6 +9,8 @@ import type { Era } from "../protocol/modern.js";
 export interface Principal {
   readonly id: string;
   readonly role: string;
+  /** Of one that dials in, the names that it may come in under. Absent: the one that equals its id. */
+  readonly names?: readonly string[] | undefined;
 }
 
 /** A notification on its way to an agent: what it says, and its whole JSON-RPC text as it goes out. */

@@ -53,9 +53,10 @@ function routesOf(gateway: Gateway): ControlRoutes {
       return gateway.status();
     },
     "GET /tokens": () => ({
-      tokens: tokens.list().map(({ id, role, source, created, expires }) => ({
+      tokens: tokens.list().map(({ id, role, names, source, created, expires }) => ({
         id,
         role,
+        names,
         source,
         createdAt: isoTime(created),
         expiresAt: isoTime(expires),
@@ -63,10 +64,11 @@ function routesOf(gateway: Gateway): ControlRoutes {
     }),
     "GET /tokens/default": () => ({ token: tokens.defaultToken() }),
     "POST /tokens": async ({ body }) => {
-      const { id, role, expires } = fields(body);
+      const { id, role, expires, names } = fields(body);
       const nowMs = systemClock.wall();
       const end = expires === undefined ? undefined : parseExpires(text(expires, "expires"), nowMs);
-      return { token: await tokens.create({ id: text(id, "id"), role: text(role, "role"), expires: end }, nowMs) };
+      const made = { id: text(id, "id"), role: text(role, "role"), expires: end, names: texts(names, "names") };
+      return { token: await tokens.create(made, nowMs) };
     },
     "DELETE /tokens/:id": async ({ params }) => {
       await tokens.revoke(params["id"] ?? "");
@@ -153,6 +155,12 @@ function fields(body: unknown): JsonObject {
 function text(value: unknown, key: string): string {
   if (typeof value !== "string") throw new ControlError("invalid", `"${key}" is a string.`);
   return value;
+}
+
+function texts(value: unknown, key: string): string[] | undefined {
+  if (value === undefined) return undefined;
+  if (!Array.isArray(value)) throw new ControlError("invalid", `"${key}" is a list of strings.`);
+  return value.map((one) => text(one, key));
 }
 
 function isoTime(ms: number | undefined): string | undefined {

@@ -47,6 +47,10 @@ export class Executors {
     return this.#groups.has(name);
   }
 
+  isOpen(name: string): boolean {
+    return this.#configs.some((config) => config.name === name && config.noAuth);
+  }
+
   /** Executors dial in at this endpoint, as long as there are any in the config. */
   acceptOn(endpoint: Pick<HttpEndpoint, "admitExecutors">): void {
     this.#endpoint = endpoint;

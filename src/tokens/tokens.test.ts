@@ -88,6 +88,20 @@ describe("tokens", () => {
     expect(revoked).toEqual(["ci"]);
   });
 
+  it("of executors are good for the names that they were made for, also after a restart", async () => {
+    const tokens = book();
+    const made = await tokens.create({ id: "site", role: "executor", names: ["lab", "annex", "lab"] }, NOW);
+    const plain = await tokens.create({ id: "office", role: "executor" }, NOW);
+    for (const one of [tokens, book()]) {
+      expect(one.authenticate(made, NOW)).toEqual({ id: "site", role: "executor", names: ["lab", "annex"] });
+      expect(one.authenticate(plain, NOW)).toEqual({ id: "office", role: "executor" });
+      expect(one.list().find(({ id }) => id === "site")?.names).toEqual(["lab", "annex"]);
+    }
+    await expect(tokens.create({ id: "a", role: "reader", names: ["lab"] }, NOW)).rejects.toThrow(/"executor"/);
+    await expect(tokens.create({ id: "b", role: "executor", names: [] }, NOW)).rejects.toThrow(/no name/);
+    await expect(tokens.create({ id: "c", role: "executor", names: ["x\n"] }, NOW)).rejects.toThrow(/control/);
+  });
+
   it("end when they expire", async () => {
     const tokens = book();
     const token = await tokens.create({ id: "ci", role: "a", expires: NOW + 1000 }, NOW);

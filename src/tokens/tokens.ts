@@ -15,10 +15,12 @@ const MAX_LABEL_CHARS = 128;
 const MIN_TOKEN_CHARS = 16;
 /** No token of ours or of an operator's choice is longer; what is longer is not even hashed. */
 const MAX_TOKEN_CHARS = 512;
-/** Right tokens that need no hashing again; with more agents than this at once some are hashed. */
-const MAX_PROVED = 1_000;
 /** They are in memory and looked up on every request; one gateway has far fewer agents. */
 const MAX_TOKENS = 10_000;
+/** Names that one token is good for; one machine seldom serves two. */
+const MAX_NAMES = 32;
+/** The roles whose tokens are good for names: their holders dial in. */
+const ROLES_WITH_NAMES = ["executor"];
 export const DEFAULT_PRINCIPAL: Principal = { id: "default", role: "default" };
 
 export type TokenErrorCode = "exists" | "not-found" | "invalid" | "weak" | "limit";
@@ -41,6 +43,8 @@ export interface TokenRecord {
   readonly hash: string;
   readonly created: number;
   readonly expires?: number;
+  /** Of an executor's token, the names that it is good for. Absent: the one that equals its id. */
+  readonly names?: readonly string[];
 }
 
 export interface TokenInfo extends Principal {
@@ -48,6 +52,13 @@ export interface TokenInfo extends Principal {
   readonly source: "created" | "file" | "environment" | "memory";
   readonly created?: number;
   readonly expires?: number;
+}
+
+export interface NewToken {
+  readonly id: string;
+  readonly role: string;
+  readonly expires?: number | undefined;
+  readonly names?: readonly string[] | undefined;
 }
 
 export interface TokenBookOptions {
@@ -72,8 +83,6 @@ export class TokenBook {
   readonly #defaultSource: TokenInfo["source"];
   /** Tokens by their hashes: nobody can choose the hash of a guess, so how long the lookup takes tells nothing. */
   readonly #known = new Map<string, Known>();
-  /** Tokens that were right, because agents repeat theirs with each request. They are forgotten when any is revoked. */
-  readonly #proved = new Map<string, Known>();
   readonly #ids = new Map<string, TokenRecord>();
   readonly #pending = new Set<string>();
   readonly #listeners = new Set<(principalId: string) => void>();
@@ -94,10 +103,11 @@ export class TokenBook {
   }
 
   /** Makes a token and returns it, once; it cannot be shown again. Resolves when it is on disk. */
-  async create(input: { id: string; role: string; expires?: number | undefined }, nowMs: number): Promise<string> {
-    const { id, role, expires } = input;
+  async create(input: NewToken, nowMs: number): Promise<string> {
+    const { id, role, expires, names } = input;
     checkLabel("id", id);
     checkLabel("role", role);
+    if (names !== undefined) checkNames(role, names);
     if (id === DEFAULT_PRINCIPAL.id) {
       throw new TokenError("exists", '"default" is the principal of the default token (toolway token show).');
     }
@@ -116,6 +126,7 @@ export class TokenBook {
       hash: digestOf(token).toString("hex"),
       created: nowMs,
       ...(expires === undefined ? {} : { expires }),
+      ...(names === undefined ? {} : { names: [...new Set(names)] }),
     };
     this.#pending.add(id);
     try {
@@ -128,8 +139,10 @@ export class TokenBook {
   }
 
   list(): TokenInfo[] {
-    const created = [...this.#ids].map(([id, { role, created, expires }]): TokenInfo => {
-      return { id, role, source: "created", created, ...(expires === undefined ? {} : { expires }) };
+    const created = [...this.#ids].map(([id, record]): TokenInfo => {
+      const { created, expires } = record;
+      const until = expires === undefined ? {} : { expires };
+      return { ...principalOf(id, record), source: "created", created, ...until };
     });
     created.sort((a, b) => (a.id < b.id ? -1 : 1));
     return [{ ...DEFAULT_PRINCIPAL, source: this.#defaultSource }, ...created];
@@ -148,7 +161,6 @@ export class TokenBook {
     if (record === undefined) throw new TokenError("not-found", `There is no token for "${id}" (toolway token list).`);
     this.#ids.delete(id);
     this.#known.delete(Buffer.from(record.hash, "hex").toString("latin1"));
-    this.#proved.clear();
     for (const listener of this.#listeners) listener(id);
     // Still refused for a new one of this id until the old one is gone from the disk.
     this.#pending.add(id);
@@ -165,18 +177,11 @@ export class TokenBook {
 
   /** Whose token this is; undefined where it is nobody's, or no longer. Every request comes by here. */
   authenticate(token: string, nowMs: number): Principal | undefined {
-    const known = this.#proved.get(token) ?? this.#prove(token);
-    return known === undefined || nowMs >= known.expires ? undefined : known.principal;
-  }
-
-  #prove(token: string): Known | undefined {
     if (token.length > MAX_TOKEN_CHARS) return undefined;
     const digest = digestOf(token);
     const known = this.#known.get(digest.toString("latin1"));
     if (known === undefined || !timingSafeEqual(known.digest, digest)) return undefined;
-    if (this.#proved.size >= MAX_PROVED) this.#proved.clear();
-    this.#proved.set(token, known);
-    return known;
+    return nowMs >= known.expires ? undefined : known.principal;
   }
 
   /** Called with the principal's id as soon as its token is revoked. Returns a function that ends it. */
@@ -187,12 +192,16 @@ export class TokenBook {
 
   #add(id: string, record: TokenRecord): void {
     this.#ids.set(id, record);
-    this.#learn({ id, role: record.role }, Buffer.from(record.hash, "hex"), record.expires);
+    this.#learn(principalOf(id, record), Buffer.from(record.hash, "hex"), record.expires);
   }
 
   #learn(principal: Principal, digest: Buffer, expires: number | undefined): void {
     this.#known.set(digest.toString("latin1"), { principal, digest, expires: expires ?? Number.POSITIVE_INFINITY });
   }
+}
+
+function principalOf(id: string, { role, names }: TokenRecord): Principal {
+  return names === undefined ? { id, role } : { id, role, names };
 }
 
 function digestOf(token: string): Buffer {
@@ -207,7 +216,17 @@ function quote(id: string): string {
   return /^[A-Za-z0-9._@/-]+$/.test(id) ? id : `'${id.replaceAll("'", "'\\''")}'`;
 }
 
-function checkLabel(what: "id" | "role", text: string): void {
+function checkNames(role: string, names: readonly string[]): void {
+  if (!ROLES_WITH_NAMES.includes(role)) {
+    const roles = ROLES_WITH_NAMES.map((one) => `"${one}"`).join(" or ");
+    throw new TokenError("invalid", `Only a token of the role ${roles} is good for names; this one's is "${role}".`);
+  }
+  if (names.length === 0) throw new TokenError("invalid", "The token would be good for no name at all.");
+  if (names.length > MAX_NAMES) throw new TokenError("limit", `A token is good for ${MAX_NAMES} names at most.`);
+  for (const name of names) checkLabel("name", name);
+}
+
+function checkLabel(what: "id" | "role" | "name", text: string): void {
   const wrong =
     text.trim() === ""
       ? "must not be empty"

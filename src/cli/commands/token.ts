@@ -23,6 +23,11 @@ export const tokenCreate = defineCommand({
   options: {
     id: { value: "ID", required: true, description: "Who it is for; shown in lists and logs." },
     role: { value: "ROLE", required: true, description: "The role that the token carries." },
+    name: {
+      value: "NAMES",
+      description:
+        "Of an executor: the names it may dial in under, separated by commas. Default: the one that is its id.",
+    },
     expires: { value: "TIME", description: "When it ends: 30d, 12h, or a date such as 2030-01-31. Default: never." },
     ...gatewayOptions,
     ...jsonOption,
@@ -35,18 +40,24 @@ export const tokenCreate = defineCommand({
     },
     {
       line: "toolway token create --id office --role executor",
-      note: "lets an executor in at /executors/<name>, and no agent",
+      note: "lets an executor in at /executors/office, and no agent",
+    },
+    {
+      line: "toolway token create --id site --role executor --name lab,annex",
+      note: "at /executors/lab and .../annex",
     },
   ],
   async handler(input, io) {
     const expires = input.expires === undefined ? {} : { expires: input.expires };
     if (input.id.trim() === "") throw usageError("--id is empty.");
     if (input.role.trim() === "") throw usageError("--role is empty.");
+    const names = namesIn(input.name, input.role);
     const source = sourceFor(input, io);
     return withGateway(source, io, { servers: false }, async ({ client }) => {
-      const answer = await client.post("/tokens", { id: input.id, role: input.role, ...expires }, io.signal);
+      const answer = await client.post("/tokens", { id: input.id, role: input.role, ...names, ...expires }, io.signal);
       const token = isObject(answer) ? String(answer["token"]) : "";
-      if (input.json) printJson(io, isObject(answer) ? { id: input.id, role: input.role, ...answer } : answer);
+      if (input.json)
+        printJson(io, isObject(answer) ? { id: input.id, role: input.role, ...names, ...answer } : answer);
       else print(io, token);
       if (!input.json && io.isErrTTY) note(io, "Keep it: it cannot be shown again.");
       const remark = await remarkOn(input.role, source);
@@ -57,6 +68,14 @@ export const tokenCreate = defineCommand({
 });
 
 const EXECUTOR_ROLE = "executor";
+
+function namesIn(option: string | undefined, role: string): { readonly names?: readonly string[] } {
+  if (option === undefined) return {};
+  if (role !== EXECUTOR_ROLE) throw usageError(`--name is for tokens of the role ${EXECUTOR_ROLE}.`);
+  const names = option.split(",").map((name) => name.trim());
+  if (names.includes("")) throw usageError("--name has an empty name in it.");
+  return { names };
+}
 
 /** A role that the config does not have is legal, and seldom what was meant. */
 async function remarkOn(role: string, { configPath, env, home }: GatewaySource): Promise<string | undefined> {
@@ -77,6 +96,8 @@ async function remarkOn(role: string, { configPath, env, home }: GatewaySource):
 interface TokenEntry {
   readonly id: string;
   readonly role: string;
+  /** Of an executor's token. Undefined: the one that is its id. */
+  readonly names?: readonly string[];
   /** Undefined for the default token. */
   readonly createdAt?: string;
   readonly expiresAt?: string;
@@ -99,9 +120,9 @@ export const tokenList = defineCommand({
         return Exit.ok;
       }
       const style = styleOf(io);
-      const rows = tokens.map(({ id, role, createdAt, expiresAt }) => [
+      const rows = tokens.map(({ id, role, names, createdAt, expiresAt }) => [
         style.bold(oneLine(id, ID_WIDTH)),
-        oneLine(role, ID_WIDTH),
+        oneLine(role === EXECUTOR_ROLE ? `${role} ${(names ?? [id]).join(", ")}` : role, ID_WIDTH),
         createdAt ?? "-",
         expiresAt === undefined ? "never" : expiryText(expiresAt, style.red),
       ]);

@@ -20,6 +20,8 @@ const MACHINE_NAME = /^[\p{L}\p{N}][\p{L}\p{N}._-]{0,252}$/u;
 /** Who knows the executors of the config, and takes in those who come. */
 export interface ExecutorRegistry {
   has(name: string): boolean;
+  /** Whether the config lets it in without a token, where nobody is asked for one. */
+  isOpen(name: string): boolean;
   adopt(name: string, socket: Socket, visitor: Visitor): void;
 }
 
@@ -29,6 +31,7 @@ export function executorDoor(registry: ExecutorRegistry): Door {
     role: EXECUTOR_ROLE,
     maxConnections: MAX_CONNECTIONS,
     has: (name) => registry.has(name),
+    isOpen: (name) => registry.isOpen(name),
     adopt: (name, socket, { req, principal, address }) => {
       const session = req.headers[SESSION_HEADER];
       const sessionId = typeof session === "string" && session.length <= MAX_SESSION_CHARS ? session : undefined;

@@ -20,7 +20,11 @@ class Registry implements ExecutorRegistry {
     [];
 
   has(name: string): boolean {
-    return name === "office" || name === "a b";
+    return name === "office" || name === "a b" || name === "open";
+  }
+
+  isOpen(name: string): boolean {
+    return name === "open";
   }
 
   adopt(
@@ -41,7 +45,12 @@ afterEach(async () => {
   await stopRigs();
 });
 
-const TOKENS = { ...PRINCIPALS, "token-x": { id: "office", role: "executor" } };
+const TOKENS = {
+  ...PRINCIPALS,
+  "token-x": { id: "office", role: "executor" },
+  "token-two": { id: "site", role: "executor", names: ["office", "a b"] },
+  "token-other": { id: "lab", role: "executor" },
+};
 
 async function start(
   options: Parameters<typeof startRig>[0] = {},
@@ -81,7 +90,7 @@ describe("an executor that dials in [exec-8]", () => {
   it("comes with a token of its role, under the name of its path", async () => {
     const { port, registry } = await start();
     await once(dial(port, "/executors/office", { ...GOOD, "toolway-session": "s-1" }), "open");
-    await once(dial(port, "/executors/a%20b"), "open");
+    await once(dial(port, "/executors/a%20b", { authorization: "Bearer token-two" }), "open");
     await vi.waitFor(() => expect(registry.came).toHaveLength(2), SOON);
     expect(registry.came[0]).toMatchObject({ name: "office", sessionId: "s-1", principal: "office" });
     expect(registry.came[0]?.address).toMatch(/^127\.0\.0\.1:\d+$/);
@@ -98,6 +107,14 @@ describe("an executor that dials in [exec-8]", () => {
       403,
       /its role is \\"default\\".*toolway token create --id office --role executor/,
     ],
+    [
+      "with the token of another name, whose servers' headers it would see",
+      "/executors/office",
+      { authorization: "Bearer token-other" },
+      403,
+      /good for \\"lab\\", and not for \\"office\\".*--id office --role executor/,
+    ],
+    ["with its own token under another name", "/executors/a%20b", GOOD, 403, /good for \\"office\\"/],
     ["with a token in the URL", "/executors/office?token=token-x", {}, 401, /not accepted in URLs/],
     ["from a web page", "/executors/office", { ...GOOD, origin: "http://127.0.0.1" }, 403, /Origin/],
     ["for a name that is not there", "/executors/offfice", GOOD, 404, /no executor/],
@@ -115,9 +132,12 @@ describe("an executor that dials in [exec-8]", () => {
     expect(registry.came).toEqual([]);
   });
 
-  it("needs no token where agents need none", async () => {
+  it("is not let in where nobody is asked for a token, unless the config says so", async () => {
     const { port, registry } = await start({ noAuth: true });
-    await once(dial(port, "/executors/office", {}), "open");
+    const { status, text } = await refusal(dial(port, "/executors/office", {}));
+    expect(status).toBe(403);
+    expect(text).toContain('\\"noAuth\\": true');
+    await once(dial(port, "/executors/open", {}), "open");
     await vi.waitFor(() => expect(registry.came).toMatchObject([{ principal: "local" }]), SOON);
   });
 
@@ -232,7 +252,8 @@ describe("doors of two kinds", () => {
     const tokens: Record<string, string> = { "token-x": "executor", "token-m": "mailbox" };
     const doors = new UpgradeDoors({
       hosts: new HostCheck([], []),
-      authenticate: (token) => (tokens[token] === undefined ? undefined : { id: "office", role: tokens[token] }),
+      authenticate: (token) =>
+        tokens[token] === undefined ? undefined : { id: "office", role: tokens[token], names: ["office", "inbox"] },
       everybody: undefined,
     });
     const adopted: string[] = [];
@@ -241,6 +262,7 @@ describe("doors of two kinds", () => {
       role,
       maxConnections: 1,
       has: () => true,
+      isOpen: () => false,
       adopt: (name, _socket, { principal }) => adopted.push(`${role} ${name} of ${principal.id}`),
     });
     doors.open(door("executors", "executor"));

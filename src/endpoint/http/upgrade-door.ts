@@ -21,6 +21,8 @@ export interface Door {
   /** Connections that may be open at once. */
   readonly maxConnections: number;
   has(name: string): boolean;
+  /** Whether it may come in under this name without a token, where nobody is asked for one. */
+  isOpen(name: string): boolean;
   adopt(name: string, socket: Socket, upgrade: Upgrade): void;
 }
 
@@ -168,6 +170,20 @@ export class UpgradeDoors {
       const key = JSON.stringify(name);
       const why = `There is no ${door.role} ${key} in the config ("${door.path}": { ${key}: {} }).`;
       return refused(404, ErrorCode.invalidRequest, why);
+    }
+    if (principal !== everybody && !(principal.names ?? [principal.id]).includes(name)) {
+      const good = (principal.names ?? [principal.id]).map((one) => JSON.stringify(one)).join(", ");
+      const why = `This token is good for ${good}, and not for ${JSON.stringify(name)}.`;
+      return refused(403, DENIED, `${why} ${howToGetIn(door, name)}`);
+    }
+    if (principal === everybody && !door.isOpen(name)) {
+      const key = `"${door.path}": { ${JSON.stringify(name)}: { "noAuth": true } }`;
+      const why = `Nobody is asked for a token here (--no-auth), so that anybody could be this ${door.role}.`;
+      return refused(
+        403,
+        DENIED,
+        `${why} Start the gateway with tokens, or say in the config that it may be so: ${key}.`,
+      );
     }
     if ((this.#connections.get(door.path) ?? 0) >= door.maxConnections) {
       return refused(503, LIMIT, `There are ${door.maxConnections} ${door.path} here already.`);

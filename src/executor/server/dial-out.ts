@@ -44,7 +44,7 @@ const STEADY_MS = 5_000;
 /** What to do about an answer that asking again soon does not change. */
 const ADVICE: Readonly<Record<number, string>> = {
   401: "it refused the token (401): set TOOLWAY_TOKEN to one of the gateway's",
-  403: "the token may not be an executor's (403): make one with `toolway token create --id NAME --role executor`",
+  403: "the token is not good for this name (403): make one with `toolway token create --id NAME --role executor`",
   404: "it has no executor of this name (404): add it to `executors` in the gateway's config",
 };
 
