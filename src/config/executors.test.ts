@@ -26,9 +26,9 @@ describe("executors in a config", () => {
       "two": { "urls": ["ws://127.0.0.1:1", "ws://127.0.0.1:2"], "token": "t0ken" } },
       "mcpServers": {} }`);
     expect(executors).toEqual([
-      { name: "office", urls: [], token: undefined },
-      { name: "lab", urls: ["wss://lab.example.com:7430/x"], token: "s3cret-value" },
-      { name: "two", urls: ["ws://127.0.0.1:1/", "ws://127.0.0.1:2/"], token: "t0ken" },
+      { name: "office", urls: [], token: undefined, noAuth: false },
+      { name: "lab", urls: ["wss://lab.example.com:7430/x"], token: "s3cret-value", noAuth: false },
+      { name: "two", urls: ["ws://127.0.0.1:1/", "ws://127.0.0.1:2/"], token: "t0ken", noAuth: false },
     ]);
     expect(warnings).toEqual([]);
   });
@@ -70,7 +70,7 @@ describe("executors in a config", () => {
     [
       "one with a mistake in it is not unknown",
       `{ "mcpServers": { ${WIKI} },\n "executors": { "office": { "uri": "ws://x" } } }`,
-      'mcp.json:2:29: executors.office.uri: unknown key: expected "url", "urls" or "token" (did you mean "url"?)',
+      'mcp.json:2:29: executors.office.uri: unknown key: expected "url", "urls", "token" or "noAuth" (did you mean "url"?)',
     ],
     [
       "an address of another kind",

@@ -63,6 +63,8 @@ describe("an executor that is dialled", () => {
       return labels.every((label) => begun.includes(label));
     });
     await first.kill();
+    // What is sent before the loss is known may be lost with it.
+    await until("the loss to be known", async () => (await statusOfAll(gateway)).executors[0]?.ready === false);
     // While there is none: it waits for the next.
     const meanwhile = slept(gateway.url, "meanwhile");
     startExecutor(listen, TOKEN);
@@ -177,7 +179,7 @@ describe("an executor that dials in [exec-8]", () => {
 
   it("that is missing is what the server's status says; when it comes, the server is up [menu-survives]", async () => {
     const { entry } = await wiki("slow", { connectTimeoutMs: 3_000, restarts: { max: 0 }, ejectedProbeMs: 0 });
-    const gateway = await startGateway({ mcpServers: { wiki: entry }, executors: { office: {} } });
+    const gateway = await startGateway({ mcpServers: { wiki: entry }, executors: { office: { noAuth: true } } });
     const advice = `toolway executor --connect ws://GATEWAY/executors/office`;
     const given = await until("a server that is given up", async () => {
       const status = await statusOf(gateway, "wiki");
@@ -196,7 +198,7 @@ describe("an executor that dials in [exec-8]", () => {
 
   it("finds a restarted gateway again [restart-unseen]", async () => {
     const { entry } = await wiki();
-    const gateway = await startGateway({ mcpServers: { wiki: entry }, executors: { office: {} } });
+    const gateway = await startGateway({ mcpServers: { wiki: entry }, executors: { office: { noAuth: true } } });
     startExecutor(["--connect", `ws://127.0.0.1:${gateway.port}/executors/office`]);
     await until("the tools", () => hasTool(gateway.url, "sleep"));
     await gateway.stop("SIGKILL");
@@ -206,7 +208,7 @@ describe("an executor that dials in [exec-8]", () => {
 
   it("stays until the calls of a gateway that stops are done", async () => {
     const { entry } = await wiki();
-    const gateway = await startGateway({ mcpServers: { wiki: entry }, executors: { office: {} } });
+    const gateway = await startGateway({ mcpServers: { wiki: entry }, executors: { office: { noAuth: true } } });
     const executor = startExecutor(["--connect", `ws://127.0.0.1:${gateway.port}/executors/office`]);
     await until("the tools", () => hasTool(gateway.url, "sleep"));
     const last = slept(gateway.url, "last", 2_000);
@@ -222,7 +224,7 @@ describe("an executor that dials in [exec-8]", () => {
     const other = await startHttpFixture("crash");
     const gateway = await startGateway({ mcpServers: { crash: other.entry } });
     await until("the tools", () => hasTool(gateway.url, "pid"));
-    await gateway.writeConfig({ mcpServers: { crash: other.entry, wiki: entry }, executors: { office: {} } });
+    await gateway.writeConfig({ mcpServers: { crash: other.entry, wiki: entry }, executors: { office: { noAuth: true } } });
     await until("the executor's place", async () => (await statusOfAll(gateway)).executors.length === 1);
     const executor = startExecutor(["--connect", `ws://127.0.0.1:${gateway.port}/executors/office`]);
     await until("the tools", () => hasTool(gateway.url, "sleep"));

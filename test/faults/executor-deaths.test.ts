@@ -156,7 +156,7 @@ describe("an executor that is killed under load", () => {
     const { entry } = await startHttpFixture("slow");
     const gateway = await startGateway({
       mcpServers: { wiki: { ...entry, via: "office" } },
-      executors: { office: {} },
+      executors: { office: { noAuth: true } },
     });
     const connect = ["--connect", `ws://127.0.0.1:${gateway.port}/executors/office`];
     await killedUnderLoad(gateway, dialling, () => startExecutor(connect));
