@@ -224,7 +224,10 @@ describe("an executor that dials in [exec-8]", () => {
     const other = await startHttpFixture("crash");
     const gateway = await startGateway({ mcpServers: { crash: other.entry } });
     await until("the tools", () => hasTool(gateway.url, "pid"));
-    await gateway.writeConfig({ mcpServers: { crash: other.entry, wiki: entry }, executors: { office: { noAuth: true } } });
+    await gateway.writeConfig({
+      mcpServers: { crash: other.entry, wiki: entry },
+      executors: { office: { noAuth: true } },
+    });
     await until("the executor's place", async () => (await statusOfAll(gateway)).executors.length === 1);
     const executor = startExecutor(["--connect", `ws://127.0.0.1:${gateway.port}/executors/office`]);
     await until("the tools", () => hasTool(gateway.url, "sleep"));

@@ -253,7 +253,9 @@ describe("doors of two kinds", () => {
     const doors = new UpgradeDoors({
       hosts: new HostCheck([], []),
       authenticate: (token) =>
-        tokens[token] === undefined ? undefined : { id: "office", role: tokens[token], names: ["office", "inbox", "other"] },
+        tokens[token] === undefined
+          ? undefined
+          : { id: "office", role: tokens[token], names: ["office", "inbox", "other"] },
       everybody: undefined,
     });
     const adopted: string[] = [];
