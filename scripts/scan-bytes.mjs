@@ -1,11 +1,11 @@
-// Assembles src/protocol/scan-bytes.wat into the module that scan-bytes.ts loads; with --check it only says whether
+// Assembles src/protocol/bytes/scan-bytes.wat into the module that scan-bytes.ts loads; with --check it only says whether
 // that is up to date.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import wabt from "wabt";
 
-const at = (name) => fileURLToPath(new URL(`../src/protocol/${name}`, import.meta.url));
+const at = (name) => fileURLToPath(new URL(`../src/protocol/bytes/${name}`, import.meta.url));
 
 const tools = await wabt();
 const program = tools.parseWat("scan-bytes.wat", readFileSync(at("scan-bytes.wat"), "utf8"), { simd: true });
@@ -22,6 +22,8 @@ ${base64
 const file = at("scan-bytes-program.ts");
 if (!process.argv.includes("--check")) writeFileSync(file, text);
 else if (readFileSync(file, "utf8") !== text) {
-  process.stderr.write("src/protocol/scan-bytes-program.ts is not what scan-bytes.wat gives: npm run scan-bytes\n");
+  process.stderr.write(
+    "src/protocol/bytes/scan-bytes-program.ts is not what scan-bytes.wat gives: npm run scan-bytes\n",
+  );
   process.exitCode = 1;
 }

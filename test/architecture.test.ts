@@ -44,7 +44,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
   observe: "contracts protocol runtime",
   pipeline: "cache catalog contracts observe policy protocol",
   policy: "contracts protocol runtime",
-  protocol: "runtime",
+  protocol: "protocol/bytes runtime",
+  "protocol/bytes": "",
   runtime: "",
   sockets: "runtime",
   store: "contracts runtime",
@@ -142,7 +143,7 @@ const BOUNDARIES: readonly Boundary[] = [
     not: ["host", "cli", "agents"],
   },
   {
-    sentence: "A command of the CLI does not know the store, nor the stages: it asks a gateway.",
+    sentence: "A command of the CLI does not know the store, nor the stages that decide: it asks a gateway.",
     who: ["cli"],
     not: ["store", "tokens", "pipeline", "endpoint", "catalog", "policy", "cache"],
   },

@@ -17,7 +17,9 @@ export type { CacheStats, Part } from "./response-cache.js";
 /** Calls that wait for the same reply. Each holds an open request; a crowd beyond this is sent to its server. */
 const MAX_FOLLOWERS = 1_000;
 
-/** `hit`: answered; `coalesced`: it waits for another's reply; `miss`: it is sent; `bypass`: it is sent and not kept. */
+/**
+ * `hit`: answered; `coalesced`: it waits for another's reply; `miss`: it is sent; `bypass`: it is sent and not kept.
+ */
 export type CacheOutcome = "hit" | "coalesced" | "miss" | "bypass";
 
 /** Sends a call on its way. It may throw a Fault, where the call cannot be sent. */

@@ -31,7 +31,8 @@ const META = "_meta";
 
 /**
  * The hash of what a request asks for: its method and its params, `name` as the server itself has it. Undefined where
- * no answer to it may be kept. Throws a Fault `invalid` for params with two members of one name, as they are never sent.
+ * no answer to it may be kept. Throws a Fault `invalid` for params with two members of one name, as they are never
+ * sent.
  */
 export function requestHash(message: RequestMessage, tool: OwnToolName | undefined): string | undefined {
   const counted: Member[] = [];

@@ -77,7 +77,9 @@ export class Catalog {
 
   // ── What comes in ────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The servers of the config, in its order; one that stays keeps what is known of it. Returns the lists that changed. */
+  /**
+   * The servers of the config, in its order; one that stays keeps what is known of it. Returns the lists that changed.
+   */
   setServers(servers: readonly CatalogServer[]): ListKind[] {
     return this.#changes(() => {
       const before = this.#servers;

@@ -69,7 +69,9 @@ export function assignPrefixes(
   return prefixes;
 }
 
-/** Makes the whole assignment. It depends on the sets of names and on `previous`, not on the order in which lists came. */
+/**
+ * Makes the whole assignment. It depends on the sets of names and on `previous`, not on the order in which lists came.
+ */
 export function assignNames(sources: readonly NameSource[], options: NamingOptions): Assignment {
   return options.mode === "plain" ? plainNames(sources, options) : prefixedNames(sources, options);
 }

@@ -10,8 +10,8 @@ export interface RouteSource {
 }
 
 /**
- * Steps that one URI may cost in the templates of one server: about a millisecond. Hundreds of real templates stay below;
- * a hostile server only spoils its own matches, and twenty of them keep an answer below 50 ms.
+ * Steps that one URI may cost in the templates of one server: about a millisecond. Hundreds of real templates stay
+ * below; a hostile server only spoils its own matches, and twenty of them keep an answer below 50 ms.
  */
 const STEPS_PER_SERVER = 100_000;
 

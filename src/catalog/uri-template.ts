@@ -1,6 +1,6 @@
 // Says whether a URI belongs to a template (RFC 6570, levels 1 to 3, and what of level 4 only modifies). That is enough
-// to route, and lenient: the server itself judges the values. All states are followed at once and the steps are counted: no
-// regular expression, no backtracking.
+// to route, and lenient: the server itself judges the values. All states are followed at once and the steps are
+// counted: no regular expression, no backtracking.
 
 /** Steps that may still be spent. One step looks at one character in one state. */
 export interface StepBudget {

@@ -1,6 +1,6 @@
-// Forms: what a value of the config may be, as plain data with the types that follow from it, and how a value is read by
-// its form: what does not fit is reported in words, with the nearest valid one. The JSON Schema for editors is made in json-schema.ts.
-// A schema library did the same, and loading it took longer than the rest of a start.
+// Forms: what a value of the config may be, as plain data with the types that follow from it, and how a value is read
+// by its form: what does not fit is reported in words, with the nearest valid one. The JSON Schema for editors is made
+// in json-schema.ts. A schema library did the same, and loading it took longer than the rest of a start.
 
 import { nearest } from "../runtime/nearest.js";
 import type { KeyPath, Report } from "./mistakes.js";

@@ -1,4 +1,5 @@
-// The text of a config: reads JSON with comments and trailing commas, and knows at which line and column each key stands.
+// The text of a config: reads JSON with comments and trailing commas, and knows at which line and column each key
+// stands.
 
 import { type Node, type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
 import type { KeyPath } from "./mistakes.js";

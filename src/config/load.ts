@@ -1,5 +1,5 @@
-// Makes a Config of a file, of its text or of an object, or throws a ConfigError with every mistake found. What the keys
-// mean is resolve.ts.
+// Makes a Config of a file, of its text or of an object, or throws a ConfigError with every mistake found. What the
+// keys mean is resolve.ts.
 
 import { readFileSync } from "node:fs";
 import { homedir } from "node:os";

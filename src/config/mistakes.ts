@@ -1,5 +1,5 @@
-// What is wrong in a config: the form of a mistake and its text, the report that gathers the mistakes and warnings of one
-// config with their places, and the error that carries all of them at once.
+// What is wrong in a config: the form of a mistake and its text, the report that gathers the mistakes and warnings of
+// one config with their places, and the error that carries all of them at once.
 
 import { ExpectedError } from "../runtime/expected-error.js";
 import type { Position, Source } from "./jsonc.js";

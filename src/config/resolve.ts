@@ -1,5 +1,5 @@
-// Makes a Config of an object: decides which keys count, and resolves the settings and the servers in their order. What is
-// wrong goes to the report; reading files and text is load.ts.
+// Makes a Config of an object: decides which keys count, and resolves the settings and the servers in their order. What
+// is wrong goes to the report; reading files and text is load.ts.
 
 import type { RoleRules } from "../contracts/settings.js";
 import { nearest } from "../runtime/nearest.js";

@@ -5,7 +5,9 @@ import { type BigIntStats, type FSWatcher, realpathSync, statSync, watch } from 
 import { realpath, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 
-/** Editors write in bursts (truncate, write, rename, chmod); a tenth of a second is past the burst and feels instant. */
+/**
+ * Editors write in bursts (truncate, write, rename, chmod); a tenth of a second is past the burst and feels instant.
+ */
 const DEBOUNCE_MS = 100;
 
 /** Finds what fs.watch misses: network file systems, no inotify watches left. A stat costs microseconds. */

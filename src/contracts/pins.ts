@@ -38,7 +38,9 @@ export interface AcceptedPin {
 
 /** Says which tools are quarantined. It is asked with every call and every list. */
 export interface Pins {
-  /** To be called with every list of tools that is read or restored, before agents see it. `differs`: others are hidden. */
+  /**
+   * To be called with every list of tools that is read or restored, before agents see it. `differs`: others are hidden.
+   */
   check(server: string, tools: readonly Listed[]): { readonly differs: boolean };
   /** Why this tool is quarantined; undefined where it is not. */
   quarantine(server: string, tool: OwnToolName): string | undefined;

@@ -25,7 +25,9 @@ export type Target = StdioTarget | HttpTarget;
 /** `shared`: one connection for all; `session`: one for each agent session, for servers that keep state. */
 export type Isolation = "shared" | "session";
 
-/** `pinned`: what a server says of its tools is a claim, and a changed tool is quarantined; `always`: it is believed. */
+/**
+ * `pinned`: what a server says of its tools is a claim, and a changed tool is quarantined; `always`: it is believed.
+ */
 export type Trust = "pinned" | "always";
 
 /** How a server is kept alive, and what happens when it cannot be. */

@@ -1,5 +1,5 @@
-// Calls on their way to a server, and what servers tell of their own accord. Implementations are in upstream/; how calls
-// get back is in caller.ts, which servers there are in servers.ts.
+// Calls on their way to a server, and what servers tell of their own accord. Implementations are in upstream/; how
+// calls get back is in caller.ts, which servers there are in servers.ts.
 
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
 import type { NotificationMessage } from "../protocol/message.js";

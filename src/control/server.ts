@@ -1,5 +1,6 @@
-// The server of the control socket: HTTP on a Unix socket, JSON in and JSON out, for the operator. Owns the socket, routing
-// and errors; what the routes do is given by the caller. Whoever can open the socket is the operator: there is no token here.
+// The server of the control socket: HTTP on a Unix socket, JSON in and JSON out, for the operator. Owns the socket,
+// routing and errors; what the routes do is given by the caller. Whoever can open the socket is the operator: there is
+// no token here.
 
 import { chmodSync, lstatSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";

@@ -31,7 +31,9 @@ export interface GatewayOptions {
   /** Where variables of the config are looked up, and what children see of it. Default: process.env. */
   readonly env?: NodeJS.ProcessEnv;
   readonly home?: string;
-  /** Your `@opentelemetry/api`: every call becomes a span of the tracer that you registered. Goes before `telemetry`. */
+  /**
+   * Your `@opentelemetry/api`: every call becomes a span of the tracer that you registered. Goes before `telemetry`.
+   */
   readonly opentelemetry?: OpenTelemetryApi;
   /** Default: silent. */
   readonly log?: Log;

@@ -20,7 +20,7 @@ export interface EndpointPlan {
 
 export async function openEndpoint(plan: EndpointPlan): Promise<{ http: HttpEndpoint; url: string }> {
   const { config, address, service, state, noAuth, log } = plan;
-  if (noAuth && !isLoopback(address.host)) throw openDoor(address.host);
+  if (noAuth && !isLoopback(address.host)) throw needsToken(address.host);
   const { limits } = config;
   const http = createHttpEndpoint({
     service,
@@ -50,14 +50,14 @@ export async function openEndpoint(plan: EndpointPlan): Promise<{ http: HttpEndp
   // The name may lead elsewhere: the hosts file says where.
   if (noAuth && !isLoopback(bound.address)) {
     await http.close({ drainMs: 0 });
-    throw openDoor(bound.address);
+    throw needsToken(bound.address);
   }
   const host = address.host.includes(":") ? `[${address.host}]` : address.host;
   return { http, url: `${config.tls === undefined ? "http" : "https"}://${host}:${bound.port}/mcp` };
 }
 
 /** Loopback by default; anything else needs a token. */
-function openDoor(host: string): Fault {
+function needsToken(host: string): Fault {
   return new Fault("invalid", `Without tokens the gateway only listens on loopback, and ${host} is not.`);
 }
 

@@ -1,5 +1,5 @@
-// `createHost`: the supervised servers as a library, without an endpoint. A program spawns servers at run time and calls
-// their tools by their own names; supervision, policy and cache are the gateway's.
+// `createHost`: the supervised servers as a library, without an endpoint. A program spawns servers at run time and
+// calls their tools by their own names; supervision, policy and cache are the gateway's.
 
 import type { Config } from "../config/config.js";
 import type { ConfigInput } from "../config/load.js";
@@ -22,13 +22,17 @@ export interface HostOptions extends HostSettings {
   /** Where variables of specs are looked up, and what children see of it. Default: process.env. */
   readonly env?: NodeJS.ProcessEnv;
   readonly home?: string;
-  /** Your `@opentelemetry/api`: every call becomes a span of the tracer that you registered. Goes before `telemetry`. */
+  /**
+   * Your `@opentelemetry/api`: every call becomes a span of the tracer that you registered. Goes before `telemetry`.
+   */
   readonly opentelemetry?: OpenTelemetryApi;
   /** Default: silent. */
   readonly log?: Log;
 }
 
-/** The program itself. It is not the gateway's operator, whom no policy binds: a guard binds the program that set it. */
+/**
+ * The program itself. It is not the gateway's operator, whom no policy binds: a guard binds the program that set it.
+ */
 const PROGRAM: Principal = { id: "host", role: "host" };
 
 /** Rejects with a ConfigError, or with what is wrong with the state directory. */

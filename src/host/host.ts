@@ -1,5 +1,5 @@
-// What `createHost` gives: spawn, call, tools, discover, status, reload, stop. Ties the spawned servers (spawned.ts) to a
-// gateway that has no endpoint. Who may do what, how calls are made and end, and when a lazy server is started is the
+// What `createHost` gives: spawn, call, tools, discover, status, reload, stop. Ties the spawned servers (spawned.ts) to
+// a gateway that has no endpoint. Who may do what, how calls are made and end, and when a lazy server is started is the
 // gateway's to decide.
 
 import type { CacheStats } from "../cache/response-cache.js";
@@ -160,14 +160,19 @@ export class ToolHost implements AsyncDisposable {
     return this.#gateway.cacheStats();
   }
 
-  /** Ends what runs and starts it anew, also after it was ejected. Rejects where it does not come up; it stays hosted. */
+  /**
+   * Ends what runs and starts it anew, also after it was ejected. Rejects where it does not come up; it stays hosted.
+   */
   async reload(server: string): Promise<void> {
     this.#hosted(server);
     await this.#gateway.reloadServer(server);
     await this.#whenUp(server);
   }
 
-  /** Lets one hold go. With the last one the server goes: at once, or after its `keepAliveMs`. `force`: whoever holds it. */
+  /**
+   * Lets one hold go. With the last one the server goes: at once, or after its `keepAliveMs`. `force`: whoever holds
+   * it.
+   */
   async stop(server: string, options: { force?: boolean } = {}): Promise<void> {
     const config = this.#hosted(server);
     if (options.force === true) await this.#servers.remove(server);
@@ -175,8 +180,8 @@ export class ToolHost implements AsyncDisposable {
   }
 
   /**
-   * The program's own say in who may use what, asked before everything else, for spawns, lists and calls. `undefined`
-   * leaves the rules of roles alone, which hold in any case.
+   * The program's own say in who may use what, for spawns, lists and calls, beside the rules of roles: either may deny.
+   * `undefined` leaves the rules of roles alone.
    */
   setGuard(guard: Guard | undefined): void {
     this.#gateway.setGuard(guard);

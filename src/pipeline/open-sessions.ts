@@ -5,6 +5,7 @@ import type { Caller, NotificationText } from "../contracts/caller.js";
 import type { ListKind } from "../contracts/upstream.js";
 import { isAtLeast, isLoggingLevel, LOGGING_LEVELS, type LoggingLevel } from "../protocol/log-levels.js";
 import type { NotificationMessage } from "../protocol/message.js";
+import { coversUri } from "../protocol/resource-uris.js";
 
 /** So many subscriptions may one session have. An editor with every file of a project open stays far below. */
 const MAX_SUBSCRIPTIONS = 5_000;
@@ -162,7 +163,7 @@ export class OpenSessions {
       // What another session's own process has is none of this one's.
       if (isOwn && session.sessionKey !== caller?.sessionKey) return;
       const uris = subscriptions.get(server);
-      if (uris !== undefined && covers(uris, uri)) session.notify(message);
+      if (uris !== undefined && coversUri(uris, uri)) session.notify(message);
     });
   }
 
@@ -171,15 +172,6 @@ export class OpenSessions {
       if ((member.scope ?? server) === server && this.#sees(member.session, server)) act(member);
     }
   }
-}
-
-/** An update may be of a part of what was subscribed to: of `file:///a/b` for `file:///a`, but not of `file:///ab`. */
-function covers(subscribed: ReadonlySet<string>, uri: string): boolean {
-  if (subscribed.has(uri)) return true;
-  for (const one of subscribed) {
-    if (uri.startsWith(one) && (one.endsWith("/") || "/?#".includes(uri.charAt(one.length)))) return true;
-  }
-  return false;
 }
 
 function notification(method: string): NotificationText {

@@ -128,7 +128,8 @@ export class Pipeline implements Service, UpstreamEvents {
 
   #lookAgain(): void {
     this.#catalog.clearPages();
-    for (const kind of LISTS.values()) this.sessions.listChanged(kind, undefined);
+    // Templates are told of with resources.
+    for (const kind of ["tools", "prompts", "resources"] as const) this.sessions.listChanged(kind, undefined);
   }
 
   // ── Service: what agents ask ─────────────────────────────────────────────────────────────────────────────────

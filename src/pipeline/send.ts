@@ -1,5 +1,5 @@
-// The second half of a call's way, once its server is known: guard and pins, budget, cache, upstream; with a span around
-// it where calls are traced. Which server it is was the catalog's to say (pipeline.ts).
+// The second half of a call's way, once its server is known: roles, guard and pins, budget, cache, upstream; with a
+// span around it where calls are traced. Which server it is was the catalog's to say (pipeline.ts).
 
 import type { Cache } from "../cache/cache.js";
 import type { Caller } from "../contracts/caller.js";

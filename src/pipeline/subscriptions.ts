@@ -13,10 +13,14 @@ import { isRefusal } from "../protocol/reply.js";
 import { CallWrapper } from "./call-wrapper.js";
 import type { OpenSessions } from "./open-sessions.js";
 
-/** How long an agent's setLevel waits for the servers to take it: long for a healthy one, and no bad one holds it up. */
+/**
+ * How long an agent's setLevel waits for the servers to take it: long for a healthy one, and no bad one holds it up.
+ */
 const LEVEL_WAIT_MS = 1_000;
 
-/** Levels of one connection go one after another, or two requests over HTTP overtake each other; only the newest waits. */
+/**
+ * Levels of one connection go one after another, or two requests over HTTP overtake each other; only the newest waits.
+ */
 interface LevelLine {
   next: LoggingLevel | undefined;
   done: Promise<void>;

@@ -1,5 +1,5 @@
-// A request may name what nobody is known to have while lists are yet to be read: then it waits for the first try of the
-// servers that may bring it.
+// A request may name what nobody is known to have while lists are yet to be read: then it waits for the first try of
+// the servers that may bring it.
 
 import type { Servers } from "../contracts/servers.js";
 import type { AgentCall } from "../contracts/service.js";

@@ -1,5 +1,6 @@
-// Finds the id of a response without parsing it: by an anchored match on the head, or on head and tail.
-// Only ids of ours (decimal integers) are found; whatever does not match is for JSON.parse.
+// Finds the id of a response without parsing it, by an anchored match on the head, or on head and tail, and exchanges
+// it in a reply that still arrives. Only ids of ours (decimal integers) are found; whatever does not match is for
+// JSON.parse.
 
 import { pipeline, type Readable, Transform, type TransformCallback } from "node:stream";
 import { Fault } from "./errors.js";

@@ -1,5 +1,7 @@
-// Replies as they came from a server, held whole: in one buffer, or in the pieces that the socket gave. What a copy with
-// other bytes must not take along (the text, the pieces) is behind accessors, so that `{ ...reply, bytes }` has neither.
+// Replies as they came from a server, held whole: in one buffer, or in the pieces that the socket gave, whose id is
+// exchanged here. What a copy with
+// other bytes must not take along (the text, the pieces) is behind accessors, so that `{ ...reply, bytes }` has
+// neither.
 
 import type { Anchor } from "./anchor.js";
 import type { BytesReply } from "./reply.js";

@@ -9,9 +9,10 @@ import { skipValue } from "./scan.js";
 const MAX_DEPTH = 512;
 
 /**
- * RFC 8785's text of the value that begins at `at` in JSON text which JSON.parse has accepted; but a number that a double
- * would change stays as it is written, so that different texts of such numbers never become one. Throws a Fault `invalid`
- * for what I-JSON cannot hold, and where an object has two members of one name: parsers differ about which of them counts.
+ * RFC 8785's text of the value that begins at `at` in JSON text which JSON.parse has accepted; but a number that a
+ * double would change stays as it is written, so that different texts of such numbers never become one. Throws a Fault
+ * `invalid` for what I-JSON cannot hold, and where an object has two members of one name: parsers differ about which of
+ * them counts.
  */
 export function canonicalizeText(text: string, at = 0): string {
   return new TextReader(text, at).value(MAX_DEPTH);

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { parseTree } from "jsonc-parser";
 import { describe, expect, it } from "vitest";
+import { mayNameIdOrMethod } from "./bytes/scan-bytes.js";
 import { flawOfLong, flawOfShort, MemberCheck, Utf8Check } from "./check-reply.js";
-import { mayNameIdOrMethod } from "./scan-bytes.js";
 
 /** How many fuzzed messages are judged; the full form is for `npm run faults`. */
 const MESSAGES = process.env["TOOLWAY_FULL"] === "1" ? 300_000 : 20_000;

@@ -1,11 +1,11 @@
-// Whether a server's reply may be passed on: what an agent's parser reads as its id must be the id that we put there, and
-// it must be an answer and nothing else. Short replies are parsed; of long ones the outside is judged, and what is inside
-// a value is for its reader.
+// Whether a server's reply may be passed on: what an agent's parser reads as its id must be the id that we put there,
+// and it must be an answer and nothing else. Short replies are parsed; of long ones the outside is judged, and what is
+// inside a value is for its reader.
 
 import { isUtf8 } from "node:buffer";
 import type { Anchor } from "./anchor.js";
+import { MemberWalk, mayNameIdOrMethod } from "./bytes/scan-bytes.js";
 import { isObject } from "./jsonrpc.js";
-import { MemberWalk, mayNameIdOrMethod } from "./scan-bytes.js";
 
 /** Up to here a reply is parsed: it costs next to nothing. */
 export const PARSED_REPLY_BYTES = 4096;
@@ -55,7 +55,9 @@ function isNamedAgain(text: string): boolean {
   return false;
 }
 
-/** What is wrong with a long reply, whose id was found. `pieces` are all of it, and the id's member is in one of them. */
+/**
+ * What is wrong with a long reply, whose id was found. `pieces` are all of it, and the id's member is in one of them.
+ */
 export function flawOfLong(pieces: readonly Buffer[], { idStart, idEnd }: Anchor): string | undefined {
   if (!endsLikeAnObject(pieces)) return NOT_JSON;
   if (!areUtf8(pieces)) return NOT_UTF8;

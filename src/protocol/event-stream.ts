@@ -1,4 +1,5 @@
-// Parses text/event-stream at the level of bytes. It knows nothing of JSON-RPC; large data is never turned into a string.
+// Parses text/event-stream at the level of bytes. It knows nothing of JSON-RPC; large data is never turned into a
+// string.
 
 import { Fault } from "./errors.js";
 

@@ -1,6 +1,6 @@
 // `x-mcp-header` in a tool's inputSchema: which arguments of a call are repeated as Mcp-Param-* headers over HTTP, and
-// whether a tool's annotations are valid at all. Both sides read it: we send such headers to servers, and check those of
-// agents.
+// whether a tool's annotations are valid at all. Both sides read it: we send such headers to servers, and check those
+// of agents.
 
 import { isObject, type JsonObject } from "./jsonrpc.js";
 import { encodeHeaderValue } from "./modern.js";
@@ -30,7 +30,10 @@ export function readParamHeaders(schema: unknown): readonly ParamHeader[] | stri
 
 const readBefore = new WeakMap<object, readonly ParamHeader[]>();
 
-/** What a modern agent has to repeat of a call's arguments. Schemas are walked once; invalid annotations ask for nothing. */
+/**
+ * What a modern agent has to repeat of a call's arguments. Schemas are walked once; invalid annotations ask for
+ * nothing.
+ */
 export function agentHeaders(schema: unknown): readonly ParamHeader[] {
   if (!isObject(schema)) return [];
   let headers = readBefore.get(schema);

@@ -116,7 +116,10 @@ export async function replyText(
   }
 }
 
-/** The message of a reply that is held whole, for those who read it; undefined where it cannot be read. Off the hot path. */
+/**
+ * The message of a reply that is held whole, for those who read it; undefined where it cannot be read. Off the hot
+ * path.
+ */
 export function responseOf(reply: Reply): ResponseMessage | undefined {
   if (reply.kind === "stream") return undefined;
   try {

@@ -1,5 +1,5 @@
-// The base of all errors that are expected: a mistake of the user, a refusal, a server or a disk that fails. Their message
-// is made for people and says what to do. Whatever else is thrown is a fault of ours.
+// The base of all errors that are expected: a mistake of the user, a refusal, a server or a disk that fails. Their
+// message is made for people and says what to do. Whatever else is thrown is a fault of ours.
 
 /** What an expected error means for the process that it ends. */
 export type ExpectedKind =

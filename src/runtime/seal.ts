@@ -1,5 +1,5 @@
-// Sealed values: small JSON that we hand out (session ids, cursors, task ids) and take back only if it is ours and
-// unchanged. Owns the key file and the format; what is sealed, and under which purpose, is the caller's.
+// Sealed values: small JSON that we hand out (session ids, cursors, `requestState`) and take back only if it is ours
+// and unchanged. Owns the key file and the format; what is sealed, and under which purpose, is the caller's.
 //
 //   base64url( nonce 12 | ciphertext | tag 16 )    AES-256-GCM, the purpose as associated data
 //

@@ -1,6 +1,7 @@
-// A map and a set for what comes and goes with every call. Not a Map and a Set of the language: when V8's rehashes, the table before stays linked to the
-// next one, with all that stood in it. Once one such table has grown old, each later one is carried into the old
-// generation after it, and every call that was ever in them: measured, a tenth of the gateway's time and 60 MB of heap.
+// A map and a set for what comes and goes with every call. Not a Map and a Set of the language: when V8's rehashes, the
+// table before stays linked to the next one, with all that stood in it. Once one such table has grown old, each later
+// one is carried into the old generation after it, and every call that was ever in them: measured, a tenth of the
+// gateway's time and 60 MB of heap.
 
 interface Entry<K, V> {
   readonly key: K;

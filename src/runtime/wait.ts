@@ -1,7 +1,7 @@
 // Waiting with an end of one's own, by time or by signal, for something that others may wait for too.
 
-// AbortSignal.any() holds its sources weakly, so that on Node 20 a bare AbortSignal.timeout() in it is collected and never
-// fires; a timer of our own is not.
+// AbortSignal.any() holds its sources weakly, so that on Node 20 a bare AbortSignal.timeout() in it is collected and
+// never fires; a timer of our own is not.
 /** Aborts after `ms`, or with `signal`. Keeps no process alive. */
 export function within(ms: number, signal: AbortSignal): AbortSignal {
   const limit = new AbortController();

@@ -32,8 +32,9 @@ export class Channel {
   #carrier: Carrier | undefined;
   #lasting: boolean = false;
   /**
-   * What was sent and is not acknowledged: a ring of `#kept` messages from `#first` on. It is written in place, since an
-   * array that is left for another one keeps what stood in it, and once it is old, until the whole heap is collected.
+   * What was sent and is not acknowledged: a ring of `#kept` messages from `#first` on. It is written in place, since
+   * an array that is left for another one keeps what stood in it, and once it is old, until the whole heap is
+   * collected.
    */
   #tape: (string | Buffer | undefined)[] = new Array(FIRST_TAPE).fill(undefined);
   #first = 0;

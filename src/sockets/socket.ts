@@ -1,5 +1,5 @@
-// A WebSocket as its users need it: it brings whole messages, sends frames, tells when there is room again, and gives up
-// a peer that went silent. What the messages mean is not known here.
+// A WebSocket as its users need it: it brings whole messages, sends frames, tells when there is room again, and gives
+// up a peer that went silent. What the messages mean is not known here.
 
 import type { EventEmitter } from "node:events";
 import { MIB } from "../runtime/sizes.js";

@@ -1,5 +1,5 @@
-// `toolway completion`, which prints the script that makes a shell complete our commands, and `toolway __complete`, which
-// that script asks for names of tools and servers.
+// `toolway completion`, which prints the script that makes a shell complete our commands, and `toolway __complete`,
+// which that script asks for names of tools and servers.
 
 import type { PinLine } from "../../contracts/pins.js";
 import type { GatewayStatus } from "../../contracts/status.js";

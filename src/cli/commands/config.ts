@@ -1,5 +1,5 @@
-// `toolway config check` and `toolway config schema`: what is wrong with a config, and the JSON Schema that editors check it
-// by. Starts nothing.
+// `toolway config check` and `toolway config schema`: what is wrong with a config, and the JSON Schema that editors
+// check it by. Starts nothing.
 
 import { configPathFor } from "../gateway/source.js";
 import { defineCommand, jsonOption } from "../line/command.js";

@@ -1,5 +1,5 @@
-// `toolway reload`, `toolway stop` and `toolway start`: what an operator does to one server of the gateway that runs. Asks
-// the gateway, waits for what comes of it, and says so.
+// `toolway reload`, `toolway stop` and `toolway start`: what an operator does to one server of the gateway that runs.
+// Asks the gateway, waits for what comes of it, and says so.
 
 import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
 import { nearest } from "../../runtime/nearest.js";

@@ -1,5 +1,5 @@
-// `toolway token create`, `list`, `show` and `revoke`: who may come in, with which role. A token is shown when it is made;
-// only its hash is kept, but for the default token.
+// `toolway token create`, `list`, `show` and `revoke`: who may come in, with which role. A token is shown when it is
+// made; only its hash is kept, but for the default token.
 
 import { isObject } from "../../protocol/jsonrpc.js";
 import { nearest } from "../../runtime/nearest.js";

@@ -1,6 +1,6 @@
 // An executor with its connections: reads the rules, takes sockets in or dials them, and closes all of it. Loaded by
-// `toolway executor` alone. It imports nothing of the command line: what two chunks of the bundle share becomes a file of
-// its own, which every other verb would have to open.
+// `toolway executor` alone. It imports nothing of the command line: what two chunks of the bundle share becomes a file
+// of its own, which every other verb would have to open.
 
 import { Destinations } from "../../executor/allow/destinations.js";
 import { type Explanation, explain, explanationLines } from "../../executor/allow/explain.js";

@@ -1,5 +1,5 @@
-// What a line of `toolway executor` asks for, checked before anything is started. Knows no sockets; never shows a token,
-// nor a URL that might hold one.
+// What a line of `toolway executor` asks for, checked before anything is started. Knows no sockets; never shows a
+// token, nor a URL that might hold one.
 
 import { type ListenAddress, parseListen } from "../../config/config.js";
 import { isLoopback } from "../../runtime/addresses.js";

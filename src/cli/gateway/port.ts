@@ -1,5 +1,5 @@
-// What the CLI needs of the gateway, as interfaces, and the two functions that give them. What implements them is heavy, so
-// it is loaded when a verb asks for it; tests put a fake in its place.
+// What the CLI needs of the gateway, as interfaces, and the two functions that give them. What implements them is
+// heavy, so it is loaded when a verb asks for it; tests put a fake in its place.
 
 import type { Config, ExecutorConfig, ListenAddress } from "../../config/config.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";

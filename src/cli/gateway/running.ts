@@ -1,5 +1,5 @@
-// Finds the gateway that runs for a config, in whichever process, and asks it. Loads nothing of a gateway itself, so that
-// verbs which only ask are quick.
+// Finds the gateway that runs for a config, in whichever process, and asks it. Loads nothing of a gateway itself, so
+// that verbs which only ask are quick.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";

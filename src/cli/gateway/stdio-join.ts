@@ -73,7 +73,9 @@ class Join {
     }
   }
 
-  /** The replies to what was sent still come, and the gateway closes when it has given them; unless there is no time. */
+  /**
+   * The replies to what was sent still come, and the gateway closes when it has given them; unless there is no time.
+   */
   #end(atOnce: boolean): void {
     this.#over = true;
     if (atOnce) this.#socket?.destroy();

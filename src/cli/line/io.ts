@@ -1,4 +1,5 @@
-// What a command may touch of the world outside: streams, environment, folder, the signal to stop. Tests make their own.
+// What a command may touch of the world outside: streams, environment, folder, the signal to stop. Tests make their
+// own.
 
 import type { Readable, Writable } from "node:stream";
 

@@ -1,9 +1,10 @@
-// One subscriptions/listen: what the agent asked to hear of, the acknowledgement, and what it is then told. How the
-// changes are found out is the service's; whom they reach is decided here.
+// One subscriptions/listen: what the agent asked to hear of, the acknowledgement, and what it is then told. Which
+// changes reach its agent at all is the service's to decide; what of them this listener asked for is decided here.
 
 import type { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { Meta, withMeta } from "../../protocol/modern.js";
+import { coversUri } from "../../protocol/resource-uris.js";
 import type { EndpointLimits } from "../session/limits.js";
 import type { Outlet } from "./outlet.js";
 import type { Listening, Presence } from "./presence.js";
@@ -117,9 +118,7 @@ export class ListenRequest implements Listening {
 
   /** The update may be of a part of what was subscribed to. */
   #watches(uri: string): boolean {
-    if (this.#uris.has(uri)) return true;
-    for (const one of this.#uris) if (uri.startsWith(one)) return true;
-    return false;
+    return coversUri(this.#uris, uri);
   }
 
   #tell(text: string): void {

@@ -52,7 +52,9 @@ export const DEFAULT_LIMITS: EndpointLimits = {
   batchMessages: 100,
   /** Schemas and arguments nest to about 20; deeper bodies are made to exhaust some parser's stack. */
   depth: 128,
-  /** Keys in one body, in all its objects; parsing so many different ones takes a fraction of a second, for everybody. */
+  /**
+   * Keys in one body, in all its objects; parsing so many different ones takes a fraction of a second, for everybody.
+   */
   members: 100_000,
   /** A client on a bad line sends its headers within a second or two; who needs longer holds a connection hostage. */
   headerMs: 10 * SECOND,

@@ -1,5 +1,5 @@
-// From a URL to the addresses that may be connected to. A name is resolved once for each connection, and what was judged
-// is what is connected to: DNS that answers differently the next time changes nothing.
+// From a URL to the addresses that may be connected to. A name is resolved once for each connection, and what was
+// judged is what is connected to: DNS that answers differently the next time changes nothing.
 
 import { lookup as systemLookup } from "node:dns/promises";
 import type { LookupFunction } from "node:net";
@@ -13,7 +13,9 @@ interface ResolvedAddress {
 /** All addresses of a name, in the order in which they should be tried. Rejects as `dns.lookup` does. */
 export type Resolve = (host: string) => Promise<readonly { readonly address: string }[]>;
 
-/** Addresses that are tried for one connection. A name can have hundreds, and each attempt is a connection to somebody. */
+/**
+ * Addresses that are tried for one connection. A name can have hundreds, and each attempt is a connection to somebody.
+ */
 const MAX_PINNED = 16;
 
 /** Addresses that a refusal tells of: a message is for people. */

@@ -34,7 +34,9 @@ export class UploadSender {
     this.#credit = window;
   }
 
-  /** Resolves when all is sent or nobody wants it; to an error where the body itself failed, which the far end is told. */
+  /**
+   * Resolves when all is sent or nobody wants it; to an error where the body itself failed, which the far end is told.
+   */
   async run(): Promise<ExecutorError | undefined> {
     let total = 0;
     try {

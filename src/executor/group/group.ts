@@ -9,7 +9,9 @@ import { MAX_REQUESTS } from "../wire/limits.js";
 import { type AnswerHandler, ExecutorError, type ExecutorRequest, type RequestHandle } from "../wire/types.js";
 import { Relay, type RelayOwner } from "./relay.js";
 
-/** An executor that the config names no longer has so long to end what it is at. Event streams never end by themselves. */
+/**
+ * An executor that the config names no longer has so long to end what it is at. Event streams never end by themselves.
+ */
 const RETIRE_MS = 30_000;
 
 /** What a group needs of the client of one executor. */

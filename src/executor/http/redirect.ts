@@ -1,4 +1,5 @@
-// Where a redirect leads, and what of the request goes along. Pure; whether that place may be reached is asked elsewhere.
+// Where a redirect leads, and what of the request goes along. Pure; whether that place may be reached is asked
+// elsewhere.
 
 import type { HttpHeader } from "../wire/protocol.js";
 

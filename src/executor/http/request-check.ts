@@ -1,5 +1,5 @@
-// Whether the params of `http/request` are a request that can be made: read once, and everything that is wrong with them
-// is said as -32602 with the field and what to do. Where a request may go is not asked here.
+// Whether the params of `http/request` are a request that can be made: read once, and everything that is wrong with
+// them is said as -32602 with the field and what to do. Where a request may go is not asked here.
 
 import type { Readable } from "node:stream";
 import { MIB } from "../../runtime/sizes.js";

@@ -15,7 +15,9 @@ import { failure, failureOf, type RequestFailure } from "./failure.js";
 import { type Hop, redirected } from "./redirect.js";
 import type { CheckedRequest } from "./request-check.js";
 
-/** Hears of an answer: head, data, then exactly one of end and failure. A failure may come at any time before the end. */
+/**
+ * Hears of an answer: head, data, then exactly one of end and failure. A failure may come at any time before the end.
+ */
 export interface ResponseHandler {
   onHead(status: number, headers: HttpHeader[]): void;
   onData(chunk: Buffer): void;

@@ -10,9 +10,9 @@ const FILE_METADATA = "fs/getMetadata";
 const FILE_NOT_FOUND = -32_004;
 
 /**
- * The environment as Codex is told of it, in the answer to `initialize` too. Without a shell Codex does not start servers
- * that have a bearer token; nothing is ever run in it. It has no capabilities: our environment variables are not for
- * clients to read.
+ * The environment as Codex is told of it, in the answer to `initialize` too. Without a shell Codex does not start
+ * servers that have a bearer token; nothing is ever run in it. It has no capabilities: our environment variables are
+ * not for clients to read.
  */
 export const ENVIRONMENT = { shell: { name: "sh", path: "/bin/sh" }, capabilities: {} };
 

@@ -1,5 +1,5 @@
-// An executor that dials out, from behind a firewall: keeps one socket to a gateway open for ever, and names the session
-// that it still has, so that it goes on. What is said on the socket is the executor's business.
+// An executor that dials out, from behind a firewall: keeps one socket to a gateway open for ever, and names the
+// session that it still has, so that it goes on. What is said on the socket is the executor's business.
 
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -38,7 +38,7 @@ const SIGNS_OF_LIFE = new Set(["/healthz", "/readyz"]);
 /** Rejects where the address cannot be listened at; throws where it would be open to everybody. */
 export async function listenForClients(executor: Pick<Executor, "serve">, options: ListenOptions): Promise<Listener> {
   const host = options.host.replace(/^\[(.*)\]$/, "$1");
-  if (options.token === undefined && !isLoopback(host)) throw openDoor(host);
+  if (options.token === undefined && !isLoopback(host)) throw needsToken(host);
   if (options.token === "") throw new Error("an empty token would let everybody in");
   const { WebSocketServer } = await import("ws");
   const upgrader = new WebSocketServer({
@@ -93,12 +93,12 @@ export async function listenForClients(executor: Pick<Executor, "serve">, option
   // The name may lead elsewhere: the hosts file says where.
   if (options.token === undefined && !isLoopback(address)) {
     await close();
-    throw openDoor(address);
+    throw needsToken(address);
   }
   return { url: `ws://${isIP(host) === 6 ? `[${host}]` : host}:${port}`, close };
 }
 
-function openDoor(host: string): Error {
+function needsToken(host: string): Error {
   return new Error(`without a token an executor listens on a loopback address only, not on ${host}`);
 }
 

@@ -1,5 +1,5 @@
-// The queue of answers that wait for room on a full connection. They have their turn in the order in which they stopped,
-// a few at a time, so that the first does not fill it again before the last has sent a piece.
+// The queue of answers that wait for room on a full connection. They have their turn in the order in which they
+// stopped, a few at a time, so that the first does not fill it again before the last has sent a piece.
 
 import { KIB } from "../../runtime/sizes.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";

@@ -3,7 +3,9 @@
 
 import { KIB, MIB } from "../../runtime/sizes.js";
 
-/** Requests in flight on one connection. A thousand open streams is a busy gateway; each costs a socket at the executor. */
+/**
+ * Requests in flight on one connection. A thousand open streams is a busy gateway; each costs a socket at the executor.
+ */
 export const MAX_REQUESTS = 2_048;
 
 /** Deltas that wait for their reader, from a peer without credit: as many as Codex keeps. One more is an overflow. */
@@ -23,7 +25,9 @@ export const MAX_HEADER_BYTES = 64 * KIB;
 export const MAX_HEADERS = 256;
 export const MAX_URL_CHARS = 16 * KIB;
 
-/** How long a conversation without a socket is kept for its peer to come back: a restarted router, a changed network. */
+/**
+ * How long a conversation without a socket is kept for its peer to come back: a restarted router, a changed network.
+ */
 export const RETENTION_MS = 60_000;
 
 /** Conversations without a socket that an executor keeps. */

@@ -91,7 +91,9 @@ export interface Agreement {
 
 /** What goes with the error of a request at our executor: enough to know whether it may be sent again. */
 export interface FailureData {
-  /** As Node names it (`ECONNREFUSED`), or `forbidden`, `timeout`, `limit`, `redirect`, `cancelled`, `busy`, `invalid`. */
+  /**
+   * As Node names it (`ECONNREFUSED`), or `forbidden`, `timeout`, `limit`, `redirect`, `cancelled`, `busy`, `invalid`.
+   */
   readonly code: string;
   /** False where it is certain that the server saw nothing of the request. */
   readonly written: boolean;

@@ -1,6 +1,6 @@
 // One live connection to one server: the handshake, and replies to their calls. Calls in flight are in-flight.ts, what
-// the server says of its own accord is from-server.ts. It does not start again (driver.ts), and does not know how bytes
-// travel (link.ts).
+// the server says of its own accord is from-server.ts. While it finds out the server's era it may need a second
+// link; once it is open, it does not start again (driver.ts). It does not know how bytes travel (link.ts).
 
 import type { Readable } from "node:stream";
 import type { Caller } from "../../contracts/caller.js";

@@ -1,5 +1,5 @@
-// Which agent a server's message is for. The link is played, since a real server cannot be made to say the wrong thing at
-// the right moment.
+// Which agent a server's message is for. The link is played, since a real server cannot be made to say the wrong thing
+// at the right moment.
 
 import { beforeEach, describe, expect, it } from "vitest";
 import {

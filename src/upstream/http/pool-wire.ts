@@ -187,7 +187,8 @@ class PoolWire implements Wire {
 
 /** Opens a wire over our own network. */
 export const openPoolWire: OpenWire = async (_target, base) => {
-  // undici is loaded with the first HTTP server: it costs tens of milliseconds, which a start without one should not pay.
+  // undici is loaded with the first HTTP server: it costs tens of milliseconds, which a start without one should not
+  // pay.
   const undici = await import("undici");
   const connect = undici.buildConnector({
     timeout: CONNECT_TIMEOUT_MS,

@@ -1,5 +1,6 @@
 // A live transport to one server: it carries messages, and knows nothing of what they mean beyond the handshake.
-// stdio/link.ts, http/streamable.ts and http/sse.ts implement it; connection/ gives the messages their meaning.
+// stdio/link.ts, http/streamable.ts and http/sse.ts carry it out (http/link.ts finds out which HTTP it is); connection/
+// gives the messages their meaning.
 
 import type { Readable } from "node:stream";
 import type { Fault } from "../../protocol/errors.js";

@@ -1,5 +1,5 @@
-// The lists of one server: each is read by one reading at a time, and again when it changes. server.ts decides when what
-// failed is tried again; read.ts reads.
+// The lists of one server: each is read by one reading at a time, and again when it changes. server.ts decides when
+// what failed is tried again; read.ts reads.
 
 import type { Freshness, Listed, ListKind } from "../../contracts/upstream.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";

@@ -30,7 +30,7 @@ export class Breaker {
   #circuit: Circuit = "closed";
   #lastFaultMs = Number.NEGATIVE_INFINITY;
   #dueMs = 0;
-  /** Counts openings, so that the outcome of a probe is told from that of an earlier one. */
+  /** Counts probes, so that the outcome of a probe is told from that of an earlier one. */
   #probe = 0;
 
   constructor(rules: Supervision["breaker"]) {

@@ -8,28 +8,10 @@
 //                            ejected ──wake, where it is probed──▶ starting: started forgives, failed ejects again
 //                                                                 stop: ▶ stopped, from anywhere, for good
 //
-// A whole driver looks like this:
-//
-//   call(c) {
-//     switch (supervisor.wanted(clock.now())) {
-//       case "send":    link.send(c); break;
-//       case "start":   queue.push(c); start(); break;
-//       case "wait":    queue.push(c); setTimer(); break;    // an attempt is under way, or due at nextWakeMs
-//       case "refused": c.reply(why); break;                 // ejected or stopped
-//     }
-//   }
-//   start() {                                                // exactly one attempt is alive at any time
-//     open().then(                                           // after the end of whatever ran before
-//       () => { supervisor.started(clock.now()); sendAll(queue); },
-//       (fault) => { supervisor.failed(clock.now()); failAll(queue, fault); setTimer(); });
-//   }
-//   onClosed()  { failInFlight(); supervisor.closed(clock.now()); setTimer(); }
-//   onTimer()   { if (supervisor.wake(clock.now()) === "start") start(); setTimer(); }   // early and late ones do no harm
-//   onStop()    { if (supervisor.stop() === "close") closeLinkOrAbortStart(); }
-//
-// Calls that a driver keeps queued over a failed start say so by wanted(), once each: an attempt is only made when
-// somebody wants it, but for the probe of an ejected server. Events of a link that is no longer the current one must not
-// be reported. A server whose entry changes, or that an operator reloads, gets a supervisor of its own.
+// Its driver is driver.ts. Calls that a driver keeps queued over a failed start say so by wanted(), once each: an
+// attempt is only made when somebody wants it, but for the probe of an ejected server. Events of a link that is no
+// longer the current one must not be reported. A server whose entry changes, or that an operator reloads, gets a
+// supervisor of its own.
 
 import type { Supervision } from "../../contracts/server-spec.js";
 import { fullJitter } from "../../runtime/backoff.js";

@@ -1,6 +1,6 @@
-// Reads bytes of JSON too long to be parsed: whether a name may stand in them once more, and which members the outermost
-// object has. The loops are WebAssembly (scan-bytes.wat): searching by Buffer.indexOf takes forty times as long where a
-// text is full of quotes, as JSON in a string is.
+// Reads bytes of JSON too long to be parsed: whether a name may stand in them once more, and which members the
+// outermost object has. The loops are WebAssembly (scan-bytes.wat): searching by Buffer.indexOf takes forty times as
+// long where a text is full of quotes, as JSON in a string is.
 
 import { PROGRAM } from "./scan-bytes-program.js";
 
@@ -68,8 +68,8 @@ const MAX_LOOKS = 256;
 
 /**
  * Whether `"id"`, `"method"` or an escaped letter of either may stand in these pieces of one text, in small letters or
- * capitals: there are readers to whom those are the same. No means no; yes is a reason for a walk. Both names end in d",
- * so that one pair of bytes finds them; all their letters are between \u0040 and \u007f.
+ * capitals: there are readers to whom those are the same. No means no; yes is a reason for a walk. Both names end in
+ * d", so that one pair of bytes finds them; all their letters are between \u0040 and \u007f.
  */
 export function mayNameIdOrMethod(pieces: readonly Uint8Array[]): boolean {
   const { bytes, find } = loops();

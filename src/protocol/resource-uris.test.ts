@@ -1,0 +1,13 @@
+import { expect, it } from "vitest";
+import { coversUri } from "./resource-uris.js";
+
+it.each([
+  ["file:///a", "file:///a", true],
+  ["file:///a", "file:///a/b", true],
+  ["file:///a/", "file:///a/b", true],
+  ["file:///a", "file:///a?x", true],
+  ["file:///a", "file:///ab", false],
+  ["file:///a/b", "file:///a", false],
+])("a subscription to %s hears of %s: %s", (subscribed, uri, isHeard) => {
+  expect(coversUri(new Set([subscribed]), uri)).toBe(isHeard);
+});
