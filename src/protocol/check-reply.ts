@@ -6,15 +6,13 @@ import { isUtf8 } from "node:buffer";
 import type { Anchor } from "./anchor.js";
 import { MemberWalk, mayNameIdOrMethod } from "./bytes/scan-bytes.js";
 import { isObject } from "./jsonrpc.js";
+import { MAX_MEMBERS } from "./message.js";
 
 /** Up to here a reply is parsed: it costs next to nothing. */
 export const PARSED_REPLY_BYTES = 4096;
 
 /** What is at least held back of a reply that streams, until all of it was judged: a cut reply must not look whole. */
 export const HELD_BACK_BYTES = 128;
-
-/** An answer has three members. More than this is no answer, and names cost us time. */
-const MAX_MEMBERS = 256;
 
 /** Names that mean something in an answer, in whatever letters, or spelt with escapes. */
 const NAMES = /"(?:id|method|result|error)"|\\u00[4-7]/gi;
@@ -59,7 +57,7 @@ function isNamedAgain(text: string): boolean {
  * What is wrong with a long reply, whose id was found. `pieces` are all of it, and the id's member is in one of them.
  */
 export function flawOfLong(pieces: readonly Buffer[], { idStart, idEnd }: Anchor): string | undefined {
-  if (!endsLikeAnObject(pieces)) return NOT_JSON;
+  if (lastByteOf(pieces) !== CLOSE_BRACE) return NOT_JSON;
   if (!areUtf8(pieces)) return NOT_UTF8;
   return mayNameIdOrMethod(withoutId(pieces, idStart, idEnd)) ? flawOfMembers(pieces) : undefined;
 }
@@ -103,15 +101,16 @@ export class MemberCheck {
 
 const CLOSE_BRACE = 0x7d;
 
-function endsLikeAnObject(pieces: readonly Buffer[]): boolean {
+/** The last byte that is no white space. */
+export function lastByteOf(pieces: readonly Buffer[]): number | undefined {
   for (let i = pieces.length - 1; i >= 0; i--) {
     const piece = pieces[i] as Buffer;
     for (let at = piece.length - 1; at >= 0; at--) {
       const c = piece[at] as number;
-      if (c !== 0x20 && c !== 0x0a && c !== 0x0d && c !== 0x09) return c === CLOSE_BRACE;
+      if (c !== 0x20 && c !== 0x0a && c !== 0x0d && c !== 0x09) return c;
     }
   }
-  return false;
+  return undefined;
 }
 
 /** A character of UTF-8 may stand across the border of two pieces. */

@@ -38,7 +38,7 @@ export interface ResponseMessage extends ScannedText {
 export type Message = RequestMessage | NotificationMessage | ResponseMessage;
 
 /** A message or its params with more members than this is an attack, not a call: the SDKs send under ten. */
-const MAX_MEMBERS = 256;
+export const MAX_MEMBERS = 256;
 
 /** Throws a Fault `invalid` that says what is wrong; `value` is what JSON.parse made of `text`. */
 export function toMessage(text: string, value: unknown): Message {

@@ -3,6 +3,7 @@
 import type { AddressInfo } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { HttpHeader, InitializeParams } from "../../src/executor/wire/protocol.js";
+import type { ExecutorRequest } from "../../src/executor/wire/types.js";
 
 export interface Message {
   readonly id?: string | number;
@@ -152,4 +153,9 @@ class Line<T> {
       };
     });
   }
+}
+
+/** A request without a body, as a user of the client makes it. */
+export function get(url: string, more: Partial<ExecutorRequest> = {}): ExecutorRequest {
+  return { method: "GET", url, headers: [], ...more };
 }

@@ -1,8 +1,7 @@
 // `toolway executor` from the words of its line: what is refused before anything starts, and what a dry run says.
 
-import { PassThrough, Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
-import type { Io } from "../line/io.js";
+import { heldIo } from "../../../test/fixtures/held-io.js";
 import { runCli } from "../program.js";
 
 const TOKEN = "a-token-of-enough-length";
@@ -14,24 +13,9 @@ interface Ran {
 }
 
 async function run(line: string, env: Record<string, string> = {}): Promise<Ran> {
-  const texts = { out: "", err: "" };
-  const gather = (name: "out" | "err"): PassThrough =>
-    new PassThrough().on("data", (chunk: Buffer) => {
-      texts[name] += chunk.toString();
-    });
-  const io: Io = {
-    stdin: Readable.from([]),
-    stdout: gather("out"),
-    stderr: gather("err"),
-    env,
-    cwd: "/",
-    home: "/",
-    isTTY: false,
-    isErrTTY: false,
-    signal: new AbortController().signal,
-  };
+  const { io, out, err } = heldIo({ env });
   const code = await runCli(["executor", ...line.split(" ").filter((word) => word !== "")], io);
-  return { code, ...texts };
+  return { code, out: out(), err: err() };
 }
 
 describe("a line that cannot be meant is refused, and says what to write", () => {

@@ -2,14 +2,14 @@
 
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { PassThrough, Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { WebSocketServer } from "ws";
 import { freePort } from "../../../test/fixtures/free-port.js";
+import { heldIo } from "../../../test/fixtures/held-io.js";
 import { SocketClient } from "../../executor/client/client.js";
 import { type ConnectOptions, connectExecutor, type ExecutorClient } from "../../executor/client/connect.js";
 import { Socket } from "../../sockets/socket.js";
-import { type Io, Stopped } from "../line/io.js";
+import { Stopped } from "../line/io.js";
 import { runCli } from "../program.js";
 
 const TOKEN = "a-token-of-enough-length";
@@ -47,28 +47,13 @@ interface Running {
 
 function start(line: string, env: Record<string, string> = { TOOLWAY_TOKEN: TOKEN }): Running {
   const stop = new AbortController();
-  const texts = { out: "", err: "" };
-  const gather = (name: "out" | "err"): PassThrough =>
-    new PassThrough().on("data", (chunk: Buffer) => {
-      texts[name] += chunk.toString();
-    });
-  const io: Io = {
-    stdin: Readable.from([]),
-    stdout: gather("out"),
-    stderr: gather("err"),
-    env,
-    cwd: "/",
-    home: "/",
-    isTTY: false,
-    isErrTTY: false,
-    signal: stop.signal,
-  };
+  const { io, out, err } = heldIo({ env, signal: stop.signal });
   const ended = runCli(["executor", ...line.split(" ")], io);
   const running: Running = {
-    out: () => texts.out,
-    err: () => texts.err,
+    out,
+    err,
     events: () =>
-      texts.out
+      out()
         .split("\n")
         .filter((text) => text !== "")
         .map((text) => JSON.parse(text) as Record<string, unknown>),

@@ -1,11 +1,17 @@
 // The client with an executor that agreed to the extensions, message by message: credit, cancel, uploads, resume.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type Message, type Peer, type Scripted, startScripted } from "../../../test/executor/scripted-executor.js";
+import {
+  get,
+  type Message,
+  type Peer,
+  type Scripted,
+  startScripted,
+} from "../../../test/executor/scripted-executor.js";
 import { MIB } from "../../runtime/sizes.js";
 import { FIRST_WINDOW_BYTES, LARGEST_WINDOW_BYTES } from "../../sockets/limits.js";
 import { MAX_DELTA_BYTES, MAX_REQUESTS } from "../wire/limits.js";
-import type { ExecutorError, ExecutorRequest, RequestHandle } from "../wire/types.js";
+import type { ExecutorError, RequestHandle } from "../wire/types.js";
 import type { SocketClient } from "./client.js";
 import { connectExecutor } from "./connect.js";
 
@@ -25,13 +31,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await client.close();
   await scripted.close();
-});
-
-const get = (url: string, more: Partial<ExecutorRequest> = {}): ExecutorRequest => ({
-  method: "GET",
-  url,
-  headers: [],
-  ...more,
 });
 
 /** The next message but acknowledgements, which come when they like. */

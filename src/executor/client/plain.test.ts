@@ -2,10 +2,10 @@
 
 import type { Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type Peer, type Scripted, startScripted } from "../../../test/executor/scripted-executor.js";
+import { get, type Peer, type Scripted, startScripted } from "../../../test/executor/scripted-executor.js";
 import { MIB } from "../../runtime/sizes.js";
 import { MAX_QUEUED_DELTAS, MAX_WHOLE_BODY_BYTES } from "../wire/limits.js";
-import { ExecutorError, type ExecutorRequest } from "../wire/types.js";
+import { ExecutorError } from "../wire/types.js";
 import type { SocketClient } from "./client.js";
 import { connectExecutor } from "./connect.js";
 
@@ -23,13 +23,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await client.close();
   await scripted.close();
-});
-
-const get = (url: string, more: Partial<ExecutorRequest> = {}): ExecutorRequest => ({
-  method: "GET",
-  url,
-  headers: [],
-  ...more,
 });
 
 /** The pieces, and how it ended: undefined for a clean end. */

@@ -1,7 +1,7 @@
 // The rest of a reply that is too large to hold: it is read from the socket no faster than somebody reads it here.
 
 import { Readable } from "node:stream";
-import { HELD_BACK_BYTES, MemberCheck, Utf8Check } from "../../protocol/check-reply.js";
+import { HELD_BACK_BYTES, lastByteOf, MemberCheck, Utf8Check } from "../../protocol/check-reply.js";
 import { Fault } from "../../protocol/errors.js";
 import type { HttpExchange } from "./wire.js";
 
@@ -40,6 +40,7 @@ export class LargeBody extends Readable {
       return;
     }
     this.#judge(chunk);
+    if (this.destroyed) return;
     const before = this.#held;
     if (chunk.length >= HELD_BACK_BYTES) {
       this.#held = chunk;
@@ -60,7 +61,7 @@ export class LargeBody extends Readable {
   finish(cut: () => Fault): void {
     if (this.destroyed) return;
     const flaw = this.#members.flaw() ?? (this.#utf8.isWhole ? undefined : "is no UTF-8");
-    if (!endsAsJson(this.#held)) this.destroy(cut());
+    if (!endsAsJson([this.#held])) this.destroy(cut());
     else if (flaw !== undefined) this.destroy(badReply(flaw));
     else {
       this.push(this.#held);
@@ -82,26 +83,14 @@ function badReply(flaw: string | undefined): Fault {
   return new Fault("protocol", `The server answered with a reply that ${flaw ?? "is no JSON-RPC message"}.`);
 }
 
-/**
- * Whether a JSON message can end so. A body without a length ends with its connection, however that ended: only its
- * last byte tells.
- */
-export function endsAsJson(bytes: Buffer): boolean {
-  const last = lastOfText(bytes);
-  return last < 0 || bytes[last] === CLOSE_BRACE || bytes[last] === CLOSE_BRACKET;
-}
-
-export function isBlank(bytes: Buffer): boolean {
-  return lastOfText(bytes) < 0;
-}
-
-/** The index of the last byte before white space; -1 where there is nothing else. */
-function lastOfText(bytes: Buffer): number {
-  let i = bytes.length - 1;
-  while (i >= 0 && SPACES.has(bytes[i] as number)) i--;
-  return i;
-}
-
-const SPACES = new Set([0x20, 0x09, 0x0a, 0x0d]);
 const CLOSE_BRACE = 0x7d;
 const CLOSE_BRACKET = 0x5d;
+
+/**
+ * Whether a JSON message can end so, or there is none. A body without a length ends with its connection, however that
+ * ended: only its last byte tells.
+ */
+export function endsAsJson(pieces: readonly Buffer[]): boolean {
+  const last = lastByteOf(pieces);
+  return last === undefined || last === CLOSE_BRACE || last === CLOSE_BRACKET;
+}

@@ -7,7 +7,7 @@ import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/even
 import { backoffCeiling } from "../../runtime/backoff.js";
 import { NOWHERE } from "../../runtime/table.js";
 import type { Ticket } from "../link/link.js";
-import { endsAsJson, isBlank, LARGE_REPLY_BYTES, LargeBody, PIECED_REPLY_BYTES } from "./body.js";
+import { endsAsJson, LARGE_REPLY_BYTES, LargeBody, PIECED_REPLY_BYTES } from "./body.js";
 import { type HttpRefusal, judge, networkFault, parseRpc } from "./faults.js";
 import { type HttpDestination, isResumable, mediaType } from "./headers.js";
 import type { ExchangeHandler, HttpExchange, ResponseHeaders, Wire } from "./wire.js";
@@ -218,7 +218,7 @@ export class HttpCall implements ExchangeHandler {
       return;
     }
     const bytes = this.#body.take();
-    if (ticket !== undefined && !endsAsJson(bytes)) {
+    if (ticket !== undefined && !endsAsJson([bytes])) {
       this.#fail(this.#cutOff(), true);
       return;
     }
@@ -235,7 +235,7 @@ export class HttpCall implements ExchangeHandler {
   }
 
   #repliedInPieces(ticket: Ticket, pieces: Buffer[]): void {
-    if (!endsAsJson(pieces.findLast((piece) => !isBlank(piece)) ?? Buffer.alloc(0))) {
+    if (!endsAsJson(pieces)) {
       this.#fail(this.#cutOff(), true);
       return;
     }
