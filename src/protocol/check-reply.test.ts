@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { parseTree } from "jsonc-parser";
 import { describe, expect, it } from "vitest";
 import { mayNameIdOrMethod } from "./bytes/scan-bytes.js";
-import { flawOfLong, flawOfShort, MemberCheck, Utf8Check } from "./check-reply.js";
+import { flawOfLong, flawOfShort, isAmbiguous, MemberCheck, Utf8Check } from "./check-reply.js";
 
 /** How many fuzzed messages are judged; the full form is for `npm run faults`. */
 const MESSAGES = process.env["TOOLWAY_FULL"] === "1" ? 300_000 : 20_000;
@@ -118,6 +118,17 @@ describe("a long reply", () => {
       expect(flawOfLong(pieces(bad), ID), `cut at ${cut}`).toMatch(/UTF-8/);
     }
   });
+});
+
+it.each([
+  [["jsonrpc", "method", "params"], false],
+  [["jsonrpc", "id", "method", "params", "_vendor"], false],
+  [["jsonrpc", "method", "params", "result"], true],
+  [["jsonrpc", "id", "method", "Error"], true],
+  [["jsonrpc", "id", "method", "ID"], true],
+  [["jsonrpc", "method", "Method"], true],
+])("a server's message with the members %j is ambiguous: %s", (keys, expected) => {
+  expect(isAmbiguous(keys.map((key) => ({ key })))).toBe(expected);
 });
 
 describe("UTF-8 in pieces", () => {

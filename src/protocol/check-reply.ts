@@ -86,7 +86,13 @@ export class MemberCheck {
   /** False once it is certain that the message is none that may be passed on. */
   push(piece: Uint8Array): boolean {
     this.#walk.push(piece);
-    return this.#ids <= 1 && this.#answers <= 1 && this.#methods === 0 && this.#members <= MAX_MEMBERS;
+    const { hasMore } = this.#walk;
+    return this.#ids <= 1 && this.#answers <= 1 && this.#methods === 0 && this.#members <= MAX_MEMBERS && !hasMore;
+  }
+
+  /** The message has ended; white space may follow. */
+  get isClosed(): boolean {
+    return this.#walk.isClosed;
   }
 
   /** To be asked when all of it has come. */
@@ -97,6 +103,15 @@ export class MemberCheck {
     if (this.#members > MAX_MEMBERS) return `has more than ${MAX_MEMBERS} members`;
     return this.#walk.isWhole ? undefined : NOT_JSON;
   }
+}
+
+/**
+ * Whether a request or notification of a server could be read as an answer too, or has a name in two spellings: readers
+ * differ in which of them they heed.
+ */
+export function isAmbiguous(members: readonly { readonly key: string }[]): boolean {
+  const names = members.map(({ key }) => key.toUpperCase());
+  return names.some((name, i) => name === "RESULT" || name === "ERROR" || names.indexOf(name) !== i);
 }
 
 const CLOSE_BRACE = 0x7d;

@@ -76,6 +76,19 @@ describe.each(["stdio", "http"])("an impostor over %s", (kind) => {
     });
   });
 
+  // Over stdio nobody can tell whose reply it was; the call then ends by its deadline.
+  it.runIf(kind === "http")("cannot make a request of an answer by a method beside its result", async () => {
+    const wire = await openHttpWire((gateways.get(kind) as Gateway).url);
+    const answer = '"method":"notifications/message","result":{}';
+    expect(await outcome(wire.send(call(8, "forge", { answer })))).toMatch(REFUSED);
+  });
+
+  it("cannot answer a call well and break it off then, by white space behind a reply that streams", async () => {
+    const client = await connectStdioV1(gateways.get(kind) as Gateway);
+    const answer = `"result":FILLER}${" ".repeat(140_000)},"id":7`;
+    await expect(client.callTool({ name: "forge", arguments: { answer, bytes: STREAMED } })).rejects.toThrow();
+  });
+
   it("cannot answer another server's call on a pipe by a reply that streams [crossed-never]", async () => {
     const client = await connectStdioV1(gateways.get(kind) as Gateway);
     const ids = Array.from({ length: 12 }, (_, id) => `,"id":${id}`).join("");

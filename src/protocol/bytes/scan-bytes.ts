@@ -33,6 +33,9 @@ interface Loops {
 
 const STATE = ["depth", "mode", "escaped", "wantsName", "nameLength", "trailing", "closed"] as const;
 
+const TRAILING = STATE.indexOf("trailing");
+const CLOSED = STATE.indexOf("closed");
+
 let loaded: Loops | undefined;
 
 /** Loaded with the first reply that is long. */
@@ -136,10 +139,20 @@ export class MemberWalk {
     for (let i = 0; i < state.length; i++) this.#state[i] = (state[i] as Global).value;
   }
 
+  /** The outermost value has ended. */
+  get isClosed(): boolean {
+    return this.#state[CLOSED] === 1;
+  }
+
+  /** Something other than white space came behind the outermost value. */
+  get hasMore(): boolean {
+    return this.#state[TRAILING] === 1;
+  }
+
   /** One value has come, all of it, and nothing behind it but white space. */
   get isWhole(): boolean {
-    const [depth, mode, , , , trailing, closed] = this.#state;
-    return depth === 0 && mode === 0 && trailing === 0 && closed === 1;
+    const [depth, mode] = this.#state;
+    return depth === 0 && mode === 0 && this.isClosed && !this.hasMore;
   }
 }
 

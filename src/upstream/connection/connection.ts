@@ -8,7 +8,7 @@ import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { ListKind, ServerIntro, UpstreamCall } from "../../contracts/upstream.js";
 import { type Anchor, findAnchor, findAnchorIn, largeReply } from "../../protocol/anchor.js";
 import { PiecedReply, WholeReply } from "../../protocol/arrived.js";
-import { flawOfLong, flawOfShort, PARSED_REPLY_BYTES } from "../../protocol/check-reply.js";
+import { flawOfLong, flawOfShort, isAmbiguous, PARSED_REPLY_BYTES } from "../../protocol/check-reply.js";
 import { Fault } from "../../protocol/errors.js";
 import type { JsonObject, RpcId } from "../../protocol/jsonrpc.js";
 import {
@@ -370,6 +370,7 @@ export class Connection implements LinkEvents {
     try {
       const message: Message = parseMessage(text);
       if (message.kind === "response") this.#oddReply(message, ticket);
+      else if (isAmbiguous(message.members)) this.#unreadable(text, ticket);
       else if (message.kind === "notification") this.#messages.notified(message, ticket, this.#modern);
       else if (this.#modern === undefined) this.#messages.asked(message, ticket);
       // In the modern era servers send no requests, and there is no way to answer one.

@@ -14,6 +14,9 @@ const MAX_REPLY_BYTES = 1024 * 1024 * 1024;
 /** So much waits here for its reader: two reads of the socket. */
 const HELD_BYTES = 128 * 1024;
 
+/** White space that may follow a reply; what was held with it is not much more. */
+const MAX_SPACE_BYTES = 1024 * 1024;
+
 /** It judges the reply as it passes, and holds its end back until that is done: a bad one never ends well. */
 export class LargeBody extends Readable {
   readonly #exchange: HttpExchange;
@@ -21,13 +24,17 @@ export class LargeBody extends Readable {
   readonly #utf8 = new Utf8Check();
   #left: number;
   #held: Buffer;
+  /** What has come already, and is not part of this stream. */
+  readonly head: Buffer;
 
-  /** `seen` has come already: all but its last bytes, which are HELD_BACK_BYTES, is not part of this stream. */
+  /** Of `seen`, which has come already, the last HELD_BACK_BYTES before white space are part of this stream. */
   constructor(exchange: HttpExchange, seen: Buffer) {
     super({ highWaterMark: HELD_BYTES });
     this.#exchange = exchange;
     this.#left = MAX_REPLY_BYTES - seen.length;
-    this.#held = seen.subarray(-HELD_BACK_BYTES);
+    const cut = Math.max(0, endOfText(seen) - HELD_BACK_BYTES);
+    this.head = seen.subarray(0, cut);
+    this.#held = seen.subarray(cut);
     this.#judge(seen);
     // Nobody may be listening yet when the connection breaks; that must not end the process.
     this.on("error", () => {});
@@ -39,8 +46,13 @@ export class LargeBody extends Readable {
       this.destroy(new Fault("limit", `The reply is larger than ${MAX_REPLY_BYTES} bytes.`));
       return;
     }
+    const wasClosed = this.#members.isClosed;
     this.#judge(chunk);
     if (this.destroyed) return;
+    if (wasClosed) {
+      this.#keepSpace(chunk);
+      return;
+    }
     const before = this.#held;
     if (chunk.length >= HELD_BACK_BYTES) {
       this.#held = chunk;
@@ -50,6 +62,12 @@ export class LargeBody extends Readable {
     const joined = Buffer.concat([before, chunk]);
     this.#held = joined.subarray(-HELD_BACK_BYTES);
     if (!this.push(joined.subarray(0, joined.length - this.#held.length))) this.#exchange.pause();
+  }
+
+  /** White space behind the message: what is held must end with the message's own last brace. */
+  #keepSpace(space: Buffer): void {
+    this.#held = Buffer.concat([this.#held, space]);
+    if (this.#held.length > MAX_SPACE_BYTES) this.destroy(badReply("does not end"));
   }
 
   #judge(bytes: Buffer): void {
@@ -83,6 +101,14 @@ function badReply(flaw: string | undefined): Fault {
   return new Fault("protocol", `The server answered with a reply that ${flaw ?? "is no JSON-RPC message"}.`);
 }
 
+/** Behind the last byte that is no white space. */
+function endOfText(bytes: Buffer): number {
+  let end = bytes.length;
+  while (end > 0 && SPACES.has(bytes[end - 1] as number)) end--;
+  return end;
+}
+
+const SPACES = new Set([0x20, 0x09, 0x0a, 0x0d]);
 const CLOSE_BRACE = 0x7d;
 const CLOSE_BRACKET = 0x5d;
 

@@ -1,7 +1,6 @@
 // One message on its way to a streamable HTTP server: the POST, what its answer is, and the GETs that go on
 // with a stream which ended before the reply. streamable.ts has sessions and the link's life.
 
-import { HELD_BACK_BYTES } from "../../protocol/check-reply.js";
 import { Fault } from "../../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
 import { backoffCeiling } from "../../runtime/backoff.js";
@@ -252,8 +251,13 @@ export class HttpCall implements ExchangeHandler {
     }
     const seen = this.#body.take();
     this.#mode = "large";
-    this.#large = new LargeBody(exchange, seen);
-    this.#link.onLargeReply(ticket, seen.subarray(0, -HELD_BACK_BYTES), this.#large, lengthOf(this.#headers));
+    const body = new LargeBody(exchange, seen);
+    if (body.destroyed) {
+      this.#fail(body.errored as Fault, true);
+      return;
+    }
+    this.#large = body;
+    this.#link.onLargeReply(ticket, body.head, body, lengthOf(this.#headers));
   }
 
   #refused(): void {
