@@ -64,6 +64,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "token-ends",
+    text: "What a token holds open (streams, subscriptions, an executor's socket) ends within 5 s of its end, whether it was revoked or expired, and whatever the clock does.",
+    status: "made",
+  },
+  {
     id: "crossed-never",
     text: "Two callers with the same JSON-RPC id never see each other's reply.",
     status: "made",

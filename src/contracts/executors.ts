@@ -1,5 +1,7 @@
 // Executors as the endpoint lets them in and as `status` tells of them.
 
+import type { Principal } from "./caller.js";
+
 export type MemberState = "connecting" | "ready" | "lost" | "closed";
 
 /** Who dialled in. */
@@ -9,8 +11,8 @@ export interface Visitor {
   readonly address: string;
   /** The name of its machine, where it said it. */
   readonly machine: string | undefined;
-  /** The id of its token's principal: another token's conversation is not gone on with. */
-  readonly principal: string;
+  /** Its token's: the conversation of another id is not gone on with. */
+  readonly principal: Principal;
 }
 
 export interface MemberStatus {

@@ -63,8 +63,8 @@ export interface HttpEndpoint {
   listen(host: string, port: number): Promise<AddressInfo>;
   /** Waits up to `drainMs` for what is in flight, then ends it. Never rejects. */
   close(options: { drainMs: number }): Promise<void>;
-  /** A token was revoked: the principal's streams end and its calls are cancelled. */
-  closePrincipal(id: string): void;
+  /** The streams of those whose token is no longer good end, and their calls are cancelled. */
+  closePrincipals(ended: (principal: Principal) => boolean): void;
   /** Who takes executors in from now on. Undefined for nobody; those who are in stay. */
   admitExecutors(registry: ExecutorRegistry | undefined): void;
   stats(): EndpointStats;
@@ -72,6 +72,9 @@ export interface HttpEndpoint {
 
 /** Who calls when nobody needs to prove it. */
 const LOCAL: Principal = { id: "local", role: "default" };
+
+/** What is answered to calls that a token's end cuts off. */
+const TOKEN_ENDED = 'The token has expired or was revoked. Come back with a new one ("toolway token create" makes it).';
 
 /** Slow headers are looked for this often; a connection lives at most so much longer than `headerMs`. */
 const REAP_MS = 2000;
@@ -310,10 +313,11 @@ class Endpoint implements HttpEndpoint {
     else this.#sse.post(req, res, principal, query);
   }
 
-  closePrincipal(id: string): void {
-    this.#sessions.dropPrincipal(id);
-    this.#sse.closePrincipal(id);
-    this.#modern.closePrincipal(id);
+  closePrincipals(ended: (principal: Principal) => boolean): void {
+    const fault = new Fault("closing", TOKEN_ENDED);
+    this.#sessions.dropPrincipals(ended, fault);
+    this.#sse.closePrincipals(ended, fault);
+    this.#modern.close(fault, ended);
   }
 
   admitExecutors(registry: ExecutorRegistry | undefined): void {

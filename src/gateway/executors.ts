@@ -2,6 +2,7 @@
 // are tied to them by the wire that they ask for here.
 
 import type { ExecutorConfig } from "../config/config.js";
+import type { Principal } from "../contracts/caller.js";
 import type { ExecutorStatus, Visitor } from "../contracts/executors.js";
 import type { HttpEndpoint } from "../endpoint/server.js";
 import { ExecutorGroup, type GroupClient, type GroupOptions, type MakeClient } from "../executor/group/group.js";
@@ -102,8 +103,8 @@ export class Executors {
     return [...this.#groups.values()].map(({ group }) => group.status());
   }
 
-  dropPrincipal(id: string): void {
-    for (const { group } of this.#groups.values()) group.dropPrincipal(id);
+  dropPrincipals(ended: (principal: Principal) => boolean): void {
+    for (const { group } of this.#groups.values()) group.dropPrincipals(ended);
   }
 
   async close(): Promise<void> {

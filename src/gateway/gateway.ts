@@ -4,6 +4,7 @@ import type { Readable, Writable } from "node:stream";
 import { Cache, type CacheStats } from "../cache/cache.js";
 import { Catalog } from "../catalog/catalog.js";
 import type { Config, ListenAddress } from "../config/config.js";
+import type { Principal } from "../contracts/caller.js";
 import { ownToolName } from "../contracts/names.js";
 import type { GatewayStatus } from "../contracts/status.js";
 import type { ControlServer } from "../control/server.js";
@@ -40,6 +41,12 @@ export type { ToolListing };
 
 /** How long calls in flight may take once the gateway is asked to stop. */
 export const DRAIN_MS = 30_000;
+
+/**
+ * What a token that has expired holds open is looked for this often: over within 5 s, also on a machine that is busy.
+ * One look at the wall clock for all tokens, because a timer for each would not see that the clock was set.
+ */
+const TOKEN_LOOK_MS = 2_000;
 
 /** True: at once; "listening": once the gateway listens; false: never, for verbs that need tokens or state only. */
 export type ServerStart = boolean | "listening";
@@ -79,6 +86,7 @@ export class Gateway {
   #endpoint: { readonly http: HttpEndpoint; readonly url: string } | undefined;
   #control: ControlServer | undefined;
   readonly #stdio = new Set<StdioEndpoint>();
+  #tokenTimer: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
   #swept: Promise<unknown> | undefined;
   readonly pipeline: Pipeline;
@@ -161,11 +169,8 @@ export class Gateway {
       this.#checkPins(name);
     }
     this.pipeline.setBudgets(compileBudgets(config, undefined));
-    // A revoked token closes what it holds open, at once.
-    state.tokens.onRevoked((id) => {
-      this.#endpoint?.http.closePrincipal(id);
-      this.#executors.dropPrincipal(id);
-    });
+    // At once, without waiting for the next look.
+    state.tokens.onRevoked(() => this.#endHeld());
     if (parts.startServers === true) this.#start();
   }
 
@@ -200,6 +205,7 @@ export class Gateway {
     this.#refuseIfClosing();
     this.#endpoint = endpoint;
     this.#executors.acceptOn(endpoint.http);
+    this.#tokenTimer = setInterval(() => this.#endHeld(), TOKEN_LOOK_MS).unref();
     // It still is the turn in which it began to listen: no request has been read, so none finds the servers missing.
     if (this.#startServers === "listening") this.#start();
     return { url: endpoint.url };
@@ -324,6 +330,7 @@ export class Gateway {
       ...[...this.#stdio].map((stdio) => stdio.close({ drainMs })),
       this.calls.ended(drainMs),
     ]);
+    clearInterval(this.#tokenTimer);
     try {
       await this.servers.close();
       // The servers behind them are closed first: they say goodbye through them.
@@ -336,6 +343,17 @@ export class Gateway {
       // The directory's lock must not outlive us, whatever went wrong.
       await this.#state.close();
     }
+  }
+
+  /** Ends what is held open by tokens that have expired or were revoked. */
+  #endHeld(): void {
+    // Nobody was asked for one.
+    if (this.#noAuth) return;
+    const nowMs = systemClock.wall();
+    const { tokens } = this.#state;
+    const ended = (principal: Principal) => !tokens.isCurrent(principal, nowMs);
+    this.#endpoint?.http.closePrincipals(ended);
+    this.#executors.dropPrincipals(ended);
   }
 
   #refuseIfClosing(): void {

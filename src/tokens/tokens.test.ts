@@ -11,8 +11,11 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { seeded } from "../../test/faults/random.js";
+import type { Principal } from "../contracts/caller.js";
 import type { Store } from "../contracts/store.js";
 import { openStore } from "../store/local/store.js";
+import { MemoryMap } from "../store/memory-map.js";
 import { parseExpires, TokenBook, TokenError, type TokenRecord } from "./tokens.js";
 
 const NOW = Date.UTC(2026, 0, 15, 12);
@@ -70,12 +73,12 @@ describe("tokens", () => {
 
   it("end when they are revoked, at once and after a restart, and listeners are told", async () => {
     const tokens = book();
-    const revoked: string[] = [];
-    const off = tokens.onRevoked((id) => revoked.push(id));
+    let told = 0;
+    const off = tokens.onRevoked(() => void told++);
     const token = await tokens.create({ id: "ci", role: "a" }, NOW);
     const done = tokens.revoke("ci");
     expect(tokens.authenticate(token, NOW)).toBeUndefined();
-    expect(revoked).toEqual(["ci"]);
+    expect(told).toBe(1);
     await done;
     expect(book().authenticate(token, NOW)).toBeUndefined();
     await expect(tokens.revoke("ci")).rejects.toMatchObject({ code: "not-found" });
@@ -85,7 +88,36 @@ describe("tokens", () => {
     expect(tokens.authenticate(next, NOW)).toEqual({ id: "ci", role: "b" });
     off();
     await tokens.revoke("ci");
-    expect(revoked).toEqual(["ci"]);
+    expect(told).toBe(1);
+  });
+
+  it("stay current for whoever came in by them until they end, whatever the clock does, in any history", async () => {
+    for (let seed = 1; seed <= 200; seed++) {
+      const random = seeded(seed);
+      const tokens = new TokenBook({ map: new MemoryMap<TokenRecord>("tokens"), tokenPath: undefined });
+      let nowMs = NOW;
+      /** Everybody who ever came in, and what ends the token that they came in by. */
+      const held: { principal: Principal; expires: number; revoked: boolean }[] = [];
+      for (let step = 0; step < 40; step++) {
+        const id = `p${random.int(4)}`;
+        const mine = held.filter((one) => one.principal.id === id && !one.revoked);
+        if (random.chance(0.3)) nowMs += (random.int(2001) - 1000) * 10;
+        else if (mine.length > 0 && random.chance(0.4)) {
+          await tokens.revoke(id);
+          for (const one of mine) one.revoked = true;
+        } else if (mine.length === 0) {
+          const expires = random.chance(0.2) ? undefined : nowMs + 1 + random.int(5000);
+          const token = await tokens.create({ id, role: "r", expires }, nowMs);
+          const principal = tokens.authenticate(token, nowMs);
+          if (principal === undefined) throw new Error(`seed ${seed}: a new token lets nobody in`);
+          held.push({ principal, expires: expires ?? Number.POSITIVE_INFINITY, revoked: false });
+        }
+        for (const one of held) {
+          const wanted = !one.revoked && nowMs < one.expires;
+          expect([seed, step, tokens.isCurrent(one.principal, nowMs)]).toEqual([seed, step, wanted]);
+        }
+      }
+    }
   });
 
   it("of executors are good for the names that they were made for, also after a restart", async () => {

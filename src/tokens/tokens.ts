@@ -84,8 +84,10 @@ export class TokenBook {
   /** Tokens by their hashes: nobody can choose the hash of a guess, so how long the lookup takes tells nothing. */
   readonly #known = new Map<string, Known>();
   readonly #ids = new Map<string, TokenRecord>();
+  /** Tokens that let somebody in, by their principals' ids. */
+  readonly #current = new Map<string, Known>();
   readonly #pending = new Set<string>();
-  readonly #listeners = new Set<(principalId: string) => void>();
+  readonly #listeners = new Set<() => void>();
 
   constructor(options: TokenBookOptions) {
     this.#map = options.map;
@@ -160,8 +162,9 @@ export class TokenBook {
     const record = this.#ids.get(id);
     if (record === undefined) throw new TokenError("not-found", `There is no token for "${id}" (toolway token list).`);
     this.#ids.delete(id);
+    this.#current.delete(id);
     this.#known.delete(Buffer.from(record.hash, "hex").toString("latin1"));
-    for (const listener of this.#listeners) listener(id);
+    for (const listener of this.#listeners) listener();
     // Still refused for a new one of this id until the old one is gone from the disk.
     this.#pending.add(id);
     try {
@@ -184,8 +187,17 @@ export class TokenBook {
     return nowMs >= known.expires ? undefined : known.principal;
   }
 
-  /** Called with the principal's id as soon as its token is revoked. Returns a function that ends it. */
-  onRevoked(listener: (principalId: string) => void): () => void {
+  /**
+   * Whether the token by which `principal` came in would still let it in; another token of the same id is not that one.
+   * It is asked again and again of whoever holds something open, so that a clock that jumps needs no care.
+   */
+  isCurrent(principal: Principal, nowMs: number): boolean {
+    const known = this.#current.get(principal.id);
+    return known !== undefined && known.principal === principal && nowMs < known.expires;
+  }
+
+  /** Called as soon as a token is revoked. Returns a function that ends it. */
+  onRevoked(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -196,7 +208,9 @@ export class TokenBook {
   }
 
   #learn(principal: Principal, digest: Buffer, expires: number | undefined): void {
-    this.#known.set(digest.toString("latin1"), { principal, digest, expires: expires ?? Number.POSITIVE_INFINITY });
+    const known: Known = { principal, digest, expires: expires ?? Number.POSITIVE_INFINITY };
+    this.#known.set(digest.toString("latin1"), known);
+    this.#current.set(principal.id, known);
   }
 }
 

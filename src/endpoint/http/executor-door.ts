@@ -36,7 +36,7 @@ export function executorDoor(registry: ExecutorRegistry): Door {
       const session = req.headers[SESSION_HEADER];
       const sessionId = typeof session === "string" && session.length <= MAX_SESSION_CHARS ? session : undefined;
       const machine = machineOf(req.headers[MACHINE_HEADER]);
-      registry.adopt(name, socket, { sessionId, address, machine, principal: principal.id });
+      registry.adopt(name, socket, { sessionId, address, machine, principal });
     },
   };
 }

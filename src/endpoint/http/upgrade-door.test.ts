@@ -16,8 +16,13 @@ import { type Door, UpgradeDoors } from "./upgrade-door.js";
 const SOON = { timeout: 30_000, interval: 10 };
 
 class Registry implements ExecutorRegistry {
-  readonly came: { name: string; socket: Socket; sessionId: string | undefined; address: string; principal: string }[] =
-    [];
+  readonly came: {
+    name: string;
+    socket: Socket;
+    sessionId: string | undefined;
+    address: string;
+    principal: { id: string };
+  }[] = [];
 
   has(name: string): boolean {
     return name === "office" || name === "a b" || name === "open";
@@ -30,7 +35,7 @@ class Registry implements ExecutorRegistry {
   adopt(
     name: string,
     socket: Socket,
-    visitor: { sessionId: string | undefined; address: string; machine: string | undefined; principal: string },
+    visitor: { sessionId: string | undefined; address: string; machine: string | undefined; principal: { id: string } },
   ) {
     this.came.push({ name, socket, ...visitor });
   }
@@ -92,7 +97,7 @@ describe("an executor that dials in [exec-8]", () => {
     await once(dial(port, "/executors/office", { ...GOOD, "toolway-session": "s-1" }), "open");
     await once(dial(port, "/executors/a%20b", { authorization: "Bearer token-two" }), "open");
     await vi.waitFor(() => expect(registry.came).toHaveLength(2), SOON);
-    expect(registry.came[0]).toMatchObject({ name: "office", sessionId: "s-1", principal: "office" });
+    expect(registry.came[0]).toMatchObject({ name: "office", sessionId: "s-1", principal: { id: "office" } });
     expect(registry.came[0]?.address).toMatch(/^127\.0\.0\.1:\d+$/);
     expect(registry.came[1]).toMatchObject({ name: "a b", sessionId: undefined });
   });
@@ -138,7 +143,7 @@ describe("an executor that dials in [exec-8]", () => {
     expect(status).toBe(403);
     expect(text).toContain('\\"noAuth\\": true');
     await once(dial(port, "/executors/open", {}), "open");
-    await vi.waitFor(() => expect(registry.came).toMatchObject([{ principal: "local" }]), SOON);
+    await vi.waitFor(() => expect(registry.came).toMatchObject([{ principal: { id: "local" } }]), SOON);
   });
 
   it("is refused while as many as may come are connected, and comes in when one has left [bounded]", async () => {

@@ -179,7 +179,7 @@ describe("sessions", () => {
     const bobListens = await stream(url, { method: "GET", headers: bob });
     const held = send(url, { body: rpc(1, "test/hold"), headers: alice });
     await until(() => service.held.length === 1);
-    endpoint.closePrincipal("alice");
+    endpoint.closePrincipals(({ id }) => id === "alice");
     expect((await held).json.error.message).toContain("revoked");
     expect(service.cancelled).toHaveLength(1);
     await until(() => aliceListens.ended);

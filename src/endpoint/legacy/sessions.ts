@@ -101,12 +101,12 @@ export class HttpSessions {
     return idle.length > 0;
   }
 
-  #remove(session: HttpSession, why: string): void {
+  #remove(session: HttpSession, why: string | Fault): void {
     const entry = this.#byKey.get(session.sessionKey);
     if (entry === undefined) return;
     this.#byKey.delete(session.sessionKey);
     this.#byId.delete(entry.id);
-    session.close(new Fault("closing", why));
+    session.close(typeof why === "string" ? new Fault("closing", why) : why);
     this.#options.service.sessionClosed(session);
   }
 
@@ -131,10 +131,10 @@ export class HttpSessions {
     }
   }
 
-  /** The principal's token was revoked: nothing of it goes on, but a new token may take its sessions up again. */
-  dropPrincipal(principalId: string): void {
-    for (const session of this.values()) {
-      if (session.principal.id === principalId) this.#remove(session, "The token was revoked.");
+  /** Their token is no longer good: nothing of theirs goes on, but a new token may take their sessions up again. */
+  dropPrincipals(ended: (principal: Principal) => boolean, fault: Fault): void {
+    for (const { session } of this.#byKey.values()) {
+      if (ended(session.principal)) this.#remove(session, fault);
     }
   }
 

@@ -90,17 +90,16 @@ export class LegacySse {
     }
   }
 
-  closePrincipal(id: string): void {
-    for (const stream of this.#streams.values())
-      if (stream.peer.principal.id === id) this.#end(stream, "The token was revoked.");
+  closePrincipals(ended: (principal: Principal) => boolean, fault: Fault): void {
+    for (const stream of this.#streams.values()) if (ended(stream.peer.principal)) this.#end(stream, fault);
   }
 
   closeAll(): void {
-    for (const stream of this.#streams.values()) this.#end(stream, "The gateway is closing.");
+    for (const stream of this.#streams.values()) this.#end(stream, new Fault("closing", "The gateway is closing."));
   }
 
-  #end({ peer, res }: SseStream, why: string): void {
-    peer.close(new Fault("closing", why));
+  #end({ peer, res }: SseStream, fault: Fault): void {
+    peer.close(fault);
     res.end();
   }
 }

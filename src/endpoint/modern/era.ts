@@ -166,12 +166,9 @@ export class ModernEra {
     this.#presences.sweep(this.#clock.now());
   }
 
-  closePrincipal(id: string): void {
-    this.#presences.close(new Fault("closing", "The token was revoked."), id);
-  }
-
-  close(fault: Fault): void {
-    this.#presences.close(fault);
+  /** Ends what is under way, of these principals or of all. */
+  close(fault: Fault, whose?: (principal: Principal) => boolean): void {
+    this.#presences.close(fault, whose);
   }
 }
 

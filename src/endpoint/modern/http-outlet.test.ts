@@ -284,7 +284,7 @@ describe("a modern call", () => {
     const { url, service, endpoint } = await startRig();
     const revoked = send(url, call(1, "hold"));
     await until(() => service.held.length === 1);
-    endpoint.closePrincipal("alice");
+    endpoint.closePrincipals(({ id }) => id === "alice");
     expect((await revoked).json.error.code).toBe(-31009);
     expect(service.cancelled).toHaveLength(1);
     const closing = send(url, call(2, "hold", {}, { meta: capabilities({}) }));

@@ -105,7 +105,7 @@ describe("subscriptions/listen", () => {
 
   it.each([
     ["close", (rig: Rig) => void rig.endpoint.close({ drainMs: 10_000 })],
-    ["revoke", (rig: Rig) => rig.endpoint.closePrincipal("alice")],
+    ["revoke", (rig: Rig) => rig.endpoint.closePrincipals(({ id }) => id === "alice")],
   ])("ends with a result, on %s", async (_name, end) => {
     const rig = await startRig();
     const open = await listen(rig, { toolsListChanged: true, resourceSubscriptions: ["test://a"] }, 7);

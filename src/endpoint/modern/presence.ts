@@ -168,10 +168,10 @@ export class Presences {
     }
   }
 
-  /** Ends what is under way, of one principal or of all. */
-  close(fault: Fault, principalId?: string): void {
-    for (const presence of [...this.#byKey.values()]) {
-      if (principalId !== undefined && presence.principal.id !== principalId) continue;
+  /** Ends what is under way, of these principals or of all. */
+  close(fault: Fault, whose?: (principal: Principal) => boolean): void {
+    for (const presence of this.#byKey.values()) {
+      if (whose !== undefined && !whose(presence.principal)) continue;
       presence.close(fault);
       this.#remove(presence);
     }

@@ -96,11 +96,11 @@ const GET: ExecutorRequest = { method: "GET", url: "http://x/", headers: [] };
 const URLS = ["ws://a", "ws://b", "ws://c"];
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 const lostUnsent = () => new ExecutorError("disconnected", "lost", { sent: false });
-const visitor = (sessionId: string | undefined, principal = "p", machine: string | undefined = undefined) => ({
+const visitor = (sessionId: string | undefined, id = "p", machine: string | undefined = undefined) => ({
   sessionId,
   address: "10.0.0.1:5",
   machine,
-  principal,
+  principal: { id, role: "executor" },
 });
 const socket = () => ({ destroy() {} }) as unknown as Socket;
 
@@ -290,7 +290,7 @@ describe("a group of executors", () => {
     expect(group.status().members).toHaveLength(2);
     clients[0]?.become("connecting", new Error("too late"));
     expect(group.status()).toMatchObject({ ready: true, members: [{ state: "ready" }] });
-    group.dropPrincipal("other");
+    group.dropPrincipals(({ id }) => id === "other");
     expect(clients[1]?.state).toBe("closed");
     expect(group.status()).toEqual({ name: "office", ready: false, members: [] });
   });

@@ -1,6 +1,7 @@
 // The executors of one name, dialled or dialled in: each request goes to the one that is ready and has the least to do,
 // and to another where one is lost before it got it. How one is talked to is client.ts's.
 
+import type { Principal } from "../../contracts/caller.js";
 import type { ExecutorStatus, MemberState, Visitor } from "../../contracts/executors.js";
 import { safeAddress } from "../../runtime/safe-url.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
@@ -48,7 +49,8 @@ interface Member {
   where: string;
   /** URL and token of one that we dial. */
   readonly key: string | undefined;
-  readonly principal: string | undefined;
+  /** As it came in last. Undefined for one that we dial. */
+  principal: Principal | undefined;
   readonly machine: string | undefined;
   /** It came without a conversation. */
   isAnew: boolean;
@@ -117,9 +119,10 @@ export class ExecutorGroup {
     const { sessionId, address, machine, principal } = visitor;
     const where = machine === undefined ? address : `${address} (${machine})`;
     const known = this.#members.find(
-      (one) => one.principal === principal && sessionId !== undefined && one.client.sessionId === sessionId,
+      (one) => one.principal?.id === principal.id && sessionId !== undefined && one.client.sessionId === sessionId,
     );
     if (known !== undefined) {
+      known.principal = principal;
       known.where = where;
       known.client.adopt(socket);
       return;
@@ -173,9 +176,11 @@ export class ExecutorGroup {
     return { name: this.name, ready: this.#isReady, members };
   }
 
-  /** A token was revoked: executors that came with it are closed at once. */
-  dropPrincipal(id: string): void {
-    for (const member of [...this.#members]) if (member.principal === id) this.#remove(member);
+  /** Executors that came with a token that is no longer good are closed at once. */
+  dropPrincipals(ended: (principal: Principal) => boolean): void {
+    for (const member of this.#members) {
+      if (member.principal !== undefined && ended(member.principal)) this.#remove(member);
+    }
   }
 
   async close(): Promise<void> {
@@ -225,7 +230,7 @@ export class ExecutorGroup {
   #succeed({ machine, principal }: Member): void {
     if (machine === undefined) return;
     for (const one of [...this.#members]) {
-      if (one.machine === machine && one.principal === principal) one.client.abandon("it was restarted");
+      if (one.machine === machine && one.principal?.id === principal?.id) one.client.abandon("it was restarted");
     }
   }
 
