@@ -74,6 +74,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "eras-meet",
+    text: "Between agents and servers of either era a message arrives as it would without a gateway, or docs/protocol.md says why it does not.",
+    status: "made",
+  },
+  {
     id: "host-1",
     text: "A call that is made again after a crash goes out on the new connection, never on the one that was lost.",
     status: "made",

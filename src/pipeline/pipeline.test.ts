@@ -342,6 +342,27 @@ it("a session's log level and subscriptions reach the servers, and end with it",
   expect(servers.closedSessions).toEqual(["ada"]);
 });
 
+it("a modern agent's subscription at a server that is away is made when it is there [eras-meet]", async () => {
+  const { pipeline, mail } = twoServers();
+  mail.intro = { ...mail.intro, capabilities: { resources: { subscribe: true } } };
+  pipeline.onIntro("mail", mail.intro, mail, undefined);
+  mail.send = (call) => call.reply(faultReply(new Fault("unavailable", "It is starting.")));
+  const message = { method: "resources/subscribe", params: { uri: "mail://inbox" } };
+  const subscribe = (era: "legacy" | "modern") => {
+    const agent = new Agent({ pipeline }, era);
+    const sent = agent.send(message.method, message.params);
+    pipeline.handle(Object.assign(sent, { caller: { ...sent.caller, era } }));
+    return sent.answer();
+  };
+  // A legacy agent is told that it is not subscribed; a modern one has no way to hear of that later.
+  expect(await subscribe("legacy")).toMatchObject({ error: { code: -31001 } });
+  pipeline.onIntro("mail", mail.intro, mail, undefined);
+  expect(mail.told).toEqual([]);
+  await subscribe("modern");
+  pipeline.onIntro("mail", mail.intro, mail, undefined);
+  expect(mail.told).toEqual([["resources/subscribe", { uri: "mail://inbox" }]]);
+});
+
 describe("a server of another kind, beside one that is not", () => {
   function withMailbox() {
     const [files, box] = [new StandInServer("files"), new MailboxServer("box")];

@@ -9,7 +9,7 @@ import type { ServerIntro, Upstream } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import type { LoggingLevel } from "../protocol/log-levels.js";
-import { isRefusal } from "../protocol/reply.js";
+import { isRefusal, isUndecided } from "../protocol/reply.js";
 import { CallWrapper } from "./call-wrapper.js";
 import type { OpenSessions } from "./open-sessions.js";
 
@@ -53,8 +53,9 @@ export class Subscriptions {
   }
 
   /**
-   * A subscription is kept before the server answers, so that no update is missed. It is taken back if the
-   * server refuses, and by `undo` if the watched call cannot be sent. Throws a Fault `limit`.
+   * A subscription is kept before the server answers, so that no update is missed. It is taken back if the server
+   * refuses (or, for a legacy agent, does not answer), and by `undo` if the watched call cannot be sent. Throws a Fault
+   * `limit`.
    */
   subscribe(call: AgentCall, server: string, uri: string): { readonly watched: AgentCall; undo(): void } {
     const { sessionKey } = call.caller;
@@ -64,7 +65,9 @@ export class Subscriptions {
       if (kept === "new") this.#sessions.unsubscribe(sessionKey, server, uri);
     };
     const watched = new CallWrapper(call, call.message, (reply) => {
-      if (isRefusal(reply)) undo();
+      // A modern agent is told that it is subscribed: its server gets to know of it when it is there.
+      const isKept = call.caller.era === "modern" && isUndecided(reply);
+      if (!isKept && isRefusal(reply)) undo();
       return reply;
     });
     return { watched, undo };

@@ -144,6 +144,14 @@ export function isRefusal(reply: Reply): boolean {
   }
 }
 
+/** The server did not answer, and may yet have it: a subscription is asked for again when the server is there. */
+const UNDECIDED: ReadonlySet<string> = new Set(["unavailable", "timeout", "outcome-unknown"]);
+
+/** True of a failure by which nothing was decided about what was asked for. */
+export function isUndecided(reply: Reply): boolean {
+  return reply.kind === "error" && reply.fault !== undefined && UNDECIDED.has(reply.fault.code);
+}
+
 // Where a result's members begin: behind the id, or at the head with the id at the tail.
 const RESULT_AFTER_ID = /^\s*,\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"result"\s*:\s*\{\s*(\})?/;
 const RESULT_AT_HEAD = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"result"\s*:\s*\{\s*(\})?/;

@@ -8,7 +8,7 @@ import { Fault, toRpcError } from "../../protocol/errors.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
 import { makeMessage, type RequestMessage } from "../../protocol/message.js";
 import { MODERN_VERSION } from "../../protocol/modern.js";
-import type { Reply } from "../../protocol/reply.js";
+import { isUndecided, type Reply } from "../../protocol/reply.js";
 import { Bag, type Placed } from "../../runtime/table.js";
 import type { EndpointLimits } from "../session/limits.js";
 import { errorOf } from "./reply.js";
@@ -28,9 +28,6 @@ interface Subscription {
   listeners: number;
   readonly honoured: Promise<boolean>;
 }
-
-/** Nothing was decided about the resource: the service asks again when the server is there. */
-const UNDECIDED: ReadonlySet<string> = new Set(["unavailable", "timeout", "outcome-unknown"]);
 
 export class Presence implements Caller {
   readonly era = "modern";
@@ -88,7 +85,7 @@ export class Presence implements Caller {
       return known.honoured;
     }
     const honoured = this.#request("resources/subscribe", uri).then((reply) => {
-      if (reply.kind === "error" && reply.fault !== undefined) return UNDECIDED.has(reply.fault.code);
+      if (reply.kind === "error" && reply.fault !== undefined) return isUndecided(reply);
       return errorOf(reply) === undefined;
     });
     this.#subscriptions.set(uri, { listeners: 1, honoured });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ListKind, UpstreamCall } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
-import { faultReply, resultBytes } from "../../protocol/reply.js";
+import { faultReply, type Reply, resultBytes } from "../../protocol/reply.js";
 import { ServerListen } from "./listen.js";
 
 const ALL = {
@@ -38,7 +38,14 @@ function setUp(capabilities: JsonObject = ALL) {
   });
   listen.start();
   const acknowledge = (id: number, filter = sent[id - 1]?.filter) => listen.acknowledged(id, filter);
-  return { listen, sent, cancelled, missed, problems, acknowledge };
+  /** The call, and what it was answered with so far. */
+  const subscribe = (uri: string) => {
+    const replies: Reply[] = [];
+    const call = { reply: (reply: Reply) => void replies.push(reply) } as unknown as UpstreamCall;
+    listen.subscribe(uri, call);
+    return { call, replies };
+  };
+  return { listen, subscribe, sent, cancelled, missed, problems, acknowledge };
 }
 
 describe("listening to a modern server", () => {
@@ -61,9 +68,9 @@ describe("listening to a modern server", () => {
   });
 
   it("is renewed once for many subscriptions; the old one ends when the new one is acknowledged", async () => {
-    const { listen, sent, cancelled, acknowledge } = setUp();
+    const { listen, subscribe, sent, cancelled, acknowledge } = setUp();
     acknowledge(1);
-    for (let i = 0; i < 50; i++) listen.subscribe(`file:///${i}`);
+    for (let i = 0; i < 50; i++) subscribe(`file:///${i}`);
     await vi.advanceTimersByTimeAsync(100);
     expect(sent).toHaveLength(2);
     expect(sent[1]?.filter["resourceSubscriptions"]).toHaveLength(50);
@@ -81,10 +88,10 @@ describe("listening to a modern server", () => {
   });
 
   it("takes up what changed while it was being renewed", async () => {
-    const { listen, sent, acknowledge } = setUp({ resources: { subscribe: true } });
-    listen.subscribe("a:1");
+    const { listen, subscribe, sent, acknowledge } = setUp({ resources: { subscribe: true } });
+    subscribe("a:1");
     await vi.advanceTimersByTimeAsync(100);
-    listen.subscribe("a:2");
+    subscribe("a:2");
     await vi.advanceTimersByTimeAsync(100);
     expect(sent).toHaveLength(1);
     acknowledge(1);
@@ -149,8 +156,54 @@ describe("listening to a modern server", () => {
     stopped.acknowledge(1);
     stopped.listen.stop();
     stopped.sent[0]?.call.reply(faultReply(new Fault("unavailable", "stopped")));
-    stopped.listen.subscribe("a:1");
+    stopped.subscribe("a:1");
     await vi.advanceTimersByTimeAsync(600_000);
     expect(stopped.sent).toHaveLength(1);
+  });
+
+  const SUBSCRIBED = [{ kind: "result", result: {} }];
+  const failed = (code: string) => [
+    expect.objectContaining({ kind: "error", fault: expect.objectContaining({ code }) }),
+  ];
+
+  it("answers a subscription when the server has it, and not before [eras-meet]", async () => {
+    const { subscribe, listen, acknowledge } = setUp();
+    acknowledge(1);
+    const [one, left] = [subscribe("a:1"), subscribe("a:left")];
+    await vi.advanceTimersByTimeAsync(100);
+    const late = subscribe("a:late");
+    expect([one.replies, left.replies, late.replies]).toEqual([[], [], []]);
+    expect(listen.waiting).toBe(3);
+    acknowledge(2, { resourceSubscriptions: ["a:1"] });
+    expect(one.replies).toEqual(SUBSCRIBED);
+    expect(left.replies).toEqual(failed("not-found"));
+    expect(late.replies).toEqual([]);
+    await vi.advanceTimersByTimeAsync(100);
+    acknowledge(3);
+    expect(late.replies).toEqual(SUBSCRIBED);
+    // What the server tells of already needs no further word.
+    expect(subscribe("a:1").replies).toEqual(SUBSCRIBED);
+    expect(listen.waiting).toBe(0);
+  });
+
+  it("holds no subscription up for a server that does not listen [bounded]", async () => {
+    const { subscribe, listen, sent } = setUp();
+    const silent = subscribe("a:1");
+    await vi.advanceTimersByTimeAsync(9_900);
+    expect(silent.replies).toEqual([]);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(silent.replies).toEqual(SUBSCRIBED);
+    expect(subscribe("a:2").replies).toEqual(SUBSCRIBED);
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(sent[1]?.filter["resourceSubscriptions"]).toEqual(["a:1", "a:2"]);
+    const [taken, lost] = [subscribe("a:3"), subscribe("a:4")];
+    expect(listen.cancel(taken.call, new Fault("cancelled", "x"))).toBe(true);
+    listen.end(new Fault("outcome-unknown", "gone"));
+    expect([taken.replies, lost.replies]).toEqual([failed("cancelled"), failed("outcome-unknown")]);
+
+    const refused = setUp();
+    const waits = refused.subscribe("a:1");
+    refused.sent[0]?.call.reply({ kind: "error", error: { code: -32601, message: "Method not found" } });
+    expect([waits.replies, refused.subscribe("a:2").replies]).toEqual([failed("not-found"), failed("not-found")]);
   });
 });

@@ -1,9 +1,11 @@
 // The one `subscriptions/listen` of a connection to a modern server: kept open, renewed when agents subscribe to other
-// resources, opened again when it ends. What its messages mean is the connection's.
+// resources, opened again when it ends. A subscription is answered when the server has it. What the messages mean is
+// the connection's.
 
 import type { ListKind, UpstreamCall } from "../../contracts/upstream.js";
+import { Fault } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
-import { type Reply, responseOf } from "../../protocol/reply.js";
+import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
 import { type BackoffLimits, backoffCeiling } from "../../runtime/backoff.js";
 import type { CallSender } from "../link/own-call.js";
 
@@ -17,6 +19,11 @@ const REOPEN: BackoffLimits = { baseMs: 1_000, maxMs: 60_000 };
 const GOOD_MS = 10_000;
 /** So many resources of one server may be subscribed to, by all agents together: a request of some MiB at most. */
 const MAX_URIS = 20_000;
+/** So many subscriptions may wait for the server's word; the next are answered without it. As many as resources. */
+const MAX_WAITING = MAX_URIS;
+
+const SUBSCRIBED: Reply = { kind: "result", result: {} };
+const NOT_TOLD = new Fault("not-found", "The server does not tell of changes of resources.");
 
 const LISTS: readonly { field: string; capability: string; kinds: readonly ListKind[] }[] = [
   { field: "toolsListChanged", capability: "tools", kinds: ["tools"] },
@@ -39,6 +46,7 @@ class ListenCall implements UpstreamCall {
   readonly subject = undefined;
   readonly progressToken = undefined;
   readonly filter: JsonObject;
+  readonly uris: ReadonlySet<unknown>;
   readonly #onEnd: (reply: Reply) => void;
   id = 0;
   openedMs = 0;
@@ -46,6 +54,8 @@ class ListenCall implements UpstreamCall {
 
   constructor(filter: JsonObject, onEnd: (call: ListenCall, reply: Reply) => void) {
     this.filter = filter;
+    const uris = filter["resourceSubscriptions"];
+    this.uris = new Set<unknown>(Array.isArray(uris) ? uris : []);
     this.#onEnd = (reply) => onEnd(this, reply);
   }
 
@@ -65,6 +75,8 @@ export class ServerListen {
   /** The server lets single resources be subscribed to. */
   readonly canSubscribe: boolean;
   readonly #uris = new Set<string>();
+  /** The subscriptions that are answered when the server has them, by their calls. */
+  readonly #waiting = new Map<UpstreamCall, string>();
   /** The request that the server has acknowledged. */
   #current: ListenCall | undefined;
   /** The request that was sent and is not acknowledged yet. */
@@ -73,6 +85,8 @@ export class ServerListen {
   #changed: boolean = false;
   #missed: boolean = false;
   #failures = 0;
+  /** The last one ended, and the next is waited for. */
+  #isBackingOff: boolean = false;
   #timer: NodeJS.Timeout | undefined;
   #over: boolean = false;
 
@@ -109,17 +123,46 @@ export class ServerListen {
     if (this.#current === undefined) this.#missed = true;
   }
 
-  /** False where there are too many. */
-  subscribe(uri: string): boolean {
-    if (this.#uris.has(uri)) return true;
-    if (this.#uris.size >= MAX_URIS) return false;
-    this.#uris.add(uri);
-    this.#renew();
-    return true;
+  /**
+   * Answers the call when the server has acknowledged the resource: an update right after the answer is heard. Where
+   * it does not listen at the moment, the call is not held up; the resource is asked for when it listens again.
+   */
+  subscribe(uri: string, call: UpstreamCall): void {
+    if (!this.#uris.has(uri)) {
+      if (this.#uris.size >= MAX_URIS) {
+        call.reply(faultReply(new Fault("limit", "Too many resources of this server are subscribed to.")));
+        return;
+      }
+      this.#uris.add(uri);
+      this.#renew();
+    }
+    if (this.#over) call.reply(faultReply(NOT_TOLD));
+    else if (this.#isBackingOff || this.#waiting.size >= MAX_WAITING || asksFor(this.#current, uri)) {
+      call.reply(SUBSCRIBED);
+    } else this.#waiting.set(call, uri);
   }
 
   unsubscribe(uri: string): void {
-    if (this.#uris.delete(uri)) this.#renew();
+    if (!this.#uris.delete(uri)) return;
+    for (const [call, waited] of this.#waiting) if (waited === uri) this.#answer(call, SUBSCRIBED);
+    this.#renew();
+  }
+
+  /** True where the call was one that waits. */
+  cancel(call: UpstreamCall, fault: Fault): boolean {
+    if (!this.#waiting.has(call)) return false;
+    this.#answer(call, faultReply(fault));
+    return true;
+  }
+
+  /** The connection is gone: what waits is answered. */
+  end(fault: Fault): void {
+    for (const call of this.#waiting.keys()) this.#answer(call, faultReply(fault));
+  }
+
+  /** Counts the subscriptions that wait for the server. */
+  get waiting(): number {
+    return this.#waiting.size;
   }
 
   /** The server sent `notifications/subscriptions/acknowledged`. */
@@ -135,6 +178,7 @@ export class ServerListen {
     const heard = LISTS.filter(({ field }) => agreed[field] === true && call.filter[field] === true);
     this.#heard = heard.flatMap(({ kinds }) => kinds);
     this.#complain(call, agreed);
+    this.#answerWaiting(call, agreed["resourceSubscriptions"]);
     if (old !== undefined) this.#options.direct.cancel(old, "renewed");
     if (this.#missed) this.#options.onMissed(this.#heard);
     this.#missed = false;
@@ -171,6 +215,7 @@ export class ServerListen {
   }
 
   #open(): void {
+    this.#isBackingOff = false;
     this.#changed = false;
     const filter = this.#filter;
     if (Object.keys(filter).length === 0) {
@@ -189,7 +234,10 @@ export class ServerListen {
     clearTimeout(call.timer);
     if (call === this.#next) {
       this.#next = undefined;
-      if (this.#over || this.#refused(reply)) return;
+      const isOver = this.#over || this.#refused(reply);
+      // Nobody is held up for as long as the server does not listen.
+      for (const waiting of this.#waiting.keys()) this.#answer(waiting, isOver ? faultReply(NOT_TOLD) : SUBSCRIBED);
+      if (isOver) return;
       this.#failures++;
     } else if (call === this.#current) {
       this.#current = undefined;
@@ -199,6 +247,7 @@ export class ServerListen {
     this.#missed = true;
     if (this.#next !== undefined) return;
     const ceiling = backoffCeiling(Math.max(0, this.#failures - 1), REOPEN);
+    this.#isBackingOff = true;
     this.#later(ceiling * (0.5 + 0.5 * this.#options.random()));
   }
 
@@ -211,10 +260,34 @@ export class ServerListen {
     return true;
   }
 
+  /** A resource that the server leaves out of what it acknowledges is one that it does not tell of. */
+  #answerWaiting(listening: ListenCall, agreed: unknown): void {
+    const honoured = new Set<unknown>(Array.isArray(agreed) ? agreed : []);
+    const left = new Set<string>();
+    for (const [call, uri] of this.#waiting) {
+      if (honoured.has(uri)) this.#answer(call, SUBSCRIBED);
+      else if (asksFor(listening, uri)) {
+        left.add(uri);
+        this.#answer(call, faultReply(new Fault("not-found", `The server does not tell of changes of ${uri}.`)));
+      }
+    }
+    for (const uri of left) this.#uris.delete(uri);
+  }
+
+  #answer(call: UpstreamCall, reply: Reply): void {
+    this.#waiting.delete(call);
+    call.reply(reply);
+  }
+
   #complain(call: ListenCall, agreed: JsonObject): void {
     const left = Object.keys(call.filter).filter((field) => agreed[field] === undefined || agreed[field] === false);
     if (left.length > 0) this.#options.onProblem(`It does not tell of all that was listened to: no ${left.join(", ")}`);
   }
+}
+
+/** Whether the request names the resource. */
+function asksFor(call: ListenCall | undefined, uri: string): boolean {
+  return call?.uris.has(uri) === true;
 }
 
 function flag(capability: unknown, name: string): boolean {

@@ -100,12 +100,15 @@ export class ModernSide {
     this.#ended.abort(fault);
     for (const call of this.#relisting) call.reply(faultReply(fault));
     this.#relisting.clear();
+    this.#listen?.end(fault);
     this.#rounds.end(fault);
   }
 
   /** Counts calls that are under way with nothing in flight, less what is in flight for us alone. */
   get extraInFlight(): number {
-    return this.#rounds.waiting + this.#relisting.size - (this.#listen?.inFlight ?? 0);
+    const listen = this.#listen;
+    const listening = listen === undefined ? 0 : listen.waiting - listen.inFlight;
+    return this.#rounds.waiting + this.#relisting.size + listening;
   }
 
   hears(kind: ListKind): boolean {
@@ -130,6 +133,7 @@ export class ModernSide {
   }
 
   cancel(call: UpstreamCall, reason: string | undefined): boolean {
+    if (this.#listen?.cancel(call, new Fault("cancelled", reason ?? "Cancelled.")) === true) return true;
     return this.#cancelRelisting(call, reason) || this.#rounds.cancel(call, reason);
   }
 
@@ -217,10 +221,9 @@ export class ModernSide {
       call.reply({ kind: "error", error: { code: ErrorCode.methodNotFound, message } });
     } else if (typeof uri !== "string") {
       call.reply(faultReply(new Fault("invalid", `${call.method} needs "uri".`)));
-    } else if (call.method === "resources/subscribe" && !this.#listen.subscribe(uri)) {
-      call.reply(faultReply(new Fault("limit", "Too many resources of this server are subscribed to.")));
-    } else {
-      if (call.method === "resources/unsubscribe") this.#listen.unsubscribe(uri);
+    } else if (call.method === "resources/subscribe") this.#listen.subscribe(uri, call);
+    else {
+      this.#listen.unsubscribe(uri);
       call.reply({ kind: "result", result: {} });
     }
   }
