@@ -129,7 +129,22 @@ describe("questions across the eras", () => {
         method: "elicitation/create",
         params: { mode: "url", url: "https://example.com/allow", message: "Please allow it" },
       });
+      if (era === "legacy") {
+        // That era names the page, and is told when the server went on.
+        const { elicitationId } = agent.asked[0]?.params ?? {};
+        expect(elicitationId).toEqual(expect.any(String));
+        const method = "notifications/elicitation/complete";
+        expect(agent.notified).toContainEqual({ method, params: { elicitationId } });
+      }
     });
+  });
+
+  it.each(SERVERS)("an agent's error to a question of %s is no decision of its user's [eras-meet]", async (server) => {
+    const agent = await connect("legacy", gateway, { elicitFails: "The window is gone" });
+    const text = await agent.text(`${server}__elicit`, { what: "colour?" });
+    // A legacy server has the error itself; a modern one cannot be told of it, and hears that nobody chose.
+    if (eraOf(server) === "legacy") expect(text).toContain("The window is gone");
+    else expect(JSON.parse(text)).toEqual({ action: "cancel" });
   });
 
   it("a modern server has no way to ask outside of a call", async () => {

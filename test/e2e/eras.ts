@@ -9,6 +9,7 @@ import { StreamableHTTPClientTransport as HttpV1 } from "@modelcontextprotocol/s
 import type { Transport as TransportV1 } from "@modelcontextprotocol/sdk/shared/transport.js";
 import {
   CreateMessageRequestSchema,
+  ElicitationCompleteNotificationSchema,
   ElicitRequestSchema,
   ListRootsRequestSchema,
   LoggingMessageNotificationSchema,
@@ -70,6 +71,8 @@ export interface AgentOptions {
   readonly name?: string;
   readonly capabilities?: Record<string, object>;
   readonly token?: string;
+  /** An elicitation is answered with an error that says this. */
+  readonly elicitFails?: string;
   /** `toolway stdio` instead of the gateway's URL. */
   readonly stdio?: boolean;
 }
@@ -77,13 +80,14 @@ export interface AgentOptions {
 const ASKABLE = { sampling: {}, elicitation: { form: {}, url: {} }, roots: {} };
 
 /** Each answer names the agent, so that a test can tell whom a server reached. */
-function answers(name: string, asked: Heard[]) {
+function answers(name: string, asked: Heard[], elicitFails: string | undefined) {
   const hear = (method: string, params: unknown = {}) => {
     asked.push({ method, params: params as Record<string, unknown> });
   };
   return {
     elicit(params: { message: string; mode?: string | undefined }) {
       hear("elicitation/create", params);
+      if (elicitFails !== undefined) throw new Error(elicitFails);
       const accepted = { action: "accept" as const };
       return params.mode === "url" ? accepted : { ...accepted, content: { answer: `${name}: ${params.message}` } };
     },
@@ -103,7 +107,7 @@ export async function connect(era: Era, target: Gateway | string, options: Agent
   const { name = era, capabilities = ASKABLE } = options;
   const asked: Heard[] = [];
   const notified: Heard[] = [];
-  const answer = answers(name, asked);
+  const answer = answers(name, asked, options.elicitFails);
   const hear = ({ method, params = {} }: { method: string; params?: unknown }) => {
     notified.push({ method, params: params as Record<string, unknown> });
   };
@@ -118,6 +122,7 @@ export async function connect(era: Era, target: Gateway | string, options: Agent
       client.setRequestHandler(CreateMessageRequestSchema, ({ params }) => answer.sample(params));
     }
     if ("roots" in capabilities) client.setRequestHandler(ListRootsRequestSchema, () => answer.roots());
+    client.setNotificationHandler(ElicitationCompleteNotificationSchema, hear);
     client.setNotificationHandler(LoggingMessageNotificationSchema, hear);
     client.setNotificationHandler(ToolListChangedNotificationSchema, hear);
     client.setNotificationHandler(PromptListChangedNotificationSchema, hear);

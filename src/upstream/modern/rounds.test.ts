@@ -24,6 +24,8 @@ function setUp(answer: Answer, options: { method?: string; era?: "legacy" | "mod
       leg.reply(faultReply(new Fault("cancelled", "taken back")));
     },
   });
+  const replies: JsonObject[] = [];
+  const told: JsonObject[] = [];
   const caller: Caller = {
     principal: { id: "p", role: "default" },
     sessionKey: "s",
@@ -33,11 +35,13 @@ function setUp(answer: Answer, options: { method?: string; era?: "legacy" | "mod
     version: "2025-11-25",
     capabilities: {},
     clientInfo: {},
-    notify: () => {},
+    notify: ({ text }) => {
+      if (replies.length > 0) throw new Error("A call that has ended was told something.");
+      told.push(JSON.parse(text) as JsonObject);
+    },
     ask: async (request, signal) =>
       parseMessage(JSON.stringify({ jsonrpc: "2.0", id: 9, ...(await answer(request, signal)) })) as ResponseMessage,
   };
-  const replies: JsonObject[] = [];
   const call: UpstreamCall = {
     caller,
     method: options.method ?? "tools/call",
@@ -54,7 +58,7 @@ function setUp(answer: Answer, options: { method?: string; era?: "legacy" | "mod
     await vi.waitFor(() => expect(sent).toHaveLength(count), SOON);
     return sent[count - 1] as { text: string; leg: UpstreamCall };
   };
-  return { rounds, call, taken, sent, replies, cancelled, nextLeg };
+  return { rounds, call, taken, sent, told, replies, cancelled, nextLeg };
 }
 
 const asks = (inputRequests: unknown, requestState?: string) =>
@@ -114,18 +118,42 @@ describe("a call of a legacy agent to a modern server", () => {
     expect(text).not.toContain("inputResponses");
   });
 
-  it("declines a question that its agent refuses or cannot be asked, and cancels one that stays open", async () => {
+  it("cancels a question that its agent answers with an error, cannot be asked or leaves open: nobody said no [eras-meet]", async () => {
     const outcomes: Answer[] = [
       async () => ({ error: { code: -32602, message: "no such mode" } }),
       async () => Promise.reject(new Fault("no-caller", "no elicitation")),
       async () => Promise.reject(new Fault("timeout", "nobody answered")),
+      async () => ({ result: { action: "decline" } }),
     ];
     let at = 0;
     const { sent, nextLeg } = setUp((request, signal) => (outcomes[at++] as Answer)(request, signal));
-    sent[0]?.leg.reply(asks({ a: elicit, b: elicit, c: elicit }));
+    sent[0]?.leg.reply(asks({ a: elicit, b: elicit, c: elicit, d: elicit }));
+    const cancel = { action: "cancel" };
     expect(JSON.parse((await nextLeg(2)).text)).toMatchObject({
-      params: { inputResponses: { a: { action: "decline" }, b: { action: "decline" }, c: { action: "cancel" } } },
+      params: { inputResponses: { a: cancel, b: cancel, c: cancel, d: { action: "decline" } } },
     });
+  });
+
+  it("ends with the agent's own error where the server repeats what the agent answered with it [eras-meet]", async () => {
+    const error = { code: -32602, message: "no such mode", data: { mode: "form" } };
+    const other = { method: "elicitation/create", params: { message: "Something simpler?", requestedSchema: {} } };
+    let asked = 0;
+    const { sent, replies, nextLeg } = setUp(async () =>
+      asked++ === 0 ? { error } : { result: { action: "accept" } },
+    );
+    sent[0]?.leg.reply(asks({ a: elicit }));
+    // Another question under the same key is asked.
+    (await nextLeg(2)).leg.reply(asks({ a: other }));
+    (await nextLeg(3)).leg.reply(asks({ again: elicit }));
+    await vi.waitFor(() => expect(replies).toEqual([{ jsonrpc: "2.0", id: "me", error }]), SOON);
+    expect([asked, sent.length]).toEqual([2, 3]);
+  });
+
+  it("ends where the server repeats what its agent cannot be asked [eras-meet]", async () => {
+    const { sent, replies, nextLeg } = setUp(() => Promise.reject(new Fault("no-caller", "no elicitation")));
+    sent[0]?.leg.reply(asks({ a: elicit }));
+    (await nextLeg(2)).leg.reply(asks({ a: elicit }));
+    await vi.waitFor(() => expect(replies).toMatchObject([{ error: { message: "no elicitation" } }]), SOON);
   });
 
   it("fails where sampling or roots are refused: there is no result that says no", async () => {
@@ -162,6 +190,37 @@ describe("a call of a legacy agent to a modern server", () => {
       url: "https://example.com/",
       elicitationId: expect.any(String),
     });
+  });
+
+  it("completes a page when the server goes on, and keeps its name while the server asks for it again [eras-meet]", async () => {
+    const asked: RequestMessage[] = [];
+    const { sent, told, replies, nextLeg } = setUp(async (request) => {
+      asked.push(request);
+      return { result: { action: request.params?.["message"] === "No" ? "decline" : "accept" } };
+    });
+    const page = (message: string) => ({
+      method: "elicitation/create",
+      params: { mode: "url", url: "https://example.com/", message },
+    });
+    const idOf = (at: number) => asked[at]?.params?.["elicitationId"];
+    sent[0]?.leg.reply(asks({ a: page("Go"), b: page("No") }));
+    (await nextLeg(2)).leg.reply(asks({ a: page("Go") }));
+    const third = await nextLeg(3);
+    expect(idOf(2)).toBe(idOf(0));
+    expect(told).toEqual([]);
+    third.leg.reply(asks({ c: page("And there") }));
+    const complete = (id: unknown) => ({
+      jsonrpc: "2.0",
+      method: "notifications/elicitation/complete",
+      params: { elicitationId: id },
+    });
+    const last = await nextLeg(4);
+    expect(told).toEqual([complete(idOf(0))]);
+    last.leg.reply(done);
+    expect(told).toEqual([complete(idOf(0)), complete(idOf(3))]);
+    expect([idOf(0), idOf(1), idOf(3)].every((id) => typeof id === "string")).toBe(true);
+    expect(new Set([idOf(0), idOf(1), idOf(3)]).size).toBe(3);
+    expect(replies).toHaveLength(1);
   });
 
   it("can be cancelled in flight, and while its agent is asked", async () => {

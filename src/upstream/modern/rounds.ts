@@ -7,7 +7,7 @@ import type { Caller } from "../../contracts/caller.js";
 import type { OwnName } from "../../contracts/names.js";
 import type { UpstreamCall } from "../../contracts/upstream.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
-import { isObject, type JsonObject, type RpcId } from "../../protocol/jsonrpc.js";
+import { ErrorCode, isObject, type JsonObject, type RpcId } from "../../protocol/jsonrpc.js";
 import { locate, parseMessage, type RequestMessage, type ResponseMessage, scanText } from "../../protocol/message.js";
 import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
 import { type Edit, scanMembers, splice } from "../../protocol/scan.js";
@@ -86,6 +86,10 @@ class CallInRounds implements UpstreamCall {
   #rounds = 0;
   /** What the request carries beyond what the agent sent, as JSON text. */
   #added: readonly (readonly [key: string, json: string])[] = [];
+  /** Elicitations that the agent gave no answer to, by their text: what ends the call if they are asked again. */
+  #unanswered: Map<string, Reply> | undefined;
+  /** Pages that the user was sent to, by the text of their elicitations, until the server goes on without them. */
+  #pages: Map<string, Page> | undefined;
   #done: boolean = false;
   inFlight: boolean = false;
 
@@ -156,6 +160,7 @@ class CallInRounds implements UpstreamCall {
     if (this.#done) return;
     this.#done = true;
     this.#open.delete(this);
+    if (reply.kind !== "error") this.#completePages();
     const marked: Reply = this.#rounds > 0 && reply.kind === "bytes" ? { ...reply, afterRounds: true } : reply;
     this.#call.reply(this.method === "resources/read" ? toLegacyError(marked) : marked);
   }
@@ -166,6 +171,7 @@ class CallInRounds implements UpstreamCall {
         throw new Fault("limit", `The server asked for more input ${MAX_ROUNDS} times; the call was given up.`);
       }
       const responses = await this.#gather(message);
+      if (this.#done) return;
       if (responses === undefined) await sleep(REPEAT_MS * 2 ** (this.#rounds - 1), undefined, { ref: false });
       if (this.#done) return;
       const added: [string, string][] = responses === undefined ? [] : [["inputResponses", responses]];
@@ -190,30 +196,67 @@ class CallInRounds implements UpstreamCall {
     if (members.length > MAX_INPUTS) {
       throw new Fault("limit", `The server asked for ${members.length} inputs at once; ${MAX_INPUTS} is the limit.`);
     }
+    const inputs = members.map(({ key, start, end }) => toInput(key, message.text.slice(start, end)));
+    const again = inputs.find(({ paramsJson }) => this.#unanswered?.has(paramsJson) === true);
+    const failed = again === undefined ? undefined : this.#unanswered?.get(again.paramsJson);
+    if (failed !== undefined) {
+      this.#finish(failed);
+      return undefined;
+    }
+    this.#completePages(new Set(inputs.map(({ paramsJson }) => paramsJson)));
     const answers = await Promise.all(
-      members.map(async ({ key, start, end }) => {
-        const question = toQuestion(key, message.text.slice(start, end));
-        return `${JSON.stringify(key)}:${await this.#answer(question)}`;
-      }),
+      inputs.map(async (input) => `${JSON.stringify(input.key)}:${await this.#answer(input)}`),
     );
     return `{${answers.join(",")}}`;
   }
 
   /** The agent's result as JSON text. */
-  async #answer(question: RequestMessage): Promise<string> {
+  async #answer(input: Input): Promise<string> {
+    const { method, paramsJson } = input;
+    const page = input.isPage ? this.#page(paramsJson) : undefined;
     this.#asking ??= new AbortController();
     const { signal } = this.#asking;
     try {
-      const response = await this.caller.ask(question, signal);
+      const response = await this.caller.ask(toQuestion(input, page?.id), signal);
       const at = locate(response, ["result"]);
-      if (response.error === undefined && at !== undefined) return response.text.slice(at.start, at.end);
-      if (question.method === "elicitation/create") return DECLINED;
+      if (response.error === undefined && at !== undefined) {
+        if (page !== undefined && isAccept(response.result)) page.wasOpened = true;
+        return response.text.slice(at.start, at.end);
+      }
+      if (method === "elicitation/create") return this.#unansweredBy(paramsJson, errorReply(response));
       const why = response.error === undefined ? "" : `: ${response.error.message} (${response.error.code})`;
-      throw new Fault("no-caller", `The agent did not answer ${question.method}${why}`);
+      throw new Fault("no-caller", `The agent did not answer ${method}${why}`);
     } catch (error) {
-      if (signal.aborted || question.method !== "elicitation/create") throw error;
-      // An agent that could not be asked declines; one that was asked and did not answer says neither yes nor no.
-      return error instanceof Fault && error.code === "no-caller" ? DECLINED : '{"action":"cancel"}';
+      if (signal.aborted || method !== "elicitation/create") throw error;
+      const cannot = error instanceof Fault && error.code === "no-caller";
+      return cannot ? this.#unansweredBy(paramsJson, faultReply(error)) : CANCELLED;
+    }
+  }
+
+  /** Nobody decided anything: to the server that is neither a yes nor a no. */
+  #unansweredBy(paramsJson: string, reply: Reply): string {
+    this.#unanswered ??= new Map();
+    this.#unanswered.set(paramsJson, reply);
+    return CANCELLED;
+  }
+
+  #page(paramsJson: string): Page {
+    this.#pages ??= new Map();
+    const page = this.#pages.get(paramsJson) ?? { id: randomUUID(), wasOpened: false };
+    this.#pages.set(paramsJson, page);
+    return page;
+  }
+
+  /** The legacy era is told when a page has served its purpose: the server goes on, and does not ask for it again. */
+  #completePages(askedAgain?: ReadonlySet<string>): void {
+    if (this.#pages === undefined) return;
+    for (const [paramsJson, { id, wasOpened }] of this.#pages) {
+      if (askedAgain?.has(paramsJson) === true) continue;
+      this.#pages.delete(paramsJson);
+      if (!wasOpened) continue;
+      const params = { elicitationId: id };
+      const method = "notifications/elicitation/complete";
+      this.caller.notify({ method, params, text: JSON.stringify({ jsonrpc: "2.0", method, params }) });
     }
   }
 }
@@ -228,11 +271,26 @@ export function callToRepeat(call: UpstreamCall, fault: Fault): UpstreamCall | u
   return own;
 }
 
-const DECLINED = '{"action":"decline"}';
+const CANCELLED = '{"action":"cancel"}';
 const QUESTIONS = new Set(["elicitation/create", "sampling/createMessage", "roots/list"]);
 
-/** An input request as the request that a legacy agent knows. */
-function toQuestion(key: string, json: string): RequestMessage {
+/** One of a server's input requests. */
+interface Input {
+  readonly key: string;
+  readonly method: string;
+  /** As the server wrote it. */
+  readonly paramsJson: string;
+  /** It sends the user to a page, and leaves the page's name to us. */
+  readonly isPage: boolean;
+}
+
+/** A page that the user is sent to. */
+interface Page {
+  readonly id: string;
+  wasOpened: boolean;
+}
+
+function toInput(key: string, json: string): Input {
   const value: unknown = JSON.parse(json);
   const method = isObject(value) ? value["method"] : undefined;
   if (typeof method !== "string" || !QUESTIONS.has(method)) {
@@ -240,13 +298,27 @@ function toQuestion(key: string, json: string): RequestMessage {
   }
   const params = (value as JsonObject)["params"];
   const at = scanMembers(json, 0).find((member) => member.key === "params");
-  let paramsJson = isObject(params) && at !== undefined ? json.slice(at.start, at.end) : "{}";
-  // The legacy era names what may be completed later; the modern one has no such name.
-  if (isObject(params) && params["mode"] === "url" && params["elicitationId"] === undefined) {
-    paramsJson = `{"elicitationId":"${randomUUID()}",${paramsJson.slice(paramsJson.indexOf("{") + 1)}`;
-  }
-  const text = `{"jsonrpc":"2.0","id":${JSON.stringify(key)},"method":"${method}","params":${paramsJson}}`;
+  const paramsJson = isObject(params) && at !== undefined ? json.slice(at.start, at.end) : "{}";
+  const isPage = isObject(params) && params["mode"] === "url" && params["elicitationId"] === undefined;
+  return { key, method, paramsJson, isPage };
+}
+
+/** An input request as the request that a legacy agent knows. That era names pages; the modern one has no such name. */
+function toQuestion({ key, method, paramsJson }: Input, pageId: string | undefined): RequestMessage {
+  const rest = paramsJson.slice(paramsJson.indexOf("{") + 1);
+  const named = pageId === undefined ? paramsJson : `{"elicitationId":"${pageId}",${rest}`;
+  const text = `{"jsonrpc":"2.0","id":${JSON.stringify(key)},"method":"${method}","params":${named}}`;
   return parseMessage(text) as RequestMessage;
+}
+
+function isAccept(result: unknown): boolean {
+  return isObject(result) && result["action"] === "accept";
+}
+
+/** The agent's own error, as the answer to its call. */
+function errorReply({ error }: ResponseMessage): Reply {
+  const none = { code: ErrorCode.invalidRequest, message: "The agent answered elicitation/create with no result." };
+  return { kind: "error", error: error ?? none };
 }
 
 /** The message, where the reply asks for input. Only such replies are parsed. */
