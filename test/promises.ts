@@ -149,6 +149,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "told-truly",
+    text: "A server is told what the agents that call it can be asked, wherever that is known before it is started; nobody is asked what they did not declare, and the server hears so at once.",
+    status: "made",
+  },
+  {
     id: "exec-1",
     text: "Each stream through an executor has credit: a sender waits for its reader, nothing overflows, and a slow reader holds up nobody else.",
     status: "made",

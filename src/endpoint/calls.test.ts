@@ -136,6 +136,28 @@ describe("questions of servers", () => {
     }
   });
 
+  it.each([
+    ["nothing", {}, false],
+    ["what the protocol has, and nothing else", { sampling: {}, elicitation: {}, roots: {} }, false],
+    ["something experimental", { experimental: { "example.com/paint": {} } }, true],
+    ["an extension", { extensions: { "example.com/paint": {} } }, true],
+    ["what a version to come may have", { tasks: {} }, true],
+  ])("of a vendor's method, to an agent that declared %s [told-truly]", async (_what, capabilities, isAsked) => {
+    const { url } = await startRig();
+    const headers = await begin(url, { capabilities });
+    const body = rpc(1, "test/sampling", { method: "example.com/paint" });
+    if (isAsked) {
+      const call = await stream(url, { body, headers });
+      await until(() => call.messages.length === 1);
+      expect(call.messages[0]).toMatchObject({ method: "example.com/paint" });
+      call.cut();
+    } else {
+      const { error } = (await send(url, { body, headers })).json;
+      expect(error).toMatchObject({ code: -31010, data: { fault: "no-caller" } });
+      expect(error.message).toContain("did not declare any capability that it could be of");
+    }
+  });
+
   it("take the session's stream where the call's own is gone", async () => {
     const { url, service } = await startRig();
     const headers = await begin(url, SAMPLING);

@@ -179,7 +179,7 @@ describe("errors of calls", () => {
     const gateway = await create({ mcpServers: { asker: entry("asker") } });
     const result = await gateway.call("asker__elicit", { what: "?" });
     expect(result).toMatchObject({ isError: true });
-    expect(json(result)).toMatchObject({ code: -31010 });
+    expect(json(result)).toMatchObject({ code: -32601 });
   });
 });
 

@@ -12,12 +12,13 @@ interface Question {
   reject(fault: Fault): void;
 }
 
-/** What an agent must have declared before it is asked. Methods that are not listed are passed on. */
+/** What an agent must have declared before it is asked. */
 const NEEDS: Readonly<Record<string, string>> = {
   "sampling/createMessage": "sampling",
   "elicitation/create": "elicitation",
   "roots/list": "roots",
 };
+const KNOWN: ReadonlySet<string> = new Set(Object.values(NEEDS));
 
 /** Ids of an earlier run must not fit: an agent may answer late, to a gateway that has been restarted. */
 const RUN = randomBytes(6).toString("base64url");
@@ -43,9 +44,9 @@ export class SessionQuestions {
     send: (text: string) => void,
   ): Promise<ResponseMessage> {
     const { method } = request;
-    const need = Object.hasOwn(NEEDS, method) ? NEEDS[method] : undefined;
-    if (need !== undefined && !isObject(capabilities[need])) {
-      const message = `The agent cannot be asked for ${method}: it did not declare the capability "${need}".`;
+    const lacking = lackingFor(method, capabilities);
+    if (lacking !== undefined) {
+      const message = `The agent cannot be asked for ${method}: it did not declare ${lacking}.`;
       return Promise.reject(new Fault("no-caller", message));
     }
     if (signal.aborted) return Promise.reject(new Fault("cancelled", `${method} was taken back.`));
@@ -101,6 +102,17 @@ export class SessionQuestions {
       question.reject(new Fault("closing", `The agent's session ended before it answered ${question.method}.`));
     }
   }
+}
+
+/**
+ * What an agent would have to declare to be asked this; undefined where it has. A server may use what was negotiated,
+ * and nothing else. So a method that we do not know (a vendor's, or one of a version to come) goes to agents with a
+ * capability that we do not know, by which it may have been negotiated; of the others none could answer it.
+ */
+function lackingFor(method: string, capabilities: JsonObject): string | undefined {
+  const need = Object.hasOwn(NEEDS, method) ? NEEDS[method] : undefined;
+  if (need !== undefined) return isObject(capabilities[need]) ? undefined : `the capability "${need}"`;
+  return Object.keys(capabilities).some((name) => !KNOWN.has(name)) ? undefined : "any capability that it could be of";
 }
 
 function cancelledText(requestId: string, reason: string): string {

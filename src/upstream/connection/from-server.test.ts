@@ -137,11 +137,19 @@ describe("a question of a server", () => {
     await settled();
     expect(ada.asked[0]?.signal.aborted).toBe(true);
     expect(stage.link.answerTo(5)).toBeUndefined();
-    // The id is free again, and what the agent refuses the server is told.
+    // The id is free again.
     stage.link.asks(5);
-    ada.asked[1]?.refuse();
+    expect(ada.asked).toHaveLength(2);
+  });
+
+  it("that its agent cannot answer is refused as the protocol has it, by -32601 [told-truly]", async () => {
+    const connection = connect();
+    const ada = new Agent("ada");
+    begin(connection, ada);
+    stage.link.asks(5);
+    ada.asked[0]?.refuse();
     await settled();
-    expect(stage.link.answerTo(5)).toMatchObject({ error: { code: -31010 } });
+    expect(stage.link.answerTo(5)).toMatchObject({ error: { code: -32601, data: { fault: "no-caller" } } });
   });
 
   it("is refused where too many are open, or where its id is in use", () => {

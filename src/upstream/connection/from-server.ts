@@ -96,7 +96,7 @@ class Questions {
       (response) => this.#answer(request, response),
       (error: unknown) => {
         // A request that the server took back has no answer.
-        if (this.#open.delete(id) && !abort.signal.aborted) this.refuse(request, toRpcError(error));
+        if (this.#open.delete(id) && !abort.signal.aborted) this.refuse(request, unanswered(error));
       },
     );
   }
@@ -146,6 +146,12 @@ class Questions {
 function withToken(request: RequestMessage, token: string): RequestMessage {
   const text = rewrite(request, [{ path: PROGRESS_TOKEN, json: JSON.stringify(token) }]);
   return parseMessage(text) as RequestMessage;
+}
+
+/** For a client that cannot do what it is asked, the protocol has a code; what else went wrong has one of ours. */
+function unanswered(error: unknown): RpcError {
+  const told = toRpcError(error);
+  return error instanceof Fault && error.code === "no-caller" ? { ...told, code: ErrorCode.methodNotFound } : told;
 }
 
 /** The id as the server wrote it: 1.0 stays 1.0. */
