@@ -55,6 +55,7 @@ export interface Limits {
   readonly headerMs: number;
   readonly connections: number;
   readonly outputBytes: number;
+  readonly questionMs: number;
 }
 
 export interface SessionLimits {
@@ -120,6 +121,8 @@ export const DEFAULT_LIMITS: Limits = {
   connections: 12_000,
   // Room for a large file in base64; each reply in flight may hold this much memory.
   outputBytes: 64 * 1024 * 1024,
+  // A person has to read an elicitation and to answer it; who has not done so in ten minutes is not at the screen.
+  questionMs: 600_000,
 };
 
 /** The longest that progress may keep a call going: builds take minutes, and a call of an hour is one that hangs. */

@@ -225,6 +225,12 @@ const limits = strict({
     DEFAULT_LIMITS.outputBytes,
     "Largest reply that is held in memory as a whole, in bytes.",
   ),
+  questionMs: defaulted(
+    millis,
+    DEFAULT_LIMITS.questionMs,
+    "How long an agent may take to answer what a server asks within a call (elicitation, sampling, roots), in " +
+      "milliseconds. The call's own time stands still meanwhile.",
+  ),
 });
 
 const cache = strict({

@@ -209,6 +209,34 @@ describe("questions of servers", () => {
   });
 });
 
+describe("an agent that goes away while it is asked", () => {
+  const limits = { goneMs: 400, quietMs: 90 };
+
+  it("has not answered, though its session stays [bounded]", async () => {
+    const { url, service } = await startRig({ limits });
+    const headers = await begin(url, SAMPLING);
+    const call = await stream(url, { body: rpc(1, "test/sampling"), headers });
+    await until(() => call.messages.length === 1);
+    call.cut();
+    await until(() => service.unanswered.length === 1);
+    expect(service.unanswered[0]).toMatchObject({ code: "closing", message: expect.stringContaining("has gone") });
+    expect((await send(url, { body: rpc(2, "test/echo"), headers })).status).toBe(200);
+  });
+
+  it("is waited for as long as another stream leads to it", async () => {
+    const { url, service } = await startRig({ limits });
+    const headers = await begin(url, SAMPLING);
+    const listening = await stream(url, { method: "GET", headers });
+    const call = await stream(url, { body: rpc(1, "test/sampling"), headers });
+    await until(() => call.messages.length === 1);
+    call.cut();
+    await new Promise((resolve) => setTimeout(resolve, 3 * limits.goneMs));
+    expect(service.unanswered).toEqual([]);
+    listening.cut();
+    await until(() => service.unanswered.length === 1);
+  });
+});
+
 describe("an endpoint that closes", () => {
   it("waits for what is in flight, serves what still arrives, and ends the rest [drain]", async () => {
     const { url, service, endpoint, port } = await startRig();

@@ -21,7 +21,7 @@ import { endSession, listen } from "./legacy/get.js";
 import { LegacyPosts } from "./legacy/post.js";
 import { HttpSessions } from "./legacy/sessions.js";
 import { LegacySse } from "./legacy/sse.js";
-import type { EventStream, StreamContext } from "./legacy/streams/event-stream.js";
+import type { AskedSession, EventStream, StreamContext } from "./legacy/streams/event-stream.js";
 import { Retained } from "./legacy/streams/retained.js";
 import { isModernVersion } from "./modern/checks.js";
 import { ModernEra } from "./modern/era.js";
@@ -100,6 +100,7 @@ class Endpoint implements HttpEndpoint {
   /** Tells the operator that something inside went wrong. */
   readonly #failed: (error: unknown) => void;
   readonly #streams = new Set<EventStream>();
+  readonly #asked = new Set<AskedSession>();
   readonly #modernStreams = new Set<HttpOutlet>();
   readonly #retained: Retained;
   readonly #sse: LegacySse;
@@ -118,7 +119,13 @@ class Endpoint implements HttpEndpoint {
     this.#hosts = new HostCheck(options.allowedHosts ?? [], options.allowedOrigins ?? []);
     this.#retained = new Retained(limits.retainedBytes);
     this.#waiting = new WaitingPosts(clock);
-    const streams: StreamContext = { limits, retained: this.#retained, now: () => clock.now(), open: this.#streams };
+    const streams: StreamContext = {
+      limits,
+      retained: this.#retained,
+      now: () => clock.now(),
+      open: this.#streams,
+      asked: this.#asked,
+    };
     const { service, sealer } = options;
     const wall = () => clock.wall();
     const failed = (error: unknown) => options.log?.({ kind: "failed", error });
@@ -184,13 +191,14 @@ class Endpoint implements HttpEndpoint {
     return address;
   }
 
-  /** One timer serves all keep-alive comments and all expiry. */
+  /** One timer serves all keep-alive comments, all looks for agents that have gone, and all expiry. */
   #tick(): void {
     const now = this.#clock.now();
     this.#waiting.keepAlive(now, this.#limits.quietMs);
     for (const stream of this.#streams) stream.keepAlive(now);
     for (const stream of this.#modernStreams) stream.keepAlive(now, this.#limits.quietMs);
     this.#sse.keepAlive();
+    for (const session of this.#asked) session.lookForAgent(now);
     if (now - this.#sweptAt < Math.min(SWEEP_MS, this.#limits.sessionIdleMs)) return;
     this.#sweptAt = now;
     this.#sessions.sweep();

@@ -28,7 +28,7 @@ import { Reaper, sweepOrphans } from "../upstream/stdio/reaper.js";
 import { hashStateDir } from "../upstream/stdio/reaper-marker.js";
 import { openControl } from "./control-routes.js";
 import { Executors } from "./executors.js";
-import { openEndpoint } from "./listen.js";
+import { openEndpoint, questionLimits } from "./listen.js";
 import { logApplied } from "./log-applied.js";
 import { ProgramCalls } from "./program-call.js";
 import type { GatewayState } from "./state.js";
@@ -227,6 +227,7 @@ export class Gateway {
       output,
       principal: DEFAULT_PRINCIPAL,
       sealer: this.#state.sealer,
+      limits: questionLimits(this.#config),
       log: (event) => this.#log.warn(`stdio: ${event.kind === "failed" ? String(event.error) : event.why}`),
     });
     this.#stdio.add(stdio);

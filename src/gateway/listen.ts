@@ -34,6 +34,7 @@ export async function openEndpoint(plan: EndpointPlan): Promise<{ http: HttpEndp
       headerMs: limits.headerMs,
       connections: limits.connections,
       outputBytes: limits.outputBytes,
+      ...questionLimits(config),
     },
     sessions: config.sessions,
     allowedHosts: config.allowedHosts,
@@ -54,6 +55,11 @@ export async function openEndpoint(plan: EndpointPlan): Promise<{ http: HttpEndp
   }
   const host = address.host.includes(":") ? `[${address.host}]` : address.host;
   return { http, url: `${config.tls === undefined ? "http" : "https"}://${host}:${bound.port}/mcp` };
+}
+
+/** How long agents of either era may take to answer a question of a server. */
+export function questionLimits({ limits: { questionMs } }: Config): { askMs: number; parkedMs: number } {
+  return { askMs: questionMs, parkedMs: questionMs };
 }
 
 /** Loopback by default; anything else needs a token. */

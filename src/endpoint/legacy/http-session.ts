@@ -7,7 +7,7 @@ import type { Fault } from "../../protocol/errors.js";
 import { hasPriming } from "../session/initialize.js";
 import { LegacySession } from "../session/session.js";
 import type { SessionFacts } from "../session/session-id.js";
-import { EventStream, type Resumption, type StreamContext } from "./streams/event-stream.js";
+import { type AskedSession, EventStream, type Resumption, type StreamContext } from "./streams/event-stream.js";
 import { Pending } from "./streams/pending.js";
 
 /** `listen` is the stream of a GET, for what is unasked; `call` is that of a POST, and ends with its reply. */
@@ -29,7 +29,7 @@ export interface EventId {
   readonly request: string | undefined;
 }
 
-export class HttpSession extends LegacySession {
+export class HttpSession extends LegacySession implements AskedSession {
   readonly #context: StreamContext;
   /** All streams that can be resumed, oldest first. */
   readonly #streams = new Map<string, EventStream>();
@@ -37,6 +37,8 @@ export class HttpSession extends LegacySession {
   #listeners: EventStream[] = [];
   #pending: Pending | undefined;
   #tag: string | undefined;
+  /** Since when no stream leads to the agent, while servers wait for its answers. */
+  #aloneSinceMs: number | undefined;
 
   constructor(principal: Principal, facts: SessionFacts, context: StreamContext) {
     super(principal, facts, context.limits, context.now());
@@ -49,6 +51,29 @@ export class HttpSession extends LegacySession {
 
   get listening(): boolean {
     return this.#listeners.length > 0;
+  }
+
+  override askBy(...[request, signal, send]: Parameters<LegacySession["askBy"]>): ReturnType<LegacySession["askBy"]> {
+    this.#context.asked.add(this);
+    return super.askBy(request, signal, send);
+  }
+
+  /** An agent that no stream has led to for long counts as one that does not answer. It may come back all the same. */
+  lookForAgent(nowMs: number): void {
+    const { goneMs } = this.limits;
+    if (!this.isAsked) this.#context.asked.delete(this);
+    if (!this.isAsked || this.#isReached()) this.#aloneSinceMs = undefined;
+    else {
+      this.#aloneSinceMs ??= nowMs;
+      if (nowMs - this.#aloneSinceMs < goneMs) return;
+      this.unanswerable(`The agent has gone: none of its streams was open for ${goneMs / 1000} s.`);
+    }
+  }
+
+  #isReached(): boolean {
+    if (this.listening) return true;
+    for (const stream of this.#streams.values()) if (stream.attached) return true;
+    return false;
   }
 
   /** It stands in event ids, is the same after a restart, and is different for every other session. */

@@ -22,6 +22,7 @@ export interface EndpointLimits {
   readonly callsPerSession: number;
   readonly asksPerSession: number;
   readonly askMs: number;
+  readonly goneMs: number;
   readonly parked: number;
   readonly parkedPerPrincipal: number;
   readonly parkedMs: number;
@@ -86,6 +87,11 @@ export const DEFAULT_LIMITS: EndpointLimits = {
   asksPerSession: 64,
   /** A person needs minutes to answer an elicitation, and some never do. */
   askMs: 10 * MINUTE,
+  /**
+   * An agent that no stream leads to for so long has gone: clients whose connection broke are back within seconds. What
+   * servers ask it has no answer then, and a call whose reply could reach nobody is cancelled.
+   */
+  goneMs: 30 * SECOND,
   /** Calls of modern agents that wait for their retry, each with a call in flight at a server. */
   parked: 1000,
   /** One principal may be many agents; what it parks must leave room for the others. */

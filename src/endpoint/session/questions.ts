@@ -97,9 +97,10 @@ export class SessionQuestions {
     return true;
   }
 
-  close(): void {
+  /** Nobody will answer what is open; `why` is a sentence. */
+  rejectAll(why: string): void {
     for (const question of [...this.#pending.values()]) {
-      question.reject(new Fault("closing", `The agent's session ended before it answered ${question.method}.`));
+      question.reject(new Fault("closing", `${question.method} was not answered. ${why}`));
     }
   }
 }

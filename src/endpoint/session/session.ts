@@ -46,7 +46,7 @@ export abstract class LegacySession implements Caller {
 
   /** True where nothing is under way, so that the session can be dropped from memory. */
   get idle(): boolean {
-    return this.calls.size === 0 && (this.#questions === undefined || this.#questions.size === 0);
+    return this.calls.size === 0 && !this.isAsked;
   }
 
   setLogLevel(level: string): void {
@@ -68,6 +68,16 @@ export abstract class LegacySession implements Caller {
     if (this.#closed) return Promise.reject(new Fault("closing", "The agent's session has ended."));
     this.#questions ??= new SessionQuestions(this.limits);
     return this.#questions.ask(request, this.capabilities, signal, send);
+  }
+
+  /** Whether servers wait for this agent's answers. */
+  get isAsked(): boolean {
+    return this.#questions !== undefined && this.#questions.size > 0;
+  }
+
+  /** The agent will not answer what it is asked now; `why` is a sentence. */
+  unanswerable(why: string): void {
+    this.#questions?.rejectAll(why);
   }
 
   answered(response: ResponseMessage): void {
@@ -111,7 +121,7 @@ export abstract class LegacySession implements Caller {
   close(fault: Fault): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#questions?.close();
+    this.unanswerable("The agent's session ended.");
     const error = toRpcError(fault);
     for (const call of [...this.calls.values()]) call.close(error, fault.message);
   }

@@ -16,9 +16,13 @@ import { LegacySession } from "../session/session.js";
 import type { SessionFacts } from "../session/session-id.js";
 import type { PipeOut } from "./out.js";
 
+const LEFT = "The agent has gone.";
+
 class PipeSession extends LegacySession {
   readonly out: PipeOut;
   opened = false;
+  /** Nothing more comes from the agent, though it may still read. */
+  #mute = false;
 
   constructor(principal: Principal, facts: SessionFacts, limits: EndpointLimits, nowMs: number, out: PipeOut) {
     super(principal, facts, limits, nowMs);
@@ -27,6 +31,17 @@ class PipeSession extends LegacySession {
 
   tell(text: string): void {
     if (!this.closed) this.out.notify(text);
+  }
+
+  /** The agent will send nothing more: it can be told things, but answers nothing. */
+  agentLeft(): void {
+    this.#mute = true;
+    this.unanswerable(LEFT);
+  }
+
+  override askBy(...[request, signal, send]: Parameters<LegacySession["askBy"]>): ReturnType<LegacySession["askBy"]> {
+    if (this.#mute) return Promise.reject(new Fault("closing", `${request.method} was not asked. ${LEFT}`));
+    return super.askBy(request, signal, send);
   }
 
   override ask(...[request, signal]: Parameters<LegacySession["ask"]>): ReturnType<LegacySession["ask"]> {
@@ -185,6 +200,10 @@ export class LegacyPipe {
     this.#session = undefined;
     session.close(fault);
     if (session.opened) this.#options.service.sessionClosed(session);
+  }
+
+  agentLeft(): void {
+    this.#session?.agentLeft();
   }
 
   /** What is in flight is answered with `fault`, if anybody still reads. */

@@ -32,6 +32,11 @@ export class PipePeer {
     return this.#legacy.inFlight + (this.#options.modern?.inFlight ?? 0);
   }
 
+  /** Nothing more comes from the agent: what servers ask it has no answer. What it called for may still end. */
+  agentLeft(): void {
+    this.#legacy.agentLeft();
+  }
+
   /** Takes one message or batch as text. It never throws: what is wrong with the text is answered. */
   receive(text: string): void {
     const { limits, out, failed } = this.#options;

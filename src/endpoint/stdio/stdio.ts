@@ -74,7 +74,10 @@ class Stdio implements StdioEndpoint {
       this.#settle = resolve;
     });
     input.on("data", (chunk: Buffer | string) => this.#data(typeof chunk === "string" ? Buffer.from(chunk) : chunk));
-    input.on("end", () => void this.close({ drainMs: this.#limits.stallMs }));
+    input.on("end", () => {
+      this.#peer.agentLeft();
+      void this.close({ drainMs: this.#limits.stallMs });
+    });
     input.on("error", () => this.#gone());
     input.on("close", () => {
       if (!input.readableEnded) this.#gone();

@@ -176,9 +176,8 @@ export class Connection implements LinkEvents {
   /** Fails the calls whose time is over; true where there were any. The connection stays for the others. */
   expire(nowMs: number): boolean {
     this.#abandoned.expire(nowMs);
-    const { questions } = this.#messages;
     let any = false;
-    for (const [pending, fault] of this.#inFlight.overdue(nowMs, (sessionKey) => questions.isAsking(sessionKey))) {
+    for (const [pending, fault] of this.#inFlight.overdue(nowMs)) {
       any = true;
       this.#abandon(pending, "timeout", fault);
     }
@@ -300,6 +299,7 @@ export class Connection implements LinkEvents {
       this.#link.send(JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params }), undefined);
     }
     this.#endings.abandon(pending, fault);
+    if (pending.questions > 0) this.#messages.questions.callEnded(pending);
   }
 
   #reply(bytes: Buffer, anchor: Anchor): void {

@@ -14,7 +14,7 @@ import {
 } from "../../protocol/message.js";
 import type { Ticket } from "../link/link.js";
 import type { ModernSide } from "../modern/side.js";
-import type { AbandonedCalls, PendingCalls } from "./in-flight.js";
+import type { AbandonedCalls, PendingCall, PendingCalls } from "./in-flight.js";
 
 /** So many questions of one server may be open. More come from a server gone wild, not from one that needs answers. */
 const MAX_OPEN_QUESTIONS = 100;
@@ -45,6 +45,17 @@ export class CallerLookup {
     return this.#abandoned.hasOtherThan(found?.sessionKey) ? undefined : found;
   }
 
+  /**
+   * The calls that may have made the server ask this caller: their time stands still until it has its answer. Over HTTP
+   * the exchange says which one it is. On a pipe nothing does, so it may be any call that the session has in flight;
+   * one that it makes later is none of them.
+   */
+  waitingFor(ticket: Ticket | undefined, caller: Caller): readonly PendingCall[] {
+    if (ticket === undefined) return this.#inFlight.ofSession(caller.sessionKey);
+    const pending = this.#inFlight.get(ticket.id);
+    return pending === undefined ? [] : [pending];
+  }
+
   /** The caller of the newest call, the likeliest to be at work; undefined while several sessions are calling. */
   #newest(): Caller | undefined {
     let found: Caller | undefined;
@@ -61,7 +72,10 @@ export class CallerLookup {
 }
 
 interface Question {
+  readonly request: RequestMessage;
   readonly caller: Caller;
+  /** The calls whose time stands still meanwhile. */
+  readonly calls: readonly PendingCall[];
   readonly abort: AbortController;
   /** The progress token that the agent sees, and the server's own, as JSON. */
   readonly token: { readonly ours: string; readonly json: string } | undefined;
@@ -70,17 +84,27 @@ interface Question {
 /** Servers choose their tokens without knowing of each other; an agent must see different ones. */
 let tokens = 0;
 
-/** A server's requests to agents (sampling, elicitation, roots) while they wait for their answer. */
+/**
+ * A server's requests to agents (sampling, elicitation, roots) while they wait for their answer. How long that may take
+ * is the caller's: `ask` ends by itself.
+ */
 class Questions {
   readonly #open = new Map<RpcId, Question>();
+  readonly #inFlight: PendingCalls;
   readonly #send: (text: string) => void;
+  readonly #now: () => number;
 
-  constructor(send: (text: string) => void) {
+  constructor({ inFlight, send, now }: Pick<ServerMessagesOptions, "inFlight" | "send" | "now">) {
+    this.#inFlight = inFlight;
     this.#send = send;
+    this.#now = now;
   }
 
-  /** Asks, and sends the answer (or why there is none) to the server under the server's own id. */
-  ask(request: RequestMessage, caller: Caller): void {
+  /**
+   * Asks, and sends the answer (or why there is none) to the server under the server's own id. The time of `calls`
+   * stands still meanwhile.
+   */
+  ask(request: RequestMessage, caller: Caller, calls: readonly PendingCall[]): void {
     const { id } = request;
     if (this.#open.size >= MAX_OPEN_QUESTIONS || this.#open.has(id)) {
       const message = this.#open.has(id) ? `Request id ${id} is in use.` : "Too many open requests to agents.";
@@ -91,12 +115,14 @@ class Questions {
     const at = locate(request, PROGRESS_TOKEN);
     const json = at === undefined ? undefined : request.text.slice(at.start, at.end);
     const token = json === undefined ? undefined : { ours: `question-${++tokens}`, json };
-    this.#open.set(id, { caller, abort, token });
+    const question: Question = { request, caller, calls, abort, token };
+    this.#open.set(id, question);
+    for (const call of calls) call.questions++;
     caller.ask(token === undefined ? request : withToken(request, token.ours), abort.signal).then(
-      (response) => this.#answer(request, response),
+      (response) => this.#answer(question, response),
       (error: unknown) => {
         // A request that the server took back has no answer.
-        if (this.#open.delete(id) && !abort.signal.aborted) this.refuse(request, unanswered(error));
+        if (this.#close(question) && !abort.signal.aborted) this.refuse(request, unanswered(error));
       },
     );
   }
@@ -126,20 +152,41 @@ class Questions {
     return false;
   }
 
-  /** Whether an agent is being asked: the call that it is about cannot go on meanwhile. */
-  isAsking(sessionKey: string): boolean {
-    for (const { caller } of this.#open.values()) if (caller.sessionKey === sessionKey) return true;
-    return false;
+  /**
+   * A call was cancelled or timed out. What was asked for it, and for none that is still in flight, is taken back from
+   * the agent, and the server is told.
+   */
+  callEnded(call: PendingCall): void {
+    for (const question of [...this.#open.values()]) {
+      const { calls } = question;
+      if (!calls.includes(call) || calls.some((one) => this.#inFlight.get(one.id) === one)) continue;
+      this.#close(question);
+      question.abort.abort();
+      const message = `The call that ${question.request.method} was about has ended without an answer of the agent.`;
+      this.refuse(question.request, toRpcError(new Fault("cancelled", message)));
+    }
   }
 
   cancelAll(): void {
-    for (const question of this.#open.values()) question.abort.abort();
-    this.#open.clear();
+    for (const question of [...this.#open.values()]) {
+      this.#close(question);
+      question.abort.abort();
+    }
   }
 
-  #answer(request: RequestMessage, response: ResponseMessage): void {
-    if (!this.#open.delete(request.id)) return;
-    this.#send(rewrite(response, [{ path: ["id"], json: idText(request) }]));
+  #answer(question: Question, response: ResponseMessage): void {
+    if (!this.#close(question)) return;
+    this.#send(rewrite(response, [{ path: ["id"], json: idText(question.request) }]));
+  }
+
+  /** The time of its calls goes on. False where it was closed before. */
+  #close(question: Question): boolean {
+    const { id } = question.request;
+    if (this.#open.get(id) !== question) return false;
+    this.#open.delete(id);
+    const nowMs = this.#now();
+    for (const call of question.calls) if (--call.questions === 0) call.extend(nowMs);
+    return true;
   }
 }
 
@@ -179,7 +226,7 @@ export class ServerMessages {
 
   constructor(options: ServerMessagesOptions) {
     this.#options = options;
-    this.questions = new Questions(options.send);
+    this.questions = new Questions(options);
   }
 
   /** `modern` is given where the server is a modern one. */
@@ -207,7 +254,7 @@ export class ServerMessages {
     }
     const caller = this.#options.callers.callerOf(ticket);
     if (caller !== undefined) {
-      this.questions.ask(request, caller);
+      this.questions.ask(request, caller, this.#options.callers.waitingFor(ticket, caller));
       return;
     }
     const why = `Toolway cannot tell which agent ${request.method} is for: it came outside any call, or while several agents were calling.`;

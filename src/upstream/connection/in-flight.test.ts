@@ -1,6 +1,7 @@
 // How long a call may take, and the order in which calls are looked at and end.
 
 import { beforeEach, describe, expect, it } from "vitest";
+import { seeded } from "../../../test/faults/random.js";
 import {
   Agent,
   begin,
@@ -12,8 +13,89 @@ import {
   TestCall,
 } from "../../../test/fixtures/links/played.js";
 import { SUPERVISED } from "../../../test/fixtures/spec.js";
+import type { Ticket } from "../link/link.js";
 
 beforeEach(clearStage);
+
+const SEEDS = 2_000;
+const STEPS = 40;
+
+/** One call as the rules have it: its time, and how many questions it waits for. */
+interface Model {
+  readonly call: TestCall & { readonly ticket: Ticket };
+  readonly session: string;
+  readonly ceilingMs: number;
+  dueMs: number;
+  questions: number;
+  over: boolean;
+}
+
+/** A history on one connection, beside which the rules are kept by hand. */
+async function liveThrough(seed: number): Promise<void> {
+  clearStage();
+  const random = seeded(seed);
+  const connection = connect();
+  const agents = ["ada", "bob"].map((name) => new Agent(name));
+  const models: Model[] = [];
+  const open: { readonly agent: Agent; readonly at: number; readonly of: Model[] }[] = [];
+  const running = () => models.filter(({ over }) => !over);
+  const look = () => {
+    connection.expire(stage.nowMs);
+    for (const model of running()) {
+      if ((model.questions > 0 ? model.ceilingMs : model.dueMs) <= stage.nowMs) model.over = true;
+    }
+  };
+  for (let step = 0; step < STEPS; step++) {
+    const one = running()[random.int(running().length)];
+    const agent = random.pick(agents);
+    switch (random.int(6)) {
+      case 0:
+      case 1: {
+        const ceilingMs = stage.nowMs + SUPERVISED.supervision.callCeilingMs;
+        const call = begin(connection, agent);
+        const { sessionKey: session } = agent;
+        models.push({ call, session, ceilingMs, dueMs: stage.nowMs + CALL_MS, questions: 0, over: false });
+        break;
+      }
+      case 2: {
+        if (one === undefined) break;
+        const asked = agents.find(({ sessionKey }) => sessionKey === one.session) as Agent;
+        const alone = running().every(({ session }) => session === one.session);
+        const cancelled = models.some(({ over, session }) => over && session !== one.session);
+        const byTicket = random.chance(0.5) || !alone || cancelled;
+        stage.link.asks(`q${step}`, byTicket ? one.call.ticket : undefined);
+        const of = byTicket ? [one] : running().filter(({ session }) => session === one.session);
+        for (const model of of) model.questions++;
+        open.push({ agent: asked, at: asked.asked.length - 1, of });
+        break;
+      }
+      case 3: {
+        const [question] = open.splice(random.int(open.length), 1);
+        if (question === undefined) break;
+        const { agent: asked, at, of } = question;
+        if (random.chance(0.5)) asked.asked[at]?.answer({});
+        else asked.asked[at]?.refuse();
+        await settled();
+        for (const model of of) {
+          if (--model.questions === 0) model.dueMs = Math.min(stage.nowMs + CALL_MS, model.ceilingMs);
+        }
+        break;
+      }
+      case 4:
+        if (one === undefined) break;
+        if (random.chance(0.5)) connection.cancel(one.call, undefined);
+        else stage.link.answers(one.call.ticket.id);
+        one.over = true;
+        break;
+      default:
+        stage.nowMs += random.chance(0.05) ? SUPERVISED.supervision.callCeilingMs : random.int(CALL_MS);
+        look();
+    }
+    const ended = models.map(({ call }) => call.replies.length);
+    expect(ended, `seed ${seed}, step ${step}`).toEqual(models.map(({ over }) => (over ? 1 : 0)));
+  }
+  await connection.close();
+}
 
 describe("the time of a call", () => {
   it("does not run while its agent is being asked, and runs anew after the answer", async () => {
@@ -37,6 +119,56 @@ describe("the time of a call", () => {
     stage.nowMs += CALL_MS;
     connection.expire(stage.nowMs);
     expect(await call.answer()).toMatchObject({ error: { code: -31004 } });
+  });
+
+  it("does not stand still for a question that another call of its session waits for [bounded]", async () => {
+    const connection = connect();
+    const ada = new Agent("ada");
+    const [asking, beside] = [begin(connection, ada), begin(connection, ada)];
+    stage.link.asks("over HTTP", asking.ticket);
+    stage.link.asks("on a pipe");
+    // On a pipe it may be about either of the two; what comes after it has nothing to do with it.
+    const later = begin(connection, ada);
+    ada.asked[1]?.answer({});
+    await settled();
+    stage.nowMs += CALL_MS;
+    connection.expire(stage.nowMs);
+    expect([asking, beside, later].map(({ replies }) => replies.length)).toEqual([0, 1, 1]);
+  });
+
+  it.each(["answered", "refused", "taken back"])("goes on when its question is %s", async (how) => {
+    const connection = connect();
+    const ada = new Agent("ada");
+    const call = begin(connection, ada);
+    stage.link.asks("q");
+    stage.nowMs += 50 * CALL_MS;
+    connection.expire(stage.nowMs);
+    expect(call.replies).toEqual([]);
+    if (how === "answered") ada.asked[0]?.answer({});
+    else if (how === "refused") ada.asked[0]?.refuse();
+    else stage.link.says({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: "q" } });
+    await settled();
+    stage.nowMs += CALL_MS;
+    connection.expire(stage.nowMs);
+    expect(await call.answer()).toMatchObject({ error: { code: -31004 } });
+  });
+
+  it("ends at its ceiling, whatever is asked, and the agent is asked no longer [bounded]", async () => {
+    const connection = connect();
+    const ada = new Agent("ada");
+    const call = begin(connection, ada);
+    stage.link.asks("q");
+    stage.nowMs = SUPERVISED.supervision.callCeilingMs;
+    connection.expire(stage.nowMs);
+    expect(JSON.stringify(await call.answer())).toContain("in spite of all questions");
+    expect(ada.asked[0]?.signal.aborted).toBe(true);
+    expect(stage.link.answerTo("q")).toMatchObject({ error: { message: expect.stringContaining("has ended") } });
+    await settled();
+    expect(stage.link.sent.filter(({ id }) => id === "q")).toHaveLength(1);
+  });
+
+  it("is kept in thousands of histories of questions, answers and cancellations [bounded]", async () => {
+    for (let seed = 1; seed <= SEEDS; seed++) await liveThrough(seed);
   });
 
   it("is moved on by progress that the agent asked for, and by no other", () => {

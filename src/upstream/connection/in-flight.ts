@@ -32,6 +32,8 @@ export class PendingCall implements Ticket {
   /** Progress moves the deadline on up to this time. */
   readonly ceilingMs: number;
   deadlineMs: number;
+  /** Counts the server's questions that it waits for: its time does not run meanwhile. */
+  questions = 0;
   /** What a modern server wants beside the body, over HTTP: names and values in turn. */
   headers: readonly string[] | undefined;
 
@@ -45,7 +47,7 @@ export class PendingCall implements Ticket {
     this.deadlineMs = nowMs + timeoutMs;
   }
 
-  /** The server is at work, or waits for the agent: the call has its whole time again, up to its ceiling. */
+  /** The server is at work, or has what it asked for: the call has its whole time again, up to its ceiling. */
   extend(nowMs: number): void {
     this.deadlineMs = Math.min(nowMs + this.timeoutMs, this.ceilingMs);
   }
@@ -115,21 +117,25 @@ export class PendingCalls {
     return [...this.#byId.values()].sort((a, b) => a.id - b.id);
   }
 
-  /**
-   * Those whose time is over, each with what it is to be told. `isAsking`: the agent of that session is being asked.
-   */
-  *overdue(nowMs: number, isAsking: (sessionKey: string) => boolean): Iterable<readonly [PendingCall, Fault]> {
+  /** The calls of one session, in no order. It walks the table: only questions ask for them. */
+  ofSession(sessionKey: string): PendingCall[] {
+    const found: PendingCall[] = [];
+    for (const pending of this.#byId.values()) if (pending.call.caller?.sessionKey === sessionKey) found.push(pending);
+    return found;
+  }
+
+  /** Those whose time is over, each with what it is to be told. */
+  *overdue(nowMs: number): Iterable<readonly [PendingCall, Fault]> {
     for (const pending of this.inOrder()) {
-      const { caller } = pending.call;
+      const { method, subject, startedMs, ceilingMs, questions } = pending;
       // The server waits for the agent, and a person may think for minutes; the question has a deadline of its own.
-      if (caller !== undefined && isAsking(caller.sessionKey)) pending.extend(nowMs);
-      if (pending.deadlineMs > nowMs) continue;
-      const { method, subject, startedMs, ceilingMs } = pending;
+      const dueMs = questions > 0 ? ceilingMs : pending.deadlineMs;
+      if (dueMs > nowMs) continue;
       const what = subject === undefined ? method : `${method} ${subject}`;
       const time =
-        pending.deadlineMs < ceilingMs || pending.timeoutMs >= ceilingMs - startedMs
+        dueMs < ceilingMs || (questions === 0 && pending.timeoutMs >= ceilingMs - startedMs)
           ? `within ${pending.timeoutMs} ms`
-          : `within ${ceilingMs - startedMs} ms, in spite of all progress`;
+          : `within ${ceilingMs - startedMs} ms, in spite of all ${questions > 0 ? "questions" : "progress"}`;
       const message = `Server "${this.#spec.name}" did not answer ${what} ${time}. It may still be working on it.`;
       yield [pending, new Fault("timeout", message)];
     }

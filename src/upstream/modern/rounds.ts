@@ -227,7 +227,9 @@ class CallInRounds implements UpstreamCall {
       const why = response.error === undefined ? "" : `: ${response.error.message} (${response.error.code})`;
       throw new Fault("no-caller", `The agent did not answer ${method}${why}`);
     } catch (error) {
-      if (signal.aborted || method !== "elicitation/create") throw error;
+      if (signal.aborted) throw error;
+      // That an agent does not answer is no fault of the server, whatever it was that kept the agent from it.
+      if (method !== "elicitation/create") throw new Fault("no-caller", toRpcError(error).message, { cause: error });
       const cannot = error instanceof Fault && error.code === "no-caller";
       return cannot ? this.#unansweredBy(paramsJson, faultReply(error)) : CANCELLED;
     }

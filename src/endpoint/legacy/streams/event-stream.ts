@@ -18,6 +18,12 @@ export interface StreamContext {
   now(): number;
   /** Open streams, for keep-alive comments. */
   readonly open: Set<EventStream>;
+  /** Sessions that servers have asked something: whether their agents are still there is looked at now and then. */
+  readonly asked: Set<AskedSession>;
+}
+
+export interface AskedSession {
+  lookForAgent(nowMs: number): void;
 }
 
 /** Events up to this size are sent and kept as one buffer; a larger body is not copied to be sent. */
