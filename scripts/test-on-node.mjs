@@ -17,6 +17,8 @@ const HELP = `Runs the tests on other majors of Node, which npm fetches into its
 
   --node MAJORS   separated by commas; default ${TESTED_MAJORS.join(",")}
   --full          the full form of fault and load runs
+  --without-codex without the tests that need the real Codex, which npm fetches; else the full form fails where it
+                  cannot be had
   --bench         the bench in place of the tests; its own options follow
   --help          this text
 
@@ -30,7 +32,12 @@ function readLine(argv) {
   const { values, positionals } = parseArgs({
     args: at < 0 ? argv : argv.slice(0, at),
     allowPositionals: true,
-    options: { node: { type: "string" }, full: { type: "boolean" }, help: { type: "boolean" } },
+    options: {
+      node: { type: "string" },
+      full: { type: "boolean" },
+      "without-codex": { type: "boolean" },
+      help: { type: "boolean" },
+    },
   });
   const majors = values.node?.split(",").map(Number) ?? TESTED_MAJORS;
   const wrong = majors.find((major) => !Number.isInteger(major) || major < TESTED_MAJORS[0]);
@@ -43,6 +50,13 @@ function commandOf({ files, bench }) {
   if (bench !== undefined) return [join(root, "bench/run.mjs"), ...bench];
   const vitest = join(dirname(createRequire(import.meta.url).resolve("vitest/package.json")), "vitest.mjs");
   return [vitest, "run", ...files];
+}
+
+function environmentOf(line) {
+  return {
+    ...(line.full ? { TOOLWAY_FULL: "1" } : {}),
+    ...(line["without-codex"] ? { TOOLWAY_WITHOUT_CODEX: "1" } : {}),
+  };
 }
 
 let child;
@@ -66,7 +80,7 @@ async function main(argv) {
     const node = await findNode(major);
     process.stderr.write(`\nNode ${node.version}\n`);
     const started = Date.now();
-    const code = await run(node, commandOf(line), line.full ? { TOOLWAY_FULL: "1" } : {});
+    const code = await run(node, commandOf(line), environmentOf(line));
     outcomes.push({ version: node.version, code, minutes: (Date.now() - started) / 60_000 });
     if (typeof code === "string") break;
   }

@@ -1,5 +1,5 @@
-// What the pipeline relies on of every Upstream, whatever carries it: the same tests over stdio and over HTTP, with
-// real servers in processes of their own.
+// What the pipeline relies on of every Upstream, whatever carries it: the same tests over stdio, HTTP and the old HTTP+SSE,
+// with real servers in processes of their own.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -87,8 +87,13 @@ afterEach(async () => {
   for (const act of cleanUp.splice(0).reverse()) await act();
 });
 
-async function startHttp(name: string, era: Era, port = 0): Promise<{ url: string; child: ChildProcess }> {
-  const child = spawn(process.execPath, [fixture(name), "--http", String(port), "--with-parent", "--era", era], {
+async function startHttp(
+  name: string,
+  era: Era,
+  port = 0,
+  how: "--http" | "--sse" = "--http",
+): Promise<{ url: string; child: ChildProcess }> {
+  const child = spawn(process.execPath, [fixture(name), how, String(port), "--with-parent", "--era", era], {
     stdio: ["pipe", "pipe", "inherit"],
   });
   cleanUp.push(async () => {
@@ -131,6 +136,16 @@ const kindsOf = (era: Era): readonly Kind[] => [
     },
   },
 ];
+
+const oldSse: Kind = {
+  name: "the old HTTP+SSE",
+  era: "legacy",
+  async target(name) {
+    const { url } = await startHttp(name, "legacy", 0, "--sse");
+    const again = async () => void (await startHttp(name, "legacy", Number(new URL(url).port), "--sse"));
+    return { target: { kind: "sse", url, headers: {} }, again };
+  },
+};
 
 const executorKind = (how: "dialled" | "dialled in", era: Era): Kind => ({
   name: `http through an executor that ${how === "dialled" ? "is dialled" : "dials in [exec-8]"}, ${era}`,
@@ -193,6 +208,7 @@ const textOf = (answer: JsonObject) =>
 const KINDS: readonly Kind[] = [
   ...kindsOf("legacy"),
   ...kindsOf("modern"),
+  oldSse,
   executorKind("dialled", "legacy"),
   executorKind("dialled in", "legacy"),
   executorKind("dialled", "modern"),

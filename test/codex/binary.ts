@@ -5,6 +5,7 @@ import { readdirSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { full } from "../faults/length.js";
 
 /** The version whose behaviour was measured and is kept to. */
 export const CODEX_VERSION = "0.166.0";
@@ -13,6 +14,19 @@ export const CODEX_VERSION = "0.166.0";
 const FETCH_MS = 600_000;
 
 export type Codex = { readonly path: string } | { readonly path: undefined; readonly missing: string };
+
+/**
+ * Codex for the full runs, which fail without it: what was not tried must not look as if it had passed. A machine that
+ * cannot have it says so, by `npm run faults -- --without-codex`.
+ */
+export async function codexOfFullRuns(): Promise<Codex> {
+  if (!full) return { path: undefined, missing: "in the full runs only" };
+  if (process.env["TOOLWAY_WITHOUT_CODEX"] === "1") return { path: undefined, missing: "left out by --without-codex" };
+  const codex = await findCodex();
+  if (codex.path === undefined)
+    throw new Error(`${codex.missing}. To run without it: npm run faults -- --without-codex`);
+  return codex;
+}
 
 let found: Promise<Codex> | undefined;
 

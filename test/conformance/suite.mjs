@@ -36,6 +36,12 @@ export async function findSuite(verbose) {
 
 const lists = new Map();
 
+/** How many scenarios each revision has: a suite that lists fewer, or a list that is misread, would pass with less. */
+const COUNTS = {
+  "2025-11-25": { server: 30, client: 4 },
+  "2026-07-28": { server: 37, client: 7, tasks: 10 },
+};
+
 /** What a revision asks for, in the suite's order: the scored server and client scenarios, and the `tasks-*` ones. */
 export async function scenariosOf(suite, revision) {
   if (!lists.has(revision)) {
@@ -53,6 +59,10 @@ export async function scenariosOf(suite, revision) {
       client: section("Client").filter((name) => !name.startsWith("auth/")),
       tasks: [...text.matchAll(/- (tasks-\S+)/g)].map((match) => match[1]),
     });
+    for (const [leg, count] of Object.entries(COUNTS[revision])) {
+      const found = lists.get(revision)[leg].length;
+      if (found !== count) throw new Error(`${SUITE} lists ${found} ${leg} scenarios of ${revision}, not ${count}.`);
+    }
   }
   return lists.get(revision);
 }

@@ -120,6 +120,8 @@ export interface GatewayOptions {
   readonly args?: readonly string[];
   /** Asks agents for a token. */
   readonly auth?: boolean;
+  /** What it is started under: a command that runs the one that follows it, in the same process. */
+  readonly under?: readonly string[];
 }
 
 /** With plain names and without tokens: what the tests are about is neither. `names` in the config overrides it. */
@@ -144,7 +146,8 @@ export async function startGateway(config: GatewayConfig, options: GatewayOption
     ...(options.auth ? [] : ["--no-auth"]),
     ...(options.args ?? []),
   ];
-  const one = launch("gateway", process.execPath, args, options.env);
+  const [command = process.execPath, ...line] = [...(options.under ?? []), process.execPath, ...args];
+  const one = launch("gateway", command, line, options.env);
   const origin = `http://${listen}`;
   await until("the gateway's /readyz", async () => {
     if (one.child.exitCode !== null) throw new Gone(`The gateway ended:\n${one.log()}`);

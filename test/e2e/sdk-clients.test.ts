@@ -34,15 +34,24 @@ beforeAll(async () => {
 
 type Connect = () => Promise<ClientV1 | ClientV2>;
 
+const AUTO = { capabilities: {}, versionNegotiation: { mode: "auto" } } as const;
+
+/** No gateway runs for this state. */
+async function alone() {
+  return { configPath: gateway.configPath, stateDir: join(await temporaryDirectory(), "state") };
+}
+
 const clients: Record<string, Connect> = {
   "SDK v1 over HTTP": () => connectV1(gateway.url),
   "SDK v2 over HTTP": () => connectV2(gateway.url),
-  "SDK v2 over HTTP, which tries 2026-07-28 first": () =>
-    connectV2(gateway.url, { capabilities: {}, versionNegotiation: { mode: "auto" } }),
+  "SDK v2 over HTTP, which tries 2026-07-28 first": () => connectV2(gateway.url, AUTO),
   "SDK v1 over stdio, joined to the gateway": () => connectStdioV1(gateway),
   "SDK v2 over stdio, joined to the gateway": () => connectStdioV2(gateway),
-  "SDK v1 over stdio, a gateway of its own": async () =>
-    connectStdioV1({ configPath: gateway.configPath, stateDir: join(await temporaryDirectory(), "state") }),
+  "SDK v2 over stdio, joined to the gateway, which tries 2026-07-28 first": () => connectStdioV2(gateway, AUTO),
+  "SDK v1 over stdio, a gateway of its own": async () => connectStdioV1(await alone()),
+  "SDK v2 over stdio, a gateway of its own": async () => connectStdioV2(await alone()),
+  "SDK v2 over stdio, a gateway of its own, which tries 2026-07-28 first": async () =>
+    connectStdioV2(await alone(), AUTO),
 };
 
 describe.each(Object.entries(clients))("%s, as the agent,", (name, connect) => {

@@ -1,7 +1,7 @@
 // The real Codex as the agent, its MCP server in another network. In the full runs only: Codex is a large download.
 
 import { afterEach, describe, expect, it } from "vitest";
-import { findCodex } from "../codex/binary.js";
+import { codexOfFullRuns } from "../codex/binary.js";
 import { type CodexOutcome, type CodexRun, runCodex } from "../codex/codex-agent.js";
 import { startCodexExecServer } from "../codex/exec-server.js";
 import { type Guard, startGuard } from "../codex/guard.js";
@@ -22,7 +22,7 @@ function codexThrough(
   return runCodex({ mcpUrl, executorUrl: executor.url, token: executor.token, tool: { name: "count" }, ...more });
 }
 
-const codex = full ? await findCodex() : { path: undefined, missing: "in the full runs only" };
+const codex = await codexOfFullRuns();
 if (full && codex.path === undefined) report("codex as the agent", `skipped: ${codex.missing}`);
 
 describe.skipIf(codex.path === undefined)("Codex with a remote environment", () => {

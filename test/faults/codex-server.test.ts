@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connectExecutor } from "../../src/executor/client/connect.js";
-import { findCodex } from "../codex/binary.js";
+import { codexOfFullRuns } from "../codex/binary.js";
 import { type CodexExecServer, startCodexExecServer } from "../codex/exec-server.js";
 import { type Origin, patterned, startOrigin } from "../codex/origin.js";
 import { wireSuite } from "../codex/wire-suite.js";
@@ -14,7 +14,7 @@ import { callText } from "./gateway.js";
 import { full } from "./length.js";
 import { report } from "./measure.js";
 
-const codex = full ? await findCodex() : { path: undefined, missing: "in the full runs only" };
+const codex = await codexOfFullRuns();
 if (full && codex.path === undefined) report("codex exec-server", `skipped: ${codex.missing}`);
 
 describe.skipIf(codex.path === undefined)("the real codex exec-server", () => {

@@ -67,17 +67,24 @@ export interface Origin {
   readonly port: number;
   /** Requests under way. */
   readonly open: number;
+  /** Bytes of bodies that it has begun to send: what was taken from it, and what its own sockets hold. */
+  readonly given: number;
   close(): Promise<void>;
 }
 
 export async function startOrigin(): Promise<Origin> {
   let open = 0;
+  let given = 0;
   const server = createServer((request, response) => {
     open++;
     response.on("close", () => {
       open--;
     });
-    void (request.method === "POST" ? takeBody(request, response) : giveBody(request, response));
+    void (request.method === "POST"
+      ? takeBody(request, response)
+      : giveBody(request, response, (bytes) => {
+          given += bytes;
+        }));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -89,6 +96,9 @@ export async function startOrigin(): Promise<Origin> {
     get open() {
       return open;
     },
+    get given() {
+      return given;
+    },
     close: async () => {
       server.closeAllConnections();
       server.close();
@@ -97,12 +107,22 @@ export async function startOrigin(): Promise<Origin> {
   };
 }
 
-async function giveBody(request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function giveBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  gives: (bytes: number) => void,
+): Promise<void> {
   const [seed = 0, bytes = 0] = (request.url ?? "").split("/").slice(1).map(Number);
   // Some say how long they are, others do not: both ways of an HTTP body.
   if (seed % 2 === 0) response.setHeader("content-length", bytes);
   // A reader that goes away is what these runs are about.
-  await pipeline(Readable.from(body(seed, bytes)), response).catch(() => {});
+  const counted = async function* (pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const piece of pieces) {
+      gives(piece.length);
+      yield piece;
+    }
+  };
+  await pipeline(Readable.from(counted(body(seed, bytes))), response).catch(() => {});
 }
 
 async function takeBody(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -12,10 +12,11 @@ import { digestOf, startOrigin } from "./executor-bodies.js";
 import { figure } from "./length.js";
 import { linux, MB, megabytes, peakRss, report, resetPeak, rss } from "./measure.js";
 
-const BYTES = figure(24, 256) * MB;
-const RATE = 8 * MB;
 /** What may be added at each end while it goes on. */
 const GROWTH = 32 * MB;
+/** Twice that at least: an end that did not wait for its reader would hold nearly all of it. */
+const BYTES = figure(64, 256) * MB;
+const RATE = figure(16, 8) * MB;
 /** Faster than it takes to read it all, so that what is measured is a process that has worked before. */
 const WARM_BYTES = 4 * MB;
 const RUN_MS = 300_000;

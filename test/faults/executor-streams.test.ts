@@ -8,13 +8,15 @@ import { listenForClients } from "../../src/executor/server/listener.js";
 import type { ExecutorError } from "../../src/executor/wire/types.js";
 import { dialSocket } from "../../src/sockets/dial.js";
 import { LARGEST_WINDOW_BYTES } from "../../src/sockets/limits.js";
-import { Checker, download, startOrigin, upload } from "./executor-bodies.js";
+import { Checker, download, type Origin, startOrigin, upload } from "./executor-bodies.js";
 import { figure } from "./length.js";
-import { report } from "./measure.js";
+import { megabytes, report } from "./measure.js";
 
 const STREAMS = figure(200, 1_000);
 const BYTES = 300_000;
-const UNREAD_BYTES = 8_000_000;
+/** What a stream that nobody reads may take from its server: a window, and what sockets on the way hold. */
+const TAKEN_BYTES = LARGEST_WINDOW_BYTES + 12_000_000;
+const UNREAD_BYTES = 3 * TAKEN_BYTES;
 const RUN_MS = 600_000;
 
 const cleanups: (() => Promise<unknown>)[] = [];
@@ -64,6 +66,18 @@ function unread(client: SocketClient, url: string, seed: number) {
   return { exchange, checker, seen };
 }
 
+/** Until nothing more is taken from it: the same figure twice, some time apart. */
+async function standsStill(origin: Origin): Promise<void> {
+  let before = -1;
+  const still = () => {
+    const now = origin.given;
+    const isStill = now > 0 && now === before;
+    before = now;
+    return isStill;
+  };
+  await expect.poll(still, { interval: 500 }).toBe(true);
+}
+
 describe("one connection", () => {
   it(`[exec-1] [exec-7] carries ${STREAMS} streams at once, and one that nobody reads holds up none`, {
     timeout: RUN_MS,
@@ -71,6 +85,8 @@ describe("one connection", () => {
     const { origin, executor, client } = await connected();
     const idle = unread(client, origin.bodyUrl(1, UNREAD_BYTES), 1);
     await expect.poll(() => origin.open).toBe(1);
+    await standsStill(origin);
+    expect(origin.given).toBeLessThan(TAKEN_BYTES);
     const begin = performance.now();
     // Uploads among them: one in five.
     const running = Array.from({ length: STREAMS }, (_, i) =>
@@ -103,6 +119,9 @@ describe("one connection", () => {
     const count = figure(50, 300);
     const all = Array.from({ length: count }, (_, i) => unread(client, origin.bodyUrl(i, 64_000_000), i));
     await expect.poll(() => origin.open).toBe(count);
+    await standsStill(origin);
+    report("executor, streams that nobody reads", `${count}: ${megabytes(origin.given)} taken from their server`);
+    expect(origin.given).toBeLessThan(count * TAKEN_BYTES);
     // Small requests go on beside them.
     for (let i = 0; i < 20; i++) expect(await download(client, origin, i, 1_000)).toBe("complete");
     expect(await download(client, origin, 7, 3 * LARGEST_WINDOW_BYTES)).toBe("complete");

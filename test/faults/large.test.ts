@@ -54,7 +54,7 @@ async function slowly(
 }
 
 describe.skipIf(!linux)("a body larger than memory would like", () => {
-  const BYTES = figure(48, 256) * MB;
+  const BYTES = figure(64, 256) * MB;
   const RATE = figure(16, 8) * MB;
   const RSS_GROWTH = 32 * MB;
 

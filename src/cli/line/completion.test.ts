@@ -1,12 +1,17 @@
-// The scripts run in the shells themselves, where those are installed: bash always, zsh and fish for their syntax.
+// The scripts run in the shells themselves: bash is always there, zsh and fish where they are installed (CI has them).
 
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { commands, groups } from "../commands/index.js";
 import { completionScript } from "./completion.js";
+
+const SHELLS = ["bash", "zsh", "fish"] as const;
+type Shell = (typeof SHELLS)[number];
+/** Far above what a shell takes to start; one that waits for a key would wait for ever. */
+const SHELL_MS = 60_000;
 
 let folder: string;
 
@@ -20,77 +25,99 @@ beforeAll(() => {
   );
   chmodSync(program, 0o755);
   writeFileSync(join(folder, "a-file.json"), "{}");
-  for (const shell of ["bash", "zsh", "fish"] as const) {
+  for (const shell of SHELLS) {
     writeFileSync(join(folder, shell), completionScript(shell, commands, groups));
   }
 });
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What bash offers when Tab is pressed at the end of the line. */
-function complete(...words: string[]): string[] {
-  const script = `
-    source ${folder}/bash
-    COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
-    _toolway
-    printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const run = spawnSync("bash", ["--norc", "-c", script, "-", join(folder, "toolway"), ...words], {
-    cwd: folder,
-    encoding: "utf8",
-  });
+/** What a shell offers when Tab is pressed at the end of the line, in no order. */
+const complete: Record<Shell, (...words: string[]) => string[]> = {
+  bash: (...words) => {
+    const script = `
+      source ${folder}/bash
+      COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+      _toolway
+      printf '%s\\n' "\${COMPREPLY[@]}"`;
+    return offered("bash", ["--norc", "-c", script, "-", "toolway", ...words]);
+  },
+  // A zsh of its own at a pseudo-terminal, in which the key is pressed: what it was given and holds to fit is noted.
+  zsh: (...words) => {
+    const noted = join(folder, "noted");
+    const script = `
+      zmodload zsh/zpty
+      zpty z "zsh -f -i"
+      zpty -w z 'PROMPT=; autoload -Uz compinit && compinit -u -D; source ${folder}/zsh'
+      zpty -w z 'compadd() { local -a hits; builtin compadd -A hits "$@"; (( $#hits )) && print -rl -- $hits >> ${noted}; builtin compadd "$@" }'
+      zpty -w z 'print ready-$((1 + 1))'
+      zpty -r -m z answer '*ready-2*'
+      zpty -n -w z "$1"$'\\t\\C-u'
+      zpty -w z 'print done-$((1 + 1))'
+      zpty -r -m z answer '*done-2*'
+      zpty -d z
+      [[ -e ${noted} ]] && cat ${noted} && rm ${noted} || true`;
+    return offered("zsh", ["-f", "-c", script, "-", ["toolway", ...words].join(" ")]);
+  },
+  fish: (...words) => {
+    const script = `source ${folder}/fish; complete -C ${JSON.stringify(["toolway", ...words].join(" "))}`;
+    return offered("fish", ["--no-config", "-c", script]).map((line) => line.split("\t")[0] ?? "");
+  },
+};
+
+function offered(shell: Shell, args: readonly string[]): string[] {
+  const env = { ...process.env, PATH: `${folder}:${process.env["PATH"]}` };
+  const run = spawnSync(shell, args, { cwd: folder, encoding: "utf8", env, timeout: SHELL_MS });
   expect(run.stderr).toBe("");
-  return run.stdout.split("\n").filter((line) => line !== "");
+  expect(run.status).toBe(0);
+  return [...new Set(run.stdout.split("\n").filter((line) => line !== ""))].sort((a, b) => (a < b ? -1 : 1));
 }
 
-describe("bash", () => {
-  it("offers the commands and groups", () => {
-    const offered = complete("");
-    expect(offered).toEqual(expect.arrayContaining(["serve", "call", "token", "config", "state", "completion"]));
-    expect(offered).not.toContain("__complete");
-    expect(complete("s")).toEqual(["serve", "stdio", "status", "stop", "start", "state"]);
-  });
+describe.each(SHELLS)("%s", (shell) => {
+  const isInstalled = spawnSync(shell, ["-c", "true"]).error === undefined;
+  const press = complete[shell];
 
-  it("offers the verbs of a group", () => {
-    expect(complete("token", "")).toEqual(["create", "list", "show", "revoke"]);
-    expect(complete("token", "re")).toEqual(["revoke"]);
-  });
+  describe.runIf(isInstalled)("at the key", () => {
+    it("offers the commands and groups", () => {
+      const all = press("");
+      expect(all).toEqual(expect.arrayContaining(["serve", "call", "token", "config", "state", "completion"]));
+      expect(all).not.toContain("__complete");
+      expect(press("s")).toEqual(["serve", "start", "state", "status", "stdio", "stop"]);
+    });
 
-  it("offers the options of the command, and the words an option takes", () => {
-    expect(complete("serve", "--n")).toEqual(["--no-auth", "--names"]);
-    expect(complete("token", "create", "--")).toEqual(
-      expect.arrayContaining(["--id", "--role", "--expires", "--json", "--help"]),
-    );
-    expect(complete("serve", "--names", "")).toEqual(["prefixed", "plain"]);
-    expect(complete("completion", "")).toEqual(["bash", "zsh", "fish"]);
-  });
+    it("offers the verbs of a group", () => {
+      expect(press("token", "")).toEqual(["create", "list", "revoke", "show"]);
+      expect(press("token", "re")).toEqual(["revoke"]);
+    });
 
-  it("offers names of tools and servers from the gateway, and passes the line on", () => {
-    expect(complete("call", "demo__a")).toEqual(["demo__add"]);
-    expect(complete("call", "--config", "x.json", "")).toEqual(["demo__add", "demo__echo"]);
-    expect(complete("tools", "--server", "")).toEqual(["demo"]);
-    expect(complete("pins", "")).toEqual(["list", "diff", "accept"]);
-    expect(complete("pins", "accept", "")).toEqual(["demo"]);
-    expect(complete("pins", "accept", "demo", "")).toEqual(["add"]);
-    expect(complete("stop", "")).toEqual(["demo"]);
-    const asked = spawnSync("cat", [join(folder, "asked")], { encoding: "utf8" }).stdout;
-    expect(asked).toContain("__complete tool -- call --config x.json");
-    expect(asked).toContain("__complete pinned -- pins accept demo");
-  });
+    it("offers the options of the command, and the words an option takes", () => {
+      expect(press("serve", "--n")).toEqual(["--names", "--no-auth"]);
+      expect(press("token", "create", "--")).toEqual(
+        expect.arrayContaining(["--id", "--role", "--expires", "--json", "--help"]),
+      );
+      expect(press("serve", "--names", "")).toEqual(["plain", "prefixed"]);
+      expect(press("completion", "")).toEqual(["bash", "fish", "zsh"]);
+    });
 
-  it("offers files where a file is meant, and not for the value of another option", () => {
-    expect(complete("serve", "a-f")).toEqual(["a-file.json"]);
-    expect(complete("serve", "--listen", "127.0.0.1:0", "a-f")).toEqual(["a-file.json"]);
-    expect(complete("serve", "--listen", "")).toEqual([]);
-  });
-});
+    it("offers names of tools and servers from the gateway, and passes the line on", () => {
+      writeFileSync(join(folder, "asked"), "");
+      expect(press("call", "demo__a")).toEqual(["demo__add"]);
+      expect(press("call", "--config", "x.json", "")).toEqual(["demo__add", "demo__echo"]);
+      expect(press("tools", "--server", "")).toEqual(["demo"]);
+      expect(press("pins", "")).toEqual(["accept", "diff", "list"]);
+      expect(press("pins", "accept", "")).toEqual(["demo"]);
+      expect(press("pins", "accept", "demo", "")).toEqual(["add"]);
+      expect(press("stop", "")).toEqual(["demo"]);
+      const asked = readFileSync(join(folder, "asked"), "utf8");
+      expect(asked).toContain("__complete tool -- call --config x.json");
+      expect(asked).toContain("__complete pinned -- pins accept demo");
+    });
 
-describe.each(["zsh", "fish"] as const)("%s", (shell) => {
-  const installed = spawnSync(shell, ["-c", "true"]).error === undefined;
-
-  it.runIf(installed)("can be read by the shell", () => {
-    const run = spawnSync(shell, ["-n", join(folder, shell)], { encoding: "utf8" });
-    expect(run.stderr).toBe("");
-    expect(run.status).toBe(0);
+    it("offers files where a file is meant, and not for the value of another option", () => {
+      expect(press("serve", "a-f")).toEqual(["a-file.json"]);
+      expect(press("serve", "--listen", "127.0.0.1:0", "a-f")).toEqual(["a-file.json"]);
+      expect(press("serve", "--listen", "")).toEqual([]);
+    });
   });
 
   it("knows every command and option", () => {

@@ -217,6 +217,7 @@ function fish(nodes: readonly Node[]): string {
   };
   const lines = nodes.flatMap((node) => {
     const here = `-n ${fishQuote(`__toolway_at ${fishQuoteWord(node.path)}`)}`;
+    const nth = (i: number) => `-n ${fishQuote(`__toolway_at ${fishQuoteWord(node.path)} ${i}`)}`;
     const verbs = node.verbs.map(
       ({ word, summary }) => `complete -c toolway ${here} -xa ${fishQuote(word)} -d ${fishQuote(summary)}`,
     );
@@ -224,13 +225,15 @@ function fish(nodes: readonly Node[]): string {
       const takes = option.value === undefined ? "" : ` ${offer(completesOf(option))}`;
       return `complete -c toolway ${here} -l ${option.flag.slice(2)}${takes} -d ${fishQuote(option.description)}`;
     });
-    const first = node.args[0];
-    const args = first === undefined ? [] : [`complete -c toolway ${here} ${offer(first)}`];
+    const args = node.args.flatMap((completes, i) =>
+      completes === undefined ? [] : [`complete -c toolway ${nth(i)} ${offer(completes)}`],
+    );
     return [...verbs, ...options, ...args];
   });
   return `# fish completion of toolway: toolway completion fish > ~/.config/fish/completions/toolway.fish
 function __toolway_at
   set -l at ""
+  set -l args 0
   set -l skip 0
   for word in (commandline -opc)[2..]
     if test $skip = 1
@@ -249,12 +252,14 @@ ${nodes
   .filter(({ path }) => path !== "")
   .map(({ path }) => {
     const words = path.split(" ");
-    return `      case ${fishQuote(`${words.slice(0, -1).join(" ")}|${words.at(-1)}`)}\n        set at ${fishQuote(path)}`;
+    return `      case ${fishQuote(`${words.slice(0, -1).join(" ")}|${words.at(-1)}`)}\n        set at ${fishQuote(path)}\n        set args 0`;
   })
   .join("\n")}
+      case '*'
+        set args (math $args + 1)
     end
   end
-  test "$at" = "$argv[1]"
+  test "$at" = "$argv[1]"; and begin; not set -q argv[2]; or test $args = $argv[2]; end
 end
 complete -c toolway -f
 complete -c toolway -l help -d 'Shows the help.'

@@ -78,7 +78,7 @@ test("[exec-keep] /readyz and /healthz answer without a token, nothing else does
   expect((await fetch(`${base}/readyz`, { method: "POST" })).status).toBe(400);
 });
 
-test("[exec-7] only so many connections are let in, and there is room again when one is gone", async () => {
+test("[bounded] only so many connections are let in, and there is room again when one is gone", async () => {
   const clients = await Promise.all(
     Array.from({ length: MAX_CONNECTIONS }, () => RawClient.dial(served.url, { token: TOKEN })),
   );

@@ -229,7 +229,7 @@ test("streamRequest without the agreement is refused, not sent with an empty bod
   expect(served.origin.requests).toBe(0);
 });
 
-test("[exec-7] a client that does not read stops its streams at the server, and gets every byte when it does", async () => {
+test("[exec-1] a client that does not read stops its streams at the server, and gets every byte when it does", async () => {
   const client = await plain();
   const size = 64 * 1024 * 1024;
   client.ws.pause();

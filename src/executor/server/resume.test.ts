@@ -210,7 +210,7 @@ test("only so many sessions wait for their clients: those of plain ones go first
   expect(served.executor.has(ids[1] as string)).toBe(true);
 });
 
-test("[exec-7] a handshake that does not come ends the socket", async () => {
+test("[bounded] a handshake that does not come ends the socket", async () => {
   await start({ handshakeMs: 1_000 });
   const silent = await RawClient.dial(served.url, { token: TOKEN });
   expect((await silent.end()).code).toBe(1008);

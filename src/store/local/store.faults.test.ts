@@ -2,6 +2,7 @@
 // (SIGBUS, an abort in native code) would take the test runner along.
 
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -43,8 +44,10 @@ function script(body: string): string[] {
   return ["--input-type=module", "-e", head + body, "--"];
 }
 
-function run(body: string, at = join(dir, "store")) {
-  const done = spawnSync(process.execPath, [...script(body), at], { encoding: "utf8", timeout: 100_000 });
+/** `under`: a command that runs the one that follows it. */
+function run(body: string, at = join(dir, "store"), under: readonly string[] = []) {
+  const [command = process.execPath, ...args] = [...under, process.execPath, ...script(body), at];
+  const done = spawnSync(command, args, { encoding: "utf8", timeout: 100_000 });
   return { code: done.status, signal: done.signal, out: done.stdout, err: done.stderr };
 }
 
@@ -99,29 +102,38 @@ describe("a store whose process is killed", () => {
 });
 
 describe("a store on a full disk", () => {
-  const mountable = (() => {
-    const at = mkdtempSync(join(tmpdir(), "toolway-mount-"));
-    const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", at]);
-    if (mounted.status === 0) spawnSync("umount", [at]);
-    rmSync(at, { recursive: true });
-    return mounted.status === 0;
-  })();
+  // Namespaces of our own: no root is needed, and nothing stays mounted.
+  const unshare = ["--user", "--map-root-user", "--mount"];
+  const mountable = spawnSync("unshare", [...unshare, "mount", "-t", "tmpfs", "tmpfs", tmpdir()]).status === 0;
   // biome-ignore lint/suspicious/noConsole: says why tests are missing from the run
-  if (!mountable) console.warn("skipped: the tests on a full disk mount a tmpfs, which is not permitted here");
+  if (!mountable) console.warn("skipped: the tests on a full disk need namespaces of the user's own");
 
-  async function onDisk(size: string, test: (at: string) => void | Promise<void>): Promise<void> {
-    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${size}`, "tmpfs", dir]);
+  interface Disk {
+    /** The disk's root, for us. */
+    readonly outside: string;
+    /** As `run` above, with the disk in its place. */
+    run(body: string): ReturnType<typeof run>;
+  }
+
+  /** A small disk in place of `dir`, for as long as a process of its own keeps it. */
+  async function onDisk(size: string, test: (disk: Disk) => void | Promise<void>): Promise<void> {
+    const keep = `mount -t tmpfs -o size=${size} tmpfs ${dir} && echo mounted && exec sleep 600`;
+    const keeper = spawn("unshare", [...unshare, "sh", "-c", keep], { stdio: ["ignore", "pipe", "inherit"] });
     try {
-      await test(join(dir, "store"));
+      await once(keeper.stdout, "data");
+      const enter = ["nsenter", "--target", String(keeper.pid), "--user", "--mount", "--preserve-credentials"];
+      const at = join(dir, "store");
+      await test({ outside: `/proc/${keeper.pid}/root${dir}`, run: (body) => run(body, at, enter) });
     } finally {
-      execFileSync("umount", [dir]);
+      keeper.kill("SIGKILL");
+      await once(keeper, "exit");
     }
   }
 
   it.skipIf(!mountable)("is a clear error; all acknowledged stays; writing goes on when space is freed", async () => {
     // Sizes that land in leaf pages, in overflow pages, and in many of them.
     for (const size of [40, 900, 3000, 60_000]) {
-      await onDisk("2m", (at) => {
+      await onDisk("2m", (disk) => {
         const body = `
           import { execFileSync } from "node:child_process";
           const store = await openStore({ dir });
@@ -146,16 +158,15 @@ describe("a store on a full disk", () => {
           check();
           console.log(JSON.stringify({ codes: Object.keys(codes), deleted, back: done.has("small"), added: done.size - before, message }));
           await store.close();`;
-        const { code, signal, out, err } = run(body, at);
+        const { code, signal, out, err } = disk.run(body);
         expect({ code, signal, err }).toEqual({ code: 0, signal: null, err: "" });
         const report = JSON.parse(out);
         expect(report).toMatchObject({ codes: ["disk-full"], back: true, added: 30 });
         expect(report.deleted).toBeGreaterThan(5);
         expect(report.message).toMatch(/No room left on the disk of .*free some space and writing goes on/);
         // And after a restart.
-        const again = run(
+        const again = disk.run(
           `const s = await openStore({ dir }); console.log([...s.map("m").entries({ prefix: "new/" })].length); await s.close();`,
-          at,
         );
         expect(again).toMatchObject({ code: 0, out: "30\n" });
       });
@@ -163,33 +174,32 @@ describe("a store on a full disk", () => {
   });
 
   it.skipIf(!mountable)("opening on a full disk is a clear error for a new store, and reads an old one", async () => {
-    await onDisk("1m", (at) => {
+    await onDisk("1m", ({ outside, ...disk }) => {
       const fill = () => {
         for (const size of [4096, 1]) {
           try {
-            for (let i = 0; ; i++) writeFileSync(join(dir, `fill-${size}-${i}`), Buffer.alloc(size));
+            for (let i = 0; ; i++) writeFileSync(join(outside, `fill-${size}-${i}`), Buffer.alloc(size));
           } catch {
             // Full, as wanted.
           }
         }
       };
       fill();
-      const fresh = run(
+      const fresh = disk.run(
         `await openStore({ dir }).then(() => console.log("opened"), (e) => console.log(e.code)); process.exit(0);`,
-        at,
       );
       expect({ code: fresh.code, signal: fresh.signal, out: fresh.out }).toEqual({
         code: 0,
         signal: null,
         out: "disk-full\n",
       });
-      for (let i = 0; i < 120; i++) rmSync(join(dir, `fill-4096-${i}`), { force: true });
+      for (let i = 0; i < 120; i++) rmSync(join(outside, `fill-4096-${i}`), { force: true });
       const write = `const s = await openStore({ dir }); await s.map("m").put("a", 1); await s.close();`;
-      expect(run(write, at)).toMatchObject({ code: 0, err: "" });
+      expect(disk.run(write)).toMatchObject({ code: 0, err: "" });
       fill();
       const read = `const s = await openStore({ dir }); console.log(s.map("m").get("a"));
         await s.map("m").put("b", "v".repeat(1e6)).catch((e) => console.log(e.code)); await s.close();`;
-      expect(run(read, at)).toMatchObject({ code: 0, signal: null, out: "1\ndisk-full\n" });
+      expect(disk.run(read)).toMatchObject({ code: 0, signal: null, out: "1\ndisk-full\n" });
     });
   });
 });
