@@ -31,12 +31,13 @@ export class CallError extends ExpectedError {
   }
 }
 
-/** Nobody sits behind it: it can be told things, but not asked. */
+/** Nobody sits behind it: what it is told is heard by nobody, and it cannot be asked. */
 export class ProgramCaller implements Caller {
   readonly principal: Principal;
   readonly sessionKey: string;
   readonly era = "legacy";
   readonly logLevel = undefined;
+  readonly isDeaf = true;
   readonly version = "2025-11-25";
   readonly capabilities: JsonObject = {};
   readonly clientInfo: JsonObject = { name: "toolway" };

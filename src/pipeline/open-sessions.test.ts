@@ -97,6 +97,19 @@ describe("log messages", () => {
     expect(heard()).toEqual([[], ["message alert"], ["message info"]]);
   });
 
+  it("of no call go to those without a level where all sessions at the server are one principal's [eras-meet]", () => {
+    const second = Object.assign(new Listener("ada again"), { principal: ada.principal });
+    sessions.open(second, undefined);
+    sessions.notify("secret", log("info"), undefined);
+    expect([...heard(), second.heard]).toEqual([[], [], [], []]);
+    sessions.close("bob");
+    ada.setLogLevel("error");
+    // Eve does not see this one, and is seen at the other.
+    sessions.notify("secret", log("info"), undefined);
+    sessions.notify("open", log("alert"), undefined);
+    expect([ada.heard, second.heard]).toEqual([["message alert"], ["message info"]]);
+  });
+
   it("are asked of servers at the lowest level that anyone wants", () => {
     expect(sessions.lowestLevel()).toBeUndefined();
     ada.setLogLevel("error");

@@ -146,11 +146,22 @@ export class OpenSessions {
       if (caller.logLevel === undefined || isAtLeast(level, caller.logLevel)) caller.notify(message);
       return;
     }
-    // It belongs to no call: those who asked for logs by setting a level get it.
-    this.#all(server, (member) => {
-      const wanted = member.session.logLevel;
-      if (isLoggingLevel(wanted) && isAtLeast(level, wanted)) member.session.notify(message);
+    // It belongs to no call: those who asked for logs by setting a level get it. Without a gateway, an agent that set
+    // none would hear its server's logs, too; here they may be another's, so it hears them where there is no other.
+    const isOnePrincipals = this.#isOnePrincipals(server);
+    this.#all(server, ({ session }) => {
+      const wanted = session.logLevel;
+      if (wanted === undefined ? isOnePrincipals : isLoggingLevel(wanted) && isAtLeast(level, wanted)) {
+        session.notify(message);
+      }
     });
+  }
+
+  /** Whether all who may use the server are one principal. */
+  #isOnePrincipals(server: string): boolean {
+    const principals = new Set<string>();
+    this.#all(server, ({ session }) => principals.add(session.principal.id));
+    return principals.size === 1;
   }
 
   #updated(server: string, message: NotificationMessage, caller: Caller | undefined, isOwn: boolean): void {

@@ -72,6 +72,28 @@ describe("log messages across the eras", () => {
     });
   });
 
+  it.each(SERVERS)(
+    "a legacy agent that never set a level hears what %s logs in its call [eras-meet]",
+    async (server) => {
+      const agent = await connect("legacy", gateway);
+      const data = `no level ${server}`;
+      await agent.call(`${server}__log_all`, { data });
+      // What others set before may have left a shared legacy server at a level of theirs.
+      await until("the logs", () => levels(agent, data).includes("emergency"));
+      if (server.startsWith("modern")) expect(levels(agent, data)[0]).toBe("info");
+    },
+  );
+
+  it.each(["legacy_http", "legacy_stdio"])(
+    "what %s logs outside of any call reaches agents without a level where they are one principal's [eras-meet]",
+    async (server) => {
+      const agent = await connect("legacy", gateway);
+      const data = `outside ${server}`;
+      await agent.call(`${server}__log_later`, { data, delayMs: 50 });
+      await until("the logs", () => levels(agent, data).includes("emergency"));
+    },
+  );
+
   it.each(SERVERS)("a modern agent that asks for nothing hears nothing of %s", async (server) => {
     const loud = await connect("legacy", gateway);
     await loud.client.setLoggingLevel("debug");

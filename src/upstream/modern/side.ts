@@ -1,6 +1,7 @@
 // What a connection does differently with a modern server: `_meta` and headers on every request, answers that such a
 // server does not give, rounds for legacy agents, and listening. Ids, deadlines and replies stay the connection's.
 
+import type { Caller } from "../../contracts/caller.js";
 import type { ListKind, ServerIntro, UpstreamCall } from "../../contracts/upstream.js";
 import { replySize } from "../../protocol/arrived.js";
 import { Fault } from "../../protocol/errors.js";
@@ -58,6 +59,7 @@ export class ModernSide {
   readonly #options: ModernSideOptions;
   readonly #rounds: InputRounds;
   #listen: ServerListen | undefined;
+  #hasLogging: boolean = false;
   /** Calls that were refused for their headers wait here while the tools are read anew. Each has that chance once. */
   readonly #relisting = new Set<UpstreamCall>();
   readonly #retried = new WeakSet<UpstreamCall>();
@@ -80,6 +82,7 @@ export class ModernSide {
 
   /** The server has introduced itself: calls may come. */
   start(intro: ServerIntro): void {
+    this.#hasLogging = isObject(intro.capabilities["logging"]);
     this.#listen = new ServerListen(intro.capabilities, {
       direct: this.#options.direct,
       now: this.#options.now,
@@ -146,8 +149,17 @@ export class ModernSide {
       [Meta.version]: MODERN_VERSION,
       [Meta.clientInfo]: this.#clientInfo,
       [Meta.capabilities]: caller?.capabilities ?? {},
-      [Meta.logLevel]: caller?.logLevel,
+      [Meta.logLevel]: this.#levelFor(caller),
     });
+  }
+
+  /**
+   * A legacy agent that never set a level hears its server's logs; a modern server says nothing unless it is asked. What
+   * a server would say by itself is not known: `info` is what most begin with.
+   */
+  #levelFor(caller: Caller | undefined): string | undefined {
+    if (caller === undefined || caller.logLevel !== undefined) return caller?.logLevel;
+    return caller.era === "legacy" && this.#hasLogging && caller.isDeaf === undefined ? "info" : undefined;
   }
 
   /** True where the reply is not for the caller yet. */
