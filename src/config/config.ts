@@ -84,6 +84,8 @@ export interface Config {
   readonly unlistedRoles: UnlistedRoles;
   readonly sessions: SessionLimits;
   readonly limits: Limits;
+  /** How long calls in flight have when the gateway is asked to stop. */
+  readonly drainMs: number;
   readonly pageSize: number;
   readonly cache: CacheLimits;
   /** Where spans go, by OTLP over HTTP. Undefined where calls are not traced. */
@@ -124,6 +126,9 @@ export const DEFAULT_LIMITS: Limits = {
   // A person has to read an elicitation and to answer it; who has not done so in ten minutes is not at the screen.
   questionMs: 600_000,
 };
+
+/** Orchestrators kill after 30 s as a rule; the rest is for the servers' own end. */
+export const DEFAULT_DRAIN_MS = 22_000;
 
 /** The longest that progress may keep a call going: builds take minutes, and a call of an hour is one that hangs. */
 export const DEFAULT_CALL_CEILING_MS = 3_600_000;

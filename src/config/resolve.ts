@@ -42,7 +42,7 @@ export function resolve(value: unknown, file: string | undefined, context: Resol
   const telemetry = resolveTelemetry(settings.telemetry, context);
   if (report.failed || listen === undefined) return undefined;
   // No mistake was found, so every setting is there.
-  const { names, menu, allowedHosts, allowedOrigins, unlistedRoles, sessions, limits, pageSize, cache } =
+  const { names, menu, allowedHosts, allowedOrigins, unlistedRoles, sessions, limits, drainMs, pageSize, cache } =
     settings as Settings;
   return {
     path: file,
@@ -60,6 +60,7 @@ export function resolve(value: unknown, file: string | undefined, context: Resol
     unlistedRoles,
     sessions,
     limits,
+    drainMs,
     pageSize,
     cache,
     telemetry,

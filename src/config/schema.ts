@@ -8,6 +8,7 @@ import {
   DEFAULT_CALL_CEILING_MS,
   DEFAULT_CALL_TIMEOUT_MS,
   DEFAULT_CONNECT_TIMEOUT_MS,
+  DEFAULT_DRAIN_MS,
   DEFAULT_EJECTED_PROBE_MS,
   DEFAULT_LIMITS,
   DEFAULT_LISTEN,
@@ -36,6 +37,9 @@ import {
 
 /** Node's timers fire at once beyond 2^31-1 ms. */
 const MAX_TIMER_MS = 2_147_483_647;
+
+/** Nobody waits longer than an hour for a gateway to stop. */
+const MAX_DRAIN_MS = 3_600_000;
 
 const millis = whole({ min: 1, max: MAX_TIMER_MS });
 const count = whole({ min: 1 });
@@ -299,6 +303,11 @@ export const settingsFields = {
   ),
   sessions: defaulted(sessions, {}, "Bounds on sessions."),
   limits: defaulted(limits, {}, "Bounds on what comes in and goes out."),
+  drainMs: defaulted(
+    whole({ min: 0, max: MAX_DRAIN_MS }),
+    DEFAULT_DRAIN_MS,
+    "How long calls in flight have to end when the gateway is stopped, in milliseconds.",
+  ),
   pageSize: defaulted(whole({ min: 1, max: 100_000 }), DEFAULT_PAGE_SIZE, "Entries in a page of a list."),
   cache: defaulted(cache, {}, "Bounds on the results that are kept."),
   telemetry: optional(telemetry, "Where spans go."),

@@ -250,11 +250,19 @@ describe("an endpoint that closes", () => {
     const speaking = await events;
     const closing = endpoint.close({ drainMs: 2_000 });
     expect(endpoint.stats().draining).toBe(true);
-    const knock = () => send(`http://127.0.0.1:${port}/readyz`, { method: "GET" }).then(({ status }) => status, String);
-    // Whoever comes in the moment of closing is let in, and told; then the door is shut.
-    await expect.poll(knock).toMatch(/ECONNREFUSED/);
+    const knock = (path: string, method: string) => send(`http://127.0.0.1:${port}${path}`, { method });
+    expect((await knock("/readyz", "GET")).status).toBe(503);
+    // Whoever comes in the moment of closing is let in; from then on, new connections are told to come back.
+    const late = await until(async () => {
+      const answer = await send(url, { body: rpc(4, "test/echo"), headers });
+      return answer.status === 503 && answer;
+    });
+    expect(late.headers).toMatchObject({ "retry-after": "5", connection: "close" });
+    expect(late.json.error.message).toContain("stopping");
+    expect((await knock("/healthz", "GET")).status).toBe(200);
     expect((await soon).json.result).toBeDefined();
     await closing;
+    await expect(knock("/readyz", "GET")).rejects.toThrow(/ECONNREFUSED/);
     expect((await held).json.error.data.fault).toBe("closing");
     await until(() => listening.ended && speaking.ended);
     expect(speaking.messages.at(-1)).toMatchObject({ id: 3, error: { data: { fault: "closing" } } });
@@ -283,7 +291,14 @@ describe("an endpoint that closes", () => {
     const clients = Array.from({ length: 20 }, async (_, client) => {
       for (let id = 0; !stopped; id++) {
         try {
-          const status = await sendKept(agent, url, headers, rpc(`${client}-${id}`, "test/later", { ms: 5 }));
+          const { status, reused } = await sendKept(
+            agent,
+            url,
+            headers,
+            rpc(`${client}-${id}`, "test/later", { ms: 5 }),
+          );
+          // A new connection is told to come back later.
+          if (status === 503 && !reused) return;
           if (status !== 200) failures.push(status);
           answered++;
         } catch (error) {
@@ -307,11 +322,11 @@ describe("an endpoint that closes", () => {
 });
 
 /** On a connection that is used again; an error says whether it was. */
-function sendKept(agent: Agent, url: string, headers: OutgoingHttpHeaders, body: object): Promise<number> {
-  return new Promise((resolve, reject) => {
+function sendKept(agent: Agent, url: string, headers: OutgoingHttpHeaders, body: object) {
+  return new Promise<{ status: number; reused: boolean }>((resolve, reject) => {
     const req = request(url, { method: "POST", agent, headers: { ...BASE, ...headers } }, (res) => {
       res.resume();
-      res.on("end", () => resolve(res.statusCode ?? 0));
+      res.on("end", () => resolve({ status: res.statusCode ?? 0, reused: req.reusedSocket }));
       res.on("error", reject);
     });
     req.on("error", (error) => reject(Object.assign(error, { reused: req.reusedSocket })));

@@ -24,22 +24,30 @@ export interface Draining {
   inFlight(): number;
   /** How many connections are no HTTP any more. They outlive the server, and whoever has them ends them. */
   upgraded?(): number;
+  /** From here on, whoever is not connected yet is told to come back later. */
+  refuseNew(): void;
   /** Answers what is left with an error, and ends all streams. */
   endAll(): void;
 }
 
-/** Requests on connections that are already there are still served meanwhile, each with "Connection: close". */
-export async function drain({ server, drainMs, inFlight, endAll, upgraded = () => 0 }: Draining): Promise<void> {
+/**
+ * Requests on connections that are already there are still served meanwhile, each with "Connection: close". It goes on
+ * listening until the end, because an answer that says when to come back is better than a refused connection.
+ */
+export async function drain(draining: Draining): Promise<void> {
+  const { server, drainMs, inFlight, refuseNew, endAll, upgraded = () => 0 } = draining;
   const started = performance.now();
   await takeIn(server);
-  // http's own close() would cut kept connections at once, under a request that is on its way.
-  NetServer.prototype.close.call(server);
+  refuseNew();
   let quiet = 0;
   while (quiet < QUIET_LOOKS && performance.now() - started < drainMs && (await connections(server)) > upgraded()) {
     await pause();
     quiet = inFlight() === 0 ? quiet + 1 : 0;
   }
   endAll();
+  await takeIn(server);
+  // http's own close() would cut kept connections at once, under a request that is on its way.
+  NetServer.prototype.close.call(server);
   // Large replies may still be on their way to slow readers.
   const deadline = Math.max(started + drainMs, performance.now() + FLUSH_MS);
   while (performance.now() < deadline) {

@@ -3,10 +3,10 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import type { Principal } from "../contracts/caller.js";
 import type { Service } from "../contracts/service.js";
-import { DENIED, Fault, UNAUTHORIZED } from "../protocol/errors.js";
+import { CLOSING, DENIED, Fault, UNAUTHORIZED } from "../protocol/errors.js";
 import { ErrorCode } from "../protocol/jsonrpc.js";
 import { type Clock, systemClock } from "../runtime/clock.js";
 import type { Sealer } from "../runtime/seal.js";
@@ -14,7 +14,7 @@ import { BACKLOG, drain } from "./drain.js";
 import { accepts, bearer, HostCheck, hasTokenInQuery, isJsonType } from "./http/checks.js";
 import { EXECUTOR_PATH, EXECUTOR_ROLE, type ExecutorRegistry, executorDoor } from "./http/executor-door.js";
 import { readPost } from "./http/read-post.js";
-import { ignoreUpgrade, offersWebSocket, UpgradeDoors } from "./http/upgrade-door.js";
+import { ignoreUpgrade, offersWebSocket, RETRY_AFTER_S, STOPPING, UpgradeDoors } from "./http/upgrade-door.js";
 import { WaitingPosts } from "./http/waiting-posts.js";
 import { refuse, refuseMethod, sendJson } from "./http/write-reply.js";
 import { endSession, listen } from "./legacy/get.js";
@@ -109,6 +109,8 @@ class Endpoint implements HttpEndpoint {
   #sweptAt: number;
   #connections = 0;
   #closing: Promise<void> | undefined;
+  /** Connections that came after the drain began. Undefined until then. */
+  #late: WeakSet<Socket> | undefined;
 
   constructor(options: HttpEndpointOptions) {
     this.#options = options;
@@ -169,6 +171,7 @@ class Endpoint implements HttpEndpoint {
         ? createServer(settings, handler)
         : createTlsServer({ ...settings, ...tls, handshakeTimeout: limits.headerMs }, handler);
     server.maxConnections = limits.connections;
+    server.on(tls === undefined ? "connection" : "secureConnection", (socket: Socket) => this.#late?.add(socket));
     server.on("connection", (socket) => {
       this.#connections++;
       socket.on("close", () => this.#connections--);
@@ -218,17 +221,21 @@ class Endpoint implements HttpEndpoint {
     const url = req.url ?? "/";
     const mark = url.indexOf("?");
     const path = mark < 0 ? url : url.slice(0, mark);
+    // Not before those in the queue were taken in: who is told to close comes back, and would stand there again.
+    if (this.#late !== undefined) res.shouldKeepAlive = false;
     if (path === "/healthz" || path === "/readyz") {
       this.#health(req, res, path);
       return;
     }
-    // Once it listens no more, and not before: who is told to close comes back, and would stand in the queue again.
-    if (!this.#server.listening) res.shouldKeepAlive = false;
     const { headers } = req;
     const foreign = this.#hosts.refusal(headers.host, headers.origin, req.socket.localAddress);
     if (foreign !== undefined) {
       this.#options.log?.({ kind: "refused", status: 403, path, why: foreign });
       refuse(res, 403, DENIED, foreign);
+      return;
+    }
+    if (this.#late?.has(req.socket) === true) {
+      refuse(res, 503, CLOSING, STOPPING, ["Retry-After", RETRY_AFTER_S]);
       return;
     }
     const query = mark < 0 ? "" : url.slice(mark + 1);
@@ -361,6 +368,10 @@ class Endpoint implements HttpEndpoint {
       server: this.#server,
       drainMs,
       inFlight: () => this.#waiting.size + this.#sse.inFlight,
+      refuseNew: () => {
+        this.#late = new WeakSet();
+        this.#doors.refuseNew();
+      },
       upgraded: () => this.#doors.connections,
       endAll: () => {
         this.#sessions.closeAll();

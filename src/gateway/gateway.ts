@@ -21,6 +21,7 @@ import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { systemClock } from "../runtime/clock.js";
 import { packageVersion } from "../runtime/version.js";
+import { resultWithin } from "../runtime/wait.js";
 import { DEFAULT_PRINCIPAL } from "../tokens/tokens.js";
 import { linkMaker } from "../upstream/links.js";
 import { ServerPool } from "../upstream/servers.js";
@@ -31,6 +32,7 @@ import { Executors } from "./executors.js";
 import { openEndpoint, questionLimits } from "./listen.js";
 import { logApplied } from "./log-applied.js";
 import { ProgramCalls } from "./program-call.js";
+import { Readiness } from "./readiness.js";
 import type { GatewayState } from "./state.js";
 import { StoredEras } from "./stored-eras.js";
 import { StoredLists } from "./stored-lists.js";
@@ -39,8 +41,11 @@ import { listTools, type ToolListing } from "./tool-listing.js";
 
 export type { ToolListing };
 
-/** How long calls in flight may take once the gateway is asked to stop. */
-export const DRAIN_MS = 30_000;
+/**
+ * What is left to do when the calls have ended has so long: servers that do not want to stop take about seven seconds.
+ * With the calls' own time it is the 30 s after which orchestrators kill.
+ */
+const END_MS = 8_000;
 
 /**
  * What a token that has expired holds open is looked for this often: over within 5 s, also on a machine that is busy.
@@ -89,6 +94,7 @@ export class Gateway {
   #tokenTimer: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
   #swept: Promise<unknown> | undefined;
+  readonly #readiness = new Readiness();
   readonly pipeline: Pipeline;
   /** Calls of the program and the operator. */
   readonly calls: ProgramCalls;
@@ -200,6 +206,7 @@ export class Gateway {
       state: this.#state,
       noAuth: this.#noAuth,
       log: this.#log,
+      ready: () => this.#readiness.isReady(systemClock.now()),
     });
     if (this.#closing !== undefined) await endpoint.http.close({ drainMs: 0 });
     this.#refuseIfClosing();
@@ -318,13 +325,14 @@ export class Gateway {
     this.#onClose.push(act);
   }
 
-  /** Lets calls in flight end, at most `drainMs`, then stops every server. */
-  close(options: { drainMs?: number } = {}): Promise<void> {
-    this.#closing ??= this.#close(options.drainMs ?? DRAIN_MS);
+  /** Lets calls in flight end, at most `drainMs` (default: the config's), then stops every server. */
+  close(options: { drainMs?: number | undefined } = {}): Promise<void> {
+    this.#closing ??= this.#close(options.drainMs ?? this.#config.drainMs);
     return this.#closing;
   }
 
   async #close(drainMs: number): Promise<void> {
+    const endBy = systemClock.now() + drainMs + END_MS;
     for (const act of this.#onClose) act();
     await Promise.all([
       this.#endpoint?.http.close({ drainMs }),
@@ -333,17 +341,24 @@ export class Gateway {
     ]);
     clearInterval(this.#tokenTimer);
     try {
-      await this.servers.close();
-      // The servers behind them are closed first: they say goodbye through them.
-      await this.#executors.close();
-      await this.#control?.close();
-      await this.#reaper.close();
-      await this.#lists.save();
-      await this.#telemetry?.close();
+      const ended = await resultWithin(this.#end(), endBy - systemClock.now());
+      if (ended === undefined) this.#log.warn("not everything stopped in time; the gateway ends without it");
     } finally {
       // The directory's lock must not outlive us, whatever went wrong.
       await this.#state.close();
     }
+  }
+
+  async #end(): Promise<true> {
+    // First, because it is quick and what follows may not come to its end.
+    await this.#lists.save();
+    await this.servers.close();
+    // The servers behind them are closed first: they say goodbye through them.
+    await this.#executors.close();
+    await this.#control?.close();
+    await this.#reaper.close();
+    await this.#telemetry?.close();
+    return true;
   }
 
   /** Ends what is held open by tokens that have expired or were revoked. */
@@ -390,8 +405,18 @@ export class Gateway {
     this.#startServers = true;
     this.#executors.apply(this.#config.executors);
     this.servers.apply(this.#config.servers);
+    this.#awaitServers();
     // This is done also where no server is a child any more.
     void this.sweep();
+  }
+
+  /** Lazy servers do not count, nor those whose lists are known from before: agents find what they have. */
+  #awaitServers(): void {
+    const untried = this.#config.servers
+      .filter(({ name, supervision }) => !supervision.lazy && this.#state.known.get(name) === undefined)
+      .map(({ name }) => name);
+    this.#readiness.begin(untried, systemClock.now());
+    for (const name of untried) void this.servers.get(name)?.firstTry.then(() => this.#readiness.tried(name));
   }
 
   /** Kills what an earlier gateway of this directory left behind, if it was killed together with its reaper; once. */

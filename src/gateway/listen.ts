@@ -16,10 +16,12 @@ export interface EndpointPlan {
   readonly state: GatewayState;
   readonly noAuth: boolean;
   readonly log: Log;
+  /** Decides `/readyz`. */
+  readonly ready: () => boolean;
 }
 
 export async function openEndpoint(plan: EndpointPlan): Promise<{ http: HttpEndpoint; url: string }> {
-  const { config, address, service, state, noAuth, log } = plan;
+  const { config, address, service, state, noAuth, log, ready } = plan;
   if (noAuth && !isLoopback(address.host)) throw needsToken(address.host);
   const { limits } = config;
   const http = createHttpEndpoint({
@@ -27,6 +29,7 @@ export async function openEndpoint(plan: EndpointPlan): Promise<{ http: HttpEndp
     noAuth,
     authenticate: (token, nowMs) => state.tokens.authenticate(token, nowMs),
     sealer: state.sealer,
+    ready,
     limits: {
       bodyBytes: limits.bodyBytes,
       batchMessages: limits.batch,

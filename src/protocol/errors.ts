@@ -77,5 +77,6 @@ export function toRpcError(error: unknown): RpcError {
 export const UNAUTHORIZED = WIRE.unauthorized;
 export const LIMIT = WIRE.limit;
 export const DENIED = WIRE.denied;
+export const CLOSING = WIRE.closing;
 /** What SDKs call "session not found" in the legacy era. */
 export const SESSION_NOT_FOUND = -32001;

@@ -149,9 +149,10 @@ export async function startGateway(config: GatewayConfig, options: GatewayOption
   const [command = process.execPath, ...line] = [...(options.under ?? []), process.execPath, ...args];
   const one = launch("gateway", command, line, options.env);
   const origin = `http://${listen}`;
-  await until("the gateway's /readyz", async () => {
+  // And not /readyz: many a test is about servers that are not up yet.
+  await until("the gateway's /healthz", async () => {
     if (one.child.exitCode !== null) throw new Gone(`The gateway ended:\n${one.log()}`);
-    return (await fetch(`${origin}/readyz`)).status === 200;
+    return (await fetch(`${origin}/healthz`)).status === 200;
   });
   return {
     url: `${origin}/mcp`,

@@ -1,12 +1,15 @@
 // SIGTERM lets calls end.
 
 import { once } from "node:events";
+import { Agent, request } from "node:http";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { start } from "../fixtures/processes.js";
 import { callJson, connectV1, waitForTools } from "./clients.js";
-import { cli, isAlive, sleep, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
+import { cli, isAlive, root, sleep, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
 import { initialize, lastOf, openHttpWire } from "./wire.js";
+
+const slow = [process.execPath, join(root, "test/fixtures/servers/slow.mjs")];
 
 describe("SIGTERM", () => {
   it("under load lets calls in flight be answered and refuses new ones, and then the gateway is gone [drain]", async () => {
@@ -25,6 +28,38 @@ describe("SIGTERM", () => {
     for (const answer of answers) expect(lastOf(answer)).toContain("slept");
     await gateway.exited;
     expect(isAlive(gateway.pid)).toBe(false);
+  });
+
+  it("is told at once by /readyz, and to new connections; kept ones are served on, and all is over in time [drain]", async () => {
+    // It neither answers the call nor wants to go.
+    const stubborn = { command: "/bin/sh", args: ["-c", `trap '' TERM; "$0" "$1"; sleep 600`, ...slow] };
+    const gateway = await startGateway({ mcpServers: { stubborn } }, { args: ["--drain", "3"] });
+    const client = await connectV1(gateway.url);
+    await waitForTools(client, "sleep");
+    const wire = await openHttpWire(gateway.url);
+    const [held, kept] = [1, 2].map(() => new Agent({ keepAlive: true, maxSockets: 1 })) as [Agent, Agent];
+    const tool = (id: number, name: string, args: object) =>
+      JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: args } });
+    expect((await sendBy(kept, gateway, wire.sessionId, tool(1, "sleep", { ms: 1 }))).status).toBe(200);
+    const hanging = sendBy(held, gateway, wire.sessionId, tool(2, "sleep", { ms: 600_000 }));
+    await until("the call to be at work", async () => (await callJson<string[]>(client, "started")).length > 0);
+    const asked = performance.now();
+    gateway.signal("SIGTERM");
+    await until("not ready", async () => (await fetch(`${gateway.origin}/readyz`)).status === 503);
+    const late = await until("a refusal", async () => {
+      const answer = await fetch(gateway.url, { method: "POST", headers: { connection: "close" }, body: "{}" });
+      return answer.status === 503 && answer;
+    });
+    expect([late.headers.get("retry-after"), late.headers.get("connection")]).toEqual(["5", "close"]);
+    const served = await sendBy(kept, gateway, wire.sessionId, tool(3, "sleep", { ms: 1 }));
+    expect(served).toMatchObject({ status: 200, connection: "close", reused: true });
+    expect(served.text).toContain("slept");
+    expect((await hanging).text).toContain("The gateway is closing.");
+    await gateway.exited;
+    // 3 s for the calls, 8 for the rest, and some for a busy machine.
+    expect(performance.now() - asked).toBeLessThan(20_000);
+    held.destroy();
+    kept.destroy();
   });
 
   it("ends open streams and leaves no process", async () => {
@@ -68,3 +103,25 @@ describe("toolway stdio", () => {
     expect(isAlive(gateway.pid)).toBe(true);
   });
 });
+
+/** One POST on a connection of `agent`'s. */
+function sendBy(agent: Agent, { port }: { port: number }, session: string, body: string) {
+  const headers = {
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+    "mcp-session-id": session,
+  };
+  type Answer = { status: number | undefined; connection: string | undefined; reused: boolean; text: string };
+  return new Promise<Answer>((resolve, reject) => {
+    const req = request({ host: "127.0.0.1", port, path: "/mcp", method: "POST", headers, agent }, (res) => {
+      let text = "";
+      res.on("data", (chunk: Buffer) => {
+        text += chunk;
+      });
+      const { statusCode: status, headers } = res;
+      res.on("end", () => resolve({ status, connection: headers.connection, reused: req.reusedSocket, text }));
+    });
+    req.on("error", reject);
+    req.end(body);
+  });
+}

@@ -9,8 +9,8 @@ import { figure } from "./length.js";
 import { report } from "./measure.js";
 
 const AGENTS = figure(60, 300);
-/** The longest call: within the drain limit of 30 s. */
-const LONGEST_MS = figure(2_500, 25_000);
+/** The longest call: within the drain limit of 22 s. */
+const LONGEST_MS = figure(2_500, 20_000);
 /** The longest that begins after SIGTERM, perhaps when the longest before it has just ended. */
 const LATE_MS = 2_000;
 /** Before SIGTERM. */
@@ -134,6 +134,9 @@ function send(port: number, id: string, agent: Agent, body: string, wanted: stri
       });
       res.on("error", (error) => resolve(["failed", String(error)]));
       res.on("end", () => {
+        // Nobody whose connection was there is told so.
+        const isNew = res.statusCode === 503 && res.headers["retry-after"] !== undefined && !req.reusedSocket;
+        if (isNew) return resolve(["refused", text]);
         const last = res.headers["content-type"] === "text/event-stream" ? eventsOf(text).at(-1) : text;
         resolve([
           last?.includes(JSON.stringify(wanted)) ? "answered" : "failed",

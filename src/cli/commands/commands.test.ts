@@ -146,7 +146,20 @@ describe("serve", () => {
     expect(out).toContain("claude mcp add --transport http toolway");
     expect(out).not.toContain("warning");
     expect(out.match(/tw_secret/g)).toHaveLength(1);
-    expect(fake.closed).toEqual(["drained 30000"]);
+    // The config decides how long that is.
+    expect(fake.closed).toEqual(["drained undefined"]);
+  });
+
+  it("drains for as long as --drain says, and refuses what is no time", async () => {
+    const fake = fakeGateway();
+    expect((await run(["serve", "--drain", "2.5"], { signal: stopped() })).code).toBe(0);
+    expect(fake.closed).toEqual(["drained 2500"]);
+    for (const wrong of ["soon", "-1", "3601", ""]) {
+      expect(await run(["serve", `--drain=${wrong}`])).toMatchObject({
+        code: 2,
+        err: expect.stringContaining("--drain"),
+      });
+    }
   });
 
   it("shows the token at the first start only, and none with --json", async () => {

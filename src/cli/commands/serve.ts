@@ -11,8 +11,8 @@ import { Exit, usageError } from "../line/errors.js";
 import { type Io, note, print } from "../line/io.js";
 import { banner, bannerJson } from "../text/banner.js";
 
-/** Calls that end within this are not cut off by a stop. Orchestrators kill after 30 s as a rule. */
-const DRAIN_MS = 30_000;
+/** As the config's `drainMs` has it. */
+const MAX_DRAIN_S = 3600;
 
 export const serve = defineCommand({
   metadata: {
@@ -22,7 +22,8 @@ export const serve = defineCommand({
       "Starts the gateway: one endpoint over all servers of a config. Without a config it takes ./toolway.json, else " +
       "~/.config/toolway/toolway.json, else a built-in demo server. An edit of the config is applied while it runs. " +
       "The default token is taken from TOOLWAY_TOKEN if that is set, else made at the first start. " +
-      "Ctrl-C and SIGTERM let calls in flight end, for at most 30 seconds; a second Ctrl-C does not wait.",
+      "Ctrl-C and SIGTERM let calls in flight end, for at most 22 seconds (--drain), and everything is over within 30; " +
+      "a second Ctrl-C does not wait.",
   },
   args: {
     config: {
@@ -42,6 +43,10 @@ export const serve = defineCommand({
     },
     tlsCert: { value: "FILE", description: "Serves HTTPS with this certificate (PEM).", completes: "file" },
     tlsKey: { value: "FILE", description: "The certificate's private key (PEM).", completes: "file" },
+    drain: {
+      value: "SECONDS",
+      description: "How long calls in flight have to end at a stop; 8 seconds more, and all is over. Default: 22.",
+    },
     json: { description: "Prints where it listens as one line of JSON, for scripts." },
   },
   examples: [
@@ -50,6 +55,7 @@ export const serve = defineCommand({
     { line: "toolway serve --listen 127.0.0.1:0 --json", note: "any free port, printed as JSON" },
   ],
   async handler(input, io) {
+    const drainMs = drainOption(input.drain);
     const source = sourceFor({ config: input.config, state: input.state }, io);
     const options: StartOptions = {
       ...source,
@@ -63,17 +69,17 @@ export const serve = defineCommand({
     const started = await port.start(options);
     if (input.json) print(io, JSON.stringify(bannerJson(started)));
     else print(io, banner(started, { noAuth: input.noAuth, source, named: input.config !== undefined }, io));
-    return untilStopped(started, io);
+    return untilStopped(started, drainMs, io);
   },
 });
 
-async function untilStopped(started: StartedGateway, io: Io): Promise<0> {
+async function untilStopped(started: StartedGateway, drainMs: number | undefined, io: Io): Promise<0> {
   await new Promise<void>((done) => {
     if (io.signal.aborted) done();
     io.signal.addEventListener("abort", () => done(), { once: true });
   });
   if (io.isErrTTY) note(io, "\nStopping as soon as the calls in flight have ended; Ctrl-C again stops at once.");
-  await started.close({ drainMs: DRAIN_MS });
+  await started.close({ drainMs });
   return Exit.ok;
 }
 
@@ -88,6 +94,14 @@ function listenOption(text: string | undefined): ListenAddress | undefined {
     );
   }
   return address;
+}
+
+/** Undefined where the config decides. */
+function drainOption(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (!(seconds <= MAX_DRAIN_S)) throw usageError(`--drain ${text}: expected seconds, from 0 to ${MAX_DRAIN_S}.`);
+  return Math.round(seconds * 1000);
 }
 
 function tlsOption(cert: string | undefined, key: string | undefined, io: Io): StartOptions["tls"] {

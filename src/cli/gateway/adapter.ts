@@ -10,7 +10,7 @@ import { demoConfig } from "../../demo/config.js";
 import { openControl, STDIO_UPGRADE } from "../../gateway/control-routes.js";
 import { createGateway } from "../../gateway/create.js";
 import { Executors } from "../../gateway/executors.js";
-import { DRAIN_MS, type Gateway, type ServerStart } from "../../gateway/gateway.js";
+import type { Gateway, ServerStart } from "../../gateway/gateway.js";
 import { type Log, SILENT } from "../../observe/log.js";
 import { Fault } from "../../protocol/errors.js";
 import { systemClock } from "../../runtime/clock.js";
@@ -208,7 +208,7 @@ async function serveOwn(gateway: Gateway, signal: AbortSignal, agent: Promise<vo
       await Promise.race([stopped, new Promise((done) => setTimeout(done, LOOK_MS))]);
     }
   } finally {
-    await gateway.close({ drainMs: DRAIN_MS });
+    await gateway.close();
   }
 }
 

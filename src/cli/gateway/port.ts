@@ -45,8 +45,8 @@ export interface StartedGateway {
     readonly value: string | undefined;
   };
   status(): GatewayStatus;
-  /** Lets calls in flight end, at most `drainMs`, then stops everything. */
-  close(options: { readonly drainMs: number }): Promise<void>;
+  /** Lets calls in flight end, at most `drainMs` (default: the config's), then stops everything. */
+  close(options: { readonly drainMs: number | undefined }): Promise<void>;
 }
 
 /** A gateway for one verb: its servers run, and it listens nowhere. */

@@ -6,8 +6,9 @@ import { Server as TlsServer } from "node:https";
 import type { Duplex } from "node:stream";
 import type { WebSocketServer } from "ws";
 import type { Principal } from "../../contracts/caller.js";
-import { DENIED, LIMIT, UNAUTHORIZED } from "../../protocol/errors.js";
+import { CLOSING, DENIED, LIMIT, UNAUTHORIZED } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
+import { SESSION_HEADER } from "../../sockets/protocol.js";
 import { SOCKET_OPTIONS, Socket } from "../../sockets/socket.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
 import { bearer, type HostCheck, hasTokenInQuery } from "./checks.js";
@@ -55,12 +56,18 @@ interface Admitted {
   readonly principal: Principal;
 }
 
+/** What is said to those who come while the gateway stops. */
+export const STOPPING = "The gateway is stopping. Come back in a few seconds: as a rule another one is here by then.";
+/** A restart with nothing in flight takes about so long. */
+export const RETRY_AFTER_S = "5";
+
 /** The doors of one endpoint. */
 export class UpgradeDoors {
   readonly #options: UpgradeDoorsOptions;
   readonly #doors = new Map<string, Door>();
   /** Connections by the path that they came in at. They stay when their door is closed, and still count. */
   readonly #connections = new Map<string, number>();
+  #refusesNew = false;
   #webSockets: Promise<WebSocketServer> | undefined;
 
   constructor(options: UpgradeDoorsOptions) {
@@ -74,6 +81,11 @@ export class UpgradeDoors {
 
   close(path: string): void {
     this.#doors.delete(path);
+  }
+
+  /** From here on only those are let in who go on with a conversation: calls in flight may wait for them. */
+  refuseNew(): void {
+    this.#refusesNew = true;
   }
 
   get anyOpen(): boolean {
@@ -185,6 +197,7 @@ export class UpgradeDoors {
         `${why} Start the gateway with tokens, or say in the config that it may be so: ${key}.`,
       );
     }
+    if (this.#refusesNew && headers[SESSION_HEADER] === undefined) return refused(503, CLOSING, STOPPING);
     if ((this.#connections.get(door.path) ?? 0) >= door.maxConnections) {
       return refused(503, LIMIT, `There are ${door.maxConnections} ${door.path} here already.`);
     }
@@ -200,6 +213,7 @@ function refuseUpgrade(socket: Duplex, { status, code, why }: Refused): void {
     "Content-Type: application/json",
     `Content-Length: ${Buffer.byteLength(body)}`,
     "Connection: close",
+    ...(status === 503 ? [`Retry-After: ${RETRY_AFTER_S}`] : []),
     ...(status === 401 ? ['WWW-Authenticate: Bearer realm="toolway"'] : []),
   ];
   socket.on("error", () => socket.destroy());
