@@ -62,26 +62,32 @@ describe("lists", () => {
   it("keep the server's bytes: odd orders, unknown fields, numbers that JSON.parse would change", () => {
     const catalog = catalogOf({}, { name: "s" });
     const odd =
-      '{ "x-new" : [1.0, 1e400, 12345678901234567890], "na\\u006de":"t", "inputSchema":{"name":"inner"},"__proto__":{"a":1}}';
+      '{ "x-new" : [1.0, 1e400, 12345678901234567890], "na\\u006de":"t", "inputSchema":{"name":"inner","type":"object"},"__proto__":{"a":1}}';
     catalog.setList("s", "tools", listed(odd));
     expect(textOf(catalog, "tools")).toBe(
       '{"jsonrpc":"2.0","id":1,"result":{"tools":[{ "x-new" : [1.0, 1e400, 12345678901234567890], "na\\u006de":"s__t", ' +
-        '"inputSchema":{"name":"inner"},"__proto__":{"a":1}}]}}',
+        '"inputSchema":{"name":"inner","type":"object"},"__proto__":{"a":1}}]}}',
     );
     expect(textOf(catalog, "tools", { ...everything, scope: "s" })).toContain(odd);
   });
 
   it("have no line breaks, which would end a message on stdio", () => {
     const catalog = catalogOf({}, { name: "s" });
-    catalog.setList("s", "tools", listed('{\r\n  "name": "t",\n  "description": "a\\nb"\n}'));
+    catalog.setList(
+      "s",
+      "tools",
+      listed('{\r\n  "name": "t",\n  "description": "a\\nb",\n"inputSchema": {"type":\n"object"}}'),
+    );
     expect(textOf(catalog, "tools")).not.toMatch(/[\r\n]/);
-    expect(pageOf(catalog, "tools").items).toEqual([{ name: "s__t", description: "a\nb" }]);
+    expect(pageOf(catalog, "tools").items).toEqual([
+      { name: "s__t", description: "a\nb", inputSchema: { type: "object" } },
+    ]);
   });
 
   it("replace a name that stands twice in both places", () => {
     const catalog = catalogOf({}, { name: "s" });
-    catalog.setList("s", "tools", listed('{"name":"evil","name":"t"}'));
-    expect(textOf(catalog, "tools")).toContain('[{"name":"s__t","name":"s__t"}]');
+    catalog.setList("s", "tools", listed('{"name":"evil","name":"t","inputSchema":{"type":"object"}}'));
+    expect(textOf(catalog, "tools")).toContain('[{"name":"s__t","name":"s__t",');
   });
 
   it("leave out what has no name, take the first of two, and say so", () => {

@@ -10,7 +10,17 @@ import type { BytesReply } from "../protocol/reply.js";
 import { mergeFreshness } from "./freshness.js";
 import { mergeCapabilities, mergeInstructions } from "./introduction.js";
 import { type ItemList, itemNamed, ownTool, readItems } from "./items.js";
-import { type Entry, isNamed, type Merged, mergeNamed, mergeUris, sameForAgents, sameTexts, visible } from "./merge.js";
+import {
+  type Entry,
+  isMadeFrom,
+  isNamed,
+  type Merged,
+  mergeNamed,
+  mergeUris,
+  sameForAgents,
+  sameTexts,
+  visible,
+} from "./merge.js";
 import { SEPARATOR } from "./name-shape.js";
 import { assignPrefixes, type KeptNames, type Overrides } from "./names.js";
 import { type CursorSeal, Pages } from "./pages.js";
@@ -67,6 +77,7 @@ export class Catalog {
     resourceTemplates: new Map(),
   };
   readonly #routes = new Map<string | undefined, Routes>();
+  readonly #remarks: string[] = [];
 
   constructor(options: CatalogOptions) {
     this.#pages = new Pages(options, options.pageSize);
@@ -122,11 +133,29 @@ export class Catalog {
     else known.freshness.set(kind, freshness);
     if (!same) this.#pages.clear(kind);
     const before = known.lists.get(kind);
-    const after = readItems(server, kind, listed);
-    if (before !== undefined && sameTexts(before, after)) return false;
+    // Most readings bring what is known: nothing of it is looked at again.
+    if (before !== undefined && isMadeFrom(before, listed)) {
+      if (before.isFromBefore) known.lists.set(kind, this.#remark({ ...before, isFromBefore: false }, undefined));
+      return false;
+    }
+    const after = this.#remark(readItems(server, kind, listed), before?.isFromBefore === true ? undefined : before);
     known.lists.set(kind, after);
+    if (before !== undefined && sameTexts(before, after)) return false;
     this.#bump(kind);
     return !sameForAgents(known, kind, before, after);
+  }
+
+  /** Keeps for the log what is said of a list for the first time. */
+  #remark(list: ItemList, before: ItemList | undefined): ItemList {
+    for (const one of [...list.problems, ...list.notes]) {
+      if (before?.problems.includes(one) !== true && before?.notes.includes(one) !== true) this.#remarks.push(one);
+    }
+    return list;
+  }
+
+  /** What is wrong with the lists that came since this was last asked, each said once. */
+  takeRemarks(): readonly string[] {
+    return this.#remarks.length === 0 ? this.#remarks : this.#remarks.splice(0);
   }
 
   /** Forgets all that is known of a server that stays in the config, e.g. since its command has changed. */
@@ -159,7 +188,9 @@ export class Catalog {
       const { entries } = this.#mergedOf(kind, view.scope);
       const texts = this.#isSearch(kind, view.scope)
         ? searchMenu(entries, view)
-        : entries.filter(({ server, item }) => view.allows(server, ownTool(kind, item))).map(({ json }) => json);
+        : entries
+            .filter(({ server, item }) => view.allows(server, ownTool(kind, item)))
+            .map(({ json, legacy }) => (view.era === "legacy" ? (legacy ?? json) : json));
       return { texts, members: view.era === "modern" ? this.#modernMembers(kind, view) : "" };
     });
   }
@@ -179,6 +210,12 @@ export class Catalog {
   inputSchema(server: string, own: OwnToolName): unknown {
     const items = this.#servers.get(server)?.lists.get("tools")?.items;
     return items === undefined ? undefined : itemNamed(items, own)?.value["inputSchema"];
+  }
+
+  /** True where a legacy agent is told that the tool's structured output is `{"result": …}`. */
+  wrapsOutput(server: string, own: OwnToolName): boolean {
+    const list = this.#servers.get(server)?.lists.get("tools");
+    return list?.wraps === true && itemNamed(list.items, own)?.mended?.wrapsOutput === true;
   }
 
   // ── Search ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -285,6 +322,12 @@ export class Catalog {
     const all = LIST_KINDS.flatMap((kind) => this.#mergedOf(kind, undefined).conflicts);
     if (all.length <= MAX_CONFLICTS) return all;
     return [...all.slice(0, MAX_CONFLICTS), `… and ${all.length - MAX_CONFLICTS} more.`];
+  }
+
+  /** What is wrong with definitions of the server, and was mended or left out. */
+  problems(server: string): string[] {
+    const lists = this.#servers.get(server)?.lists.values() ?? [];
+    return [...lists].flatMap(({ problems }) => problems);
   }
 
   // ── On disk ──────────────────────────────────────────────────────────────────────────────────────────────────

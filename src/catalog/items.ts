@@ -1,23 +1,36 @@
 // One entry of a server's list: what makes it usable, when it has changed, and its text under another name.
-// The server's own bytes are kept; only the name, and a description that the config overrides, are replaced.
+// The server's own bytes are kept; only the name, a description that the config overrides, and what clients would
+// refuse are replaced.
 
 import { isDeepStrictEqual } from "node:util";
 import { type ExposedName, type OwnName, type OwnToolName, ownName, ownToolName } from "../contracts/names.js";
 import type { Listed, ListKind } from "../contracts/upstream.js";
+import { judge, type Mended } from "../protocol/definitions/mend.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { type Edit, scanMembers, splice } from "../protocol/scan.js";
 
 export interface Item {
   /** The name, URI or URI template by which the server knows it. */
   readonly own: OwnName;
+  /** As the server wrote it: what is kept, and what is compared. */
   readonly json: string;
   readonly value: JsonObject;
+  /** What agents are shown in its place, where clients would refuse it, or the eras differ. */
+  readonly mended?: Mended | undefined;
 }
 
 export interface ItemList {
   readonly items: readonly Item[];
   /** What was left out, and why. */
   readonly notes: readonly string[];
+  /** What was mended, or left out since no client could use it. */
+  readonly problems: readonly string[];
+  /** The texts that it was made from. */
+  readonly source: readonly string[];
+  /** True where a legacy agent gets the output of one of them wrapped. */
+  readonly wraps: boolean;
+  /** It comes from disk: the server itself has not spoken yet. */
+  readonly isFromBefore: boolean;
 }
 
 /** The member that identifies an entry of each list. */
@@ -32,11 +45,21 @@ const KEY_OF: Record<ListKind, "name" | "uri" | "uriTemplate"> = {
 const MAX_ITEMS = 10_000;
 /** Names are words and URIs are lines; what is longer is not passed on to every agent. */
 const MAX_KEY_LENGTH = 4096;
+/** So many problems of one list are told: the first few show what is wrong. */
+const MAX_PROBLEMS = 10;
 
-export function readItems(server: string, kind: ListKind, listed: readonly Listed[]): ItemList {
+const NOUN_OF: Record<ListKind, string> = {
+  tools: "Tool",
+  prompts: "Prompt",
+  resources: "Resource",
+  resourceTemplates: "Resource template",
+};
+
+export function readItems(server: string, kind: ListKind, listed: readonly Listed[], isFromBefore = false): ItemList {
   const key = KEY_OF[kind];
   const items: Item[] = [];
   const notes: string[] = [];
+  const problems: string[] = [];
   const seen = new Set<string>();
   const duplicates = new Set<string>();
   let nameless = 0;
@@ -49,9 +72,16 @@ export function readItems(server: string, kind: ListKind, listed: readonly Liste
     } else if (items.length < MAX_ITEMS) {
       seen.add(own);
       // A line break between members is legal JSON, but would break the line framing of stdio and SSE.
-      items.push({ own: ownName(own), json: /[\r\n]/.test(json) ? json.replace(/[\r\n]+/g, " ") : json, value });
+      const line = /[\r\n]/.test(json) ? json.replace(/[\r\n]+/g, " ") : json;
+      const judged = judge(kind, line, value);
+      const mended = judged.kind === "mended" ? judged.mended : undefined;
+      const wrong = judged.kind === "unusable" ? [`it is left out: ${judged.why}`] : (mended?.notes ?? []);
+      for (const one of wrong) problems.push(`${NOUN_OF[kind]} ${JSON.stringify(own.slice(0, 80))}: ${one}.`);
+      if (judged.kind !== "unusable") items.push({ own: ownName(own), json: line, value, mended });
     }
   }
+  const more = problems.length - MAX_PROBLEMS;
+  if (more > 0) problems.splice(MAX_PROBLEMS, more, `… and ${more} more of its ${kind}.`);
   const of = `of server ${JSON.stringify(server)}`;
   if (nameless > 0) notes.push(`${nameless} of the ${kind} ${of} left out: they have no usable "${key}".`);
   for (const own of [...duplicates].slice(0, 5)) {
@@ -60,7 +90,8 @@ export function readItems(server: string, kind: ListKind, listed: readonly Liste
   if (items.length === MAX_ITEMS && seen.size + nameless + duplicates.size < listed.length) {
     notes.push(`The ${kind} ${of} are more than ${MAX_ITEMS}; the rest is left out.`);
   }
-  return { items, notes };
+  const wraps = items.some(({ mended }) => mended?.wrapsOutput === true);
+  return { items, notes, problems, source: listed.map(({ json }) => json), wraps, isFromBefore };
 }
 
 /** The name by which policy and pins know the entry; undefined where it is no tool. */
@@ -80,23 +111,35 @@ export function sameDefinition(a: Item, b: Item, ignore: string | undefined): bo
   }
 }
 
-/** The entry's text with `name` as its name, and `description` in place of its own where one is given. */
-export function renderItem(item: Item, name: ExposedName, description: string | undefined): string {
-  if ((name as string) === item.own && description === undefined) return item.json;
-  const members = scanMembers(item.json, 0);
+/** An entry as agents of either era are shown it; `legacy` is undefined where that is the same. */
+export interface Rendered {
+  readonly json: string;
+  readonly legacy: string | undefined;
+}
+
+/** The entry with `name` as its name, and `description` in place of its own where one is given. */
+export function renderItem(item: Item, name: ExposedName, description: string | undefined): Rendered {
+  const { modern, legacy } = item.mended ?? { modern: item.json, legacy: item.json };
+  const json = renderText(item, modern, name, description);
+  return { json, legacy: legacy === modern ? undefined : renderText(item, legacy, name, description) };
+}
+
+function renderText(item: Item, text: string, name: ExposedName, description: string | undefined): string {
+  if ((name as string) === item.own && description === undefined) return text;
+  const members = scanMembers(text, 0);
   const edits: Edit[] = [];
   let added = description === undefined || members.some((member) => member.key === "description");
   for (const { key, start, end } of members) {
     // A member that stands twice is replaced twice: parsers differ in which one they take.
     if (key === "name") {
-      const text = JSON.stringify(name);
-      edits.push({ start, end, text: added ? text : `${text},"description":${JSON.stringify(description)}` });
+      const named = JSON.stringify(name);
+      edits.push({ start, end, text: added ? named : `${named},"description":${JSON.stringify(description)}` });
       added = true;
     } else if (key === "description" && description !== undefined) {
       edits.push({ start, end, text: JSON.stringify(description) });
     }
   }
-  return splice(item.json, edits);
+  return splice(text, edits);
 }
 
 const indexed = new WeakMap<readonly Item[], ReadonlyMap<OwnName, Item>>();

@@ -1,19 +1,19 @@
 // The merged list of one kind over some servers: which entries, under which names, in which order, with which text.
 // Order: that of the config, then the server's own. Policy and pages come later (catalog.ts).
 
-import type { ListKind } from "../contracts/upstream.js";
-import { type Item, type ItemList, renderItem, sameDefinition } from "./items.js";
+import { exposedName } from "../contracts/names.js";
+import type { Listed, ListKind } from "../contracts/upstream.js";
+import { type Item, type ItemList, type Rendered, renderItem, sameDefinition } from "./items.js";
 import { type Assignment, assignNames, type NamingOptions, type Owner } from "./names.js";
 import type { KnownServer, NamedKind } from "./snapshot.js";
 
 /** One entry as agents see it. */
-export interface Entry {
+export interface Entry extends Rendered {
   readonly server: string;
   readonly item: Item;
   /** The exposed name; for resources and templates the URI, which nobody changes. */
   readonly name: string;
   readonly description: string | undefined;
-  readonly json: string;
 }
 
 export interface Merged {
@@ -60,7 +60,7 @@ export function mergeNamed(
         item,
         name,
         description: override ?? (typeof own === "string" ? own : undefined),
-        json: renderItem(item, name, override),
+        ...renderItem(item, name, override),
       });
     }
     for (const own of unused) {
@@ -92,7 +92,7 @@ export function mergeUris(servers: readonly KnownServer[], kind: "resources" | "
           item,
           name: item.own,
           description: typeof description === "string" ? description : undefined,
-          json: item.json,
+          ...renderItem(item, exposedName(item.own), undefined),
         });
       } else {
         conflicts.push(
@@ -103,6 +103,11 @@ export function mergeUris(servers: readonly KnownServer[], kind: "resources" | "
     }
   }
   return { entries, owners, conflicts, assignment: undefined };
+}
+
+/** True where the list was made from these very texts. */
+export function isMadeFrom({ source }: ItemList, listed: readonly Listed[]): boolean {
+  return source.length === listed.length && listed.every(({ json }, i) => json === source[i]);
 }
 
 /** True for the same list, byte for byte. */

@@ -56,7 +56,7 @@ export function fromSnapshot(server: string, snapshot: unknown): Restored | unde
     const texts = isObject(lists) && Object.hasOwn(lists, kind) ? lists[kind] : undefined;
     if (!Array.isArray(texts)) continue;
     const listed = texts.map(toListed).filter((item) => item !== undefined);
-    restored.set(kind, readItems(server, kind, listed));
+    restored.set(kind, readItems(server, kind, listed, true));
   }
   return {
     prefix: typeof prefix === "string" ? prefix : undefined,

@@ -31,6 +31,8 @@ export interface Caller {
   /** What the agent can be asked for: sampling, elicitation, roots. */
   readonly capabilities: JsonObject;
   readonly clientInfo: JsonObject;
+  /** A program takes a tool's structured output as the server gives it; a legacy agent's SDK takes objects alone. */
+  readonly takesAnyOutput?: true;
   /** logging/setLevel: kept for the legacy session. */
   setLogLevel(level: string): void;
   /** Sends a notification, on the stream of the request that it belongs to. */

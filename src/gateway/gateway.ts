@@ -298,7 +298,9 @@ export class Gateway {
       menu,
       sessions: this.pipeline.sessions.size - this.calls.sessions,
       draining: this.#closing !== undefined,
-      servers: this.servers.status((server) => this.#catalog.counts(server)),
+      servers: this.servers
+        .status((server) => this.#catalog.counts(server))
+        .map((one) => ({ ...one, problems: [...one.problems, ...this.#catalog.problems(one.name)] })),
       executors: this.#executors.status(),
       conflicts: this.#catalog.conflicts(),
     };

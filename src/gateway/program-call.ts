@@ -41,6 +41,7 @@ export class ProgramCaller implements Caller {
   readonly version = "2025-11-25";
   readonly capabilities: JsonObject = {};
   readonly clientInfo: JsonObject = { name: "toolway" };
+  readonly takesAnyOutput = true;
   inFlight = 0;
 
   constructor(principal: Principal) {

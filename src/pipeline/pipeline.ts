@@ -81,6 +81,7 @@ export class Pipeline implements Service, UpstreamEvents {
       tracer,
       now,
       paramHeaders: (server, tool) => agentHeaders(this.#catalog.inputSchema(server, tool)),
+      wrapsOutput: (server, tool) => this.#catalog.wrapsOutput(server, tool),
       servers: () => this.#servers,
     });
   }
@@ -191,7 +192,9 @@ export class Pipeline implements Service, UpstreamEvents {
     // This comes before the catalog has them, so that no agent sees a changed definition.
     const pinned = kind === "tools" && this.#deps.pins.check(server, items).differs;
     if (pinned) this.#catalog.clearPages();
-    if (this.#catalog.setList(server, kind, items, freshness)) this.#deps.onKnown(server);
+    const changed = this.#catalog.setList(server, kind, items, freshness);
+    for (const remark of this.#catalog.takeRemarks()) this.#deps.log("warn", `server "${server}": ${remark}`);
+    if (changed) this.#deps.onKnown(server);
     else if (!pinned) return;
     this.onListChanged(server, [kind]);
     this.sessions.listChanged(kind, [server]);

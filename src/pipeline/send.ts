@@ -16,6 +16,7 @@ import type { ParamHeader } from "../protocol/param-headers.js";
 import { faultReply } from "../protocol/reply.js";
 import { type Access, OPERATOR } from "./access.js";
 import { Forward, type NamedValue } from "./forward.js";
+import { LegacyOutput } from "./legacy-output.js";
 import type { OpenSessions } from "./open-sessions.js";
 import { type TaskIds, watchTasks } from "./tasks.js";
 
@@ -29,6 +30,8 @@ export interface SenderDeps {
   readonly now: () => number;
   /** What the schema of a tool wants in the headers of a modern call. */
   readonly paramHeaders: (server: string, tool: OwnToolName) => readonly ParamHeader[];
+  /** Whether legacy agents are told that the tool's structured output is wrapped. */
+  readonly wrapsOutput: (server: string, tool: OwnToolName) => boolean;
   readonly servers: () => Servers;
 }
 
@@ -85,7 +88,7 @@ export class Sender {
     this.#charge(call, server);
     const hosted = this.#deps.servers().get(server);
     if (hosted === undefined) throw new Fault("unavailable", `Server "${server}" is no longer in the config.`);
-    const watched = watchTasks(call, taskIds, server, hosted.intro);
+    const watched = this.#asLegacy(watchTasks(call, taskIds, server, hosted.intro), to, hosted);
     if (!cache.covers(server, call.message.method, tool, hosted.intro?.era === "modern")) {
       this.#forward(watched, to, hosted, span);
       return;
@@ -97,6 +100,14 @@ export class Sender {
       this.#forward(one, to, hosted, span);
     });
     if (span !== undefined && outcome !== "hit") span.cache = outcome === "bypass" ? "off" : outcome;
+  }
+
+  /** What a tool gives a legacy agent is an object, whatever a modern server answers. */
+  #asLegacy(call: AgentCall, { server, tool }: Destination, { intro }: ServerHandle): AgentCall {
+    const { era, takesAnyOutput } = call.caller;
+    if (tool === undefined || era !== "legacy" || takesAnyOutput === true) return call;
+    const isWrapped = this.#deps.wrapsOutput(server, tool);
+    return isWrapped || intro?.era === "modern" ? new LegacyOutput(call, isWrapped) : call;
   }
 
   #charge(call: AgentCall, server: string): void {

@@ -1,7 +1,8 @@
 // Starts one server by itself, asks what it has, and stops it again: what `toolway doctor` does.
 
 import type { ServerSpec } from "../contracts/server-spec.js";
-import type { ServerIntro } from "../contracts/upstream.js";
+import type { Listed, ServerIntro } from "../contracts/upstream.js";
+import { judge } from "../protocol/definitions/mend.js";
 import { Fault } from "../protocol/errors.js";
 import type { Era } from "../protocol/modern.js";
 import { faultReply } from "../protocol/reply.js";
@@ -19,6 +20,8 @@ export interface ProbeResult {
   readonly serverInfo: { readonly name?: string; readonly version?: string } | undefined;
   /** The server's own names of its tools. */
   readonly tools: readonly string[];
+  /** What clients would refuse in the definitions of its tools, and agents see mended or not at all. */
+  readonly problems: readonly string[];
   readonly readyMs: number | undefined;
   readonly error: { readonly code: string; readonly message: string } | undefined;
   readonly stderr: readonly string[];
@@ -57,12 +60,15 @@ export async function probeServer(spec: ServerSpec, context: ProbeContext, signa
   let intro: ServerIntro | undefined;
   let readyMs: number | undefined;
   let tools: string[] = [];
+  let problems: string[] = [];
   let error: ProbeResult["error"];
   try {
     intro = await connection.open(deadline);
     readyMs = Math.round(now() - startedMs);
     if (listKinds(intro.capabilities).includes("tools")) {
-      tools = (await readList(connection, "tools", deadline)).map(({ value }) => String(value["name"]));
+      const listed = await readList(connection, "tools", deadline);
+      tools = listed.map(({ value }) => String(value["name"]));
+      problems = listed.flatMap(problemsOf);
     }
   } catch (cause) {
     error = explain(cause, spec, signal);
@@ -75,11 +81,22 @@ export async function probeServer(spec: ServerSpec, context: ProbeContext, signa
     version: intro?.version,
     serverInfo: intro?.serverInfo,
     tools,
+    problems,
     readyMs,
     error,
     stderr,
     noise,
   };
+}
+
+function problemsOf({ json, value }: Listed): string[] {
+  const { name } = value;
+  if (typeof name !== "string" || name === "") return ["A tool is left out: it has no name."];
+  const judged = judge("tools", json, value);
+  const wrong = judged.kind === "unusable" ? [`it is left out: ${judged.why}`] : [];
+  return [...wrong, ...(judged.kind === "mended" ? judged.mended.notes : [])].map(
+    (one) => `Tool ${JSON.stringify(name.slice(0, 80))}: ${one}.`,
+  );
 }
 
 function explain(cause: unknown, spec: ServerSpec, signal: AbortSignal): { code: string; message: string } {

@@ -22,6 +22,8 @@ const AT_ONCE = 6;
 
 /** The reason stands in the last lines. */
 const STDERR_LINES = 8;
+/** So many problems of a server's tools are shown. */
+const PROBLEM_LINES = 10;
 
 const LINE_WIDTH = 200;
 
@@ -109,6 +111,7 @@ function failedProbe(error: unknown, io: Io): Probe {
     version: undefined,
     serverInfo: undefined,
     tools: [],
+    problems: [],
     readyMs: undefined,
     error: { code, message },
     stderr: [],
@@ -129,7 +132,7 @@ function report(findings: readonly Finding[], style: Style): string {
     oneLine([probe.serverInfo?.name, probe.serverInfo?.version].filter((part) => part !== undefined).join(" "), 40),
   ]);
   const details = findings
-    .filter(({ probe, advice }) => !probe.ok || advice.length > 0)
+    .filter(({ probe, advice }) => !probe.ok || advice.length > 0 || probe.problems.length > 0)
     .map((found) => detail(found, style));
   return [table([head, ...rows]), ...details].join("\n\n");
 }
@@ -143,6 +146,9 @@ function detail({ spec, probe, advice }: Finding, style: Style): string {
   }
   if (probe.noise.sample !== undefined) lines.push(style.dim(`  stdout: ${oneLine(probe.noise.sample, LINE_WIDTH)}`));
   for (const text of advice) lines.push(`  ${style.yellow("fix:")} ${text}`);
+  for (const text of probe.problems.slice(0, PROBLEM_LINES)) lines.push(`  ${oneLine(text, LINE_WIDTH * 2)}`);
+  const more = probe.problems.length - PROBLEM_LINES;
+  if (more > 0) lines.push(`  … and ${more} more; --json has them all.`);
   return lines.join("\n");
 }
 

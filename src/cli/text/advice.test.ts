@@ -26,6 +26,7 @@ const probe = (message: string, more: Partial<Probe> & { code?: string } = {}): 
   version: undefined,
   serverInfo: undefined,
   tools: [],
+  problems: [],
   readyMs: undefined,
   error: { code: more.code ?? "unavailable", message },
   stderr: [],
