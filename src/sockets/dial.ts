@@ -1,6 +1,7 @@
 // Opens a WebSocket to the other end, and says in plain words why there is none. What is said on it is not known here.
 
 import type { IncomingMessage } from "node:http";
+import { certificateFault } from "../runtime/certificates.js";
 import { safeAddress } from "../runtime/safe-url.js";
 import { HANDSHAKE_MS } from "./limits.js";
 import { SOCKET_OPTIONS, Socket } from "./socket.js";
@@ -122,7 +123,7 @@ function unreachable(target: URL, error: Error & { code?: string }): DialError {
   // Of several addresses, each with an error of its own, the first tells enough.
   const first = error instanceof AggregateError ? (error.errors[0] as Error & { code?: string }) : error;
   const code = error.code ?? first.code;
-  const hint = code === undefined ? undefined : NETWORK_HINTS[code];
+  const hint = code === undefined ? undefined : (NETWORK_HINTS[code] ?? certificateFault(code));
   const why = hint ?? (first.message === "" ? (code ?? "it failed") : first.message);
   return unavailable(`cannot connect to ${safeAddress(target)}: ${why}`, code);
 }

@@ -4,6 +4,7 @@ import type { ExecutorError } from "../../executor/wire/types.js";
 import { Fault } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { ModernError } from "../../protocol/modern.js";
+import { certificateFault } from "../../runtime/certificates.js";
 import { saysNothingOfEra } from "../era/verdict.js";
 import { RedirectError, type ResponseHeaders } from "./wire.js";
 
@@ -202,11 +203,8 @@ function connectHint(code: string, error: Error): string {
     return "no answer to the connect. Is there a firewall?";
   if (code === "EHOSTUNREACH" || code === "ENETUNREACH") return `there is no route to it (${code}).`;
   if (code === "EPROTO" || code.startsWith("ERR_SSL")) return `TLS failed (${code}). Does the port speak https at all?`;
-  if (code === "ERR_TLS_CERT_ALTNAME_INVALID") return "its certificate is for another name.";
-  if (code.includes("CERT") || code === "UNABLE_TO_VERIFY_LEAF_SIGNATURE") {
-    return `its certificate is not trusted (${code}). For a private authority set NODE_EXTRA_CA_CERTS.`;
-  }
-  return nameOf(code, error);
+  const certificate = certificateFault(code);
+  return certificate === undefined ? nameOf(code, error) : `${certificate}.`;
 }
 
 /** Node's code, which people can look up. An executor's own, in lower case or `ERROR`, says less than its words. */
