@@ -133,6 +133,9 @@ export const DEFAULT_DRAIN_MS = 22_000;
 /** The longest that progress may keep a call going: builds take minutes, and a call of an hour is one that hangs. */
 export const DEFAULT_CALL_CEILING_MS = 3_600_000;
 
+/** Each may be a process of some 50 MB; more would fill a usual machine. */
+export const DEFAULT_SESSION_CONNECTIONS = 200;
+
 /** A crash now and then is forgiven; five in five minutes is a server that does not work. */
 export const DEFAULT_RESTARTS: Supervision["restarts"] = { max: 5, windowMs: 300_000 };
 
@@ -159,6 +162,7 @@ export function defaultSupervision(kind: "stdio" | "http" | "sse"): Supervision 
     keepAliveMs: undefined,
     pingMs: kind === "stdio" ? DEFAULT_PING_MS : undefined,
     callCeilingMs: DEFAULT_CALL_CEILING_MS,
+    sessionConnections: DEFAULT_SESSION_CONNECTIONS,
   };
 }
 

@@ -15,6 +15,7 @@ import {
   DEFAULT_PAGE_SIZE,
   DEFAULT_PING_MS,
   DEFAULT_RESTARTS,
+  DEFAULT_SESSION_CONNECTIONS,
   DEFAULT_SESSIONS,
 } from "./config.js";
 import {
@@ -147,6 +148,12 @@ export const serverForm = loose(
       word(["shared", "session"]),
       "shared",
       "`shared`: one connection for all agents. `session`: one for each session, for servers that keep state.",
+    ),
+    sessionConnections: defaulted(
+      count,
+      DEFAULT_SESSION_CONNECTIONS,
+      'With `"isolation": "session"`: so many connections at the same time, three quarters of them for one principal ' +
+        "at most.",
     ),
     connectTimeoutMs: defaulted(
       millis,

@@ -77,6 +77,7 @@ function resolveSupervision(entry: ReadEntry, target: Target, path: KeyPath, rep
     pingMs: interval(entry.pingMs, usual.pingMs),
     // A call may always take as long as one without progress may.
     callCeilingMs: Math.max(callCeilingMs ?? usual.callCeilingMs, callTimeoutMs ?? 0),
+    sessionConnections: entry.sessionConnections ?? usual.sessionConnections,
   };
 }
 

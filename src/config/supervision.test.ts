@@ -26,6 +26,7 @@ const DEFAULTS = {
   keepAliveMs: undefined,
   pingMs: 30_000,
   callCeilingMs: 3_600_000,
+  sessionConnections: 200,
 };
 
 describe("supervision", () => {
@@ -46,6 +47,7 @@ describe("supervision", () => {
       keepAliveMs: 1_000,
       pingMs: 0,
       callCeilingMs: 400_000,
+      sessionConnections: 20,
     };
     expect(server(entry)?.supervision).toEqual({
       restarts: { max: 0, windowMs: 300_000 },
@@ -56,6 +58,7 @@ describe("supervision", () => {
       keepAliveMs: 1_000,
       pingMs: undefined,
       callCeilingMs: 400_000,
+      sessionConnections: 20,
     });
   });
 

@@ -48,6 +48,8 @@ export interface Supervision {
   readonly pingMs: number | undefined;
   /** The longest that progress may keep a call going, in all. */
   readonly callCeilingMs: number;
+  /** Where each session has a connection of its own, so many may be open. */
+  readonly sessionConnections: number;
 }
 
 /** One server of the config, resolved: variables expanded, paths absolute, defaults filled in. */

@@ -19,6 +19,7 @@ import { HeldCalls } from "./supervise/held-calls.js";
 import { Idleness, Pulse } from "./supervise/liveness.js";
 import { down, ejected, stopped } from "./supervise/refusals.js";
 import { Repeatable } from "./supervise/repeatable.js";
+import type { StartTurns } from "./supervise/start-turns.js";
 import { Supervisor, type SupervisorState } from "./supervise/supervisor.js";
 
 /** What all drivers share. */
@@ -40,6 +41,8 @@ export interface DriverParts {
   readonly modern?: ModernParts | undefined;
   readonly breaker?: Breaker;
   readonly repeatable?: Repeatable;
+  /** Who may start now, where many may want to at once. */
+  readonly starts?: StartTurns;
   /** Resolves at the end of what ran before in its place: nothing is started until then. */
   readonly after?: Promise<void> | undefined;
 }
@@ -56,6 +59,7 @@ export class ServerDriver implements ServerConnection {
   readonly #breaker: Breaker;
   readonly #probe: BreakerProbe;
   readonly #repeatable: Repeatable;
+  readonly #starts: StartTurns | undefined;
   readonly #idleness: Idleness;
   /** Counts the calls of agents. */
   #uses = 0;
@@ -91,7 +95,8 @@ export class ServerDriver implements ServerConnection {
     this.#breaker = parts.breaker ?? new Breaker(spec.supervision.breaker);
     this.#probe = new BreakerProbe(spec.name, this.#breaker, context.now, () => events.onState());
     this.#repeatable = parts.repeatable ?? new Repeatable(spec);
-    this.#idleness = new Idleness(spec.supervision);
+    this.#starts = parts.starts;
+    this.#idleness = new Idleness(spec.supervision, context.now());
     if (parts.after !== undefined) this.#track(parts.after);
   }
 
@@ -101,6 +106,21 @@ export class ServerDriver implements ServerConnection {
 
   get isReady(): boolean {
     return this.#supervisor.state === "ready";
+  }
+
+  /** A process or a connection is there, or is being started. */
+  get isAlive(): boolean {
+    return this.#connection !== undefined;
+  }
+
+  /** When it was last used. */
+  get usedMs(): number {
+    return this.#idleness.usedAt(this.#context.now(), this.#uses);
+  }
+
+  /** Whose it is, where it is not shared. */
+  get principal(): string {
+    return this.#owner?.principal.id ?? "";
   }
 
   get restarts(): number {
@@ -252,10 +272,13 @@ export class ServerDriver implements ServerConnection {
     if (this.#closing.size > 0) await Promise.all(this.#closing);
     const late = new Fault("timeout", `Server "${name}" was not ready within ${connectTimeoutMs} ms.`);
     const deadline = setTimeout(() => attempt.abort(late), connectTimeoutMs);
+    let done: (() => void) | undefined;
     try {
+      done = await this.#starts?.turn(attempt.signal);
       attempt.signal.throwIfAborted();
       return await connection.open(attempt.signal);
     } finally {
+      done?.();
       clearTimeout(deadline);
     }
   }

@@ -33,7 +33,14 @@ function temporary(): string {
   return dir;
 }
 
-const caller = (sessionKey: string): Caller => ({ ...CALLER, sessionKey });
+/** The principal of a session is what stands before its dash. */
+const caller = (sessionKey: string): Caller => {
+  const principal = { ...CALLER.principal, id: sessionKey.split("-")[0] ?? "" };
+  return { ...CALLER, principal, sessionKey };
+};
+
+/** Time that the servers believe to have passed. */
+let skippedMs = 0;
 
 function specOf(name: string, args: readonly string[], more: Partial<ServerSpec> = {}): ServerSpec {
   return {
@@ -60,7 +67,11 @@ function start(spec: ServerSpec): Seen {
   const lists: Seen["lists"] = [];
   const logged: string[] = [];
   const host = new ServerPool({
-    context: { now: () => performance.now(), random: Math.random, makeLink: linkMaker({ reaper, env: process.env }) },
+    context: {
+      now: () => performance.now() + skippedMs,
+      random: Math.random,
+      makeLink: linkMaker({ reaper, env: process.env }),
+    },
     events: {
       onIntro: () => {},
       onList: (_, kind, items) => void lists.push({ kind, items }),
@@ -248,6 +259,41 @@ describe('isolation "session"', () => {
     await vi.waitFor(() => expect(isAlive(a.pid)).toBe(false), SOON);
     expect(status(server).connections).toBe(1);
     expect(isAlive(b.pid)).toBe(true);
+  });
+
+  it("gives a principal three quarters of its connections, and the places of those that nobody uses [bounded]", async () => {
+    const supervision = { ...SUPERVISED.supervision, sessionConnections: 4 };
+    const { server } = start(specOf("lists", [fixture("lists")], { isolation: "session", supervision }));
+    const pidOf = async (session: string) => {
+      const { pid } = await callJson<SeenByFixture>(server, session, "seen");
+      server.tick(performance.now() + skippedMs);
+      return pid;
+    };
+    const pids = [await pidOf("ada-1"), await pidOf("ada-2"), await pidOf("ada-3")];
+    expect(() => server.upstream(caller("ada-4"))).toThrow(/no connection left for this session.*"sessionConnections"/);
+    const bobs = await pidOf("bob-1");
+    skippedMs += 5 * 60_000;
+    expect(await pidOf("ada-1")).toBe(pids[0]);
+    skippedMs += 5 * 60_000;
+    // The second is now the one that was unused the longest. The others are not touched.
+    const fourth = await pidOf("ada-4");
+    await vi.waitFor(() => expect(pids.map(isAlive)).toEqual([true, false, true]), SOON);
+    expect([isAlive(bobs), isAlive(fourth)]).toEqual([true, true]);
+    // It comes back as any other session would.
+    expect(pids).not.toContain(await pidOf("ada-2"));
+  });
+
+  it("leaves no place to sessions whose processes were closed for want of use [bounded]", async () => {
+    const supervision = { ...SUPERVISED.supervision, sessionConnections: 4, keepAliveMs: 1_000 };
+    const { server } = start(specOf("lists", [fixture("lists")], { isolation: "session", supervision }));
+    for (let round = 0; round < 3; round++) {
+      await Promise.all([1, 2, 3].map((at) => callJson(server, `ada-${round}-${at}`, "seen")));
+      skippedMs += 1_000;
+      await vi.waitFor(() => expect(status(server).connections).toBe(0), SOON);
+    }
+    // One whose process is gone needs a place like a new one.
+    await Promise.all([1, 2, 3].map((at) => callJson(server, `ada-again-${at}`, "seen")));
+    expect(() => server.upstream(caller("ada-2-1"))).toThrow(/no connection left/);
   });
 
   it("answers what is in flight when its session ends", async () => {

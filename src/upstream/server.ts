@@ -6,7 +6,6 @@ import type { Isolation, ServerSpec } from "../contracts/server-spec.js";
 import type { ServerHandle } from "../contracts/servers.js";
 import type { ServerStatus } from "../contracts/status.js";
 import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "../contracts/upstream.js";
-import { Fault } from "../protocol/errors.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import { readCard } from "./card.js";
 import { ServerDriver, type UpstreamContext } from "./driver.js";
@@ -19,11 +18,10 @@ import { Rereads } from "./lists/rereads.js";
 import { isOwnNotification } from "./modern/side.js";
 import { ToolHeaders } from "./modern/tool-headers.js";
 import { Breaker } from "./supervise/breaker.js";
-import { stopped } from "./supervise/refusals.js";
+import { makeRoom } from "./supervise/places.js";
+import { noRoom, stopped } from "./supervise/refusals.js";
 import { Repeatable } from "./supervise/repeatable.js";
-
-/** So many sessions may each have a process of their own. One more is refused, so that they do not fill the machine. */
-const MAX_SESSION_CONNECTIONS = 200;
+import { StartTurns } from "./supervise/start-turns.js";
 
 /** Lists that could not be read are tried again by themselves, since no call can ask for what is not listed. */
 const FIRST_RETRY_MS = 1_000;
@@ -64,6 +62,7 @@ export class UpstreamServer implements ServerHandle {
   readonly #rereads: Rereads;
   readonly #breaker: Breaker;
   readonly #repeatable: Repeatable;
+  readonly #starts = new StartTurns();
   readonly #after: Promise<void> | undefined;
   #card: ServerStatus["card"];
   #readsCard = false;
@@ -166,14 +165,24 @@ export class UpstreamServer implements ServerHandle {
     if (this.spec.isolation === "shared") return this.#shared;
     if (this.#stopped) throw stopped(this.spec.name);
     const existing = this.#bySession.get(caller.sessionKey);
+    if (existing !== undefined && (existing.isAlive || existing.inFlight > 0)) return existing;
+    this.#makeRoom(caller);
     if (existing !== undefined) return existing;
-    if (this.#bySession.size >= MAX_SESSION_CONNECTIONS) {
-      const message = `Server "${this.spec.name}" has ${MAX_SESSION_CONNECTIONS} sessions with connections of their own; no more are opened. Close some agents, or use "isolation": "shared".`;
-      throw new Fault("limit", message);
-    }
     const own = this.#drive(caller);
     this.#bySession.set(caller.sessionKey, own);
     return own;
+  }
+
+  /** Room for a connection of this caller's: what is idle gives way. Throws a Fault where there is none. */
+  #makeRoom({ principal, sessionKey }: Caller): void {
+    const { name, supervision } = this.spec;
+    const { sessionConnections } = supervision;
+    const others = [...this.#bySession].filter(([key]) => key !== sessionKey);
+    const drivers = others.map(([, driver]) => driver);
+    const ends = makeRoom(drivers, principal.id, sessionConnections, this.#deps.context.now());
+    if (ends === undefined) throw noRoom(name, sessionConnections);
+    if (ends.length === 0) return;
+    for (const [key, driver] of others) if (ends.includes(driver)) this.sessionClosed(key);
   }
 
   /** The connections that are there now, for what goes to all of them. */
@@ -280,6 +289,7 @@ export class UpstreamServer implements ServerHandle {
         },
         breaker: this.#breaker,
         repeatable: this.#repeatable,
+        starts: this.#starts,
         after: this.#after,
       },
     );

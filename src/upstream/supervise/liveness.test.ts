@@ -3,7 +3,7 @@ import { ServerError } from "../link/own-call.js";
 import { Idleness, type Pingable, Pulse } from "./liveness.js";
 
 it("an idle connection is pinged when nothing was heard for its time, once each time", () => {
-  const idleness = new Idleness({ keepAliveMs: undefined, pingMs: 100 });
+  const idleness = new Idleness({ keepAliveMs: undefined, pingMs: 100 }, 0);
   expect(idleness.look(0, 0, 0, false)).toBe("nothing");
   expect(idleness.look(99, 0, 0, false)).toBe("nothing");
   expect(idleness.look(100, 0, 0, false)).toBe("ping");
@@ -16,7 +16,7 @@ it("an idle connection is pinged when nothing was heard for its time, once each 
 });
 
 it("an idle connection is closed when nobody used it for its time, whatever the server says by itself", () => {
-  const idleness = new Idleness({ keepAliveMs: 100, pingMs: undefined });
+  const idleness = new Idleness({ keepAliveMs: 100, pingMs: undefined }, 0);
   expect(idleness.look(0, 1, 0, false)).toBe("nothing");
   expect(idleness.look(90, 2, 5, false)).toBe("nothing");
   expect(idleness.look(150, 2, 9, true)).toBe("nothing");

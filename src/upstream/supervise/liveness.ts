@@ -12,11 +12,17 @@ export class Idleness {
   readonly #rules: Pick<Supervision, "keepAliveMs" | "pingMs">;
   #uses = -1;
   #received = -1;
-  #usedMs = 0;
+  #usedMs: number;
   #heardMs = 0;
 
-  constructor(rules: Pick<Supervision, "keepAliveMs" | "pingMs">) {
+  constructor(rules: Pick<Supervision, "keepAliveMs" | "pingMs">, nowMs: number) {
     this.#rules = rules;
+    this.#usedMs = nowMs;
+  }
+
+  /** When it was last used; what came since the last look came just now. */
+  usedAt(nowMs: number, uses: number): number {
+    return uses === this.#uses ? this.#usedMs : nowMs;
   }
 
   /**

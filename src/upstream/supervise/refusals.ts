@@ -56,3 +56,9 @@ export function heldBack(server: string, strikes: number, nextTryInMs: number | 
   const message = `Server "${server}" failed ${strikes} times in a row, so calls to it are held back. ${again}`;
   return unavailable(server, nextTryInMs === undefined ? "half-open" : "open", message, nextTryInMs);
 }
+
+/** No session more gets a connection of its own. */
+export function noRoom(server: string, capacity: number): Fault {
+  const message = `Server "${server}" has no connection left for this session: of its ${capacity} ("sessionConnections") one principal gets three quarters at most, and less while others hold some. Close sessions that are not needed; those unused for ten minutes give way by themselves. Or raise "sessionConnections", or use "isolation": "shared".`;
+  return new Fault("limit", message);
+}
