@@ -1,7 +1,7 @@
 // Opens a WebSocket to the other end, and says in plain words why there is none. What is said on it is not known here.
 
 import type { IncomingMessage } from "node:http";
-import { certificateFault } from "../runtime/certificates.js";
+import { certificateFault } from "../runtime/network/certificates.js";
 import { safeAddress } from "../runtime/safe-url.js";
 import { HANDSHAKE_MS } from "./limits.js";
 import { SOCKET_OPTIONS, Socket } from "./socket.js";

@@ -4,7 +4,7 @@ import type { ExecutorError } from "../../executor/wire/types.js";
 import { Fault } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { ModernError } from "../../protocol/modern.js";
-import { certificateFault } from "../../runtime/certificates.js";
+import { certificateFault } from "../../runtime/network/certificates.js";
 import { saysNothingOfEra } from "../era/verdict.js";
 import { RedirectError, type ResponseHeaders } from "./wire.js";
 
