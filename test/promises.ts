@@ -79,6 +79,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "tasks-apart",
+    text: "A task is its principal's alone, at every path and in both eras: to others it is unknown, not listed and not told of.",
+    status: "made",
+  },
+  {
     id: "host-1",
     text: "A call that is made again after a crash goes out on the new connection, never on the one that was lost.",
     status: "made",

@@ -4,7 +4,7 @@
 import { type ExposedName, type OwnName, type OwnToolName, ownName, ownToolName } from "../contracts/names.js";
 import type { MenuMode, NameMode, Override } from "../contracts/settings.js";
 import type { Freshness, Listed, ListKind, ServerIntro } from "../contracts/upstream.js";
-import type { JsonObject } from "../protocol/jsonrpc.js";
+import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { Meta } from "../protocol/modern.js";
 import type { BytesReply } from "../protocol/reply.js";
 import { mergeFreshness } from "./freshness.js";
@@ -216,6 +216,13 @@ export class Catalog {
   wrapsOutput(server: string, own: OwnToolName): boolean {
     const list = this.#servers.get(server)?.lists.get("tools");
     return list?.wraps === true && itemNamed(list.items, own)?.mended?.wrapsOutput === true;
+  }
+
+  /** What the server says of a tool and tasks: "required", "optional" or "forbidden". */
+  taskSupport(server: string, own: OwnToolName): unknown {
+    const items = this.#servers.get(server)?.lists.get("tools")?.items;
+    const execution = items === undefined ? undefined : itemNamed(items, own)?.value["execution"];
+    return isObject(execution) ? execution["taskSupport"] : undefined;
   }
 
   // ── Search ───────────────────────────────────────────────────────────────────────────────────────────────────

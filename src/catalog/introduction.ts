@@ -39,14 +39,16 @@ export function mergeCapabilities(intros: readonly (ServerIntro | undefined)[]):
   return Object.fromEntries(merged);
 }
 
-/** Which requests may become tasks (2025-11-25). Lists of tasks are not merged, so only one server's can be had. */
+/** Which requests may become tasks (2025-11-25). The list of an agent's tasks is our own, whatever the servers have. */
 function mergeTasks(intros: readonly (ServerIntro | undefined)[]): JsonObject | undefined {
   const having = intros.flatMap((intro) =>
     isObject(intro?.capabilities["tasks"]) ? [intro.capabilities["tasks"]] : [],
   );
-  if (having.length === 0 || intros.length === 1) return having[0];
+  if (having.length === 0) return undefined;
+  if (intros.length === 1) return { ...having[0], list: {} };
   const requests = having.flatMap(({ requests: one }) => (isObject(one) ? [one] : []));
   return {
+    list: {},
     ...(having.some(({ cancel }) => cancel !== undefined) ? { cancel: {} } : {}),
     requests: Object.assign({}, ...requests) as JsonObject,
   };

@@ -2,7 +2,7 @@
 // calls get back is in caller.ts, which servers there are in servers.ts.
 
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
-import type { NotificationMessage } from "../protocol/message.js";
+import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
 import type { Reply } from "../protocol/reply.js";
 import type { Caller } from "./caller.js";
 import type { OwnName } from "./names.js";
@@ -74,5 +74,10 @@ export interface UpstreamEvents {
   onListChanged?(server: string, kinds: readonly ListKind[]): void;
   /** A log message, resources/updated, or what we do not know. `caller`: for whom, where that can be told. */
   onNotification(server: string, message: NotificationMessage, caller: Caller | undefined): void;
+  /**
+   * A message that names a task in its `_meta`, as this agent is to see it: it knows the task by another id. Undefined
+   * where the task is not this agent's.
+   */
+  aboutTask?<M extends RequestMessage | NotificationMessage>(server: string, message: M, caller: Caller): M | undefined;
   onState(server: string): void;
 }

@@ -14,6 +14,7 @@ import type { Log } from "../observe/log.js";
 import type { Telemetry } from "../observe/telemetry.js";
 import { OPERATOR } from "../pipeline/access.js";
 import { Pipeline } from "../pipeline/pipeline.js";
+import { TaskOwners } from "../pipeline/task-owners.js";
 import { compileBudgets } from "../policy/budget.js";
 import type { Guard } from "../policy/guard.js";
 import { compilePolicy } from "../policy/policy.js";
@@ -140,6 +141,11 @@ export class Gateway {
       policy: this.#policyOf(config),
       version,
       taskIds: state.taskIds,
+      taskOwners: new TaskOwners({
+        map: state.tasks,
+        wall: systemClock.wall,
+        failed: (error) => log.warn(`what is kept of tasks could not be written: ${(error as Error).message}`),
+      }),
       tracer: parts.telemetry?.tracer,
       onKnown: (server) => this.#lists.saveSoon(server),
       log: (level, text, error) => log[level](text, error === undefined ? undefined : { error }),

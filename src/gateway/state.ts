@@ -4,9 +4,10 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { DumpEntry, DurableMap } from "../contracts/store.js";
-import { TaskIds } from "../pipeline/tasks.js";
+import { TaskIds } from "../pipeline/task-ids.js";
+import type { TaskRecord } from "../pipeline/task-table.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
-import { createSealer, openKey, openSealer, type Sealer } from "../runtime/seal.js";
+import { createSealer, createSteadySealer, openKey, type Sealer } from "../runtime/seal.js";
 import { lockStateDir } from "../runtime/state-dir.js";
 import { openStore } from "../store/local/store.js";
 import { MemoryMap } from "../store/memory-map.js";
@@ -25,6 +26,8 @@ export interface GatewayState {
   readonly eras: DurableMap<EraRecord>;
   readonly pins: DurableMap<PinRecord>;
   readonly taskIds: TaskIds;
+  /** Whose each task is. */
+  readonly tasks: DurableMap<TaskRecord>;
   dump(): AsyncIterable<DumpEntry>;
   close(): Promise<void>;
 }
@@ -35,7 +38,7 @@ const SEALING_KEY_BYTES = 32;
 export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<GatewayState> {
   const lock = await lockStateDir(dir);
   try {
-    const sealer = openSealer(join(dir, "sealing-key"));
+    const key = openKey(join(dir, "sealing-key"));
     const store = await openStore({ dir: join(dir, "store") });
     const tokens = new TokenBook({
       map: store.map<TokenRecord>("tokens"),
@@ -44,12 +47,13 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
     });
     return {
       dir,
-      sealer,
+      sealer: createSealer(key),
       tokens,
       known: store.map<JsonObject>("known"),
       eras: store.map<EraRecord>("eras"),
       pins: store.map<PinRecord>("pins"),
-      taskIds: new TaskIds(openKey(join(dir, "sealing-key"))),
+      taskIds: taskIdsOf(key),
+      tasks: store.map<TaskRecord>("tasks"),
       dump: () => store.dump(),
       async close() {
         try {
@@ -79,10 +83,16 @@ export function memoryState(env: NodeJS.ProcessEnv): GatewayState {
     known,
     eras: new MemoryMap<EraRecord>("eras"),
     pins: new MemoryMap<PinRecord>("pins"),
-    taskIds: new TaskIds(randomBytes(SEALING_KEY_BYTES)),
+    taskIds: taskIdsOf(randomBytes(SEALING_KEY_BYTES)),
+    tasks: new MemoryMap<TaskRecord>("tasks"),
     async *dump() {
       for (const [key, value] of known.entries()) yield { map: known.name, key, value };
     },
     close: async () => {},
   };
+}
+
+function taskIdsOf(key: Uint8Array): TaskIds {
+  const sealer = createSteadySealer(key);
+  return new TaskIds({ seal: (value) => sealer.seal("task", value), unseal: (text) => sealer.unseal("task", text) });
 }

@@ -9,10 +9,13 @@ import type { Reply } from "../protocol/reply.js";
 export class CallWrapper implements AgentCall {
   readonly message: RequestMessage;
   readonly #outer: AgentCall;
-  readonly #onReply: ((reply: Reply) => Reply) | undefined;
+  readonly #onReply: ((reply: Reply) => Reply | undefined) | undefined;
 
-  /** `onReply` sees the reply before the agent does, and may put another in its place. */
-  constructor(outer: AgentCall, message: RequestMessage, onReply?: (reply: Reply) => Reply) {
+  /**
+   * `onReply` sees the reply before the agent does, and may put another in its place. Undefined: it answers the outer
+   * call itself, later.
+   */
+  constructor(outer: AgentCall, message: RequestMessage, onReply?: (reply: Reply) => Reply | undefined) {
     this.#outer = outer;
     this.message = message;
     this.#onReply = onReply;
@@ -39,6 +42,7 @@ export class CallWrapper implements AgentCall {
   }
 
   reply(reply: Reply): void {
-    this.#outer.reply(this.#onReply === undefined ? reply : this.#onReply(reply));
+    const passed = this.#onReply === undefined ? reply : this.#onReply(reply);
+    if (passed !== undefined) this.#outer.reply(passed);
   }
 }

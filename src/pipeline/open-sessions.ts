@@ -140,6 +140,11 @@ export class OpenSessions {
     }
   }
 
+  /** Every session that may know of the server. */
+  each(server: string, act: (session: Caller) => void): void {
+    this.#all(server, ({ session }) => act(session));
+  }
+
   #log(server: string, message: NotificationMessage, caller: Caller | undefined): void {
     const level = message.params?.["level"];
     if (caller !== undefined) {

@@ -14,8 +14,10 @@ import { compilePolicy, type PolicyConfig } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { type BytesReply, faultReply, type Reply, resultBytes } from "../protocol/reply.js";
+import { MemoryMap } from "../store/memory-map.js";
 import { Pipeline } from "./pipeline.js";
-import { TaskIds } from "./tasks.js";
+import { TaskIds } from "./task-ids.js";
+import { TaskOwners } from "./task-owners.js";
 
 const tools = (...names: string[]): Listed[] =>
   names.map((name) => ({ json: JSON.stringify({ name, inputSchema: { type: "object" } }), value: { name } }));
@@ -192,7 +194,8 @@ function setUp(servers: readonly ServerHandle[], roles: PolicyConfig["roles"] = 
     },
     now: clock.now,
     version: "0",
-    taskIds: new TaskIds(new Uint8Array(32)),
+    taskIds: new TaskIds({ seal: (value) => JSON.stringify(value), unseal: () => undefined }),
+    taskOwners: new TaskOwners({ map: new MemoryMap("tasks"), wall: () => clock.wall(), failed: () => {} }),
     onKnown: () => {},
     log: () => {},
   });

@@ -16,7 +16,7 @@ import type { Policy } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
 import { ErrorCode, isObject } from "../protocol/jsonrpc.js";
 import { isLoggingLevel } from "../protocol/log-levels.js";
-import type { NotificationMessage } from "../protocol/message.js";
+import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
 import { agentHeaders } from "../protocol/param-headers.js";
 import { faultReply } from "../protocol/reply.js";
 import { Access } from "./access.js";
@@ -25,7 +25,9 @@ import { OpenSessions } from "./open-sessions.js";
 import { findTools, foundCall } from "./search-menu.js";
 import { Sender } from "./send.js";
 import { Subscriptions } from "./subscriptions.js";
-import { TASK_ID, TASK_METHODS, type TaskIds, taskAddress } from "./tasks.js";
+import type { TaskIds } from "./task-ids.js";
+import type { TaskOwners } from "./task-owners.js";
+import { TASK_ID, TASK_METHODS, Tasks } from "./tasks.js";
 import { afterFirstTry, unknownName, unreadLists } from "./wait-for-lists.js";
 
 /** It is a Map, since a method may be called `constructor`. */
@@ -49,6 +51,7 @@ export interface PipelineDeps {
   readonly now: () => number;
   readonly version: string;
   readonly taskIds: TaskIds;
+  readonly taskOwners: TaskOwners;
   /** Undefined where calls are not traced. */
   readonly tracer?: Tracer | undefined;
   /** Called when what is known of a server has changed: keep its snapshot. */
@@ -62,6 +65,7 @@ export class Pipeline implements Service, UpstreamEvents {
   readonly sessions: OpenSessions;
   readonly access: Access;
   readonly #guard: ProgramGuard;
+  readonly #tasks: Tasks;
   readonly #sender: Sender;
   #attached: { servers: Servers; subscriptions: Subscriptions } | undefined;
 
@@ -71,18 +75,21 @@ export class Pipeline implements Service, UpstreamEvents {
     this.#guard = new ProgramGuard((text, error) => deps.log("error", text, error));
     this.access = new Access(deps.policy, this.#guard, deps.pins);
     this.sessions = new OpenSessions((session, server) => this.access.sees(session.principal, server));
-    const { cache, taskIds, tracer, now } = deps;
-    const { sessions } = this;
+    const { cache, taskIds, taskOwners, tracer, now, log } = deps;
+    const { access, sessions } = this;
+    const servers = () => this.#servers;
+    const needsTask = (server: string, tool: OwnToolName) => this.#catalog.taskSupport(server, tool) === "required";
+    this.#tasks = new Tasks({ ids: taskIds, owners: taskOwners, access, sessions, servers, needsTask, log });
     this.#sender = new Sender({
-      access: this.access,
+      access,
       sessions,
       cache,
-      taskIds,
+      tasks: this.#tasks,
       tracer,
       now,
       paramHeaders: (server, tool) => agentHeaders(this.#catalog.inputSchema(server, tool)),
       wrapsOutput: (server, tool) => this.#catalog.wrapsOutput(server, tool),
-      servers: () => this.#servers,
+      servers,
     });
   }
 
@@ -204,7 +211,12 @@ export class Pipeline implements Service, UpstreamEvents {
     const uri = message.method === "notifications/resources/updated" ? message.params?.["uri"] : undefined;
     if (typeof uri === "string") this.#deps.cache.invalidate(server, { uri });
     const isOwn = this.#servers.get(server)?.isolation === "session";
+    if (this.#tasks.notified(server, message, caller, isOwn)) return;
     this.sessions.notify(server, message, caller, isOwn);
+  }
+
+  aboutTask<M extends RequestMessage | NotificationMessage>(server: string, message: M, caller: Caller): M | undefined {
+    return this.#tasks.aboutTask(server, message, caller);
   }
 
   /** What was answered before may be out of date, whatever the new list says. */
@@ -244,6 +256,9 @@ export class Pipeline implements Service, UpstreamEvents {
         return;
       case "logging/setLevel":
         this.#setLevel(call);
+        return;
+      case "tasks/list":
+        this.#tasks.list(call);
         return;
       default:
         if (TASK_METHODS.has(message.method)) this.#task(call);
@@ -348,9 +363,8 @@ export class Pipeline implements Service, UpstreamEvents {
 
   /** A request about one task goes to the server that the task's id names. */
   #task(call: AgentCall): void {
-    const address = taskAddress(call, this.#deps.taskIds);
-    if (address.kind === "refused") call.reply({ kind: "error", error: address.error });
-    else this.#send(call, address.server, undefined, address.id, { path: TASK_ID, own: address.own });
+    const to = this.#tasks.address(call);
+    if (to !== undefined) this.#send(to.call, to.server, to.tool, to.own, { path: TASK_ID, own: to.own });
   }
 
   /** A method we do not know goes to the server that alone can be meant. */

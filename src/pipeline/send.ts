@@ -18,13 +18,13 @@ import { type Access, OPERATOR } from "./access.js";
 import { Forward, type NamedValue } from "./forward.js";
 import { LegacyOutput } from "./legacy-output.js";
 import type { OpenSessions } from "./open-sessions.js";
-import { type TaskIds, watchTasks } from "./tasks.js";
+import { concernsTasks, type Tasks } from "./tasks.js";
 
 export interface SenderDeps {
   readonly access: Access;
   readonly sessions: OpenSessions;
   readonly cache: Cache;
-  readonly taskIds: TaskIds;
+  readonly tasks: Tasks;
   /** Undefined where calls are not traced. */
   readonly tracer: Tracer | undefined;
   readonly now: () => number;
@@ -73,7 +73,7 @@ export class Sender {
   }
 
   #pass(call: AgentCall, to: Destination, span: Span | undefined): void {
-    const { access, cache, taskIds } = this.#deps;
+    const { access, cache, tasks } = this.#deps;
     const { server, tool } = to;
     const { principal } = call.caller;
     access.demand(principal, server, tool);
@@ -84,11 +84,18 @@ export class Sender {
         return;
       }
     }
-    if (tool !== undefined) access.demandPinned(server, tool);
-    this.#charge(call, server);
+    // What a tool began before it changed can still be ended.
+    if (tool !== undefined && call.message.method !== "tasks/cancel") access.demandPinned(server, tool);
     const hosted = this.#deps.servers().get(server);
     if (hosted === undefined) throw new Fault("unavailable", `Server "${server}" is no longer in the config.`);
-    const watched = this.#asLegacy(watchTasks(call, taskIds, server, hosted.intro), to, hosted);
+    const concerns = concernsTasks(call);
+    const refusal = concerns || call.caller.era === "modern" ? tasks.refusal(call, hosted, tool) : undefined;
+    if (refusal !== undefined) {
+      call.reply({ kind: "error", error: refusal });
+      return;
+    }
+    this.#charge(call, server);
+    const watched = this.#asLegacy(concerns ? tasks.watch(call, hosted, tool) : call, to, hosted);
     if (!cache.covers(server, call.message.method, tool, hosted.intro?.era === "modern")) {
       this.#forward(watched, to, hosted, span);
       return;

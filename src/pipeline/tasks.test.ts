@@ -1,66 +1,436 @@
+// Tasks on their way through a pipeline, with stand-ins for the servers: whose they are, which ids agents see, and what
+// happens where something is full or cannot be written.
+
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { ProgramCaller } from "../gateway/program-call.js";
-import { findAnchor } from "../protocol/anchor.js";
-import { renderReply } from "../protocol/reply.js";
-import { exposeTasks, hasTasks, TaskIds, taskRefusal } from "./tasks.js";
+import { Agent, notification } from "../../test/fixtures/agent.js";
+import { TestClock } from "../../test/fixtures/test-clock.js";
+import { Cache } from "../cache/cache.js";
+import { Catalog } from "../catalog/catalog.js";
+import type { Caller } from "../contracts/caller.js";
+import type { Isolation } from "../contracts/server-spec.js";
+import type { ServerConnection, ServerHandle, Servers } from "../contracts/servers.js";
+import type { DurableMap } from "../contracts/store.js";
+import type { ServerIntro, Upstream, UpstreamCall } from "../contracts/upstream.js";
+import { compilePolicy, type PolicyConfig } from "../policy/policy.js";
+import { Fault } from "../protocol/errors.js";
+import type { JsonObject } from "../protocol/jsonrpc.js";
+import { parseMessage, type RequestMessage } from "../protocol/message.js";
+import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
+import { createSteadySealer } from "../runtime/seal.js";
+import { MemoryMap } from "../store/memory-map.js";
+import { Pipeline } from "./pipeline.js";
+import { TaskIds } from "./task-ids.js";
+import { TaskOwners } from "./task-owners.js";
+import type { TaskLimits, TaskRecord } from "./task-table.js";
+import { hasTasks, taskRefusal } from "./tasks.js";
 
-const ids = new TaskIds(randomBytes(32));
-const caller = new ProgramCaller({ id: "ann", role: "dev" });
+const RELATED = "io.modelcontextprotocol/related-task";
+const EXTENSION = "io.modelcontextprotocol/tasks";
 
-function expose(text: string) {
-  const bytes = Buffer.from(text);
-  const anchor = findAnchor(bytes);
-  if (anchor === undefined) throw new Error("no id");
-  const reply = exposeTasks({ kind: "bytes", bytes, ...anchor }, ids, "builds", caller);
-  return { reply, message: JSON.parse(renderReply(reply as never, '"mine"').toString()) as { result: never } };
+/** Counts its tasks from 1, as many do, and knows nothing of who began which. */
+class TaskServer implements ServerHandle, ServerConnection {
+  readonly name: string;
+  readonly server: string;
+  isolation: Isolation = "shared";
+  readonly listed = true;
+  readonly firstTry = Promise.resolve();
+  readonly trouble = undefined;
+  readonly isReady = true;
+  intro: ServerIntro = {
+    version: "2025-11-25",
+    capabilities: { tools: {}, tasks: { cancel: {}, requests: { tools: { call: {} } } } },
+    serverInfo: {},
+    instructions: undefined,
+  };
+  readonly connections: ServerConnection[] = [this];
+  readonly received: JsonObject[] = [];
+  tasks = new Map<string, string>();
+  down = false;
+  silent = false;
+
+  constructor(name: string) {
+    this.name = name;
+    this.server = name;
+  }
+
+  upstream(): Upstream {
+    return this;
+  }
+
+  sessionConnection(): ServerConnection {
+    return this;
+  }
+
+  send(call: UpstreamCall): void {
+    const message = JSON.parse(call.render(1)) as JsonObject;
+    this.received.push(message);
+    if (this.silent) return;
+    call.reply(this.down ? faultReply(new Fault("unavailable", "It is down.")) : this.#answer(message));
+  }
+
+  #answer({ method, params }: JsonObject): Reply {
+    const { taskId, task } = params as { taskId?: string; task?: object };
+    if (method === "tools/call") {
+      if (task === undefined && this.intro.era !== "modern") return resultBytes('{"content":[],"taskId":"plain"}');
+      const id = String(this.tasks.size + 1);
+      this.tasks.set(id, "working");
+      if (this.intro.era !== "modern") return resultBytes(`{"task":{"taskId":"${id}","status":"working","x":1.0}}`);
+      return { ...resultBytes(`{"resultType":"task","taskId":"${id}","status":"working"}`), era: "modern" };
+    }
+    const status = this.tasks.get(taskId ?? "");
+    if (status === undefined) {
+      const reply = resultBytes("{}");
+      const error = '{"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"No such task"}}';
+      return { ...reply, bytes: Buffer.from(error) };
+    }
+    if (method === "tasks/cancel") this.tasks.set(taskId ?? "", "cancelled");
+    if (method === "tasks/result") return resultBytes(`{"content":[],"_meta":{"${RELATED}":{"taskId":"${taskId}"}}}`);
+    return resultBytes(`{"taskId":"${taskId}","status":"${this.tasks.get(taskId ?? "")}","x":1.0}`);
+  }
+
+  cancel(call: UpstreamCall): void {
+    call.reply(faultReply(new Fault("cancelled", "Cancelled.")));
+  }
+
+  notify(): void {}
+
+  request(): Promise<JsonObject> {
+    return Promise.resolve({});
+  }
+
+  agentProgress(): boolean {
+    return false;
+  }
+
+  get methods(): unknown[] {
+    return this.received.map(({ method }) => method);
+  }
 }
 
-describe("task ids", () => {
-  it("lead back to their server, for the principal that got them alone", () => {
-    const exposed = ids.expose("builds", "ann", "42.é");
-    expect(exposed).toMatch(/^[\w-]+\.[\w-]+$/);
-    expect(ids.resolve(exposed, "ann")).toEqual({ server: "builds", own: "42.é" });
-    expect(ids.resolve(exposed, "bob")).toBeUndefined();
-    expect(ids.expose("builds", "ann", "42.é")).toBe(exposed);
+interface SetUp {
+  readonly roles?: PolicyConfig["roles"];
+  readonly map?: DurableMap<TaskRecord>;
+  readonly limits?: TaskLimits;
+  readonly key?: Uint8Array;
+  readonly servers?: readonly TaskServer[];
+}
+
+function setUp({ roles = {}, map, limits, key = randomBytes(32), servers }: SetUp = {}) {
+  const clock = new TestClock();
+  const [one, two] = servers ?? [new TaskServer("one"), new TaskServer("two")];
+  if (one === undefined || two === undefined) throw new Error("two servers");
+  const all = new Map([one, two].map((server) => [server.name, server as ServerHandle]));
+  const catalog = new Catalog({
+    names: "prefixed",
+    menu: "full",
+    serverInfo: { name: "toolway" },
+    seal: (value) => value,
+    unseal: (text) => text,
+  });
+  catalog.setServers([one, two]);
+  const sealer = createSteadySealer(key);
+  const pipeline = new Pipeline({
+    catalog,
+    cache: new Cache({ maxBytes: 1_000_000, entriesPerTool: 64, maxTtlMs: 60_000 }, clock),
+    policy: compilePolicy({ roles, unlistedRoles: "allow" }),
+    pins: { check: () => ({ differs: false }), quarantine: () => undefined, isQuarantined: () => false },
+    now: clock.now,
+    version: "0",
+    taskIds: new TaskIds({ seal: (value) => sealer.seal("t", value), unseal: (text) => sealer.unseal("t", text) }),
+    taskOwners: new TaskOwners({
+      map: map ?? new MemoryMap("tasks"),
+      wall: () => clock.wall(),
+      failed: () => {},
+      ...(limits === undefined ? {} : { limits }),
+    }),
+    onKnown: () => {},
+    log: () => {},
+  });
+  const hosted: Servers = {
+    names: [...all.keys()],
+    all: all.values(),
+    get: (name) => all.get(name),
+    sessionClosed() {},
+  };
+  pipeline.attach(hosted);
+  for (const server of [one, two]) {
+    pipeline.onIntro(server.name, server.intro, server, undefined);
+    const value = { name: "build", execution: { taskSupport: server.name === "two" ? "required" : "optional" } };
+    pipeline.onList(server.name, "tools", [{ json: JSON.stringify(value), value }]);
+  }
+  const at = (id: string, scope?: string, role = "default") => {
+    const agent = new Agent({ pipeline }, id, role, scope);
+    const tool = (server: string) => (scope === undefined ? `${server}__build` : "build");
+    return Object.assign(agent, {
+      async begin(server = scope ?? "one"): Promise<string> {
+        const { result } = await agent.send("tools/call", { name: tool(server), task: { ttl: 1 } }).answer();
+        return (result as { task: { taskId: string } }).task.taskId;
+      },
+      async listed(): Promise<string[]> {
+        const { result } = await agent.send("tasks/list").answer();
+        return (result as { tasks: { taskId: string }[] }).tasks.map(({ taskId }) => taskId);
+      },
+    });
+  };
+  return { pipeline, one, two, clock, at };
+}
+
+describe.each([
+  ["/mcp", undefined],
+  ["/mcp/<server>", "one"],
+])("a task at %s", (_path, scope) => {
+  it("is known by a sealed id, the same each time, which leads back to it", async () => {
+    const { at } = setUp();
+    const ann = at("ann", scope);
+    const id = await ann.begin();
+    expect(id).toMatch(/^[\w-]{40,}$/);
+    expect((await ann.send("tasks/get", { taskId: id }).answer())["result"]).toMatchObject({ taskId: id, x: 1 });
+    expect((await ann.send("tasks/result", { taskId: id }).answer())["result"]).toMatchObject({
+      _meta: { [RELATED]: { taskId: id } },
+    });
+    expect(await ann.listed()).toEqual([id]);
   });
 
-  it("cannot be made up or changed", () => {
-    const exposed = ids.expose("builds", "ann", "42");
-    for (let i = 0; i < exposed.length; i++) {
-      const other = exposed[i] === "A" ? "B" : "A";
-      const tampered = exposed.slice(0, i) + other + exposed.slice(i + 1);
-      // The last characters of base64url carry spare bits, which say nothing.
-      const found = ids.resolve(tampered, "ann");
-      if (found !== undefined) expect(found).toEqual({ server: "builds", own: "42" });
+  it("of another principal is unknown, is not listed, and is not told of [tasks-apart]", async () => {
+    const { at, one, pipeline } = setUp();
+    const [ann, bob] = [at("ann", scope), at("bob", scope)];
+    const id = await ann.begin();
+    one.received.length = 0;
+    for (const method of ["tasks/get", "tasks/result", "tasks/cancel", "tasks/update"]) {
+      expect(await bob.send(method, { taskId: id }).code()).toBe(-32602);
+      // The server's own id is nobody's.
+      expect(await bob.send(method, { taskId: "1" }).code()).toBe(-32602);
     }
-    for (const text of ["", ".", "a.b", "a.b.c", "42", `${exposed}.x`])
-      expect(ids.resolve(text, "ann")).toBeUndefined();
+    expect(await bob.listed()).toEqual([]);
+    pipeline.onNotification("one", notification("notifications/tasks/status", { taskId: "1", status: "done" }), bob);
+    expect(bob.heard).toEqual([]);
+    expect(ann.heard).toMatchObject([{ params: { taskId: id, status: "done" } }]);
+    expect(one.received).toEqual([]);
+  });
+
+  it("is not told of, nor asked for, once the role may not use its tool any more", async () => {
+    const { at, one, pipeline } = setUp();
+    const ann = at("ann", scope, "dev");
+    const id = await ann.begin();
+    one.received.length = 0;
+    pipeline.setPolicy(compilePolicy({ roles: { dev: { deny: ["one/build"] } }, unlistedRoles: "allow" }));
+    expect(await ann.send("tasks/result", { taskId: id }).code()).toBe(-31007);
+    expect(await ann.listed()).toEqual([]);
+    ann.heard.length = 0;
+    pipeline.onNotification("one", notification("notifications/tasks/status", { taskId: "1" }), undefined);
+    expect(ann.heard).toEqual([]);
+    expect(one.received).toEqual([]);
+    // A role that may use this tool alone may ask about its tasks.
+    pipeline.setPolicy(compilePolicy({ roles: { dev: { allow: ["one/build"] } }, unlistedRoles: "allow" }));
+    expect((await ann.send("tasks/get", { taskId: id }).answer())["result"]).toMatchObject({ taskId: id });
   });
 });
 
-describe("exposeTasks", () => {
-  it.each([
-    ["modern", '{"jsonrpc":"2.0","id":7,"result":{"resultType":"task","taskId":"t1","x":1.0}}', ["taskId"]],
-    ["legacy", '{"result":{"task":{"taskId":"t1","status":"working"}},"jsonrpc":"2.0","id":7}', ["task", "taskId"]],
-  ])("names the server in a %s result, and leaves the rest", (_era, text, path) => {
-    const { message } = expose(text);
-    const exposed = path.reduce<unknown>((value, key) => (value as Record<string, unknown>)[key], message.result);
-    expect(ids.resolve(exposed as string, "ann")).toEqual({ server: "builds", own: "t1" });
-    expect(message).toMatchObject({ id: "mine" });
+describe("the owner of a task", () => {
+  it("is whoever began it last, where a server counts anew [tasks-apart]", async () => {
+    const { at, one } = setUp();
+    const [ann, bob] = [at("ann"), at("bob")];
+    const before = await ann.begin();
+    one.tasks.clear();
+    const after = await bob.begin();
+    expect(await ann.send("tasks/get", { taskId: before }).code()).toBe(-32602);
+    expect((await bob.send("tasks/get", { taskId: after }).answer())["result"]).toMatchObject({ taskId: after });
   });
 
-  it("keeps what a tool says about tasks of its own", () => {
-    const text =
-      '{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"\\"taskId\\""}],"y":{"taskId":"t"}}}';
-    const { reply } = expose(text);
-    expect((reply as { bytes: Buffer }).bytes.toString()).toBe(text);
+  it("is known after a restart of the gateway", async () => {
+    const [map, key] = [new MemoryMap<TaskRecord>("tasks"), randomBytes(32)];
+    const first = setUp({ map, key });
+    const id = await first.at("ann").begin();
+    const { at } = setUp({ map, key, servers: [first.one, first.two] });
+    expect(await at("ann").listed()).toEqual([id]);
+    expect(await at("bob").send("tasks/get", { taskId: id }).code()).toBe(-32602);
   });
+
+  it("is on disk before the agent hears of the task [ack-is-durable]", async () => {
+    let written = (): void => {};
+    const map = new MemoryMap<TaskRecord>("tasks");
+    const put = map.put.bind(map);
+    map.put = (key, value) =>
+      new Promise<void>((resolve) => {
+        written = () => resolve(put(key, value));
+      });
+    const { at } = setUp({ map });
+    const sent = at("ann").send("tools/call", { name: "one__build", task: {} });
+    await new Promise(setImmediate);
+    expect(sent.replies).toEqual([]);
+    written();
+    expect((await sent.answer())["result"]).toMatchObject({ task: { status: "working" } });
+    expect([...map.entries()]).toHaveLength(1);
+  });
+
+  it("that cannot be written is told so, and the task is cancelled", async () => {
+    const map = new MemoryMap<TaskRecord>("tasks");
+    map.put = () => Promise.reject(new Error("No room left on the disk."));
+    const { at, one } = setUp({ map });
+    const ann = at("ann");
+    const { error } = await ann.send("tools/call", { name: "one__build", task: {} }).answer();
+    expect(error).toMatchObject({ code: -31003, message: expect.stringContaining("No room left") as string });
+    expect(one.tasks.get("1")).toBe("cancelled");
+    expect(await ann.listed()).toEqual([]);
+  });
+
+  it("with too many tasks begins no more, until some have ended; others go on [bounded]", async () => {
+    const { at, one } = setUp({ limits: { ofPrincipal: 2, all: 10 } });
+    const [ann, bob] = [at("ann"), at("bob")];
+    const [first] = [await ann.begin(), await ann.begin()];
+    one.received.length = 0;
+    const { error } = await ann.send("tools/call", { name: "one__build", task: {} }).answer();
+    expect(error).toMatchObject({ code: -31006, message: expect.stringContaining("cancel some") as string });
+    // It was refused before it had any effect, and plain calls go on.
+    expect(one.received).toEqual([]);
+    expect((await ann.call("one__build").answer())["result"]).toMatchObject({ taskId: "plain" });
+    await bob.begin();
+    await ann.send("tasks/cancel", { taskId: first }).answer();
+    await ann.begin();
+    expect(await ann.send("tasks/get", { taskId: first }).code()).toBe(-32602);
+  });
+
+  it("is a session where each has a process of its own: they may number their tasks alike", async () => {
+    const { at, one, pipeline } = setUp();
+    one.isolation = "session";
+    const ann = at("ann");
+    const other = new Agent({ pipeline }, "other");
+    other.principal.id = "ann";
+    const id = await ann.begin();
+    expect(await ann.listed()).toEqual([id]);
+    expect(await other.send("tasks/get", { taskId: id }).code()).toBe(-32602);
+  });
+});
+
+describe("tasks/list over many servers", () => {
+  it("goes on where the page before ended, whatever came and went meanwhile", async () => {
+    const { at, one, clock } = setUp();
+    const [ann, bob] = [at("ann"), at("bob")];
+    const ids: string[] = [];
+    for (let i = 0; i < 70; i++) {
+      ids.push(await ann.begin(i % 2 === 0 ? "one" : "two"));
+      await bob.begin();
+      clock.advance(1);
+    }
+    const first = (await ann.send("tasks/list").answer())["result"] as {
+      tasks: { taskId: string }[];
+      nextCursor: string;
+    };
+    expect(first.tasks.map(({ taskId }) => taskId)).toEqual(ids.slice(0, 50));
+    one.tasks.delete("1");
+    ids.push(await ann.begin());
+    const second = (await ann.send("tasks/list", { cursor: first.nextCursor }).answer())["result"];
+    expect(second).not.toHaveProperty("nextCursor");
+    expect((second as typeof first).tasks.map(({ taskId }) => taskId)).toEqual(ids.slice(50));
+    expect(await bob.send("tasks/list", { cursor: first.nextCursor }).code()).toBe(-32602);
+    expect(await ann.send("tasks/list", { cursor: "made up" }).code()).toBe(-32602);
+  });
+
+  it("has the tasks of a server that is down as they were last, and those of the others as they are [one-bad-server]", async () => {
+    const { at, one, two, clock } = setUp();
+    const ann = at("ann");
+    await ann.begin("one");
+    clock.advance(1);
+    await ann.begin("two");
+    one.down = true;
+    two.tasks.set("1", "completed");
+    const { result } = await ann.send("tasks/list").answer();
+    expect(result).toMatchObject({ tasks: [{ status: "working" }, { status: "completed" }] });
+  });
+
+  it("is taken back when the agent cancels it", async () => {
+    const { at, one } = setUp();
+    const ann = at("ann");
+    await ann.begin();
+    one.silent = true;
+    const sent = ann.send("tasks/list");
+    sent.onCancel?.("enough");
+    expect(await sent.code()).toBe(-31008);
+  });
+});
+
+describe("tasks across eras", () => {
+  const modern = (era: "legacy" | "modern", server: TaskServer) => {
+    if (era === "modern") {
+      server.intro = { ...server.intro, era, capabilities: { tools: {}, extensions: { [EXTENSION]: {} } } };
+    }
+    return server;
+  };
+  const callOf = (message: JsonObject, caller: Partial<Caller>, pipeline: Pipeline): Promise<Reply> =>
+    new Promise((reply) => {
+      const agent = new Agent({ pipeline }, "ann");
+      const of = {
+        principal: agent.principal,
+        sessionKey: agent.sessionKey,
+        logLevel: undefined,
+        clientInfo: {},
+        version: "",
+        setLogLevel: () => {},
+        notify: () => {},
+        ask: () => Promise.reject(new Error("no")),
+        capabilities: { extensions: { [EXTENSION]: {} } },
+        era: "modern" as const,
+        ...caller,
+      };
+      const text = JSON.stringify({ jsonrpc: "2.0", id: 1, ...message });
+      const request = parseMessage(text) as RequestMessage;
+      pipeline.handle({ caller: of, message: request, scope: undefined, reply, onCancel: undefined });
+    });
+
+  it("a legacy agent cannot make a task of a modern server's tool, and is told so before the call is made", async () => {
+    const server = modern("modern", new TaskServer("one"));
+    const { at } = setUp({ servers: [server, new TaskServer("two")] });
+    const { error } = await at("ann").send("tools/call", { name: "one__build", task: {} }).answer();
+    expect(error).toMatchObject({
+      code: -32601,
+      message: expect.stringMatching(/one.*2026-07-28.*Leave "task" out/) as string,
+    });
+    expect(server.received).toEqual([]);
+  });
+
+  it("a modern agent cannot call a legacy server's tool that runs only as a task, and is told so", async () => {
+    const { pipeline, two } = setUp();
+    const reply = await callOf({ method: "tools/call", params: { name: "two__build" } }, {}, pipeline);
+    expect(reply).toMatchObject({ error: { code: -32601, message: expect.stringContaining("2025-11-25") as string } });
+    expect(two.received).toEqual([]);
+  });
+
+  it("a task is asked about in the era in which it was begun", async () => {
+    const { at, pipeline } = setUp();
+    const id = await at("ann").begin();
+    const reply = await callOf({ method: "tasks/get", params: { taskId: id } }, {}, pipeline);
+    expect(reply).toMatchObject({ error: { code: -32602, message: expect.stringContaining("2025-11-25") as string } });
+  });
+});
+
+it("a notification that names its task has the id that its agent knows", async () => {
+  const { at, pipeline } = setUp();
+  const [ann, bob] = [at("ann"), at("bob")];
+  const id = await ann.begin();
+  const said = notification("notifications/message", { level: "info", data: 1, _meta: { [RELATED]: { taskId: "1" } } });
+  pipeline.onNotification("one", said, bob);
+  expect(bob.heard).toEqual([]);
+  expect(ann.heard).toMatchObject([{ params: { data: 1, _meta: { [RELATED]: { taskId: id } } } }]);
+});
+
+it("a call that belongs to a task names it to its server by the server's own id", async () => {
+  const { at, one } = setUp();
+  const [ann, bob] = [at("ann"), at("bob")];
+  const id = await ann.begin();
+  await ann.call("one__build", {}, { [RELATED]: { taskId: id } }).answer();
+  expect(one.received.at(-1)).toMatchObject({ params: { _meta: { [RELATED]: { taskId: "1" } } } });
+  expect(await bob.call("one__build", {}, { [RELATED]: { taskId: id } }).code()).toBe(-32602);
+});
+
+it("a result that is no task keeps what it says of tasks of its own", async () => {
+  const { at } = setUp();
+  expect((await at("ann").call("one__build").answer())["result"]).toEqual({ content: [], taskId: "plain" });
 });
 
 it("servers that have tasks are known in both eras", () => {
   const intro = { version: "", serverInfo: {}, instructions: undefined };
-  expect(hasTasks({ ...intro, capabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } } })).toBe(true);
+  expect(hasTasks({ ...intro, capabilities: { extensions: { [EXTENSION]: {} } } })).toBe(true);
   expect(hasTasks({ ...intro, capabilities: { tasks: { list: {} } } })).toBe(true);
   expect(hasTasks({ ...intro, capabilities: { extensions: {} } })).toBe(false);
   expect(hasTasks(undefined)).toBe(false);
@@ -68,9 +438,9 @@ it("servers that have tasks are known in both eras", () => {
 
 it("tasks are an extension that a modern request must declare", () => {
   const modern = { era: "modern", capabilities: {} } as never;
-  const declaring = { era: "modern", capabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } } } as never;
+  const declaring = { era: "modern", capabilities: { extensions: { [EXTENSION]: {} } } } as never;
   expect(taskRefusal(modern, "tasks/get")).toMatchObject({ code: -32021, data: { requiredCapabilities: {} } });
   expect(taskRefusal(declaring, "tasks/get")).toBeUndefined();
   expect(taskRefusal(declaring, "tasks/result")).toMatchObject({ code: -32601 });
-  expect(taskRefusal(caller, "tasks/result")).toBeUndefined();
+  expect(taskRefusal(declaring, "tasks/list")).toMatchObject({ code: -32601 });
 });

@@ -25,6 +25,16 @@ export const ModernError = {
 } as const;
 
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
+/** Where a message of 2025-11-25 says which task it belongs to: a key of `_meta`. */
+export const RELATED_TASK = "io.modelcontextprotocol/related-task";
+
+/** The id of the task that a message belongs to, by its `_meta`. */
+export function relatedTask(params: JsonObject | undefined): string | undefined {
+  const meta = params?.["_meta"];
+  const related = isObject(meta) ? meta[RELATED_TASK] : undefined;
+  const id = isObject(related) ? related["taskId"] : undefined;
+  return typeof id === "string" ? id : undefined;
+}
 
 /** What a modern request says of its sender. */
 export interface RequestMeta {

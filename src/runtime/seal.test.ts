@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createSealer, openSealer } from "./seal.js";
+import { createSealer, createSteadySealer, openKey } from "./seal.js";
 
 const sealer = createSealer(randomBytes(32));
 
@@ -24,6 +24,23 @@ describe("a sealer", () => {
   it("never seals twice alike", () => {
     const seen = new Set(Array.from({ length: 1000 }, () => sealer.seal("p", 1)));
     expect(seen.size).toBe(1000);
+  });
+
+  it("that is steady seals alike, each purpose and each value otherwise, and opens what it sealed alone", () => {
+    const key = randomBytes(32);
+    const steady = createSteadySealer(key);
+    fc.assert(
+      fc.property(fc.json(), fc.json(), (one, other) => {
+        const [value, different] = [JSON.parse(one), JSON.parse(other)] as unknown[];
+        const text = steady.seal("task", value);
+        expect(createSteadySealer(key).seal("task", value)).toBe(text);
+        expect(steady.unseal("task", text)).toEqual(value);
+        expect(steady.seal("list", value)).not.toBe(text);
+        if (JSON.stringify(value) !== JSON.stringify(different)) expect(steady.seal("task", different)).not.toBe(text);
+        expect(createSealer(key).unseal("task", text)).toBeUndefined();
+      }),
+      { numRuns: 300 },
+    );
   });
 
   it("opens for its own purpose and key only", () => {
@@ -84,18 +101,18 @@ describe("the key file", () => {
 
   it("is made once, for us alone, and opens what was sealed before a restart", () => {
     const path = join(dir, "key");
-    const text = openSealer(path).seal("p", { a: 1 });
+    const text = createSealer(openKey(path)).seal("p", { a: 1 });
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(statSync(path).size).toBe(32);
     expect(readdirSync(dir)).toEqual(["key"]);
     chmodSync(path, 0o644);
-    expect(openSealer(path).unseal("p", text)).toEqual({ a: 1 });
+    expect(createSealer(openKey(path)).unseal("p", text)).toEqual({ a: 1 });
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
   it("of a wrong length is refused, not replaced", () => {
     const path = join(dir, "key");
     writeFileSync(path, "short");
-    expect(() => openSealer(path)).toThrow(/has 5 bytes instead of 32.*remove it/);
+    expect(() => createSealer(openKey(path))).toThrow(/has 5 bytes instead of 32.*remove it/);
   });
 });

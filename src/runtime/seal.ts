@@ -5,9 +5,9 @@
 //
 // AES-GCM and not ChaCha20: opening is what happens on every request, and is faster here where the processor has AES.
 // Nonces are random: one key is good for 2^32 seals (NIST SP 800-38D), 1,000 a second for 49 days without a break;
-// sessions and cursors are far below that.
+// sessions and cursors are far below that. A steady sealer takes its nonce from the value itself, under keys of its own.
 
-import { createCipheriv, createDecipheriv, randomBytes, randomFillSync } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHmac, randomBytes, randomFillSync } from "node:crypto";
 import { chmodSync, closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 
 const KEY_BYTES = 32;
@@ -25,6 +25,25 @@ export interface Sealer {
 }
 
 export function createSealer(key: Uint8Array): Sealer {
+  return sealerOf(key, (nonce) => randomFillSync(nonce));
+}
+
+/**
+ * The same value has the same text each time, for ids that a peer compares: two texts show whether their values are
+ * equal, and nothing else. One nonce for two values would need a collision of the HMAC.
+ */
+export function createSteadySealer(key: Uint8Array): Sealer {
+  const [cipherKey, nonceKey] = ["steady cipher", "steady nonce"].map((use) => hmac(key, use));
+  return sealerOf(cipherKey as Buffer, (nonce, purpose, json) => {
+    hmac(nonceKey as Buffer, JSON.stringify([purpose, json])).copy(nonce, 0, 0, NONCE_BYTES);
+  });
+}
+
+function hmac(key: Uint8Array, text: string): Buffer {
+  return createHmac("sha256", key).update(text).digest();
+}
+
+function sealerOf(key: Uint8Array, fillNonce: (nonce: Buffer, purpose: string, json: string) => void): Sealer {
   if (key.length !== KEY_BYTES) throw new Error(`A sealing key has ${KEY_BYTES} bytes, not ${key.length}.`);
   return {
     seal(purpose, value) {
@@ -32,7 +51,8 @@ export function createSealer(key: Uint8Array): Sealer {
       if (json === undefined) throw new TypeError("Only what JSON can express can be sealed.");
       const size = Buffer.byteLength(json);
       const out = Buffer.allocUnsafe(NONCE_BYTES + size + TAG_BYTES);
-      const nonce = randomFillSync(out.subarray(0, NONCE_BYTES));
+      const nonce = out.subarray(0, NONCE_BYTES);
+      fillNonce(nonce, purpose, json);
       const cipher = createCipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES });
       cipher.setAAD(Buffer.from(purpose));
       // GCM is a stream: all of the ciphertext comes from update().
@@ -64,12 +84,7 @@ export function createSealer(key: Uint8Array): Sealer {
   };
 }
 
-/** A sealer with the key of a file, which is made (0600) when it is missing. Two starters get the same key. */
-export function openSealer(keyPath: string): Sealer {
-  return createSealer(openKey(keyPath));
-}
-
-/** The key of a file, made if there is none yet. */
+/** The key of a file, which is made (0600) when it is missing. Two starters get the same key. */
 export function openKey(keyPath: string): Uint8Array {
   return readKey(keyPath) ?? makeKey(keyPath);
 }

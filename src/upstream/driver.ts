@@ -9,6 +9,7 @@ import type { JsonObject } from "../protocol/jsonrpc.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import { faultReply } from "../protocol/reply.js";
 import { Connection } from "./connection/connection.js";
+import type { AboutTask } from "./connection/from-server.js";
 import type { HandshakeOffer } from "./era/handshake.js";
 import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
 import { ask } from "./link/own-call.js";
@@ -32,6 +33,7 @@ export interface UpstreamContext {
 export interface DriverEvents {
   onReady(intro: ServerIntro): void;
   onNotification(message: NotificationMessage, caller: Caller | undefined): void;
+  readonly aboutTask?: AboutTask | undefined;
   /** The server started, failed, died or was stopped: `status` has changed. */
   onState(): void;
 }
@@ -299,6 +301,7 @@ export class ServerDriver implements ServerConnection {
         isRepeatable: (call) => this.#repeatable.has(call),
         onLost: (call, fault) => this.#lost(call, fault),
         onNotification: (message, caller) => this.#events.onNotification(message, caller),
+        aboutTask: this.#events.aboutTask,
         onUnsent: (call, fault) => this.#unsent(call, fault),
         onClosed: (fault) => this.#closed(connection, fault),
       },

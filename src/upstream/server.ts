@@ -274,6 +274,8 @@ export class UpstreamServer implements ServerHandle {
       {
         onReady: (intro) => this.#ready(driver, intro, owner),
         onNotification: (message, caller) => this.#notified(driver, message, caller ?? owner),
+        aboutTask: (message, caller) =>
+          events.aboutTask === undefined ? message : events.aboutTask(this.spec.name, message, caller),
         onState: () => {
           events.onState(this.spec.name);
           this.#tell(driver);

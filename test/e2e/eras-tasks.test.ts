@@ -3,7 +3,8 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { connect, send } from "./eras.js";
 import { type Gateway, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
-import { lastOf, openHttpWire } from "./wire.js";
+import { createToken } from "./operator.js";
+import { eventsOf, INITIALIZED, initialize, lastOf, openHttpWire, post } from "./wire.js";
 
 const EXTENSION = "io.modelcontextprotocol/tasks";
 const withTasks = { capabilities: { elicitation: {}, extensions: { [EXTENSION]: {} } } };
@@ -111,9 +112,8 @@ describe("tasks of 2025-11-25", () => {
       JSON.parse(lastOf(await wire.send(JSON.stringify({ jsonrpc: "2.0", id: ++id, method, params }))));
     const introduced = JSON.parse(wire.initialized) as { result: object };
     expect(introduced.result).toMatchObject({
-      capabilities: { tasks: { cancel: {}, requests: { tools: { call: {} } } } },
+      capabilities: { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } },
     });
-    expect(introduced.result).not.toHaveProperty("capabilities.tasks.list");
     const begun = await Promise.all(
       ["one", "two"].map((name) => ask("tools/call", { name: `${name}__build`, task: { ttl: 60_000 } })),
     );
@@ -128,6 +128,164 @@ describe("tasks of 2025-11-25", () => {
       });
       expect((await ask("tasks/cancel", { taskId })).result).toMatchObject({ taskId, status: "cancelled" });
     }
+    const listed = (await ask("tasks/list", {})).result as unknown as { tasks: Task[] };
+    expect(new Set(listed.tasks.map(({ taskId }) => taskId))).toEqual(new Set(ids));
+    expect(listed.tasks).toMatchObject([{ status: "cancelled", weight: 1 }, { status: "cancelled" }]);
     expect((await ask("tasks/get", { taskId: "1" })).error).toMatchObject({ code: -32602 });
+  });
+});
+
+/** Two principals at one gateway, and what each of them is told. */
+describe("tasks of two principals", () => {
+  let gateway: Gateway;
+  const tokens: Record<string, string> = {};
+  let ids = 0;
+
+  beforeAll(async () => {
+    const mcpServers = {
+      old: stdioFixture("legacy-tasks"),
+      lone: stdioFixture("legacy-tasks", [], { isolation: "session" }),
+      new: (await startHttpFixture("tasks", ["--era", "modern"])).entry,
+      oldhttp: (await startHttpFixture("legacy-tasks")).entry,
+    };
+    gateway = await startGateway({ names: "prefixed", mcpServers }, { auth: true });
+    for (const id of ["ann", "bob"]) tokens[id] = await createToken(gateway, id, "dev");
+    const agent = await connect("legacy", gateway, { token: tokens["ann"] ?? "" });
+    await agent.waitFor("old__build", "lone__build", "new__greet", "oldhttp__build");
+  });
+
+  const bearing = (who: string) => ({ authorization: `Bearer ${tokens[who]}` });
+
+  /** A legacy session of one of them, at a path. */
+  async function session(who: string, path = "") {
+    const url = `${gateway.url}${path}`;
+    const opened = await post(url, initialize("0", "2025-11-25", '{"elicitation":{}}'), bearing(who));
+    const headers = { ...bearing(who), "mcp-session-id": opened.headers.get("mcp-session-id") ?? "" };
+    await post(url, INITIALIZED, headers);
+    const ask = async (method: string, params: object = {}) =>
+      JSON.parse(lastOf(await post(url, JSON.stringify({ jsonrpc: "2.0", id: ++ids, method, params }), headers))) as {
+        result: { task: Task; tasks: Task[] };
+        error: object;
+      };
+    const begin = async (name: string) => (await ask("tools/call", { name, task: { ttl: 60_000 } })).result.task.taskId;
+    return { url, headers, ask, begin };
+  }
+
+  const METHODS = ["tasks/get", "tasks/result", "tasks/cancel"];
+
+  it.each([
+    ["/mcp", "", "old__build"],
+    ["/mcp/old", "/old", "build"],
+    ["/mcp/oldhttp", "/oldhttp", "build"],
+    ["a server of its own", "/lone", "build"],
+  ])("are each its own alone at %s: others neither see nor cancel them [tasks-apart]", async (_name, path, tool) => {
+    const [ann, bob] = [await session("ann", path), await session("bob", path)];
+    const taskId = await ann.begin(tool);
+    expect(taskId).toMatch(/^[\w-]{40,}$/);
+    for (const method of METHODS) {
+      expect((await bob.ask(method, { taskId })).error).toMatchObject({ code: -32602 });
+      expect((await bob.ask(method, { taskId: "1" })).error).toMatchObject({ code: -32602 });
+    }
+    expect((await bob.ask("tasks/list")).result.tasks).toEqual([]);
+    expect((await ann.ask("tasks/list")).result.tasks.map((task) => task.taskId)).toContain(taskId);
+    expect((await ann.ask("tasks/get", { taskId })).result).toMatchObject({ taskId, status: "completed" });
+  });
+
+  it.each(["", "/new"])("are so in the modern era, at /mcp%s [tasks-apart]", async (path) => {
+    const url = `${gateway.url}${path}`;
+    const about = (who: string, method: string, taskId: string) =>
+      send(url, { method, params: { taskId }, headers: { "mcp-name": taskId, ...bearing(who) }, ...withTasks });
+    const params = { name: path === "" ? "new__slow_compute" : "slow_compute", arguments: { seconds: 60 } };
+    const begun = await send(url, { method: "tools/call", params, headers: bearing("ann"), ...withTasks });
+    const { taskId } = begun.reply.result as unknown as Task;
+    expect(taskId).not.toMatch(/^task-/);
+    for (const method of ["tasks/get", "tasks/update", "tasks/cancel"]) {
+      expect((await about("bob", method, taskId)).reply.error).toMatchObject({ code: -32602 });
+      expect((await about("bob", method, "task-1")).reply.error).toMatchObject({ code: -32602 });
+    }
+    expect((await about("ann", "tasks/get", taskId)).reply.result).toMatchObject({ taskId, status: "working" });
+    await about("ann", "tasks/cancel", taskId);
+    expect((await about("ann", "tasks/get", taskId)).reply.result).toMatchObject({ taskId, status: "cancelled" });
+  });
+
+  it("are told of to their owner, under the id that it knows [tasks-apart]", async () => {
+    const [ann, bob] = [await session("ann"), await session("bob")];
+    const heard: Record<string, string> = { ann: "", bob: "" };
+    const stop = new AbortController();
+    for (const [who, { url, headers }] of Object.entries({ ann, bob })) {
+      const stream = await fetch(url, { headers: { ...headers, accept: "text/event-stream" }, signal: stop.signal });
+      void (async () => {
+        for await (const chunk of stream.body ?? []) heard[who] += Buffer.from(chunk).toString();
+      })().catch(() => {});
+    }
+    const taskId = await ann.begin("old__announce");
+    await until("the notification", () => heard["ann"]?.includes("notifications/tasks/status"));
+    expect(eventsOf(heard["ann"] ?? "").map((text) => JSON.parse(text) as object)).toContainEqual(
+      expect.objectContaining({ params: expect.objectContaining({ taskId, status: "completed" }) as object }),
+    );
+    expect(heard["bob"]).not.toContain("notifications/tasks/status");
+    stop.abort();
+  });
+
+  it("ask their owner, and name the task as each side knows it [tasks-apart]", async () => {
+    const ann = await session("ann");
+    const taskId = await ann.begin("old__ask");
+    const text = JSON.stringify({ jsonrpc: "2.0", id: "r", method: "tasks/result", params: { taskId } });
+    const response = await fetch(ann.url, {
+      method: "POST",
+      headers: { ...ann.headers, "content-type": "application/json", accept: "application/json, text/event-stream" },
+      body: text,
+    });
+    let body = "";
+    for await (const chunk of response.body ?? []) {
+      body += Buffer.from(chunk).toString();
+      const question = eventsOf(body).map((event) => JSON.parse(event) as { id: unknown; method?: string })[0];
+      if (question?.method !== "elicitation/create" || body.includes("content")) continue;
+      const related = { _meta: { "io.modelcontextprotocol/related-task": { taskId } } };
+      expect(question).toMatchObject({ params: related });
+      await post(
+        ann.url,
+        JSON.stringify({ jsonrpc: "2.0", id: question.id, result: { action: "accept", ...related } }),
+        ann.headers,
+      );
+    }
+    const answer = JSON.parse(eventsOf(body).at(-1) ?? "") as {
+      result: { content: { text: string }[]; _meta: object };
+    };
+    expect(answer.result._meta).toMatchObject({ "io.modelcontextprotocol/related-task": { taskId } });
+    // The server was given its own id back.
+    const told = JSON.parse(answer.result.content[0]?.text ?? "") as { action: string; related: string };
+    expect(told).toMatchObject({ action: "accept", related: expect.stringMatching(/^\d+$/) as string });
+  });
+
+  it("are known to their owner alone after a restart of the gateway [tasks-apart]", async () => {
+    const ann = await session("ann");
+    const taskId = await ann.begin("oldhttp__build");
+    await gateway.stop("SIGKILL");
+    gateway = await gateway.again();
+    const [again, bob] = [await session("ann"), await session("bob")];
+    expect((await again.ask("tasks/get", { taskId })).result).toMatchObject({ taskId, status: "completed" });
+    expect((await bob.ask("tasks/get", { taskId })).error).toMatchObject({ code: -32602 });
+    expect((await again.ask("tasks/list")).result.tasks.map((task) => task.taskId)).toContain(taskId);
+  });
+
+  it("are of one era: what the other cannot do is refused by name, before anything happens", async () => {
+    const ann = await session("ann");
+    const refused = await ann.ask("tools/call", { name: "new__slow_compute", arguments: {}, task: {} });
+    expect(refused.error).toMatchObject({ code: -32601, message: expect.stringContaining("2026-07-28") as string });
+    const strict = { name: "old__strict", arguments: {} };
+    const { reply } = await send(gateway.url, {
+      method: "tools/call",
+      params: strict,
+      headers: bearing("ann"),
+      ...withTasks,
+    });
+    expect(reply.error).toMatchObject({ code: -32601, message: expect.stringContaining("2025-11-25") as string });
+    const taskId = await ann.begin("old__build");
+    const headers = { "mcp-name": taskId, ...bearing("ann") };
+    const asked = await send(gateway.url, { method: "tasks/get", params: { taskId }, headers, ...withTasks });
+    expect(asked.reply.error).toMatchObject({ code: -32602, message: expect.stringContaining("2025-11-25") as string });
+    const listed = await send(gateway.url, { method: "tasks/list", headers: bearing("ann"), ...withTasks });
+    expect(listed.reply.error).toMatchObject({ code: -32601 });
   });
 });

@@ -28,7 +28,7 @@ import { ask, type CallSender } from "../link/own-call.js";
 import { type ModernParts, ModernSide, unsharedParts } from "../modern/side.js";
 import { withoutSender } from "../modern/translate.js";
 import type { Breaker } from "../supervise/breaker.js";
-import { CallerLookup, ServerMessages } from "./from-server.js";
+import { type AboutTask, CallerLookup, ServerMessages } from "./from-server.js";
 import { AbandonedCalls, CallEndings, type CallReturns, type PendingCall, PendingCalls } from "./in-flight.js";
 
 /** So much is shown of a message that cannot be read. */
@@ -40,6 +40,7 @@ const MAX_BATCH = 1_000;
 export interface ConnectionEvents extends CallReturns {
   /** A notification that is not progress; `caller` is undefined where nobody can tell whose it is. */
   onNotification(message: NotificationMessage, caller: Caller | undefined): void;
+  readonly aboutTask?: AboutTask | undefined;
   /** The connection ended by itself. Calls in flight have been answered. */
   onClosed(fault: Fault): void;
 }
@@ -105,6 +106,7 @@ export class Connection implements LinkEvents {
       now: options.now,
       send: (text) => this.notify(text),
       onNotification: (message, caller) => events.onNotification(message, caller),
+      aboutTask: events.aboutTask ?? ((message) => message),
     });
     this.#makeLink = options.makeLink;
     this.#link = options.makeLink(this);

@@ -12,6 +12,7 @@ import {
   type ResponseMessage,
   rewrite,
 } from "../../protocol/message.js";
+import { RELATED_TASK, relatedTask } from "../../protocol/modern.js";
 import type { Ticket } from "../link/link.js";
 import type { ModernSide } from "../modern/side.js";
 import type { AbandonedCalls, PendingCall, PendingCalls } from "./in-flight.js";
@@ -20,6 +21,7 @@ import type { AbandonedCalls, PendingCall, PendingCalls } from "./in-flight.js";
 const MAX_OPEN_QUESTIONS = 100;
 
 const PROGRESS_TOKEN = ["params", "_meta", "progressToken"];
+const RELATED = ["_meta", RELATED_TASK, "taskId"];
 
 /** Finds whose call caused a message of a server. */
 export class CallerLookup {
@@ -56,6 +58,17 @@ export class CallerLookup {
     return pending === undefined ? [] : [pending];
   }
 
+  /** All who may be meant by a message that names its task, the likeliest first. */
+  candidates(ticket: Ticket | undefined): Caller[] {
+    const likeliest = this.callerOf(ticket);
+    const callers = likeliest === undefined ? [] : [likeliest];
+    if (ticket !== undefined) return callers;
+    const calling = [...this.#inFlight.values()].flatMap(({ call }) =>
+      call.caller === undefined ? [] : [call.caller],
+    );
+    return [...callers, ...calling.reverse()];
+  }
+
   /** The caller of the newest call, the likeliest to be at work; undefined while several sessions are calling. */
   #newest(): Caller | undefined {
     let found: Caller | undefined;
@@ -79,6 +92,8 @@ interface Question {
   readonly abort: AbortController;
   /** The progress token that the agent sees, and the server's own, as JSON. */
   readonly token: { readonly ours: string; readonly json: string } | undefined;
+  /** The server's own id of the task that it is about, as JSON. */
+  readonly task: string | undefined;
 }
 
 /** Servers choose their tokens without knowing of each other; an agent must see different ones. */
@@ -102,9 +117,9 @@ class Questions {
 
   /**
    * Asks, and sends the answer (or why there is none) to the server under the server's own id. The time of `calls`
-   * stands still meanwhile.
+   * stands still meanwhile. `shown`: the request as the agent is to see it.
    */
-  ask(request: RequestMessage, caller: Caller, calls: readonly PendingCall[]): void {
+  ask(request: RequestMessage, caller: Caller, calls: readonly PendingCall[], shown: RequestMessage = request): void {
     const { id } = request;
     if (this.#open.size >= MAX_OPEN_QUESTIONS || this.#open.has(id)) {
       const message = this.#open.has(id) ? `Request id ${id} is in use.` : "Too many open requests to agents.";
@@ -115,10 +130,12 @@ class Questions {
     const at = locate(request, PROGRESS_TOKEN);
     const json = at === undefined ? undefined : request.text.slice(at.start, at.end);
     const token = json === undefined ? undefined : { ours: `question-${++tokens}`, json };
-    const question: Question = { request, caller, calls, abort, token };
+    const related = relatedTask(request.params);
+    const task = related === undefined ? undefined : JSON.stringify(related);
+    const question: Question = { request, caller, calls, abort, token, task };
     this.#open.set(id, question);
     for (const call of calls) call.questions++;
-    caller.ask(token === undefined ? request : withToken(request, token.ours), abort.signal).then(
+    caller.ask(token === undefined ? shown : withToken(shown, token.ours), abort.signal).then(
       (response) => this.#answer(question, response),
       (error: unknown) => {
         // A request that the server took back has no answer.
@@ -140,10 +157,12 @@ class Questions {
   /** Progress that an agent reports on a question of ours is passed on; false where it is none of ours. */
   progress(sessionKey: string, message: NotificationMessage): boolean {
     const reported = message.params?.["progressToken"];
-    for (const { caller, token } of this.#open.values()) {
+    for (const { caller, token, task } of this.#open.values()) {
       if (token === undefined || token.ours !== reported || caller.sessionKey !== sessionKey) continue;
       try {
-        this.#send(rewrite(message, [{ path: ["params", "progressToken"], json: token.json }]));
+        const changes = [{ path: ["params", "progressToken"], json: token.json }];
+        if (task !== undefined) changes.push({ path: ["params", ...RELATED], json: task });
+        this.#send(rewrite(message, changes));
       } catch {
         // Two tokens in one notification: there is nobody to tell, and nothing is lost.
       }
@@ -176,7 +195,9 @@ class Questions {
 
   #answer(question: Question, response: ResponseMessage): void {
     if (!this.#close(question)) return;
-    this.#send(rewrite(response, [{ path: ["id"], json: idText(question.request) }]));
+    const changes = [{ path: ["id"], json: idText(question.request) }];
+    if (question.task !== undefined) changes.push({ path: ["result", ...RELATED], json: question.task });
+    this.#send(rewrite(response, changes));
   }
 
   /** The time of its calls goes on. False where it was closed before. */
@@ -207,6 +228,9 @@ function idText(request: RequestMessage): string {
   return at === undefined ? JSON.stringify(request.id) : request.text.slice(at.start, at.end);
 }
 
+/** As `UpstreamEvents.aboutTask`, of one server. */
+export type AboutTask = <M extends RequestMessage | NotificationMessage>(message: M, caller: Caller) => M | undefined;
+
 /** The connection that the messages came on. */
 export interface ServerMessagesOptions {
   readonly server: string;
@@ -217,6 +241,7 @@ export interface ServerMessagesOptions {
   readonly send: (text: string) => void;
   /** A notification that is not progress; `caller` is undefined where nobody can tell whose it is. */
   readonly onNotification: (message: NotificationMessage, caller: Caller | undefined) => void;
+  readonly aboutTask: AboutTask;
 }
 
 /** Passes on the server's notifications and requests. */
@@ -252,11 +277,27 @@ export class ServerMessages {
       this.#options.send(`{"jsonrpc":"2.0","id":${idText(request)},"result":{}}`);
       return;
     }
-    const caller = this.#options.callers.callerOf(ticket);
-    if (caller !== undefined) {
-      this.questions.ask(request, caller, this.#options.callers.waitingFor(ticket, caller));
+    if (relatedTask(request.params) !== undefined) {
+      this.#askedForTask(request, ticket);
       return;
     }
+    const caller = this.#options.callers.callerOf(ticket);
+    if (caller === undefined) this.#refuse(request);
+    else this.questions.ask(request, caller, this.#options.callers.waitingFor(ticket, caller));
+  }
+
+  /** The owner of the task is asked, where it has a call under way; the task says who that is. */
+  #askedForTask(request: RequestMessage, ticket: Ticket | undefined): void {
+    for (const caller of this.#options.callers.candidates(ticket)) {
+      const shown = this.#options.aboutTask(request, caller);
+      if (shown === undefined) continue;
+      this.questions.ask(request, caller, this.#options.callers.waitingFor(ticket, caller), shown);
+      return;
+    }
+    this.#refuse(request);
+  }
+
+  #refuse(request: RequestMessage): void {
     const why = `Toolway cannot tell which agent ${request.method} is for: it came outside any call, or while several agents were calling.`;
     const hint = `Set "isolation": "session" for server "${this.#options.server}" to give each agent a connection of its own.`;
     this.questions.refuse(request, toRpcError(new Fault("no-caller", `${why} ${hint}`)));
@@ -289,7 +330,10 @@ export class ServerMessages {
     const { progressToken, caller } = pending.call;
     if (progressToken === undefined || caller === undefined) return;
     pending.extend(this.#options.now());
-    const text = rewrite(message, [{ path: ["params", "progressToken"], json: JSON.stringify(progressToken) }]);
+    const isOfTask = relatedTask(message.params) !== undefined;
+    const shown = isOfTask ? this.#options.aboutTask(message, caller) : message;
+    if (shown === undefined) return;
+    const text = rewrite(shown, [{ path: ["params", "progressToken"], json: JSON.stringify(progressToken) }]);
     caller.notify({ method: message.method, params: message.params, text });
   }
 }

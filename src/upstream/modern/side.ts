@@ -7,7 +7,15 @@ import { replySize } from "../../protocol/arrived.js";
 import { Fault } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { makeMessage, type NotificationMessage } from "../../protocol/message.js";
-import { encodeHeaderValue, Meta, MODERN_VERSION, ModernError, NAME_PARAMS, withMeta } from "../../protocol/modern.js";
+import {
+  encodeHeaderValue,
+  Meta,
+  MODERN_VERSION,
+  ModernError,
+  NAME_PARAMS,
+  TASKS_EXTENSION,
+  withMeta,
+} from "../../protocol/modern.js";
 import { paramHeaders } from "../../protocol/param-headers.js";
 import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
 import { probe, statusOf } from "../era/meeting.js";
@@ -148,7 +156,7 @@ export class ModernSide {
     return withMeta(call.render(id), {
       [Meta.version]: MODERN_VERSION,
       [Meta.clientInfo]: this.#clientInfo,
-      [Meta.capabilities]: caller?.capabilities ?? {},
+      [Meta.capabilities]: caller === undefined ? {} : capabilitiesOf(caller),
       [Meta.logLevel]: this.#levelFor(caller),
     });
   }
@@ -268,6 +276,14 @@ export class ModernSide {
       this.#options.onNotification(notification(`notifications/${kind}/list_changed`));
     }
   }
+}
+
+/** A legacy agent cannot be answered with a task of the modern era, whatever it said at its handshake. */
+function capabilitiesOf({ era, capabilities }: Caller): JsonObject {
+  const { extensions } = capabilities;
+  if (era === "modern" || !isObject(extensions) || !(TASKS_EXTENSION in extensions)) return capabilities;
+  const { [TASKS_EXTENSION]: _, ...others } = extensions;
+  return { ...capabilities, extensions: others };
 }
 
 function paramsOf(text: string): JsonObject {
