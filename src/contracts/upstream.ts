@@ -1,7 +1,7 @@
 // Calls on their way to a server, and what servers tell of their own accord. Implementations are in upstream/; how
 // calls get back is in caller.ts, which servers there are in servers.ts.
 
-import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
+import type { JsonObject } from "../protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
 import type { Reply } from "../protocol/reply.js";
 import type { Caller } from "./caller.js";
@@ -14,8 +14,8 @@ export interface UpstreamCall {
   readonly method: string;
   /** The tool, prompt, resource or task that it is about: for headers, logs and errors. */
   readonly subject: OwnName | undefined;
-  /** The progress token that the agent chose, if it chose one. */
-  readonly progressToken: RpcId | undefined;
+  /** The progress token that the agent chose, if it chose one: JSON as it was written, since 1e3 is not 1000 to all. */
+  readonly progressToken: string | undefined;
   /** The message as it goes out, `id` as its id, and as its progress token where the agent chose one. */
   render(id: number): string;
   /**
@@ -34,8 +34,8 @@ export interface Upstream {
   send(call: UpstreamCall): void;
   /** Takes a call back: the server is told, the caller gets `cancelled`. Unknown calls are ignored. */
   cancel(call: UpstreamCall, reason: string | undefined): void;
-  /** Sends a notification (whole JSON-RPC text) if the server is connected; it is not kept for later. */
-  notify(text: string): void;
+  /** Sends an agent's notification if the server is connected; it is not kept for later. */
+  notify(message: NotificationMessage, from: Caller): void;
   /** A request of the gateway's own. Rejects where the server refuses it, or there is no answer. */
   request(method: string, params: JsonObject): Promise<JsonObject>;
 }

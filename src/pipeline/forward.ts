@@ -7,8 +7,8 @@ import type { AgentCall } from "../contracts/service.js";
 import type { Upstream, UpstreamCall } from "../contracts/upstream.js";
 import { traceEdits } from "../observe/trace-meta.js";
 import type { Span } from "../observe/traces.js";
-import { isObject, type RpcId } from "../protocol/jsonrpc.js";
-import { locate, type Scans } from "../protocol/message.js";
+import { isObject } from "../protocol/jsonrpc.js";
+import { locate, placeOfProgressToken, type Scans } from "../protocol/message.js";
 import { Meta } from "../protocol/modern.js";
 import type { Reply } from "../protocol/reply.js";
 import type { Member } from "../protocol/scan.js";
@@ -21,8 +21,6 @@ export interface NamedValue {
 }
 
 const ID = ["id"];
-const PROGRESS_TOKEN = ["params", "_meta", "progressToken"];
-
 const CLIENT_INFO = ["params", "_meta", Meta.clientInfo];
 
 /** A place in the agent's text, and what goes there; undefined where that is our id. */
@@ -36,7 +34,7 @@ const byPlace = (a: Replacement, b: Replacement): number => a.start - b.start;
 
 export class Forward implements UpstreamCall {
   readonly subject: OwnName | undefined;
-  readonly progressToken: RpcId | undefined;
+  readonly progressToken: string | undefined;
   readonly #call: AgentCall;
   readonly #span: Span | undefined;
   /** They are in the order in which they stand. */
@@ -52,14 +50,15 @@ export class Forward implements UpstreamCall {
     this.#call = call;
     this.#span = span;
     this.subject = subject;
-    this.progressToken = progressTokenOf(call);
     const scans: Scans = [];
     this.#add(locate(call.message, ID), undefined);
     if (named !== undefined) {
       const at = locate(call.message, named.path, scans);
       if (named.own !== undefined) this.#add(at, JSON.stringify(named.own));
     }
-    if (this.progressToken !== undefined) this.#add(locate(call.message, PROGRESS_TOKEN, scans), undefined);
+    const token = placeOfProgressToken(call.message, scans);
+    this.#add(token, undefined);
+    this.progressToken = token === undefined ? undefined : call.message.text.slice(token.start, token.end);
     if (span !== undefined) {
       for (const { start, end, text } of traceEdits(call.message, span, scans)) {
         this.#replacements.push({ start, end, json: text });
@@ -118,10 +117,4 @@ export class Forward implements UpstreamCall {
     this.#call.onCancel = undefined;
     this.#call.reply(reply);
   }
-}
-
-function progressTokenOf(call: AgentCall): RpcId | undefined {
-  const meta = call.message.params?.["_meta"];
-  const token = isObject(meta) ? meta["progressToken"] : undefined;
-  return typeof token === "string" || typeof token === "number" ? token : undefined;
 }

@@ -13,6 +13,7 @@ import type { Listed, ServerIntro, Upstream, UpstreamCall } from "../contracts/u
 import { compilePolicy, type PolicyConfig } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
+import type { NotificationMessage } from "../protocol/message.js";
 import { type BytesReply, faultReply, type Reply, resultBytes } from "../protocol/reply.js";
 import { MemoryMap } from "../store/memory-map.js";
 import { Pipeline } from "./pipeline.js";
@@ -66,7 +67,7 @@ class StandInServer implements ServerHandle, ServerConnection {
 
   cancel(): void {}
 
-  notify(text: string): void {
+  notify({ text }: NotificationMessage): void {
     this.received.push(JSON.parse(text) as JsonObject);
   }
 

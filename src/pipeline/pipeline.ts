@@ -160,7 +160,7 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   handleNotification(session: Caller, message: NotificationMessage, scope: string | undefined): void {
-    const { method, text } = message;
+    const { method } = message;
     if (method === "notifications/progress") {
       for (const server of this.#servers.all) {
         if (server.sessionConnection(session.sessionKey)?.agentProgress(session.sessionKey, message)) return;
@@ -168,12 +168,12 @@ export class Pipeline implements Service, UpstreamEvents {
     } else if (method === "notifications/roots/list_changed") {
       // A shared server could not ask for the new roots: it would not be told whose.
       for (const server of this.#servers.all) {
-        if (server.isolation === "session") server.sessionConnection(session.sessionKey)?.notify(text);
+        if (server.isolation === "session") server.sessionConnection(session.sessionKey)?.notify(message, session);
       }
     } else {
       const server = this.#soleServer(scope);
       if (server !== undefined && this.access.decide(session.principal, server, undefined).kind === "allow") {
-        this.#servers.get(server)?.sessionConnection(session.sessionKey)?.notify(text);
+        this.#servers.get(server)?.sessionConnection(session.sessionKey)?.notify(message, session);
       }
     }
   }

@@ -120,6 +120,18 @@ export function locate(message: ScannedText, path: readonly string[], scans: Sca
   }
 }
 
+const PROGRESS_TOKEN = ["params", "_meta", "progressToken"];
+
+/**
+ * Where the request's progress token stands, if it has one. Its text is what must come back: a number may say more than
+ * a double holds. Throws as `locate` does.
+ */
+export function placeOfProgressToken(message: RequestMessage, scans?: Scans): Member | undefined {
+  const meta = message.params?.["_meta"];
+  const token = isObject(meta) ? meta["progressToken"] : undefined;
+  return typeof token === "string" || typeof token === "number" ? locate(message, PROGRESS_TOKEN, scans) : undefined;
+}
+
 /** The members of its params. Throws a Fault `invalid` where two have one name. */
 export function paramMembers(message: Message): readonly Member[] {
   const params = memberOf(message.members, "params");

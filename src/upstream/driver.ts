@@ -175,8 +175,8 @@ export class ServerDriver implements ServerConnection {
     else this.#connection?.cancel(sent, reason);
   }
 
-  notify(text: string): void {
-    if (this.#supervisor.state === "ready") this.#connection?.notify(text);
+  notify(message: NotificationMessage, from: Caller): void {
+    if (this.#supervisor.state === "ready") this.#connection?.notify(message, from);
   }
 
   async request(method: string, params: JsonObject): Promise<JsonObject> {

@@ -12,7 +12,7 @@ import type { Caller, NotificationText } from "../contracts/caller.js";
 import { type OwnName, ownName } from "../contracts/names.js";
 import type { ServerSpec, Target } from "../contracts/server-spec.js";
 import type { UpstreamCall } from "../contracts/upstream.js";
-import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
+import type { JsonObject } from "../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage, type ResponseMessage } from "../protocol/message.js";
 import type { Era } from "../protocol/modern.js";
 import { type Reply, replyText } from "../protocol/reply.js";
@@ -60,12 +60,12 @@ class TestCall implements UpstreamCall {
   readonly caller: Caller;
   method = "tools/call";
   readonly subject: OwnName;
-  readonly progressToken: RpcId | undefined;
+  readonly progressToken: string | undefined;
   readonly #args: JsonObject;
   reply: (reply: Reply) => void = () => {};
   readonly answered: Promise<JsonObject>;
 
-  constructor(caller: Caller, tool: string, args: JsonObject = {}, progressToken?: RpcId) {
+  constructor(caller: Caller, tool: string, args: JsonObject = {}, progressToken?: string) {
     this.caller = caller;
     this.subject = ownName(tool);
     this.#args = args;
@@ -196,7 +196,7 @@ async function start(kind: Kind, name: string, options: Partial<ServerSpec> = {}
   return { upstream, notifications, again };
 }
 
-const call = (upstream: ServerDriver, caller: Caller, tool: string, args?: JsonObject, token?: RpcId) => {
+const call = (upstream: ServerDriver, caller: Caller, tool: string, args?: JsonObject, token?: string) => {
   const one = new TestCall(caller, tool, args, token);
   upstream.send(one);
   return one;
@@ -240,7 +240,7 @@ describe.each(KINDS)("an upstream over $name", (kind) => {
     const { upstream } = await start(kind, "slow", { callTimeoutMs: 1_500 });
     const caller = new TestCaller("a");
     await call(upstream, caller, "started").answered;
-    const answer = await call(upstream, caller, "sleep", { ms: 2_400, everyMs: 200 }, "my token").answered;
+    const answer = await call(upstream, caller, "sleep", { ms: 2_400, everyMs: 200 }, '"my token"').answered;
     expect(answer).toHaveProperty("result");
     expect(caller.heard.length).toBeGreaterThan(3);
     for (const { method, params } of caller.heard) {

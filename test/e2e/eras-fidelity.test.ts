@@ -3,8 +3,8 @@
 
 import { beforeAll, describe, expect, it } from "vitest";
 import { COMBINATIONS, connect, ERAS, fourServers, modernRequest, SERVERS, send } from "./eras.js";
-import { type Gateway, startGateway, startHttpFixture, stdioFixture } from "./harness.js";
-import { lastOf, openHttpWire, post } from "./wire.js";
+import { type Gateway, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
+import { lastOf, ODD_TOKENS, openHttpWire, post } from "./wire.js";
 
 /** Unknown members at each level, numbers that JavaScript cannot hold, odd text. */
 const RESULT =
@@ -48,6 +48,52 @@ describe("a result crosses the eras", () => {
       expect(JSON.parse(text)).toMatchObject({ id: "q", "x-top": 1.5 });
       const { result } = JSON.parse(text) as { result: Record<string, unknown> };
       if (era === "modern") expect(result["resultType"]).toBe("complete");
+    });
+
+    it("progress tokens come back as they were written, numbers that JavaScript cannot hold among them [eras-meet]", async () => {
+      const notification =
+        '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":@TOKEN@,"progress":1}}';
+      const args = { notification, template: template(server) };
+      const params = { name: `${server}__notify_first`, arguments: args };
+      const wire = era === "legacy" ? await openHttpWire(gateway.url) : undefined;
+      for (const token of ODD_TOKENS) {
+        const meta = { progressToken: "@CHOSEN@" };
+        const { text, headers } = modernRequest({ method: "tools/call", params, id: "q", meta });
+        const legacy = JSON.stringify({
+          jsonrpc: "2.0",
+          id: "q",
+          method: "tools/call",
+          params: { ...params, _meta: meta },
+        });
+        const chosen = (request: string) => request.replace('"@CHOSEN@"', () => token);
+        const answer = await (wire?.send(chosen(legacy)) ?? post(gateway.url, chosen(text), headers));
+        expect(answer.messages[0]).toBe(notification.replace("@TOKEN@", () => token));
+      }
+    });
+
+    it("an agent's notification that nobody knows reaches the server, in the server's terms [eras-meet]", async () => {
+      const url = `${gateway.url}/${server}`;
+      const method = `notifications/${era}/thing`;
+      const params = '"n":1.0,"big":9007199254740993';
+      if (era === "legacy") {
+        const wire = await openHttpWire(url);
+        await wire.send(`{"jsonrpc":"2.0","method":"${method}","params":{${params}}}`);
+        await wire.send('{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}');
+      } else {
+        const { text, headers } = modernRequest({ method, id: "@" });
+        await post(url, text.replace('"id":"@",', "").replace('"params":{', `"params":{${params},`), headers);
+      }
+      let told: string | undefined;
+      await until("the notification", async () => {
+        const agent = await connect(era, url);
+        told = (await agent.text("told")).split("\n").find((line) => line.includes(method));
+        return told !== undefined;
+      });
+      expect(told).toContain(params);
+      // What a modern message says of its sender would be a lie in a legacy session.
+      const envelope = '"io.modelcontextprotocol/protocolVersion":"2026-07-28"';
+      if (server.startsWith("modern")) expect(told).toContain(envelope);
+      else expect(told).not.toContain("io.modelcontextprotocol/");
     });
 
     it("an error's code, data and unknown members survive", async () => {

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connectV1, waitForTools } from "./clients.js";
 import { fixtureOver, type Gateway, type ServerEntry, startGateway, until } from "./harness.js";
-import { lastOf, openHttpWire, openStdioWire, type Wire } from "./wire.js";
+import { lastOf, ODD_TOKENS, openHttpWire, openStdioWire, type Wire } from "./wire.js";
 
 /** Answers as a server may write them; @ID@ is the id of the request. */
 const ANSWERS: Record<string, string> = {
@@ -102,12 +102,12 @@ describe.each(["stdio", "http"] as const)("what comes from a server over %s", (k
       expect(arrived).toBe(request(id));
     });
 
-    it("progress keeps everything but its token, which is the agent's again", async () => {
+    it("progress keeps everything but its token, which is the agent's again, as it was written [eras-meet]", async () => {
       const notification =
         '{"x-n":1.0,"method":"notifications/progress","params":{"x-p":{"a":[]},"progress":0.50,"progressToken":@TOKEN@,' +
         '"_meta":{"a/b":1}},"jsonrpc":"2.0"}';
       const args = JSON.stringify({ notification, template: ANSWERS["plain"] });
-      for (const token of ['"tok"', "12"]) {
+      for (const token of ODD_TOKENS) {
         const answer = await wire.send(call("5", "notify_first", args, `,"_meta":{"progressToken":${token}}`));
         expect(answer.messages).toContain(notification.replace("@TOKEN@", token));
         expect(lastOf(answer)).toBe(ANSWERS["plain"]?.replace("@ID@", "5"));

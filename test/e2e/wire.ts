@@ -28,6 +28,24 @@ export const initialize = (id: string, version = "2025-11-25", capabilities = "{
 
 export const INITIALIZED = '{"jsonrpc":"2.0","method":"notifications/initialized"}';
 
+/** Progress tokens that a reader of JSON may write otherwise, or take for another: they must come back as they are. */
+export const ODD_TOKENS: readonly string[] = [
+  '"tok"',
+  "12",
+  "9007199254740993",
+  "-9007199254740993",
+  "123456789012345678901234567890",
+  "-0",
+  "0",
+  "1e3",
+  "1E400",
+  "1.0",
+  '"1.0"',
+  '""',
+  '"\\u0041\\/\\ud800 é\u2028"',
+  `"${"long ".repeat(2_000)}"`,
+];
+
 /** The answer to a request is the last of its messages. */
 export function lastOf(answer: WireAnswer): string {
   const last = answer.messages.at(-1);

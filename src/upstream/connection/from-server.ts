@@ -333,7 +333,7 @@ export class ServerMessages {
     const isOfTask = relatedTask(message.params) !== undefined;
     const shown = isOfTask ? this.#options.aboutTask(message, caller) : message;
     if (shown === undefined) return;
-    const text = rewrite(shown, [{ path: ["params", "progressToken"], json: JSON.stringify(progressToken) }]);
+    const text = rewrite(shown, [{ path: ["params", "progressToken"], json: progressToken }]);
     caller.notify({ method: message.method, params: message.params, text });
   }
 }

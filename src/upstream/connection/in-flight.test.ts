@@ -173,7 +173,7 @@ describe("the time of a call", () => {
 
   it("is moved on by progress that the agent asked for, and by no other", () => {
     const connection = connect();
-    const asked = begin(connection, new Agent("ada"), 1);
+    const asked = begin(connection, new Agent("ada"), "1");
     const silent = begin(connection, new Agent("bob"));
     stage.nowMs += CALL_MS - 1;
     for (const { ticket } of [asked, silent]) {
@@ -188,7 +188,7 @@ describe("the time of a call", () => {
   it("is extended by each progress, but not past its ceiling", async () => {
     const connection = connect();
     const ada = new Agent("ada");
-    const call = begin(connection, ada, "token");
+    const call = begin(connection, ada, '"token"');
     const { callCeilingMs } = SUPERVISED.supervision;
     const params = { progressToken: call.ticket.id, progress: 1 };
     while (stage.nowMs + CALL_MS < callCeilingMs) {

@@ -30,7 +30,7 @@ export interface HttpCallLink {
   readonly wire: Wire;
   readonly destination: HttpDestination;
   /** The headers of the session as it is now. */
-  postHeaders(ticket: Ticket | undefined): string[];
+  postHeaders(ticket: Ticket | undefined, modern: readonly string[] | undefined): string[];
   getHeaders(lastEventId: string): string[];
   readonly inSession: boolean;
   onInitialized(headers: ResponseHeaders): void;
@@ -78,20 +78,20 @@ export class HttpCall implements ExchangeHandler {
   /** True while the server's message is being handed on: what is settled then is settled by it. */
   #delivering: boolean = false;
 
-  constructor(link: HttpCallLink, text: string, ticket: Ticket | undefined) {
+  constructor(link: HttpCallLink, text: string, ticket: Ticket | undefined, modernHeaders = ticket?.headers) {
     this.#link = link;
     this.text = text;
     this.ticket = ticket;
     const initialize = ticket?.method === "initialize";
     this.#inSession = link.inSession && !initialize;
-    this.#modern = ticket?.headers !== undefined;
+    this.#modern = modernHeaders !== undefined;
     this.#exchange = link.wire.dispatch(
       {
         method: "POST",
         // A listening request holds its connection for good.
         lane: ticket === undefined || ticket.method === "subscriptions/listen" ? "asides" : "calls",
         path: link.destination.path,
-        headers: link.postHeaders(ticket),
+        headers: link.postHeaders(ticket, modernHeaders),
         body: text,
       },
       this,

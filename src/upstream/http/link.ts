@@ -42,8 +42,8 @@ class DetectingLink implements Link {
     return this.#link.open(signal);
   }
 
-  send(text: string, ticket: Ticket | undefined): void {
-    if (this.#change === undefined) this.#link.send(text, ticket);
+  send(text: string, ticket: Ticket | undefined, headers?: readonly string[]): void {
+    if (this.#change === undefined) this.#link.send(text, ticket, headers);
     else if (ticket !== undefined) {
       const message = `${this.#shown} is still being asked which transport it speaks.`;
       this.#events.onFailed(ticket, new Fault("unavailable", message), false);

@@ -77,7 +77,7 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     throw new Fault("closing", "The link was closed while it was being opened.");
   }
 
-  send(text: string, ticket: Ticket | undefined): void {
+  send(text: string, ticket: Ticket | undefined, headers?: readonly string[]): void {
     if (this.#closed) return;
     if (this.#draining !== undefined) {
       if (ticket !== undefined) this.#draining.unsent.set(ticket.id, { ticket, fault: this.#draining.fault });
@@ -94,7 +94,7 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
       this.#session = undefined;
       this.#version = undefined;
     }
-    const call = new HttpCall(this, text, ticket);
+    const call = new HttpCall(this, text, ticket, headers);
     this.#calls.add(call);
     if (ticket !== undefined) this.#byTicket.set(ticket.id, call);
     this.#barrier.sent(call, ticket);
@@ -142,10 +142,8 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     return this.#session !== undefined;
   }
 
-  postHeaders(ticket: Ticket | undefined): string[] {
-    if (ticket?.headers !== undefined) {
-      return this.destination.posting(undefined, undefined).concat(ticket.headers);
-    }
+  postHeaders(ticket: Ticket | undefined, headers: readonly string[] | undefined): string[] {
+    if (headers !== undefined) return this.destination.posting(undefined, undefined).concat(headers);
     return ticket?.method === "initialize"
       ? this.destination.posting(undefined, undefined)
       : this.destination.posting(this.#session, this.#version);

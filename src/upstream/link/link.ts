@@ -41,8 +41,11 @@ export interface LinkEvents {
 export interface Link {
   /** Gets the transport up, as far as it can be before the handshake. Throws a Fault. */
   open(signal: AbortSignal): Promise<void>;
-  /** Sends one message. `ticket` is given for requests. Failures come by onFailed or onClosed. */
-  send(text: string, ticket: Ticket | undefined): void;
+  /**
+   * Sends one message. `ticket` is given for requests; `headers` go with a notification to a modern server over HTTP, as
+   * a ticket's do with a request. Failures come by onFailed or onClosed.
+   */
+  send(text: string, ticket: Ticket | undefined, headers?: readonly string[]): void;
   /** The legacy handshake is done at this version (HTTP sends it, and opens the stream for what is unasked). */
   established(version: string): void;
   /**

@@ -2,7 +2,7 @@
 
 import type { Upstream, UpstreamCall } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
-import { isObject, type JsonObject, type RpcId } from "../../protocol/jsonrpc.js";
+import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { parseMessage, type ResponseMessage } from "../../protocol/message.js";
 import { type Reply, replyText } from "../../protocol/reply.js";
 import { within } from "../../runtime/wait.js";
@@ -20,7 +20,7 @@ class OwnCall implements UpstreamCall {
   readonly caller = undefined;
   readonly method: string;
   readonly subject = undefined;
-  readonly progressToken: RpcId | undefined = undefined;
+  readonly progressToken: string | undefined = undefined;
   readonly #params: JsonObject | undefined;
   readonly #reply: (reply: Reply) => void;
 

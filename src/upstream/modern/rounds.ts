@@ -7,7 +7,7 @@ import type { Caller } from "../../contracts/caller.js";
 import type { OwnName } from "../../contracts/names.js";
 import type { UpstreamCall } from "../../contracts/upstream.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
-import { ErrorCode, isObject, type JsonObject, type RpcId } from "../../protocol/jsonrpc.js";
+import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { locate, parseMessage, type RequestMessage, type ResponseMessage, scanText } from "../../protocol/message.js";
 import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
 import { type Edit, scanMembers, splice } from "../../protocol/scan.js";
@@ -112,7 +112,7 @@ class CallInRounds implements UpstreamCall {
     return this.#call.subject;
   }
 
-  get progressToken(): RpcId | undefined {
+  get progressToken(): string | undefined {
     return this.#call.progressToken;
   }
 

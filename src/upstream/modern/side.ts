@@ -34,6 +34,9 @@ const ERA_CHECK_MS = 5_000;
 /** What a legacy server, or the framework around it, answers to a request that is outside of any session. */
 const LEGACY_STATUSES = new Set([400, 404, 405]);
 
+/** Notifications of agents that the modern era has given up. */
+const LEGACY_NOTIFICATIONS = new Set(["notifications/initialized", "notifications/roots/list_changed"]);
+
 /** What all connections of a server share for the modern era. */
 export interface ModernParts {
   readonly eras: EraMemory;
@@ -211,6 +214,24 @@ export class ModernSide {
       return undefined;
     }
     return id === undefined ? message : withoutSubscription(message);
+  }
+
+  /** An agent's notification as a modern server wants it; undefined where that era has none of the kind. */
+  renderNotification({ method, params, text }: NotificationMessage, from: Caller): string | undefined {
+    if (LEGACY_NOTIFICATIONS.has(method)) return undefined;
+    const meta = params?.["_meta"];
+    const declared = from.era === "modern" && isObject(meta) ? meta[Meta.capabilities] : undefined;
+    return withMeta(text, {
+      [Meta.version]: MODERN_VERSION,
+      [Meta.clientInfo]: this.#clientInfo,
+      [Meta.capabilities]: declared ?? from.capabilities,
+    });
+  }
+
+  notificationHeaders(method: string): readonly string[] | undefined {
+    return this.#overHttp
+      ? ["mcp-protocol-version", MODERN_VERSION, "mcp-method", encodeHeaderValue(method)]
+      : undefined;
   }
 
   /** What goes beside the request's text, over HTTP: names and values in turn. */

@@ -30,7 +30,7 @@ function callOf(): UpstreamCall & { readonly replies: Reply[] } {
     caller: undefined,
     method: "tools/call",
     subject: ownName("read"),
-    progressToken: 7,
+    progressToken: "7",
     render: (id) => `call ${id}`,
     reply,
     replies,
@@ -50,7 +50,7 @@ it("the one call that is tried looks like the agent's own, and closes the breake
   time.nowMs = 100;
   const [call, next] = [callOf(), callOf()];
   const sent = probe.admit(call);
-  expect(sent).toMatchObject({ method: "tools/call", subject: "read", progressToken: 7 });
+  expect(sent).toMatchObject({ method: "tools/call", subject: "read", progressToken: "7" });
   expect(sent?.render(3)).toBe("call 3");
   // Whoever cancels the agent's call cancels the one that was sent.
   expect(probe.sent(call)).toBe(sent);

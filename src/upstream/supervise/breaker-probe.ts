@@ -4,7 +4,6 @@
 import type { Caller } from "../../contracts/caller.js";
 import type { OwnName } from "../../contracts/names.js";
 import type { UpstreamCall } from "../../contracts/upstream.js";
-import type { RpcId } from "../../protocol/jsonrpc.js";
 import { faultReply, type Reply } from "../../protocol/reply.js";
 import { type Breaker, type BreakerOutcome, countsAsFault } from "./breaker.js";
 import { heldBack } from "./refusals.js";
@@ -67,7 +66,7 @@ class ProbeCall implements UpstreamCall {
     return this.inner.subject;
   }
 
-  get progressToken(): RpcId | undefined {
+  get progressToken(): string | undefined {
     return this.inner.progressToken;
   }
 
