@@ -71,6 +71,19 @@ describe("lists", () => {
     expect(textOf(catalog, "tools", { ...everything, scope: "s" })).toContain(odd);
   });
 
+  it("name the server that an entry is of, whatever it claims itself", () => {
+    const catalog = catalogOf({ names: "plain" }, { name: "liar" });
+    const claim =
+      '"_mcp_s\\u0065rver":"bank","_meta":{"_mcp_server" : {"a":1},"b":1.0},"inputSchema":{"type":"object"}';
+    catalog.setList("liar", "tools", listed(`{"name":"t",${claim}}`));
+    catalog.setList("liar", "resources", listed('{"uri":"a:b","name":"r","_mcp_server":"bank"}'));
+    expect(textOf(catalog, "tools")).toContain(
+      '{"name":"t","_mcp_s\\u0065rver":"liar","_meta":{"_mcp_server" : "liar","b":1.0},"inputSchema":{"type":"object"}}',
+    );
+    expect(pageOf(catalog, "resources").items).toMatchObject([{ _mcp_server: "liar" }]);
+    expect(textOf(catalog, "tools", { ...everything, scope: "liar" })).not.toContain("bank");
+  });
+
   it("have no line breaks, which would end a message on stdio", () => {
     const catalog = catalogOf({}, { name: "s" });
     catalog.setList(

@@ -6,8 +6,8 @@ import { isDeepStrictEqual } from "node:util";
 import { type ExposedName, type OwnName, type OwnToolName, ownName, ownToolName } from "../contracts/names.js";
 import type { Listed, ListKind } from "../contracts/upstream.js";
 import { judge, type Mended } from "../protocol/definitions/mend.js";
-import type { JsonObject } from "../protocol/jsonrpc.js";
-import { type Edit, scanMembers, splice } from "../protocol/scan.js";
+import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
+import { type Edit, type Member, scanMembers, splice } from "../protocol/scan.js";
 
 export interface Item {
   /** The name, URI or URI template by which the server knows it. */
@@ -117,17 +117,37 @@ export interface Rendered {
   readonly legacy: string | undefined;
 }
 
-/** The entry with `name` as its name, and `description` in place of its own where one is given. */
-export function renderItem(item: Item, name: ExposedName, description: string | undefined): Rendered {
+/** The member that says whose an entry is, in the entry or in its `_meta`. Only we can know that. */
+const SERVER_KEY = "_mcp_server";
+const META = "_meta";
+
+/**
+ * The entry with `name` as its name, and `description` in place of its own where one is given. Where it says whose it
+ * is, it says `server`: a server cannot claim another's name.
+ */
+export function renderItem(item: Item, server: string, name: ExposedName, description: string | undefined): Rendered {
   const { modern, legacy } = item.mended ?? { modern: item.json, legacy: item.json };
-  const json = renderText(item, modern, name, description);
-  return { json, legacy: legacy === modern ? undefined : renderText(item, legacy, name, description) };
+  const render = (text: string) => renderText(item, text, server, name, description);
+  const json = render(modern);
+  return { json, legacy: legacy === modern ? undefined : render(legacy) };
 }
 
-function renderText(item: Item, text: string, name: ExposedName, description: string | undefined): string {
-  if ((name as string) === item.own && description === undefined) return text;
+function claimsServer({ value }: Item): boolean {
+  const meta = value[META];
+  return Object.hasOwn(value, SERVER_KEY) || (isObject(meta) && Object.hasOwn(meta, SERVER_KEY));
+}
+
+function renderText(
+  item: Item,
+  text: string,
+  server: string,
+  name: ExposedName,
+  description: string | undefined,
+): string {
+  const claims = claimsServer(item);
+  if ((name as string) === item.own && description === undefined && !claims) return text;
   const members = scanMembers(text, 0);
-  const edits: Edit[] = [];
+  const edits: Edit[] = claims ? serverEdits(text, members, server) : [];
   let added = description === undefined || members.some((member) => member.key === "description");
   for (const { key, start, end } of members) {
     // A member that stands twice is replaced twice: parsers differ in which one they take.
@@ -140,6 +160,12 @@ function renderText(item: Item, text: string, name: ExposedName, description: st
     }
   }
   return splice(text, edits);
+}
+
+function serverEdits(text: string, members: readonly Member[], server: string): Edit[] {
+  const inMeta = members.flatMap(({ key, start }) => (key === META ? scanMembers(text, start) : []));
+  const said = [...members, ...inMeta].filter(({ key }) => key === SERVER_KEY);
+  return said.map(({ start, end }) => ({ start, end, text: JSON.stringify(server) }));
 }
 
 const indexed = new WeakMap<readonly Item[], ReadonlyMap<OwnName, Item>>();

@@ -60,7 +60,7 @@ export function mergeNamed(
         item,
         name,
         description: override ?? (typeof own === "string" ? own : undefined),
-        ...renderItem(item, name, override),
+        ...renderItem(item, known.name, name, override),
       });
     }
     for (const own of unused) {
@@ -92,7 +92,7 @@ export function mergeUris(servers: readonly KnownServer[], kind: "resources" | "
           item,
           name: item.own,
           description: typeof description === "string" ? description : undefined,
-          ...renderItem(item, exposedName(item.own), undefined),
+          ...renderItem(item, known.name, exposedName(item.own), undefined),
         });
       } else {
         conflicts.push(
