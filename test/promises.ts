@@ -84,6 +84,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "secrets-unseen",
+    text: "A secret of a server's entry that the server prints is redacted in status, doctor and log, and the line is not shown to agents.",
+    status: "made",
+  },
+  {
     id: "host-1",
     text: "A call that is made again after a crash goes out on the new connection, never on the one that was lost.",
     status: "made",

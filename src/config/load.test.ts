@@ -8,6 +8,7 @@ import type { StdioTarget } from "../contracts/server-spec.js";
 import { parseListen } from "./config.js";
 import { parseEnvFile } from "./env-file.js";
 import { loadConfig, parseConfig, resolveConfig } from "./load.js";
+import { expand } from "./variables.js";
 
 const env = { TOKEN: "t0ken", HOST: "example.com", EMPTY: "" };
 const options = { path: "/proj/mcp.json", env, home: "/home/me" };
@@ -187,12 +188,22 @@ describe("variables", () => {
       args: ["example.com"],
       env: { A: "example.com", N: "1", B: "true" },
       cwd: "/proj/example.com",
+      secrets: ["example.com"],
     });
     expect(target({ url: "https://${HOST}/mcp?k=${TOKEN}", headers: { A: "Bearer ${TOKEN}", N: 1 } })).toEqual({
       kind: "http",
       url: "https://example.com/mcp?k=t0ken",
       headers: { A: "Bearer t0ken", N: "1" },
+      secrets: ["t0ken", "example.com"],
     });
+  });
+
+  it("are told apart from what the file says, but for those that say who and where one is [secrets-unseen]", () => {
+    const entry = { command: "x", args: ["${userHome}/notes", "${NONE:-usual}", "${NONE:-${TOKEN}}"] };
+    expect(target(entry)).toMatchObject({ args: ["/home/me/notes", "usual", "t0ken"], secrets: ["t0ken"] });
+    const variables = { env: { HOME: "/home/me", KEY: "k3y" }, home: "/home/me", workspaceFolder: "/proj" };
+    expect(expand("${HOME} ${KEY} ${env:KEY}", variables).outside).toEqual(["k3y", "k3y"]);
+    expect(target({ command: "x", args: ["plain"] })).not.toHaveProperty("secrets");
   });
 });
 

@@ -12,7 +12,7 @@ import { FOREIGN_ENTRY_KEYS, NARROWING_KEYS, SYNONYMS } from "./foreign-keys.js"
 import type { KeyPath, Report } from "./mistakes.js";
 import { absolutePath, commandPath } from "./paths.js";
 import { ENTRY_KEYS, type OverrideEntry, type ServerEntry, type serverForm, type ToolEntry, TYPES } from "./schema.js";
-import { expand, type Variables } from "./variables.js";
+import { expand, isOrdinaryVariable, type Variables } from "./variables.js";
 
 /** What an entry is resolved against. */
 export interface ResolveContext {
@@ -21,6 +21,8 @@ export interface ResolveContext {
   readonly report: Report;
   /** Names of the config's executors. */
   readonly executors?: readonly string[];
+  /** Gathers what comes from outside of the config: these values are shown to nobody. */
+  readonly outside?: string[];
 }
 
 /** An entry as far as it could be read. `attempted` has the keys that are there, but could not be read. */
@@ -121,7 +123,14 @@ export function checkEntryKeys(entry: object, path: KeyPath, report: Report): st
 
 const URL_KEYS = ["url", "httpUrl", "serverUrl"] as const;
 
-function resolveTarget(entry: ReadEntry, path: KeyPath, context: ResolveContext): Target | undefined {
+function resolveTarget(entry: ReadEntry, path: KeyPath, whole: ResolveContext): Target | undefined {
+  const outside: string[] = [];
+  const target = resolveParts(entry, path, { ...whole, outside });
+  if (target === undefined || outside.length === 0) return target;
+  return { ...target, secrets: [...new Set(outside)] };
+}
+
+function resolveParts(entry: ReadEntry, path: KeyPath, context: ResolveContext): Target | undefined {
   const kind = entry.type === undefined ? undefined : TYPES[entry.type];
   const urlKey = URL_KEYS.find((key) => entry[key] !== undefined);
   if (!isDecided(entry, path, context.report)) {
@@ -224,7 +233,9 @@ function readEnvFile(file: string, path: KeyPath, context: ResolveContext): Reco
   const { dir, variables, report } = context;
   const full = absolutePath(text(file, path, context), dir, variables.home);
   try {
-    return parseEnvFile(readFileSync(full, "utf8"));
+    const read = parseEnvFile(readFileSync(full, "utf8"));
+    for (const [name, value] of Object.entries(read)) if (!isOrdinaryVariable(name)) context.outside?.push(value);
+    return read;
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? "unknown error";
     report.mistake(path, `this file cannot be read: ${code === "ENOENT" ? "it does not exist" : code}`, {
@@ -271,7 +282,8 @@ export function text(raw: string, path: KeyPath, context: ResolveContext): strin
 
 /** `complete`: nothing of it is missing. */
 export function expandAt(raw: string, path: KeyPath, context: ResolveContext): { value: string; complete: boolean } {
-  const { value, problems, literal } = expand(raw, context.variables);
+  const { value, problems, literal, outside } = expand(raw, context.variables);
+  context.outside?.push(...outside);
   for (const { message, hint } of problems) context.report.mistake(path, message, { hint });
   for (const form of literal) context.report.warning(path, `${form} is no variable of ours, and stays as it is`);
   if (value.includes("\0")) context.report.mistake(path, "a text must not hold the character NUL");

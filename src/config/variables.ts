@@ -18,10 +18,22 @@ export interface Expansion {
   readonly problems: readonly Problem[];
   /** Forms that look like variables and are none that we know: they stay as they are. */
   readonly literal: readonly string[];
+  /** What variables of the environment put into it. People keep secrets in them. */
+  readonly outside: readonly string[];
+}
+
+/** Variables that say who and where one is. They hold no secret, and are part of many texts. */
+const ORDINARY =
+  /^(?:HOME|USER|USERNAME|USERPROFILE|LOGNAME|PATH|PWD|OLDPWD|SHELL|LANG|LC_\w+|LANGUAGE|TERM|TZ|EDITOR|TMPDIR|TEMP|TMP|HOSTNAME|COMPUTERNAME|DISPLAY|NODE_ENV|APPDATA|LOCALAPPDATA|SYSTEMROOT|XDG_\w+)$/;
+
+/** Whether what such a variable holds is no secret, by its name alone. */
+export function isOrdinaryVariable(name: string): boolean {
+  return ORDINARY.test(name);
 }
 
 export function expand(text: string, variables: Variables): Expansion {
-  if (!text.includes("${")) return { value: text, problems: [], literal: [] };
+  if (!text.includes("${")) return { value: text, problems: [], literal: [], outside: [] };
+  const outside: string[] = [];
   const problems: Problem[] = [];
   const literal: string[] = [];
   let value = "";
@@ -32,16 +44,23 @@ export function expand(text: string, variables: Variables): Expansion {
     if (close < 0) break;
     value += text.slice(at, open);
     const body = text.slice(open + 2, close);
-    const known = lookUp(body, variables, problems, literal);
+    const known = lookUp(body, variables, { problems, literal, outside });
     if (known === undefined) literal.push(`\${${body}}`);
     value += known ?? `\${${body}}`;
     at = close + 1;
   }
-  return { value: value + text.slice(at), problems, literal };
+  return { value: value + text.slice(at), problems, literal, outside };
+}
+
+/** What is found on the way. */
+interface Findings {
+  readonly problems: Problem[];
+  readonly literal: string[];
+  readonly outside: string[];
 }
 
 /** The value of what stands between the braces; undefined where it is no form of ours. */
-function lookUp(body: string, variables: Variables, problems: Problem[], literal: string[]): string | undefined {
+function lookUp(body: string, variables: Variables, found: Findings): string | undefined {
   const fixed = predefined(body, variables);
   if (fixed !== undefined) return fixed;
 
@@ -51,14 +70,18 @@ function lookUp(body: string, variables: Variables, problems: Problem[], literal
     const value = variables.env[name];
     const fallback = match?.[2];
     // As in a shell, an empty variable counts as unset where there is a default.
-    if (value !== undefined && (value !== "" || fallback === undefined)) return value;
+    if (value !== undefined && (value !== "" || fallback === undefined)) {
+      if (!isOrdinaryVariable(name)) found.outside.push(value);
+      return value;
+    }
     if (fallback !== undefined) {
       const inner = expand(fallback, variables);
-      problems.push(...inner.problems);
-      literal.push(...inner.literal);
+      found.problems.push(...inner.problems);
+      found.literal.push(...inner.literal);
+      found.outside.push(...inner.outside);
       return inner.value;
     }
-    problems.push({
+    found.problems.push({
       message: `the environment variable ${name} is not set`,
       hint: `set it before the start, or give a default: \${${name}:-default}`,
     });
@@ -68,7 +91,7 @@ function lookUp(body: string, variables: Variables, problems: Problem[], literal
   const foreign = /^(input|command|config):(.*)$/s.exec(body);
   if (foreign !== null) {
     const suggestion = (foreign[2] ?? "").replace(/[^A-Za-z0-9]+/g, "_").toUpperCase();
-    problems.push({
+    found.problems.push({
       message: `\${${body}} is filled in by an editor, and there is none here`,
       hint: `use an environment variable: \${${/^[A-Z_]/.test(suggestion) ? suggestion : "VAR"}}`,
     });

@@ -9,6 +9,8 @@ export interface StdioTarget {
   /** What the entry adds to the allowlisted environment. */
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string | undefined;
+  /** Values that came from outside of the config (variables, an env file). What the server says is shown without. */
+  readonly secrets?: readonly string[];
 }
 
 export interface HttpTarget {
@@ -18,6 +20,8 @@ export interface HttpTarget {
   readonly headers: Readonly<Record<string, string>>;
   /** The executor that makes the requests; undefined where they are made from here. */
   readonly via?: string | undefined;
+  /** As for a program. */
+  readonly secrets?: readonly string[];
 }
 
 export type Target = StdioTarget | HttpTarget;

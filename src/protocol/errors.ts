@@ -34,11 +34,14 @@ export class Fault extends ExpectedError {
   override readonly name = "Fault";
   readonly code: FaultCode;
   readonly data: unknown;
+  /** What is said to the operator, in status, log and doctor. `message` is for agents, and may say less. */
+  readonly forOperator: string;
 
-  constructor(code: FaultCode, message: string, options?: { cause?: unknown; data?: unknown }) {
+  constructor(code: FaultCode, message: string, options?: { cause?: unknown; data?: unknown; forOperator?: string }) {
     super(message, options?.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.data = options?.data;
+    this.forOperator = options?.forOperator ?? message;
   }
 
   override get kind(): ExpectedKind {

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { certificateFault } from "../runtime/network/certificates.js";
-import { safeAddress } from "../runtime/safe-url.js";
+import { safeAddress } from "../runtime/redact/safe-url.js";
 import { HANDSHAKE_MS } from "./limits.js";
 import { SOCKET_OPTIONS, Socket } from "./socket.js";
 

@@ -8,6 +8,7 @@ import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import { faultReply } from "../protocol/reply.js";
+import { isRedacted } from "../runtime/redact/redactor.js";
 import { Connection } from "./connection/connection.js";
 import type { AboutTask } from "./connection/from-server.js";
 import type { HandshakeOffer } from "./era/handshake.js";
@@ -334,7 +335,7 @@ export class ServerDriver implements ServerConnection {
     const gone = this.#drop(connection, fault);
     this.#supervisor.failed(this.#context.now());
     const isEjected = this.#supervisor.state === "ejected";
-    const lastWords = this.describe()?.stderr?.at(-1);
+    const lastWords = this.describe()?.stderr?.findLast((line) => !isRedacted(line));
     this.#held.refuseAll(isEjected ? this.#whyEjected() : down(this.server, fault, lastWords, this.nextTryInMs));
     this.#setTimer();
     this.#events.onState();

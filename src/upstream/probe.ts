@@ -6,10 +6,12 @@ import { judge } from "../protocol/definitions/mend.js";
 import { Fault } from "../protocol/errors.js";
 import type { Era } from "../protocol/modern.js";
 import { faultReply } from "../protocol/reply.js";
+import { redactorFor } from "../runtime/redact/secrets-of.js";
 import { within } from "../runtime/wait.js";
 import { Connection } from "./connection/connection.js";
 import { EVERY_CAPABILITY } from "./era/handshake.js";
 import type { Link, LinkEvents } from "./link/link.js";
+import { cardWithoutSecrets, withoutSecrets } from "./link/safe-fault.js";
 import { listKinds, readList } from "./lists/read.js";
 import { Breaker } from "./supervise/breaker.js";
 
@@ -36,6 +38,7 @@ export interface ProbeContext {
 
 export async function probeServer(spec: ServerSpec, context: ProbeContext, signal: AbortSignal): Promise<ProbeResult> {
   const { makeLink, clientInfo, now } = context;
+  const redactor = redactorFor(spec.target);
   const noise = { count: 0, sample: undefined as string | undefined };
   const deadline = within(spec.connectTimeoutMs, signal);
   const startedMs = now();
@@ -71,7 +74,7 @@ export async function probeServer(spec: ServerSpec, context: ProbeContext, signa
       problems = listed.flatMap(problemsOf);
     }
   } catch (cause) {
-    error = explain(cause, spec, signal);
+    error = explain(cause instanceof Error ? withoutSecrets(cause, redactor) : cause, spec, signal);
   }
   const stderr = connection.describe().stderr ?? [];
   await connection.close();
@@ -79,13 +82,13 @@ export async function probeServer(spec: ServerSpec, context: ProbeContext, signa
     ok: error === undefined,
     era: intro === undefined ? undefined : (intro.era ?? "legacy"),
     version: intro?.version,
-    serverInfo: intro?.serverInfo,
+    serverInfo: intro?.serverInfo && cardWithoutSecrets(intro.serverInfo, redactor),
     tools,
     problems,
     readyMs,
     error,
     stderr,
-    noise,
+    noise: { ...noise, sample: noise.sample && redactor.redact(noise.sample, true) },
   };
 }
 
@@ -100,7 +103,7 @@ function problemsOf({ json, value }: Listed): string[] {
 }
 
 function explain(cause: unknown, spec: ServerSpec, signal: AbortSignal): { code: string; message: string } {
-  if (cause instanceof Fault) return { code: cause.code, message: cause.message };
+  if (cause instanceof Fault) return { code: cause.code, message: cause.forOperator };
   if (cause instanceof Error && cause.name === "TimeoutError" && !signal.aborted) {
     return { code: "timeout", message: `It was not ready within ${spec.connectTimeoutMs} ms.` };
   }

@@ -7,11 +7,14 @@ import type { ServerHandle } from "../contracts/servers.js";
 import type { ServerStatus } from "../contracts/status.js";
 import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "../contracts/upstream.js";
 import type { NotificationMessage } from "../protocol/message.js";
+import type { Redactor } from "../runtime/redact/redactor.js";
+import { redactorFor } from "../runtime/redact/secrets-of.js";
 import { readCard } from "./card.js";
 import { ServerDriver, type UpstreamContext } from "./driver.js";
 import { EVERY_CAPABILITY } from "./era/handshake.js";
 import { type EraMemory, ProcessEras } from "./era/verdict.js";
 import type { OpenWire } from "./http/wire.js";
+import { cardWithoutSecrets } from "./link/safe-fault.js";
 import { EVERY_LIST, ServerLists } from "./lists/lists.js";
 import { changedKinds, listKinds } from "./lists/read.js";
 import { Rereads } from "./lists/rereads.js";
@@ -51,6 +54,7 @@ export class UpstreamServer implements ServerHandle {
   readonly name: string;
   readonly isolation: Isolation;
   readonly #deps: ServerDeps;
+  readonly #redactor: Redactor;
   /** The connection that all share; where each session has its own, this one reads the lists and is then closed. */
   readonly #shared: ServerDriver;
   readonly #bySession = new Map<string, ServerDriver>();
@@ -86,6 +90,7 @@ export class UpstreamServer implements ServerHandle {
     this.name = spec.name;
     this.isolation = spec.isolation;
     this.#deps = deps;
+    this.#redactor = redactorFor(spec.target);
     this.#after = after;
     this.#breaker = new Breaker(spec.supervision.breaker);
     this.#repeatable = new Repeatable(spec);
@@ -93,7 +98,7 @@ export class UpstreamServer implements ServerHandle {
     this.#rereads = new Rereads(deps.context.random, (kind) => this.#reread(kind));
     this.#lists = new ServerLists({
       onList: (kind, items, freshness) => this.#wasRead(kind, items, freshness),
-      onFault: (kind, reason) => deps.log("warn", `server "${spec.name}": its ${kind} could not be read: ${reason}`),
+      onFault: (kind, reason) => this.#log("warn", `its ${kind} could not be read: ${reason}`),
     });
     this.#shared = this.#drive(undefined);
   }
@@ -139,9 +144,10 @@ export class UpstreamServer implements ServerHandle {
     return this.#lists.complete;
   }
 
-  /** Why it is not up, or has not shown what it has. */
+  /** Why it is not up, or has not shown what it has, as agents may hear it. */
   get trouble(): string | undefined {
-    return this.#shared.lastFault?.message ?? this.#lists.fault;
+    const { fault } = this.#lists;
+    return this.#shared.lastFault?.message ?? (fault === undefined ? undefined : this.#redactor.forAgents(fault));
   }
 
   /** Its last starts or calls failed, and nothing of it is under way that a new start would end. */
@@ -225,6 +231,8 @@ export class UpstreamServer implements ServerHandle {
       all.find(({ lastFault }) => lastFault !== undefined) ??
       this.#shared;
     const link = shown.describe();
+    const clean = (text: string | undefined) => (text === undefined ? undefined : this.#redactor.redact(text));
+    const sample = all.find((one) => one.noise.sample)?.noise.sample;
     const isUp = shown.state === "ready" || shown.state === "starting";
     const info = this.#intro?.serverInfo;
     // Nothing runs, because starts failed: the supervisor waits for a call, and we wait for the next try.
@@ -238,7 +246,7 @@ export class UpstreamServer implements ServerHandle {
       via: this.spec.target.kind === "stdio" ? undefined : this.spec.target.via,
       state: isDown ? "backoff" : shown.state,
       version: this.#intro?.version,
-      serverInfo: info === undefined ? undefined : pickInfo(info),
+      serverInfo: info === undefined ? undefined : pickInfo(info, this.#redactor),
       counts,
       listsFromBefore: !this.listed,
       connections: all.filter((one) => one.state === "ready").length,
@@ -251,13 +259,13 @@ export class UpstreamServer implements ServerHandle {
       refs: this.refs,
       card: this.#card,
       readyAfterMs: shown.readyAfterMs,
-      lastError: shown.lastFault?.message ?? this.#lists.fault,
+      lastError: clean(shown.lastFault?.forOperator ?? this.#lists.fault),
       nextTryInMs: heldMs === undefined ? triedMs : Math.max(heldMs, triedMs ?? 0),
       pid: isUp ? link?.pid : undefined,
       url: link?.url,
-      noise: { count: sum(all, (one) => one.noise.count), sample: all.find((one) => one.noise.sample)?.noise.sample },
+      noise: { count: sum(all, (one) => one.noise.count), sample: sample && this.#redactor.redact(sample, true) },
       stderr: link?.stderr ?? [],
-      problems: [...this.#toolProblems, ...this.#problems],
+      problems: [...this.#toolProblems, ...this.#problems].map((text) => this.#redactor.redact(text)),
     };
   }
 
@@ -301,11 +309,16 @@ export class UpstreamServer implements ServerHandle {
   /** Logs what an operator wants to know without asking: that a server is up, or down and why. Each is said once. */
   #tell(driver: ServerDriver): void {
     const { state, lastFault, readyAfterMs } = driver;
-    const fault = `${state === "ejected" ? "ejected, since it was restarted too often: " : ""}${lastFault?.message ?? ""}`;
+    const fault = `${state === "ejected" ? "ejected, since it was restarted too often: " : ""}${lastFault?.forOperator ?? ""}`;
     const what = state === "ready" ? `ready after ${readyAfterMs} ms` : fault;
     if (what === "" || what === this.#told || state === "starting" || state === "stopped") return;
     this.#told = what;
-    this.#deps.log(state === "ready" ? "info" : "warn", `server "${this.spec.name}": ${what}`);
+    this.#log(state === "ready" ? "info" : "warn", what);
+  }
+
+  /** Whatever a server had a part in is logged without its secrets. */
+  #log(level: "info" | "warn", text: string): void {
+    this.#deps.log(level, `server "${this.spec.name}": ${this.#redactor.redact(text)}`);
   }
 
   #ready(driver: ServerDriver, intro: ServerIntro, owner: Caller | undefined): void {
@@ -354,7 +367,7 @@ export class UpstreamServer implements ServerHandle {
       const checked = this.#toolHeaders.learn(items);
       kept = checked.kept;
       for (const problem of checked.problems) {
-        if (!this.#toolProblems.includes(problem)) this.#deps.log("warn", `server "${name}": ${problem}`);
+        if (!this.#toolProblems.includes(problem)) this.#log("warn", problem);
       }
       this.#toolProblems = checked.problems;
     }
@@ -371,7 +384,7 @@ export class UpstreamServer implements ServerHandle {
   #problem(text: string): void {
     if (this.#problems.has(text) || this.#problems.size >= MAX_PROBLEMS) return;
     this.#problems.add(text);
-    this.#deps.log("warn", `server "${this.spec.name}": ${text}`);
+    this.#log("warn", text);
   }
 
   #notified(driver: ServerDriver, message: NotificationMessage, caller: Caller | undefined): void {
@@ -405,7 +418,8 @@ export class UpstreamServer implements ServerHandle {
 
   async #learnCard(): Promise<void> {
     this.#readsCard = true;
-    this.#card = await readCard(this.spec, this.#deps.openWire);
+    const card = await readCard(this.spec, this.#deps.openWire);
+    this.#card = card === undefined ? undefined : cardWithoutSecrets(card, this.#redactor);
   }
 
   #tryAgain(): void {
@@ -415,11 +429,11 @@ export class UpstreamServer implements ServerHandle {
   }
 }
 
-function pickInfo(info: Record<string, unknown>): { name?: string; version?: string } {
+function pickInfo(info: Record<string, unknown>, redactor: Redactor): { name?: string; version?: string } {
   const { name, version } = info;
   return {
-    ...(typeof name === "string" ? { name } : {}),
-    ...(typeof version === "string" ? { version } : {}),
+    ...(typeof name === "string" ? { name: redactor.redact(name) } : {}),
+    ...(typeof version === "string" ? { version: redactor.redact(version) } : {}),
   };
 }
 

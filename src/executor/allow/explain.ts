@@ -1,7 +1,7 @@
 // What `toolway executor --dry-run URL` says: whether a URL may be reached, by which rule, and of each address why.
 // Resolves as a request would, connects to nothing.
 
-import { safeUrl } from "../../runtime/safe-url.js";
+import { safeUrl } from "../../runtime/redact/safe-url.js";
 import type { Destinations, NameVerdict } from "./destinations.js";
 import { judgeAll, type Resolve, refusalOf, resolveBySystem } from "./resolve.js";
 

@@ -3,7 +3,7 @@
 
 import type { Principal } from "../../contracts/caller.js";
 import type { ExecutorStatus, MemberState, Visitor } from "../../contracts/executors.js";
-import { safeAddress } from "../../runtime/safe-url.js";
+import { safeAddress } from "../../runtime/redact/safe-url.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import type { Socket } from "../../sockets/socket.js";
 import { MAX_REQUESTS } from "../wire/limits.js";

@@ -1,7 +1,7 @@
 // How a request at an executor fails: what is told of it, in words for people and a code for programs. A URL is told
 // without its query, which may hold secrets.
 
-import { safeUrl } from "../../runtime/safe-url.js";
+import { safeUrl } from "../../runtime/redact/safe-url.js";
 import { DestinationRefused } from "../allow/destinations.js";
 import { type FailureData, RpcCode } from "../wire/protocol.js";
 

@@ -4,7 +4,7 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type BackoffLimits, fullJitter } from "../../runtime/backoff.js";
-import { safeAddress } from "../../runtime/safe-url.js";
+import { safeAddress } from "../../runtime/redact/safe-url.js";
 import { DialError, dialSocket } from "../../sockets/dial.js";
 import { MACHINE_HEADER, SESSION_HEADER } from "../../sockets/protocol.js";
 import { Close, type Socket } from "../../sockets/socket.js";

@@ -20,11 +20,13 @@ import {
 } from "../../protocol/message.js";
 import { type BytesReply, faultReply } from "../../protocol/reply.js";
 import { scanElements } from "../../protocol/scan.js";
+import { redactorFor } from "../../runtime/redact/secrets-of.js";
 import type { HandshakeOffer } from "../era/handshake.js";
 import { type MeetingOptions, meet } from "../era/meeting.js";
 import { identityOf } from "../era/verdict.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { ask, type CallSender } from "../link/own-call.js";
+import { withoutSecrets } from "../link/safe-fault.js";
 import { type ModernParts, ModernSide, unsharedParts } from "../modern/side.js";
 import { withoutSender } from "../modern/translate.js";
 import type { Breaker } from "../supervise/breaker.js";
@@ -147,7 +149,7 @@ export class Connection implements LinkEvents {
       return intro;
     } catch (error) {
       await this.close();
-      throw error;
+      throw error instanceof Error ? this.#safe(error) : error;
     }
   }
 
@@ -249,17 +251,19 @@ export class Connection implements LinkEvents {
     pending.call.reply(this.#modern === undefined ? reply : { ...reply, era: "modern" });
   }
 
-  onFailed(ticket: Ticket, fault: Fault, sent: boolean): void {
+  onFailed(ticket: Ticket, raw: Fault, sent: boolean): void {
     const pending = this.#inFlight.get(ticket.id);
     if (pending === undefined) return;
+    const fault = this.#safe(raw);
     this.#modern?.refused(fault);
     if (!sent) this.#endings.unsent(pending, fault);
     else if (fault.code === "outcome-unknown") this.#endings.lose(pending, fault);
     else this.#endings.fail(pending, fault);
   }
 
-  onClosed(fault: Fault): void {
+  onClosed(raw: Fault): void {
     if (this.#closed) return;
+    const fault = this.#safe(raw);
     if (this.#meeting) {
       this.#gone = fault;
       for (const pending of this.#inFlight.inOrder()) this.#endings.fail(pending, fault);
@@ -434,6 +438,11 @@ export class Connection implements LinkEvents {
       "protocol",
       `Server "${this.#spec.name}" answered with a reply that ${flaw}. It was not passed on.`,
     );
+  }
+
+  /** Whatever made the error: its words may be the server's, and hold what the entry keeps secret. */
+  #safe<E extends Error>(error: E): E | Fault {
+    return withoutSecrets(error, redactorFor(this.#spec.target));
   }
 
   #end(fault: Fault): void {

@@ -270,7 +270,7 @@ export class HttpCall implements ExchangeHandler {
       modern: this.#modern,
       probe: this.ticket?.method === "server/discover",
       url: this.#link.destination.shown,
-      secrets: this.#link.destination.secrets,
+      redactor: this.#link.destination.redactor,
     };
     const verdict = judge(refusal);
     if (this.#resumes > 0) {

@@ -4,7 +4,7 @@
 import type { HttpHeader } from "../../executor/wire/protocol.js";
 import type { AnswerHandler, ExecutorError, ExecutorRequest, RequestHandle } from "../../executor/wire/types.js";
 import { Fault } from "../../protocol/errors.js";
-import { safeUrl } from "../../runtime/safe-url.js";
+import { safeUrl } from "../../runtime/redact/safe-url.js";
 import { Bag, NOWHERE } from "../../runtime/table.js";
 import { executorFault } from "./faults.js";
 import { openPoolWire } from "./pool-wire.js";

@@ -5,6 +5,7 @@ import { Fault } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { ModernError } from "../../protocol/modern.js";
 import { certificateFault } from "../../runtime/network/certificates.js";
+import { type Redactor, withoutRedacted } from "../../runtime/redact/redactor.js";
 import { saysNothingOfEra } from "../era/verdict.js";
 import { RedirectError, type ResponseHeaders } from "./wire.js";
 
@@ -12,8 +13,6 @@ import { RedirectError, type ResponseHeaders } from "./wire.js";
 const EXCERPT_CHARACTERS = 200;
 /** A phrase of a server's own that says what it misses; longer ones are not for people. */
 const MAX_CHALLENGE_CHARACTERS = 300;
-/** Values shorter than this are no secrets, and would blacken half of every message. */
-const MIN_SECRET_CHARACTERS = 6;
 
 /** What to do about an answer that is not a reply. */
 export type RefusalVerdict =
@@ -38,24 +37,8 @@ export interface HttpRefusal {
   readonly probe?: boolean;
   /** The server, as it may be shown. */
   readonly url: string;
-  readonly secrets: Secrets;
-}
-
-/** What must appear in no message, even where a server echoes it. */
-export class Secrets {
-  readonly #values: string[] = [];
-
-  add(value: string): void {
-    if (value.length >= MIN_SECRET_CHARACTERS) this.#values.push(value);
-    const space = value.indexOf(" ");
-    if (space > 0) this.add(value.slice(space + 1));
-  }
-
-  redact(text: string): string {
-    let out = text;
-    for (const value of this.#values) out = out.replaceAll(value, "[redacted]");
-    return out;
-  }
+  /** Takes out what must appear in no message, even where a server echoes it. */
+  readonly redactor: Redactor;
 }
 
 /** Every server refuses with these before it does anything about a request, so that it may be sent again. */
@@ -97,41 +80,47 @@ function isNamelessError({ modern }: HttpRefusal, rpc: JsonObject): boolean {
 
 function sessionGone(refusal: HttpRefusal): RefusalVerdict {
   const message = `${refusal.url} has forgotten our session (HTTP ${refusal.status}); it was probably restarted.`;
-  return { kind: "session-gone", fault: fault("unavailable", message, refusal) };
+  return { kind: "session-gone", fault: fault("unavailable", () => message, "", refusal) };
 }
 
 function describe(refusal: HttpRefusal, rpc: JsonObject | undefined): { fault: Fault; sent: boolean } {
   const { status, url, headers } = refusal;
-  const said = excerpt(complaint(refusal, rpc), refusal.secrets);
+  const said = refusal.redactor.redact(complaint(refusal, rpc), true);
   const sent = !REFUSED_UNREAD.has(status);
   if (status === 401 || status === 403) {
     const what = status === 401 ? "wants credentials" : "refuses our credentials";
-    const hint = challenge(headers, refusal.secrets);
     const fix = "Check the entry's headers (for example Authorization).";
-    return { fault: fault("unauthorized", `${url} ${what} (HTTP ${status}${hint}). ${fix}`, refusal), sent: false };
+    const hint = challengeOf(headers, refusal.redactor);
+    const message = (words: string) => `${url} ${what} (HTTP ${status}${challenge(words)}). ${fix}`;
+    return { fault: fault("unauthorized", message, hint, refusal), sent: false };
   }
   const wait = retryAfter(headers);
   if (status === 429 || (status === 503 && wait !== undefined)) {
     const when = wait === undefined ? "" : ` It asks to be left alone ${wait}.`;
-    return {
-      fault: fault("unavailable", `${url} is overloaded (HTTP ${status}).${when}${said}`, refusal),
-      sent: false,
-    };
+    const message = (words: string) => `${url} is overloaded (HTTP ${status}).${when}${excerpt(words)}`;
+    return { fault: fault("unavailable", message, said, refusal), sent: false };
   }
   if (status >= 500) {
-    const message = `${url} failed (HTTP ${status}). Whether the call took effect is unknown.${said}`;
-    return { fault: fault("outcome-unknown", message, refusal), sent: true };
+    const message = (words: string) =>
+      `${url} failed (HTTP ${status}). Whether the call took effect is unknown.${excerpt(words)}`;
+    return { fault: fault("outcome-unknown", message, said, refusal), sent: true };
   }
   if (status === 404) {
-    return { fault: fault("protocol", `${url} does not exist (HTTP 404). Check the URL.${said}`, refusal), sent };
+    const message = (words: string) => `${url} does not exist (HTTP 404). Check the URL.${excerpt(words)}`;
+    return { fault: fault("protocol", message, said, refusal), sent };
   }
   const what = status < 400 ? "answered with nothing that is a reply" : "refused the request";
-  return { fault: fault("protocol", `${url} ${what} (HTTP ${status}).${said}`, refusal), sent };
+  const message = (words: string) => `${url} ${what} (HTTP ${status}).${excerpt(words)}`;
+  return { fault: fault("protocol", message, said, refusal), sent };
 }
 
-/** The fault carries the status, for programs. */
-function fault(code: Fault["code"], message: string, { status }: HttpRefusal): Fault {
-  return new Fault(code, message, { data: { fault: code, status } });
+/**
+ * The fault carries the status, for programs. `said` is what the server said, redacted; agents see less of it than the
+ * operator.
+ */
+function fault(code: Fault["code"], message: (said: string) => string, said: string, { status }: HttpRefusal): Fault {
+  const data = { fault: code, status };
+  return new Fault(code, message(withoutRedacted(said)), { data, forOperator: message(said) });
 }
 
 /** A failure of the network, of TLS, or of a redirect. */
@@ -239,17 +228,20 @@ function complaint({ body }: HttpRefusal, rpc: JsonObject | undefined): string {
   return body.toString("utf8", 0, 4 * EXCERPT_CHARACTERS).trim();
 }
 
-function excerpt(text: string, secrets: Secrets): string {
-  // Redacted before it is cut: a secret cut in two would not be found.
-  const clean = secrets.redact(text).replace(/\s+/g, " ").slice(0, EXCERPT_CHARACTERS);
+/** `said` is redacted already: a secret that is cut in two would not be found. */
+function excerpt(said: string): string {
+  const clean = said.replace(/\s+/g, " ").trim().slice(0, EXCERPT_CHARACTERS);
   return clean === "" ? "" : ` It said: ${clean}`;
 }
 
-function challenge(headers: ResponseHeaders, secrets: Secrets): string {
+function challengeOf(headers: ResponseHeaders, redactor: Redactor): string {
   const value = headers["www-authenticate"];
-  const text = Array.isArray(value) ? value.join(", ") : value;
-  if (text === undefined || text === "") return "";
-  return `, WWW-Authenticate: ${secrets.redact(text).slice(0, MAX_CHALLENGE_CHARACTERS)}`;
+  const text = Array.isArray(value) ? value.join(", ") : (value ?? "");
+  return redactor.redact(text).slice(0, MAX_CHALLENGE_CHARACTERS);
+}
+
+function challenge(said: string): string {
+  return said === "" ? "" : `, WWW-Authenticate: ${said}`;
 }
 
 /** `Retry-After` in words: seconds or a date; undefined where there is none or it is neither. */

@@ -118,7 +118,7 @@ export class GetStream implements ExchangeHandler {
 
   #unreadable(fault: Fault): void {
     this.#exchange?.abort();
-    this.#link.onNoise(fault.message);
+    this.#link.onNoise(fault.forOperator);
     // The same event would come again.
     this.#lastEventId = "";
     this.#parser = undefined;

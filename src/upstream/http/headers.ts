@@ -3,7 +3,9 @@
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
-import { Secrets } from "./faults.js";
+import type { Redactor } from "../../runtime/redact/redactor.js";
+import { safeUrl } from "../../runtime/redact/safe-url.js";
+import { redactorFor } from "../../runtime/redact/secrets-of.js";
 import type { ResponseHeaders } from "./wire.js";
 
 /**
@@ -44,9 +46,10 @@ export const isResumable = (eventId: string): boolean => EVENT_ID.test(eventId);
 export class HttpDestination {
   readonly url: URL;
   readonly path: string;
-  /** The URL as it may be shown: without userinfo and query. */
+  /** The URL as it may be shown: without userinfo, query and tokens. */
   readonly shown: string;
-  readonly secrets = new Secrets();
+  /** Takes out what must not be shown of it. */
+  redactor: Redactor;
   readonly #configured: string[] = [];
   readonly #posted: string[];
 
@@ -54,15 +57,14 @@ export class HttpDestination {
   constructor(target: HttpTarget) {
     this.url = parseUrl(target.url);
     this.path = this.url.pathname + this.url.search;
-    this.shown = this.url.origin + this.url.pathname;
-    for (const value of this.url.searchParams.values()) this.secrets.add(value);
+    this.shown = safeUrl(this.url);
+    this.redactor = redactorFor(target);
     let authorized = false;
     for (const [name, value] of Object.entries(target.headers)) {
       const lower = name.toLowerCase();
       if (!HEADER_NAME.test(name) || HEADER_VALUE_BAD.test(value)) {
         throw new Fault("invalid", `The header ${JSON.stringify(name)} for ${this.shown} cannot be sent as HTTP.`);
       }
-      this.secrets.add(value);
       if (OURS.has(lower) || lower.startsWith("mcp-param-")) continue;
       authorized ||= lower === "authorization";
       this.#configured.push(lower, value);
@@ -96,10 +98,7 @@ export class HttpDestination {
 
   #basic(): string {
     const userinfo = `${decode(this.url.username)}:${decode(this.url.password)}`;
-    this.secrets.add(decode(this.url.password));
-    const value = `Basic ${Buffer.from(userinfo).toString("base64")}`;
-    this.secrets.add(value);
-    return value;
+    return `Basic ${Buffer.from(userinfo).toString("base64")}`;
   }
 }
 

@@ -100,8 +100,13 @@ class DetectingLink implements Link {
  * The server is of neither kind: what the first said is most likely what is wrong; why it is not the second is added.
  */
 function neither(first: Fault, { status }: HttpRefusal, second: unknown): Fault {
-  const why = second instanceof Fault ? second.message : String(second);
   if (second instanceof Fault && second.code === "unauthorized") return second;
-  const message = `${first.message} As a server of the old HTTP+SSE kind it does not work either: ${why}`;
-  return new Fault(first.code, message, { cause: second, data: { fault: first.code, status } });
+  const both = (one: string, other: string) =>
+    `${one} As a server of the old HTTP+SSE kind it does not work either: ${other}`;
+  const why = second instanceof Fault ? second : new Fault("unavailable", String(second));
+  return new Fault(first.code, both(first.message, why.message), {
+    cause: second,
+    data: { fault: first.code, status },
+    forOperator: both(first.forOperator, why.forOperator),
+  });
 }

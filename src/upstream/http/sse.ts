@@ -4,7 +4,8 @@
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
-import { safeUrl } from "../../runtime/safe-url.js";
+import { safeUrl } from "../../runtime/redact/safe-url.js";
+import { secretsOf } from "../../runtime/redact/secrets-of.js";
 import { Bag, NOWHERE, Table } from "../../runtime/table.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { judge, networkFault } from "./faults.js";
@@ -152,8 +153,8 @@ export class SseLink implements Link, ExchangeHandler {
       this.#lost(new Fault("outcome-unknown", `The stream of ${this.destination.shown} ended.`));
       return;
     }
-    const { shown: url, secrets } = this.destination;
-    const refusal = { status: this.#status, headers: this.#headers, body: this.#body.take(), url, secrets };
+    const { shown: url, redactor } = this.destination;
+    const refusal = { status: this.#status, headers: this.#headers, body: this.#body.take(), url, redactor };
     const verdict = judge({ ...refusal, id: undefined, inSession: false });
     this.#lost(verdict.kind === "failed" ? verdict.fault : this.#neverNamed());
   }
@@ -183,7 +184,7 @@ export class SseLink implements Link, ExchangeHandler {
       return;
     }
     // It carries the session's id.
-    for (const value of url.searchParams.values()) this.destination.secrets.add(value);
+    this.destination.redactor = this.destination.redactor.with(secretsOf({ url: url.href }));
     this.#endpoint = url.pathname + url.search;
     this.#opening?.resolve();
   }
@@ -196,7 +197,7 @@ export class SseLink implements Link, ExchangeHandler {
 
   onPostFailed(ticket: Ticket | undefined, fault: Fault, sent: boolean): void {
     if (this.#closed) return;
-    if (ticket === undefined) this.#events.onNoise(fault.message);
+    if (ticket === undefined) this.#events.onNoise(fault.forOperator);
     else this.#events.onFailed(ticket, fault, sent);
   }
 
@@ -286,7 +287,7 @@ class SsePost implements ExchangeHandler {
   onEnd(): void {
     if (!this.#finish() || this.#settled) return;
     if (this.#status >= 200 && this.#status <= 299) return;
-    const { shown: url, secrets } = this.#link.destination;
+    const { shown: url, redactor } = this.#link.destination;
     const verdict = judge({
       status: this.#status,
       headers: this.#headers,
@@ -294,7 +295,7 @@ class SsePost implements ExchangeHandler {
       id: undefined,
       inSession: true,
       url,
-      secrets,
+      redactor,
     });
     if (verdict.kind === "session-gone") this.#link.onPostSessionGone(this.ticket, verdict.fault);
     else if (verdict.kind === "failed") this.#link.onPostFailed(this.ticket, verdict.fault, verdict.sent);

@@ -187,14 +187,15 @@ describe("an answer that is no reply", () => {
     expect(value.error).toEqual({ code: -32601, message: "No such method" });
   });
 
-  it("never shows our credentials, though the server does", async () => {
+  it("never shows our credentials, though the server does [secrets-unseen]", async () => {
     const { recorder } = await start(
       plain(({ headers, path }, response) => response.writeHead(400).end(`${headers.authorization} ${path}`)),
       { authorization: "Bearer canary-1234567" },
       "?token=canary-7654321",
     );
     const { fault } = await recorder.failure(recorder.request("tools/list"));
-    expect(fault.message).toContain("[redacted]");
+    expect(fault.forOperator).toContain("It said: [redacted] /mcp?token=[redacted]");
+    expect(fault.message).toContain("It said: [left out: it names a secret");
     expect(fault.message).not.toContain("canary");
   });
 

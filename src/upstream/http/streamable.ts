@@ -85,7 +85,7 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     }
     if (this.#calls.size + this.#barrier.heldCount >= MAX_OPEN_CALLS) {
       const fault = new Fault("limit", `${this.destination.shown} has ${MAX_OPEN_CALLS} messages in flight.`);
-      if (ticket === undefined) this.#events.onNoise(fault.message);
+      if (ticket === undefined) this.#events.onNoise(fault.forOperator);
       else this.#events.onFailed(ticket, fault, false);
       return;
     }
@@ -183,7 +183,7 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     if (this.#closed) return;
     const { ticket, text } = call;
     if (ticket === undefined) {
-      this.#events.onNoise(fault.message);
+      this.#events.onNoise(fault.forOperator);
     } else if (this.#draining !== undefined && !sent) {
       this.#draining.unsent.set(ticket.id, { ticket, fault });
     } else if (

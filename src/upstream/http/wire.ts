@@ -2,7 +2,7 @@
 // It knows nothing of MCP. pool-wire.ts is the way over our own network, executor-wire.ts the one through an executor.
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
-import { safeUrl } from "../../runtime/safe-url.js";
+import { safeUrl } from "../../runtime/redact/safe-url.js";
 
 /**
  * So many requests may be in flight to one server. Each holds a connection (a stream may last for minutes), so this is

@@ -6,6 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { StdioTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
+import type { Redactor } from "../../runtime/redact/redactor.js";
+import { redactorFor } from "../../runtime/redact/secrets-of.js";
 import { Table } from "../../runtime/table.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { childEnvironment } from "./child-env.js";
@@ -13,7 +15,7 @@ import { ProcessGroup } from "./group.js";
 import type { Reaper } from "./reaper.js";
 import { MARKER_VARIABLE } from "./reaper-marker.js";
 import { spawnServer } from "./spawn.js";
-import { Display, StderrRing } from "./stderr.js";
+import { StderrRing } from "./stderr.js";
 import { LineWriter } from "./writer.js";
 
 export interface StdioLimits {
@@ -45,6 +47,9 @@ const DRAIN_MS = 1_000;
 
 /** A pipe breaks a moment before the exit is known; a server that lives on with one closed is of no use. */
 const BROKEN_PIPE_MS = 1_000;
+
+/** So much is shown of the line that says why it died. */
+const LAST_WORDS_CHARS = 300;
 
 /** So much is shown of noise. */
 const NOISE_SAMPLE_CHARS = 200;
@@ -101,7 +106,7 @@ export class StdioLink implements Link {
   readonly #events: LinkEvents;
   readonly #context: StdioContext;
   readonly #limits: StdioLimits;
-  readonly #display: Display;
+  readonly #redactor: Redactor;
   readonly #stderr: StderrRing;
   readonly #splitter: LineSplitter;
   /** Requests that wait for an answer: one that is too long to read still fails the right call. It is bounded. */
@@ -129,8 +134,8 @@ export class StdioLink implements Link {
       termGraceMs: TERM_GRACE_MS,
       ...context.limits,
     };
-    this.#display = new Display(target.env);
-    this.#stderr = new StderrRing(this.#display);
+    this.#redactor = redactorFor(target);
+    this.#stderr = new StderrRing(this.#redactor);
     this.#splitter = new LineSplitter(
       {
         onLine: (line) => this.#line(line),
@@ -251,7 +256,7 @@ export class StdioLink implements Link {
       this.#samplesLeft--;
       // At most four bytes make a character.
       const text = line.toString("utf8", 0, NOISE_SAMPLE_CHARS * 4);
-      this.#lastSample = this.#display.clean(text).slice(0, NOISE_SAMPLE_CHARS);
+      this.#lastSample = this.#redactor.redact(text, true).slice(0, NOISE_SAMPLE_CHARS);
     }
     this.#events.onNoise(this.#lastSample);
   }
@@ -281,14 +286,16 @@ export class StdioLink implements Link {
     running.writer.abandon();
     this.#over = true;
     this.#tickets.clear();
-    this.#events.onClosed(new Fault("outcome-unknown", this.#exitReason(code, signal)));
+    this.#events.onClosed(this.#exitFault(code, signal));
   }
 
-  #exitReason(code: number | null, signal: NodeJS.Signals | null): string {
+  #exitFault(code: number | null, signal: NodeJS.Signals | null): Fault {
     const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
     const why = this.#complaint === undefined ? "" : ` after it had ${this.#complaint}`;
     const last = this.#stderr.reason();
-    return `The server ${how}${why}${last === undefined ? "." : `: ${last.slice(0, 300)}`}`;
+    const said = (words: string | undefined) =>
+      `The server ${how}${why}${words === undefined ? "." : `: ${words.slice(0, LAST_WORDS_CHARS)}`}`;
+    return new Fault("outcome-unknown", said(last?.forAgents), { forOperator: said(last?.forOperator) });
   }
 
   async #stop(): Promise<void> {
