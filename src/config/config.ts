@@ -56,6 +56,7 @@ export interface Limits {
   readonly connections: number;
   readonly outputBytes: number;
   readonly questionMs: number;
+  readonly heldBytes: number;
 }
 
 export interface SessionLimits {
@@ -125,6 +126,8 @@ export const DEFAULT_LIMITS: Limits = {
   outputBytes: 64 * 1024 * 1024,
   // A person has to read an elicitation and to answer it; who has not done so in ten minutes is not at the screen.
   questionMs: 600_000,
+  // With it, resident memory stays within 256 MB of an idle gateway's, whoever sends or reads what.
+  heldBytes: 128 * 1024 * 1024,
 };
 
 /** Orchestrators kill after 30 s as a rule; the rest is for the servers' own end. */

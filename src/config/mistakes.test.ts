@@ -101,7 +101,7 @@ const TABLE: readonly [what: string, text: string, printed: string][] = [
   [
     "an unknown limit",
     '{ "mcpServers": {}, "limits": { "bodybytes": 1 } }',
-    'mcp.json:1:33: limits.bodybytes: unknown key: expected "bodyBytes", "batch", "depth", "headerMs", "connections", "outputBytes" or "questionMs" (did you mean "bodyBytes"?)',
+    'mcp.json:1:33: limits.bodybytes: unknown key: expected "bodyBytes", "batch", "depth", "headerMs", "connections", "outputBytes", "questionMs" or "heldBytes" (did you mean "bodyBytes"?)',
   ],
   [
     "a limit of nothing",

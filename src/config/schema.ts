@@ -242,6 +242,11 @@ const limits = strict({
     "How long an agent may take to answer what a server asks within a call (elicitation, sampling, roots), in " +
       "milliseconds. The call's own time stands still meanwhile.",
   ),
+  heldBytes: defaulted(
+    count,
+    DEFAULT_LIMITS.heldBytes,
+    "All bodies, replies and streams that are held in memory at one time, in bytes; one principal has three quarters.",
+  ),
 });
 
 const cache = strict({

@@ -61,6 +61,8 @@ export interface GatewayStatus {
   readonly menu: "full" | "search";
   readonly sessions: number;
   readonly draining: boolean;
+  /** Bytes of bodies, replies and streams that are held, of those that may be (`limits.heldBytes`). */
+  readonly memory: { readonly heldBytes: number; readonly limitBytes: number };
   readonly servers: readonly ServerStatus[];
   /** Those who make requests in other networks. */
   readonly executors: readonly ExecutorStatus[];

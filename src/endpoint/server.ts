@@ -9,11 +9,14 @@ import type { Service } from "../contracts/service.js";
 import { CLOSING, DENIED, Fault, UNAUTHORIZED } from "../protocol/errors.js";
 import { ErrorCode } from "../protocol/jsonrpc.js";
 import { type Clock, systemClock } from "../runtime/clock.js";
+import { HeldBytes } from "../runtime/memory/held-bytes.js";
 import type { Sealer } from "../runtime/seal.js";
 import { BACKLOG, drain } from "./drain.js";
 import { accepts, bearer, HostCheck, hasTokenInQuery, isJsonType } from "./http/checks.js";
 import { EXECUTOR_PATH, EXECUTOR_ROLE, type ExecutorRegistry, executorDoor } from "./http/executor-door.js";
-import { readPost } from "./http/read-post.js";
+import { OpenBodies } from "./http/open-bodies.js";
+import { type BodyReading, readPost } from "./http/read-post.js";
+import { SlowReaders } from "./http/slow-readers.js";
 import { ignoreUpgrade, offersWebSocket, RETRY_AFTER_S, STOPPING, UpgradeDoors } from "./http/upgrade-door.js";
 import { WaitingPosts } from "./http/waiting-posts.js";
 import { refuse, refuseMethod, sendJson } from "./http/write-reply.js";
@@ -39,6 +42,8 @@ export interface HttpEndpointOptions {
   readonly noAuth?: boolean;
   readonly sealer: Sealer;
   readonly limits?: Partial<EndpointLimits>;
+  /** The gateway's count of the bytes that it holds. By default the endpoint has one of its own. */
+  readonly held?: HeldBytes;
   /** Names by which clients reach us, beside loopback and the bound address; with or without a port. */
   readonly allowedHosts?: readonly string[];
   readonly allowedOrigins?: readonly string[];
@@ -80,6 +85,8 @@ const TOKEN_ENDED = 'The token has expired or was revoked. Come back with a new 
 const REAP_MS = 2000;
 /** The timer ticks every third of `quietMs`, so that comments are late by that much at most. */
 const TICK_SHARE = 3;
+/** Slow bodies and readers are looked for this often; what is cut after 10 s is cut after 13 s at most. */
+const LOOK_MS = 2500;
 /** Sessions expire after hours; being minutes late is no matter. */
 const SWEEP_MS = 60_000;
 
@@ -103,9 +110,12 @@ class Endpoint implements HttpEndpoint {
   readonly #asked = new Set<AskedSession>();
   readonly #modernStreams = new Set<HttpOutlet>();
   readonly #retained: Retained;
+  readonly #readers: SlowReaders;
+  readonly #reading: BodyReading;
   readonly #sse: LegacySse;
   readonly #doors: UpgradeDoors;
   #timer: NodeJS.Timeout | undefined;
+  #lookTimer: NodeJS.Timeout | undefined;
   #sweptAt: number;
   #connections = 0;
   #closing: Promise<void> | undefined;
@@ -119,11 +129,15 @@ class Endpoint implements HttpEndpoint {
     const limits = limitsOf(options);
     this.#limits = limits;
     this.#hosts = new HostCheck(options.allowedHosts ?? [], options.allowedOrigins ?? []);
-    this.#retained = new Retained(limits.retainedBytes);
+    const held = options.held ?? new HeldBytes();
+    this.#retained = new Retained(limits.retainedBytes, held);
+    this.#readers = new SlowReaders(held, limits);
+    const readers = this.#readers;
     this.#waiting = new WaitingPosts(clock);
     const streams: StreamContext = {
       limits,
       retained: this.#retained,
+      readers,
       now: () => clock.now(),
       open: this.#streams,
       asked: this.#asked,
@@ -134,12 +148,13 @@ class Endpoint implements HttpEndpoint {
     const waiting = this.#waiting;
     this.#failed = failed;
     this.#sessions = new HttpSessions({ service, sealer, context: streams, wall });
-    this.#modern = new ModernEra({ service, sealer, limits, clock, failed });
+    this.#modern = new ModernEra({ service, sealer, limits, held, clock, failed });
     this.#eras = {
       legacy: new LegacyPosts({ service, sessions: this.#sessions, waiting, wall, failed }),
-      modern: new ModernPosts(this.#modern, { limits, waiting, open: this.#modernStreams }),
+      modern: new ModernPosts(this.#modern, { readers, waiting, open: this.#modernStreams }),
     };
-    this.#sse = new LegacySse(service, limits, clock, failed);
+    this.#reading = { limits, held, open: new OpenBodies(), failed };
+    this.#sse = new LegacySse(service, this.#reading, clock);
     this.#doors = new UpgradeDoors({
       hosts: this.#hosts,
       authenticate: (token) => options.authenticate?.(token, clock.wall()),
@@ -191,6 +206,8 @@ class Endpoint implements HttpEndpoint {
     this.#hosts.bind({ host, port: address.port });
     this.#timer = setInterval(() => this.#tick(), this.#limits.quietMs / TICK_SHARE);
     this.#timer.unref();
+    this.#lookTimer = setInterval(() => this.#look(), LOOK_MS);
+    this.#lookTimer.unref();
     return address;
   }
 
@@ -206,6 +223,13 @@ class Endpoint implements HttpEndpoint {
     this.#sweptAt = now;
     this.#sessions.sweep();
     this.#modern.sweep();
+  }
+
+  /** Ends what comes too slowly, and, while memory is short, readers that stand still. */
+  #look(): void {
+    this.#reading.open.sweep(this.#clock.now());
+    this.#readers.sweep();
+    this.#sse.watchReaders(this.#readers.isShort);
   }
 
   #handle(req: IncomingMessage, res: ServerResponse): void {
@@ -305,7 +329,7 @@ class Endpoint implements HttpEndpoint {
       else if (!accepted.json && !accepted.events) refuseAccept(res, "application/json and text/event-stream");
       else {
         const post = new McpPost(this.#eras, req, res, principal, scope, accepted);
-        readPost(post, this.#limits, this.#failed);
+        readPost(post, this.#reading);
       }
     } else if (isModernVersion(req.headers["mcp-protocol-version"])) refuseMethod(res, "POST");
     else if (req.method === "GET") {
@@ -378,7 +402,10 @@ class Endpoint implements HttpEndpoint {
         this.#sse.closeAll();
         this.#modern.close(new Fault("closing", "The gateway is closing."));
       },
-    }).finally(() => clearInterval(this.#timer));
+    }).finally(() => {
+      clearInterval(this.#timer);
+      clearInterval(this.#lookTimer);
+    });
     return this.#closing;
   }
 }

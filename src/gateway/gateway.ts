@@ -21,6 +21,7 @@ import { compilePolicy } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { systemClock } from "../runtime/clock.js";
+import { HeldBytes } from "../runtime/memory/held-bytes.js";
 import { packageVersion } from "../runtime/version.js";
 import { resultWithin } from "../runtime/wait.js";
 import { DEFAULT_PRINCIPAL } from "../tokens/tokens.js";
@@ -84,6 +85,8 @@ export class Gateway {
   readonly #catalog: Catalog;
   readonly #cache: Cache;
   readonly #reaper: Reaper;
+  /** All that comes in and goes out is counted by this one. */
+  readonly #held: HeldBytes;
   readonly #startedAt = new Date(systemClock.wall()).toISOString();
   readonly #lists: StoredLists;
   readonly #executors: Executors;
@@ -113,6 +116,7 @@ export class Gateway {
     this.#readConfig = parts.reload;
     this.#telemetry = parts.telemetry;
     const version = packageVersion();
+    this.#held = new HeldBytes(config.limits.heldBytes);
     this.#catalog = new Catalog({
       names: config.names,
       menu: config.menu,
@@ -162,7 +166,7 @@ export class Gateway {
       context: {
         now: systemClock.now,
         random: Math.random,
-        makeLink: linkMaker({ reaper: this.#reaper, env, swept: () => this.sweep(), openWire }),
+        makeLink: linkMaker({ reaper: this.#reaper, env, swept: () => this.sweep(), openWire, held: this.#held }),
       },
       openWire,
       events: this.pipeline,
@@ -211,6 +215,7 @@ export class Gateway {
       service: this.pipeline,
       state: this.#state,
       noAuth: this.#noAuth,
+      held: this.#held,
       log: this.#log,
       ready: () => this.#readiness.isReady(systemClock.now()),
     });
@@ -241,6 +246,7 @@ export class Gateway {
       principal: DEFAULT_PRINCIPAL,
       sealer: this.#state.sealer,
       limits: questionLimits(this.#config),
+      held: this.#held,
       log: (event) => this.#log.warn(`stdio: ${event.kind === "failed" ? String(event.error) : event.why}`),
     });
     this.#stdio.add(stdio);
@@ -304,6 +310,7 @@ export class Gateway {
       menu,
       sessions: this.pipeline.sessions.size - this.calls.sessions,
       draining: this.#closing !== undefined,
+      memory: { heldBytes: this.#held.used, limitBytes: this.#held.limit },
       servers: this.servers
         .status((server) => this.#catalog.counts(server))
         .map((one) => ({ ...one, problems: [...one.problems, ...this.#catalog.problems(one.name)] })),

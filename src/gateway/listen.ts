@@ -7,6 +7,7 @@ import { createHttpEndpoint, type HttpEndpoint } from "../endpoint/server.js";
 import type { Log } from "../observe/log.js";
 import { Fault } from "../protocol/errors.js";
 import { isLoopback } from "../runtime/addresses.js";
+import type { HeldBytes } from "../runtime/memory/held-bytes.js";
 import type { GatewayState } from "./state.js";
 
 export interface EndpointPlan {
@@ -15,13 +16,14 @@ export interface EndpointPlan {
   readonly service: Service;
   readonly state: GatewayState;
   readonly noAuth: boolean;
+  readonly held: HeldBytes;
   readonly log: Log;
   /** Decides `/readyz`. */
   readonly ready: () => boolean;
 }
 
 export async function openEndpoint(plan: EndpointPlan): Promise<{ http: HttpEndpoint; url: string }> {
-  const { config, address, service, state, noAuth, log, ready } = plan;
+  const { config, address, service, state, noAuth, held, log, ready } = plan;
   if (noAuth && !isLoopback(address.host)) throw needsToken(address.host);
   const { limits } = config;
   const http = createHttpEndpoint({
@@ -30,6 +32,7 @@ export async function openEndpoint(plan: EndpointPlan): Promise<{ http: HttpEndp
     authenticate: (token, nowMs) => state.tokens.authenticate(token, nowMs),
     sealer: state.sealer,
     ready,
+    held,
     limits: {
       bodyBytes: limits.bodyBytes,
       batchMessages: limits.batch,

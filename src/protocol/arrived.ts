@@ -91,6 +91,13 @@ function sizeOf(pieces: readonly Buffer[]): number {
   return size;
 }
 
+/** The reply under the asker's id, not joined, to be written one after another. */
+export function spliced(reply: BytesReply, idText: string): Buffer[] {
+  if (reply instanceof PiecedReply) return reply.under(idText);
+  const { bytes, idStart, idEnd } = reply;
+  return [bytes.subarray(0, idStart), Buffer.from(idText), bytes.subarray(idEnd)];
+}
+
 /** How long a reply is, without joining it. */
 export function replySize(reply: BytesReply): number {
   return reply instanceof PiecedReply ? reply.size : reply.bytes.length;

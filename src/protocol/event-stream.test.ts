@@ -1,6 +1,7 @@
 import { createParser } from "eventsource-parser";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { HeldBytes } from "../runtime/memory/held-bytes.js";
 import type { Fault } from "./errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "./event-stream.js";
 
@@ -194,4 +195,30 @@ it("reads every event as it was written, lines of data joined", () => {
     }),
     { numRuns: 500 },
   );
+});
+
+describe("an event that has not ended", () => {
+  it("is counted, and ends its stream with a fault where there is no room for it [bounded]", () => {
+    const held = new HeldBytes(1024 * 1024);
+    const sizes: number[] = [];
+    const faults: Fault[] = [];
+    const parser = new EventStreamParser({
+      holder: held.holder("a"),
+      onEvent: ({ data }) => {
+        // Whoever keeps it counts it anew.
+        expect(held.used).toBe(0);
+        sizes.push(data.length);
+      },
+      onError: (fault) => faults.push(fault),
+    });
+    const chunk = Buffer.alloc(64 * 1024, "x");
+    parser.push(Buffer.from("data: "));
+    for (let i = 0; i < 8; i++) parser.push(chunk);
+    expect(held.used).toBeGreaterThanOrEqual(8 * chunk.length);
+    parser.push(Buffer.from("\n\ndata: "));
+    expect([sizes, held.used]).toEqual([[8 * chunk.length], 0]);
+    for (let i = 0; i < 20; i++) parser.push(chunk);
+    expect([held.used, faults.length, faults[0]?.code]).toEqual([0, 1, "limit"]);
+    expect(faults[0]?.message).toContain("limits.heldBytes");
+  });
 });

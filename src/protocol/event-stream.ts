@@ -1,6 +1,7 @@
 // Parses text/event-stream at the level of bytes. It knows nothing of JSON-RPC; large data is never turned into a
 // string.
 
+import { type Holder, NO_ROOM, SMALL_BYTES } from "../runtime/memory/held-bytes.js";
 import { Fault } from "./errors.js";
 
 /** One event is held whole. 64 MiB is far above any tool result seen, and small enough to survive a few at once. */
@@ -34,6 +35,8 @@ export interface EventStreamHandler {
   onEvent(event: StreamEvent): void;
   /** The stream cannot be read on. Called at most once; what is pushed later is ignored. */
   onError(fault: Fault): void;
+  /** Counts what is held of an event that has not ended. Whoever stops reading releases it. */
+  readonly holder?: Holder | undefined;
 }
 
 /** Bytes that came in pieces, joined by one copy, or by none where there is one piece. */
@@ -224,6 +227,8 @@ export class EventStreamParser {
       const data = this.#data ?? this.#joined.take();
       const event: StreamEvent = { id, event: this.#event, data, retry: this.#retry };
       this.#reset();
+      // Whoever keeps it counts it from here on, in the same turn.
+      this.#handler.holder?.release();
       onEvent.call(this.#handler, event);
       return;
     }
@@ -241,12 +246,18 @@ export class EventStreamParser {
   #withinBound(more: number): boolean {
     if (this.#failed) return false;
     const held = this.#line.length + (this.#data?.length ?? 0) + this.#joined.length + more;
-    if (held <= this.#maxEventBytes) return true;
+    const { holder } = this.#handler;
+    const hasRoom = holder === undefined || (held < SMALL_BYTES && holder.bytes === 0) || holder.hold(held);
+    if (held <= this.#maxEventBytes && hasRoom) return true;
+    holder?.release();
     this.#failed = true;
     this.#line.clear();
     this.#joined.clear();
     this.#reset();
-    this.#handler.onError(new Fault("limit", `One event of the stream is larger than ${this.#maxEventBytes} bytes.`));
+    const why = hasRoom
+      ? `One event of the stream is larger than ${this.#maxEventBytes} bytes.`
+      : `One event of the stream was thrown away: ${NO_ROOM}`;
+    this.#handler.onError(new Fault("limit", why));
     return false;
   }
 

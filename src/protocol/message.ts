@@ -1,5 +1,6 @@
 // One JSON-RPC message as it arrived: parsed once, with its text kept so that it can be passed on spliced.
 
+import type { Holder } from "../runtime/memory/held-bytes.js";
 import { Fault } from "./errors.js";
 import { isObject, isRpcError, type JsonObject, type RpcError, type RpcId } from "./jsonrpc.js";
 import { type Edit, type Member, scanMembers, scanMessage, splice } from "./scan.js";
@@ -19,6 +20,8 @@ export interface RequestMessage extends ScannedText {
   readonly id: RpcId;
   readonly method: string;
   readonly params: JsonObject | undefined;
+  /** What a large one takes of the memory for bodies. Whoever keeps the message claims it, and drops it then. */
+  held?: Holder;
 }
 
 export interface NotificationMessage extends ScannedText {

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LineSplitter } from "./line-splitter.js";
+import { HeldBytes } from "./memory/held-bytes.js";
 
 interface Seen {
   lines: Buffer[];
@@ -87,5 +88,44 @@ describe("LineSplitter", () => {
     const grown = after.arrayBuffers - before.arrayBuffers;
     expect(grown).toBeLessThan(16 * 1024 * 1024);
     splitter.end();
+  });
+
+  it("gives a long line in the pieces that it came in, without joining them", () => {
+    const seen: Buffer[][] = [];
+    const onPieces = (pieces: Buffer[]) => void seen.push(pieces);
+    const splitter = new LineSplitter({ onLine: () => {}, onPieces, onOversize: () => {} }, 1_000_000);
+    const chunks = ["a", "b", "c"].map((letter) => Buffer.alloc(64 * 1024, letter));
+    for (const chunk of chunks) splitter.push(chunk);
+    splitter.push(Buffer.from("d\r\n"));
+    const [pieces = []] = seen;
+    expect(Buffer.concat(pieces).equals(Buffer.concat([...chunks, Buffer.from("d")]))).toBe(true);
+    expect(pieces[1]?.buffer).toBe(chunks[1]?.buffer);
+  });
+
+  it("counts an unfinished line, and throws away one for which there is no room [bounded]", () => {
+    const held = new HeldBytes(1024 * 1024);
+    const lines: number[] = [];
+    const thrown: [string, number, boolean][] = [];
+    const splitter = new LineSplitter(
+      {
+        onLine: (line) => lines.push(line.length),
+        onOversize: (head, _tail, length, hadRoom) => thrown.push([head.toString("latin1", 0, 3), length, hadRoom]),
+      },
+      64 * 1024 * 1024,
+      held.holder("a"),
+    );
+    const chunk = Buffer.alloc(64 * 1024, "x");
+    for (let i = 0; i < 8; i++) splitter.push(chunk);
+    expect(held.used).toBe(8 * chunk.length);
+    splitter.push(Buffer.from("\n"));
+    expect([held.used, lines]).toEqual([0, [8 * chunk.length]]);
+    for (let i = 0; i < 20; i++) splitter.push(chunk);
+    expect(held.used).toBe(0);
+    splitter.push(Buffer.from("\nshort\n"));
+    expect(thrown).toEqual([["xxx", 20 * chunk.length, false]]);
+    expect(lines).toEqual([8 * chunk.length, 5]);
+    for (let i = 0; i < 8; i++) splitter.push(chunk);
+    splitter.abandon();
+    expect(held.used).toBe(0);
   });
 });

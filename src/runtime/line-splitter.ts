@@ -1,11 +1,21 @@
 // Cuts a stream of bytes into lines, within a bound. It converts nothing to strings and judges no content.
 
+import { type Holder, SMALL_BYTES } from "./memory/held-bytes.js";
+
 export interface LineEvents {
   /** A line without its end (LF or CRLF), never empty. The receiver may keep it. */
   onLine(line: Buffer): void;
-  /** A line longer than the bound has ended and was thrown away, but for its first and last bytes. */
-  onOversize(head: Buffer, tail: Buffer, length: number): void;
+  /** The same in the pieces that it came in, for a long one. Where this is absent, a long line is joined. */
+  onPieces?(pieces: Buffer[]): void;
+  /**
+   * A line has ended that was thrown away, but for its first and last bytes: it is longer than the bound, or, where
+   * `hadRoom` is false, there was no room for it.
+   */
+  onOversize(head: Buffer, tail: Buffer, length: number, hadRoom: boolean): void;
 }
+
+/** From here on a line is given in pieces: joining them costs as much as reading them did. */
+const PIECED_BYTES = 128 * 1024;
 
 /** What is kept of a line over the bound: enough for `{"jsonrpc":"2.0","id":N,"result"` at either end. */
 const OVERSIZE_HEAD_BYTES = 256;
@@ -37,11 +47,14 @@ export class LineSplitter {
   #blockUsed = 0;
   #length = 0;
   /** Set while a line over the bound is being thrown away. */
-  #oversize: { head: Buffer; tail: Buffer } | undefined;
+  #oversize: { head: Buffer; tail: Buffer; hadRoom: boolean } | undefined;
+  /** Counts the unfinished line. */
+  readonly #holder: Holder | undefined;
 
-  constructor(events: LineEvents, maxLineBytes: number) {
+  constructor(events: LineEvents, maxLineBytes: number, holder?: Holder) {
     this.#events = events;
     this.#maxLineBytes = maxLineBytes;
+    this.#holder = holder;
   }
 
   /** Returns how many line ends the chunk had, so that the caller can share its time out. */
@@ -70,6 +83,16 @@ export class LineSplitter {
     return lines;
   }
 
+  /** Nobody reads on: what there is of a line goes. */
+  abandon(): void {
+    this.#parts = [];
+    this.#block = undefined;
+    this.#blockUsed = 0;
+    this.#length = 0;
+    this.#oversize = undefined;
+    this.#holder?.release();
+  }
+
   /** The stream has ended: what came after the last line end is a line too. */
   end(): void {
     if (this.#length > 0) this.#finish();
@@ -89,11 +112,13 @@ export class LineSplitter {
       this.#oversize.tail = lastBytes(this.#oversize.tail, piece);
       return;
     }
-    if (this.#length > this.#maxLineBytes) {
+    const hadRoom = this.#length < SMALL_BYTES || this.#holder === undefined || this.#holder.hold(this.#length);
+    if (this.#length > this.#maxLineBytes || !hadRoom) {
       this.#sealBlock();
       this.#parts.push(piece);
-      this.#oversize = { head: firstBytes(this.#parts), tail: endOf(this.#parts) };
+      this.#oversize = { head: firstBytes(this.#parts), tail: endOf(this.#parts), hadRoom };
       this.#parts = [];
+      this.#holder?.release();
       return;
     }
     if (piece.length >= SMALL_PIECE_BYTES) {
@@ -123,14 +148,22 @@ export class LineSplitter {
     const length = this.#length;
     this.#length = 0;
     if (this.#oversize !== undefined) {
-      const { head, tail } = this.#oversize;
+      const { head, tail, hadRoom } = this.#oversize;
       this.#oversize = undefined;
-      this.#events.onOversize(head, tail, length);
+      this.#events.onOversize(head, tail, length, hadRoom);
       return;
     }
     this.#sealBlock();
     const parts = this.#parts;
     this.#parts = [];
+    // Whoever keeps the line counts it from here on, in the same turn.
+    this.#holder?.release();
+    if (length >= PIECED_BYTES && this.#events.onPieces !== undefined) {
+      const last = parts.at(-1) as Buffer;
+      if (last[last.length - 1] === CR) parts[parts.length - 1] = last.subarray(0, -1);
+      this.#events.onPieces(parts);
+      return;
+    }
     const only = parts.length === 1 ? parts[0] : undefined;
     const whole = only ?? Buffer.concat(parts, length);
     const line = whole[whole.length - 1] === CR ? whole.subarray(0, -1) : whole;

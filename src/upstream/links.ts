@@ -2,6 +2,7 @@
 
 import type { ServerSpec } from "../contracts/server-spec.js";
 import { Fault } from "../protocol/errors.js";
+import { type HeldBytes, ownHolder } from "../runtime/memory/held-bytes.js";
 import { openHttpLink } from "./http/link.js";
 import type { OpenWire } from "./http/wire.js";
 import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
@@ -10,18 +11,21 @@ import { type StdioContext, StdioLink } from "./stdio/link.js";
 export interface LinkContext extends StdioContext {
   /** How addresses are reached. By default it is over our own network. */
   readonly openWire?: OpenWire;
+  /** The gateway's count of the bytes that it holds. */
+  readonly held?: HeldBytes;
 }
 
 /** Never throws: an entry that cannot be used fails when it is opened, like a server that cannot be reached. */
 export function linkMaker(context: LinkContext): (spec: ServerSpec, events: LinkEvents) => Link {
-  return ({ target }, events) => {
+  return ({ name, target }, events) => {
+    const newHolder = () => context.held?.serverHolder(name) ?? ownHolder();
     try {
       switch (target.kind) {
         case "stdio":
-          return new StdioLink(target, events, context);
+          return new StdioLink(target, events, { ...context, newHolder });
         case "http":
         case "sse":
-          return openHttpLink(target, events, context.openWire);
+          return openHttpLink(target, events, context.openWire, newHolder);
       }
     } catch (error) {
       return new UnusableLink(target.kind, error);

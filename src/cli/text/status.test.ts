@@ -53,6 +53,7 @@ function status(...servers: ServerStatus[]): GatewayStatus {
     menu: "full",
     sessions: 0,
     draining: false,
+    memory: { heldBytes: 1_500_000, limitBytes: 134_217_728 },
     servers,
     executors: [],
     conflicts: [],

@@ -20,6 +20,7 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
     facts.push(["gateway", `${state}, Toolway ${status.toolway}, pid ${status.pid}, for ${since}`]);
     facts.push(["endpoint", status.endpoint ?? "none"]);
     facts.push(["sessions", String(status.sessions)]);
+    facts.push(["memory", `${mib(status.memory.heldBytes)} of ${mib(status.memory.limitBytes)} MiB held`]);
   } else {
     facts.push(["gateway", "not running; the servers were started for this command only"]);
   }
@@ -41,6 +42,11 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
   const remarks = remarksOf(status, style);
   if (remarks.length > 0) parts.push(remarks.join("\n"));
   return parts.join("\n\n");
+}
+
+/** Whole mebibytes; what is small is not counted, so that an idle gateway says 0. */
+function mib(bytes: number): string {
+  return String(Math.ceil(bytes / (1024 * 1024)));
 }
 
 function serverRow(server: ServerStatus, style: Style): string[] {

@@ -2,20 +2,35 @@
 // that take POSTs read by this; what the messages mean is the receiver's to say.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Principal } from "../../contracts/caller.js";
 import { Fault, LIMIT, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import type { Message } from "../../protocol/message.js";
+import { type HeldBytes, type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
+import { NOWHERE } from "../../runtime/table.js";
 import type { EndpointLimits } from "../session/limits.js";
-import { BODY, readMessage } from "../session/read-message.js";
+import { BODY, BODY_COST, heldBy, readMessage } from "../session/read-message.js";
+import type { OpenBodies, OpenBody } from "./open-bodies.js";
 import { refuse } from "./write-reply.js";
 
 /** Whom a POST is for. What it throws is answered: a Fault as a bad request, anything else as an error of ours. */
 export interface PostReceiver {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
+  /** Who sends it, and whose memory it takes. */
+  readonly principal: Principal;
   onMessage(message: Message): void;
   /** The batch is never empty. */
   onBatch(messages: readonly Message[]): void;
+}
+
+/** What the POSTs of one endpoint share while their bodies are read. */
+export interface BodyReading {
+  readonly limits: EndpointLimits;
+  readonly held: HeldBytes;
+  readonly open: OpenBodies;
+  /** Tells the operator that something inside went wrong. */
+  readonly failed: (error: unknown) => void;
 }
 
 const READER = Symbol("reader");
@@ -24,27 +39,42 @@ type WithReader = IncomingMessage & { [READER]: PostReader };
 /** A body that is this many times over the limit is not even read to its end: the connection is closed. */
 const MAX_DRAINED = 4;
 
-/** Reads a POST for its receiver. `failed` tells the operator that something inside went wrong. */
-export function readPost(receiver: PostReceiver, limits: EndpointLimits, failed: (error: unknown) => void): void {
-  new PostReader(receiver, limits, failed).read();
+/** When whoever found no room should come back: by then, readers that stand still are cut. */
+const RETRY_AFTER: readonly string[] = ["Retry-After", "10"];
+
+/** Reads a POST for its receiver. */
+export function readPost(receiver: PostReceiver, reading: BodyReading): void {
+  new PostReader(receiver, reading).read();
 }
 
-class PostReader {
+class PostReader implements OpenBody {
   readonly #to: PostReceiver;
-  readonly #limits: EndpointLimits;
-  readonly #failed: (error: unknown) => void;
+  readonly #reading: BodyReading;
   #first: Buffer | undefined;
   #rest: Buffer[] | undefined;
   #size = 0;
+  #ended = false;
+  /** Made when the body turns out not to be small. */
+  #holder: Holder | undefined;
+  place = NOWHERE;
+  windowFrom: number | undefined = undefined;
+  windowSize = 0;
 
-  constructor(to: PostReceiver, limits: EndpointLimits, failed: (error: unknown) => void) {
+  constructor(to: PostReceiver, reading: BodyReading) {
     this.#to = to;
-    this.#limits = limits;
-    this.#failed = failed;
+    this.#reading = reading;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get isGone(): boolean {
+    return this.#to.req.destroyed;
   }
 
   read(): void {
-    const { bodyBytes } = this.#limits;
+    const { bodyBytes } = this.#reading.limits;
     const req = this.#to.req as WithReader;
     const declared = Number(req.headers["content-length"] ?? 0);
     if (declared > bodyBytes) {
@@ -54,33 +84,76 @@ class PostReader {
     req[READER] = this;
     req.on("data", onData);
     req.on("end", onEnd);
+    this.#reading.open.add(this);
   }
 
   /** Unread bytes are thrown away, so that a client which writes first and reads then gets the answer. */
   #tooLarge(close: boolean): void {
-    const { bodyBytes } = this.#limits;
+    const { bodyBytes } = this.#reading.limits;
     const { req, res } = this.#to;
     const headers = close ? ["Connection", "close"] : [];
     refuse(res, 413, LIMIT, `The body has more than ${bodyBytes} bytes, which is the limit.`, headers);
     if (!close) req.resume();
   }
 
+  #noRoom(): void {
+    this.#letGo();
+    refuse(this.#to.res, 503, LIMIT, `The body was not read: ${NO_ROOM}`, RETRY_AFTER);
+  }
+
+  endSlow(bytes: number, ms: number): void {
+    const { res } = this.#to;
+    this.#letGo();
+    // What was refused and is only drained has had its answer.
+    if (res.headersSent) this.#to.req.destroy();
+    const why = `The body comes too slowly: ${bytes} bytes in ${Math.round(ms / 1000)} s. Send it again, faster.`;
+    refuse(res, 408, LIMIT, why, ["Connection", "close"]);
+  }
+
   data(chunk: Buffer): void {
+    const { bodyBytes } = this.#reading.limits;
     this.#size += chunk.length;
-    if (this.#size > this.#limits.bodyBytes) {
+    if (this.#size > bodyBytes) {
       const { req, res } = this.#to;
       if (!res.headersSent) this.#tooLarge(false);
-      this.#first = undefined;
-      this.#rest = undefined;
-      if (this.#size > this.#limits.bodyBytes * MAX_DRAINED) req.destroy();
+      this.#letGo();
+      if (this.#size > bodyBytes * MAX_DRAINED) req.destroy();
+    } else if (this.#size >= SMALL_BYTES && !this.#hold(this.#size)) {
+      // Refused before or just now: the rest is thrown away as it comes.
     } else if (this.#first === undefined) this.#first = chunk;
     else if (this.#rest === undefined) this.#rest = [this.#first, chunk];
     else this.#rest.push(chunk);
   }
 
+  /** False where there is no room, and the body has been refused. */
+  #hold(bytes: number): boolean {
+    if (this.#to.res.headersSent) return false;
+    if (this.#holder === undefined) {
+      this.#holder = this.#reading.held.holder(this.#to.principal.id);
+      this.#to.req.once("close", onClose);
+    }
+    if (this.#holder.hold(bytes)) return true;
+    this.#noRoom();
+    return false;
+  }
+
+  #letGo(): void {
+    this.#first = undefined;
+    this.#rest = undefined;
+    this.#holder?.release();
+  }
+
+  /** The request is over; a body that did not end has gone with it. */
+  close(): void {
+    if (!this.#ended) this.#letGo();
+  }
+
   end(): void {
     const { res } = this.#to;
+    this.#ended = true;
+    this.#reading.open.delete(this);
     if (res.headersSent) return;
+    if (this.#size >= SMALL_BYTES && !this.#hold(this.#size * BODY_COST)) return;
     const body = this.#rest === undefined ? this.#first : Buffer.concat(this.#rest, this.#size);
     this.#first = undefined;
     this.#rest = undefined;
@@ -89,15 +162,17 @@ class PostReader {
     } catch (error) {
       if (error instanceof Fault) refuse(res, 400, ErrorCode.invalidRequest, error.message);
       else {
-        this.#failed(error);
+        this.#reading.failed(error);
         refuse(res, 500, ErrorCode.internal, toRpcError(error).message);
       }
     }
+    this.#holder?.releaseUnclaimed();
   }
 
   #take(text: string): void {
     const to = this.#to;
-    const read = readMessage(text, this.#limits, BODY);
+    const read = readMessage(text, this.#reading.limits, BODY);
+    if (this.#holder !== undefined) heldBy(read, this.#holder);
     if (Array.isArray(read)) {
       if (read.length === 0) refuse(to.res, 400, ErrorCode.invalidRequest, "The batch is empty.");
       else to.onBatch(read);
@@ -113,4 +188,8 @@ function onData(this: IncomingMessage, chunk: Buffer): void {
 
 function onEnd(this: IncomingMessage): void {
   (this as WithReader)[READER].end();
+}
+
+function onClose(this: IncomingMessage): void {
+  (this as WithReader)[READER].close();
 }

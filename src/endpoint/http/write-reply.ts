@@ -4,12 +4,12 @@
 
 import type { ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
-import { PiecedReply, replySize } from "../../protocol/arrived.js";
+import { PiecedReply, replySize, spliced } from "../../protocol/arrived.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
-import { type BytesReply, type Reply, renderReply, spliceLatin1 } from "../../protocol/reply.js";
+import { type BytesReply, type Reply, renderReply, type StreamReply, spliceLatin1 } from "../../protocol/reply.js";
 import { KIB } from "../../runtime/sizes.js";
-import type { EndpointLimits } from "../session/limits.js";
 import { OneLine, oneLineBytes } from "../session/one-line.js";
+import type { SlowReaders } from "./slow-readers.js";
 import { EVENT_END, eventHead } from "./sse.js";
 
 /** From here on a reply is written in pieces rather than copied next to its head, and its reader is watched. */
@@ -23,12 +23,13 @@ export function isLarge(reply: BytesReply): boolean {
   return replySize(reply) >= LARGE_BYTES;
 }
 
-/** Writes a reply as a JSON body. A large or a streamed reply is never anything but 200. */
+/** Writes a reply of `owner` as a JSON body. A large or a streamed reply is never anything but 200. */
 export function writeReply(
   res: ServerResponse,
   reply: Reply,
   idText: string,
-  limits: EndpointLimits,
+  readers: SlowReaders,
+  owner: string,
   status = 200,
 ): void {
   if (reply.kind === "stream") {
@@ -39,16 +40,22 @@ export function writeReply(
       return;
     }
     res.writeHead(200, jsonHeaders(size));
-    pipeBody(body, res, limits);
+    pipeBody(body, res, readers, owner);
   } else if (res.destroyed) return;
   else if (reply.kind === "bytes" && reply.latin1 !== undefined) {
     sendLatin1(res, status, spliceLatin1(reply, reply.latin1, idText));
-  } else if (reply.kind === "bytes" && isLarge(reply)) writeLarge(res, reply, idText, limits);
-  else sendBytes(res, status, renderReply(reply, idText), limits);
+  } else if (reply.kind === "bytes" && isLarge(reply)) writeLarge(res, reply, idText, readers, owner);
+  else sendBytes(res, status, renderReply(reply, idText), readers, owner);
 }
 
 /** Writes a reply as the last event of a stream that has begun. */
-export function writeReplyEvent(res: ServerResponse, reply: Reply, idText: string, limits: EndpointLimits): void {
+export function writeReplyEvent(
+  res: ServerResponse,
+  reply: Reply,
+  idText: string,
+  readers: SlowReaders,
+  owner: string,
+): void {
   if (reply.kind === "stream") {
     const body = reply.open(idText);
     if (res.destroyed) {
@@ -56,18 +63,30 @@ export function writeReplyEvent(res: ServerResponse, reply: Reply, idText: strin
       return;
     }
     res.write(eventHead(undefined));
-    pipeBody(body, res, limits, EVENT_END);
+    pipeBody(body, res, readers, owner, EVENT_END);
     return;
   }
   if (res.destroyed) return;
-  const bytes = renderReply(reply, idText);
   res.cork();
   res.write(eventHead(undefined));
-  res.write(oneLineBytes(bytes));
+  for (const piece of piecesOf(reply, idText)) res.write(oneLineBytes(piece));
   res.write(EVENT_END);
   res.uncork();
   res.end();
-  if (bytes.length >= LARGE_BYTES) res.setTimeout(limits.stallMs);
+  watchReader(res, readers, owner);
+}
+
+/** The reply as it lies in memory where it is large, else as one piece. */
+function piecesOf(reply: Exclude<Reply, StreamReply>, idText: string): Buffer[] {
+  return reply.kind === "bytes" && isLarge(reply) ? spliced(reply, idText) : [renderReply(reply, idText)];
+}
+
+/** What is written already cannot be taken back: where there is no room for it, the connection is cut. */
+function watchReader(res: ServerResponse, readers: SlowReaders, owner: string): void {
+  // What the kernel took at once waits for nobody.
+  if (res.writableLength < LARGE_BYTES) return;
+  if (readers.watch(res, owner)) res.setTimeout(readers.limits.stallMs);
+  else res.destroy();
 }
 
 function jsonHeaders(size: number | undefined): string[] {
@@ -77,11 +96,17 @@ function jsonHeaders(size: number | undefined): string[] {
 }
 
 /** Sends a body of JSON that is whole. */
-export function sendBytes(res: ServerResponse, status: number, bytes: Buffer, limits: EndpointLimits): void {
+export function sendBytes(
+  res: ServerResponse,
+  status: number,
+  bytes: Buffer,
+  readers: SlowReaders,
+  owner: string,
+): void {
   if (res.destroyed) return;
   res.writeHead(status, jsonHeaders(bytes.length));
   res.end(bytes);
-  if (bytes.length >= LARGE_BYTES) res.setTimeout(limits.stallMs);
+  if (bytes.length >= LARGE_BYTES) watchReader(res, readers, owner);
 }
 
 /**
@@ -97,7 +122,7 @@ function sendLatin1(res: ServerResponse, status: number, text: string): void {
 }
 
 /** Writes a large reply as it lies in memory. */
-function writeLarge(res: ServerResponse, reply: BytesReply, idText: string, limits: EndpointLimits): void {
+function writeLarge(res: ServerResponse, reply: BytesReply, idText: string, readers: SlowReaders, owner: string): void {
   const length = replySize(reply) - (reply.idEnd - reply.idStart) + Buffer.byteLength(idText);
   res.cork();
   res.writeHead(200, ["Content-Type", "application/json", "Content-Length", String(length)]);
@@ -115,15 +140,21 @@ function writeLarge(res: ServerResponse, reply: BytesReply, idText: string, limi
   // It is written before the end: given to end(), it would go with one more piece, an empty one.
   res.uncork();
   res.end();
-  // What the kernel took at once waits for nobody.
-  if (res.writableLength > 0) res.setTimeout(limits.stallMs);
+  watchReader(res, readers, owner);
 }
 
 /**
  * Passes a streamed reply on with back-pressure. One that breaks off breaks its connection off, too: a truncated body
  * must never look like a whole one. `tail` is what follows the body; where one is given, the body is put on one line.
  */
-export function pipeBody(body: Readable, res: ServerResponse, limits: EndpointLimits, tail?: string): void {
+export function pipeBody(
+  body: Readable,
+  res: ServerResponse,
+  readers: SlowReaders,
+  owner: string,
+  tail?: string,
+): void {
+  const { limits } = readers;
   let passed = 0;
   const source = tail === undefined ? body : body.pipe(new OneLine());
   res.setTimeout(limits.stallMs);
@@ -134,7 +165,10 @@ export function pipeBody(body: Readable, res: ServerResponse, limits: EndpointLi
       return;
     }
     // write() says no to any chunk of a socket's size, also where the kernel has taken it.
-    if (!res.write(chunk) && res.writableLength > WAITING_BYTES) source.pause();
+    if (!res.write(chunk) && res.writableLength > WAITING_BYTES) {
+      source.pause();
+      if (!readers.watch(res, owner)) res.destroy();
+    }
   });
   res.on("drain", () => source.resume());
   source.on("end", () => res.end(tail));

@@ -6,6 +6,7 @@ import type { NotificationText } from "../../contracts/caller.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import type { RequestMessage } from "../../protocol/message.js";
 import { type Reply, renderReply } from "../../protocol/reply.js";
+import type { Holder } from "../../runtime/memory/held-bytes.js";
 import type { Accepts } from "../http/checks.js";
 import type { WaitingPosts } from "../http/waiting-posts.js";
 import { collect } from "../session/bounded-reply.js";
@@ -20,11 +21,14 @@ export class PostBatch {
   #waiting: number;
   #replies: Buffer[] = [];
   #bytes = 0;
+  /** What the replies take that wait for the others. */
+  readonly #holder: Holder;
 
   /** `requests` is how many replies there will be. */
   constructor(waiting: WaitingPosts, session: HttpSession, res: ServerResponse, accepts: Accepts, requests: number) {
     this.answer = new PostAnswer(waiting, session, res, accepts);
     this.#waiting = requests;
+    this.#holder = session.readers.held.holder(session.principal.id);
   }
 
   /** The replies that were held back go out as events before anything else does. */
@@ -37,6 +41,17 @@ export class PostBatch {
     return stream;
   }
 
+  /** A holder for a reply that is still being read. */
+  newHolder(): Holder {
+    const { readers, principal } = this.answer.session;
+    return readers.held.holder(principal.id);
+  }
+
+  /** False where a reply of so many bytes cannot be kept until the others are there. */
+  keeps(bytes: number): boolean {
+    return bytes <= this.room && this.#holder.hold(this.#bytes + bytes);
+  }
+
   /** Undefined for a request that was cancelled. */
   settled(reply: Buffer | undefined): void {
     if (reply !== undefined) {
@@ -47,6 +62,7 @@ export class PostBatch {
     const streaming = this.answer.streaming || this.answer.streamForReply() !== undefined;
     if (streaming) this.stream();
     if (this.#waiting > 0) return;
+    this.#holder.release();
     if (streaming) this.answer.complete();
     else if (this.#replies.length === 0) this.answer.abandon();
     else this.answer.json(this.#array());
@@ -97,16 +113,18 @@ export class BatchCall extends LegacyCall {
 
   protected write(reply: Reply): void {
     if (reply.kind === "stream") {
-      void collect(reply.open(this.#idText), this.#batch.room).then((bytes) => this.#settle(bytes));
+      void collect(reply.open(this.#idText), this.#batch.room, this.#batch.newHolder()).then((bytes) =>
+        this.#settle(bytes),
+      );
       return;
     }
-    const bytes = renderReply(reply, this.#idText);
-    this.#settle(bytes.length > this.#batch.room ? undefined : bytes);
+    this.#settle(renderReply(reply, this.#idText));
   }
 
   #settle(bytes: Buffer | undefined): void {
     const fault = new Fault("limit", "The reply is too large for a batch; send the request alone.");
-    this.#batch.settled(bytes ?? renderReply({ kind: "error", error: toRpcError(fault) }, this.#idText));
+    const kept = bytes !== undefined && this.#batch.keeps(bytes.length) ? bytes : undefined;
+    this.#batch.settled(kept ?? renderReply({ kind: "error", error: toRpcError(fault) }, this.#idText));
   }
 
   protected abandon(): void {

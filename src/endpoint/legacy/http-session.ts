@@ -4,6 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import type { Principal } from "../../contracts/caller.js";
 import type { Fault } from "../../protocol/errors.js";
+import type { SlowReaders } from "../http/slow-readers.js";
 import { hasPriming } from "../session/initialize.js";
 import { LegacySession } from "../session/session.js";
 import type { SessionFacts } from "../session/session-id.js";
@@ -43,6 +44,10 @@ export class HttpSession extends LegacySession implements AskedSession {
   constructor(principal: Principal, facts: SessionFacts, context: StreamContext) {
     super(principal, facts, context.limits, context.now());
     this.#context = context;
+  }
+
+  get readers(): SlowReaders {
+    return this.#context.readers;
   }
 
   override get idle(): boolean {
@@ -88,7 +93,12 @@ export class HttpSession extends LegacySession implements AskedSession {
     const listener = this.#listeners.at(-1);
     if (listener !== undefined) listener.send(text);
     else {
-      this.#pending ??= new Pending(this.#context.retained, this.limits.pendingMessages, this.limits.pendingBytes);
+      this.#pending ??= new Pending(
+        this.#context.retained,
+        this.principal.id,
+        this.limits.pendingMessages,
+        this.limits.pendingBytes,
+      );
       this.#pending.add(text);
     }
   }
@@ -124,7 +134,7 @@ export class HttpSession extends LegacySession implements AskedSession {
     const suffix = known ? `.${Buffer.from(requestId).toString("base64url")}` : "";
     const random = randomBytes(12).toString("hex");
     const key = `${KIND_LETTER[kind]}.${this.#sessionTag}.${random}${suffix}`;
-    const stream = new EventStream(this.#context, key, hasPriming(this.version));
+    const stream = new EventStream(this.#context, this.principal.id, key, hasPriming(this.version));
     this.#streams.set(key, stream);
     return stream;
   }

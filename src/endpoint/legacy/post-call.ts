@@ -4,6 +4,7 @@
 import type { ServerResponse } from "node:http";
 import type { NotificationText } from "../../contracts/caller.js";
 import type { AgentCall } from "../../contracts/service.js";
+import { replySize, spliced } from "../../protocol/arrived.js";
 import type { RequestMessage } from "../../protocol/message.js";
 import { type Reply, renderReply, type StreamReply } from "../../protocol/reply.js";
 import { NOWHERE } from "../../runtime/table.js";
@@ -78,7 +79,7 @@ export class PostAnswer implements WaitingPost {
   /** Answers with JSON, in one piece. */
   json(bytes: Buffer): void {
     this.settle();
-    sendBytes(this.#res, 200, bytes, this.#session.limits);
+    sendBytes(this.#res, 200, bytes, this.#session.readers, this.#session.principal.id);
   }
 
   /** Ends the stream: all replies have been sent as events. */
@@ -134,6 +135,7 @@ export class PostCall extends LegacyCall {
 
   /** Leaves nothing in flight, for a request that was refused before it began. */
   dismiss(): void {
+    this.message.held?.drop();
     this.#answer.settle();
   }
 
@@ -152,15 +154,18 @@ export class PostCall extends LegacyCall {
 
   protected write(reply: Reply): void {
     const answer = this.#answer;
-    const { limits } = this.session;
+    const { limits, readers, principal } = answer.session;
     const stream = answer.streamForReply();
+    const fitting = bounded(reply, limits, readers.held, principal.id);
     if (stream === undefined) {
       answer.settle();
-      writeReply(answer.res, bounded(reply, limits), this.#idText, limits);
-    } else if (reply.kind === "stream") this.#pass(reply, stream);
+      writeReply(answer.res, fitting, this.#idText, readers, principal.id);
+    } else if (fitting.kind === "stream") this.#pass(fitting, stream);
     else {
       answer.settle();
-      stream.finish(renderReply(bounded(reply, limits), this.#idText));
+      if (fitting.kind === "bytes" && replySize(fitting) > limits.replayBytes)
+        stream.finishPieces(spliced(fitting, this.#idText));
+      else stream.finish(renderReply(fitting, this.#idText));
     }
   }
 
@@ -171,7 +176,9 @@ export class PostCall extends LegacyCall {
       return;
     }
     // The client is away and may come back: keep it if it is not too large for that.
-    void collect(reply.open(this.#idText), this.session.limits.replayBytes).then((bytes) => {
+    const { limits, readers, principal } = this.#answer.session;
+    const holder = readers.held.holder(principal.id);
+    void collect(reply.open(this.#idText), limits.replayBytes, holder).then((bytes) => {
       this.#answer.settle();
       if (bytes === undefined) stream.abandon();
       else stream.finish(bytes);

@@ -8,10 +8,10 @@ import type { Service } from "../../contracts/service.js";
 import { Fault, LIMIT, SESSION_NOT_FOUND } from "../../protocol/errors.js";
 import type { Message } from "../../protocol/message.js";
 import type { Clock } from "../../runtime/clock.js";
-import { type PostReceiver, readPost } from "../http/read-post.js";
+import { type BodyReading, type PostReceiver, readPost } from "../http/read-post.js";
+import { STILL_MS } from "../http/slow-readers.js";
 import { EVENT_STREAM_HEADERS, KEEP_ALIVE } from "../http/sse.js";
 import { accepted, refuse } from "../http/write-reply.js";
-import type { EndpointLimits } from "../session/limits.js";
 import { EVENTS, PipeOut } from "../stdio/out.js";
 import { PipePeer } from "../stdio/peer.js";
 
@@ -19,20 +19,20 @@ interface SseStream {
   readonly peer: PipePeer;
   readonly out: PipeOut;
   readonly res: ServerResponse;
+  /** How long its reader may stand still; 0 for ever. */
+  stillMs: number;
 }
 
 export class LegacySse {
   readonly #service: Service;
-  readonly #limits: EndpointLimits;
+  readonly #reading: BodyReading;
   readonly #clock: Clock;
-  readonly #failed: (error: unknown) => void;
   readonly #streams = new Map<string, SseStream>();
 
-  constructor(service: Service, limits: EndpointLimits, clock: Clock, failed: (error: unknown) => void) {
+  constructor(service: Service, reading: BodyReading, clock: Clock) {
     this.#service = service;
-    this.#limits = limits;
+    this.#reading = reading;
     this.#clock = clock;
-    this.#failed = failed;
   }
 
   get size(): number {
@@ -46,13 +46,13 @@ export class LegacySse {
   }
 
   open(res: ServerResponse, principal: Principal, scope: string | undefined): void {
-    const limits = this.#limits;
+    const { limits, held, failed } = this.#reading;
     if (this.#streams.size >= limits.sessions) {
       refuse(res, 503, LIMIT, "All sessions that this endpoint can hold are in use. Try again later.");
       return;
     }
     const key = randomBytes(24).toString("base64url");
-    const out = new PipeOut(res, EVENTS, limits);
+    const out = new PipeOut(res, EVENTS, limits, held, principal.id);
     const peer = new PipePeer({
       service: this.#service,
       principal,
@@ -60,9 +60,9 @@ export class LegacySse {
       limits,
       clock: this.#clock,
       out,
-      failed: this.#failed,
+      failed,
     });
-    this.#streams.set(key, { peer, out, res });
+    this.#streams.set(key, { peer, out, res, stillMs: 0 });
     res.writeHead(200, EVENT_STREAM_HEADERS as string[]);
     res.write(`event: endpoint\ndata: /messages?session=${key}\n\n`);
     res.on("close", () => {
@@ -79,7 +79,20 @@ export class LegacySse {
       refuse(res, 404, SESSION_NOT_FOUND, "No such session, or its stream has ended. Open /sse again.");
     } else if (stream.out.full) {
       refuse(res, 429, LIMIT, "The stream of this session is not read fast enough. Try again later.");
-    } else readPost(new SsePost(req, res, stream.peer), this.#limits, this.#failed);
+    } else readPost(new SsePost(req, res, stream.peer), this.#reading);
+  }
+
+  /** While memory is short, a reader that takes nothing of what waits for it is cut. */
+  watchReaders(isShort: boolean): void {
+    for (const stream of this.#streams.values()) {
+      const { out, res } = stream;
+      out.recount();
+      if (out.overflowing) res.destroy();
+      const stillMs = isShort && out.isBehind ? STILL_MS : 0;
+      if (stream.stillMs === stillMs) continue;
+      stream.stillMs = stillMs;
+      res.setTimeout(stillMs);
+    }
   }
 
   /** Sends a comment at each tick, which comes every few seconds. */
@@ -109,6 +122,10 @@ class SsePost implements PostReceiver {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly #peer: PipePeer;
+
+  get principal(): Principal {
+    return this.#peer.principal;
+  }
 
   constructor(req: IncomingMessage, res: ServerResponse, peer: PipePeer) {
     this.req = req;

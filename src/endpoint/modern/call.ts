@@ -19,6 +19,7 @@ import { Meta } from "../../protocol/modern.js";
 import type { ParamHeader } from "../../protocol/param-headers.js";
 import { type Reply, resultBytes } from "../../protocol/reply.js";
 import type { Clock } from "../../runtime/clock.js";
+import type { HeldBytes } from "../../runtime/memory/held-bytes.js";
 import { NOWHERE } from "../../runtime/table.js";
 import { collect } from "../session/bounded-reply.js";
 import type { EndpointLimits } from "../session/limits.js";
@@ -32,6 +33,7 @@ import { type RequestStates, requestDigest } from "./request-state.js";
 /** What calls of one endpoint share. */
 export interface CallContext {
   readonly limits: EndpointLimits;
+  readonly held: HeldBytes;
   readonly clock: Clock;
   readonly parked: ParkedCalls<ModernCall>;
   readonly states: RequestStates;
@@ -73,6 +75,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     this.message = outlet.message;
     this.#meta = outlet.meta;
     presence.calls.add(this);
+    this.message.held?.claim();
     this.#attach(outlet);
   }
 
@@ -270,7 +273,8 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
 
   /** Reads the reply to its end although nobody waits for it now: a server must not be held up by that. */
   async #kept(reply: Extract<Reply, { kind: "stream" }>): Promise<Reply> {
-    const bytes = await collect(reply.open("0"), this.#context.limits.replayBytes);
+    const holder = this.#context.held.holder(this.principalId);
+    const bytes = await collect(reply.open("0"), this.#context.limits.replayBytes, holder);
     const id = bytes === undefined ? undefined : findAnchor(bytes);
     if (bytes !== undefined && id !== undefined) return new WholeReply(bytes, id, "modern");
     const fault = new Fault(
@@ -349,6 +353,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     this.onCancel = undefined;
     clearTimeout(this.#gathering);
     this.#presence.calls.delete(this);
+    this.message.held?.drop();
     // A fault has a stack, which costs as much as the rest of a call: it is made where somebody is to be told.
     if (this.#questions !== undefined) this.#questions.rejectAll(new Fault(code, message));
   }

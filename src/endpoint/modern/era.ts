@@ -8,6 +8,7 @@ import { ErrorCode, isObject, type RpcError } from "../../protocol/jsonrpc.js";
 import type { NotificationMessage } from "../../protocol/message.js";
 import { Meta } from "../../protocol/modern.js";
 import type { Clock } from "../../runtime/clock.js";
+import type { HeldBytes } from "../../runtime/memory/held-bytes.js";
 import type { Sealer } from "../../runtime/seal.js";
 import type { EndpointLimits } from "../session/limits.js";
 import { type CallContext, ModernCall } from "./call.js";
@@ -22,6 +23,7 @@ export interface ModernEraOptions {
   readonly service: Service;
   readonly sealer: Sealer;
   readonly limits: EndpointLimits;
+  readonly held: HeldBytes;
   readonly clock: Clock;
   readonly failed: (error: unknown) => void;
 }
@@ -54,14 +56,14 @@ export class ModernEra {
   readonly #presences: Presences;
   readonly #calls: CallContext;
 
-  constructor({ service, sealer, limits, clock, failed }: ModernEraOptions) {
+  constructor({ service, sealer, limits, held, clock, failed }: ModernEraOptions) {
     this.#service = service;
     this.#limits = limits;
     this.#clock = clock;
     this.#failed = failed;
     this.#presences = new Presences(service, limits);
     const parked = new ParkedCalls<ModernCall>(limits, clock);
-    this.#calls = { limits, clock, parked, states: new RequestStates(sealer) };
+    this.#calls = { limits, held, clock, parked, states: new RequestStates(sealer) };
   }
 
   /** Principals at paths that have been used of late. */

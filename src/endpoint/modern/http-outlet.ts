@@ -7,14 +7,15 @@ import type { RequestMessage } from "../../protocol/message.js";
 import { ModernError, type RequestMeta } from "../../protocol/modern.js";
 import type { ParamHeader } from "../../protocol/param-headers.js";
 import type { Reply } from "../../protocol/reply.js";
+import { SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
 import { NOWHERE } from "../../runtime/table.js";
 import type { Accepts } from "../http/checks.js";
+import type { SlowReaders } from "../http/slow-readers.js";
 import { EVENT_STREAM_HEADERS, KEEP_ALIVE, messageEvent } from "../http/sse.js";
 import type { WaitingPost, WaitingPosts } from "../http/waiting-posts.js";
 import { isLarge, writeReply, writeReplyEvent } from "../http/write-reply.js";
 import { bounded } from "../session/bounded-reply.js";
 import { idText } from "../session/call.js";
-import type { EndpointLimits } from "../session/limits.js";
 import { paramMismatch } from "./checks.js";
 import type { Outlet } from "./outlet.js";
 
@@ -26,7 +27,7 @@ const STATUS: Readonly<Record<number, number>> = {
 
 /** What the modern POSTs of one endpoint share. */
 export interface ModernHttp {
-  readonly limits: EndpointLimits;
+  readonly readers: SlowReaders;
   /** Calls in flight, which a drain waits for. */
   readonly waiting: WaitingPosts;
   /** Open event streams, for keep-alive comments. */
@@ -38,6 +39,7 @@ export class HttpOutlet implements Outlet, WaitingPost {
   readonly meta: RequestMeta;
   onGone: ((reason: string | undefined) => void) | undefined = undefined;
   readonly #http: ModernHttp;
+  readonly #owner: string;
   readonly #res: ServerResponse;
   readonly #accepts: Accepts;
   readonly #idText: string;
@@ -46,7 +48,16 @@ export class HttpOutlet implements Outlet, WaitingPost {
   #lastWrite: number;
   place = NOWHERE;
 
-  constructor(http: ModernHttp, message: RequestMessage, meta: RequestMeta, res: ServerResponse, accepts: Accepts) {
+  /** `owner` is who sent the request, and whose memory its answer takes. */
+  constructor(
+    http: ModernHttp,
+    owner: string,
+    message: RequestMessage,
+    meta: RequestMeta,
+    res: ServerResponse,
+    accepts: Accepts,
+  ) {
+    this.#owner = owner;
     this.message = message;
     this.meta = meta;
     this.#http = http;
@@ -56,6 +67,7 @@ export class HttpOutlet implements Outlet, WaitingPost {
     this.#lastWrite = http.waiting.now();
     // One that listens is in nobody's way at a drain.
     if (message.method !== "subscriptions/listen") http.waiting.add(this);
+    message.held?.claim();
     res.on("close", () => this.#closed());
   }
 
@@ -70,6 +82,7 @@ export class HttpOutlet implements Outlet, WaitingPost {
 
   #closed(): void {
     this.#settle();
+    this.message.held?.drop();
     if (this.#replied) return;
     this.#replied = true;
     this.onGone?.("The agent closed the connection.");
@@ -99,7 +112,10 @@ export class HttpOutlet implements Outlet, WaitingPost {
     this.#lastWrite = this.#http.waiting.now();
     this.#res.write(event);
     // A reader this far behind is cut; that cancels the request, as leaving does.
-    if (this.#res.writableLength > this.#http.limits.slowReaderBytes) this.#res.destroy();
+    const waiting = this.#res.writableLength;
+    const { readers } = this.#http;
+    if (waiting > readers.limits.slowReaderBytes) this.#res.destroy();
+    else if (waiting >= SMALL_BYTES && !readers.watch(this.#res, this.#owner)) this.#res.destroy();
   }
 
   /** After a long silence the client, and what is between us, must see that somebody is at work. */
@@ -111,13 +127,13 @@ export class HttpOutlet implements Outlet, WaitingPost {
     if (this.#replied) return;
     this.#replied = true;
     this.#settle();
-    const { limits } = this.#http;
-    const held = bounded(reply, limits);
-    const status = statusOf(held);
+    const { readers } = this.#http;
+    const fitting = bounded(reply, readers.limits, readers.held, this.#owner);
+    const status = statusOf(fitting);
     if (this.#streaming || (!this.#accepts.json && status === 200 && this.#stream())) {
       this.#http.open.delete(this);
-      writeReplyEvent(this.#res, held, this.#idText, limits);
-    } else writeReply(this.#res, held, this.#idText, limits, status);
+      writeReplyEvent(this.#res, fitting, this.#idText, readers, this.#owner);
+    } else writeReply(this.#res, fitting, this.#idText, readers, this.#owner, status);
   }
 }
 

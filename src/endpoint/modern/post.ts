@@ -42,6 +42,6 @@ export class ModernPosts {
     } else if (message.method === "subscriptions/listen" && !accepts.events) {
       const why = "Accept must allow text/event-stream.";
       refusePost(post, ErrorCode.invalidRequest, why, 406, idText(message));
-    } else this.#era.serve(new HttpOutlet(this.#http, message, meta, res, accepts), principal, scope);
+    } else this.#era.serve(new HttpOutlet(this.#http, principal.id, message, meta, res, accepts), principal, scope);
   }
 }

@@ -19,6 +19,7 @@ export abstract class LegacyCall implements AgentCall, Caller {
   constructor(session: LegacySession, message: RequestMessage) {
     this.session = session;
     this.message = message;
+    message.held?.claim();
   }
 
   get caller(): Caller {
@@ -77,6 +78,7 @@ export abstract class LegacyCall implements AgentCall, Caller {
     this.done = true;
     this.onCancel = undefined;
     this.session.ended(this);
+    this.message.held?.drop();
     this.write(reply);
   }
 
@@ -87,6 +89,7 @@ export abstract class LegacyCall implements AgentCall, Caller {
     const { onCancel } = this;
     this.onCancel = undefined;
     this.session.ended(this);
+    this.message.held?.drop();
     this.abandon();
     onCancel?.(reason);
   }

@@ -3,9 +3,22 @@
 
 import { Fault } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
-import { type Message, toMessage } from "../../protocol/message.js";
+import { type Message, type RequestMessage, toMessage } from "../../protocol/message.js";
 import { deeperThan, scanElements, skipValue } from "../../protocol/scan.js";
+import type { Holder } from "../../runtime/memory/held-bytes.js";
 import type { EndpointLimits } from "./limits.js";
+
+/**
+ * How many times its bytes a message is counted while somebody keeps it: its text, what was parsed of it, and the text
+ * that goes to its server.
+ */
+export const BODY_COST = 3;
+
+/** Notes what the messages of one text take of the memory, for those who keep one. */
+export function heldBy(read: Message | readonly Message[] | Unreadable, holder: Holder): void {
+  if (Array.isArray(read)) for (const message of read as readonly Message[]) heldBy(message, holder);
+  else if ((read as Message | Unreadable).kind === "request") (read as RequestMessage).held = holder;
+}
 
 /** A text that is no message. */
 export interface Unreadable {

@@ -8,7 +8,7 @@ import type { Message, RequestMessage } from "../../protocol/message.js";
 import { type Reply, renderReply } from "../../protocol/reply.js";
 import { LEGACY_VERSIONS } from "../../protocol/versions.js";
 import type { Clock } from "../../runtime/clock.js";
-import { bounded, brokenOff, collect } from "../session/bounded-reply.js";
+import { brokenOff, collect } from "../session/bounded-reply.js";
 import { handOver, idText, LegacyCall } from "../session/call.js";
 import { hasBatches, initializeFacts, introduction } from "../session/initialize.js";
 import type { EndpointLimits } from "../session/limits.js";
@@ -79,9 +79,9 @@ class PipeCall extends LegacyCall {
     const { limits } = this.session;
     if (this.#batch === undefined) this.#out.reply(reply, this.#idText);
     else if (reply.kind === "stream") {
-      const whole = collect(reply.open(this.#idText), limits.outputBytes);
+      const whole = collect(reply.open(this.#idText), limits.outputBytes, this.#out.newHolder());
       void whole.then((bytes) => this.#gather(bytes ?? brokenOff(this.#idText)));
-    } else this.#gather(renderReply(bounded(reply, limits), this.#idText));
+    } else this.#gather(renderReply(this.#out.fitting(reply), this.#idText));
   }
 
   #gather(bytes: Buffer): void {

@@ -25,6 +25,7 @@ class PipeOutlet implements Outlet {
     this.#pipe = pipe;
     this.message = message;
     this.meta = meta;
+    message.held?.claim();
   }
 
   get listening(): boolean {
@@ -109,6 +110,7 @@ export class ModernPipe {
   }
 
   ended(outlet: PipeOutlet): void {
+    outlet.message.held?.drop();
     this.#requests.delete(outlet.message.id);
   }
 

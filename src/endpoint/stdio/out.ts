@@ -3,6 +3,7 @@
 
 import type { Readable, Writable } from "node:stream";
 import { type Reply, renderReply } from "../../protocol/reply.js";
+import { type HeldBytes, type Holder, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
 import { bounded, brokenOff } from "../session/bounded-reply.js";
 import type { EndpointLimits } from "../session/limits.js";
 import { OneLine, oneLine, oneLineBytes } from "../session/one-line.js";
@@ -26,13 +27,22 @@ export class PipeOut {
   readonly #to: Writable;
   readonly #framing: Framing;
   readonly #limits: EndpointLimits;
+  readonly #held: HeldBytes;
+  readonly #owner: string;
+  /** What waits for the reader. */
+  readonly #holder: Holder;
+  /** There was no room for what waits. */
+  #noRoom = false;
   readonly #queue: Job[] = [];
   #queuedBytes = 0;
   #busy: Readable | undefined;
   #ended = false;
 
-  constructor(to: Writable, framing: Framing, limits: EndpointLimits) {
+  constructor(to: Writable, framing: Framing, limits: EndpointLimits, held: HeldBytes, owner: string) {
     this.#to = to;
+    this.#held = held;
+    this.#owner = owner;
+    this.#holder = held.holder(owner);
     this.#framing = framing;
     this.#limits = limits;
   }
@@ -53,7 +63,17 @@ export class PipeOut {
 
   /** True where even replies no longer fit, and the reader is given up. */
   get overflowing(): boolean {
-    return this.#waiting > this.#limits.outputBytes;
+    return this.#noRoom || this.#waiting > this.#limits.outputBytes;
+  }
+
+  /** True where so much waits that it is counted. */
+  get isBehind(): boolean {
+    return this.#holder.bytes > 0;
+  }
+
+  /** Counts what waits. To be called when some of it may have been read. */
+  recount(): void {
+    if (!this.#ended && !this.#holder.hold(this.#waiting)) this.#noRoom = true;
   }
 
   /** A notification is dropped where the reader is behind; anything else is not. */
@@ -68,6 +88,7 @@ export class PipeOut {
       this.#queue.push(message);
       this.#queuedBytes += message.length;
     }
+    if (this.#waiting >= SMALL_BYTES) this.recount();
   }
 
   /** Sends an error that belongs to no request that could be read, or to `id`. */
@@ -77,8 +98,19 @@ export class PipeOut {
 
   /** Sends a reply under the asker's id. One that breaks off on its way is followed by an error. */
   reply(reply: Reply, idText: string): void {
-    if (reply.kind === "stream") this.#sendBody(reply.open(idText), () => this.send(brokenOff(idText)));
-    else this.send(renderReply(bounded(reply, this.#limits), idText));
+    const fitting = this.fitting(reply);
+    if (fitting.kind === "stream") this.#sendBody(fitting.open(idText), () => this.send(brokenOff(idText)));
+    else this.send(renderReply(fitting, idText));
+  }
+
+  /** The reply, or what stands in for one that is too large or finds no room. */
+  fitting<R extends Reply>(reply: R): ReturnType<typeof bounded<R>> {
+    return bounded(reply, this.#limits, this.#held, this.#owner);
+  }
+
+  /** For a reply of this agent that is held until others are there. */
+  newHolder(): Holder {
+    return this.#held.holder(this.#owner);
   }
 
   #sendBody(body: Readable, onBroken: () => void): void {
@@ -150,5 +182,6 @@ export class PipeOut {
     for (const job of this.#queue) if (typeof job !== "string" && !Buffer.isBuffer(job)) job.body.destroy();
     this.#queue.length = 0;
     this.#queuedBytes = 0;
+    this.#holder.release();
   }
 }

@@ -5,8 +5,9 @@ import type { Principal } from "../../contracts/caller.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import type { Message } from "../../protocol/message.js";
+import type { Holder } from "../../runtime/memory/held-bytes.js";
 import { saysModern } from "../modern/checks.js";
-import { PIPED, readMessage } from "../session/read-message.js";
+import { heldBy, PIPED, readMessage } from "../session/read-message.js";
 import { LegacyPipe, type LegacyPipeOptions } from "./legacy-pipe.js";
 import type { ModernPipe } from "./modern-pipe.js";
 
@@ -37,11 +38,15 @@ export class PipePeer {
     this.#legacy.agentLeft();
   }
 
-  /** Takes one message or batch as text. It never throws: what is wrong with the text is answered. */
-  receive(text: string): void {
+  /**
+   * Takes one message or batch as text, and what it takes of the memory where it is large. It never throws: what is
+   * wrong with the text is answered.
+   */
+  receive(text: string, holder?: Holder): void {
     const { limits, out, failed } = this.#options;
     try {
       const read = readMessage(text, limits, PIPED);
+      if (holder !== undefined) heldBy(read, holder);
       if (Array.isArray(read)) this.takeBatch(read);
       else if (read.kind === "unreadable") out.refuse(read.code, read.why);
       else this.take(read);

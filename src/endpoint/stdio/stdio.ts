@@ -7,10 +7,12 @@ import type { Service } from "../../contracts/service.js";
 import { Fault, LIMIT } from "../../protocol/errors.js";
 import { type Clock, systemClock } from "../../runtime/clock.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
+import { HeldBytes, type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
 import { createSealer, type Sealer } from "../../runtime/seal.js";
 import { ModernEra } from "../modern/era.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
 import { DEFAULT_LIMITS, type EndpointLimits } from "../session/limits.js";
+import { BODY_COST } from "../session/read-message.js";
 import { ModernPipe } from "./modern-pipe.js";
 import { LINES, PipeOut } from "./out.js";
 import { PipePeer } from "./peer.js";
@@ -25,6 +27,8 @@ export interface StdioEndpointOptions {
   /** Seals what a modern agent brings back to us. Where it is absent, the pipe makes a key of its own. */
   readonly sealer?: Sealer;
   readonly limits?: Partial<EndpointLimits>;
+  /** The gateway's count of the bytes that it holds. By default the pipe has one of its own. */
+  readonly held?: HeldBytes;
   readonly clock?: Clock;
   readonly log?: (event: EndpointEvent) => void;
 }
@@ -54,6 +58,7 @@ class Stdio implements StdioEndpoint {
   readonly #out: PipeOut;
   readonly #peer: PipePeer;
   readonly #lines: LineSplitter;
+  readonly #newHolder: () => Holder;
   #settle: () => void = () => {};
   #over = false;
 
@@ -62,14 +67,19 @@ class Stdio implements StdioEndpoint {
     this.#input = input;
     this.#output = output;
     this.#limits = { ...DEFAULT_LIMITS, ...limits };
-    this.#out = new PipeOut(output, LINES, this.#limits);
+    const held = options.held ?? new HeldBytes();
+    this.#out = new PipeOut(output, LINES, this.#limits, held, principal.id);
+    this.#newHolder = () => held.holder(principal.id);
     const failed = (error: unknown) => log?.({ kind: "failed", error });
-    const shared = { service, principal, scope, limits: this.#limits, clock, out: this.#out, failed };
+    const shared = { service, principal, scope, limits: this.#limits, clock, held, out: this.#out, failed };
     const sealer = options.sealer ?? createSealer(randomBytes(SEALING_KEY_BYTES));
     const modern = new ModernPipe({ ...shared, era: new ModernEra({ ...shared, sealer }) });
     this.#peer = new PipePeer({ ...shared, modern });
-    const events = { onLine: (line: Buffer) => this.#line(line), onOversize: () => this.#skipped() };
-    this.#lines = new LineSplitter(events, this.#limits.bodyBytes);
+    const events = {
+      onLine: (line: Buffer) => this.#line(line),
+      onOversize: (_head: Buffer, _tail: Buffer, _length: number, hadRoom: boolean) => this.#skipped(hadRoom),
+    };
+    this.#lines = new LineSplitter(events, this.#limits.bodyBytes, this.#newHolder());
     this.closed = new Promise((resolve) => {
       this.#settle = resolve;
     });
@@ -84,7 +94,10 @@ class Stdio implements StdioEndpoint {
     });
     output.on("error", () => this.#gone());
     output.on("close", () => this.#gone());
-    output.on("drain", () => input.resume());
+    output.on("drain", () => {
+      this.#out.recount();
+      input.resume();
+    });
   }
 
   #data(chunk: Buffer): void {
@@ -95,19 +108,27 @@ class Stdio implements StdioEndpoint {
 
   #line(line: Buffer): void {
     if (this.#over) return;
+    const holder = line.length < SMALL_BYTES ? undefined : this.#newHolder();
+    if (holder?.hold(line.length * BODY_COST) === false) {
+      this.#skipped(false);
+      return;
+    }
     const text = line.toString().trim();
-    if (text !== "") this.#peer.receive(text);
+    if (text !== "") this.#peer.receive(text, holder);
+    holder?.releaseUnclaimed();
   }
 
-  #skipped(): void {
+  #skipped(hadRoom: boolean): void {
     const { bodyBytes } = this.#limits;
-    this.#out.refuse(LIMIT, `A line has more than ${bodyBytes} bytes, which is the limit; it was skipped.`);
+    if (!hadRoom) this.#out.refuse(LIMIT, `A line was skipped: ${NO_ROOM}`);
+    else this.#out.refuse(LIMIT, `A line has more than ${bodyBytes} bytes, which is the limit; it was skipped.`);
   }
 
   /** The agent has gone, and what is in flight is cancelled. */
   #gone(): void {
     if (this.#over) return;
     this.#over = true;
+    this.#lines.abandon();
     this.#peer.close(new Fault("closing", "The agent has gone."));
     this.#settle();
   }
@@ -119,6 +140,7 @@ class Stdio implements StdioEndpoint {
     }
     if (this.#over) return;
     this.#over = true;
+    this.#lines.abandon();
     this.#peer.close(new Fault("closing", "The gateway is closing."));
     await this.#flushed();
     this.#input.pause();

@@ -221,7 +221,7 @@ export class Connection implements LinkEvents {
     for (const text of textsIn(bytes)) this.#receive(text, ticket);
   }
 
-  onPieces(pieces: Buffer[], ticket: Ticket): void {
+  onPieces(pieces: Buffer[], ticket: Ticket | undefined): void {
     const anchor = findAnchorIn(pieces);
     const pending = anchor === undefined ? undefined : this.#inFlight.get(anchor.id);
     if (anchor === undefined || pending === undefined) {

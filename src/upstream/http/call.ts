@@ -4,6 +4,7 @@
 import { Fault } from "../../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
 import { backoffCeiling } from "../../runtime/backoff.js";
+import { type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
 import { NOWHERE } from "../../runtime/table.js";
 import type { Ticket } from "../link/link.js";
 import { endsAsJson, LARGE_REPLY_BYTES, LargeBody, PIECED_REPLY_BYTES } from "./body.js";
@@ -37,6 +38,8 @@ export interface HttpCallLink {
   onMessage(bytes: Buffer, ticket: Ticket | undefined): void;
   onPieces(pieces: Buffer[], ticket: Ticket): void;
   onLargeReply(ticket: Ticket, head: Buffer, body: LargeBody, length: number | undefined): void;
+  /** For what is held of an answer that has not ended. */
+  newHolder(): Holder;
   /** It failed; `refusal` is given where the server refused it. The call is finished. */
   onFailed(call: HttpCall, fault: Fault, sent: boolean, refusal?: HttpRefusal): void;
   /** A call's ticket is settled while its stream is open: the link makes sure that it ends. Returns the time. */
@@ -61,6 +64,8 @@ export class HttpCall implements ExchangeHandler {
   /** Counts the bytes of a body that nobody wants. */
   #ignoredBytes = 0;
   #large: LargeBody | undefined;
+  /** Counts what is held of the answer, once that is not small. */
+  #holder: Holder | undefined;
   #parser: EventStreamParser | undefined;
   /** It is carried from stream to stream. */
   #lastEventId = "";
@@ -160,6 +165,7 @@ export class HttpCall implements ExchangeHandler {
       case "json":
         this.#body.push(chunk);
         if (this.#body.length > LARGE_REPLY_BYTES) this.#turnLarge();
+        else if (this.#body.length >= SMALL_BYTES && !this.#hold(this.#body.length)) this.#noRoom();
         break;
       case "refused":
         this.#body.push(chunk);
@@ -208,6 +214,18 @@ export class HttpCall implements ExchangeHandler {
     }
   }
 
+  #hold(bytes: number): boolean {
+    this.#holder ??= this.#link.newHolder();
+    return this.#holder.hold(bytes);
+  }
+
+  #noRoom(): void {
+    this.#exchange?.abort();
+    this.#body.clear();
+    const message = `The answer of ${this.#link.destination.shown} was thrown away: ${NO_ROOM}`;
+    this.#fail(new Fault("limit", message), true);
+  }
+
   // ---- answers that are whole
 
   #replied(): void {
@@ -250,6 +268,7 @@ export class HttpCall implements ExchangeHandler {
       return;
     }
     const seen = this.#body.take();
+    this.#holder?.release();
     this.#mode = "large";
     const body = new LargeBody(exchange, seen);
     if (body.destroyed) {
@@ -297,7 +316,9 @@ export class HttpCall implements ExchangeHandler {
   // ---- streams
 
   #readEvents(): void {
+    this.#holder ??= this.#link.newHolder();
     this.#parser = new EventStreamParser({
+      holder: this.#holder,
       onEvent: (event) => this.#gotEvent(event),
       onError: (fault) => {
         this.#exchange?.abort();
@@ -317,6 +338,7 @@ export class HttpCall implements ExchangeHandler {
   #streamEnded(cause: Fault | undefined): void {
     const parser = this.#parser;
     this.#parser = undefined;
+    this.#holder?.release();
     if (parser !== undefined) {
       if (parser.lastEventId !== "") this.#lastEventId = parser.lastEventId;
       this.#retryMs = parser.retryMs ?? this.#retryMs;
@@ -386,6 +408,7 @@ export class HttpCall implements ExchangeHandler {
 
   #finish(): void {
     clearTimeout(this.#timer);
+    this.#holder?.release();
     this.#mode = "finished";
     this.#link.onFinished(this);
   }

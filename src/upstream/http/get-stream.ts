@@ -4,7 +4,7 @@
 import type { Fault } from "../../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
 import { backoffCeiling } from "../../runtime/backoff.js";
-
+import type { Holder } from "../../runtime/memory/held-bytes.js";
 import { parseRpc } from "./faults.js";
 import { type HttpDestination, mediaType } from "./headers.js";
 import { type ExchangeHandler, type HttpExchange, RedirectError, type ResponseHeaders, type Wire } from "./wire.js";
@@ -30,6 +30,7 @@ export interface GetStreamLink {
   onMessage(bytes: Buffer, ticket: undefined): void;
   onListenSessionGone(status: number): void;
   onNoise(sample: string): void;
+  newHolder(): Holder;
 }
 
 /** How long to wait after the stream ended; `failures` counts the bad ones in a row. */
@@ -42,6 +43,7 @@ export class GetStream implements ExchangeHandler {
   readonly #link: GetStreamLink;
   #exchange: HttpExchange | undefined;
   #parser: EventStreamParser | undefined;
+  #holder: Holder | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopped: boolean = false;
   #lastEventId = "";
@@ -62,6 +64,7 @@ export class GetStream implements ExchangeHandler {
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#timer);
+    this.#holder?.release();
     this.#exchange?.abort();
   }
 
@@ -69,7 +72,9 @@ export class GetStream implements ExchangeHandler {
     this.#status = status;
     if (status !== 200 || mediaType(headers) !== "text/event-stream") return;
     this.#worked = true;
+    this.#holder ??= this.#link.newHolder();
     this.#parser = new EventStreamParser({
+      holder: this.#holder,
       onEvent: (event) => this.#gotEvent(event),
       onError: (fault) => this.#unreadable(fault),
     });
@@ -126,6 +131,7 @@ export class GetStream implements ExchangeHandler {
   }
 
   #ended(): void {
+    this.#holder?.release();
     if (this.#stopped) return;
     const parser = this.#parser;
     if (parser !== undefined) {

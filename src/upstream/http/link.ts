@@ -3,39 +3,50 @@
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
+import { type Holder, ownHolder } from "../../runtime/memory/held-bytes.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { type HttpRefusal, parseRpc } from "./faults.js";
 import { openPoolWire } from "./pool-wire.js";
 import { SseLink } from "./sse.js";
-import { StreamableLink } from "./streamable.js";
+import { type RefusedInitialize, StreamableLink } from "./streamable.js";
 import type { OpenWire } from "./wire.js";
 
 /** What a server of the old kind, or the web framework around it, answers to a POST where it expects a GET. */
 const OLD_SERVER_STATUSES = new Set([400, 404, 405]);
 
 /** The link for an entry of the config; open() it before use. Throws a Fault `invalid`. */
-export function openHttpLink(target: HttpTarget, events: LinkEvents, openWire: OpenWire = openPoolWire): Link {
-  return target.kind === "sse" ? new SseLink(target, events, openWire) : new DetectingLink(target, events, openWire);
+export function openHttpLink(
+  target: HttpTarget,
+  events: LinkEvents,
+  openWire: OpenWire = openPoolWire,
+  newHolder: () => Holder = ownHolder,
+): Link {
+  return target.kind === "sse"
+    ? new SseLink(target, events, openWire, newHolder)
+    : new DetectingLink(target, events, openWire, newHolder);
 }
 
 class DetectingLink implements Link {
   readonly #target: HttpTarget;
   readonly #events: LinkEvents;
+  readonly #newHolder: () => Holder;
   readonly #openWire: OpenWire;
   #link: Link;
   /** The change to the old kind, while it is made. */
   #change: { abort: AbortController; ticket: Ticket; forgotten: boolean } | undefined;
   #closed: boolean = false;
 
-  constructor(target: HttpTarget, events: LinkEvents, openWire: OpenWire) {
+  constructor(target: HttpTarget, events: LinkEvents, openWire: OpenWire, newHolder: () => Holder) {
     this.#target = target;
     this.#events = events;
+    this.#newHolder = newHolder;
     this.#openWire = openWire;
-    this.#link = new StreamableLink(target, events, openWire, (text, ticket, fault, refusal) => {
+    const refused: RefusedInitialize = (text, ticket, fault, refusal) => {
       if (!OLD_SERVER_STATUSES.has(refusal.status) || parseRpc(refusal.body) !== undefined) return false;
       void this.#changeOver(text, ticket, fault, refusal);
       return true;
-    });
+    };
+    this.#link = new StreamableLink(target, events, openWire, refused, newHolder);
   }
 
   open(signal: AbortSignal): Promise<void> {
@@ -76,7 +87,7 @@ class DetectingLink implements Link {
   async #changeOver(text: string, ticket: Ticket, fault: Fault, refusal: HttpRefusal): Promise<void> {
     const change = { abort: new AbortController(), ticket, forgotten: false };
     this.#change = change;
-    const old = new SseLink(this.#target, this.#events, this.#openWire);
+    const old = new SseLink(this.#target, this.#events, this.#openWire, this.#newHolder);
     try {
       await this.#link.close();
       await old.open(change.abort.signal);

@@ -4,6 +4,7 @@
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
+import { type Holder, ownHolder } from "../../runtime/memory/held-bytes.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
 import { secretsOf } from "../../runtime/redact/secrets-of.js";
 import { Bag, NOWHERE, Table } from "../../runtime/table.js";
@@ -38,6 +39,7 @@ export class SseLink implements Link, ExchangeHandler {
   #wire: Wire | undefined;
   #stream: HttpExchange | undefined;
   #parser: EventStreamParser | undefined;
+  readonly #holder: Holder;
   #opening: Opening | undefined;
   /** Where to POST: a path of the same origin. */
   #endpoint: string | undefined;
@@ -52,8 +54,14 @@ export class SseLink implements Link, ExchangeHandler {
   #closed: boolean = false;
 
   /** Throws a Fault `invalid` where the target cannot be used at all. */
-  constructor(target: HttpTarget, events: LinkEvents, openWire: OpenWire = openPoolWire) {
+  constructor(
+    target: HttpTarget,
+    events: LinkEvents,
+    openWire: OpenWire = openPoolWire,
+    newHolder: () => Holder = ownHolder,
+  ) {
     this.destination = new HttpDestination(target);
+    this.#holder = newHolder();
     this.#target = target;
     this.#events = events;
     this.#openWire = openWire;
@@ -132,6 +140,7 @@ export class SseLink implements Link, ExchangeHandler {
     this.#headers = headers;
     if (status !== 200 || mediaType(headers) !== "text/event-stream") return;
     this.#parser = new EventStreamParser({
+      holder: this.#holder,
       onEvent: (event) => this.#gotEvent(event),
       onError: (fault) => this.#lost(fault),
     });

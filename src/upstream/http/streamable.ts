@@ -3,6 +3,7 @@
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
+import { type Holder, ownHolder } from "../../runtime/memory/held-bytes.js";
 import { Bag, Table } from "../../runtime/table.js";
 import { resultWithin } from "../../runtime/wait.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
@@ -37,6 +38,7 @@ export type RefusedInitialize = (text: string, ticket: Ticket, fault: Fault, ref
 
 export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
   readonly destination: HttpDestination;
+  readonly newHolder: () => Holder;
   readonly #target: HttpTarget;
   readonly #events: LinkEvents;
   readonly #openWire: OpenWire;
@@ -61,8 +63,10 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     events: LinkEvents,
     openWire: OpenWire = openPoolWire,
     refusedInitialize?: RefusedInitialize,
+    newHolder: () => Holder = ownHolder,
   ) {
     this.destination = new HttpDestination(target);
+    this.newHolder = newHolder;
     this.#target = target;
     this.#events = events;
     this.#openWire = openWire;

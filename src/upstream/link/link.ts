@@ -20,8 +20,8 @@ export interface LinkEvents {
    * that (HTTP); on a shared pipe or stream it is undefined. `bytes` may be kept by the receiver.
    */
   onMessage(bytes: Buffer, ticket: Ticket | undefined): void;
-  /** A large answer arrived in pieces. The receiver may keep the list. */
-  onPieces(pieces: Buffer[], ticket: Ticket): void;
+  /** A large message arrived in pieces. `ticket` as in onMessage; the receiver may keep the list. */
+  onPieces(pieces: Buffer[], ticket: Ticket | undefined): void;
   /**
    * The answer to `ticket` is too large to hold: `head` has come, `rest` brings the rest; `length` is that of both, if
    * known.

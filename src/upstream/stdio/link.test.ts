@@ -33,8 +33,8 @@ class Recorder implements LinkEvents {
     this.messages.push(JSON.parse(bytes.toString()));
     this.order.push("message");
   }
-  onPieces(): void {
-    throw new Error("a pipe gives no pieces");
+  onPieces(pieces: readonly Buffer[]): void {
+    this.onMessage(Buffer.concat(pieces));
   }
   onLargeReply(): void {
     throw new Error("a pipe has no large replies");

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { StdioTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
+import { type Holder, NO_ROOM, ownHolder } from "../../runtime/memory/held-bytes.js";
 import type { Redactor } from "../../runtime/redact/redactor.js";
 import { redactorFor } from "../../runtime/redact/secrets-of.js";
 import { Table } from "../../runtime/table.js";
@@ -91,6 +92,8 @@ export interface StdioContext {
   /** Our environment, of which the child sees the allowlisted part. */
   readonly env: NodeJS.ProcessEnv;
   readonly limits?: Partial<StdioLimits>;
+  /** For what is half read, and for what waits to be written: it is counted as the server's. */
+  readonly newHolder?: () => Holder;
   /** Resolves when what an earlier gateway left behind is gone. The start of a child waits for this. */
   readonly swept?: () => Promise<unknown>;
 }
@@ -139,9 +142,11 @@ export class StdioLink implements Link {
     this.#splitter = new LineSplitter(
       {
         onLine: (line) => this.#line(line),
-        onOversize: (head, tail, length) => this.#oversize(head, tail, length),
+        onPieces: (pieces) => this.#pieces(pieces),
+        onOversize: (head, tail, length, hadRoom) => this.#oversize(head, tail, length, hadRoom),
       },
       this.#limits.maxLineBytes,
+      this.#newHolder(),
     );
   }
 
@@ -188,9 +193,13 @@ export class StdioLink implements Link {
     return { kind: "stdio", ...(pid === undefined ? {} : { pid }), stderr: this.#stderr.lines() };
   }
 
+  #newHolder(): Holder {
+    return this.#context.newHolder?.() ?? ownHolder();
+  }
+
   #attach(child: ChildProcessWithoutNullStreams, marker: string): void {
     const group = new ProcessGroup(child, child.pid as number, marker, this.#context.reaper);
-    const writer = new LineWriter(child.stdin, this.#limits.maxPendingWriteBytes, {
+    const writer = new LineWriter(child.stdin, this.#limits.maxPendingWriteBytes, this.#newHolder(), {
       onFailed: (ticket, fault, sent) => {
         this.#tickets.delete(ticket.id);
         if (!this.#over) this.#events.onFailed(ticket, fault, sent);
@@ -236,7 +245,21 @@ export class StdioLink implements Link {
     this.#events.onMessage(message, undefined);
   }
 
-  #oversize(head: Buffer, tail: Buffer, length: number): void {
+  /** A long line, as it came. */
+  #pieces(pieces: Buffer[]): void {
+    if (this.#over) return;
+    const first = pieces[0] as Buffer;
+    const start = firstOfText(first);
+    const char = first[start];
+    if (char !== 0x7b && char !== 0x5b) {
+      this.#noise(start === first.length ? first : first.subarray(start));
+      return;
+    }
+    if (start > 0) pieces[0] = first.subarray(start);
+    this.#events.onPieces(pieces, undefined);
+  }
+
+  #oversize(head: Buffer, tail: Buffer, length: number, hadRoom: boolean): void {
     if (this.#over) return;
     const start = firstOfText(head);
     const id = answeredId(start === 0 ? head : head.subarray(start), tail);
@@ -246,7 +269,9 @@ export class StdioLink implements Link {
       return;
     }
     this.#tickets.delete(ticket.id);
-    const message = `The answer has ${length} bytes; the limit for one message is ${this.#limits.maxLineBytes}.`;
+    const message = hadRoom
+      ? `The answer has ${length} bytes; the limit for one message is ${this.#limits.maxLineBytes}.`
+      : `The answer of ${length} bytes was thrown away: ${NO_ROOM}`;
     this.#events.onFailed(ticket, new Fault("limit", message), true);
   }
 
@@ -282,6 +307,7 @@ export class StdioLink implements Link {
     await Promise.race([pipesEnded, sleep(DRAIN_MS, undefined, { ref: false })]);
     running.child.stdout.destroy();
     running.child.stderr.destroy();
+    this.#splitter.abandon();
     if (this.#over) return;
     running.writer.abandon();
     this.#over = true;
@@ -309,6 +335,7 @@ export class StdioLink implements Link {
     await running.group.terminate(this.#limits.termGraceMs);
     running.child.stdout.destroy();
     running.child.stderr.destroy();
+    this.#splitter.abandon();
   }
 }
 

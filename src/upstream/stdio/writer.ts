@@ -2,6 +2,7 @@
 
 import type { Writable } from "node:stream";
 import { Fault } from "../../protocol/errors.js";
+import { type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
 import type { Ticket } from "../link/link.js";
 
 /**
@@ -37,6 +38,8 @@ export interface WriterEvents {
 export class LineWriter {
   readonly #stream: Writable;
   readonly #maxPendingBytes: number;
+  /** Counts what waits for the server. */
+  readonly #holder: Holder;
   readonly #events: WriterEvents;
   #writing: Batch | undefined;
   #waiting: Line[] = [];
@@ -44,8 +47,9 @@ export class LineWriter {
   #scheduled = false;
   #state: "open" | "broken" | "ended" = "open";
 
-  constructor(stream: Writable, maxPendingBytes: number, events: WriterEvents) {
+  constructor(stream: Writable, maxPendingBytes: number, holder: Holder, events: WriterEvents) {
     this.#stream = stream;
+    this.#holder = holder;
     this.#maxPendingBytes = maxPendingBytes;
     this.#events = events;
     // EPIPE comes to the write's callback; without a listener it would end the process.
@@ -62,6 +66,10 @@ export class LineWriter {
     const bytes = Buffer.byteLength(line) + 1;
     if ((this.#writing?.bytes ?? 0) + this.#waitingBytes + bytes > this.#maxPendingBytes) {
       this.#fail(ticket, new Fault("limit", `The server does not read: ${this.#maxPendingBytes} bytes wait for it.`));
+      return;
+    }
+    if (!this.#holder.hold(this.#waitingBytes + bytes)) {
+      this.#fail(ticket, new Fault("limit", `The message was not sent to the server: ${NO_ROOM}`));
       return;
     }
     this.#waiting.push({ text: line, ticket, bytes });
@@ -110,6 +118,7 @@ export class LineWriter {
     const taken = count === this.#waiting.length ? this.#waiting : this.#waiting.splice(0, count);
     if (taken === this.#waiting) this.#waiting = [];
     for (const { bytes } of taken) this.#waitingBytes -= bytes;
+    this.#holder.hold(this.#waitingBytes);
     return taken;
   }
 

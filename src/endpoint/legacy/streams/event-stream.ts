@@ -3,7 +3,9 @@
 
 import type { ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
+import { SMALL_BYTES } from "../../../runtime/memory/held-bytes.js";
 import { KIB } from "../../../runtime/sizes.js";
+import type { SlowReaders } from "../../http/slow-readers.js";
 import { EVENT_END, EVENT_STREAM_HEADERS, eventHead, KEEP_ALIVE, messageEvent, primingEvent } from "../../http/sse.js";
 import { pipeBody } from "../../http/write-reply.js";
 import type { EndpointLimits } from "../../session/limits.js";
@@ -15,6 +17,7 @@ import type { Retained } from "./retained.js";
 export interface StreamContext {
   readonly limits: EndpointLimits;
   readonly retained: Retained;
+  readonly readers: SlowReaders;
   now(): number;
   /** Open streams, for keep-alive comments. */
   readonly open: Set<EventStream>;
@@ -38,6 +41,8 @@ export class EventStream {
   readonly #context: StreamContext;
   readonly #replay: Replay;
   readonly #primed: boolean;
+  /** Whose memory it takes. */
+  readonly #owner: string;
   #res: ServerResponse | undefined;
   #seq = 0;
   #finished = false;
@@ -49,12 +54,13 @@ export class EventStream {
   /** Called when the connection is gone, whoever ended it. */
   onDetached: (() => void) | undefined;
 
-  constructor(context: StreamContext, key: string, primed: boolean) {
+  constructor(context: StreamContext, owner: string, key: string, primed: boolean) {
     this.key = key;
+    this.#owner = owner;
     this.#context = context;
     this.#primed = primed;
     const { replayEvents, replayBytes } = context.limits;
-    this.#replay = new Replay(context.retained, replayEvents, replayBytes);
+    this.#replay = new Replay(context.retained, owner, replayEvents, replayBytes);
   }
 
   get attached(): boolean {
@@ -96,6 +102,7 @@ export class EventStream {
     for (let next = this.#replay.next(seq); next !== undefined; next = this.#replay.next(this.#behind)) {
       this.#behind = next.seq;
       if (res.write(next.event)) continue;
+      this.#watch(res);
       const { seq: reached } = next;
       res.once("drain", () => {
         if (this.#res === res && this.#behind === reached) this.#catchUp(res, reached);
@@ -157,9 +164,35 @@ export class EventStream {
         res.write(EVENT_END);
         res.uncork();
         res.setTimeout(this.#context.limits.stallMs);
+        this.#watch(res);
       }
     }
     if (this.#behind === undefined) this.#end();
+  }
+
+  /** Sends the last message, which is too large to be kept, as it lies in memory. */
+  finishPieces(pieces: readonly Buffer[]): void {
+    if (this.#finished) return;
+    this.#last();
+    const seq = ++this.#seq;
+    this.#replay.release();
+    this.#behind = undefined;
+    const res = this.#res;
+    if (res !== undefined) {
+      res.cork();
+      res.write(eventHead(`${this.key}-${seq}`));
+      for (const piece of pieces) res.write(oneLineBytes(piece));
+      res.write(EVENT_END);
+      res.uncork();
+      res.setTimeout(this.#context.limits.stallMs);
+      this.#watch(res);
+    }
+    this.#end();
+  }
+
+  /** Counts what waits for the reader; one for whom there is no room is cut. */
+  #watch(res: ServerResponse): void {
+    if (!this.#context.readers.watch(res, this.#owner)) this.cut();
   }
 
   /** Sends the last message from a stream, which is not kept. A reader must be attached. */
@@ -176,7 +209,7 @@ export class EventStream {
     res.write(eventHead(`${this.key}-${seq}`));
     // From here on nothing else may be written into the event.
     this.#context.open.delete(this);
-    pipeBody(body, res, this.#context.limits, EVENT_END);
+    pipeBody(body, res, this.#context.readers, this.#owner, EVENT_END);
   }
 
   #last(): void {
@@ -189,7 +222,9 @@ export class EventStream {
     if (res === undefined || this.#behind !== undefined) return;
     this.#lastWrite = this.#context.now();
     res.write(event);
-    if (res.writableLength > this.#context.limits.slowReaderBytes && !this.#finished) this.cut();
+    const waiting = res.writableLength;
+    if (waiting > this.#context.limits.slowReaderBytes && !this.#finished) this.cut();
+    else if (waiting >= SMALL_BYTES) this.#watch(res);
   }
 
   /** Breaks the connection off; the stream can be resumed. */

@@ -9,13 +9,15 @@ const MAX_COALESCED_LENGTH = 2048;
 
 export class Pending implements Retainer {
   readonly #retained: Retained;
+  readonly owner: string;
   readonly #maxMessages: number;
   readonly #maxBytes: number;
   #texts: string[] = [];
   #bytes = 0;
 
-  constructor(retained: Retained, maxMessages: number, maxBytes: number) {
+  constructor(retained: Retained, owner: string, maxMessages: number, maxBytes: number) {
     this.#retained = retained;
+    this.owner = owner;
     this.#maxMessages = maxMessages;
     this.#maxBytes = maxBytes;
   }
@@ -30,7 +32,7 @@ export class Pending implements Retainer {
     while (this.#texts.length > this.#maxMessages || this.#bytes > this.#maxBytes) {
       const dropped = (this.#texts.shift()?.length ?? 0) * 2;
       this.#bytes -= dropped;
-      this.#retained.remove(dropped);
+      this.#retained.remove(this, dropped);
     }
     this.#retained.add(this, bytes);
   }

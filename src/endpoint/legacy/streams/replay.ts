@@ -10,13 +10,15 @@ export interface Kept {
 
 export class Replay implements Retainer {
   readonly #retained: Retained;
+  readonly owner: string;
   readonly #maxEvents: number;
   readonly #maxBytes: number;
   #events: Kept[] = [];
   #bytes = 0;
 
-  constructor(retained: Retained, maxEvents: number, maxBytes: number) {
+  constructor(retained: Retained, owner: string, maxEvents: number, maxBytes: number) {
     this.#retained = retained;
+    this.owner = owner;
     this.#maxEvents = maxEvents;
     this.#maxBytes = maxBytes;
   }
@@ -38,7 +40,7 @@ export class Replay implements Retainer {
     const oldest = this.#events.shift();
     if (oldest === undefined) return;
     this.#bytes -= oldest.bytes;
-    this.#retained.remove(oldest.bytes);
+    this.#retained.remove(this, oldest.bytes);
   }
 
   /** The first after `seq` that is still kept. */

@@ -1,0 +1,140 @@
+import { EventEmitter } from "node:events";
+import type { ServerResponse } from "node:http";
+import { describe, expect, it } from "vitest";
+import { HeldBytes } from "../../runtime/memory/held-bytes.js";
+import { KIB, MIB } from "../../runtime/sizes.js";
+import { Retained } from "../legacy/streams/retained.js";
+import { DEFAULT_LIMITS } from "../session/limits.js";
+import { OpenBodies, type OpenBody } from "./open-bodies.js";
+import { SlowReaders } from "./slow-readers.js";
+
+class FakeResponse extends EventEmitter {
+  writableLength = 0;
+  writableEnded = true;
+  timeoutMs = -1;
+  setTimeout(ms: number): void {
+    this.timeoutMs = ms;
+  }
+}
+
+function reader(waiting: number): FakeResponse & ServerResponse {
+  const res = new FakeResponse();
+  res.writableLength = waiting;
+  return res as FakeResponse & ServerResponse;
+}
+
+describe("readers that are behind", () => {
+  it("are counted while something waits for them, and no longer [bounded]", () => {
+    const held = new HeldBytes(16 * MIB);
+    const readers = new SlowReaders(held, DEFAULT_LIMITS);
+    const res = reader(4 * MIB);
+    expect(readers.watch(res, "a")).toBe(true);
+    expect([held.used, readers.size]).toEqual([4 * MIB, 1]);
+    Object.assign(res, { writableLength: MIB });
+    readers.sweep();
+    expect(held.used).toBe(MIB);
+    res.emit("close");
+    expect([held.used, readers.size]).toEqual([0, 0]);
+    expect(readers.watch(reader(10 * KIB), "a")).toBe(true);
+    expect(readers.size).toBe(0);
+  });
+
+  it("must go where there is no room for what waits [bounded]", () => {
+    const held = new HeldBytes(16 * MIB);
+    const readers = new SlowReaders(held, DEFAULT_LIMITS);
+    expect(readers.watch(reader(10 * MIB), "a")).toBe(true);
+    expect(readers.watch(reader(3 * MIB), "a")).toBe(false);
+    expect(readers.watch(reader(3 * MIB), "b")).toBe(true);
+  });
+
+  it("may stand still for 10 s while memory is short, and for the usual time else [bounded]", () => {
+    const held = new HeldBytes(16 * MIB);
+    const readers = new SlowReaders(held, DEFAULT_LIMITS);
+    const res = reader(4 * MIB);
+    readers.watch(res, "a");
+    readers.sweep();
+    expect(res.timeoutMs).toBe(DEFAULT_LIMITS.stallMs);
+    expect(held.holder("a").hold(9 * MIB)).toBe(false);
+    readers.sweep();
+    expect([readers.isShort, res.timeoutMs]).toEqual([true, 10_000]);
+    readers.sweep();
+    expect([readers.isShort, res.timeoutMs]).toEqual([false, DEFAULT_LIMITS.stallMs]);
+    held.holder("b").hold(8 * MIB);
+    readers.sweep();
+    expect([readers.isShort, res.timeoutMs]).toEqual([true, 10_000]);
+  });
+
+  it("of event streams may be silent again once they have caught up", () => {
+    const held = new HeldBytes(MIB);
+    const readers = new SlowReaders(held, DEFAULT_LIMITS);
+    const res = Object.assign(reader(700 * KIB), { writableEnded: false });
+    readers.watch(res, "a");
+    held.fits("a", MIB);
+    readers.sweep();
+    expect(res.timeoutMs).toBe(10_000);
+    Object.assign(res, { writableLength: 0 });
+    readers.sweep();
+    expect(res.timeoutMs).toBe(0);
+  });
+});
+
+describe("what is kept for streams", () => {
+  it("gives way to what is needed now, the oldest first, and stays within its owner's share [bounded]", () => {
+    const held = new HeldBytes(16 * MIB);
+    const retained = new Retained(16 * MIB, held);
+    const keep = (owner: string, bytes: number) => {
+      const one = {
+        owner,
+        bytes,
+        forget: () => {
+          const had = one.bytes;
+          one.bytes = 0;
+          return had;
+        },
+      };
+      retained.add(one, bytes);
+      return one;
+    };
+    const first = keep("a", 4 * MIB);
+    const second = keep("a", 4 * MIB);
+    expect(held.holder("b").hold(10 * MIB)).toBe(true);
+    expect([first.bytes, second.bytes, retained.bytes, held.used]).toEqual([0, 4 * MIB, 4 * MIB, 14 * MIB]);
+    const third = keep("b", 4 * MIB);
+    expect([second.bytes, third.bytes, retained.bytes]).toEqual([4 * MIB, 0, 4 * MIB]);
+    const fourth = keep("a", 10 * MIB);
+    expect([second.bytes, fourth.bytes, retained.bytes, held.used]).toEqual([0, 0, 0, 10 * MIB]);
+    retained.release(keep("c", MIB));
+    expect([retained.bytes, held.used, held.usedBy("c")]).toEqual([0, 10 * MIB, 0]);
+  });
+});
+
+describe("bodies that are being read", () => {
+  class FakeBody implements OpenBody {
+    place = -1;
+    size = 0;
+    isGone = false;
+    windowFrom: number | undefined = undefined;
+    windowSize = 0;
+    ended: [number, number] | undefined;
+    endSlow(bytes: number, ms: number): void {
+      this.ended = [bytes, ms];
+    }
+  }
+
+  it("are ended where they bring less than 32 KiB a second over 10 s, and forgotten when they are gone [bounded]", () => {
+    const bodies = new OpenBodies();
+    const [slow, brisk, gone, late] = [new FakeBody(), new FakeBody(), new FakeBody(), new FakeBody()];
+    for (const body of [slow, brisk, gone, late]) bodies.add(body);
+    for (let second = 0; second <= 60; second++) {
+      slow.size += 31 * KIB;
+      brisk.size += 33 * KIB;
+      if (second < 30) late.size += 40 * KIB;
+      bodies.sweep(second * 1000);
+      if (second === 5) gone.isGone = true;
+    }
+    expect(slow.ended).toEqual([310 * KIB, 10_000]);
+    expect(brisk.ended).toBeUndefined();
+    expect(late.ended?.[0]).toBeLessThan(320 * KIB);
+    expect(bodies.size).toBe(1);
+  });
+});
