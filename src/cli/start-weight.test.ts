@@ -46,7 +46,7 @@ it("a gateway loads itself and its store, and no client, parser or search before
   const files = loads(main);
   loads(later(files, "adapter"), files);
   expect(files.size).toBeLessThanOrEqual(20);
-  expect(kilobytes(files)).toBeLessThan(700);
+  expect(kilobytes(files)).toBeLessThan(760);
   const text = [...files.values()].join("");
   for (const foreign of ["UND_ERR_", "CommanderError", "MiniSearch", "llhttp", "perMessageDeflate", "SocketClient"]) {
     const found = text.split(foreign).length - 1;

@@ -6,6 +6,8 @@ import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Principal } from "../contracts/caller.js";
 import type { Service } from "../contracts/service.js";
+import type { SessionRecord } from "../contracts/session-record.js";
+import type { DurableMap } from "../contracts/store.js";
 import { CLOSING, DENIED, Fault, UNAUTHORIZED } from "../protocol/errors.js";
 import { ErrorCode } from "../protocol/jsonrpc.js";
 import { type Clock, systemClock } from "../runtime/clock.js";
@@ -41,6 +43,8 @@ export interface HttpEndpointOptions {
   /** Everybody who can connect is the principal `local`. It is for loopback only; the caller sees to that. */
   readonly noAuth?: boolean;
   readonly sealer: Sealer;
+  /** Where the ends of sessions are kept. Undefined where nothing outlives the process. */
+  readonly records?: DurableMap<SessionRecord> | undefined;
   readonly limits?: Partial<EndpointLimits>;
   /** The gateway's count of the bytes that it holds. By default the endpoint has one of its own. */
   readonly held?: HeldBytes;
@@ -147,7 +151,7 @@ class Endpoint implements HttpEndpoint {
     const failed = (error: unknown) => options.log?.({ kind: "failed", error });
     const waiting = this.#waiting;
     this.#failed = failed;
-    this.#sessions = new HttpSessions({ service, sealer, context: streams, wall });
+    this.#sessions = new HttpSessions({ service, sealer, context: streams, wall, records: options.records, failed });
     this.#modern = new ModernEra({ service, sealer, limits, held, clock, failed });
     this.#eras = {
       legacy: new LegacyPosts({ service, sessions: this.#sessions, waiting, wall, failed }),
@@ -335,8 +339,9 @@ class Endpoint implements HttpEndpoint {
     else if (req.method === "GET") {
       if (!accepts(req.headers.accept).events) refuseAccept(res, "text/event-stream");
       else listen(this.#sessions, req, res, principal, scope);
-    } else if (req.method === "DELETE") endSession(this.#sessions, req, res, principal, scope);
-    else refuseMethod(res, "POST, GET, DELETE");
+    } else if (req.method === "DELETE") {
+      endSession(this.#sessions, req, res, principal, scope, this.#failed);
+    } else refuseMethod(res, "POST, GET, DELETE");
   }
 
   #oldStream(req: IncomingMessage, res: ServerResponse, principal: Principal, scope: string | undefined): void {

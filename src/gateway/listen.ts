@@ -31,6 +31,7 @@ export async function openEndpoint(plan: EndpointPlan): Promise<{ http: HttpEndp
     noAuth,
     authenticate: (token, nowMs) => state.tokens.authenticate(token, nowMs),
     sealer: state.sealer,
+    records: state.sessions,
     ready,
     held,
     limits: {

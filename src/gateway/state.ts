@@ -3,6 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
+import type { SessionRecord } from "../contracts/session-record.js";
 import type { DumpEntry, DurableMap } from "../contracts/store.js";
 import { TaskIds } from "../pipeline/task-ids.js";
 import type { TaskRecord } from "../pipeline/task-table.js";
@@ -25,6 +26,8 @@ export interface GatewayState {
   /** Which era each server speaks, by its name. */
   readonly eras: DurableMap<EraRecord>;
   readonly pins: DurableMap<PinRecord>;
+  /** Which sessions have ended, and when those that have not were used. */
+  readonly sessions: DurableMap<SessionRecord>;
   readonly taskIds: TaskIds;
   /** Whose each task is. */
   readonly tasks: DurableMap<TaskRecord>;
@@ -52,6 +55,7 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
       known: store.map<JsonObject>("known"),
       eras: store.map<EraRecord>("eras"),
       pins: store.map<PinRecord>("pins"),
+      sessions: store.map<SessionRecord>("sessions"),
       taskIds: taskIdsOf(key),
       tasks: store.map<TaskRecord>("tasks"),
       dump: () => store.dump(),
@@ -83,6 +87,7 @@ export function memoryState(env: NodeJS.ProcessEnv): GatewayState {
     known,
     eras: new MemoryMap<EraRecord>("eras"),
     pins: new MemoryMap<PinRecord>("pins"),
+    sessions: new MemoryMap<SessionRecord>("sessions"),
     taskIds: taskIdsOf(randomBytes(SEALING_KEY_BYTES)),
     tasks: new MemoryMap<TaskRecord>("tasks"),
     async *dump() {

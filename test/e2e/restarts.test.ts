@@ -78,7 +78,7 @@ describe("a gateway that dies", () => {
     },
   );
 
-  it("a session that was ended stays ended, and a made-up one is 404", async () => {
+  it("a session that was ended stays ended, over a kill too, and a made-up one is 404 [ack-is-durable]", async () => {
     const gateway = await startGateway({ mcpServers: { stateful: stdioFixture("stateful") } });
     const wire = await openHttpWire(gateway.url);
     const headers = { "mcp-session-id": wire.sessionId, "mcp-protocol-version": "2025-11-25" };
@@ -87,6 +87,22 @@ describe("a gateway that dies", () => {
     expect((await post(gateway.url, list, headers)).status).toBe(404);
     const forged = `${wire.sessionId.slice(0, -2)}${wire.sessionId.endsWith("AA") ? "BB" : "AA"}`;
     expect((await post(gateway.url, list, { ...headers, "mcp-session-id": forged })).status).toBe(404);
+    const other = await openHttpWire(gateway.url);
+    await gateway.stop("SIGKILL");
+    const next = await gateway.again();
+    expect((await post(next.url, list, headers)).status).toBe(404);
+    expect((await post(next.url, list, { ...headers, "mcp-session-id": other.sessionId })).status).toBe(200);
+  });
+
+  it("a session that nobody used for too long is over, though it is in no memory", async () => {
+    const config = { mcpServers: { stateful: stdioFixture("stateful") }, sessions: { idleMs: 1_000 } };
+    const gateway = await startGateway(config);
+    const { sessionId } = await openHttpWire(gateway.url);
+    await gateway.stop("SIGKILL");
+    await sleep(1_200);
+    const next = await gateway.again();
+    const headers = { "mcp-session-id": sessionId, "mcp-protocol-version": "2025-11-25" };
+    expect((await post(next.url, '{"jsonrpc":"2.0","id":1,"method":"tools/list"}', headers)).status).toBe(404);
   });
 
   it("tools stay listed while their server is down, from disk after a restart too [menu-survives]", async () => {

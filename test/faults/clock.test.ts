@@ -1,5 +1,5 @@
-// The system's clock is set, by an hour and by a day, both ways. Wall time decides in two places only: when a token
-// expires, and how old a sealed session id may be. In-process, because a test cannot set the machine's clock.
+// The system's clock is set, by an hour and by a day, both ways. Wall time decides in three places only: when a token
+// expires, how old a sealed session id may be, and since when a session that is not in memory was not used. In-process, because a test cannot set the machine's clock.
 
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -24,11 +24,17 @@ describe("clock jumps", () => {
   it("end no session and no stream, neither at once nor over a restart [restart-unseen]", async () => {
     const clock = new TestClock();
     const sealer = createSealer(randomBytes(32));
-    // An idle limit below the jumps: it must go by the time that passed, not by what the clock says.
-    const options = { clock, sealer, sessions: { idleMs: HOUR / 2 }, limits: { quietMs: 30 } };
+    // An idle limit below the jumps: in memory it must go by the time that passed, not by what the clock says.
+    const brief = { clock, sealer, sessions: { idleMs: HOUR / 2 }, limits: { quietMs: 30 } };
+    // After a restart nothing but the clock tells how long nobody was there.
+    const options = { ...brief, sessions: { idleMs: 2 * DAY } };
     let rig = await startRig(options);
     const used = await begin(rig.url);
     const unused = await begin(rig.url);
+    const other = await startRig(brief);
+    const lasting = await begin(other.url);
+    const alive = async () => (await send(other.url, { body: rpc(1, "test/echo"), headers: lasting })).status;
+    expect(await alive()).toBe(200);
     const ping = async (headers: typeof used) => (await send(rig.url, { body: rpc(1, "test/echo"), headers })).status;
     for (const jump of JUMPS) {
       expect(await ping(used)).toBe(200);
@@ -38,6 +44,7 @@ describe("clock jumps", () => {
       clock.advance(61_000);
       await until(() => listening.comments.length > 0);
       expect([jump, await ping(used), listening.ended]).toEqual([jump, 200, false]);
+      expect([jump, await alive()]).toEqual([jump, 200]);
       await rig.endpoint.close({ drainMs: 0 });
       rig = await startRig(options);
       expect([jump, await ping(used), await ping(unused)]).toEqual([jump, 200, 200]);
@@ -55,7 +62,7 @@ describe("clock jumps", () => {
     const headers = await begin(first.url);
     const status = async () => {
       // Each from nothing but its id.
-      const rig = await startRig({ clock, sealer });
+      const rig = await startRig({ clock, sealer, sessions: { idleMs: SEALED_MS } });
       return (await send(rig.url, { body: rpc(1, "test/echo"), headers })).status;
     };
     clock.jumpWall(-DAY);

@@ -81,16 +81,29 @@ function replyLost(res: ServerResponse, id: EventId, request: string): void {
   res.end(messageEvent(`${id.key}-${FINAL_SEQ}`, `{"jsonrpc":"2.0","id":${request},"error":${error}}`));
 }
 
+const NOT_KEPT =
+  "The session has ended, but that could not be written to disk: after a restart of the gateway its id may be good again.";
+
+/** It is answered when the end is on disk. */
 export function endSession(
   sessions: HttpSessions,
   req: IncomingMessage,
   res: ServerResponse,
   principal: Principal,
   scope: string | undefined,
+  failed: (error: unknown) => void,
 ): void {
   const session = sessionOf(sessions, req, res, principal, scope);
   if (session === undefined) return;
-  sessions.end(session, "The session was ended by the agent.");
-  res.writeHead(200, ["Content-Length", "0"]);
-  res.end();
+  sessions.end(session, "The session was ended by the agent.").then(
+    () => {
+      if (res.destroyed) return;
+      res.writeHead(200, ["Content-Length", "0"]);
+      res.end();
+    },
+    (error: unknown) => {
+      failed(error);
+      refuse(res, 500, ErrorCode.internal, NOT_KEPT);
+    },
+  );
 }

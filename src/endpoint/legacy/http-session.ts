@@ -31,6 +31,8 @@ export interface EventId {
 }
 
 export class HttpSession extends LegacySession implements AskedSession {
+  /** When its id was made, by the wall clock. */
+  readonly createdAt: number;
   readonly #context: StreamContext;
   /** All streams that can be resumed, oldest first. */
   readonly #streams = new Map<string, EventStream>();
@@ -43,6 +45,7 @@ export class HttpSession extends LegacySession implements AskedSession {
 
   constructor(principal: Principal, facts: SessionFacts, context: StreamContext) {
     super(principal, facts, context.limits, context.now());
+    this.createdAt = facts.createdAt;
     this.#context = context;
   }
 

@@ -3,7 +3,9 @@ import { afterEach, describe, expect, it } from "vitest";
 import { begin, hello, rpc, send, startRig, stopRigs, stream, until } from "../../../test/fixtures/endpoint/http.js";
 import { note } from "../../../test/fixtures/endpoint/service.js";
 import { TestClock } from "../../../test/fixtures/test-clock.js";
+import type { SessionRecord } from "../../contracts/session-record.js";
 import { createSealer } from "../../runtime/seal.js";
+import { MemoryMap } from "../../store/memory-map.js";
 
 afterEach(stopRigs);
 
@@ -131,6 +133,70 @@ describe("sessions", () => {
     const unused = await begin(url);
     expect((await send(url, { method: "DELETE", headers: unused })).status).toBe(200);
     expect((await send(url, { body: rpc(1, "ping"), headers: unused })).status).toBe(404);
+  });
+
+  it("stay ended after a restart, by DELETE and by idleness, and DELETE is answered when that is on disk [ack-is-durable]", async () => {
+    const clock = new TestClock();
+    const commits: (() => void)[] = [];
+    class SlowMap extends MemoryMap<SessionRecord> {
+      override async put(key: string, value: SessionRecord): Promise<void> {
+        await new Promise<void>((commit) => commits.push(commit));
+        await super.put(key, value);
+      }
+    }
+    const records = new SlowMap("sessions");
+    const options = {
+      clock,
+      sealer: createSealer(randomBytes(32)),
+      records,
+      sessions: { idleMs: 3600_000 },
+      limits: { quietMs: 60 },
+    };
+    const first = await startRig(options);
+    const [deleted, idle, unused] = [await begin(first.url), await begin(first.url), await begin(first.url)];
+    const ping = async (url: string, headers: typeof idle) =>
+      (await send(url, { body: rpc(1, "ping"), headers })).status;
+    expect([await ping(first.url, deleted), await ping(first.url, idle)]).toEqual([200, 200]);
+    let answered = false;
+    const ending = send(first.url, { method: "DELETE", headers: deleted }).then(({ status }) => {
+      answered = true;
+      return status;
+    });
+    await until(() => commits.length === 1);
+    expect([answered, await ping(first.url, deleted)]).toEqual([false, 404]);
+    commits[0]?.();
+    expect(await ending).toBe(200);
+    clock.advance(3_700_000);
+    await until(() => commits.length === 2);
+    commits[1]?.();
+    const fresh = await begin(first.url);
+    await first.endpoint.close({ drainMs: 0 });
+    const { url } = await startRig(options);
+    const after = async () => [await ping(url, deleted), await ping(url, idle), await ping(url, fresh)];
+    expect(await after()).toEqual([404, 404, 200]);
+    // One that is not in memory, and of which nothing was written down.
+    expect(await ping(url, unused)).toBe(200);
+    const next = await startRig(options);
+    clock.advance(3_700_000);
+    expect(await ping(next.url, unused)).toBe(404);
+    // The clock is set back: what was ended is not given back by that.
+    clock.jumpWall(-7_400_000);
+    expect([await ping(next.url, deleted), await ping(next.url, idle)]).toEqual([404, 404]);
+  });
+
+  it("are ended where the end could not be written, and DELETE says so", async () => {
+    class FullMap extends MemoryMap<SessionRecord> {
+      override put(): Promise<void> {
+        return Promise.reject(new Error("no space left"));
+      }
+    }
+    const events: unknown[] = [];
+    const { url } = await startRig({ records: new FullMap("sessions"), log: (event) => events.push(event) });
+    const headers = await begin(url);
+    const answer = await send(url, { method: "DELETE", headers });
+    expect([answer.status, answer.json.error.message]).toEqual([500, expect.stringContaining("written to disk")]);
+    expect(events).toMatchObject([{ kind: "failed" }]);
+    expect((await send(url, { body: rpc(1, "ping"), headers })).status).toBe(404);
   });
 
   it("expire when idle, and not while something is under way [bounded]", async () => {

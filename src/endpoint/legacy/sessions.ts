@@ -4,10 +4,13 @@
 
 import type { Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
+import type { SessionRecord } from "../../contracts/session-record.js";
+import type { DurableMap } from "../../contracts/store.js";
 import { Fault } from "../../protocol/errors.js";
 import type { Sealer } from "../../runtime/seal.js";
 import { type SessionFacts, sealSession, unsealSession } from "../session/session-id.js";
 import { HttpSession } from "./http-session.js";
+import { type RecordedFacts, SessionRecords } from "./session-records.js";
 import type { StreamContext } from "./streams/event-stream.js";
 
 export type SessionLookup =
@@ -29,6 +32,10 @@ export interface HttpSessionsOptions {
   readonly context: StreamContext;
   /** Milliseconds since 1970: the age of a sealed id must mean the same after a restart. */
   wall(): number;
+  /** Where the ends of sessions are kept. Undefined where nothing outlives the process. */
+  readonly records?: DurableMap<SessionRecord> | undefined;
+  /** Tells the operator that something could not be kept. */
+  readonly failed?: (error: unknown) => void;
 }
 
 export class HttpSessions {
@@ -38,12 +45,12 @@ export class HttpSessions {
   readonly #byId = new Map<string, HttpSession>();
   /** Sessions by their keys, because one sealed id may be written in more than one way. */
   readonly #byKey = new Map<string, { session: HttpSession; id: string }>();
-  /** Keys of sessions that ended before their sealed ids do, oldest first. */
-  readonly #tombstones = new Set<string>();
+  readonly #records: SessionRecords;
 
   constructor(options: HttpSessionsOptions) {
     this.#options = options;
     this.#context = options.context;
+    this.#records = new SessionRecords(options.context.limits, options.records, options.failed);
   }
 
   get size(): number {
@@ -80,10 +87,10 @@ export class HttpSessions {
   #restore(id: string, principal: Principal, scope: string | undefined): SessionLookup {
     const facts = unsealSession(this.#options.sealer, id);
     if (facts === undefined || facts.principalId !== principal.id || facts.scope !== scope) return UNKNOWN;
-    if (this.#tombstones.has(facts.key)) return UNKNOWN;
     const known = this.#byKey.get(facts.key);
     if (known !== undefined) return this.#admit(known.session, principal, scope);
-    if (this.#options.wall() - facts.createdAt > this.#context.limits.sealedMs) return UNKNOWN;
+    const wallMs = this.#options.wall();
+    if (wallMs - facts.createdAt > this.#context.limits.sealedMs || this.#records.isOver(facts, wallMs)) return UNKNOWN;
     if (this.#byKey.size >= this.#context.limits.sessions && !this.#makeRoom()) return FULL;
     const session = new HttpSession(principal, facts, this.#context);
     this.#byId.set(id, session);
@@ -104,20 +111,24 @@ export class HttpSessions {
   #remove(session: HttpSession, why: string | Fault): void {
     const entry = this.#byKey.get(session.sessionKey);
     if (entry === undefined) return;
+    this.#records.used(factsOf(session), this.#lastUse(session));
     this.#byKey.delete(session.sessionKey);
     this.#byId.delete(entry.id);
     session.close(typeof why === "string" ? new Fault("closing", why) : why);
     this.#options.service.sessionClosed(session);
   }
 
-  /** Ends a session for good: its id is refused from now on. */
-  end(session: HttpSession, why: string): void {
-    this.#tombstones.add(session.sessionKey);
-    if (this.#tombstones.size > this.#context.limits.tombstones) {
-      const oldest = this.#tombstones.values().next().value;
-      if (oldest !== undefined) this.#tombstones.delete(oldest);
-    }
+  /** Ends a session for good: its id is refused from now on, and after a restart once the promise has resolved. */
+  end(session: HttpSession, why: string): Promise<void> {
+    const written = this.#records.end(factsOf(session));
     this.#remove(session, why);
+    return written;
+  }
+
+  /** By the wall clock; one with something under way is in use. */
+  #lastUse(session: HttpSession): number {
+    const wallMs = this.#options.wall();
+    return session.idle ? wallMs - (this.#context.now() - session.lastUsedMs) : wallMs;
   }
 
   /** Ends what has been idle for too long. To be called now and then. */
@@ -126,9 +137,13 @@ export class HttpSessions {
     for (const session of this.values()) {
       session.sweepStreams(now);
       if (session.idle && now - session.lastUsedMs > this.#context.limits.sessionIdleMs) {
-        this.end(session, "The session expired.");
-      } else if (!session.idle) session.lastUsedMs = now;
+        this.end(session, "The session expired.").catch((error: unknown) => this.#options.failed?.(error));
+        continue;
+      }
+      if (!session.idle) session.lastUsedMs = now;
+      this.#records.used(factsOf(session), this.#lastUse(session));
     }
+    this.#records.sweep(this.#options.wall());
   }
 
   /** Their token is no longer good: nothing of theirs goes on, but a new token may take their sessions up again. */
@@ -142,4 +157,8 @@ export class HttpSessions {
   closeAll(): void {
     for (const session of this.values()) this.#remove(session, "The gateway is closing.");
   }
+}
+
+function factsOf({ principal, sessionKey, createdAt }: HttpSession): RecordedFacts {
+  return { principalId: principal.id, key: sessionKey, createdAt };
 }

@@ -19,6 +19,7 @@ export interface EndpointLimits {
   readonly sessionIdleMs: number;
   readonly sealedMs: number;
   readonly tombstones: number;
+  readonly endedPerPrincipal: number;
   readonly callsPerSession: number;
   readonly asksPerSession: number;
   readonly askMs: number;
@@ -79,8 +80,13 @@ export const DEFAULT_LIMITS: EndpointLimits = {
   sessionIdleMs: 24 * HOUR,
   /** How old a sealed id may be that is restored from itself alone. */
   sealedMs: 30 * 24 * HOUR,
-  /** Ids of ended sessions, about 100 bytes each. The oldest are forgotten first, and could then be restored. */
+  /** Ends of sessions that are kept, about 200 bytes each: as many as may be in memory twice over. */
   tombstones: 20_000,
+  /**
+   * Of one principal. Where there are more, sessions of its own that are as old as the oldest end and were never used
+   * are taken for ended too: they begin anew.
+   */
+  endedPerPrincipal: 2_000,
   /** Calls in flight in one session; agents were seen to overlap a few dozen. */
   callsPerSession: 1000,
   /** Questions of servers that wait for one agent: people answer them one after another. */
