@@ -90,11 +90,8 @@ export function strict<F extends Fields>(fields: F, id?: string): Form<ObjectOut
   return { ...form<ObjectOut<F>, ObjectIn<F>>({ kind: "object", fields, strict: true, id }), fields };
 }
 
-/** Shared with other clients: unknown keys are not judged here. */
-export function loose<F extends Fields>(
-  fields: F,
-  id?: string,
-): Form<ObjectOut<F>, ObjectIn<F> & { readonly [key: string]: unknown }> & { fields: F } {
+/** Shared with other clients: in a file, unknown keys are not judged here. In a program's own text they are mistakes. */
+export function loose<F extends Fields>(fields: F, id?: string): Form<ObjectOut<F>, ObjectIn<F>> & { fields: F } {
   return { ...form({ kind: "object", fields, strict: false, id }), fields };
 }
 

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { loadConfig, parseConfig, resolveConfig } from "./load.js";
 import { ConfigError } from "./mistakes.js";
+import type { ConfigInput } from "./schema.js";
 
 const folder = mkdtempSync(join(tmpdir(), "toolway-mistakes-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -268,7 +269,7 @@ describe("a file that cannot be read", () => {
 });
 
 it("an object has mistakes without a place", () => {
-  const input = { mcpServers: { a: { comand: "x" } } };
+  const input = { mcpServers: { a: { comand: "x" } } } as unknown as ConfigInput;
   expect(messageOf(() => resolveConfig(input))).toBe(
     'config: mcpServers.a.comand: unknown key (did you mean "command"?)',
   );

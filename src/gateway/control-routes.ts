@@ -28,7 +28,8 @@ export function openControl(gateway: Gateway, stateDir: string, env: NodeJS.Proc
     routes: routesOf(gateway),
     upgrades: {
       // The socket is half-open once the agent has gone: its other half is ours to end.
-      [STDIO_UPGRADE]: (socket: Duplex) => void gateway.serveStdio(socket, socket).finally(() => socket.end()),
+      [STDIO_UPGRADE]: (socket: Duplex, query: URLSearchParams) =>
+        void gateway.serveStdio(socket, socket, query.get("role") ?? undefined).finally(() => socket.end()),
     },
   });
 }
@@ -73,6 +74,10 @@ function routesOf(gateway: Gateway): ControlRoutes {
     "DELETE /tokens/:id": async ({ params }) => {
       await tokens.revoke(params["id"] ?? "");
       return { revoked: params["id"] };
+    },
+    "GET /roles/:role": ({ params }) => {
+      gateway.demandRole(params["role"] ?? "");
+      return { role: params["role"] };
     },
     "GET /state/dump": () => jsonLines(gateway.state.dump()),
   };

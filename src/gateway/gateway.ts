@@ -7,6 +7,7 @@ import type { Config, ListenAddress } from "../config/config.js";
 import type { Principal } from "../contracts/caller.js";
 import { ownToolName } from "../contracts/names.js";
 import type { GatewayStatus } from "../contracts/status.js";
+import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
 import type { ControlServer } from "../control/server.js";
 import type { HttpEndpoint } from "../endpoint/server.js";
 import { createStdioEndpoint, type StdioEndpoint } from "../endpoint/stdio/stdio.js";
@@ -22,6 +23,7 @@ import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { systemClock } from "../runtime/clock.js";
 import { HeldBytes } from "../runtime/memory/held-bytes.js";
+import { nearest } from "../runtime/nearest.js";
 import { packageVersion } from "../runtime/version.js";
 import { resultWithin } from "../runtime/wait.js";
 import { DEFAULT_PRINCIPAL } from "../tokens/tokens.js";
@@ -236,14 +238,18 @@ export class Gateway {
     this.#control = await openControl(this, dir, this.#env);
   }
 
-  /** Serves an agent that speaks over a pair of streams, as the default principal. Resolves when it is gone. */
-  async serveStdio(input: Readable, output: Writable): Promise<void> {
+  /**
+   * Serves an agent that speaks over a pair of streams, as the default principal, or narrowed to a role of the config.
+   * Resolves when it is gone.
+   */
+  async serveStdio(input: Readable, output: Writable, role?: string): Promise<void> {
     if (this.#closing !== undefined) return;
     const stdio = createStdioEndpoint({
       service: this.pipeline,
       input,
       output,
-      principal: DEFAULT_PRINCIPAL,
+      // No token's id has a slash: what is private to somebody is not this one's.
+      principal: role === undefined ? DEFAULT_PRINCIPAL : { id: `stdio/${role}`, role },
       sealer: this.#state.sealer,
       limits: questionLimits(this.#config),
       held: this.#held,
@@ -254,17 +260,28 @@ export class Gateway {
     this.#stdio.delete(stdio);
   }
 
+  /** Throws where the config has no such role: a misspelt one would be one without rules. */
+  demandRole(role: string): void {
+    const known = Object.keys(this.#config.roles);
+    if (known.includes(role)) return;
+    const near = nearest(role, known);
+    const there = known.length === 0 ? "the config has none" : `the config has ${known.join(", ")}`;
+    const hint = near === undefined ? "" : ` Did you mean ${near}?`;
+    throw new Fault("invalid", `There is no role ${JSON.stringify(role)}: ${there}.${hint}`);
+  }
+
   /** Calls a tool by the name that agents see. Rejects with a CallError where there is no result. */
-  async call(tool: string, args: JsonObject = {}, options: { signal?: AbortSignal } = {}): Promise<JsonObject> {
+  async call(tool: string, args: JsonObject = {}, options: { signal?: AbortSignal } = {}): Promise<ToolResult> {
     this.#refuseIfClosing();
     const params = { name: tool, arguments: args };
-    return await this.calls.send({
+    const result = await this.calls.send({
       principal: OPERATOR,
       scope: undefined,
       method: "tools/call",
       params,
       signal: options.signal,
     });
+    return toToolResult(result);
   }
 
   /** Every tool there is, whatever the menu shows. */

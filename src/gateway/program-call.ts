@@ -16,7 +16,7 @@ const MAX_CALLERS = 1_000;
 
 /** What a server, or the gateway for it, answered instead of a result. */
 export class CallError extends ExpectedError {
-  override readonly name = "CallError";
+  override readonly name: string = "CallError";
   override readonly kind = "failed";
   readonly code: number;
   readonly data: unknown;

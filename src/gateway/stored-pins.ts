@@ -45,6 +45,13 @@ export interface StoredPinsDeps {
   readonly log: (level: "info" | "warn", text: string) => void;
 }
 
+/** Other tools of a server are hidden than before. */
+export interface PinChange {
+  readonly server: string;
+  /** All that are hidden now, and why. */
+  readonly hidden: readonly { readonly tool: string; readonly reason: string }[];
+}
+
 const NONE: ReadonlyMap<OwnToolName, string> = new Map();
 
 export class StoredPins {
@@ -55,6 +62,8 @@ export class StoredPins {
   readonly #unsaved = new Map<string, PinRecord>();
   /** How many characters of definitions are kept, by server. */
   readonly #kept = new Map<string, number>();
+
+  readonly #watchers = new Set<(change: PinChange) => void>();
 
   constructor(deps: StoredPinsDeps) {
     this.#deps = deps;
@@ -76,7 +85,9 @@ export class StoredPins {
       } else {
         this.#trusted.add(name);
       }
-      if ((this.#servers.get(name)?.quarantined.size ?? 0) > 0) this.#deps.onChange(name);
+      if ((this.#servers.get(name)?.quarantined.size ?? 0) === 0) continue;
+      this.#deps.onChange(name);
+      this.#announce(name);
     }
     return recheck;
   }
@@ -92,6 +103,7 @@ export class StoredPins {
     for (const [key, record] of this.#unsaved) if (record.server === server) this.#write(key, record);
     for (const sighting of sightings) this.#record(server, sighting);
     this.#tell(server, sightings);
+    if (differs) this.#announce(server);
     return { quarantined: pins.quarantined, differs };
   }
 
@@ -103,6 +115,12 @@ export class StoredPins {
 
   isQuarantined(server: string, tool: OwnToolName): boolean {
     return this.quarantine(server, tool) !== undefined;
+  }
+
+  /** Tells of every change, in a turn of its own, until what it returns is called. */
+  watch(watcher: (change: PinChange) => void): () => void {
+    this.#watchers.add(watcher);
+    return () => void this.#watchers.delete(watcher);
   }
 
   list(): PinLine[] {
@@ -143,7 +161,10 @@ export class StoredPins {
     for (const one of changed) refuseOther(one, hash);
     const done = await Promise.allSettled(changed.map((one) => this.#accept(server, pins, one)));
     if (tool === undefined && pins.isFull) await this.#deleteGone(server, pins);
-    if (changed.length > 0) this.#deps.onChange(server);
+    if (changed.length > 0) {
+      this.#deps.onChange(server);
+      this.#announce(server);
+    }
     for (const result of done) if (result.status === "rejected") throw result.reason;
     return changed;
   }
@@ -264,6 +285,13 @@ export class StoredPins {
 
   #count(server: string, chars: number): void {
     this.#kept.set(server, (this.#kept.get(server) ?? 0) + chars);
+  }
+
+  #announce(server: string): void {
+    if (this.#watchers.size === 0) return;
+    const quarantined = this.#trusted.has(server) ? NONE : (this.#servers.get(server)?.quarantined ?? NONE);
+    const change = { server, hidden: [...quarantined].map(([tool, reason]) => ({ tool, reason })) };
+    for (const watcher of this.#watchers) setImmediate(watcher, change);
   }
 
   #tell(server: string, sightings: readonly Sighting[]): void {

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { ConfigError } from "../config/mistakes.js";
 import { CallError } from "../gateway/program-call.js";
+import type { PinChange } from "../gateway/stored-pins.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { StateDirError } from "../runtime/state-dir.js";
 import { createHost, type HostOptions } from "./create.js";
@@ -423,5 +424,38 @@ describe("reload and close", () => {
       expect(json(await host.call("later", "count"))).toMatchObject({ count: 1 });
       await host.close();
     }
+  });
+});
+
+describe("pins", () => {
+  it("tell of a tool that changed, show what did, and take it when it is accepted [host-12]", async () => {
+    const host = await create();
+    await host.spawn(spec("changing"));
+    const heard: PinChange[] = [];
+    const end = host.pins.onChange((change) => void heard.push(change));
+    const set = (description: string) => host.call("changing", "set_tool", { name: "extra", description });
+    await set("as it was first seen");
+    await vi.waitFor(() => expect(host.pins.list().map(({ tool }) => `${tool}`)).toContain("extra"), SOON);
+    await set("another");
+    await vi.waitFor(() => expect(heard).toHaveLength(1), SOON);
+    expect(heard[0]).toMatchObject({ server: "changing", hidden: [{ tool: "extra" }] });
+    expect((await host.tools("changing")).map(({ name }) => name)).not.toContain("extra");
+    const refused = await fails(host.call("changing", "extra"));
+    expect(refused).toMatchObject({ name: "HostCallError", code: -31007, fault: "denied" });
+
+    const [diff] = host.pins.diff("changing", "extra");
+    expect([diff?.old.definition, diff?.new.definition]).toEqual([
+      expect.stringContaining("as it was first seen"),
+      expect.stringContaining("another"),
+    ]);
+    await expect(host.pins.accept("changing", "extra", "not-that-hash")).rejects.toMatchObject({ code: "invalid" });
+    await host.pins.accept("changing", "extra", diff?.new.hash);
+    expect((await host.call("changing", "extra")).content).toMatchObject([{ text: "extra: another" }]);
+    await vi.waitFor(() => expect(heard.at(-1)).toEqual({ server: "changing", hidden: [] }), SOON);
+    end();
+    await set("once more");
+    await vi.waitFor(() => expect(host.pins.diff("changing", "extra")).toHaveLength(1), SOON);
+    expect(heard).toHaveLength(2);
+    expect(() => host.pins.diff("nobody")).toThrow('Nothing of server "nobody" is pinned');
   });
 });

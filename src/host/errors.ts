@@ -15,6 +15,7 @@ export interface CallState {
 const HELD_BY_STATE: ReadonlySet<FaultCode | undefined> = new Set(["unavailable", "unauthorized"] as const);
 
 export class HostCallError extends CallError {
+  override readonly name = "HostCallError";
   readonly server: string;
   /** Undefined where no such server is hosted. */
   readonly state: ServerState | undefined;

@@ -1,4 +1,4 @@
-// What `createHost` gives: spawn, call, tools, discover, status, reload, stop. Ties the spawned servers (spawned.ts) to
+// What `createHost` gives: spawn, call, tools, discover, pins, status, reload, stop. Ties the spawned servers (spawned.ts) to
 // a gateway that has no endpoint. Who may do what, how calls are made and end, and when a lazy server is started is the
 // gateway's to decide.
 
@@ -8,6 +8,7 @@ import type { ConfigInput } from "../config/load.js";
 import type { Principal } from "../contracts/caller.js";
 import { exposedName } from "../contracts/names.js";
 import type { ServerStatus } from "../contracts/status.js";
+import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
 import type { Gateway } from "../gateway/gateway.js";
 import { CallError } from "../gateway/program-call.js";
 import type { Guard } from "../policy/guard.js";
@@ -16,6 +17,7 @@ import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { abortable, doneWithin } from "../runtime/wait.js";
 import type { UpstreamServer } from "../upstream/server.js";
 import { type CallState, HostCallError, hostError } from "./errors.js";
+import { HostPins } from "./pins.js";
 import { SpawnedServers } from "./spawned.js";
 
 type ServerEntry = NonNullable<ConfigInput["mcpServers"]>[string];
@@ -73,6 +75,8 @@ export interface HostDefaults {
 const DISCOVER_MS = 5_000;
 
 export class ToolHost implements AsyncDisposable {
+  /** Tools whose definition changed, or cannot be compared, are hidden until somebody accepts them. */
+  readonly pins: HostPins;
   readonly #gateway: Gateway;
   readonly #defaults: HostDefaults;
   readonly #servers: SpawnedServers;
@@ -80,6 +84,7 @@ export class ToolHost implements AsyncDisposable {
 
   constructor(gateway: Gateway, defaults: HostDefaults, apply: (servers: readonly ServerConfig[]) => Promise<void>) {
     this.#gateway = gateway;
+    this.pins = new HostPins(gateway.pins);
     this.#defaults = defaults;
     const { servers } = gateway;
     this.#servers = new SpawnedServers({
@@ -117,13 +122,13 @@ export class ToolHost implements AsyncDisposable {
   }
 
   /** Calls a tool by the server's own name of it. Rejects with a HostCallError where there is no result. */
-  async call(server: string, tool: string, args: JsonObject = {}, options: HostCallOptions = {}): Promise<JsonObject> {
+  async call(server: string, tool: string, args: JsonObject = {}, options: HostCallOptions = {}): Promise<ToolResult> {
     const { principal = this.#defaults.principal, signal } = options;
     this.#hosted(server);
     // The guard is asked before a lazy server is started, and before anybody learns whether there is such a tool.
     this.#asked(server, () => this.#pipeline.demandUnlisted(principal, server, exposedName(tool)));
     this.#gateway.servers.want(server);
-    return await this.#ask(principal, server, "tools/call", { name: tool, arguments: args }, signal);
+    return toToolResult(await this.#ask(principal, server, "tools/call", { name: tool, arguments: args }, signal));
   }
 
   /**

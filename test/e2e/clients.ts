@@ -50,13 +50,19 @@ interface StdioTarget {
   readonly stateDir: string;
 }
 
-function stdioCommand({ configPath, stateDir }: StdioTarget) {
-  return { command: process.execPath, args: [cli, "stdio", configPath, "--state", stateDir], stderr: "pipe" as const };
+function stdioCommand({ configPath, stateDir }: StdioTarget, more: readonly string[] = []) {
+  const args = [cli, "stdio", configPath, "--state", stateDir, ...more];
+  return { command: process.execPath, args, stderr: "pipe" as const };
 }
 
-export async function connectStdioV1(target: StdioTarget, options: Capabilities = { capabilities: {} }) {
+/** `more`: options of `toolway stdio`. */
+export async function connectStdioV1(
+  target: StdioTarget,
+  options: Capabilities = { capabilities: {} },
+  more: readonly string[] = [],
+) {
   const client = track(new ClientV1(INFO, options));
-  await client.connect(new StdioV1(stdioCommand(target)));
+  await client.connect(new StdioV1(stdioCommand(target, more)));
   hearInTurn(client.transport);
   return client;
 }

@@ -14,15 +14,22 @@ export const stdio = defineCommand({
       "same config; where none runs, it is one, until its input ends. Logs go to stderr.",
   },
   args: { config: { description: "The config, as for serve.", isConfig: true, completes: "file" } },
-  options: { state: { value: "DIR", description: "The state directory, as for serve.", completes: "folder" } },
+  options: {
+    state: { value: "DIR", description: "The state directory, as for serve.", completes: "folder" },
+    role: {
+      value: "ROLE",
+      description: "A role of the config that the agent is narrowed to. Default: all that the default token may do.",
+    },
+  },
   examples: [
     { line: "toolway stdio ~/toolway.json", note: "the line for a client's config" },
     { line: "claude mcp add toolway -- toolway stdio", note: "Claude Code starts it by itself" },
+    { line: "toolway stdio --role reader", note: "with the rules of that role alone" },
   ],
   async handler(input, io) {
     const port = await gatewayPort();
     const source = sourceFor({ config: input.config, state: input.state }, io);
-    await port.stdio(source, { input: io.stdin, output: io.stdout, signal: io.signal });
+    await port.stdio(source, { input: io.stdin, output: io.stdout, signal: io.signal, role: input.role });
     return Exit.ok;
   },
 });

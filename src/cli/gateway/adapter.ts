@@ -137,10 +137,12 @@ async function connect(
 
 /** Joins the gateway that runs; where none runs it is one. One that it joined may be restarted meanwhile. */
 async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void> {
-  const { signal } = streams;
+  const { signal, role } = streams;
+  const query: Readonly<Record<string, string>> = role === undefined ? {} : { role };
   const make = async (): Promise<Gateway> => {
     const gateway = await open(source, {}, { startServers: true, quiet: false });
     try {
+      if (role !== undefined) gateway.demandRole(role);
       await gateway.openControl();
       return gateway;
     } catch (error) {
@@ -150,9 +152,10 @@ async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void
   };
   const found = await findOr(source, make, signal);
   if (!("upgrade" in found)) {
-    await serveOwn(found, signal, found.serveStdio(streams.input as Readable, streams.output as Writable));
+    await serveOwn(found, signal, found.serveStdio(streams.input as Readable, streams.output as Writable, role));
     return;
   }
+  if (role !== undefined) await found.get(`/roles/${encodeURIComponent(role)}`);
   const { joinGateway } = await import("./stdio-join.js");
   let own: Gateway | undefined;
   const joined = joinGateway({
@@ -160,14 +163,14 @@ async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void
     output: streams.output as Writable,
     signal,
     connect: async () => {
-      const socket = await reach(source, signal);
+      const socket = await reach(source, query, signal);
       if (socket !== undefined) return socket;
       // It does not come back: this is the gateway now, for itself and for others that were joined to the old one.
       const made = await findOr(source, make, signal);
       if (!("upgrade" in made)) own = made;
       const control = "upgrade" in made ? made : await findGateway(stateDirOf(source));
       if (control === undefined) throw new Fault("unavailable", "The gateway's own control socket cannot be reached.");
-      return control.upgrade(STDIO_UPGRADE);
+      return control.upgrade(STDIO_UPGRADE, query);
     },
   });
   try {
@@ -181,12 +184,16 @@ async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void
 const REJOIN_MS = 5_000;
 
 /** A connection to the gateway that runs, or to the next one, if one comes in time. */
-async function reach(source: GatewaySource, signal: AbortSignal): Promise<Duplex | undefined> {
+async function reach(
+  source: GatewaySource,
+  query: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<Duplex | undefined> {
   const deadline = performance.now() + REJOIN_MS;
   while (!signal.aborted && performance.now() < deadline) {
     const running = await findGateway(stateDirOf(source));
     // One that is just dying still takes connections, and does not answer.
-    const socket = await running?.upgrade(STDIO_UPGRADE, {}, { signal }).catch(() => undefined);
+    const socket = await running?.upgrade(STDIO_UPGRADE, query, { signal }).catch(() => undefined);
     if (socket !== undefined) return socket;
     await new Promise((done) => setTimeout(done, HELD_RETRY_MS));
   }

@@ -88,6 +88,8 @@ export interface StdioStreams {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
   readonly signal: AbortSignal;
+  /** What the agent is narrowed to; undefined for all that the default token may do. */
+  readonly role: string | undefined;
 }
 
 let replaced: GatewayPort | undefined;

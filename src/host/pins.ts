@@ -1,0 +1,36 @@
+// The pins of a host's servers, for the program: what is hidden, why, what changed, and to accept it.
+
+import { ownToolName } from "../contracts/names.js";
+import type { AcceptedPin, PinDiff, PinLine } from "../contracts/pins.js";
+import type { PinChange, StoredPins } from "../gateway/stored-pins.js";
+
+export class HostPins {
+  readonly #pins: StoredPins;
+
+  constructor(pins: StoredPins) {
+    this.#pins = pins;
+  }
+
+  /** Every tool that was seen of servers that are not trusted, with its state. */
+  list(): PinLine[] {
+    return this.#pins.list();
+  }
+
+  /** What changed, of one tool or of all of the server. Throws a Fault where nothing of the server is pinned. */
+  diff(server: string, tool?: string): PinDiff[] {
+    return this.#pins.diff(server, tool === undefined ? undefined : ownToolName(tool));
+  }
+
+  /**
+   * Takes what is there now, of one tool or of all of the server. `hash`: only if it is still the one whose hash begins
+   * so, as `diff` showed it. Resolves when it is kept; then the tools are listed and called again.
+   */
+  accept(server: string, tool?: string, hash?: string): Promise<AcceptedPin[]> {
+    return this.#pins.accept(server, tool === undefined ? undefined : ownToolName(tool), hash);
+  }
+
+  /** Tells when tools are hidden, or are there again. Returns what ends it. */
+  onChange(listener: (change: PinChange) => void): () => void {
+    return this.#pins.watch(listener);
+  }
+}
