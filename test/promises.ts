@@ -89,6 +89,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "terminal-inert",
+    text: "On a terminal no text of a server moves the cursor, changes colours or the title, or hides what stands there: it is made visible.",
+    status: "made",
+  },
+  {
     id: "host-1",
     text: "A call that is made again after a crash goes out on the new connection, never on the one that was lost.",
     status: "made",

@@ -20,6 +20,13 @@ export function visible(text: string): string {
   return text.replace(HIDDEN, escapeOf);
 }
 
+/** The same for a text of several lines: line breaks and tabs are what they look like. */
+export function visibleLines(text: string): string {
+  return text
+    .replaceAll("\r\n", "\n")
+    .replace(HIDDEN, (character) => (character === "\n" || character === "\t" ? character : escapeOf(character)));
+}
+
 /** JSON text with hidden characters as JSON's own escapes: the same value, safe to print. */
 export function visibleJson(json: string): string {
   // Line breaks of JSON text are between its values, where no escape may stand.

@@ -1,3 +1,5 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are variables of the config
+
 // Secrets of an entry that its server prints, in its args, its environment and its address: what an agent is told, what
 // `status`, `doctor` and the log show.
 

@@ -6,7 +6,7 @@ import { noteIfSlow, withGateway } from "../gateway/with-gateway.js";
 import { readJsonText, toArguments } from "../line/call-arguments.js";
 import { defineCommand, gatewayOptions } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
-import { note, print, printJson } from "../line/io.js";
+import { note, print, printJson, shown } from "../line/io.js";
 import { resultText } from "../text/call-result.js";
 import { findTool, listTools, unknownServers, unknownTool } from "../text/tool-list.js";
 
@@ -53,8 +53,8 @@ export const call = defineCommand({
         return Exit.failure;
       }
       const failed = isObject(result) && result["isError"] === true;
-      if (!input.json && failed) note(io, resultText(result, io.isErrTTY));
-      else if (!input.json) print(io, resultText(result, io.isTTY));
+      if (!input.json && failed) note(io, resultText(result));
+      else if (!input.json) print(io, resultText(shown(result, io.isTTY)));
       return failed ? Exit.failure : Exit.ok;
     });
   },

@@ -10,7 +10,7 @@ import { gatewayPort, type Probe } from "../gateway/port.js";
 import { configPathFor } from "../gateway/source.js";
 import { defineCommand, jsonOption } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
-import { type Io, note, print, printJson, shortPath } from "../line/io.js";
+import { type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
 import { adviceFor } from "../text/advice.js";
 import { count, duration, heading, oneLine, type Style, styleOf, table } from "../text/print.js";
 
@@ -52,12 +52,18 @@ export const doctor = defineCommand({
     const specs = config.servers.filter(({ name }) => input.server === undefined || name === input.server);
     if (specs.length === 0) throw nothingToDo(config, input.server);
     const style = styleOf(io);
-    if (!input.json && io.isErrTTY) note(io, style.dim(`Starting ${count(specs.length, "server")} …`));
+    if (!input.json && io.isErrTTY) note(io, `Starting ${count(specs.length, "server")} …`);
     const findings = await examineAll(specs, config, io);
     if (input.json) printJson(io, findings.map(toJson));
     else {
       for (const warning of config.warnings) note(io, `warning: ${warning}`);
-      print(io, report(findings, style));
+      print(
+        io,
+        report(
+          findings.map((found) => ({ ...found, probe: shown(found.probe, io.isTTY) })),
+          style,
+        ),
+      );
       for (const name of config.disabled) print(io, style.dim(`${name} is switched off in ${where(config, io)}.`));
     }
     return findings.every(({ probe }) => probe.ok) ? Exit.ok : Exit.failure;

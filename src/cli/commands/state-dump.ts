@@ -1,5 +1,6 @@
 // `toolway state dump`: what the gateway keeps on disk, as JSON lines. Operators read this, not the files.
 
+import { visibleJson } from "../../runtime/visible.js";
 import { sourceFor } from "../gateway/source.js";
 import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions } from "../line/command.js";
@@ -20,7 +21,7 @@ export const stateDump = defineCommand({
   async handler(input, io) {
     return withGateway(sourceFor(input, io), io, { servers: false }, async ({ client }) => {
       for await (const line of client.lines("/state/dump", io.signal)) {
-        print(io, line);
+        print(io, io.isTTY ? visibleJson(line) : line);
         // A store may be larger than memory; its reader sets the pace.
         if (io.stdout.writableNeedDrain) await new Promise((resolve) => io.stdout.once("drain", resolve));
       }

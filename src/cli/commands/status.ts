@@ -5,7 +5,7 @@ import { sourceFor } from "../gateway/source.js";
 import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit } from "../line/errors.js";
-import { print, printJson } from "../line/io.js";
+import { print, printJson, shown } from "../line/io.js";
 import { statusText } from "../text/status.js";
 
 export const status = defineCommand({
@@ -27,7 +27,7 @@ export const status = defineCommand({
     return withGateway(source, io, { servers: true }, async ({ client, running }) => {
       const found = (await client.get("/status", io.signal)) as GatewayStatus;
       if (input.json) printJson(io, { running, ...found });
-      else print(io, statusText(found, running, io, Date.now()));
+      else print(io, statusText(shown(found, io.isTTY), running, io, Date.now()));
       return Exit.ok;
     });
   },

@@ -4,7 +4,7 @@ import { sourceFor } from "../gateway/source.js";
 import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
-import { note, print, printJson } from "../line/io.js";
+import { note, print, printJson, shown } from "../line/io.js";
 import { count, heading, oneLine, styleOf, table } from "../text/print.js";
 import { listTools, unknownServers } from "../text/tool-list.js";
 
@@ -50,7 +50,7 @@ export const tools = defineCommand({
       note(io, "No tools. `toolway status` shows the servers, `toolway doctor` what is wrong with them.");
       return Exit.ok;
     }
-    const rows = found.map(({ name, server, description, quarantined }) => [
+    const rows = shown(found, io.isTTY).map(({ name, server, description, quarantined }) => [
       style.bold(name),
       server,
       oneLine(quarantined === undefined ? (description ?? "") : `quarantined: ${quarantined}`, DESCRIPTION_WIDTH),

@@ -55,7 +55,7 @@ function eventsOf(tell: Tell): DoorEvents {
 
 /** Warnings are events as well: a request or a connection that was refused. */
 function toldOf(io: Io, tell: Tell): ExecutorLog {
-  const log = logOf(io.env, (line) => void io.stderr.write(line));
+  const log = logOf(io.env, { write: (line) => void io.stderr.write(line), isTerminal: io.isErrTTY });
   return {
     debug: log.debug,
     info: log.info,

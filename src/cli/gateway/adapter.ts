@@ -36,7 +36,8 @@ import { clientOf, defaultToken, find, stateDirOf } from "./running.js";
 
 /** A verb that is done in a moment says what failed by itself; its log would only repeat it. */
 function logFor(env: GatewaySource["env"], quiet: boolean): Log {
-  return logOf(env, (line) => void process.stderr.write(line), quiet ? "error" : "info");
+  const write = (line: string) => void process.stderr.write(line);
+  return logOf(env, { write, isTerminal: process.stderr.isTTY === true, usual: quiet ? "error" : "info" });
 }
 
 async function open(

@@ -2,6 +2,7 @@
 // own.
 
 import type { Readable, Writable } from "node:stream";
+import { visibleLines } from "../../runtime/visible.js";
 
 export interface Io {
   readonly stdin: Readable;
@@ -30,6 +31,21 @@ export class Stopped extends Error {
   }
 }
 
+/**
+ * What a server, an executor or an agent wrote, as it may be shown: on a terminal every hidden character of every text
+ * in it is made visible, so that none moves the cursor, changes colours or hides words. Piped, it stays as it is.
+ */
+export function shown<T>(value: T, isTerminal: boolean): T {
+  return isTerminal ? (madeVisible(value) as T) : value;
+}
+
+function madeVisible(value: unknown): unknown {
+  if (typeof value === "string") return visibleLines(value);
+  if (Array.isArray(value)) return value.map(madeVisible);
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [visibleLines(key), madeVisible(inner)]));
+}
+
 export function print(io: Io, text: string): void {
   io.stdout.write(`${text}\n`);
 }
@@ -38,9 +54,12 @@ export function printJson(io: Io, value: unknown): void {
   io.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
 }
 
-/** What is said beside the output: notes, warnings, errors. Never mixed into what a script reads. */
+/**
+ * What is said beside the output: notes, warnings, errors. Never mixed into what a script reads. It has no colours, and
+ * often the words of a server.
+ */
 export function note(io: Io, text: string): void {
-  io.stderr.write(`${text}\n`);
+  io.stderr.write(`${shown(text, io.isErrTTY)}\n`);
 }
 
 /** A path as a person writes it: relative below the current folder, `~` below the home folder. */

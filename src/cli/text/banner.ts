@@ -4,7 +4,7 @@
 import { isLoopback } from "../../runtime/addresses.js";
 import { packageVersion } from "../../runtime/version.js";
 import type { GatewaySource, StartedGateway } from "../gateway/port.js";
-import { type Io, shortPath } from "../line/io.js";
+import { type Io, shortPath, shown } from "../line/io.js";
 import { pasteLines, TOKEN_VARIABLE } from "./paste-lines.js";
 import { oneLine, styleOf, table } from "./print.js";
 
@@ -29,13 +29,13 @@ export function banner(started: StartedGateway, options: BannerOptions, io: Io):
   const facts: string[][] = [
     ["endpoint", style.bold(started.url)],
     ["config", config.path === undefined ? "built-in demo (no toolway.json found)" : shortPath(io, config.path)],
-    ["servers", serverList(started)],
-    ["roles", roleText(config)],
+    ["servers", shown(serverList(started), io.isTTY)],
+    ["roles", shown(roleText(config), io.isTTY)],
     ["token", options.noAuth ? "none asked for" : tokenText(token, verb)],
   ];
 
   const lines = [`${style.bold("Toolway")} ${packageVersion()}`, "", table(facts, "  ")];
-  const warnings = [...warningsOf(started, options), ...config.warnings];
+  const warnings = shown([...warningsOf(started, options), ...config.warnings], io.isTTY);
   if (warnings.length > 0) lines.push("", ...warnings.map((text) => style.yellow(`  warning: ${text}`)));
 
   lines.push("", "Connect an agent:");

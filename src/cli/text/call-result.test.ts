@@ -9,7 +9,7 @@ it("prints text plainly, and says of the rest what it is", () => {
     { type: "resource", resource: { uri: "file:///b", text: "inner" } },
     { type: "new", x: 1 },
   ];
-  expect(resultText({ content }, true).split("\n")).toEqual([
+  expect(resultText({ content }).split("\n")).toEqual([
     "line",
     "[image, image/png, 9 bytes; --json has it]",
     "[resource file:///a]",
@@ -19,12 +19,6 @@ it("prints text plainly, and says of the rest what it is", () => {
 });
 
 it("prints structured content where there is no other", () => {
-  expect(resultText({ content: [], structuredContent: { a: 1 } }, false)).toBe('{\n  "a": 1\n}');
-  expect(resultText({ content: [] }, false)).toBe("(no content)");
-});
-
-it("lets control characters through to a pipe, and not to a terminal", () => {
-  const result = { content: [{ type: "text", text: "a\u001b[31mb" }] };
-  expect(resultText(result, false)).toBe("a\u001b[31mb");
-  expect(resultText(result, true)).toBe("a[31mb");
+  expect(resultText({ content: [], structuredContent: { a: 1 } })).toBe('{\n  "a": 1\n}');
+  expect(resultText({ content: [] })).toBe("(no content)");
 });

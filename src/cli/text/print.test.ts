@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { count, duration, oneLine, printable, styleOf, table } from "./print.js";
+import { count, duration, oneLine, styleOf, table } from "./print.js";
 
 describe("tables", () => {
   it("line up, whatever the colours and letters", () => {
@@ -27,7 +27,7 @@ describe("colours", () => {
 
 describe("text of servers", () => {
   it("cannot steer the terminal", () => {
-    expect(printable("a\u001b[2Jb\u0007\tc\nd\u009b31m")).toBe("a[2Jb\tc\nd31m");
+    expect(oneLine("a\u001b[2Jb\u0007\tc\nd\u009b31m", 40)).toBe("a[2Jb c d31m");
   });
 
   it("is cut to one line", () => {

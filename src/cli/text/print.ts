@@ -69,7 +69,7 @@ export function oneLine(text: string, limit: number): string {
 }
 
 /** Without the control characters that would move the cursor or recolour the screen; tabs and newlines stay. */
-export function printable(text: string): string {
+function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to take out
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "");
 }
