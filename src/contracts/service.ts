@@ -1,6 +1,7 @@
 // What stands behind an endpoint: the endpoint speaks HTTP or stdio and knows sessions; a Service knows MCP's
 // methods. pipeline.ts implements it.
 
+import type { Fault } from "../protocol/errors.js";
 import type { JsonObject, RpcError } from "../protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
 import type { ParamHeader } from "../protocol/param-headers.js";
@@ -46,6 +47,8 @@ export interface Service {
    * everything else does, unknown methods included.
    */
   handle(call: AgentCall): void;
+  /** Why a call that was let through, and has waited for its agent since, would be refused by now. */
+  refusal(call: AgentCall): Fault | undefined;
   /** `session` is the session's own way back. `notifications/cancelled` and `initialized` stay in the endpoint. */
   handleNotification(session: Caller, message: NotificationMessage, scope: string | undefined): void;
   /** `session.notify` reaches the agent outside any request, for as long as the session is open. */

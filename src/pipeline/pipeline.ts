@@ -159,6 +159,37 @@ export class Pipeline implements Service, UpstreamEvents {
     this.#guarded(call, () => this.#route(call));
   }
 
+  refusal(call: AgentCall): Fault | undefined {
+    try {
+      this.#demandStill(call);
+      return undefined;
+    } catch (error) {
+      if (error instanceof Fault) return error;
+      throw error;
+    }
+  }
+
+  /** Roles, guard and pins once more, of what may be answered by questions. Throws a Fault. */
+  #demandStill(call: AgentCall): void {
+    const { caller, message, scope } = call;
+    const { principal } = caller;
+    if (message.method === "tools/call") {
+      const name = nameAt(call, NAME);
+      const found = this.#catalog.resolveTool(name, scope);
+      if (found.kind === "unknown") throw unknownName(this.#servers, "tool", name, found.server);
+      if (found.kind === "found") {
+        this.access.demand(principal, found.server, found.own);
+        this.access.demandPinned(found.server, found.own);
+      } else if (found.tool !== "find_tools") this.#demandStill(foundCall(call));
+    } else if (message.method === "prompts/get") {
+      const found = this.#catalog.resolvePrompt(nameAt(call, NAME), scope);
+      if (found.kind === "found") this.access.demand(principal, found.server, undefined);
+    } else if (message.method === "resources/read") {
+      const server = this.#catalog.resolveResource(String(message.params?.["uri"]), scope);
+      if (server !== undefined) this.access.demand(principal, server, undefined);
+    }
+  }
+
   handleNotification(session: Caller, message: NotificationMessage, scope: string | undefined): void {
     const { method } = message;
     if (method === "notifications/progress") {

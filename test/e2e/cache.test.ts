@@ -180,6 +180,44 @@ it("[host-8] a private result stays with its principal, a public one is for all,
   }
 });
 
+it("[host-8] what is kept is nothing to one whose role lost the tool, nor to another principal of its role, in either era", async () => {
+  const mcpServers = { cached: stdioFixture("cached", ["--era", "modern"], MARKED) };
+  const roles = { dev: {}, other: {} };
+  const gateway = await startGateway({ mcpServers, roles }, { auth: true, env: { TOOLWAY_TOKEN: TOKEN } });
+  const [anns, bobs, eves] = [
+    await createToken(gateway, "ann", "dev"),
+    await createToken(gateway, "bob", "dev"),
+    await createToken(gateway, "eve", "other"),
+  ];
+  const agents = await Promise.all(
+    ERAS.map(async (era) => ({
+      ann: await connect(era, gateway, { token: anns }),
+      bob: await connect(era, gateway, { token: bobs }),
+      eve: await connect(era, gateway, { token: eves }),
+    })),
+  );
+  for (const { eve } of agents) await settled(eve);
+  const hers = { key: "ann's own", cacheScope: "private" };
+  const all = { key: "everybody's" };
+  const runs = new Set<number>();
+  for (const { ann, bob, eve } of agents) {
+    // One principal is one, by whichever era it comes.
+    runs.add((await stamp(ann, hers)).run);
+    expect((await stamp(bob, hers)).run).toBe(2);
+    expect((await stamp(eve, all)).run).toBe(1);
+    expect((await stamp(ann, all)).run).toBe(1);
+  }
+  expect([...runs]).toEqual([1]);
+  await gateway.writeConfig({ mcpServers, roles: { ...roles, dev: { deny: ["cached/stamp"] } } });
+  for (const { ann, bob, eve } of agents) {
+    await until("the new menu", async () => !(await ann.names()).includes("stamp"));
+    for (const agent of [ann, bob]) {
+      for (const args of [hers, all]) await expect(agent.call("stamp", args)).rejects.toMatchObject({ code: -31007 });
+    }
+    expect((await stamp(eve, all)).run).toBe(1);
+  }
+});
+
 it("hits are served while the server is down and its breaker open", async () => {
   const server = await startHttpFixture("cached", ["--era", "modern"]);
   const entry = { ...server.entry, ...MARKED, breaker: { failures: 1, openMs: 600_000 } };

@@ -2,8 +2,8 @@
 // for the principal, the request and the gateway that it was made for. A modern server's own passes through untouched.
 
 import { beforeAll, describe, expect, it } from "vitest";
-import { connect, type Reply, send } from "./eras.js";
-import { type Gateway, startGateway, startHttpFixture, stdioFixture } from "./harness.js";
+import { connect, type ModernRequest, type Reply, send } from "./eras.js";
+import { type Gateway, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
 import { createToken } from "./operator.js";
 
 const TOKEN = "tw_e2e_default_token_of_enough_length_0123456789";
@@ -126,6 +126,33 @@ describe.each(["http", "stdio"])("a parked question of a legacy server over %s",
     expect(reply.error?.message).toMatch(/repeat/i);
   });
 });
+
+it.each(["legacy", "modern"])(
+  "a state of a %s server's question is worth nothing to one whose role lost the tool",
+  async (era) => {
+    const mcpServers = { asker: stdioFixture("asker", ["--era", era], { isolation: "session" }) };
+    const roles = { dev: {}, other: {} };
+    const gateway = await startGateway({ mcpServers, roles }, { auth: true, env: { TOOLWAY_TOKEN: TOKEN } });
+    const as = async (id: string, role: string) => {
+      const headers = { authorization: `Bearer ${await createToken(gateway, id, role)}` };
+      return (request: object) => send(gateway.url, { ...(request as ModernRequest), headers });
+    };
+    const [ann, bob] = [await as("ann", "dev"), await as("bob", "other")];
+    await (await connect("legacy", gateway, { token: TOKEN })).waitFor("ask_in_turn");
+    const question = questionOf((await ann(call("ask_in_turn"))).reply);
+    const bobs = questionOf((await bob(call("ask_in_turn"))).reply);
+    const before = gateway.log().length;
+    await gateway.writeConfig({ mcpServers, roles: { ...roles, dev: { deny: ["asker/ask_in_turn"] } } });
+    await until("the new roles", () => gateway.log().slice(before).includes("config"));
+    await until("the new menu", async () => {
+      const { reply } = await ann({ method: "tools/list" });
+      return !JSON.stringify(reply.result).includes('"ask_in_turn"');
+    });
+    expect((await ann(answered("ask_in_turn", question))).reply.error).toMatchObject({ code: -31007 });
+    // Who may still use it is not concerned.
+    questionOf((await bob(answered("ask_in_turn", bobs))).reply);
+  },
+);
 
 describe.each(["http", "stdio"])("a modern server over %s", (kind) => {
   let gateway: Gateway;

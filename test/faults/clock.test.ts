@@ -8,7 +8,18 @@ import { createSealer } from "../../src/runtime/seal.js";
 import { openStore } from "../../src/store/local/store.js";
 import { TokenBook, type TokenRecord } from "../../src/tokens/tokens.js";
 import { temporaryDirectory } from "../e2e/harness.js";
-import { begin, rpc, send, startRig, stopRigs, stream, until } from "../fixtures/endpoint/http.js";
+import {
+  begin,
+  call,
+  capabilities,
+  modern,
+  rpc,
+  send,
+  startRig,
+  stopRigs,
+  stream,
+  until,
+} from "../fixtures/endpoint/http.js";
 import { TestClock } from "../fixtures/test-clock.js";
 import { report } from "./measure.js";
 
@@ -53,6 +64,32 @@ describe("clock jumps", () => {
       "clock jumps",
       `${JUMPS.map((jump) => `${jump / HOUR} h`).join(", ")}: sessions and streams go on [restart-unseen]`,
     );
+  });
+
+  it("end no question of a modern agent, and none of its streams", async () => {
+    const clock = new TestClock();
+    const rig = await startRig({ clock, sealer: createSealer(randomBytes(32)), limits: { quietMs: 30 } });
+    const filter = { notifications: { toolsListChanged: true } };
+    const listening = await stream(rig.url, modern(1, "subscriptions/listen", filter));
+    const question = { method: "elicitation/create", params: { message: "Who?", requestedSchema: {} } };
+    const meta = capabilities({ elicitation: {} });
+    const asking = (params = {}) => send(rig.url, call(1, "rounds", { rounds: [[question]] }, { params, meta }));
+    for (const jump of JUMPS) {
+      const { requestState, inputRequests } = (await asking()).json.result;
+      const answer = { action: "accept", content: {} };
+      const inputResponses = Object.fromEntries(Object.keys(inputRequests).map((key) => [key, answer]));
+      clock.jumpWall(jump);
+      clock.advance(61_000);
+      const { json } = await asking({ requestState, inputResponses });
+      expect([jump, json.result?.resultType, listening.ended]).toEqual([jump, "complete", false]);
+    }
+    // It is the time that passed which ends it, whatever the clock says.
+    const { requestState, inputRequests } = (await asking()).json.result;
+    clock.jumpWall(-DAY);
+    clock.advance(DAY);
+    const inputResponses = Object.fromEntries(Object.keys(inputRequests).map((key) => [key, { action: "accept" }]));
+    expect((await asking({ requestState, inputResponses })).json.error).toMatchObject({ code: -32602 });
+    listening.cut();
   });
 
   it("do not make a sealed id immortal, nor one from the future invalid", async () => {

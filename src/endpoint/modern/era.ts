@@ -144,13 +144,24 @@ export class ModernEra {
     const { principalId, parked, expires } = state;
     if (principalId !== presence.principal.id) fail(outlet, stale("it was given to somebody else"));
     else if (digest !== state.digest) fail(outlet, stale("it belongs to another request"));
-    else if (expires <= this.#clock.wall()) fail(outlet, stale("its time is over"));
-    else if (parked === undefined) this.#again(outlet, presence);
+    else if (parked === undefined) {
+      if (expires <= this.#clock.wall()) fail(outlet, stale("its time is over"));
+      else this.#again(outlet, presence);
+    }
+    // How long a parked call waits goes by the time that passed, not by a clock that may be set meanwhile.
     else {
       const call = this.#calls.parked.take(parked, principalId, digest);
-      const error = call === undefined ? stale("nothing waits for it any more") : call.resume(outlet);
-      if (error !== undefined) fail(outlet, error);
+      if (call === undefined) fail(outlet, stale("nothing waits for it any more"));
+      else this.#resume(outlet, call);
     }
+  }
+
+  /** The roles may have changed while it waited: what a call would be refused now, an answer does not carry on. */
+  #resume(outlet: Outlet, call: ModernCall): void {
+    const fault = this.#service.refusal(call);
+    if (fault !== undefined) call.cancel(fault.message);
+    const error = fault === undefined ? call.resume(outlet) : toRpcError(fault);
+    if (error !== undefined) fail(outlet, error);
   }
 
   /** The user was to open a page, and then the call is made as if for the first time. */

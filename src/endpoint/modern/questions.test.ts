@@ -14,6 +14,7 @@ import {
   stream,
   until,
 } from "../../../test/fixtures/endpoint/http.js";
+import { Fault } from "../../protocol/errors.js";
 
 afterEach(stopRigs);
 
@@ -235,6 +236,42 @@ describe("what is parked", () => {
     expect(third.json.result.isError).toBe(true);
     asked(await park(rig, "token-b", 1));
     expect((await park(rig, "token-b", 2)).json.result.isError).toBe(true);
+  });
+
+  it("says so where there is no room, and has room again when a call was answered or has expired [bounded]", async () => {
+    const rig = await startRig({ limits: { parkedPerPrincipal: 2, parkedMs: 2_000 } });
+    const first = await park(rig, "token-a", 1);
+    await park(rig, "token-a", 2);
+    const full = await park(rig, "token-a", 3);
+    // The server was told, and its answer says it: nothing hangs, and the questions before it are good still.
+    expect(full.json.result.isError).toBe(true);
+    expect(full.text).toContain("Too many calls already wait for answers of agents. Try again later.");
+    const [[key]] = asked(first) as [[string, string]];
+    const { requestState } = first.json.result;
+    const params = { requestState, inputResponses: { [key]: ACCEPT } };
+    const headers = { authorization: "Bearer token-a" };
+    asked(await send(rig.url, ask([[elicit], [elicit]], params, ALL, headers)));
+    expect((await park(rig, "token-a", 4)).json.result.isError).toBe(true);
+    await until(() => rig.service.cancelled.length === 2);
+    asked(await park(rig, "token-a", 5));
+  });
+
+  it("is refused with its call where that would be refused by now, and ends at the server", async () => {
+    const rig = await startRig();
+    const first = await park(rig, "token-a", 1);
+    const [[key]] = asked(first) as [[string, string]];
+    const { requestState } = first.json.result;
+    const params = { requestState, inputResponses: { [key]: ACCEPT } };
+    const retry = () => send(rig.url, ask([[elicit], [elicit]], params, ALL, { authorization: "Bearer token-a" }));
+    rig.service.refused = new Fault("denied", "You may not use it any more.");
+    expect((await retry()).json.error).toMatchObject({ code: -31007, message: "You may not use it any more." });
+    expect(rig.service.cancelled).toEqual(["You may not use it any more."]);
+    expect(rig.service.answers).toEqual([]);
+    rig.service.refused = undefined;
+    expect((await retry()).json.error).toMatchObject({
+      code: -32602,
+      message: expect.stringContaining("Repeat the call"),
+    });
   });
 
   it("ends with the gateway, which does not wait for it", async () => {
