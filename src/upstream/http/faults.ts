@@ -7,6 +7,7 @@ import { ModernError } from "../../protocol/modern.js";
 import { certificateFault } from "../../runtime/network/certificates.js";
 import { type Redactor, withoutRedacted } from "../../runtime/redact/redactor.js";
 import { saysNothingOfEra } from "../era/verdict.js";
+import { saysSessionLost } from "./lost-session.js";
 import { RedirectError, type ResponseHeaders } from "./wire.js";
 
 /** How much of a body that we do not understand is shown: enough to recognise a proxy's page. */
@@ -51,13 +52,6 @@ const ANSWERS_OF_404: ReadonlySet<number> = new Set([
   ErrorCode.resourceNotFound,
 ]);
 
-/**
- * What servers say with a 400 when they have forgotten us. It is narrow on purpose: a tool's own complaint about some
- * session must not restart the connection; those carry our id, these do not.
- */
-const SESSION_PHRASE =
-  /^(bad request: |not found: )?(no valid session id( provided)?|session not found|server not initialized|(missing|invalid|invalid or expired) session( id)?|mcp-session-id header is required|session (has )?(expired|been terminated)|could not find session|no transport found for sessionid)\.?$/i;
-
 export function judge(refusal: HttpRefusal): RefusalVerdict {
   const { status, id, inSession } = refusal;
   const rpc = parseRpc(refusal.body);
@@ -69,7 +63,8 @@ export function judge(refusal: HttpRefusal): RefusalVerdict {
     return sessionGone(refusal);
   }
   if (answersUs) return { kind: "message" };
-  if (status === 400 && inSession && SESSION_PHRASE.test(complaint(refusal, rpc))) return sessionGone(refusal);
+  const code = rpc === undefined ? 0 : errorCode(rpc);
+  if (inSession && saysSessionLost(status, code, complaint(refusal, rpc))) return sessionGone(refusal);
   return { kind: "failed", ...describe(refusal, rpc) };
 }
 

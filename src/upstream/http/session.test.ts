@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { type Answer, json, Peer, plain, Recorder } from "../../../test/fixtures/links/recorder.js";
+import { LOST_SESSION_PHRASES } from "./lost-session.js";
 import { StreamableLink } from "./streamable.js";
 
 const cleanups: (() => Promise<unknown>)[] = [];
@@ -61,11 +62,16 @@ describe("a session that the server has forgotten", () => {
     ["404", (_, r) => r.writeHead(404).end("no")],
     ["404 in JSON-RPC", (_, r) => json(r, gone, 404)],
     ["404 with our id", ({ message }, r) => json(r, { ...gone, id: message.id }, 404)],
+    ["400 with the code that SDKs have for it", (_, r) => json(r, rpcError(null, -32001, "Sitzung unbekannt"), 400)],
     [
-      "400, as old SDKs do",
-      (_, r) => json(r, rpcError(null, -32000, "Bad Request: No valid session ID provided"), 400),
+      "400, with words of the server's own behind an SDK's",
+      (_, r) =>
+        json(r, rpcError(null, -32000, "Bad Request: No valid session ID provided. Send initialize first."), 400),
     ],
-    ["400, not initialized", (_, r) => json(r, rpcError(null, -32000, "Bad Request: Server not initialized"), 400)],
+    ...LOST_SESSION_PHRASES.flatMap(({ sdk, versions, status, says }): [string, Answer][] => [
+      [`${sdk} ${versions}: "${says}", in JSON-RPC`, (_, r) => json(r, rpcError(null, -32000, says), status)],
+      [`${sdk} ${versions}: "${says}", as text`, (_, r) => r.writeHead(status).end(`${says}\n`)],
+    ]),
   ])("%s: all that was refused may be sent again, then the link ends [restart-unseen]", async (_name, answer) => {
     const { peer, recorder } = await start(plain(answer));
     await recorder.handshake();
@@ -99,6 +105,18 @@ describe("a session that the server has forgotten", () => {
     const tool = await start(words);
     await tool.recorder.handshake();
     await tool.recorder.reply(tool.recorder.request("tools/call"));
+    for (const [status, said] of [
+      [401, "Invalid session ID"],
+      [400, "Unauthorized: Session not found"],
+      [400, "Invalid session IDs are refused"],
+      [400, "The session not found"],
+      [500, "Invalid session ID"],
+    ] as const) {
+      const other = await start(plain((_, response) => response.writeHead(status).end(said)));
+      await other.recorder.handshake();
+      await other.recorder.failure(other.recorder.request("tools/call"));
+      expect(other.recorder.closed, said).toEqual([]);
+    }
     const stateless = await start((_, response) => response.writeHead(404).end());
     const { fault, sent } = await stateless.recorder.failure(stateless.recorder.request("initialize"));
     expect({ code: fault.code, sent }).toEqual({ code: "protocol", sent: false });
