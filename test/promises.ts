@@ -69,6 +69,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "pages",
+    text: "A web page reads the gateway's answers only where the config names its origin.",
+    status: "made",
+  },
+  {
     id: "crossed-never",
     text: "Two callers with the same JSON-RPC id never see each other's reply.",
     status: "made",

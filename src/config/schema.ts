@@ -300,7 +300,11 @@ export const settingsFields = {
     "`full`: agents see all tools. `search`: they see `find_tools` and `call_tool` instead.",
   ),
   allowedHosts: defaulted(strings, [], "Host names in requests that are accepted besides the loopback ones."),
-  allowedOrigins: defaulted(strings, [], "Origins of web pages that may connect, as `https://example.com`."),
+  allowedOrigins: defaulted(
+    strings,
+    [],
+    "Origins of web pages that may connect and read the answers (CORS), as `https://example.com`.",
+  ),
   tls: optional(tls, "Serves HTTPS with this certificate."),
   executors: defaulted(
     record(executor),

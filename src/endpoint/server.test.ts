@@ -42,6 +42,45 @@ describe("the HTTP endpoint", () => {
     expect(foreign.status).toBe(403);
   });
 
+  it("tells browsers what pages of the config's origins may do, without a token, and others nothing [pages]", async () => {
+    const { url } = await startRig({ allowedOrigins: ["https://app.example"] });
+    const ask = (origin: string, more: object = {}) =>
+      send(url, {
+        method: "OPTIONS",
+        headers: { authorization: undefined, origin, "access-control-request-method": "POST", ...more },
+      });
+    const cors = ({ headers }: Awaited<ReturnType<typeof ask>>) =>
+      Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith("access-control-")));
+    const asked = await ask("https://app.example", {
+      "access-control-request-headers": "authorization,content-type,mcp-param-x,*,a b",
+      "access-control-request-private-network": "true",
+    });
+    expect([asked.status, asked.text]).toEqual([204, ""]);
+    expect(cors(asked)).toEqual({
+      "access-control-allow-origin": "https://app.example",
+      "access-control-allow-methods": "POST, GET, DELETE",
+      "access-control-allow-headers": "authorization, content-type, mcp-param-x",
+      "access-control-allow-private-network": "true",
+      "access-control-max-age": "600",
+      "access-control-expose-headers": "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After",
+    });
+    expect(asked.headers["vary"]).toContain("Origin");
+    expect(cors(await ask("https://app.example"))).not.toHaveProperty("access-control-allow-private-network");
+    // Answers and refusals alike.
+    for (const authorization of ["Bearer token-a", undefined]) {
+      const answer = await send(url, { body: hello(), headers: { authorization, origin: "https://app.example" } });
+      expect(cors(answer)).toMatchObject({ "access-control-allow-origin": "https://app.example" });
+      expect(answer.headers["vary"]).toBe("Origin");
+    }
+    // A page of this machine may send, as it always could; it may not read.
+    for (const origin of ["http://localhost:3000", "https://evil.example", "null"]) {
+      const refused = await ask(origin);
+      expect([origin, refused.status, cors(refused)]).toEqual([origin, 403, {}]);
+      expect(cors(await send(url, { body: hello(), headers: { origin } }))).toEqual({});
+    }
+    expect(cors(await send(url, { body: hello() }))).toEqual({});
+  });
+
   it("says how to authenticate, and takes no token from a URL", async () => {
     const { url } = await startRig();
     const none = await send(url, { body: hello(), headers: { authorization: undefined } });

@@ -15,6 +15,7 @@ import { HeldBytes } from "../runtime/memory/held-bytes.js";
 import type { Sealer } from "../runtime/seal.js";
 import { BACKLOG, drain } from "./drain.js";
 import { accepts, bearer, HostCheck, hasTokenInQuery, isJsonType } from "./http/checks.js";
+import { allowReading, answerPreflight, isPreflight } from "./http/cors.js";
 import { EXECUTOR_PATH, EXECUTOR_ROLE, type ExecutorRegistry, executorDoor } from "./http/executor-door.js";
 import { OpenBodies } from "./http/open-bodies.js";
 import { type BodyReading, readPost } from "./http/read-post.js";
@@ -262,6 +263,7 @@ class Endpoint implements HttpEndpoint {
       refuse(res, 403, DENIED, foreign);
       return;
     }
+    if (headers.origin !== undefined && this.#answersBrowser(req, res, headers.origin)) return;
     if (this.#late?.has(req.socket) === true) {
       refuse(res, 503, CLOSING, STOPPING, ["Retry-After", RETRY_AFTER_S]);
       return;
@@ -291,6 +293,17 @@ class Endpoint implements HttpEndpoint {
     } else if (route.kind === "mcp") this.#mcp(req, res, principal, scope);
     else if (route.kind === "sse") this.#oldStream(req, res, principal, scope);
     else this.#oldMessage(req, res, principal, query);
+  }
+
+  /** Makes the answer readable for a page of an allowed origin. True where the request was only a browser's question. */
+  #answersBrowser(req: IncomingMessage, res: ServerResponse, origin: string): boolean {
+    const isAllowed = this.#hosts.mayRead(origin);
+    if (isAllowed) allowReading(res, origin);
+    if (!isPreflight(req)) return false;
+    // It bears no token: a browser asks this of itself, before it shows one.
+    if (isAllowed) answerPreflight(req, res);
+    else refuse(res, 403, DENIED, `${JSON.stringify(origin.slice(0, 128))} is not in "allowedOrigins" of the config.`);
+    return true;
   }
 
   #health(req: IncomingMessage, res: ServerResponse, path: string): void {

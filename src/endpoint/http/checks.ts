@@ -32,13 +32,18 @@ export interface Bound {
 
 /** Decides by the names in Host and Origin, so that a page whose name was made to point here gets nothing. */
 export class HostCheck {
-  readonly #hosts: ReadonlySet<string>;
-  readonly #origins: ReadonlySet<string>;
+  #hosts: ReadonlySet<string> = new Set();
+  #origins: ReadonlySet<string> = new Set();
   #bound: Bound = { host: "127.0.0.1", port: 0 };
   readonly #goodHosts = new Set<string>();
 
-  /** `hosts` are names, with a port or for any port; `origins` are as browsers write them. */
   constructor(hosts: readonly string[], origins: readonly string[]) {
+    this.allow(hosts, origins);
+  }
+
+  /** `hosts` are names, with a port or for any port; `origins` are as browsers write them. In place of those before. */
+  allow(hosts: readonly string[], origins: readonly string[]): void {
+    this.#goodHosts.clear();
     this.#hosts = new Set(hosts.map((host) => host.toLowerCase()));
     this.#origins = new Set(origins.map((origin) => origin.toLowerCase().replace(/\/$/, "")));
   }
@@ -57,6 +62,11 @@ export class HostCheck {
     }
     if (origin === undefined || this.#originAllowed(origin, localAddress)) return undefined;
     return `Origin ${JSON.stringify(origin.slice(0, 128))} may not call this endpoint. Add it to "allowedOrigins" in the config if it should.`;
+  }
+
+  /** Whether a page of this origin may read what we answer: the config names it. */
+  mayRead(origin: string): boolean {
+    return this.#origins.has(origin.toLowerCase());
   }
 
   #hostAllowed(host: string | undefined, localAddress: string | undefined): boolean {
