@@ -1,7 +1,7 @@
 import { Agent, type OutgoingHttpHeaders, request } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
-import { BASE, begin, rpc, send, startRig, stopRigs, stream, until } from "../../test/fixtures/endpoint/http.js";
-import { note, question } from "../../test/fixtures/endpoint/service.js";
+import { BASE, begin, rpc, send, start, startRig, stopRigs, stream, until } from "../../test/fixtures/endpoint/http.js";
+import { note, question, type TestService } from "../../test/fixtures/endpoint/service.js";
 
 afterEach(stopRigs);
 
@@ -206,6 +206,44 @@ describe("questions of servers", () => {
     await send(url, { method: "DELETE", headers });
     await until(() => asked.every((answer) => answer.ended));
     for (const answer of asked) expect(answer.messages.at(-1).error.data.fault).toBe("closing");
+  });
+});
+
+describe("a call whose agent has lost its connection", () => {
+  const limits = { goneMs: 400, quietMs: 90 };
+  const cut = async (url: string, service: TestService, body: object, headers: OutgoingHttpHeaders) => {
+    const before = service.held.length;
+    const req = start(url, { body, headers });
+    req.on("error", () => {});
+    await until(() => service.held.length > before);
+    req.destroy();
+  };
+
+  it("is cancelled after a while, alone or in a batch, where its reply could reach nobody [bounded]", async () => {
+    // The stream that a long silence begins has no event id in the older versions.
+    const { url, service, endpoint } = await startRig({ limits });
+    const headers = await begin(url, { version: "2025-03-26" });
+    await cut(url, service, rpc(1, "test/hold"), headers);
+    await cut(url, service, [rpc(2, "test/hold"), rpc(3, "test/hold")], headers);
+    await until(() => service.held.length === 3);
+    expect(service.cancelled).toEqual([]);
+    await until(() => service.cancelled.length === 3);
+    expect(service.cancelled[0]).toContain("has gone");
+    await until(() => endpoint.stats().inFlight === 0);
+  });
+
+  it("goes on where an event id was sent, and where a GET stream is open", async () => {
+    const { url, service } = await startRig({ limits });
+    const headers = await begin(url);
+    const resumable = await stream(url, { body: rpc(1, "test/hold"), headers });
+    resumable.cut();
+    const other = await begin(url);
+    const listening = await stream(url, { method: "GET", headers: other });
+    await cut(url, service, rpc(2, "test/hold"), other);
+    await new Promise((resolve) => setTimeout(resolve, 3 * limits.goneMs));
+    expect(service.cancelled).toEqual([]);
+    listening.cut();
+    await until(() => service.cancelled.length === 1);
   });
 });
 

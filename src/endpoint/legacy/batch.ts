@@ -23,12 +23,21 @@ export class PostBatch {
   #bytes = 0;
   /** What the replies take that wait for the others. */
   readonly #holder: Holder;
+  readonly #calls: BatchCall[] = [];
 
   /** `requests` is how many replies there will be. */
   constructor(waiting: WaitingPosts, session: HttpSession, res: ServerResponse, accepts: Accepts, requests: number) {
-    this.answer = new PostAnswer(waiting, session, res, accepts);
+    this.answer = new PostAnswer(this, waiting, session, res, accepts);
     this.#waiting = requests;
     this.#holder = session.readers.held.holder(session.principal.id);
+  }
+
+  add(call: BatchCall): void {
+    this.#calls.push(call);
+  }
+
+  cancel(reason: string | undefined): void {
+    for (const call of this.#calls) call.cancel(reason);
   }
 
   /** The replies that were held back go out as events before anything else does. */
@@ -91,6 +100,7 @@ export class BatchCall extends LegacyCall {
   constructor(batch: PostBatch, message: RequestMessage) {
     super(batch.answer.session, message);
     this.#batch = batch;
+    batch.add(this);
     this.#idText = idText(message);
   }
 

@@ -17,8 +17,16 @@ import { idText, LegacyCall } from "../session/call.js";
 import type { HttpSession } from "./http-session.js";
 import type { EventStream } from "./streams/event-stream.js";
 
+const GONE = "The agent has gone, and the reply could not reach it.";
+
+/** What a POST asked for: one call, or a batch of them. */
+interface Cancellable {
+  cancel(reason: string | undefined): void;
+}
+
 /** The answer to one POST, with a request or with a batch of them. */
 export class PostAnswer implements WaitingPost {
+  readonly #asked: Cancellable;
   readonly #waiting: WaitingPosts;
   readonly #session: HttpSession;
   readonly #res: ServerResponse;
@@ -28,8 +36,18 @@ export class PostAnswer implements WaitingPost {
   place = NOWHERE;
   #stream: EventStream | undefined;
   #settled = false;
+  /** Since when the reply could reach nobody. */
+  #lostSinceMs: number | undefined;
 
-  constructor(waiting: WaitingPosts, session: HttpSession, res: ServerResponse, accepts: Accepts, requestId?: string) {
+  constructor(
+    asked: Cancellable,
+    waiting: WaitingPosts,
+    session: HttpSession,
+    res: ServerResponse,
+    accepts: Accepts,
+    requestId?: string,
+  ) {
+    this.#asked = asked;
     this.#waiting = waiting;
     this.#session = session;
     this.#res = res;
@@ -71,9 +89,27 @@ export class PostAnswer implements WaitingPost {
     return this.#stream !== undefined;
   }
 
-  /** After a long silence the client, and what is between us, must see that somebody is at work. */
+  /**
+   * After a long silence the client, and what is between us, must see that somebody is at work. What was asked by one
+   * that has gone is cancelled.
+   */
   keepAlive(nowMs: number, quietMs: number): void {
+    if (this.#isUnreachable()) {
+      this.#lostSinceMs ??= nowMs;
+      if (nowMs - this.#lostSinceMs >= this.#session.limits.goneMs) this.#asked.cancel(GONE);
+      return;
+    }
+    this.#lostSinceMs = undefined;
     if (this.#stream === undefined && nowMs - this.#since >= quietMs) this.stream()?.keepAlive(Number.MAX_SAFE_INTEGER);
+  }
+
+  /**
+   * The connection is gone, no event id was sent by which the client could ask for the rest, and no GET stream shows
+   * that it is still there. A lost connection alone is no cancellation in this era.
+   */
+  #isUnreachable(): boolean {
+    const canResume = this.#stream?.isResumable ?? false;
+    return this.#res.destroyed && !canResume && !this.#session.listening;
   }
 
   /** Answers with JSON, in one piece. */
@@ -121,7 +157,7 @@ export class PostCall extends LegacyCall {
   ) {
     super(session, message);
     this.#idText = idText(message);
-    this.#answer = new PostAnswer(waiting, session, res, accepts, this.#idText);
+    this.#answer = new PostAnswer(this, waiting, session, res, accepts, this.#idText);
   }
 
   /** The headers of the request. They are read only where calls are traced. */

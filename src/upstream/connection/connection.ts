@@ -455,9 +455,9 @@ export class Connection implements LinkEvents {
   }
 }
 
-/** The handshake cannot be taken back, says the protocol. Over HTTP a modern request is, by closing its exchange. */
-function isCancelledByMessage({ method, headers }: PendingCall): boolean {
-  return method !== "initialize" && method !== "server/discover" && headers === undefined;
+/** What was not sent needs no message. The handshake cannot be taken back, says the protocol. Over HTTP a modern request is, by closing its exchange. */
+function isCancelledByMessage({ method, headers, isWaiting }: PendingCall): boolean {
+  return method !== "initialize" && method !== "server/discover" && headers === undefined && !isWaiting;
 }
 
 /** The messages in what may be a batch. */

@@ -34,6 +34,8 @@ export class PendingCall implements Ticket {
   deadlineMs: number;
   /** Counts the server's questions that it waits for: its time does not run meanwhile. */
   questions = 0;
+  /** It has not been sent: it waits for a place. */
+  isWaiting = false;
   /** What a modern server wants beside the body, over HTTP: names and values in turn. */
   headers: readonly string[] | undefined;
 
@@ -58,6 +60,10 @@ export class PendingCall implements Ticket {
 
   get subject(): OwnName | undefined {
     return this.call.subject;
+  }
+
+  get principal(): string | undefined {
+    return this.call.caller?.principal.id;
   }
 }
 
@@ -132,6 +138,10 @@ export class PendingCalls {
       const dueMs = questions > 0 ? ceilingMs : pending.deadlineMs;
       if (dueMs > nowMs) continue;
       const what = subject === undefined ? method : `${method} ${subject}`;
+      if (pending.isWaiting) {
+        yield [pending, this.#noPlace(what, pending.timeoutMs)];
+        continue;
+      }
       const time =
         dueMs < ceilingMs || (questions === 0 && pending.timeoutMs >= ceilingMs - startedMs)
           ? `within ${pending.timeoutMs} ms`
@@ -139,6 +149,12 @@ export class PendingCalls {
       const message = `Server "${this.#spec.name}" did not answer ${what} ${time}. It may still be working on it.`;
       yield [pending, new Fault("timeout", message)];
     }
+  }
+
+  /** It says nothing of the server's health: nothing was sent. */
+  #noPlace(what: string, timeoutMs: number): Fault {
+    const message = `Server "${this.#spec.name}" was busy: ${what} waited ${timeoutMs} ms for other calls to end, and was not sent. One principal gets three quarters of its places at most. Make fewer calls at the same time.`;
+    return new Fault("limit", message);
   }
 
   /** What a call is told whose server went away. What the gateway itself asked had no effect to be in doubt of. */

@@ -6,6 +6,7 @@ import { Fault } from "../../protocol/errors.js";
 import { type Holder, ownHolder } from "../../runtime/memory/held-bytes.js";
 import { Bag, Table } from "../../runtime/table.js";
 import { resultWithin } from "../../runtime/wait.js";
+import { FairLine } from "../link/fair-line.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import type { LargeBody } from "./body.js";
 import { HttpCall, type HttpCallLink } from "./call.js";
@@ -14,7 +15,7 @@ import { GetStream, type GetStreamLink } from "./get-stream.js";
 import { HttpDestination, isSessionId } from "./headers.js";
 import { type HeldMessage, InitializedBarrier } from "./initialized-barrier.js";
 import { openPoolWire } from "./pool-wire.js";
-import type { OpenWire, ResponseHeaders, Wire } from "./wire.js";
+import { MAX_CALLS_IN_FLIGHT, type OpenWire, OWN_CALLS_IN_FLIGHT, type ResponseHeaders, type Wire } from "./wire.js";
 
 /**
  * When the session is gone, other calls in flight may for so long still be answered, or refused for the same reason
@@ -51,6 +52,8 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
   readonly #byTicket = new Table<number, HttpCall>();
   /** Set once the session is gone: what was refused or came later waits here, to be sent on another link. */
   #draining: { fault: Fault; unsent: Map<number, { ticket: Ticket; fault: Fault }>; timer: NodeJS.Timeout } | undefined;
+  /** Calls of agents: each principal has its part of the places. */
+  readonly #line = new FairLine<HeldMessage>(MAX_CALLS_IN_FLIGHT - OWN_CALLS_IN_FLIGHT);
   readonly #barrier = new InitializedBarrier((held) => this.#afterHandshake(held));
   #sweep: NodeJS.Timeout | undefined;
   #closed: boolean = false;
@@ -87,13 +90,23 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
       if (ticket !== undefined) this.#draining.unsent.set(ticket.id, { ticket, fault: this.#draining.fault });
       return;
     }
-    if (this.#calls.size + this.#barrier.heldCount >= MAX_OPEN_CALLS) {
+    if (this.#calls.size + this.#barrier.heldCount + this.#line.waiting >= MAX_OPEN_CALLS) {
       const fault = new Fault("limit", `${this.destination.shown} has ${MAX_OPEN_CALLS} messages in flight.`);
       if (ticket === undefined) this.#events.onNoise(fault.forOperator);
       else this.#events.onFailed(ticket, fault, false);
       return;
     }
     if (this.#barrier.holds(text, ticket)) return;
+    const principal = ticket?.principal;
+    if (ticket === undefined || principal === undefined || this.#line.enter(principal)) {
+      this.#dispatch(text, ticket, headers);
+    } else {
+      ticket.isWaiting = true;
+      this.#line.wait(principal, ticket.id, { text, ticket });
+    }
+  }
+
+  #dispatch(text: string, ticket: Ticket | undefined, headers?: readonly string[]): void {
     if (ticket?.method === "initialize") {
       this.#session = undefined;
       this.#version = undefined;
@@ -112,6 +125,7 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
   }
 
   forget(ticket: Ticket): void {
+    if (ticket.isWaiting === true && ticket.principal !== undefined) this.#line.giveUp(ticket.principal, ticket.id);
     this.#byTicket.get(ticket.id)?.settle();
     this.#barrier.forget(ticket);
     this.#draining?.unsent.delete(ticket.id);
@@ -203,11 +217,22 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
   onFinished(call: HttpCall): void {
     this.#calls.delete(call);
     this.#barrier.finished(call);
+    if (call.ticket?.principal !== undefined) this.#left(call.ticket.principal);
     if (call.ticket !== undefined && this.#byTicket.get(call.ticket.id) === call) this.#byTicket.delete(call.ticket.id);
     if (this.#draining === undefined) return;
     if (this.#dropped && this.#calls.size === 0) void this.#wire?.destroy();
     // It is dropped a little later, after the call has said how it ended.
     else queueMicrotask(() => this.#dropIfDrained());
+  }
+
+  /** A place is free: it goes to who waits for one. */
+  #left(principal: string): void {
+    this.#line.leave(principal);
+    if (this.#line.waiting === 0 || this.#closed || this.#draining !== undefined) return;
+    for (let next = this.#line.next(); next !== undefined; next = this.#line.next()) {
+      if (next.ticket !== undefined) next.ticket.isWaiting = false;
+      this.#dispatch(next.text, next.ticket);
+    }
   }
 
   settling(): number {
@@ -262,6 +287,9 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     if (this.#draining !== undefined) return;
     const timer = setTimeout(() => this.#drop(), SESSION_GONE_GRACE_MS);
     this.#draining = { fault, unsent: new Map(), timer };
+    for (const { ticket } of this.#line.giveUpAll()) {
+      if (ticket !== undefined) this.#draining.unsent.set(ticket.id, { ticket, fault });
+    }
     this.#listen?.stop();
   }
 

@@ -9,6 +9,8 @@ import { safeUrl } from "../../runtime/redact/safe-url.js";
  * generous.
  */
 export const MAX_CALLS_IN_FLIGHT = 256;
+/** So many of them are not for agents: what the gateway itself asks must get through whatever they do. */
+export const OWN_CALLS_IN_FLIGHT = 16;
 
 export type HttpMethod = "GET" | "POST" | "DELETE";
 export type ResponseHeaders = Record<string, string | string[] | undefined>;

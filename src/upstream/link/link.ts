@@ -12,6 +12,10 @@ export interface Ticket {
   readonly subject: string | undefined;
   /** Headers of the modern era that go with it on HTTP, names and values in turn; undefined in the legacy era. */
   readonly headers?: readonly string[] | undefined;
+  /** Who asks; undefined where it is the gateway itself. */
+  readonly principal?: string | undefined;
+  /** The link sets it while the request waits for a place, and nothing of it has been sent. */
+  isWaiting?: boolean;
 }
 
 export interface LinkEvents {

@@ -1,19 +1,10 @@
-// Places that several principals share: how many one of them may hold, and whose idle connection gives way. It does no
-// I/O and has no clock. server.ts shares the connections of sessions by it.
+// Which sessions have a connection of their own where there are not enough for all: what one principal gets is
+// link/fair-line.ts, whose idle connection gives way is decided here. It does no I/O and has no clock.
 
-/**
- * A principal may hold so many times what it leaves free: one alone gets three quarters, so that there is always room
- * for the next, and each that comes gets the same part of what is left.
- */
-const HELD_TO_FREE = 3;
+import { mayTake } from "../link/fair-line.js";
 
 /** A connection of a session that was unused for so long gives way to another session that wants one. */
 export const GIVES_WAY_MS = 10 * 60_000;
-
-/** Whether a principal that holds `own` places may take one more of those that are `free`. The last one is a newcomer's. */
-function mayTake(own: number, free: number): boolean {
-  return free > 0 && (own === 0 || own + 1 <= HELD_TO_FREE * (free - 1));
-}
 
 /** The connection of one session. */
 export interface SessionPlace {

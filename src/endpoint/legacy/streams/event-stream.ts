@@ -67,6 +67,11 @@ export class EventStream {
     return this.#res !== undefined;
   }
 
+  /** An event id was sent, by which a client that lost its connection can ask for the rest. */
+  get isResumable(): boolean {
+    return this.#seq > 0;
+  }
+
   /** The last message has been given to it; it may still be read by a client that comes back. */
   get finished(): boolean {
     return this.#finished;
