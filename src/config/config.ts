@@ -151,8 +151,11 @@ export const DEFAULT_BREAKER: Supervision["breaker"] = { failures: 5, openMs: 30
 /** Two of these pass before a frozen child is noticed; a child is asked over a pipe, which costs next to nothing. */
 export const DEFAULT_PING_MS = 30_000;
 
-/** A server elsewhere comes back by itself, and to ask costs one connect: no operator should have to. */
-export const DEFAULT_EJECTED_PROBE_MS = 60_000;
+/**
+ * What kept a server from coming up may have passed, and no operator should have to say so. To ask one elsewhere costs
+ * a connect; to start a program costs more, and it mends itself less often.
+ */
+export const DEFAULT_EJECTED_PROBE_MS = { program: 300_000, address: 60_000 };
 
 /** What a server is supervised by unless its entry says otherwise. An HTTP server is not pinged: it has neighbours. */
 export function defaultSupervision(kind: "stdio" | "http" | "sse"): Supervision {
@@ -160,7 +163,7 @@ export function defaultSupervision(kind: "stdio" | "http" | "sse"): Supervision 
     restarts: DEFAULT_RESTARTS,
     backoff: DEFAULT_BACKOFF,
     breaker: DEFAULT_BREAKER,
-    ejectedProbeMs: kind === "stdio" ? undefined : DEFAULT_EJECTED_PROBE_MS,
+    ejectedProbeMs: kind === "stdio" ? DEFAULT_EJECTED_PROBE_MS.program : DEFAULT_EJECTED_PROBE_MS.address,
     lazy: false,
     keepAliveMs: undefined,
     pingMs: kind === "stdio" ? DEFAULT_PING_MS : undefined,

@@ -173,14 +173,14 @@ export const serverForm = loose(
     restarts: defaulted(
       restarts,
       {},
-      "How often the server may be restarted. Past that it is ejected until `toolway reload`.",
+      "How often the server may be restarted. Past that it is ejected: left alone until `ejectedProbeMs` or `toolway reload`.",
     ),
     backoff: defaulted(backoff, {}, "How long to wait before a restart."),
     breaker: defaulted(breaker, {}, "When to stop sending calls to a server that fails them."),
     ejectedProbeMs: optional(
       interval,
       "An ejected server is tried once more after so long, in milliseconds; 0 is never, only by `toolway reload`. " +
-        `Default: never for a program, ${DEFAULT_EJECTED_PROBE_MS} for an address.`,
+        `Default: ${DEFAULT_EJECTED_PROBE_MS.program} for a program, ${DEFAULT_EJECTED_PROBE_MS.address} for an address.`,
     ),
     lazy: defaulted(flag(), false, "`true` starts the server when it is first needed."),
     keepAliveMs: optional(

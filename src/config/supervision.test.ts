@@ -21,7 +21,7 @@ const DEFAULTS = {
   restarts: { max: 5, windowMs: 300_000 },
   backoff: { baseMs: 100, maxMs: 5_000 },
   breaker: { failures: 5, openMs: 30_000 },
-  ejectedProbeMs: undefined,
+  ejectedProbeMs: 300_000,
   lazy: false,
   keepAliveMs: undefined,
   pingMs: 30_000,
@@ -30,7 +30,7 @@ const DEFAULTS = {
 };
 
 describe("supervision", () => {
-  it("has its defaults; an HTTP server is not pinged, and is tried again by itself", () => {
+  it("has its defaults; an HTTP server is not pinged, and is tried again by itself more often [host-14]", () => {
     expect(server({})?.supervision).toEqual(DEFAULTS);
     const http = parse({ mcpServers: { a: { url: "http://x/mcp" } } }).servers[0];
     expect(http?.supervision).toEqual({ ...DEFAULTS, pingMs: undefined, ejectedProbeMs: 60_000 });

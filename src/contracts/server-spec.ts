@@ -36,7 +36,7 @@ export type Trust = "pinned" | "always";
 
 /** How a server is kept alive, and what happens when it cannot be. */
 export interface Supervision {
-  /** More restarts than `max` in `windowMs`, and it is ejected: left alone until it is reloaded. */
+  /** More restarts than `max` in `windowMs`, and it is ejected: left alone until it is probed or reloaded. */
   readonly restarts: { readonly max: number; readonly windowMs: number };
   /** The wait before a restart: anywhere up to a ceiling that doubles from `baseMs` to `maxMs`. */
   readonly backoff: { readonly baseMs: number; readonly maxMs: number };

@@ -414,7 +414,8 @@ export class ServerDriver implements ServerConnection {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const wait = this.nextTryInMs;
-    if (wait === undefined) return;
+    // A session's own is tried by that session's next call: sessions that nobody uses must not start processes.
+    if (wait === undefined || (this.#owner !== undefined && this.#supervisor.state === "ejected")) return;
     this.#timer = setTimeout(() => {
       if (this.#supervisor.wake(this.#context.now()) === "start") this.#start();
       this.#setTimer();

@@ -85,7 +85,8 @@ describe("a call that a crash cut off", () => {
 
 describe("a server that fails again and again", () => {
   it("is ejected after its restarts, as status, log and answers say, until a reload [host-14]", async () => {
-    const hosted = start({ restarts: { max: 2, windowMs: 60_000 }, breaker: { failures: 100, openMs: 1 } });
+    const restarts = { max: 2, windowMs: 60_000 };
+    const hosted = start({ restarts, breaker: { failures: 100, openMs: 1 }, ejectedProbeMs: undefined });
     for (let i = 0; i < 3; i++) expect((await hosted.call("die")).error?.code).toBe(-31003);
     const { error } = await hosted.call("pid");
     expect(error).toMatchObject({ code: -31001, data: { server: "moody", state: "ejected" } });
@@ -96,6 +97,15 @@ describe("a server that fails again and again", () => {
     await hosted.servers.reload("moody");
     expect(await hosted.pid()).toBeGreaterThan(0);
     expect(hosted.status).toMatchObject({ state: "ready", ejected: false, restarts: 0 });
+  });
+
+  it("is tried again by itself in five minutes, as the answer says [host-14]", async () => {
+    const hosted = start({ restarts: { max: 0, windowMs: 60_000 } });
+    await hosted.pid();
+    await hosted.call("die");
+    const { error } = await hosted.call("pid");
+    expect(error?.message).toMatch(/It is tried again in (300|299|298) s, or by `toolway reload moody`/);
+    expect(hosted.status.nextTryInMs).toBeGreaterThan(200_000);
   });
 
   it("is tried again by itself where the entry says so, and forgiven when that succeeds [host-14]", async () => {

@@ -100,7 +100,7 @@ describe("a server that fails too often", () => {
   });
 
   it("is ejected: seen in status, log and answers, and back only by a reload [host-14] [one-bad-server]", async () => {
-    const one = await moody(RULES);
+    const one = await moody({ ...RULES, ejectedProbeMs: 0 });
     const { gateway, said } = one;
     await eject(one);
     const told = await refusal(gateway.url, "pid");
