@@ -119,21 +119,33 @@ describe("largeReply", () => {
       const bytes = Buffer.from(text);
       const chunks: Buffer[] = [];
       for (let i = 200; i < bytes.length; i += size) chunks.push(bytes.subarray(i, i + size));
-      const reply = largeReply(bytes.subarray(0, 200), Readable.from(chunks));
+      const reply = largeReply(bytes.subarray(0, 200), Readable.from(chunks), 42);
       const out: Buffer[] = [];
-      for await (const chunk of reply?.open('"a"') ?? []) out.push(chunk as Buffer);
+      if (reply === undefined || reply === "other-id") throw new Error("It is none.");
+      for await (const chunk of reply.open('"a"')) out.push(chunk as Buffer);
       expect(Buffer.concat(out).toString()).toBe(text.replace('"id":42', '"id":"a"'));
     }
   });
 
   it("refuses a head that tells nothing", () => {
-    expect(largeReply(Buffer.from('{"x":1,"jsonrpc":"2.0"'), Readable.from([]))).toBeUndefined();
+    expect(largeReply(Buffer.from('{"x":1,"jsonrpc":"2.0"'), Readable.from([]), 1)).toBeUndefined();
   });
 
   it("fails when the tail has no id, rather than passing on a message without one", async () => {
-    const reply = largeReply(Buffer.from('{"result":{}'), Readable.from([Buffer.from(',"x":1}')]));
-    await expect(async () => {
-      for await (const _ of reply?.open("1") ?? []);
-    }).rejects.toThrow("without an id");
+    await expect(endOf('{"result":{}', ',"x":1}')).rejects.toThrow("without an id");
   });
+
+  it("refuses the id of another call, at the head at once and at the tail before its end is passed on [crossed-never]", async () => {
+    const text = `{"jsonrpc":"2.0","id":42,"result":${body}}`;
+    expect(largeReply(Buffer.from(text.slice(0, 200)), Readable.from([]), 43)).toBe("other-id");
+    await expect(endOf(`{"result":${body}`, ',"jsonrpc":"2.0","id":42}')).rejects.toThrow("the id of another call");
+  });
+
+  async function endOf(head: string, rest: string): Promise<void> {
+    const reply = largeReply(Buffer.from(head), Readable.from([Buffer.from(rest)]), 1);
+    if (reply === undefined || reply === "other-id") throw new Error("It is none.");
+    let passed = "";
+    for await (const chunk of reply.open("1")) passed += String(chunk);
+    expect(passed).not.toContain("}}");
+  }
 });

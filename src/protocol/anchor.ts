@@ -97,14 +97,21 @@ function anchorAt(match: RegExpExecArray | null, offset: number): Anchor | undef
 }
 
 /**
- * A reply whose bytes are still arriving. `head` is its beginning, long enough to hold the anchor (WINDOW bytes);
- * undefined where the id can stand neither at the head nor at the tail. `length`: of all of it, where it is known.
+ * A reply to `id` whose bytes are still arriving. `head` is its beginning, long enough to hold the anchor (WINDOW bytes);
+ * undefined where the id can stand neither at the head nor at the tail, `other-id` where it is another. `length`: of all
+ * of it, where it is known.
  */
-export function largeReply(head: Buffer, rest: Readable, length?: number): StreamReply | undefined {
+export function largeReply(
+  head: Buffer,
+  rest: Readable,
+  id: number,
+  length?: number,
+): StreamReply | "other-id" | undefined {
   const words = head.toString("latin1", 0, WINDOW);
   const anchor = anchorAt(HEAD.exec(words), 0);
   if (anchor === undefined && !BARE_HEAD.test(words)) return undefined;
-  if (anchor === undefined) return { kind: "stream", open: (idText) => spliceTail(head, rest, idText) };
+  if (anchor === undefined) return { kind: "stream", open: (idText) => spliceTail(head, rest, id, idText) };
+  if (anchor.id !== id) return "other-id";
   const { idStart, idEnd } = anchor;
   const reply: StreamReply = { kind: "stream", open: (idText) => spliceHead(head, rest, anchor, idText) };
   if (length !== undefined) reply.size = (idText) => length - (idEnd - idStart) + Buffer.byteLength(idText);
@@ -119,19 +126,21 @@ function spliceHead(head: Buffer, rest: Readable, { idStart, idEnd }: Anchor, id
   return rest;
 }
 
-function spliceTail(head: Buffer, rest: Readable, idText: string): Readable {
+function spliceTail(head: Buffer, rest: Readable, id: number, idText: string): Readable {
   // Whichever of them breaks off or is abandoned takes the other with it.
-  return pipeline(rest, new TailSplice(head, idText), () => {});
+  return pipeline(rest, new TailSplice(head, id, idText), () => {});
 }
 
 /** Holds back the last WINDOW bytes, since the id stands there. */
 class TailSplice extends Transform {
   #held: Buffer;
+  readonly #id: number;
   readonly #idText: string;
 
-  constructor(head: Buffer, idText: string) {
+  constructor(head: Buffer, id: number, idText: string) {
     super();
     this.#held = head;
+    this.#id = id;
     this.#idText = idText;
   }
 
@@ -153,6 +162,11 @@ class TailSplice extends Transform {
     const anchor = findTail(held);
     if (anchor === undefined) {
       done(new Fault("protocol", "The server's answer ended without an id where one can be."));
+      return;
+    }
+    // What is held back never goes out, so that nobody takes the answer for whole.
+    if (anchor.id !== this.#id) {
+      done(new Fault("protocol", "The server's answer ended with the id of another call."));
       return;
     }
     this.push(held.subarray(0, anchor.idStart));

@@ -2,6 +2,7 @@
 // outermost object has. The loops are WebAssembly (scan-bytes.wat): searching by Buffer.indexOf takes many
 // times as long where a text is full of quotes, as JSON in a string is (`npm run bench:replies`).
 
+import { type Loops, type LoopValue, plainLoops } from "./plain-loops.js";
 import { PROGRAM } from "./scan-bytes-program.js";
 
 /** What is copied and read in one go: it stays in the first cache. */
@@ -12,23 +13,10 @@ const NAME_AT = CHUNK_BYTES + SLACK_BYTES;
 /** A longer name is none that we look for, however it is escaped: "method" with six letters escaped has 36. */
 const NAME_BYTES = 64;
 
-interface Global {
-  value: number;
-}
-
 /** What we use of it; Node's types leave it to those of browsers. */
 interface Engine {
   readonly Module: new (program: Uint8Array) => object;
   readonly Instance: new (module: object) => { readonly exports: Readonly<Record<string, unknown>> };
-}
-
-interface Loops {
-  readonly bytes: Uint8Array;
-  readonly find: (at: number, end: number) => number;
-  readonly walk: (at: number, end: number, name: number, room: number) => number;
-  readonly state: readonly Global[];
-  readonly named: Global;
-  readonly nameLength: Global;
 }
 
 const STATE = ["depth", "mode", "escaped", "wantsName", "nameLength", "trailing", "closed"] as const;
@@ -41,10 +29,20 @@ let loaded: Loops | undefined;
 /** Loaded with the first reply that is long. */
 function loops(): Loops {
   if (loaded !== undefined) return loaded;
+  try {
+    loaded = assembled();
+  } catch {
+    // An old processor has no SIMD, and `node --jitless` no WebAssembly.
+    loaded = plainLoops(NAME_AT + NAME_BYTES);
+  }
+  return loaded;
+}
+
+function assembled(): Loops {
   const { Instance, Module } = (globalThis as unknown as { readonly WebAssembly: Engine }).WebAssembly;
   const { exports } = new Instance(new Module(Buffer.from(PROGRAM, "base64")));
-  const global = (name: string) => exports[name] as Global;
-  loaded = {
+  const global = (name: string) => exports[name] as LoopValue;
+  return {
     bytes: new Uint8Array((exports["memory"] as { readonly buffer: ArrayBuffer }).buffer),
     find: exports["find"] as Loops["find"],
     walk: exports["walk"] as Loops["walk"],
@@ -52,7 +50,6 @@ function loops(): Loops {
     named: global("named"),
     nameLength: global("nameLength"),
   };
-  return loaded;
 }
 
 const QUOTE = 0x22;
@@ -125,7 +122,7 @@ export class MemberWalk {
   push(piece: Uint8Array): void {
     const { bytes, walk, state, named, nameLength } = loops();
     // The loops have one state, and several replies may be on their way.
-    for (let i = 0; i < state.length; i++) (state[i] as Global).value = this.#state[i] as number;
+    for (let i = 0; i < state.length; i++) (state[i] as LoopValue).value = this.#state[i] as number;
     for (let from = 0; from < piece.length; from += CHUNK_BYTES) {
       const length = Math.min(CHUNK_BYTES, piece.length - from);
       bytes.set(length === piece.length ? piece : piece.subarray(from, from + length), 0);
@@ -136,7 +133,7 @@ export class MemberWalk {
         this.#onName(nameIn(bytes, nameLength.value));
       }
     }
-    for (let i = 0; i < state.length; i++) this.#state[i] = (state[i] as Global).value;
+    for (let i = 0; i < state.length; i++) this.#state[i] = (state[i] as LoopValue).value;
   }
 
   /** The outermost value has ended. */

@@ -1,5 +1,6 @@
 // That every call is answered once, whatever the server says or does not say, with a link that is played.
 
+import { Readable } from "node:stream";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Agent, begin, clearStage, connect, stage, TestCall } from "../../../test/fixtures/links/played.js";
 import { Fault } from "../../protocol/errors.js";
@@ -38,6 +39,18 @@ describe("replies", () => {
   it("in an endless batch do not fill the memory", () => {
     connect();
     stage.link.says(`[${",".repeat(5_000_000)}]`);
+  });
+
+  it("that stream with the id of another call answer neither [crossed-never]", async () => {
+    const connection = connect();
+    const [asked, other] = [begin(connection, new Agent("ada")), begin(connection, new Agent("bob"))];
+    const head = Buffer.from(`{"jsonrpc":"2.0","id":${other.ticket.id},"result":{"text":"${"x".repeat(200)}`);
+    const rest = Readable.from([Buffer.from('"}}')]);
+    connection.onLargeReply(asked.ticket, head, rest, undefined);
+    expect(await asked.answer()).toMatchObject({
+      error: { code: -31005, message: expect.stringContaining("has the id of another call") },
+    });
+    expect([other.replies, rest.destroyed]).toEqual([[], true]);
   });
 
   it("that are not JSON fail their call at once", async () => {

@@ -240,10 +240,11 @@ export class Connection implements LinkEvents {
 
   onLargeReply(ticket: Ticket, head: Buffer, rest: Readable, length: number | undefined): void {
     const pending = this.#inFlight.get(ticket.id);
-    const reply = largeReply(head, rest, length);
-    if (pending === undefined || reply === undefined) {
+    const reply = largeReply(head, rest, ticket.id, length);
+    if (pending === undefined || reply === undefined || reply === "other-id") {
       rest.destroy();
-      if (pending !== undefined) this.#endings.fail(pending, this.#brokenAnswer());
+      const fault = reply === undefined ? this.#brokenAnswer() : this.#badReply("has the id of another call");
+      if (pending !== undefined) this.#endings.fail(pending, fault);
       return;
     }
     this.received++;
