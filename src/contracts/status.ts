@@ -57,6 +57,8 @@ export interface GatewayStatus {
     readonly error: string | undefined;
     readonly warnings: readonly string[];
   };
+  /** Where the endpoint speaks TLS itself: its certificate, and why a newer one is not in use. */
+  readonly certificate?: { readonly file: string; readonly error: string | undefined } | undefined;
   readonly names: "prefixed" | "plain";
   readonly menu: "full" | "search";
   readonly sessions: number;

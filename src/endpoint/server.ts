@@ -2,7 +2,7 @@
 // What the messages mean is in legacy/ and modern/, each behind post.ts; how a server ends is in drain.ts.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { createServer as createTlsServer } from "node:https";
+import { createServer as createTlsServer, Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Principal } from "../contracts/caller.js";
 import type { Service } from "../contracts/service.js";
@@ -37,7 +37,16 @@ import { type Eras, McpPost } from "./post.js";
 import type { EndpointEvent } from "./session/endpoint-event.js";
 import { DEFAULT_LIMITS, type EndpointLimits } from "./session/limits.js";
 
-export interface HttpEndpointOptions {
+/** What may change while the endpoint runs. */
+export interface EndpointSettings {
+  readonly limits?: Partial<EndpointLimits>;
+  readonly sessions?: { readonly idleMs?: number; readonly max?: number };
+  /** Names by which clients reach us, beside loopback and the bound address; with or without a port. */
+  readonly allowedHosts?: readonly string[];
+  readonly allowedOrigins?: readonly string[];
+}
+
+export interface HttpEndpointOptions extends EndpointSettings {
   readonly service: Service;
   /** Whose token this is; undefined for one that is unknown, expired or revoked. It is needed unless `noAuth`. */
   readonly authenticate?: (token: string, nowMs: number) => Principal | undefined;
@@ -46,13 +55,8 @@ export interface HttpEndpointOptions {
   readonly sealer: Sealer;
   /** Where the ends of sessions are kept. Undefined where nothing outlives the process. */
   readonly records?: DurableMap<SessionRecord> | undefined;
-  readonly limits?: Partial<EndpointLimits>;
   /** The gateway's count of the bytes that it holds. By default the endpoint has one of its own. */
   readonly held?: HeldBytes;
-  /** Names by which clients reach us, beside loopback and the bound address; with or without a port. */
-  readonly allowedHosts?: readonly string[];
-  readonly allowedOrigins?: readonly string[];
-  readonly sessions?: { readonly idleMs?: number; readonly max?: number };
   readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer };
   /** Decides `/readyz`, beside draining. */
   readonly ready?: () => boolean;
@@ -77,6 +81,10 @@ export interface HttpEndpoint {
   closePrincipals(ended: (principal: Principal) => boolean): void;
   /** Who takes executors in from now on. Undefined for nobody; those who are in stay. */
   admitExecutors(registry: ExecutorRegistry | undefined): void;
+  /** Other settings from here on; those that are not named are the default ones. */
+  configure(settings: EndpointSettings): void;
+  /** New connections are shown this certificate. It does nothing where the endpoint does not speak TLS. */
+  setCertificate(pair: { readonly cert: string | Buffer; readonly key: string | Buffer }): void;
   stats(): EndpointStats;
 }
 
@@ -377,6 +385,20 @@ class Endpoint implements HttpEndpoint {
     this.#modern.close(fault, ended);
   }
 
+  configure(settings: EndpointSettings): void {
+    // In place: everybody here has this one object, and looks when it is needed.
+    Object.assign(this.#limits, limitsOf(settings));
+    this.#hosts.allow(settings.allowedHosts ?? [], settings.allowedOrigins ?? []);
+    const { connections, headerMs, bodyMs } = this.#limits;
+    this.#server.maxConnections = connections;
+    this.#server.headersTimeout = headerMs;
+    this.#server.requestTimeout = Math.max(bodyMs, headerMs);
+  }
+
+  setCertificate(pair: { readonly cert: string | Buffer; readonly key: string | Buffer }): void {
+    if (this.#server instanceof TlsServer) this.#server.setSecureContext(pair);
+  }
+
   admitExecutors(registry: ExecutorRegistry | undefined): void {
     if (registry === undefined) this.#doors.close(EXECUTOR_PATH);
     else this.#doors.open(executorDoor(registry));
@@ -428,7 +450,7 @@ class Endpoint implements HttpEndpoint {
   }
 }
 
-function limitsOf({ limits, sessions }: HttpEndpointOptions): EndpointLimits {
+function limitsOf({ limits, sessions }: EndpointSettings): EndpointLimits {
   return {
     ...DEFAULT_LIMITS,
     ...limits,

@@ -9,7 +9,6 @@ import { ownToolName } from "../contracts/names.js";
 import type { GatewayStatus } from "../contracts/status.js";
 import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
 import type { ControlServer } from "../control/server.js";
-import type { HttpEndpoint } from "../endpoint/server.js";
 import { createStdioEndpoint, type StdioEndpoint } from "../endpoint/stdio/stdio.js";
 import type { Log } from "../observe/log.js";
 import type { Telemetry } from "../observe/telemetry.js";
@@ -33,7 +32,7 @@ import { Reaper, sweepOrphans } from "../upstream/stdio/reaper.js";
 import { hashStateDir } from "../upstream/stdio/reaper-marker.js";
 import { openControl } from "./control-routes.js";
 import { Executors } from "./executors.js";
-import { openEndpoint, questionLimits } from "./listen.js";
+import { endpointSettings, type OpenEndpoint, openEndpoint, questionLimits } from "./listen.js";
 import { logApplied } from "./log-applied.js";
 import { ProgramCalls } from "./program-call.js";
 import { Readiness } from "./readiness.js";
@@ -94,7 +93,7 @@ export class Gateway {
   readonly #executors: Executors;
   #config: Config;
   #configError: string | undefined;
-  #endpoint: { readonly http: HttpEndpoint; readonly url: string } | undefined;
+  #endpoint: OpenEndpoint | undefined;
   #control: ControlServer | undefined;
   readonly #stdio = new Set<StdioEndpoint>();
   #tokenTimer: NodeJS.Timeout | undefined;
@@ -323,6 +322,7 @@ export class Gateway {
       endpoint: this.#endpoint?.url,
       stateDir: this.#state.dir,
       config: { path, error: this.#configError, warnings },
+      certificate: this.#endpoint?.certificate?.status,
       names,
       menu,
       sessions: this.pipeline.sessions.size - this.calls.sessions,
@@ -366,6 +366,7 @@ export class Gateway {
   async #close(drainMs: number): Promise<void> {
     const endBy = systemClock.now() + drainMs + END_MS;
     for (const act of this.#onClose) act();
+    this.#endpoint?.certificate?.close();
     await Promise.all([
       this.#endpoint?.http.close({ drainMs }),
       ...[...this.#stdio].map((stdio) => stdio.close({ drainMs })),
@@ -416,6 +417,9 @@ export class Gateway {
     if (rules(before) !== rules(config)) this.pipeline.setPolicy(this.#policyOf(config));
     this.pipeline.setBudgets(compileBudgets(config, this.pipeline.budgets));
     this.#setCached(config);
+    this.#held.setLimit(config.limits.heldBytes);
+    this.#endpoint?.http.configure(endpointSettings(config));
+    if (config.tls !== undefined) this.#endpoint?.certificate?.reload(config.tls);
     const lists = new Set([
       ...this.#catalog.setServers(config.servers),
       ...this.#catalog.setModes(config.names, config.menu),

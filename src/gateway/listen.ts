@@ -1,13 +1,13 @@
 // Opens the HTTP endpoint as the config says. It is loaded when a gateway listens: one that does not needs none of it.
 
-import { readFileSync } from "node:fs";
 import type { Config, ListenAddress } from "../config/config.js";
 import type { Service } from "../contracts/service.js";
-import { createHttpEndpoint, type HttpEndpoint } from "../endpoint/server.js";
+import { createHttpEndpoint, type EndpointSettings, type HttpEndpoint } from "../endpoint/server.js";
 import type { Log } from "../observe/log.js";
 import { Fault } from "../protocol/errors.js";
 import { isLoopback } from "../runtime/addresses.js";
 import type { HeldBytes } from "../runtime/memory/held-bytes.js";
+import { Certificate, readCertificate } from "./certificate.js";
 import type { GatewayState } from "./state.js";
 
 export interface EndpointPlan {
@@ -22,10 +22,16 @@ export interface EndpointPlan {
   readonly ready: () => boolean;
 }
 
-export async function openEndpoint(plan: EndpointPlan): Promise<{ http: HttpEndpoint; url: string }> {
+export interface OpenEndpoint {
+  readonly http: HttpEndpoint;
+  readonly url: string;
+  /** Undefined where it does not speak TLS itself. */
+  readonly certificate: Certificate | undefined;
+}
+
+export async function openEndpoint(plan: EndpointPlan): Promise<OpenEndpoint> {
   const { config, address, service, state, noAuth, held, log, ready } = plan;
   if (noAuth && !isLoopback(address.host)) throw needsToken(address.host);
-  const { limits } = config;
   const http = createHttpEndpoint({
     service,
     noAuth,
@@ -34,19 +40,8 @@ export async function openEndpoint(plan: EndpointPlan): Promise<{ http: HttpEndp
     records: state.sessions,
     ready,
     held,
-    limits: {
-      bodyBytes: limits.bodyBytes,
-      batchMessages: limits.batch,
-      depth: limits.depth,
-      headerMs: limits.headerMs,
-      connections: limits.connections,
-      outputBytes: limits.outputBytes,
-      ...questionLimits(config),
-    },
-    sessions: config.sessions,
-    allowedHosts: config.allowedHosts,
-    allowedOrigins: config.allowedOrigins,
-    ...(config.tls === undefined ? {} : { tls: readTls(config.tls) }),
+    ...endpointSettings(config),
+    ...(config.tls === undefined ? {} : { tls: readCertificate(config.tls) }),
     log: (event) => {
       if (event.kind === "failed") log.error("a request failed inside the gateway", { error: event.error });
       else log.warn(`refused with ${event.status}: ${event.why}`, { path: event.path });
@@ -61,7 +56,27 @@ export async function openEndpoint(plan: EndpointPlan): Promise<{ http: HttpEndp
     throw needsToken(bound.address);
   }
   const host = address.host.includes(":") ? `[${address.host}]` : address.host;
-  return { http, url: `${config.tls === undefined ? "http" : "https"}://${host}:${bound.port}/mcp` };
+  const certificate = config.tls === undefined ? undefined : new Certificate(http, config.tls, log);
+  return { http, certificate, url: `${config.tls === undefined ? "http" : "https"}://${host}:${bound.port}/mcp` };
+}
+
+/** What of the config an endpoint follows while it runs. */
+export function endpointSettings(config: Config): EndpointSettings {
+  const { limits, sessions, allowedHosts, allowedOrigins } = config;
+  return {
+    limits: {
+      bodyBytes: limits.bodyBytes,
+      batchMessages: limits.batch,
+      depth: limits.depth,
+      headerMs: limits.headerMs,
+      connections: limits.connections,
+      outputBytes: limits.outputBytes,
+      ...questionLimits(config),
+    },
+    sessions,
+    allowedHosts,
+    allowedOrigins,
+  };
 }
 
 /** How long agents of either era may take to answer a question of a server. */
@@ -72,27 +87,6 @@ export function questionLimits({ limits: { questionMs } }: Config): { askMs: num
 /** Loopback by default; anything else needs a token. */
 function needsToken(host: string): Fault {
   return new Fault("invalid", `Without tokens the gateway only listens on loopback, and ${host} is not.`);
-}
-
-function readTls(files: { cert: string; key: string }): { cert: Buffer; key: Buffer } {
-  const read = (what: string, path: string): Buffer => {
-    try {
-      return readFileSync(path);
-    } catch (cause) {
-      throw new Fault("invalid", `The TLS ${what} ${path} cannot be read.`, { cause });
-    }
-  };
-  const tls = { cert: read("certificate", files.cert), key: read("key", files.key) };
-  try {
-    // It is loaded here, since few gateways speak TLS themselves.
-    process.getBuiltinModule("node:tls").createSecureContext(tls);
-  } catch (cause) {
-    const why = (cause as Error).message;
-    throw new Fault("invalid", `${files.cert} and ${files.key} are no certificate and key (PEM) that fit: ${why}`, {
-      cause,
-    });
-  }
-  return tls;
 }
 
 function unbound({ host, port }: ListenAddress, cause: unknown): Fault {

@@ -4,16 +4,13 @@ import type { Config } from "../config/config.js";
 import type { Log } from "../observe/log.js";
 
 /** What is bound when the endpoint opens. */
-const NEEDS_RESTART = [
-  "listen",
-  "tls",
-  "allowedHosts",
-  "allowedOrigins",
-  "sessions",
-  "limits",
-  "pageSize",
-  "telemetry",
-] as const;
+const NEEDS_RESTART: readonly { readonly key: string; read(config: Config): unknown }[] = [
+  { key: "listen", read: ({ listen }) => listen },
+  // Another certificate is taken on; whether there is one is not.
+  { key: "tls", read: ({ tls }) => tls === undefined },
+  { key: "pageSize", read: ({ pageSize }) => pageSize },
+  { key: "telemetry", read: ({ telemetry }) => telemetry },
+];
 
 export interface Applied {
   readonly before: Config;
@@ -30,8 +27,8 @@ export function logApplied(log: Log, { before, after, added, changed, removed }:
   );
   log.info(`config applied: ${parts.join("; ") || "no server changed"}`);
   for (const warning of after.warnings) log.warn(warning);
-  for (const key of NEEDS_RESTART) {
-    if (JSON.stringify(before[key]) !== JSON.stringify(after[key])) {
+  for (const { key, read } of NEEDS_RESTART) {
+    if (JSON.stringify(read(before)) !== JSON.stringify(read(after))) {
       log.warn(`"${key}" in the config changed; it takes effect at the next start`);
     }
   }

@@ -1,8 +1,10 @@
 // A changed config file is applied while the gateway runs: only what changed is restarted.
 
+import { request } from "node:http";
 import { expect, it } from "vitest";
 import { callJson, connectV1, toolNames, waitForTools } from "./clients.js";
-import { isAlive, startGateway, stdioFixture, until } from "./harness.js";
+import { isAlive, sleep, startGateway, stdioFixture, until } from "./harness.js";
+import { initialize, openHttpWire } from "./wire.js";
 
 interface Who {
   readonly pid: number;
@@ -58,4 +60,47 @@ it("a broken edit keeps the old config running, and the log says so; a good one 
   await gateway.writeConfig(two);
   await waitForTools(client, "count");
   expect((await callJson<Who>(client, "pid")).pid).toBe(pid);
+});
+
+/** One POST with these headers, by a client that lets them be set; its status. */
+function knock(port: number, headers: Record<string, string>, body = initialize("0")): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const all = { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers };
+    const req = request({ host: "127.0.0.1", port, path: "/mcp", method: "POST", headers: all }, (res) => {
+      res.resume();
+      res.on("end", () => resolve(res.statusCode ?? 0));
+    });
+    req.on("error", reject);
+    req.end(body);
+  });
+}
+
+it("names, origins, limits and the idleness of sessions change without a restart [restart-unseen]", async () => {
+  const gateway = await startGateway(one);
+  const client = await connectV1(gateway.url);
+  await waitForTools(client, "pid");
+  const { pid } = await callJson<Who>(client, "pid");
+  const padded = initialize("0") + " ".repeat(50_000);
+  const seen = async () => [
+    await knock(gateway.port, { host: "gate.example" }),
+    await knock(gateway.port, { origin: "https://app.example" }),
+    await knock(gateway.port, {}, padded),
+  ];
+  expect(await seen()).toEqual([403, 403, 200]);
+  const settings = { allowedHosts: ["gate.example"], allowedOrigins: ["https://app.example"] };
+  await gateway.writeConfig({ ...one, ...settings, limits: { bodyBytes: 20_000 } });
+  await until("the new settings", async () => (await knock(gateway.port, { host: "gate.example" })) === 200);
+  expect(await seen()).toEqual([200, 200, 413]);
+  expect(gateway.log()).not.toContain("at the next start");
+  await gateway.writeConfig(one);
+  await until("those from before", async () => (await knock(gateway.port, { host: "gate.example" })) === 403);
+  expect(await seen()).toEqual([403, 403, 200]);
+  const session = await openHttpWire(gateway.url);
+  await gateway.writeConfig({ ...one, sessions: { idleMs: 500 } });
+  await until("the end of a session", async () => {
+    await sleep(1_000);
+    return (await session.post('{"jsonrpc":"2.0","id":1,"method":"ping"}')).status === 404;
+  });
+  const again = await connectV1(gateway.url);
+  expect((await callJson<Who>(again, "pid")).pid).toBe(pid);
 });

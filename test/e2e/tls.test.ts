@@ -1,11 +1,12 @@
 // HTTPS for agents by the command line, and executors over wss:// in both directions: with a certificate that is right,
 // for another name, expired, or not trusted.
 
-import { readFileSync } from "node:fs";
+import { X509Certificate } from "node:crypto";
+import { copyFileSync, readFileSync, renameSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { createServer } from "node:tls";
+import { connect as connectTlsSocket, createServer } from "node:tls";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
@@ -163,5 +164,53 @@ describe("executors.url with wss://", () => {
     const { gateway, executor } = await dialled(kind);
     await until("its word", () => gateway.log().includes(REFUSALS[kind]));
     expect(executor.log()).not.toContain("connected");
+  });
+});
+
+/** The fingerprint of the certificate that a new connection is shown. */
+function shown(port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connectTlsSocket({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => {
+      resolve(socket.getPeerX509Certificate()?.fingerprint256 ?? "");
+      socket.end();
+    });
+    socket.on("error", reject);
+  });
+}
+
+const fingerprint = ({ cert }: Certificate) => new X509Certificate(readFileSync(cert)).fingerprint256;
+
+describe("a certificate that is renewed", () => {
+  it("is shown to new connections, while those that are there go on; a broken one is not taken, and that is said [restart-unseen]", async () => {
+    const [first, second, third] = [makeCertificate(), makeCertificate(), makeCertificate()];
+    const used = { ...first };
+    const gateway = await serveTls(used, { mcpServers: { stateful: stdioFixture("stateful") } });
+    const client = await connectTls(gateway.url, await shownToken(gateway.place), [first.cert]);
+    await waitForTools(client, "count");
+    expect(await shown(gateway.port)).toBe(fingerprint(first));
+    const wanted = fingerprint(second);
+
+    // The key does not fit for a while, as a tool that renews leaves it.
+    copyFileSync(second.cert, used.cert);
+    await until("what the log says", () => gateway.log().includes("the one before goes on"));
+    const { certificate } = JSON.parse((await runCli("status", "--json", ...gateway.place)).out) as {
+      certificate: { file: string; error: string };
+    };
+    expect(certificate).toEqual({ file: used.cert, error: expect.stringContaining("that fit") });
+    expect((await runCli("status", ...gateway.place)).out).toContain("The new TLS certificate is not used");
+    expect(await shown(gateway.port)).not.toBe(wanted);
+    expect(await callJson(client, "count")).toMatchObject({ count: expect.any(Number) });
+
+    copyFileSync(second.key, used.key);
+    await until("the new certificate", async () => (await shown(gateway.port)) === wanted);
+    // The connection that was there before goes on.
+    expect(await callJson(client, "count")).toMatchObject({ count: expect.any(Number) });
+
+    // By rename, as most do it.
+    const next = fingerprint(third);
+    renameSync(third.key, used.key);
+    renameSync(third.cert, used.cert);
+    await until("the third", async () => (await shown(gateway.port)) === next);
+    expect((await runCli("status", ...gateway.place)).out).not.toContain("not used");
   });
 });

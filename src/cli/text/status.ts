@@ -109,6 +109,9 @@ function remarksOf(status: GatewayStatus, style: Style): string[] {
     lines.push(style.red("The last edit of the config was not applied; the one before it goes on:"));
     lines.push(...status.config.error.split("\n").map((line) => `  ${line}`));
   }
+  if (status.certificate?.error !== undefined) {
+    lines.push(style.red(`The new TLS certificate is not used, the one before goes on: ${status.certificate.error}`));
+  }
   for (const warning of status.config.warnings) lines.push(style.yellow(`warning: ${warning}`));
   for (const conflict of status.conflicts) lines.push(style.yellow(`conflict: ${conflict}`));
   for (const { name, members } of status.executors) {

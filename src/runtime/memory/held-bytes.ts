@@ -24,9 +24,9 @@ const OWN_SHARE = 3 / 4;
 export const NO_ROOM = "the memory for bodies and replies is in use (limits.heldBytes). Try again later.";
 
 export class HeldBytes {
-  readonly limit: number;
-  readonly #share: number;
-  readonly #serverShare: number;
+  #limit = 0;
+  #share = 0;
+  #serverShare = 0;
   #used = 0;
   #usedByServers = 0;
   #refusals = 0;
@@ -35,7 +35,16 @@ export class HeldBytes {
   #reclaim: ((bytes: number) => void) | undefined;
 
   constructor(limit = DEFAULT_HELD_BYTES) {
-    this.limit = limit;
+    this.setLimit(limit);
+  }
+
+  get limit(): number {
+    return this.#limit;
+  }
+
+  /** What is held already stays, also where it is more than the new limit. */
+  setLimit(limit: number): void {
+    this.#limit = limit;
     this.#share = Math.floor(limit * OWN_SHARE);
     this.#serverShare = Math.floor(this.#share * OWN_SHARE);
   }
@@ -99,10 +108,10 @@ export class HeldBytes {
   #makeRoom(owner: string, bytes: number, isServer: boolean): boolean {
     if (this.usedBy(owner) + bytes > (isServer ? this.#serverShare : this.#share)) return false;
     if (isServer && this.#usedByServers + bytes > this.#share) return false;
-    const short = this.#used + bytes - this.limit;
+    const short = this.#used + bytes - this.#limit;
     if (short <= 0) return true;
     this.#reclaim?.(short);
-    return this.#used + bytes <= this.limit;
+    return this.#used + bytes <= this.#limit;
   }
 }
 
