@@ -301,6 +301,17 @@ describe("names lead back", () => {
 });
 
 describe("introductions", () => {
+  it("have no feature that is no object, for which clients refuse the whole handshake [one-bad-server]", () => {
+    const catalog = catalogOf({}, { name: "a" });
+    catalog.setIntro(
+      "a",
+      intro({ logging: true, experimental: { x: 1, flag: true, list: [], none: null, z: { v: 1 } } }),
+    );
+    expect(catalog.capabilities("a")).toEqual({ experimental: { flag: {}, z: { v: 1 } } });
+    catalog.setIntro("a", intro({ experimental: { x: 1 }, extensions: "e", tasks: [] }));
+    expect(catalog.capabilities("a")).toEqual({});
+  });
+
   it("are the union, with list_changed always", () => {
     const catalog = catalogOf({}, { name: "a" }, { name: "b" });
     const all = { listChanged: true };

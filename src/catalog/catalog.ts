@@ -275,6 +275,21 @@ export class Catalog {
     return unread.find(({ name }) => exposed.startsWith(`${this.#prefixes.get(name)}${SEPARATOR}`))?.name;
   }
 
+  /** The servers that may have something of this name, for all that is known of names. */
+  candidates(kind: NamedKind, exposed: ExposedName, scope: string | undefined): string[] {
+    const servers = this.#inScope(scope);
+    const fitting =
+      scope !== undefined || this.#names === "plain" || this.#servers.size === 1
+        ? servers
+        : servers.filter((known) => this.#mayName(known, kind, exposed));
+    return fitting.map(({ name }) => name);
+  }
+
+  #mayName({ name, overrides }: KnownServer, kind: NamedKind, exposed: ExposedName): boolean {
+    if (exposed.startsWith(`${this.#prefixes.get(name)}${SEPARATOR}`)) return true;
+    return [...overrides[kind].values()].some((one) => one.name === exposed && one.hide !== true);
+  }
+
   /** The server that a URI belongs to; the only one that has resources where no list tells. */
   resolveResource(uri: string, scope: string | undefined): string | undefined {
     return this.#routesOf(scope).ofUri(uri) ?? this.#onlyWithResources(scope);

@@ -9,8 +9,14 @@ const MAX_INSTRUCTIONS_PER_SERVER = 2000;
 const MAX_INSTRUCTIONS = 16_000;
 
 const LISTS = ["tools", "prompts", "resources"] as const;
-/** Merged member by member, since the members are names of features and not settings. */
+/**
+ * Merged member by member, since the members are names of features and not settings. Where two servers have one of the
+ * same name, the first in the config counts, as for URIs: two values of a feature that we do not know cannot be merged.
+ */
 const MERGED = ["experimental", "extensions"] as const;
+
+/** What clients know, and refuse where it is of a wrong type: nothing of it is passed on as it came. */
+const KNOWN: ReadonlySet<string> = new Set([...LISTS, ...MERGED, "logging", "completions", "tasks"]);
 
 /** An intro that is not known yet counts as having everything: what turns out to be missing is an empty list. */
 export function mergeCapabilities(intros: readonly (ServerIntro | undefined)[]): JsonObject {
@@ -27,7 +33,11 @@ export function mergeCapabilities(intros: readonly (ServerIntro | undefined)[]):
     for (const intro of intros) {
       const value = intro?.capabilities[name];
       if (!isObject(value)) continue;
-      for (const [key, member] of Object.entries(value)) if (!members.has(key)) members.set(key, member);
+      for (const [key, member] of Object.entries(value)) {
+        // Clients refuse the whole handshake, and with it every server, for a feature that is no object.
+        const feature = member === true ? {} : member;
+        if (isObject(feature) && !members.has(key)) members.set(key, feature);
+      }
     }
     if (members.size > 0) merged.set(name, Object.fromEntries(members));
   }
@@ -35,7 +45,9 @@ export function mergeCapabilities(intros: readonly (ServerIntro | undefined)[]):
   if (tasks !== undefined) merged.set("tasks", tasks);
   // What we do not know goes to the only server, by unknown methods; of several, nobody could tell which is meant.
   const only = intros.length === 1 ? intros[0] : undefined;
-  for (const [name, value] of Object.entries(only?.capabilities ?? {})) if (!merged.has(name)) merged.set(name, value);
+  for (const [name, value] of Object.entries(only?.capabilities ?? {})) {
+    if (!merged.has(name) && !KNOWN.has(name)) merged.set(name, value);
+  }
   return Object.fromEntries(merged);
 }
 

@@ -4,7 +4,7 @@
 import type { NotificationMessage } from "../protocol/message.js";
 import type { Caller } from "./caller.js";
 import type { Isolation } from "./server-spec.js";
-import type { ServerIntro, Upstream } from "./upstream.js";
+import type { ListKind, ServerIntro, Upstream } from "./upstream.js";
 
 export interface Servers {
   readonly names: readonly string[];
@@ -23,6 +23,11 @@ export interface ServerHandle {
   readonly listed: boolean;
   /** Resolves when the first attempt to read its lists has ended, either way. */
   readonly firstTry: Promise<void>;
+  /**
+   * Somebody asks for a list, or for what it does not have. The reading that is worth a short wait; undefined where what
+   * is known is as good as it gets. It never rejects, and starts no server.
+   */
+  renew?(kind: ListKind, why: "asked" | "missed"): Promise<void> | undefined;
   /** Why it is not up, or has not shown what it has. */
   readonly trouble: string | undefined;
   /** Where a call of this caller goes. Throws a Fault where no connection can be had for it. */

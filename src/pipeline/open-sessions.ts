@@ -120,6 +120,14 @@ export class OpenSessions {
     }
   }
 
+  /** The server announced a change and there is none: who subscribed to its announcements hears it. */
+  listAnnounced(kind: ListKind, server: string): void {
+    this.#all(server, ({ session }) => {
+      // A legacy session has no such subscription, and would read its lists anew for nothing.
+      if (session.era === "modern") session.notify(LIST_CHANGED[kind]);
+    });
+  }
+
   /** `caller` is for whom, where that can be told; `isOwn`: it came on a connection that is that caller's alone. */
   notify(server: string, message: NotificationMessage, caller: Caller | undefined, isOwn = false): void {
     switch (message.method) {

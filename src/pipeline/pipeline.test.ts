@@ -193,7 +193,7 @@ function setUp(servers: readonly ServerHandle[], roles: PolicyConfig["roles"] = 
       quarantine: (_, tool) => (quarantined.has(tool) ? "its definition changed" : undefined),
       isQuarantined: (_, tool) => quarantined.has(tool),
     },
-    now: clock.now,
+    now: () => clock.now(),
     version: "0",
     taskIds: new TaskIds({ seal: (value) => JSON.stringify(value), unseal: () => undefined }),
     taskOwners: new TaskOwners({ map: new MemoryMap("tasks"), wall: () => clock.wall(), failed: () => {} }),

@@ -20,6 +20,7 @@ import type { NotificationMessage, RequestMessage } from "../protocol/message.js
 import { agentHeaders } from "../protocol/param-headers.js";
 import { faultReply } from "../protocol/reply.js";
 import { Access } from "./access.js";
+import { Announcements } from "./announcements.js";
 import type { NamedValue } from "./forward.js";
 import { OpenSessions } from "./open-sessions.js";
 import { findTools, foundCall } from "./search-menu.js";
@@ -28,7 +29,7 @@ import { Subscriptions } from "./subscriptions.js";
 import type { TaskIds } from "./task-ids.js";
 import type { TaskOwners } from "./task-owners.js";
 import { TASK_ID, TASK_METHODS, Tasks } from "./tasks.js";
-import { afterFirstTry, unknownName, unreadLists } from "./wait-for-lists.js";
+import { afterFirstTry, afterRenewal, unknownName, unreadLists } from "./wait-for-lists.js";
 
 /** It is a Map, since a method may be called `constructor`. */
 const LISTS: ReadonlyMap<string, ListKind> = new Map([
@@ -42,6 +43,12 @@ const NAME = ["params", "name"];
 const REF_NAME = ["params", "ref", "name"];
 const REF_URI = ["params", "ref", "uri"];
 const URI = ["params", "uri"];
+
+const OF_RESOURCES = ["resources", "resourceTemplates"] as const;
+const NO_READINGS: readonly Promise<void>[] = [];
+
+/** What a request that names something unknown has waited for already. It waits for each once. */
+type Waited = "nothing" | "first-try" | "renewal";
 
 export interface PipelineDeps {
   readonly catalog: Catalog;
@@ -67,6 +74,7 @@ export class Pipeline implements Service, UpstreamEvents {
   readonly #guard: ProgramGuard;
   readonly #tasks: Tasks;
   readonly #sender: Sender;
+  readonly #announcements = new Announcements();
   #attached: { servers: Servers; subscriptions: Subscriptions } | undefined;
 
   constructor(deps: PipelineDeps) {
@@ -233,8 +241,12 @@ export class Pipeline implements Service, UpstreamEvents {
     const changed = this.#catalog.setList(server, kind, items, freshness);
     for (const remark of this.#catalog.takeRemarks()) this.#deps.log("warn", `server "${server}": ${remark}`);
     if (changed) this.#deps.onKnown(server);
-    else if (!pinned) return;
-    this.onListChanged(server, [kind]);
+    else if (!pinned) {
+      if (this.#announcements.unchanged(server, kind, this.#deps.now())) this.sessions.listAnnounced(kind, server);
+      return;
+    }
+    this.#announcements.changed(server, kind);
+    this.#invalidate(server, [kind]);
     this.sessions.listChanged(kind, [server]);
   }
 
@@ -250,8 +262,13 @@ export class Pipeline implements Service, UpstreamEvents {
     return this.#tasks.aboutTask(server, message, caller);
   }
 
-  /** What was answered before may be out of date, whatever the new list says. */
   onListChanged(server: string, kinds: readonly ListKind[]): void {
+    this.#announcements.announced(server, kinds);
+    this.#invalidate(server, kinds);
+  }
+
+  /** What was answered before may be out of date, whatever the new list says. */
+  #invalidate(server: string, kinds: readonly ListKind[]): void {
     for (const kind of kinds) {
       if (kind !== "prompts") this.#deps.cache.invalidate(server, kind === "tools" ? "tools" : "resources");
     }
@@ -262,12 +279,15 @@ export class Pipeline implements Service, UpstreamEvents {
   // ── From a method to its server ─────────────────────────────────────────────────────────────────────────────────────────────────
 
   #route(call: AgentCall): void {
-    const { message, scope } = call;
+    const { message } = call;
     const kind = LISTS.get(message.method);
     if (kind !== undefined) {
       const cursor = message.params?.["cursor"];
       if (cursor !== undefined && typeof cursor !== "string") throw new Fault("invalid", '"cursor" is a string.');
-      call.reply(this.#catalog.page(kind, this.access.view(call.caller, scope), cursor));
+      // Pages that follow are of the list that the first one was of.
+      const readings = cursor === undefined ? this.#renewals(call, [kind], "asked") : NO_READINGS;
+      if (readings.length === 0) this.#list(call, kind, cursor);
+      else this.#afterRenewal(call, readings, () => this.#list(call, kind, cursor));
       return;
     }
     switch (message.method) {
@@ -297,57 +317,111 @@ export class Pipeline implements Service, UpstreamEvents {
     }
   }
 
-  #tool(call: AgentCall, waited = false): void {
+  #list(call: AgentCall, kind: ListKind, cursor: string | undefined): void {
+    call.reply(this.#catalog.page(kind, this.access.view(call.caller, call.scope), cursor));
+  }
+
+  #tool(call: AgentCall, waited: Waited = "nothing"): void {
     const name = nameAt(call, NAME);
     const found = this.#catalog.resolveTool(name, call.scope);
     if (found.kind === "found") {
       const { server, own } = found;
       this.#send(call, server, own, own, renamed(NAME, name, own));
     } else if (found.kind === "unknown") {
-      this.#unlisted(call, "tool", name, found.server, waited, () => this.#tool(call, true));
+      this.#unlisted(call, "tools", name, found.server, waited, (next) => this.#tool(call, next));
     } else if (found.tool === "find_tools") this.#findTools(call);
     else this.#tool(foundCall(call));
   }
 
-  #prompt(call: AgentCall, path: readonly string[], waited = false): void {
+  #prompt(call: AgentCall, path: readonly string[], waited: Waited = "nothing"): void {
     const name = nameAt(call, path);
     const found = this.#catalog.resolvePrompt(name, call.scope);
     if (found.kind === "found") this.#send(call, found.server, undefined, found.own, renamed(path, name, found.own));
-    else this.#unlisted(call, "prompt", name, found.server, waited, () => this.#prompt(call, path, true));
+    else this.#unlisted(call, "prompts", name, found.server, waited, (next) => this.#prompt(call, path, next));
   }
 
   /** A name that is not listed; `server` is the only one that may yet list it. */
   #unlisted(
     call: AgentCall,
-    noun: "tool" | "prompt",
+    kind: "tools" | "prompts",
     name: ExposedName,
     server: string | undefined,
-    waited: boolean,
-    again: () => void,
+    waited: Waited,
+    again: (waited: Waited) => void,
   ): void {
-    const unread = waited ? [] : unreadLists(this.#servers, call.scope ?? server);
-    if (unread.length === 0) throw unknownName(this.#servers, noun, name, server);
-    this.#afterFirstTry(call, unread, again);
+    const meant = () => this.#catalog.candidates(kind, name, call.scope);
+    const isWaiting = this.#awaits(
+      call,
+      [kind],
+      meant,
+      unreadLists(this.#servers, call.scope ?? server),
+      waited,
+      again,
+    );
+    if (!isWaiting) throw unknownName(this.#servers, kind === "tools" ? "tool" : "prompt", name, server);
+  }
+
+  /** True where what is asked for may come with lists that are yet to be read, or are read again for it. */
+  #awaits(
+    call: AgentCall,
+    kinds: readonly ListKind[],
+    meant: () => readonly string[],
+    unread: readonly Promise<void>[],
+    waited: Waited,
+    again: (waited: Waited) => void,
+  ): boolean {
+    if (waited === "nothing" && unread.length > 0) {
+      this.#afterFirstTry(call, unread, () => again("first-try"));
+      return true;
+    }
+    const readings = waited === "renewal" ? NO_READINGS : this.#renewals(call, kinds, "missed", meant());
+    if (readings.length === 0) return false;
+    this.#afterRenewal(call, readings, () => again("renewal"));
+    return true;
+  }
+
+  /** The readings of lists that may be old, of these servers, as far as the principal may know of them. */
+  #renewals(
+    { caller, scope }: AgentCall,
+    kinds: readonly ListKind[],
+    why: "asked" | "missed",
+    names: readonly string[] = scope === undefined ? this.#servers.names : [scope],
+  ): readonly Promise<void>[] {
+    let readings: Promise<void>[] | undefined;
+    for (const name of names) {
+      const server = this.#servers.get(name);
+      if (server?.renew === undefined || !this.access.sees(caller.principal, name)) continue;
+      for (const kind of kinds) {
+        const reading = server.renew(kind, why);
+        if (reading !== undefined) readings = [...(readings ?? []), reading];
+      }
+    }
+    return readings ?? NO_READINGS;
   }
 
   #findTools(call: AgentCall): void {
-    const view = this.access.view(call.caller, call.scope);
-    findTools(call, this.#catalog, view).catch((error: unknown) => this.#refuse(call, error));
+    const find = () => {
+      const view = this.access.view(call.caller, call.scope);
+      findTools(call, this.#catalog, view).catch((error: unknown) => this.#refuse(call, error));
+    };
+    const readings = this.#renewals(call, ["tools"], "asked");
+    if (readings.length === 0) find();
+    else this.#afterRenewal(call, readings, find);
   }
 
-  #resource(call: AgentCall, waited = false): void {
+  #resource(call: AgentCall, waited: Waited = "nothing"): void {
     const { method, params } = call.message;
     const uri = params?.["uri"];
     if (typeof uri !== "string") throw new Fault("invalid", `${method} needs "uri".`);
     const server = this.#catalog.resolveResource(uri, call.scope);
     if (server === undefined) {
-      const unread = waited ? [] : unreadLists(this.#servers, call.scope);
-      if (unread.length > 0) this.#afterFirstTry(call, unread, () => this.#resource(call, true));
-      else
-        call.reply({
-          kind: "error",
-          error: { code: ErrorCode.resourceNotFound, message: `Resource not found: ${uri}`, data: { uri } },
-        });
+      const unread = unreadLists(this.#servers, call.scope);
+      const meant = () => (call.scope === undefined ? this.#servers.names : [call.scope]);
+      if (this.#awaits(call, OF_RESOURCES, meant, unread, waited, (next) => this.#resource(call, next))) return;
+      call.reply({
+        kind: "error",
+        error: { code: ErrorCode.resourceNotFound, message: `Resource not found: ${uri}`, data: { uri } },
+      });
       return;
     }
     if (method === "resources/subscribe") this.#subscribe(call, server, uri);
@@ -433,6 +507,10 @@ export class Pipeline implements Service, UpstreamEvents {
   #soleServer(scope: string | undefined): string | undefined {
     const { names } = this.#servers;
     return scope ?? (names.length === 1 ? names[0] : undefined);
+  }
+
+  #afterRenewal(call: AgentCall, readings: readonly Promise<void>[], act: () => void): void {
+    afterRenewal(call, readings, () => this.#guarded(call, act));
   }
 
   #afterFirstTry(call: AgentCall, tries: readonly Promise<void>[], act: () => void): void {

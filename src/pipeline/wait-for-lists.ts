@@ -1,5 +1,5 @@
-// A request may name what nobody is known to have while lists are yet to be read: then it waits for the first try of
-// the servers that may bring it.
+// A request may ask for a list that is old, or name what nobody is known to have: then it waits, a short time, for
+// lists that are being read, or for the first try of the servers that may bring it.
 
 import type { Servers } from "../contracts/servers.js";
 import type { AgentCall } from "../contracts/service.js";
@@ -10,6 +10,22 @@ import { faultReply } from "../protocol/reply.js";
 export function unreadLists(servers: Servers, server: string | undefined): Promise<void>[] {
   const meant = server === undefined ? [...servers.all] : [servers.get(server)];
   return meant.flatMap((one) => (one === undefined || one.listed ? [] : [one.firstTry]));
+}
+
+/**
+ * Whoever asks waits no longer than this for lists that are being read again, and is then told what is known: agents
+ * notice no such delay, and one slow server must not hold up the lists of the others.
+ */
+const RENEWAL_MS = 250;
+
+/** `act` is run when the readings have ended, or when that takes too long; not for a call that was taken back. */
+export function afterRenewal(call: AgentCall, readings: readonly Promise<void>[], act: () => void): void {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, RENEWAL_MS);
+  });
+  const inTime = Promise.all(readings).then(() => clearTimeout(timer));
+  afterFirstTry(call, [Promise.race([inTime, late])], act);
 }
 
 /** The servers' deadlines to connect bound the wait. `act` is not run for a call that was taken back meanwhile. */

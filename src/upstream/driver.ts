@@ -11,6 +11,7 @@ import { faultReply } from "../protocol/reply.js";
 import { isRedacted } from "../runtime/redact/redactor.js";
 import { Connection } from "./connection/connection.js";
 import type { AboutTask } from "./connection/from-server.js";
+import type { CallCount } from "./connection/in-flight.js";
 import type { HandshakeOffer } from "./era/handshake.js";
 import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
 import { ask } from "./link/own-call.js";
@@ -46,6 +47,7 @@ export interface DriverParts {
   readonly repeatable?: Repeatable;
   /** Who may start now, where many may want to at once. */
   readonly starts?: StartTurns;
+  readonly calls?: CallCount;
   /** Resolves at the end of what ran before in its place: nothing is started until then. */
   readonly after?: Promise<void> | undefined;
 }
@@ -63,6 +65,7 @@ export class ServerDriver implements ServerConnection {
   readonly #probe: BreakerProbe;
   readonly #repeatable: Repeatable;
   readonly #starts: StartTurns | undefined;
+  readonly #calls: CallCount | undefined;
   readonly #idleness: Idleness;
   /** Counts the calls of agents. */
   #uses = 0;
@@ -99,6 +102,7 @@ export class ServerDriver implements ServerConnection {
     this.#probe = new BreakerProbe(spec.name, this.#breaker, context.now, () => events.onState());
     this.#repeatable = parts.repeatable ?? new Repeatable(spec);
     this.#starts = parts.starts;
+    this.#calls = parts.calls;
     this.#idleness = new Idleness(spec.supervision, context.now());
     if (parts.after !== undefined) this.#track(parts.after);
   }
@@ -297,6 +301,7 @@ export class ServerDriver implements ServerConnection {
         makeLink: (events) => this.#context.makeLink(this.#spec, events),
         modern: this.#modern,
         breaker: this.#breaker,
+        calls: this.#calls,
       },
       {
         isRepeatable: (call) => this.#repeatable.has(call),

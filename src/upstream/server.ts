@@ -6,6 +6,7 @@ import type { Isolation, ServerSpec } from "../contracts/server-spec.js";
 import type { ServerHandle } from "../contracts/servers.js";
 import type { ServerStatus } from "../contracts/status.js";
 import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "../contracts/upstream.js";
+import { isObject } from "../protocol/jsonrpc.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import type { Redactor } from "../runtime/redact/redactor.js";
 import { redactorFor } from "../runtime/redact/secrets-of.js";
@@ -14,10 +15,12 @@ import { ServerDriver, type UpstreamContext } from "./driver.js";
 import { EVERY_CAPABILITY } from "./era/handshake.js";
 import { type EraMemory, ProcessEras } from "./era/verdict.js";
 import type { OpenWire } from "./http/wire.js";
+import type { CallSender } from "./link/own-call.js";
 import { cardWithoutSecrets } from "./link/safe-fault.js";
 import { EVERY_LIST, ServerLists } from "./lists/lists.js";
 import { changedKinds, listKinds } from "./lists/read.js";
-import { Rereads } from "./lists/rereads.js";
+import { Renewals } from "./lists/renewals.js";
+import { hashOf, Rereads } from "./lists/rereads.js";
 import { isOwnNotification } from "./modern/side.js";
 import { ToolHeaders } from "./modern/tool-headers.js";
 import { Breaker } from "./supervise/breaker.js";
@@ -64,6 +67,9 @@ export class UpstreamServer implements ServerHandle {
   readonly #eras: EraMemory;
   readonly #toolHeaders = new ToolHeaders();
   readonly #rereads: Rereads;
+  readonly #renewals: Renewals;
+  readonly #calls = { ended: 0 };
+  readonly #hashes = new Map<ListKind, string>();
   readonly #breaker: Breaker;
   readonly #repeatable: Repeatable;
   readonly #starts = new StartTurns();
@@ -97,8 +103,18 @@ export class UpstreamServer implements ServerHandle {
     this.#eras = deps.eras ?? new ProcessEras();
     this.#rereads = new Rereads(deps.context.random, (kind) => this.#reread(kind));
     this.#lists = new ServerLists({
-      onList: (kind, items, freshness) => this.#wasRead(kind, items, freshness),
+      onBegin: (kind) => this.#renewals.begun(kind),
+      onList: (kind, items, freshness, promisedMs) => this.#wasRead(kind, items, freshness, promisedMs),
+      onFailed: (kind) => this.#renewals.failed(kind),
       onFault: (kind, reason) => this.#log("warn", `its ${kind} could not be read: ${reason}`),
+    });
+    this.#renewals = new Renewals({
+      lists: this.#lists,
+      now: deps.context.now,
+      calls: this.#calls,
+      reader: (kind) => this.#readerOf(kind),
+      read: (reader, kind, isAwaited) => this.#read(reader, [kind], isAwaited),
+      isAnnounced: (kind) => this.#isAnnounced(kind),
     });
     this.#shared = this.#drive(undefined);
   }
@@ -142,6 +158,29 @@ export class UpstreamServer implements ServerHandle {
   /** The lists were read from the server since the gateway started, and are good. */
   get listed(): boolean {
     return this.#lists.complete;
+  }
+
+  renew(kind: ListKind, why: "asked" | "missed"): Promise<void> | undefined {
+    return this.#renewals.renew(kind, why);
+  }
+
+  /** A connection that is up and does well, to read a list that the server has. */
+  #readerOf(kind: ListKind): ServerDriver | undefined {
+    const { capabilities } = this.#intro ?? {};
+    if (capabilities === undefined || !listKinds(capabilities).includes(kind)) return undefined;
+    if (this.#stopped || this.#breaker.circuit !== "closed") return undefined;
+    if (this.#shared.isReady) return this.#shared;
+    for (const own of this.#bySession.values()) if (own.isReady) return own;
+    return undefined;
+  }
+
+  /** Whether changes of the list are told, and heard. Legacy servers are taken at their word. */
+  #isAnnounced(kind: ListKind): boolean {
+    const heard = this.#shared.isReady ? this.#shared : (this.#readerOf(kind) ?? this.#shared);
+    if (!heard.hears(kind)) return false;
+    if (this.#intro?.era === "modern") return true;
+    const capability = this.#intro?.capabilities[kind === "resourceTemplates" ? "resources" : kind];
+    return isObject(capability) && capability["listChanged"] === true;
   }
 
   /** Why it is not up, or has not shown what it has, as agents may hear it. */
@@ -211,6 +250,7 @@ export class UpstreamServer implements ServerHandle {
   tick(nowMs: number): void {
     this.#shared.tick(nowMs);
     for (const own of this.#bySession.values()) own.tick(nowMs);
+    this.#renewals.tick(nowMs);
   }
 
   async stop(): Promise<void> {
@@ -298,6 +338,7 @@ export class UpstreamServer implements ServerHandle {
           onProblem: (text) => this.#problem(text),
         },
         breaker: this.#breaker,
+        calls: this.#calls,
         repeatable: this.#repeatable,
         starts: this.#starts,
         after: this.#after,
@@ -337,8 +378,8 @@ export class UpstreamServer implements ServerHandle {
     this.#afterReading();
   }
 
-  async #read(driver: ServerDriver, kinds: readonly ListKind[]): Promise<void> {
-    await Promise.all(kinds.map((kind) => this.#lists.read(driver, kind)));
+  async #read(driver: CallSender, kinds: readonly ListKind[], isAwaited = false): Promise<void> {
+    await Promise.all(kinds.map((kind) => this.#lists.read(driver, kind, true, isAwaited)));
     this.#afterReading();
   }
 
@@ -354,10 +395,19 @@ export class UpstreamServer implements ServerHandle {
   }
 
   /** `freshness` is what the server said of the list; undefined for a list that it does not have. */
-  #wasRead(kind: ListKind, items: readonly Listed[], freshness: Freshness | undefined): void {
+  #wasRead(
+    kind: ListKind,
+    items: readonly Listed[],
+    freshness: Freshness | undefined,
+    promisedMs: number | undefined,
+  ): void {
     const { name, target } = this.spec;
+    const hash = hashOf(items);
+    const isModern = this.#intro?.era === "modern";
+    this.#renewals.ended(kind, this.#hashes.get(kind) !== hash, isModern ? promisedMs : undefined);
+    this.#hashes.set(kind, hash);
     if (kind === "tools") this.#repeatable.learn(items);
-    if (this.#intro?.era !== "modern") {
+    if (!isModern) {
       this.#toolProblems = [];
       this.#deps.events.onList(name, kind, items);
       return;
@@ -371,7 +421,7 @@ export class UpstreamServer implements ServerHandle {
       }
       this.#toolProblems = checked.problems;
     }
-    if (freshness !== undefined) this.#rereads.wasRead(kind, items, freshness.ttlMs);
+    if (freshness !== undefined) this.#rereads.wasRead(kind, hash, freshness.ttlMs);
     this.#deps.events.onList(name, kind, kept, freshness);
   }
 

@@ -30,7 +30,8 @@ const USABLE = [
 let gateway: Gateway;
 
 beforeAll(async () => {
-  const mcpServers = { ...(await fourServers("spoilt")), healthy: stdioFixture("stateful") };
+  const healthy = stdioFixture("featured");
+  const mcpServers = { healthy, ...(await fourServers("spoilt")) };
   gateway = await startGateway({ names: "prefixed", mcpServers });
   await until("every server is listed", async () => {
     const names = await toolNames(await connectV1(gateway.url));
@@ -84,6 +85,20 @@ describe.each(Object.entries(CLIENTS))("%s before a server with spoilt definitio
       expect((await call("untold")).structuredContent).toEqual(isModern ? list : { result: list });
     },
   );
+
+  it("is told the experimental features of all servers, the first one's where two have the same [one-bad-server]", async () => {
+    const client = await connect(gateway.url);
+    expect(client.getServerCapabilities()?.experimental).toEqual({
+      "first/feature": { v: 1 },
+      "shared/feature": { of: "first" },
+      "spoilt/flag": {},
+    });
+    const alone = await connect(`${gateway.url}/modern_http`);
+    expect(alone.getServerCapabilities()?.experimental).toEqual({
+      "spoilt/flag": {},
+      "shared/feature": { of: "spoilt" },
+    });
+  });
 });
 
 interface Output {

@@ -31,7 +31,14 @@ import { type ModernParts, ModernSide, unsharedParts } from "../modern/side.js";
 import { withoutSender } from "../modern/translate.js";
 import type { Breaker } from "../supervise/breaker.js";
 import { type AboutTask, CallerLookup, ServerMessages } from "./from-server.js";
-import { AbandonedCalls, CallEndings, type CallReturns, type PendingCall, PendingCalls } from "./in-flight.js";
+import {
+  AbandonedCalls,
+  type CallCount,
+  CallEndings,
+  type CallReturns,
+  type PendingCall,
+  PendingCalls,
+} from "./in-flight.js";
 
 /** So much is shown of a message that cannot be read. */
 const NOISE_SAMPLE_CHARS = 200;
@@ -58,6 +65,7 @@ export interface ConnectionOptions {
   readonly makeLink: (events: LinkEvents) => Link;
   readonly modern?: ModernParts | undefined;
   readonly breaker: Breaker;
+  readonly calls?: CallCount | undefined;
 }
 
 interface Noise {
@@ -100,7 +108,14 @@ export class Connection implements LinkEvents {
     this.#events = events;
     this.#parts = options.modern ?? unsharedParts();
     this.#inFlight = new PendingCalls(options.spec);
-    this.#endings = new CallEndings(this.#inFlight, this.#abandoned, options.breaker, events, options.now);
+    this.#endings = new CallEndings(
+      this.#inFlight,
+      this.#abandoned,
+      options.breaker,
+      events,
+      options.now,
+      options.calls ?? { ended: 0 },
+    );
     this.#messages = new ServerMessages({
       server: options.spec.name,
       inFlight: this.#inFlight,
@@ -122,9 +137,9 @@ export class Connection implements LinkEvents {
     return this.#inFlight.size + (this.#modern?.extraInFlight ?? 0);
   }
 
-  /** Whether the server tells of changes of its lists by itself. Legacy servers are taken at their word. */
+  /** Whether it is heard when the server tells of changes of its lists. Legacy servers are taken at their word. */
   hears(kind: ListKind): boolean {
-    return this.#modern?.hears(kind) ?? true;
+    return this.#modern?.hears(kind) ?? this.#link.isHeard !== false;
   }
 
   describe(): LinkDescription {

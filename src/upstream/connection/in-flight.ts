@@ -211,6 +211,12 @@ export interface CallReturns {
   onLost(call: UpstreamCall, fault: Fault): void;
 }
 
+/** What all connections of a server have in common. */
+export interface CallCount {
+  /** Counts the calls of agents that have ended. */
+  ended: number;
+}
+
 /**
  * Ends calls in flight: they are answered, fail, are given back or abandoned. The breaker learns what that says of the
  * server.
@@ -221,6 +227,7 @@ export class CallEndings {
   readonly #breaker: Breaker;
   readonly #returns: CallReturns;
   readonly #now: () => number;
+  readonly #count: CallCount;
 
   constructor(
     inFlight: PendingCalls,
@@ -228,12 +235,14 @@ export class CallEndings {
     breaker: Breaker,
     returns: CallReturns,
     now: () => number,
+    count: CallCount,
   ) {
     this.#inFlight = inFlight;
     this.#abandoned = abandoned;
     this.#breaker = breaker;
     this.#returns = returns;
     this.#now = now;
+    this.#count = count;
   }
 
   /** The answer has come. */
@@ -277,6 +286,7 @@ export class CallEndings {
   #settle(pending: PendingCall): void {
     this.#inFlight.delete(pending);
     pending.link.forget(pending);
+    if (pending.call.caller !== undefined) this.#count.ended++;
   }
 
   /** The call as it may be sent again; undefined where it had to be answered here. */

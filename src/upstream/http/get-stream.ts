@@ -54,6 +54,8 @@ export class GetStream implements ExchangeHandler {
   #worked: boolean = false;
   #good: boolean = false;
   #status = 0;
+  /** The server has no such stream: what it says outside of calls is not heard. */
+  isRefused = false;
   readonly #body = new Pieces();
 
   constructor(link: GetStreamLink) {
@@ -160,6 +162,7 @@ export class GetStream implements ExchangeHandler {
     }
     // Everything else ends it until the next handshake: 405 says that there is no such stream, 401 that asking
     // again is useless, and a plain 404 on the first try is a server that has no route for GET.
+    this.isRefused = true;
     if (status !== 404 || !this.#link.inSession) return;
     if (this.#worked || parseRpc(this.#body.take()) !== undefined) this.#link.onListenSessionGone(status);
   }

@@ -76,6 +76,10 @@ class DetectingLink implements Link {
     await this.#link.close();
   }
 
+  get isHeard(): boolean {
+    return this.#link.isHeard !== false;
+  }
+
   describe(): LinkDescription {
     return this.#link.describe();
   }

@@ -264,6 +264,10 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     this.#dropIfDrained();
   }
 
+  get isHeard(): boolean {
+    return this.#listen?.isRefused !== true;
+  }
+
   onListenSessionGone(status: number): void {
     if (this.#closed) return;
     const message = `${this.destination.shown} has forgotten our session (HTTP ${status}); it was probably restarted.`;

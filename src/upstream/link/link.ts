@@ -59,6 +59,8 @@ export interface Link {
   forget(ticket: Ticket): void;
   /** Ends it for certain: a child's stdin is closed, then its group gets SIGTERM, then SIGKILL. Never rejects. */
   close(): Promise<void>;
+  /** False where the server has no way to say what it was not asked. Absent where it always has. */
+  readonly isHeard?: boolean;
   /** What `status` and error messages show: pid, last lines of stderr, URL. It never holds a secret. */
   describe(): LinkDescription;
 }

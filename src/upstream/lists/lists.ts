@@ -18,8 +18,19 @@ const PAUSE_MS = 200;
 const LIST_MS = 60_000;
 
 export interface ServerListsEvents {
-  /** `freshness` is undefined for a list that the server does not have. */
-  onList(kind: ListKind, items: readonly Listed[], freshness: Freshness | undefined): void;
+  onBegin(kind: ListKind): void;
+  /**
+   * `freshness` is undefined for a list that the server does not have; `promisedMs` where it did not say how long the
+   * list is good.
+   */
+  onList(
+    kind: ListKind,
+    items: readonly Listed[],
+    freshness: Freshness | undefined,
+    promisedMs: number | undefined,
+  ): void;
+  /** It is told each time. */
+  onFailed(kind: ListKind): void;
   /** It is told once for each reason. */
   onFault(kind: ListKind, reason: string): void;
 }
@@ -33,10 +44,18 @@ interface Wanted {
   readonly resolve: () => void;
 }
 
+/** A list that is being read, or pauses after it. */
+interface Busy {
+  /** Undefined while it pauses. */
+  now: Wanted | undefined;
+  next: Wanted | undefined;
+  /** Ends the pause. */
+  goOn: () => void;
+}
+
 export class ServerLists {
   readonly #events: ServerListsEvents;
-  /** Kinds that are being read, or pause after it, each with the next reading if one is wanted. */
-  readonly #busy = new Map<ListKind, { next: Wanted | undefined }>();
+  readonly #busy = new Map<ListKind, Busy>();
   readonly #read = new Set<ListKind>();
   readonly #faults = new Map<ListKind, string>();
   #stopped = false;
@@ -60,9 +79,13 @@ export class ServerLists {
     return undefined;
   }
 
-  /** Resolves, never rejects, when a reading that began after this call has ended. */
-  read(sender: CallSender, kind: ListKind, has = true): Promise<void> {
+  /**
+   * Resolves, never rejects, when a reading that began after this call has ended. `isAwaited`: somebody waits, so it
+   * begins without a pause.
+   */
+  read(sender: CallSender, kind: ListKind, has = true, isAwaited = false): Promise<void> {
     const busy = this.#busy.get(kind);
+    if (isAwaited) busy?.goOn();
     if (busy?.next !== undefined) {
       Object.assign(busy.next, { sender, has });
       return busy.next.done;
@@ -77,48 +100,75 @@ export class ServerLists {
     return done;
   }
 
+  /** The end of the last reading that is under way or wanted. It does not pause before it, since somebody waits. */
+  pending(kind: ListKind): Promise<void> | undefined {
+    const busy = this.#busy.get(kind);
+    if (busy?.next !== undefined) busy.goOn();
+    return (busy?.next ?? busy?.now)?.done;
+  }
+
   stop(): void {
     this.#stopped = true;
   }
 
   async #loop(kind: ListKind, first: Wanted): Promise<void> {
-    const busy: { next: Wanted | undefined } = { next: undefined };
+    const busy: Busy = { now: undefined, next: undefined, goOn: () => {} };
     this.#busy.set(kind, busy);
     for (let now: Wanted | undefined = first; now !== undefined; now = busy.next) {
+      busy.now = now;
       busy.next = undefined;
       if (!this.#stopped) await this.#once(kind, now);
+      busy.now = undefined;
       now.resolve();
-      if (!this.#stopped) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS).unref());
+      if (!this.#stopped) await pause(busy);
     }
     this.#busy.delete(kind);
   }
 
   async #once(kind: ListKind, { sender, has }: Wanted): Promise<void> {
+    this.#events.onBegin(kind);
     try {
       if (!has) {
-        this.#ended(kind, [], undefined);
+        this.#ended(kind, [], undefined, undefined);
         return;
       }
       const reader = new FreshnessReader();
       const items = await readList(sender, kind, AbortSignal.timeout(LIST_MS), (result) => reader.page(result));
-      this.#ended(kind, items, reader.freshness);
+      this.#ended(kind, items, reader.freshness, reader.promisedMs);
     } catch (error) {
       // Some servers declare `resources` and know nothing of templates: an empty list, not a fault.
-      if (error instanceof ServerError && error.code === ErrorCode.methodNotFound) this.#ended(kind, [], undefined);
-      else this.#failed(kind, error instanceof Error ? error.message : String(error));
+      if (error instanceof ServerError && error.code === ErrorCode.methodNotFound) {
+        this.#ended(kind, [], undefined, undefined);
+      } else this.#failed(kind, error instanceof Error ? error.message : String(error));
     }
   }
 
-  #ended(kind: ListKind, items: readonly Listed[], freshness: Freshness | undefined): void {
+  #ended(
+    kind: ListKind,
+    items: readonly Listed[],
+    freshness: Freshness | undefined,
+    promisedMs: number | undefined,
+  ): void {
     if (this.#stopped) return;
     this.#read.add(kind);
     this.#faults.delete(kind);
-    this.#events.onList(kind, items, freshness);
+    this.#events.onList(kind, items, freshness, promisedMs);
   }
 
   #failed(kind: ListKind, reason: string): void {
+    this.#events.onFailed(kind);
     if (this.#stopped || this.#faults.get(kind) === reason) return;
     this.#faults.set(kind, reason);
     this.#events.onFault(kind, reason);
   }
+}
+
+function pause(busy: Busy): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, PAUSE_MS).unref();
+    busy.goOn = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+  });
 }

@@ -1,8 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { FreshnessReader, Rereads, rereadWait } from "./rereads.js";
 
-const item = (name: string) => ({ json: JSON.stringify({ name }), value: { name } });
-
 describe("how long a list is good", () => {
   const of = (...pages: Record<string, unknown>[]) => {
     const reader = new FreshnessReader();
@@ -43,17 +41,17 @@ describe("reading a list again", () => {
   it("begins anew with each reading, and sooner after a change", async () => {
     const read = vi.fn();
     const rereads = new Rereads(() => 0, read);
-    rereads.wasRead("tools", [item("a")], 0);
+    rereads.wasRead("tools", "a", 0);
     await vi.advanceTimersByTimeAsync(20_000);
-    rereads.wasRead("tools", [item("a")], 0);
+    rereads.wasRead("tools", "a", 0);
     await vi.advanceTimersByTimeAsync(59_000);
     expect(read).not.toHaveBeenCalled();
     await vi.advanceTimersByTimeAsync(2_000);
     expect(read).toHaveBeenCalledTimes(1);
-    rereads.wasRead("tools", [item("b")], 0);
+    rereads.wasRead("tools", "b", 0);
     await vi.advanceTimersByTimeAsync(31_000);
     expect(read).toHaveBeenCalledTimes(2);
-    rereads.wasRead("tools", [item("b")], 0);
+    rereads.wasRead("tools", "b", 0);
     rereads.stop();
     await vi.advanceTimersByTimeAsync(3_600_000);
     expect(read).toHaveBeenCalledTimes(2);

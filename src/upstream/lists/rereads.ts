@@ -17,14 +17,21 @@ const MAX_TTL_MS = 24 * 60 * 60_000;
 /** Gathers what the pages of one list say: the shortest time, and the most private scope. */
 export class FreshnessReader {
   #ttlMs: number | undefined;
+  #isPromised = true;
   #cacheScope: "private" | "public" = "public";
 
   page(result: JsonObject): void {
     const { ttlMs, cacheScope } = result;
+    if (typeof ttlMs !== "number") this.#isPromised = false;
     const ttl = typeof ttlMs === "number" && ttlMs > 0 ? Math.min(ttlMs, MAX_TTL_MS) : 0;
     this.#ttlMs = Math.min(this.#ttlMs ?? ttl, ttl);
     // What does not say that it may be shared may not.
     if (cacheScope !== "public") this.#cacheScope = "private";
+  }
+
+  /** Undefined where a page did not say. */
+  get promisedMs(): number | undefined {
+    return this.#isPromised ? this.#ttlMs : undefined;
   }
 
   get freshness(): Freshness {
@@ -49,8 +56,7 @@ export class Rereads {
     this.#read = read;
   }
 
-  wasRead(kind: ListKind, items: readonly Listed[], ttlMs: number): void {
-    const hash = hashOf(items);
+  wasRead(kind: ListKind, hash: string, ttlMs: number): void {
     const before = this.#schedules.get(kind);
     clearTimeout(before?.timer);
     const unchanged = before?.hash === hash ? before.unchanged + 1 : 0;
@@ -71,7 +77,8 @@ export function rereadWait(ttlMs: number, unchanged: number, random: number): nu
   return backoffCeiling(unchanged, limits) * (1 + JITTER * random);
 }
 
-function hashOf(items: readonly Listed[]): string {
+/** Equal for the same list, text for text. */
+export function hashOf(items: readonly Listed[]): string {
   const hash = createHash("sha256");
   for (const { json } of items) hash.update(json).update("\n");
   return hash.digest("base64");

@@ -1,0 +1,106 @@
+// Decides whether a list may be answered from what is known, has to be read again, or is worth a short wait. It knows
+// no clock and no server: it is told what happened, and when.
+
+/** A server that promises less is taken to promise this: one reading a second is what a poll by its agents would cost. */
+const LEAST_PROMISE_MS = 1_000;
+/** Of a list of which nothing is promised, this much age is borne; and no name is looked for more often. */
+export const UNPROMISED_MS = 2_000;
+/** Whoever asks waits no longer than this for a reading: a server that is slower has what is known told for it. */
+export const WAIT_MS = 250;
+/** While nobody asks, a list that calls may have changed is read at distances that double up to this one. */
+const LONGEST_DISTANCE_MS = 64_000;
+
+/** How the server stands to one of its lists. */
+export interface ListFacts {
+  /** It tells of changes, and there is somebody to hear it. */
+  readonly isAnnounced: boolean;
+  /** How long it said that the list is good; undefined where it said nothing. */
+  readonly ttlMs: number | undefined;
+  /** Counts the calls of agents that have ended at it. */
+  readonly endedCalls: number;
+  /** One of them ended a moment ago: what it changed may not have been announced yet. */
+  readonly calledLately: boolean;
+}
+
+/** `known`: answer at once. `wait`: a reading that will do is under way. `read`: begin one, and wait for it. */
+export type ListVerdict = "known" | "wait" | "read";
+
+interface Reading {
+  /** Since when somebody could wait for it; the time that is waited is counted from here. */
+  readonly sinceMs: number;
+  readonly begunMs: number;
+  /** What it brings knows nothing of calls that ended later. */
+  readonly endedCalls: number;
+}
+
+export class ListAge {
+  #last: Reading | undefined;
+  #now: Reading | undefined;
+  /** One more reading is to begin after the one that is under way. */
+  #nextSinceMs: number | undefined;
+  /** Counts the readings in a row that brought nothing new. */
+  #unchanged = 0;
+
+  /** A reading begins. */
+  begun(nowMs: number, endedCalls: number): void {
+    this.#now = { sinceMs: this.#nextSinceMs ?? nowMs, begunMs: nowMs, endedCalls };
+    this.#nextSinceMs = undefined;
+  }
+
+  /** It has ended; `isNew` where it brought something else than the one before. One that failed brings nothing. */
+  ended(isNew: boolean): void {
+    this.#last = this.#now ?? this.#last;
+    this.#now = undefined;
+    this.#unchanged = isNew ? 0 : this.#unchanged + 1;
+  }
+
+  /** An agent asks for the list. */
+  asked(nowMs: number, facts: ListFacts): ListVerdict {
+    return this.#verdict(nowMs, facts, (last) => isOld(last, nowMs, facts));
+  }
+
+  /** An agent names something that the list does not have. */
+  missed(nowMs: number, facts: ListFacts): ListVerdict {
+    return this.#verdict(nowMs, facts, (last) => {
+      // What tells of changes, or promised too much, may be wrong as well: it is looked at, but not for every name.
+      return nowMs - last.begunMs >= UNPROMISED_MS || isOld(last, nowMs, facts);
+    });
+  }
+
+  /** Nobody asks. True where a reading has to begin, since calls have ended, and agents wait to be told of changes. */
+  isDue(nowMs: number, { isAnnounced, endedCalls }: ListFacts): boolean {
+    const last = this.#last;
+    if (isAnnounced || last === undefined || this.#now !== undefined || this.#nextSinceMs !== undefined) return false;
+    if (last.endedCalls === endedCalls) return false;
+    const distance = Math.min(UNPROMISED_MS * 2 ** Math.max(0, this.#unchanged - 1), LONGEST_DISTANCE_MS);
+    return nowMs - last.begunMs >= distance;
+  }
+
+  #verdict(nowMs: number, facts: ListFacts, isOldNow: (last: Reading) => boolean): ListVerdict {
+    if (this.#nextSinceMs !== undefined) return nowMs - this.#nextSinceMs < WAIT_MS ? "wait" : "known";
+    if (this.#now !== undefined) {
+      if (wasCalled(this.#now, facts)) return this.#wants(nowMs);
+      return nowMs - this.#now.sinceMs < WAIT_MS ? "wait" : "known";
+    }
+    // What was never read is read when its server is up, which is not decided here.
+    if (this.#last === undefined || !isOldNow(this.#last)) return "known";
+    return this.#wants(nowMs);
+  }
+
+  #wants(nowMs: number): "read" {
+    this.#nextSinceMs = nowMs;
+    return "read";
+  }
+}
+
+function isOld(last: Reading, nowMs: number, facts: ListFacts): boolean {
+  if (wasCalled(last, facts)) return true;
+  const ageMs = nowMs - last.begunMs;
+  if (facts.ttlMs !== undefined) return ageMs >= Math.max(LEAST_PROMISE_MS, facts.ttlMs);
+  return !facts.isAnnounced && ageMs >= UNPROMISED_MS;
+}
+
+/** Calls have ended since that may have changed the list, unless that would have been announced by now. */
+function wasCalled(reading: Reading, { endedCalls, isAnnounced, calledLately }: ListFacts): boolean {
+  return endedCalls !== reading.endedCalls && (!isAnnounced || calledLately);
+}

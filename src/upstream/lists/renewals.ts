@@ -1,0 +1,83 @@
+// Reads the lists of one server again when somebody asks for one that may be old. age.ts decides; lists.ts reads.
+
+import type { ListKind } from "../../contracts/upstream.js";
+import type { CallSender } from "../link/own-call.js";
+import { ListAge, type ListFacts } from "./age.js";
+import type { ServerLists } from "./lists.js";
+
+export interface RenewalsOptions {
+  readonly lists: ServerLists;
+  readonly now: () => number;
+  /** Counts the calls of agents that have ended at the server; the connection counts. */
+  readonly calls: { readonly ended: number };
+  /** Where to read from, without anything being started; undefined where that cannot be, or the list is not had. */
+  reader(kind: ListKind): CallSender | undefined;
+  read(reader: CallSender, kind: ListKind, isAwaited: boolean): Promise<void>;
+  isAnnounced(kind: ListKind): boolean;
+}
+
+export class Renewals {
+  readonly #options: RenewalsOptions;
+  readonly #ages = new Map<ListKind, ListAge>();
+  readonly #ttls = new Map<ListKind, number | undefined>();
+  /** Calls that had ended at the last tick, and at the one before it. */
+  #endedAtTick = 0;
+  #endedBefore = 0;
+
+  constructor(options: RenewalsOptions) {
+    this.#options = options;
+  }
+
+  /** The reading that is worth a wait before the list is answered; undefined where it can be answered at once. */
+  renew(kind: ListKind, why: "asked" | "missed"): Promise<void> | undefined {
+    const { lists, now } = this.#options;
+    const reader = this.#options.reader(kind);
+    if (reader === undefined) return undefined;
+    const verdict = this.#ageOf(kind)[why](now(), this.#facts(kind));
+    if (verdict === "known") return undefined;
+    return verdict === "wait" ? lists.pending(kind) : this.#options.read(reader, kind, true);
+  }
+
+  begun(kind: ListKind): void {
+    this.#ageOf(kind).begun(this.#options.now(), this.#options.calls.ended);
+  }
+
+  /** `ttlMs` is undefined where the server said nothing of the kind. */
+  ended(kind: ListKind, isNew: boolean, ttlMs: number | undefined): void {
+    this.#ttls.set(kind, ttlMs);
+    this.#ageOf(kind).ended(isNew);
+  }
+
+  failed(kind: ListKind): void {
+    this.#ageOf(kind).ended(false);
+  }
+
+  /** Agents are told of changes by us, also where their server does not: so what calls may have changed is looked at. */
+  tick(nowMs: number): void {
+    this.#endedBefore = this.#endedAtTick;
+    this.#endedAtTick = this.#options.calls.ended;
+    for (const [kind, age] of this.#ages) {
+      const reader = this.#options.reader(kind);
+      if (reader !== undefined && age.isDue(nowMs, this.#facts(kind))) void this.#options.read(reader, kind, false);
+    }
+  }
+
+  #facts(kind: ListKind): ListFacts {
+    const endedCalls = this.#options.calls.ended;
+    return {
+      isAnnounced: this.#options.isAnnounced(kind),
+      ttlMs: this.#ttls.get(kind),
+      endedCalls,
+      calledLately: endedCalls !== this.#endedBefore,
+    };
+  }
+
+  #ageOf(kind: ListKind): ListAge {
+    let age = this.#ages.get(kind);
+    if (age === undefined) {
+      age = new ListAge();
+      this.#ages.set(kind, age);
+    }
+    return age;
+  }
+}
