@@ -6,7 +6,7 @@ import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { isLoggingLevel } from "../protocol/log-levels.js";
 import { type NotificationMessage, parseMessage } from "../protocol/message.js";
-import { OpenSessions } from "./open-sessions.js";
+import { Announcements, OpenSessions } from "./open-sessions.js";
 
 class Listener implements Caller {
   readonly principal: { id: string; role: string };
@@ -208,4 +208,28 @@ it("the session behind a call is known", () => {
   expect(sessions.sessionOf(call)).toBe(ada);
   const stranger = new Listener("stranger");
   expect(sessions.sessionOf(stranger)).toBe(stranger);
+});
+
+it("an announcement without a change is passed on, once a second for each server and list", () => {
+  const announcements = new Announcements();
+  const heard = (server: string, nowMs: number) => {
+    announcements.announced(server, ["tools"]);
+    return announcements.unchanged(server, "tools", nowMs);
+  };
+  expect([heard("a", 0), heard("a", 999), heard("b", 999), heard("a", 1_000)]).toEqual([true, false, true, true]);
+});
+
+it("a list that is read without an announcement, or has changed, is not passed on", () => {
+  const announcements = new Announcements();
+  expect(announcements.unchanged("a", "tools", 0)).toBe(false);
+  announcements.announced("a", ["tools"]);
+  announcements.changed("a", "tools");
+  expect(announcements.unchanged("a", "tools", 0)).toBe(false);
+});
+
+it("resources and their templates are told of together", () => {
+  const announcements = new Announcements();
+  announcements.announced("a", ["resources", "resourceTemplates"]);
+  expect(announcements.unchanged("a", "resources", 0)).toBe(true);
+  expect(announcements.unchanged("a", "resourceTemplates", 0)).toBe(false);
 });

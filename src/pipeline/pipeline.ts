@@ -20,9 +20,8 @@ import type { NotificationMessage, RequestMessage } from "../protocol/message.js
 import { agentHeaders } from "../protocol/param-headers.js";
 import { faultReply } from "../protocol/reply.js";
 import { Access } from "./access.js";
-import { Announcements } from "./announcements.js";
 import type { NamedValue } from "./forward.js";
-import { OpenSessions } from "./open-sessions.js";
+import { Announcements, OpenSessions } from "./open-sessions.js";
 import { findTools, foundCall } from "./search-menu.js";
 import { Sender } from "./send.js";
 import { Subscriptions } from "./subscriptions.js";
