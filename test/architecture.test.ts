@@ -41,7 +41,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/wire": "runtime",
   gateway:
     "cache catalog config contracts control endpoint endpoint/stdio executor/client executor/group executor/wire observe pipeline policy protocol runtime runtime/memory sockets store store/local tokens upstream upstream/http upstream/stdio",
-  host: "cache config contracts gateway observe policy protocol runtime upstream",
+  host: "config contracts gateway observe policy protocol runtime upstream",
   observe: "contracts protocol runtime",
   pipeline: "cache catalog contracts observe policy protocol",
   policy: "contracts protocol runtime",

@@ -2,13 +2,14 @@ import { describe, expect, it } from "vitest";
 import { kept, modern, setUp } from "../../test/fixtures/cache/calls.js";
 import { ownToolName } from "../contracts/names.js";
 import { Fault } from "../protocol/errors.js";
-import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
+import { faultReply, type Reply } from "../protocol/reply.js";
 
 describe("the cache", () => {
-  it("[host-8] covers marked tools and resources of modern servers, and nothing else", () => {
+  it("[host-8] covers marked tools of either era and resources of modern servers, and nothing else", () => {
     const { cache } = setUp();
     expect(cache.covers("s", "tools/call", ownToolName("t"), true)).toBe(true);
-    expect(cache.covers("s", "tools/call", ownToolName("t"), false)).toBe(false);
+    expect(cache.covers("s", "tools/call", ownToolName("t"), false)).toBe(true);
+    expect(cache.covers("s", "resources/read", undefined, false)).toBe(false);
     expect(cache.covers("s", "tools/call", ownToolName("writes"), true)).toBe(false);
     expect(cache.covers("s", "resources/read", undefined, true)).toBe(true);
     expect(cache.covers("s", "prompts/get", undefined, true)).toBe(false);
@@ -58,7 +59,7 @@ describe("what is kept", () => {
     const { ask, answer, sent } = setUp();
     ask("ann");
     answer(kept(1));
-    for (const more of [{ inputResponses: {} }, { requestState: "s" }]) {
+    for (const more of [{ inputResponses: {} }, { requestState: "s" }, { task: {} }]) {
       const retry = ask("ann", { name: "t", arguments: { a: 1 }, ...more });
       expect(sent).toHaveLength(1);
       answer(kept(2));
@@ -71,7 +72,6 @@ describe("what is kept", () => {
     ["a question", modern({ resultType: "input_required", ttlMs: 1000 })],
     ["a failed tool", modern({ isError: true, ttlMs: 1000 })],
     ["a fault", faultReply(new Fault("unavailable", "down"))],
-    ["a legacy reply", resultBytes('{"ttlMs":1000}')],
     ["a reply without time left", modern({ n: 1, ttlMs: 0 })],
   ])("is never %s", (_what, reply) => {
     const { ask, answer, sent } = setUp();

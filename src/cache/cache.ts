@@ -5,14 +5,15 @@ import type { Caller } from "../contracts/caller.js";
 import type { OwnToolName } from "../contracts/names.js";
 import type { AgentCall } from "../contracts/service.js";
 import type { CacheLimits } from "../contracts/settings.js";
+import type { CacheStats } from "../contracts/status.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import type { RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
 import type { Clock } from "../runtime/clock.js";
 import { freshReply, requestHash } from "./cacheable.js";
-import { AgeClock, type CacheStats, type Part, privateKey, ResponseCache, type Wanted } from "./response-cache.js";
+import { AgeClock, type Part, privateKey, ResponseCache, type Wanted } from "./response-cache.js";
 
-export type { CacheStats, Part } from "./response-cache.js";
+export type { Part } from "./response-cache.js";
 
 /** Calls that wait for the same reply. Each holds an open request; a crowd beyond this is sent to its server. */
 const MAX_FOLLOWERS = 1_000;
@@ -74,11 +75,13 @@ export class Cache {
     this.#kept.forget(server);
   }
 
-  /** Whether a call is worth handing to handle(). `modern`: the server is; the legacy era has no words for caching. */
+  /**
+   * Whether a call is worth handing to handle(). `modern`: the server is. The legacy era has no words for caching, and
+   * no config speaks of resources.
+   */
   covers(server: string, method: string, tool: OwnToolName | undefined, modern: boolean): boolean {
-    if (!modern) return false;
     if (tool !== undefined) return this.#servers.get(server)?.tools.has(tool) === true && method === "tools/call";
-    return method === "resources/read" && this.#servers.has(server);
+    return modern && method === "resources/read" && this.#servers.has(server);
   }
 
   /**
@@ -164,7 +167,7 @@ export class Cache {
   #answered(lead: Lead, reply: Reply): void {
     this.#release(lead);
     const { wanted } = lead;
-    const fresh = freshReply(reply);
+    const fresh = freshReply(reply, wanted.tool !== undefined);
     // A fault of ours says nothing of what the server's replies are good for.
     if (reply.kind !== "error") this.#servers.get(wanted.server)?.lastScope.set(wanted.tool, fresh?.scope ?? "nothing");
     if (fresh !== undefined) this.#kept.put(wanted, uriOf(lead), fresh, lead.generation, this.#clock.now());

@@ -81,11 +81,18 @@ describe("freshReply", () => {
     ["shared", "private"],
   ] as const)("cacheScope %s is %s", (said, scope) => {
     const reply = modern(`{"resultType":"complete","ttlMs":5000,"cacheScope":"${said}","content":[]}`);
-    expect(freshReply(reply)).toMatchObject({ ttlMs: 5000, scope });
+    expect(freshReply(reply, false)).toMatchObject({ ttlMs: 5000, scope });
+  });
+
+  it("a legacy server's is kept where the config marks the tool, and nowhere else", () => {
+    const reply = resultBytes('{"ttlMs":5000,"content":[]}');
+    expect(freshReply(reply, true)).toMatchObject({ ttlMs: 5000, scope: "private" });
+    expect(freshReply(reply, false)).toBeUndefined();
+    expect(freshReply({ ...reply, afterRounds: true }, true)).toBeUndefined();
   });
 
   it("without a scope it is private", () => {
-    expect(freshReply(modern('{"ttlMs":1,"contents":[]}'))).toMatchObject({ scope: "private" });
+    expect(freshReply(modern('{"ttlMs":1,"contents":[]}'), false)).toMatchObject({ scope: "private" });
   });
 
   const kept = '{"resultType":"complete","ttlMs":5000,"cacheScope":"public"}';
@@ -115,7 +122,7 @@ describe("freshReply", () => {
       { ...modern("{}"), bytes: Buffer.from('{"jsonrpc":"2.0","id":0,"error":{"code":1,"message":"","ttlMs":5}}') },
     ],
   ])("does not keep %s", (_what, reply) => {
-    expect(freshReply(reply)).toBeUndefined();
+    expect(freshReply(reply, false)).toBeUndefined();
   });
 });
 
@@ -126,7 +133,7 @@ describe("aged", () => {
   ])("takes the age off, and leaves the rest as it was written: %s", (_where, text) => {
     const bytes = Buffer.from(text);
     const anchor = findAnchor(bytes);
-    const fresh = freshReply({ kind: "bytes", era: "modern", bytes, idStart: 0, idEnd: 0, ...anchor });
+    const fresh = freshReply({ kind: "bytes", era: "modern", bytes, idStart: 0, idEnd: 0, ...anchor }, false);
     if (fresh === undefined) throw new Error("not kept");
     const younger = aged(fresh, 1000.4);
     expect(younger.era).toBe("modern");
@@ -139,6 +146,6 @@ describe("aged", () => {
 
 it("a reply that has aged is not sent as the text it came with", () => {
   const reply = modern('{"ttlMs":5000}');
-  const fresh = freshReply({ ...reply, latin1: reply.bytes.toString("latin1") });
+  const fresh = freshReply({ ...reply, latin1: reply.bytes.toString("latin1") }, false);
   expect(fresh && aged(fresh, 1_000)).toMatchObject({ latin1: undefined });
 });

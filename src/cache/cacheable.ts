@@ -23,8 +23,8 @@ export interface FreshReply {
   readonly ttlEnd: number;
 }
 
-/** What a server's request for input was answered with: not part of a key, so nothing that has it is kept. */
-const OF_A_RETRY: ReadonlySet<string> = new Set(["inputResponses", "requestState"]);
+/** What a server's request for input was answered with, and what asks for a task: nothing that has it is kept. */
+const NOT_KEPT: ReadonlySet<string> = new Set(["inputResponses", "requestState", "task"]);
 
 /** It says nothing of what is asked for: trace context, progress tokens, who is asking. */
 const META = "_meta";
@@ -37,7 +37,7 @@ const META = "_meta";
 export function requestHash(message: RequestMessage, tool: OwnToolName | undefined): string | undefined {
   const counted: Member[] = [];
   for (const member of paramMembers(message)) {
-    if (OF_A_RETRY.has(member.key)) return undefined;
+    if (NOT_KEPT.has(member.key)) return undefined;
     if (member.key !== META && (tool === undefined || member.key !== "name")) counted.push(member);
   }
   counted.sort((a, b) => (a.key < b.key ? -1 : 1));
@@ -54,11 +54,12 @@ export function requestHash(message: RequestMessage, tool: OwnToolName | undefin
 const TTL = ["result", "ttlMs"];
 
 /**
- * Undefined where the reply is not to be kept: an error, an interim result, a legacy server's (whose era has no such
- * words), one without a time, one that cost answers of its agent, or one too large.
+ * Undefined where the reply is not to be kept: an error, an interim result, one without a time, one that cost answers of
+ * its agent, or one too large. `isMarked`: the config says that it may be. A legacy server's era has no such words, so
+ * that its own are taken only where the operator said so too.
  */
-export function freshReply(reply: Reply): FreshReply | undefined {
-  if (reply.kind !== "bytes" || reply.era !== "modern" || "afterRounds" in reply) return undefined;
+export function freshReply(reply: Reply, isMarked: boolean): FreshReply | undefined {
+  if (reply.kind !== "bytes" || (reply.era !== "modern" && !isMarked) || "afterRounds" in reply) return undefined;
   const { bytes } = reply;
   // Bytes that are no text would be counted otherwise than the text that we read.
   if (bytes.length > MAX_REPLY_BYTES || !bytes.includes('"ttlMs"') || !isUtf8(bytes)) return undefined;

@@ -11,7 +11,7 @@ const LIMITS: CacheLimits = { maxBytes: 100_000, entriesPerTool: 3, maxTtlMs: 10
 
 function fresh(text: string, ttlMs = 1000, scope = "public"): FreshReply {
   const reply = resultBytes(JSON.stringify({ text, ttlMs, cacheScope: scope }));
-  const found = freshReply({ ...reply, era: "modern" });
+  const found = freshReply({ ...reply, era: "modern" }, false);
   if (found === undefined) throw new Error("not to be kept");
   return found;
 }

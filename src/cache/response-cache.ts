@@ -3,20 +3,10 @@
 
 import type { OwnToolName } from "../contracts/names.js";
 import type { CacheLimits } from "../contracts/settings.js";
+import type { CacheStats } from "../contracts/status.js";
 import type { BytesReply } from "../protocol/reply.js";
 import type { Clock } from "../runtime/clock.js";
 import { aged, type FreshReply } from "./cacheable.js";
-
-export interface CacheStats {
-  /** Calls that were answered from what was kept. */
-  readonly hits: number;
-  /** Calls that were sent to the server. */
-  readonly misses: number;
-  /** Calls that were answered with the reply to another call. */
-  readonly coalesced: number;
-  readonly entries: number;
-  readonly bytes: number;
-}
 
 /** What is asked for, by whom. */
 export interface Wanted {

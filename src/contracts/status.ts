@@ -4,6 +4,18 @@ import type { ExecutorStatus } from "./executors.js";
 
 export type ServerState = "idle" | "starting" | "ready" | "backoff" | "ejected" | "stopped";
 
+/** What the cache did for one server. */
+export interface CacheStats {
+  /** Calls that were answered from what was kept. */
+  readonly hits: number;
+  /** Calls that were sent to the server. */
+  readonly misses: number;
+  /** Calls that were answered with the reply to another call. */
+  readonly coalesced: number;
+  readonly entries: number;
+  readonly bytes: number;
+}
+
 export interface ServerStatus {
   readonly name: string;
   readonly kind: "stdio" | "http" | "sse";
@@ -38,6 +50,8 @@ export interface ServerStatus {
   readonly nextTryInMs: number | undefined;
   readonly pid: number | undefined;
   readonly url: string | undefined;
+  /** What the cache answered for it, and what is kept. Undefined where it is looked at outside of a gateway. */
+  readonly cache: CacheStats | undefined;
   /** What came on stdout that was no message. */
   readonly noise: { readonly count: number; readonly sample: string | undefined };
   readonly stderr: readonly string[];

@@ -1,12 +1,12 @@
 // Wires the stages into one gateway, and applies changes of the config to it while it runs.
 
 import type { Readable, Writable } from "node:stream";
-import { Cache, type CacheStats } from "../cache/cache.js";
+import { Cache } from "../cache/cache.js";
 import { Catalog } from "../catalog/catalog.js";
 import type { Config, ListenAddress } from "../config/config.js";
 import type { Principal } from "../contracts/caller.js";
 import { ownToolName } from "../contracts/names.js";
-import type { GatewayStatus } from "../contracts/status.js";
+import type { CacheStats, GatewayStatus } from "../contracts/status.js";
 import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
 import type { ControlServer } from "../control/server.js";
 import { createStdioEndpoint, type StdioEndpoint } from "../endpoint/stdio/stdio.js";
@@ -330,7 +330,11 @@ export class Gateway {
       memory: { heldBytes: this.#held.used, limitBytes: this.#held.limit },
       servers: this.servers
         .status((server) => this.#catalog.counts(server))
-        .map((one) => ({ ...one, problems: [...one.problems, ...this.#catalog.problems(one.name)] })),
+        .map((one) => ({
+          ...one,
+          cache: this.#cache.statsOf(one.name),
+          problems: [...one.problems, ...this.#catalog.problems(one.name)],
+        })),
       executors: this.#executors.status(),
       conflicts: this.#catalog.conflicts(),
     };

@@ -2,12 +2,11 @@
 // a gateway that has no endpoint. Who may do what, how calls are made and end, and when a lazy server is started is the
 // gateway's to decide.
 
-import type { CacheStats } from "../cache/response-cache.js";
 import type { ServerConfig } from "../config/config.js";
 import type { ConfigInput } from "../config/load.js";
 import type { Principal } from "../contracts/caller.js";
 import { exposedName } from "../contracts/names.js";
-import type { ServerStatus } from "../contracts/status.js";
+import type { CacheStats, ServerStatus } from "../contracts/status.js";
 import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
 import type { Gateway } from "../gateway/gateway.js";
 import { CallError } from "../gateway/program-call.js";
@@ -61,9 +60,8 @@ export interface SpawnedServer extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
-export interface HostedStatus extends ServerStatus {
-  readonly cache: CacheStats | undefined;
-}
+/** As `toolway status --json` has it. */
+export type HostedStatus = ServerStatus;
 
 export interface HostDefaults {
   readonly principal: Principal;
@@ -156,8 +154,7 @@ export class ToolHost implements AsyncDisposable {
 
   /** Every hosted server, as `toolway status --json` has it, how many hold it, and what the cache has of it. */
   status(): HostedStatus[] {
-    const cached = this.cacheStats();
-    return this.#gateway.status().servers.map((server) => ({ ...server, cache: cached.get(server.name) }));
+    return [...this.#gateway.status().servers];
   }
 
   /** Hits, misses and what is kept, by server. */

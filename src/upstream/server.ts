@@ -303,6 +303,7 @@ export class UpstreamServer implements ServerHandle {
       nextTryInMs: heldMs === undefined ? triedMs : Math.max(heldMs, triedMs ?? 0),
       pid: isUp ? link?.pid : undefined,
       url: link?.url,
+      cache: undefined,
       noise: { count: sum(all, (one) => one.noise.count), sample: sample && this.#redactor.redact(sample, true) },
       stderr: link?.stderr ?? [],
       problems: [...this.#toolProblems, ...this.#problems].map((text) => this.#redactor.redact(text)),

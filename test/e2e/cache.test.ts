@@ -13,7 +13,7 @@ import {
   stdioFixture,
   until,
 } from "./harness.js";
-import { createToken, toolway } from "./operator.js";
+import { createToken, statusOf, toolway } from "./operator.js";
 import { post } from "./wire.js";
 
 const TOKEN = "tw_e2e_default_token_of_enough_length_0123456789";
@@ -243,4 +243,24 @@ it("a reload drops what was kept", async () => {
   expect(await stamp(agent, {})).toEqual(before);
   expect(await toolway(gateway, "reload", "cached")).toMatchObject({ code: 0 });
   expect((await stamp(agent, {})).pid).not.toBe(before.pid);
+});
+
+describe.each(["stdio", "http"] as const)("a legacy server over %s", (kind) => {
+  it("has its marked tools served again by its own ttlMs, and status says how often", async () => {
+    const entry: ServerEntry = await fixtureOver(kind, "cached", ["--era", "legacy"]);
+    const gateway = await startGateway({ mcpServers: { cached: { ...entry, ...MARKED } } });
+    const agent = await connect("legacy", gateway);
+    await agent.waitFor("stamp", "unmarked", "asks");
+    for (const era of ERAS) {
+      const one = await connect(era, gateway);
+      expect((await stamp(one, { key: "kept" })).run).toBe(1);
+    }
+    for (const run of [1, 2]) expect((await stamp(agent, { key: "now", ttlMs: 0 })).run).toBe(run);
+    for (const run of [1, 2]) expect((await stamp(agent, { key: "unmarked" }, "unmarked")).run).toBe(run);
+    // What was made with an agent's answers is nobody else's, nor its own another time.
+    for (const run of [1, 2]) expect((await stamp(agent, { key: "asks" }, "asks")).run).toBe(run);
+    expect(agent.asked).toHaveLength(2);
+    expect((await statusOf(gateway, "cached")).cache).toMatchObject({ hits: 1, misses: 5, entries: 1 });
+    expect((await toolway(gateway, "status")).out).toMatch(/CACHED[\s\S]*1 of 6/);
+  });
 });

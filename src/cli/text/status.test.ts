@@ -35,6 +35,7 @@ function server(name: string, problems: readonly string[]): ServerStatus {
     nextTryInMs: undefined,
     pid: undefined,
     url: "http://127.0.0.1:1/mcp",
+    cache: undefined,
     noise: { count: 0, sample: undefined },
     stderr: [],
     problems,

@@ -30,8 +30,10 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
 
   const parts = [table(facts)];
   if (status.servers.length > 0) {
-    const head = heading(style, ["SERVER", "STATE", "KIND", "TOOLS", "READY IN", "RESTARTS", "IN FLIGHT", "VERSION"]);
-    parts.push(table([head, ...status.servers.map((server) => serverRow(server, style))]));
+    const isCached = status.servers.some(({ cache }) => asked(cache) > 0);
+    const columns = ["SERVER", "STATE", "KIND", "TOOLS", "READY IN", "RESTARTS", "IN FLIGHT"];
+    const head = heading(style, [...columns, ...(isCached ? ["CACHED"] : []), "VERSION"]);
+    parts.push(table([head, ...status.servers.map((server) => serverRow(server, style, isCached))]));
   } else {
     parts.push("No servers. Add some to the config; it is read again when it changes.");
   }
@@ -49,7 +51,17 @@ function mib(bytes: number): string {
   return String(Math.ceil(bytes / (1024 * 1024)));
 }
 
-function serverRow(server: ServerStatus, style: Style): string[] {
+/** The calls that the cache was asked about. */
+function asked(cache: ServerStatus["cache"]): number {
+  return cache === undefined ? 0 : cache.hits + cache.coalesced + cache.misses;
+}
+
+/** How many of those it answered: `3 of 4`. */
+function cachedText(cache: ServerStatus["cache"]): string {
+  return cache === undefined || asked(cache) === 0 ? "-" : `${cache.hits + cache.coalesced} of ${asked(cache)}`;
+}
+
+function serverRow(server: ServerStatus, style: Style, isCached: boolean): string[] {
   const tools = `${server.counts.tools}${server.listsFromBefore && server.counts.tools > 0 ? " (from before)" : ""}`;
   const version = [server.serverInfo?.version, server.version === undefined ? undefined : `MCP ${server.version}`];
   return [
@@ -60,6 +72,7 @@ function serverRow(server: ServerStatus, style: Style): string[] {
     server.readyAfterMs === undefined ? "-" : duration(server.readyAfterMs),
     String(server.restarts),
     String(server.inFlight),
+    ...(isCached ? [cachedText(server.cache)] : []),
     version.filter((part) => part !== undefined).join(", "),
   ];
 }

@@ -356,7 +356,8 @@ export class Connection implements LinkEvents {
   }
 
   #deliver(pending: PendingCall, reply: BytesReply): void {
-    if (this.#modern?.intercepts(pending.call, reply) !== true) pending.call.reply(reply);
+    const marked: BytesReply = pending.asked ? { ...reply, afterRounds: true } : reply;
+    if (this.#modern?.intercepts(pending.call, marked) !== true) pending.call.reply(marked);
   }
 
   #meet(signal: AbortSignal): Promise<ServerIntro> {

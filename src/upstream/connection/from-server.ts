@@ -134,7 +134,10 @@ class Questions {
     const task = related === undefined ? undefined : JSON.stringify(related);
     const question: Question = { request, caller, calls, abort, token, task };
     this.#open.set(id, question);
-    for (const call of calls) call.questions++;
+    for (const call of calls) {
+      call.questions++;
+      call.asked = true;
+    }
     caller.ask(token === undefined ? shown : withToken(shown, token.ours), abort.signal).then(
       (response) => this.#answer(question, response),
       (error: unknown) => {

@@ -36,6 +36,8 @@ export class PendingCall implements Ticket {
   questions = 0;
   /** It has not been sent: it waits for a place. */
   isWaiting = false;
+  /** An agent was asked for it: its answer is one to more than the request. */
+  asked = false;
   /** What a modern server wants beside the body, over HTTP: names and values in turn. */
   headers: readonly string[] | undefined;
 
