@@ -2,13 +2,18 @@
 // The program `toolway`: gives the process's streams and signals to the CLI. The only file that exits.
 
 import { homedir } from "node:os";
+import { isatty } from "node:tty";
 import { Exit } from "./line/errors.js";
-import { type Io, Stopped } from "./line/io.js";
+import { type Io, Stopped, type StopSignal } from "./line/io.js";
 import { runCli } from "./program.js";
 
 const stop = new AbortController();
 
-function onSignal(by: "SIGINT" | "SIGTERM"): void {
+/** Asked at the start: a terminal that is gone is none any more. */
+const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
+let hungUp: (() => void) | undefined;
+
+function onSignal(by: StopSignal): void {
   // The second Ctrl-C: whoever presses it does not want to wait for the drain.
   if (stop.signal.aborted && by === "SIGINT") process.exit(Exit.interrupted);
   stop.abort(new Stopped(by));
@@ -16,11 +21,20 @@ function onSignal(by: "SIGINT" | "SIGTERM"): void {
 
 process.on("SIGINT", () => onSignal("SIGINT"));
 process.on("SIGTERM", () => onSignal("SIGTERM"));
+process.on("SIGHUP", () => (hungUp === undefined ? onSignal("SIGHUP") : hungUp()));
+// Node would open its inspector at the first, and die of the second. Neither means anything here; what is started from
+// here has handlers of its own.
+process.on("SIGUSR1", () => {});
+process.on("SIGUSR2", () => {});
 
 // `toolway tools | head -1`: the reader has what it wanted.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  // A terminal that is gone: what is under way still gets its time to end.
+  if (error.code === "EIO") return;
   process.exit(error.code === "EPIPE" ? Exit.ok : Exit.failure);
 });
+// Nobody reads it any more, which is no reason to end.
+process.stderr.on("error", () => {});
 
 const io: Io = {
   // Made when first asked for: most verbs read nothing, and opening it costs a stream.
@@ -36,6 +50,11 @@ const io: Io = {
   isErrTTY: process.stderr.isTTY === true,
   columns: process.stdout.isTTY === true ? process.stdout.columns : undefined,
   signal: stop.signal,
+  onHangUp: hasTerminal
+    ? undefined
+    : (act) => {
+        hungUp = act;
+      },
 };
 
 const code = await runCli(process.argv.slice(2), io);

@@ -29,7 +29,7 @@ const ENDINGS: Readonly<Record<ExpectedKind, { readonly exit: ExitCode; readonly
 /** One message for each kind of end; a stack only when it is asked for. */
 function explain(error: unknown, io: Io): ExitCode {
   if (io.signal.aborted && (error === io.signal.reason || isAbort(error))) {
-    return io.signal.reason instanceof Stopped && io.signal.reason.by === "SIGTERM" ? Exit.failure : Exit.interrupted;
+    return io.signal.reason instanceof Stopped && io.signal.reason.by !== "SIGINT" ? Exit.failure : Exit.interrupted;
   }
   const debug = (io.env["TOOLWAY_DEBUG"] ?? "") !== "";
   if (error instanceof ExpectedError) {

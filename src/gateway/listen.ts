@@ -8,6 +8,7 @@ import { Fault } from "../protocol/errors.js";
 import { isLoopback } from "../runtime/addresses.js";
 import type { HeldBytes } from "../runtime/memory/held-bytes.js";
 import { Certificate, readCertificate } from "./certificate.js";
+import { RefusalLog } from "./refusal-log.js";
 import type { GatewayState } from "./state.js";
 
 export interface EndpointPlan {
@@ -32,6 +33,7 @@ export interface OpenEndpoint {
 export async function openEndpoint(plan: EndpointPlan): Promise<OpenEndpoint> {
   const { config, address, service, state, noAuth, held, log, ready } = plan;
   if (noAuth && !isLoopback(address.host)) throw needsToken(address.host);
+  const refusals = new RefusalLog(log);
   const http = createHttpEndpoint({
     service,
     noAuth,
@@ -44,7 +46,7 @@ export async function openEndpoint(plan: EndpointPlan): Promise<OpenEndpoint> {
     ...(config.tls === undefined ? {} : { tls: readCertificate(config.tls) }),
     log: (event) => {
       if (event.kind === "failed") log.error("a request failed inside the gateway", { error: event.error });
-      else log.warn(`refused with ${event.status}: ${event.why}`, { path: event.path });
+      else refusals.refused(event);
     },
   });
   const bound = await http.listen(address.host, address.port).catch((error: unknown) => {

@@ -8,7 +8,7 @@ import { gatewayPort, type StartedGateway, type StartOptions } from "../gateway/
 import { sourceFor } from "../gateway/source.js";
 import { defineCommand } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
-import { type Io, note, print } from "../line/io.js";
+import { type Io, note, print, Stopped } from "../line/io.js";
 import { banner, bannerJson } from "../text/banner.js";
 
 /** As the config's `drainMs` has it. */
@@ -22,7 +22,8 @@ export const serve = defineCommand({
       "Starts the gateway: one endpoint over all servers of a config. Without a config it takes ./toolway.json, else " +
       "~/.config/toolway/toolway.json, else a built-in demo server. An edit of the config is applied while it runs. " +
       "The default token is taken from TOOLWAY_TOKEN if that is set, else made at the first start. " +
-      "Ctrl-C and SIGTERM let calls in flight end, for at most 22 seconds (--drain), and everything is over within 30; " +
+      "SIGHUP reads the config and its env files again where there is no terminal (systemd, nohup). " +
+      "Ctrl-C, SIGTERM and the end of the terminal let calls in flight end, for at most 22 seconds (--drain), and everything is over within 30; " +
       "a second Ctrl-C does not wait.",
   },
   args: {
@@ -74,12 +75,14 @@ export const serve = defineCommand({
 });
 
 async function untilStopped(started: StartedGateway, drainMs: number | undefined, io: Io): Promise<0> {
+  io.onHangUp?.(() => void started.reload());
   await new Promise<void>((done) => {
     if (io.signal.aborted) done();
     io.signal.addEventListener("abort", () => done(), { once: true });
   });
   if (io.isErrTTY) note(io, "\nStopping as soon as the calls in flight have ended; Ctrl-C again stops at once.");
-  await started.close({ drainMs });
+  const { reason } = io.signal;
+  await started.close({ drainMs, why: reason instanceof Stopped ? reason.by : "stopped" });
   return Exit.ok;
 }
 

@@ -3,7 +3,7 @@
 import type { ExecutorLog } from "../../executor/wire/types.js";
 import { logOf } from "../gateway/log-of.js";
 import { Exit, type ExitCode, UserError } from "../line/errors.js";
-import { type Io, note, print, printJson } from "../line/io.js";
+import { type Io, note, print, printJson, Stopped } from "../line/io.js";
 import { executorBanner, executorFacts } from "./banner.js";
 import type { DoorEvents, OpenDoors } from "./doors.js";
 import type { DryRunPlan, RunPlan } from "./plan.js";
@@ -29,7 +29,7 @@ export async function runExecutor(plan: RunPlan, how: How, io: Io): Promise<Exit
   }
   if (how.json) tell(plan.kind === "listen" ? "listening" : "dialling", executorFacts(plan, doors.url));
   else print(io, executorBanner(plan, doors.url, io));
-  await untilStopped(io);
+  await untilStopped(io, options.log);
   await doors.close();
   tell("stopped");
   return Exit.ok;
@@ -66,12 +66,14 @@ function toldOf(io: Io, tell: Tell): ExecutorLog {
   };
 }
 
-async function untilStopped(io: Io): Promise<void> {
+async function untilStopped(io: Io, log: ExecutorLog): Promise<void> {
   await new Promise<void>((done) => {
     if (io.signal.aborted) done();
     io.signal.addEventListener("abort", () => done(), { once: true });
   });
+  const { reason } = io.signal;
   if (io.isErrTTY) note(io, "\nStopping.");
+  else log.info(`${reason instanceof Stopped ? reason.by : "stopped"}: stopping; requests under way are taken back`);
 }
 
 const UNBOUND: Readonly<Record<string, string>> = {

@@ -43,13 +43,13 @@ function logFor(env: GatewaySource["env"], quiet: boolean): Log {
 async function open(
   source: GatewaySource,
   options: Partial<StartOptions>,
-  more: { startServers: ServerStart; quiet: boolean },
+  more: { startServers: ServerStart; log: Log },
 ): Promise<Gateway> {
   return createGateway(source.configPath ?? demoConfig(), {
     stateDir: stateDirOf(source),
     env: { ...source.env },
     home: source.home,
-    log: logFor(source.env, more.quiet),
+    log: more.log,
     startServers: more.startServers,
     noAuth: options.noAuth ?? false,
     ...(options.names === undefined ? {} : { names: options.names }),
@@ -59,7 +59,8 @@ async function open(
 
 async function start(options: StartOptions): Promise<StartedGateway> {
   // Whoever waits for the port need not wait for the servers, and where the port is taken none is started in vain.
-  const gateway = await open(options, options, { startServers: "listening", quiet: false });
+  const log = logFor(options.env, false);
+  const gateway = await open(options, options, { startServers: "listening", log });
   try {
     const { url } = await gateway.listen(options.listen);
     await gateway.openControl();
@@ -71,7 +72,16 @@ async function start(options: StartOptions): Promise<StartedGateway> {
       config: gateway.config,
       token: { isNew: tokens.isNew, fromEnv, value: fromEnv ? undefined : tokens.defaultToken() },
       status: () => gateway.status(),
-      close: ({ drainMs }) => gateway.close({ drainMs }),
+      reload: async () => {
+        log.info("SIGHUP: the config is read again");
+        await gateway.reload().catch(() => {});
+      },
+      close: async ({ drainMs, why }) => {
+        const seconds = Math.round((drainMs ?? gateway.config.drainMs) / 1000);
+        log.info(`${why}: draining; calls in flight have ${seconds} s to end`);
+        await gateway.close({ drainMs });
+        log.info("stopped");
+      },
     };
   } catch (error) {
     await gateway.close({ drainMs: 0 });
@@ -84,7 +94,7 @@ async function start(options: StartOptions): Promise<StartedGateway> {
  * call by that.
  */
 async function local(source: GatewaySource, { servers }: { servers: boolean }): Promise<LocalGateway> {
-  const gateway = await open(source, {}, { startServers: servers, quiet: true });
+  const gateway = await open(source, {}, { startServers: servers, log: logFor(source.env, true) });
   const folder = await mkdtemp(join(tmpdir(), "toolway-"));
   const closeAll = async (): Promise<void> => {
     await gateway.close({ drainMs: 0 });
@@ -141,7 +151,7 @@ async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void
   const { signal, role } = streams;
   const query: Readonly<Record<string, string>> = role === undefined ? {} : { role };
   const make = async (): Promise<Gateway> => {
-    const gateway = await open(source, {}, { startServers: true, quiet: false });
+    const gateway = await open(source, {}, { startServers: true, log: logFor(source.env, false) });
     try {
       if (role !== undefined) gateway.demandRole(role);
       await gateway.openControl();

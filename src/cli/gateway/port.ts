@@ -45,8 +45,10 @@ export interface StartedGateway {
     readonly value: string | undefined;
   };
   status(): GatewayStatus;
-  /** Lets calls in flight end, at most `drainMs` (default: the config's), then stops everything. */
-  close(options: { readonly drainMs: number | undefined }): Promise<void>;
+  /** Reads the config again, as an edit of it does. What is wrong with it is logged; never rejects. */
+  reload(): Promise<void>;
+  /** Lets calls in flight end, at most `drainMs` (default: the config's), then stops everything. `why` is logged. */
+  close(options: { readonly drainMs: number | undefined; readonly why: string }): Promise<void>;
 }
 
 /** A gateway for one verb: its servers run, and it listens nowhere. */

@@ -16,16 +16,22 @@ export interface Io {
   readonly isErrTTY: boolean;
   /** How wide the terminal is; unknown where stdout is none. */
   readonly columns?: number | undefined;
-  /** Fires at the first Ctrl-C or SIGTERM; its reason is a `Stopped`. */
+  /** Fires at the first Ctrl-C or SIGTERM, or when the terminal goes away; its reason is a `Stopped`. */
   readonly signal: AbortSignal;
+  /**
+   * From this call on, a SIGHUP calls `act` and stops nothing. Undefined on a terminal, whose end a SIGHUP tells there.
+   */
+  readonly onHangUp?: ((act: () => void) => void) | undefined;
 }
+
+export type StopSignal = "SIGINT" | "SIGTERM" | "SIGHUP";
 
 /** Why `Io.signal` fired. */
 export class Stopped extends Error {
   override readonly name = "Stopped";
-  readonly by: "SIGINT" | "SIGTERM";
+  readonly by: StopSignal;
 
-  constructor(by: "SIGINT" | "SIGTERM") {
+  constructor(by: StopSignal) {
     super(by === "SIGINT" ? "Interrupted." : "Told to stop.");
     this.by = by;
   }
