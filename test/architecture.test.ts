@@ -31,7 +31,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
     "contracts endpoint/http endpoint/legacy/streams endpoint/session endpoint/stdio protocol runtime runtime/memory",
   "endpoint/legacy/streams": "endpoint/http endpoint/session runtime runtime/memory",
   "endpoint/modern": "contracts endpoint/http endpoint/session protocol runtime runtime/memory",
-  "endpoint/session": "contracts protocol runtime runtime/memory",
+  "endpoint/session": "contracts protocol protocol/bytes runtime runtime/memory",
   "endpoint/stdio": "contracts endpoint/modern endpoint/session protocol runtime runtime/memory",
   "executor/allow": "runtime runtime/redact",
   "executor/client": "executor/wire runtime sockets",

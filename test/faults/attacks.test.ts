@@ -26,6 +26,9 @@ async function unharmed(): Promise<void> {
   expect(await callText(wire, "echo", { still: "here" })).toBe('{"still":"here"}');
 }
 
+const toolCallOf = (args: string) =>
+  `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":${args}}}`;
+
 const keys = () =>
   Array.from({ length: 400_000 }, (_, n) => `"k${n}":1`)
     .join(",")
@@ -54,6 +57,14 @@ describe("a hostile body", () => {
       () => `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{${keys()}}}}`,
       400,
       /members/,
+    ],
+    ["16 MiB of empty objects", () => toolCallOf(`{"x":[${"{},".repeat(5_000_000)}{}]}`), 400, /200000 values.*limit/],
+    ["16 MiB of numbers", () => toolCallOf(`{"x":[${"1,".repeat(8_000_000)}1]}`), 400, /200000 values.*limit/],
+    [
+      "90,000 different names",
+      () => toolCallOf(`{"x":[${Array.from({ length: 90_000 }, (_, n) => `{"k${n}":1}`).join(",")}]}`),
+      400,
+      /20000 different names.*limit/,
     ],
     ["depth 100,000", () => `${"[".repeat(100_000)}${"]".repeat(100_000)}`, 400, /nested.*limit/],
     [

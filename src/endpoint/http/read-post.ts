@@ -2,6 +2,8 @@
 // that take POSTs read by this; what the messages mean is the receiver's to say.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { StringDecoder } from "node:string_decoder";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Principal } from "../../contracts/caller.js";
 import { Fault, LIMIT, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
@@ -9,7 +11,16 @@ import type { Message } from "../../protocol/message.js";
 import { type HeldBytes, type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
 import { NOWHERE } from "../../runtime/table.js";
 import type { EndpointLimits } from "../session/limits.js";
-import { BODY, BODY_COST, heldBy, readMessage } from "../session/read-message.js";
+import {
+  BODY,
+  BODY_COST,
+  heldBy,
+  parseText,
+  readMessage,
+  TextCheck,
+  toMessages,
+  type Unreadable,
+} from "../session/read-message.js";
 import type { OpenBodies, OpenBody } from "./open-bodies.js";
 import { refuse } from "./write-reply.js";
 
@@ -39,6 +50,11 @@ type WithReader = IncomingMessage & { [READER]: PostReader };
 /** A body that is this many times over the limit is not even read to its end: the connection is closed. */
 const MAX_DRAINED = 4;
 
+/** From here on, reading a body is work for more than one turn of the loop: each step takes some milliseconds. */
+const LONG_BYTES = 1024 * 1024;
+/** So much is decoded in one turn. */
+const DECODED_A_TURN = 4 * 1024 * 1024;
+
 /** When whoever found no room should come back: by then, readers that stand still are cut. */
 const RETRY_AFTER: readonly string[] = ["Retry-After", "10"];
 
@@ -56,6 +72,7 @@ class PostReader implements OpenBody {
   #ended = false;
   /** Made when the body turns out not to be small. */
   #holder: Holder | undefined;
+  #checked: TextCheck | undefined;
   place = NOWHERE;
   windowFrom: number | undefined = undefined;
   windowSize = 0;
@@ -118,7 +135,7 @@ class PostReader implements OpenBody {
       if (!res.headersSent) this.#tooLarge(false);
       this.#letGo();
       if (this.#size > bodyBytes * MAX_DRAINED) req.destroy();
-    } else if (this.#size >= SMALL_BYTES && !this.#hold(this.#size)) {
+    } else if (this.#size >= SMALL_BYTES && !(this.#hold(this.#size) && this.#check(chunk))) {
       // Refused before or just now: the rest is thrown away as it comes.
     } else if (this.#first === undefined) this.#first = chunk;
     else if (this.#rest === undefined) this.#rest = [this.#first, chunk];
@@ -134,6 +151,21 @@ class PostReader implements OpenBody {
     }
     if (this.#holder.hold(bytes)) return true;
     this.#noRoom();
+    return false;
+  }
+
+  /** False where there is too much to it, and it has been refused. */
+  #check(chunk: Buffer): boolean {
+    let unreadable: Unreadable | undefined;
+    if (this.#checked === undefined) {
+      this.#checked = new TextCheck(this.#reading.limits, BODY);
+      for (const before of this.#rest ?? (this.#first === undefined ? [] : [this.#first]))
+        unreadable ??= this.#checked.push(before);
+    }
+    unreadable ??= this.#checked.push(chunk);
+    if (unreadable === undefined) return true;
+    this.#letGo();
+    refuse(this.#to.res, 400, unreadable.code, unreadable.why);
     return false;
   }
 
@@ -154,24 +186,50 @@ class PostReader implements OpenBody {
     this.#reading.open.delete(this);
     if (res.headersSent) return;
     if (this.#size >= SMALL_BYTES && !this.#hold(this.#size * BODY_COST)) return;
+    if (this.#rest !== undefined && this.#size >= LONG_BYTES) {
+      void this.#takeLong(this.#rest);
+      return;
+    }
     const body = this.#rest === undefined ? this.#first : Buffer.concat(this.#rest, this.#size);
     this.#first = undefined;
     this.#rest = undefined;
     try {
-      this.#take(body === undefined ? "" : body.toString());
+      this.#take(readMessage(body === undefined ? "" : body.toString(), this.#reading.limits, BODY));
     } catch (error) {
-      if (error instanceof Fault) refuse(res, 400, ErrorCode.invalidRequest, error.message);
-      else {
-        this.#reading.failed(error);
-        refuse(res, 500, ErrorCode.internal, toRpcError(error).message);
-      }
+      this.#fail(error);
     }
     this.#holder?.releaseUnclaimed();
   }
 
-  #take(text: string): void {
+  /** The same for a long body, with a turn of the loop for each step: nobody else waits for all of them. */
+  async #takeLong(pieces: Buffer[]): Promise<void> {
+    const { limits } = this.#reading;
+    this.#rest = undefined;
+    this.#first = undefined;
+    try {
+      const text = await decode(pieces);
+      const parsed = parseText(text, BODY);
+      await nextTurn();
+      const read = "value" in parsed ? toMessages(text, parsed.value, limits, BODY) : parsed;
+      await nextTurn();
+      this.#take(read);
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.#holder?.releaseUnclaimed();
+  }
+
+  #fail(error: unknown): void {
+    const { res } = this.#to;
+    if (error instanceof Fault) refuse(res, 400, ErrorCode.invalidRequest, error.message);
+    else {
+      this.#reading.failed(error);
+      refuse(res, 500, ErrorCode.internal, toRpcError(error).message);
+    }
+  }
+
+  #take(read: ReturnType<typeof readMessage>): void {
     const to = this.#to;
-    const read = readMessage(text, this.#reading.limits, BODY);
     if (this.#holder !== undefined) heldBy(read, this.#holder);
     if (Array.isArray(read)) {
       if (read.length === 0) refuse(to.res, 400, ErrorCode.invalidRequest, "The batch is empty.");
@@ -180,6 +238,29 @@ class PostReader implements OpenBody {
     else to.onMessage(read);
   }
 }
+
+/** Lets go of the pieces as it goes. The parts are joined at once: a string of many parts is slow to be read. */
+async function decode(pieces: Buffer[]): Promise<string> {
+  const decoder = new StringDecoder("utf8");
+  const parts: string[] = [];
+  let bytes = 0;
+  for (let i = 0; i < pieces.length; i++) {
+    const piece = pieces[i] as Buffer;
+    parts.push(decoder.write(piece));
+    pieces[i] = NOTHING;
+    bytes += piece.length;
+    if (bytes < DECODED_A_TURN) continue;
+    bytes = 0;
+    await nextTurn();
+  }
+  await nextTurn();
+  parts.push(decoder.end());
+  const text = parts.join("");
+  await nextTurn();
+  return text;
+}
+
+const NOTHING = Buffer.alloc(0);
 
 // Shared by all requests, so that reading a body makes no closures.
 function onData(this: IncomingMessage, chunk: Buffer): void {

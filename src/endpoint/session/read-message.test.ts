@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { DEFAULT_LIMITS } from "./limits.js";
-import { BODY, PIPED, readMessage } from "./read-message.js";
+import { BODY, PIPED, readMessage, TextCheck } from "./read-message.js";
 
-const LIMITS = { ...DEFAULT_LIMITS, depth: 10, members: 10, batchMessages: 3 };
+const LIMITS = { ...DEFAULT_LIMITS, depth: 10, batchMessages: 3 };
 const read = (text: string, words = BODY) => readMessage(text, LIMITS, words);
 const ping = (id: number) => `{"jsonrpc":"2.0","id":${id},"method":"ping"}`;
 const object = (count: number) => `{${Array.from({ length: count }, (_, n) => `"key ${n}":"a:b\\":${n}"`).join(",")}}`;
@@ -41,22 +41,60 @@ describe("a text that an agent sent", () => {
     expect(why(nested(10), PIPED)).toMatch(/^The message is nested/);
   });
 
-  it("is refused before it is parsed where its objects have too many members together [bounded]", () => {
-    const limit = /more than 10 members/;
-    expect(why(object(10))).not.toMatch(limit);
-    expect(why(object(11))).toMatch(limit);
-    expect(why(`[${object(6)},${object(5)}]`)).toMatch(limit);
-    expect(why(`[${object(5)},${object(5)}]`)).not.toMatch(limit);
-    // A colon in a string is no member, and a text that breaks off ends the count.
-    expect(why(JSON.stringify(":".repeat(1000)))).not.toMatch(limit);
-    for (const text of ['"', '{"a":"', '"\\'.repeat(50)]) expect(why(text)).toBe("The body is not JSON.");
+  it("is refused as it comes where there is too much to it, however it is cut [bounded]", () => {
+    const limits = { ...DEFAULT_LIMITS, depth: 4, values: 10, names: 5 };
+    const judged = (text: string, size: number) => {
+      const check = new TextCheck(limits, BODY);
+      const bytes = Buffer.from(text);
+      let found: string | undefined;
+      for (let at = 0; at < bytes.length; at += size) found ??= check.push(bytes.subarray(at, at + size))?.why;
+      return found;
+    };
+    const list = (count: number, element: string) => `[${Array.from({ length: count }, () => element).join(", ")}]`;
+    for (const size of [1, 2, 7, 1000]) {
+      for (const fine of [
+        list(10, "1"),
+        list(10, "{}"),
+        list(10, "[ ]"),
+        list(5, '{"a":null}'),
+        object(5),
+        '"'.concat(':,{[\\"'.repeat(50), '"'),
+        "[[[[1]]]]",
+        "",
+        "]]]]",
+      ])
+        expect([size, fine, judged(fine, size)]).toEqual([size, fine, undefined]);
+      for (const large of [list(11, "1"), list(11, "{}"), list(11, '"a,b"'), list(6, '{"a":1}'), list(4, "[1,2]")])
+        expect([size, large, judged(large, size)]).toEqual([
+          size,
+          large,
+          "The body has more than 10 values (members and elements), which is the limit.",
+        ]);
+      expect(judged(object(6), size)).toBe("The body has more than 5 different names of members, which is the limit.");
+      expect(judged("[[[[[", size)).toBe("The body is nested deeper than 4 levels, which is the limit.");
+    }
+  });
+
+  it("counts names about right, whatever they are [bounded]", () => {
+    for (const name of [
+      (n: number) => `k${n}`,
+      (n: number) => `${"k".repeat(300)}${n}`,
+      (n: number) => String(n * 8),
+    ]) {
+      const check = new TextCheck({ ...DEFAULT_LIMITS, names: 20_000 }, BODY);
+      const text = (from: number, to: number) =>
+        Array.from({ length: to - from }, (_, n) => `"${name(from + n)}":1`).join(",");
+      expect(check.push(Buffer.from(`{${text(0, 20_000)}`))).toBeUndefined();
+      // The same ones again are no new ones.
+      expect(check.push(Buffer.from(`,${text(0, 20_000)}`))).toBeUndefined();
+      expect(check.push(Buffer.from(`,${text(20_000, 25_000)}`))?.why).toContain("different names");
+    }
   });
 
   it("is refused where it is a batch of too many messages [bounded]", () => {
     const batch = (count: number) => `[${Array.from({ length: count }, (_, id) => ping(id)).join(",")}]`;
-    const roomy = { ...LIMITS, members: 100 };
-    expect(readMessage(batch(3), roomy, BODY)).toHaveLength(3);
-    expect(readMessage(batch(4), roomy, BODY)).toMatchObject({ why: expect.stringContaining("more than 3 messages") });
-    expect(readMessage(batch(4), roomy, PIPED)).toMatchObject({ why: "A batch has at most 3 messages." });
+    expect(readMessage(batch(3), LIMITS, BODY)).toHaveLength(3);
+    expect(readMessage(batch(4), LIMITS, BODY)).toMatchObject({ why: expect.stringContaining("more than 3 messages") });
+    expect(readMessage(batch(4), LIMITS, PIPED)).toMatchObject({ why: "A batch has at most 3 messages." });
   });
 });

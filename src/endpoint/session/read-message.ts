@@ -1,11 +1,12 @@
 // A text that an agent sent becomes a message or a batch: its bounds are checked before it is parsed, and it is parsed
 // once. Every transport reads by this; which era a message is of is decided by whoever gets it.
 
+import { JsonShape } from "../../protocol/bytes/scan-bytes.js";
 import { Fault } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { type Message, type RequestMessage, toMessage } from "../../protocol/message.js";
-import { deeperThan, scanElements, skipValue } from "../../protocol/scan.js";
-import type { Holder } from "../../runtime/memory/held-bytes.js";
+import { deeperThan, scanElements } from "../../protocol/scan.js";
+import { type Holder, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
 import type { EndpointLimits } from "./limits.js";
 
 /**
@@ -46,31 +47,65 @@ export const PIPED: TextWords = {
   longBatch: (limit) => `A batch has at most ${limit} messages.`,
 };
 
-/** A batch is an array, and may be empty. */
-export function readMessage(
-  text: string,
-  { depth, members, batchMessages }: EndpointLimits,
-  words: TextWords,
-): Message | Message[] | Unreadable {
+/** A batch is an array, and may be empty. A text that is not short has been judged by a TextCheck as it came. */
+export function readMessage(text: string, limits: EndpointLimits, words: TextWords): Message | Message[] | Unreadable {
+  const { depth } = limits;
   // What nests so deep has a bracket that opens and one that closes for each level; JSON.parse refuses the rest.
-  if (text.length > 2 * depth && deeperThan(text, depth)) {
+  if (text.length > 2 * depth && text.length < SMALL_BYTES && deeperThan(text, depth)) {
     return invalid(`The ${words.noun} is nested deeper than ${depth} levels, which is the limit.`);
   }
-  if (hasMoreMembers(text, members)) {
-    return invalid(`The ${words.noun} has more than ${members} members, which is the limit.`);
-  }
-  let value: unknown;
+  const parsed = parseText(text, words);
+  return "value" in parsed ? toMessages(text, parsed.value, limits, words) : parsed;
+}
+
+/** The first half of it. */
+export function parseText(text: string, words: TextWords): { readonly value: unknown } | Unreadable {
   try {
-    value = JSON.parse(text);
+    return { value: JSON.parse(text) };
   } catch {
     return { kind: "unreadable", code: ErrorCode.parse, why: words.notJson };
   }
+}
+
+/** The second half of it; `value` is what JSON.parse made of `text`. */
+export function toMessages(
+  text: string,
+  value: unknown,
+  { batchMessages }: EndpointLimits,
+  words: TextWords,
+): Message | Message[] | Unreadable {
   try {
     if (!Array.isArray(value)) return toMessage(text, value);
     return value.length > batchMessages ? invalid(words.longBatch(batchMessages)) : splitBatch(text, value);
   } catch (error) {
     if (error instanceof Fault) return invalid(error.message);
     throw error;
+  }
+}
+
+/** Judges a text that is not short while it comes, before anybody parses it. */
+export class TextCheck {
+  readonly #shape = new JsonShape();
+  readonly #limits: EndpointLimits;
+  readonly #noun: string;
+
+  constructor(limits: EndpointLimits, { noun }: TextWords) {
+    this.#limits = limits;
+    this.#noun = noun;
+  }
+
+  /** Why it is refused; undefined as long as it is not. */
+  push(piece: Uint8Array): Unreadable | undefined {
+    const shape = this.#shape;
+    const { depth, values, names } = this.#limits;
+    shape.push(piece);
+    if (shape.depth > depth)
+      return invalid(`The ${this.#noun} is nested deeper than ${depth} levels, which is the limit.`);
+    if (shape.values > values)
+      return invalid(`The ${this.#noun} has more than ${values} values (members and elements), which is the limit.`);
+    if (shape.names > names)
+      return invalid(`The ${this.#noun} has more than ${names} different names of members, which is the limit.`);
+    return undefined;
   }
 }
 
@@ -82,30 +117,4 @@ function invalid(why: string): Unreadable {
 function splitBatch(text: string, values: readonly unknown[]): Message[] {
   const spans = scanElements(text, 0);
   return spans.map(({ start, end }, index) => toMessage(text.slice(start, end), values[index]));
-}
-
-const QUOTE = 0x22;
-const COLON = 0x3a;
-
-/** `"":0,` is the shortest member, so a short text needs no look. */
-const SHORTEST_MEMBER = 5;
-
-/**
- * True where all objects of `text` together have more than `limit` members: objects with very many keys cost V8 far
- * more than their bytes. Works on any text, and judges nothing else.
- */
-function hasMoreMembers(text: string, limit: number): boolean {
-  if (text.length < limit * SHORTEST_MEMBER) return false;
-  let members = 0;
-  let i = 0;
-  while (i < text.length) {
-    const c = text.charCodeAt(i);
-    if (c === QUOTE) {
-      i = skipValue(text, i);
-      continue;
-    }
-    if (c === COLON && ++members > limit) return true;
-    i++;
-  }
-  return false;
 }

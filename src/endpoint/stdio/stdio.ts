@@ -12,7 +12,7 @@ import { createSealer, type Sealer } from "../../runtime/seal.js";
 import { ModernEra } from "../modern/era.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
 import { DEFAULT_LIMITS, type EndpointLimits } from "../session/limits.js";
-import { BODY_COST } from "../session/read-message.js";
+import { BODY_COST, PIPED, TextCheck } from "../session/read-message.js";
 import { ModernPipe } from "./modern-pipe.js";
 import { LINES, PipeOut } from "./out.js";
 import { PipePeer } from "./peer.js";
@@ -113,8 +113,10 @@ class Stdio implements StdioEndpoint {
       this.#skipped(false);
       return;
     }
-    const text = line.toString().trim();
-    if (text !== "") this.#peer.receive(text, holder);
+    const unreadable = holder === undefined ? undefined : new TextCheck(this.#limits, PIPED).push(line);
+    const text = unreadable === undefined ? line.toString().trim() : "";
+    if (unreadable !== undefined) this.#out.refuse(unreadable.code, unreadable.why);
+    else if (text !== "") this.#peer.receive(text, holder);
     holder?.releaseUnclaimed();
   }
 

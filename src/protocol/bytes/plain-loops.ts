@@ -11,6 +11,8 @@ export interface Loops {
   readonly find: (at: number, end: number) => number;
   readonly walk: (at: number, end: number, name: number, room: number) => number;
   readonly state: readonly LoopValue[];
+  readonly shape: (at: number, end: number, bits: number, seed: number) => void;
+  readonly shapeState: readonly LoopValue[];
   readonly named: LoopValue;
   readonly nameLength: LoopValue;
 }
@@ -18,6 +20,7 @@ export interface Loops {
 const TAB_TO_SPACE = 0x20;
 const QUOTE = 0x22;
 const COMMA = 0x2c;
+const COLON = 0x3a;
 const SLASH = 0x5c;
 const LETTER_D = 0x64;
 const LETTER_U = 0x75;
@@ -29,6 +32,10 @@ const SMALL = 0x20;
 const BETWEEN = 0;
 const IN_STRING = 1;
 const IN_NAME = 2;
+
+const SHAPE_VALUES = 8;
+const FNV_PRIME = 0x01000193;
+const NAME_BITS = 0x1ffff;
 
 /** `size`: of the memory. The order of `state` is that of scan-bytes.ts. */
 export function plainLoops(size: number): Loops {
@@ -81,6 +88,54 @@ export function plainLoops(size: number): Loops {
     } else if (c === COMMA && depth.value === 1) wantsName.value = 1;
   }
 
+  const shapeState = Array.from({ length: SHAPE_VALUES }, made);
+
+  function shape(from: number, end: number, bits: number, seed: number): void {
+    let [level, deepest, values, names, isString, isEscaped, fresh, hash] = shapeState.map(({ value }) => value) as [
+      number,
+      number,
+      number,
+      number,
+      number,
+      number,
+      number,
+      number,
+    ];
+    for (let at = from; at < end; at++) {
+      const c = bytes[at] as number;
+      if (isString === 1) {
+        if (isEscaped === 0 && c === QUOTE) {
+          isString = 0;
+          continue;
+        }
+        isEscaped = isEscaped === 0 && c === SLASH ? 1 : 0;
+        hash = Math.imul(hash ^ c, FNV_PRIME);
+      } else if (c === COMMA) values++;
+      else if ((c | SMALL) === CLOSE) {
+        fresh = 0;
+        level--;
+      } else if (c > TAB_TO_SPACE) {
+        values += fresh;
+        fresh = 0;
+        if (c === QUOTE) {
+          isString = 1;
+          hash = seed | 0;
+        } else if ((c | SMALL) === OPEN) {
+          fresh = 1;
+          deepest = Math.max(deepest, ++level);
+        } else if (c === COLON) {
+          const bit = (hash ^ (hash >>> 15)) & NAME_BITS;
+          const mask = 1 << (bit & 7);
+          const place = bits + (bit >>> 3);
+          if (((bytes[place] as number) & mask) === 0) names++;
+          bytes[place] = (bytes[place] as number) | mask;
+        }
+      }
+    }
+    const after = [level, deepest, values, names, isString, isEscaped, fresh, hash];
+    for (let i = 0; i < SHAPE_VALUES; i++) (shapeState[i] as LoopValue).value = after[i] as number;
+  }
+
   const state = [depth, mode, escaped, wantsName, nameLength, trailing, closed];
-  return { bytes, find, walk, state, named, nameLength };
+  return { bytes, find, walk, state, shape, shapeState, named, nameLength };
 }

@@ -13,6 +13,10 @@ const NAME_AT = CHUNK_BYTES + SLACK_BYTES;
 /** A longer name is none that we look for, however it is escaped: "method" with six letters escaped has 36. */
 const NAME_BYTES = 64;
 
+/** Where the bits lie that say which names a count has seen: 128 Ki of them. */
+const BITS_AT = 32 * 1024;
+const BITS_BYTES = 16 * 1024;
+
 /** What we use of it; Node's types leave it to those of browsers. */
 interface Engine {
   readonly Module: new (program: Uint8Array) => object;
@@ -20,6 +24,8 @@ interface Engine {
 }
 
 const STATE = ["depth", "mode", "escaped", "wantsName", "nameLength", "trailing", "closed"] as const;
+
+const SHAPE = ["Depth", "Deepest", "Values", "Names", "InString", "Escaped", "Fresh", "Hash"] as const;
 
 const TRAILING = STATE.indexOf("trailing");
 const CLOSED = STATE.indexOf("closed");
@@ -33,7 +39,7 @@ function loops(): Loops {
     loaded = assembled();
   } catch {
     // An old processor has no SIMD, and `node --jitless` no WebAssembly.
-    loaded = plainLoops(NAME_AT + NAME_BYTES);
+    loaded = plainLoops(BITS_AT + BITS_BYTES);
   }
   return loaded;
 }
@@ -47,6 +53,8 @@ function assembled(): Loops {
     find: exports["find"] as Loops["find"],
     walk: exports["walk"] as Loops["walk"],
     state: STATE.map(global),
+    shape: exports["shape"] as Loops["shape"],
+    shapeState: SHAPE.map((name) => global(`shape${name}`)),
     named: global("named"),
     nameLength: global("nameLength"),
   };
@@ -150,6 +158,47 @@ export class MemberWalk {
   get isWhole(): boolean {
     const [depth, mode] = this.#state;
     return depth === 0 && mode === 0 && this.isClosed && !this.hasMore;
+  }
+}
+
+/** Which names share a bit is different in each process: nobody can choose many that do. */
+const SEED = Math.floor(Math.random() * 2 ** 32);
+
+/**
+ * How much there is to a JSON text, in pieces as it comes: what parsing it will cost is known before. It works on any
+ * text, and does not judge whether that is JSON.
+ */
+export class JsonShape {
+  readonly #state = SHAPE.map(() => 0);
+  readonly #bits = new Uint8Array(BITS_BYTES);
+
+  push(piece: Uint8Array): void {
+    const { bytes, shape, shapeState } = loops();
+    const state = this.#state;
+    for (let i = 0; i < state.length; i++) (shapeState[i] as LoopValue).value = state[i] as number;
+    bytes.set(this.#bits, BITS_AT);
+    for (let from = 0; from < piece.length; from += CHUNK_BYTES) {
+      const length = Math.min(CHUNK_BYTES, piece.length - from);
+      bytes.set(length === piece.length ? piece : piece.subarray(from, from + length), 0);
+      shape(0, length, BITS_AT, SEED);
+    }
+    for (let i = 0; i < state.length; i++) state[i] = (shapeState[i] as LoopValue).value;
+    this.#bits.set(bytes.subarray(BITS_AT, BITS_AT + BITS_BYTES));
+  }
+
+  /** The most levels of objects and arrays. */
+  get depth(): number {
+    return this.#state[1] as number;
+  }
+
+  /** Members of all objects and elements of all arrays. */
+  get values(): number {
+    return this.#state[2] as number;
+  }
+
+  /** Different names of members; a few less where there are tens of thousands. */
+  get names(): number {
+    return this.#state[3] as number;
   }
 }
 

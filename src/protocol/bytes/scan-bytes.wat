@@ -1,5 +1,6 @@
-;; The two loops of scan-bytes.ts. Assembled by `npm run scan-bytes` into scan-bytes-program.ts.
-;; Memory: bytes to be read from 0 on (CHUNK bytes and some slack), the name of a member at NAME.
+;; The loops of scan-bytes.ts. Assembled by `npm run scan-bytes` into scan-bytes-program.ts.
+;; Memory: bytes to be read from 0 on (CHUNK bytes and some slack), the name of a member at NAME, the names of a count
+;; at BITS.
 (module
   (memory (export "memory") 2)
 
@@ -159,4 +160,85 @@
             (if (i32.and (global.get $closed) (i32.gt_u (local.get $c) (i32.const 0x20)))
               (then (global.set $trailing (i32.const 1))))))
         (br $next)))
-    (local.get $end)))
+    (local.get $end))
+
+  ;; What the count remembers between two chunks.
+  (global $shapeDepth (export "shapeDepth") (mut i32) (i32.const 0))
+  (global $shapeDeepest (export "shapeDeepest") (mut i32) (i32.const 0))
+  (global $shapeValues (export "shapeValues") (mut i32) (i32.const 0))
+  (global $shapeNames (export "shapeNames") (mut i32) (i32.const 0))
+  (global $shapeInString (export "shapeInString") (mut i32) (i32.const 0))
+  (global $shapeEscaped (export "shapeEscaped") (mut i32) (i32.const 0))
+  ;; An object or array has just begun, and nothing of it has come.
+  (global $shapeFresh (export "shapeFresh") (mut i32) (i32.const 0))
+  ;; Of the string that is being read, or was read last.
+  (global $shapeHash (export "shapeHash") (mut i32) (i32.const 0))
+
+  ;; Counts in [$i, $end): elements and members, how deep they nest, and about how many different names members have.
+  ;; $bits: 128 Ki of them, one for each hash of a name that was seen. A string before a colon is a name.
+  (func (export "shape") (param $i i32) (param $end i32) (param $bits i32) (param $seed i32)
+    (local $c i32) (local $hash i32) (local $in i32) (local $escaped i32) (local $fresh i32) (local $values i32)
+    (local $bit i32) (local $at i32) (local $mask i32)
+    (local.set $hash (global.get $shapeHash))
+    (local.set $in (global.get $shapeInString))
+    (local.set $escaped (global.get $shapeEscaped))
+    (local.set $fresh (global.get $shapeFresh))
+    (local.set $values (global.get $shapeValues))
+    (block $out
+      (loop $next
+        (br_if $out (i32.ge_u (local.get $i) (local.get $end)))
+        (local.set $c (i32.load8_u (local.get $i)))
+        (local.set $i (i32.add (local.get $i) (i32.const 1)))
+        (if (local.get $in)
+          (then
+            (if (local.get $escaped)
+              (then (local.set $escaped (i32.const 0)))
+              (else
+                (if (i32.eq (local.get $c) (i32.const 0x22))
+                  (then
+                    (local.set $in (i32.const 0))
+                    (br $next)))
+                (local.set $escaped (i32.eq (local.get $c) (i32.const 0x5c)))))
+            (local.set $hash (i32.mul (i32.xor (local.get $hash) (local.get $c)) (i32.const 0x01000193)))
+            (br $next)))
+        (br_if $next (i32.le_u (local.get $c) (i32.const 0x20)))
+        (if (i32.eq (local.get $c) (i32.const 0x2c))
+          (then
+            (local.set $values (i32.add (local.get $values) (i32.const 1)))
+            (br $next)))
+        (if (i32.eq (i32.or (local.get $c) (i32.const 0x20)) (i32.const 0x7d))
+          (then
+            (local.set $fresh (i32.const 0))
+            (global.set $shapeDepth (i32.sub (global.get $shapeDepth) (i32.const 1)))
+            (br $next)))
+        ;; The first of its object or array: those behind it have a comma before them.
+        (local.set $values (i32.add (local.get $values) (local.get $fresh)))
+        (local.set $fresh (i32.const 0))
+        (if (i32.eq (local.get $c) (i32.const 0x22))
+          (then
+            (local.set $in (i32.const 1))
+            (local.set $hash (local.get $seed))
+            (br $next)))
+        (if (i32.eq (i32.or (local.get $c) (i32.const 0x20)) (i32.const 0x7b))
+          (then
+            (local.set $fresh (i32.const 1))
+            (global.set $shapeDepth (i32.add (global.get $shapeDepth) (i32.const 1)))
+            (if (i32.gt_s (global.get $shapeDepth) (global.get $shapeDeepest))
+              (then (global.set $shapeDeepest (global.get $shapeDepth))))
+            (br $next)))
+        (br_if $next (i32.ne (local.get $c) (i32.const 0x3a)))
+        (local.set $bit (i32.and
+          (i32.xor (local.get $hash) (i32.shr_u (local.get $hash) (i32.const 15)))
+          (i32.const 0x1ffff)))
+        (local.set $at (i32.add (local.get $bits) (i32.shr_u (local.get $bit) (i32.const 3))))
+        (local.set $mask (i32.shl (i32.const 1) (i32.and (local.get $bit) (i32.const 7))))
+        (if (i32.eqz (i32.and (i32.load8_u (local.get $at)) (local.get $mask)))
+          (then
+            (i32.store8 (local.get $at) (i32.or (i32.load8_u (local.get $at)) (local.get $mask)))
+            (global.set $shapeNames (i32.add (global.get $shapeNames) (i32.const 1)))))
+        (br $next)))
+    (global.set $shapeHash (local.get $hash))
+    (global.set $shapeInString (local.get $in))
+    (global.set $shapeEscaped (local.get $escaped))
+    (global.set $shapeFresh (local.get $fresh))
+    (global.set $shapeValues (local.get $values))))

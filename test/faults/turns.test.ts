@@ -1,0 +1,103 @@
+// How long one turn of the gateway's event loop takes at most, while it is sent what costs most to read: everybody
+// else waits for that long. CPU time of the main thread, as turns-preload.mjs takes it.
+
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+import { type Gateway, root, sleep, startGateway, temporaryDirectory, until } from "../e2e/harness.js";
+import { type HttpWire, lastOf, openHttpWire } from "../e2e/wire.js";
+import { callText, faultServer } from "./gateway.js";
+import { figure } from "./length.js";
+import { linux, report } from "./measure.js";
+
+/** No turn is longer under an attack, which is refused; */
+const ATTACK_MS = 50;
+/** nor much longer for an honest body of the largest size: twice as much leaves room for a machine that is busy. */
+const HONEST_MS = 2 * 50;
+
+const BODY_BYTES = 16 * 1024 * 1024 - 300;
+
+const bodyOf = (args: string) =>
+  `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":${args}}}`;
+const filled = (piece: string) => piece.repeat(Math.floor(BODY_BYTES / Buffer.byteLength(piece)));
+const listed = (count: number, element: (n: number) => string) =>
+  Array.from({ length: count }, (_, n) => element(n)).join(",");
+
+const ATTACKS: readonly [what: string, args: () => string][] = [
+  ["16 MiB of empty objects", () => `{"x":[${filled("{},")}{}]}`],
+  ["16 MiB of brackets", () => `{"x":${filled("[")}`],
+  ["16 MiB of digits and commas", () => `{"x":[${filled("1,")}1]}`],
+  ["100,000 objects with a name each", () => `{"x":[${listed(100_000, (n) => `{"k${n}":1}`)}]}`],
+  ["100,000 long names", () => `{${listed(100_000, (n) => `"${"k".repeat(150)}${n}":1`)}}`],
+];
+
+const HONEST: readonly [what: string, args: () => string][] = [
+  ["one long string", () => `{"x":"${filled("x")}"}`],
+  ["one long string, not ASCII", () => `{"x":"${filled("é")}"}`],
+  ["one long string, all of it escaped", () => `{"x":"${filled('\\"')}"}`],
+  ["190,000 strings", () => `{"x":[${listed(190_000, (n) => `"${"s".repeat(70)}${n}"`)}]}`],
+  ["190,000 numbers", () => `{"x":[${listed(190_000, (n) => `0.${"1234567890".repeat(7)}${n}`)}]}`],
+  [
+    "a table of 17,000 rows",
+    () => `{"x":[${listed(17_000, (n) => `{${listed(10, (k) => `"column ${k}":"${n} ${"v".repeat(60)}"`)}}`)}]}`,
+  ],
+];
+
+let gateway: Gateway;
+let wire: HttpWire;
+let turns: string;
+
+/** The longest turn, in milliseconds, while `act` runs; 0 where all were short. */
+async function longestTurn(act: () => Promise<void>): Promise<number> {
+  writeFileSync(turns, "");
+  await act();
+  await sleep(50);
+  return Math.max(0, ...readFileSync(turns, "latin1").split("\n").map(Number));
+}
+
+/** What the machine does at the same time makes CPU time longer at random: the shortest of a few counts. */
+async function leastOf(times: number, act: () => Promise<void>): Promise<number> {
+  let least = Number.POSITIVE_INFINITY;
+  for (let n = 0; n < times; n++) least = Math.min(least, await longestTurn(act));
+  return least;
+}
+
+describe.skipIf(!linux)("one turn of the event loop", () => {
+  beforeAll(async () => {
+    turns = join(await temporaryDirectory(), "turns");
+    const env = { NODE_OPTIONS: `--import ${join(root, "test/faults/turns-preload.mjs")}`, TOOLWAY_TURNS: turns };
+    gateway = await startGateway({ mcpServers: { plain: faultServer("plain") } }, { env });
+    wire = await openHttpWire(gateway.url);
+    await until("echo", async () => (await callText(wire, "echo")) !== undefined);
+    for (let n = 0; n < 20; n++) await callText(wire, "echo", { x: "x".repeat(1_000_000) });
+  });
+
+  it.each(ATTACKS)(
+    "is short under an attack: %s [bounded]",
+    async (what, args) => {
+      const body = bodyOf(args());
+      const ms = await leastOf(figure(3, 5), async () => expect((await wire.send(body)).status).toBe(400));
+      report("longest turn", `${ms === 0 ? "under 15" : ms} ms, ${what} [bounded]`);
+      expect(ms).toBeLessThan(ATTACK_MS);
+    },
+    60_000,
+  );
+
+  it.each(HONEST)(
+    "is not much longer for an honest body at the limit: %s [bounded]",
+    async (what, args) => {
+      const body = bodyOf(args());
+      const ms = await leastOf(figure(3, 5), async () => {
+        const answer = await wire.send(body);
+        expect(answer.status).toBe(200);
+        expect(lastOf(answer)).toContain('"result"');
+      });
+      report(
+        "longest turn",
+        `${ms === 0 ? "under 15" : ms} ms, ${(body.length / 1e6).toFixed(1)} MB: ${what} [bounded]`,
+      );
+      expect(ms).toBeLessThan(HONEST_MS);
+    },
+    60_000,
+  );
+});
