@@ -90,7 +90,7 @@ const breaker = strict({
   failures: defaulted(
     count,
     DEFAULT_BREAKER.failures,
-    "So many faults in a row (lost, timed out, unreadable; no errors that the server answers) open it.",
+    "So many faults in a row (lost, unreadable, hung, or several slow tools; no errors that the server answers) open it.",
   ),
   openMs: defaulted(
     millis,

@@ -16,7 +16,7 @@ import type { HandshakeOffer } from "./era/handshake.js";
 import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
 import { ask } from "./link/own-call.js";
 import type { ModernParts } from "./modern/side.js";
-import { Breaker } from "./supervise/breaker.js";
+import { Breaker, type LateCall } from "./supervise/breaker.js";
 import { BreakerProbe } from "./supervise/breaker-probe.js";
 import { HeldCalls } from "./supervise/held-calls.js";
 import { Idleness, Pulse } from "./supervise/liveness.js";
@@ -195,13 +195,17 @@ export class ServerDriver implements ServerConnection {
   tick(nowMs: number): void {
     const connection = this.#connection;
     if (connection === undefined) return;
-    const isLate = connection.expire(nowMs);
-    if (this.#supervisor.state !== "ready") return;
-    if (isLate) void this.#checkPulse(connection, false);
+    const late = connection.expire(nowMs);
+    if (this.#supervisor.state !== "ready") {
+      // Nothing is asked of one that does not stand yet.
+      if (late !== undefined) this.#blame(late, true);
+      return;
+    }
+    if (late !== undefined) void this.#judgeLate(connection, late);
     const isBusy = connection.inFlight > 0;
     const todo = this.#idleness.look(nowMs, this.#uses, connection.received, isBusy);
     if (todo === "rest") void this.rest();
-    if (todo === "ping") void this.#checkPulse(connection, true);
+    if (todo === "ping") void this.#checkPulse(connection);
   }
 
   /** Closes the connection for now; the next call opens it again. */
@@ -367,10 +371,29 @@ export class ServerDriver implements ServerConnection {
     return gone;
   }
 
-  /** A call ran out of time, or nothing was heard for long: a server that does not answer a ping either is closed. */
-  async #checkPulse(connection: Connection, onlyIfKnown: boolean): Promise<void> {
-    const isGone = await this.#pulse.isGone(connection, onlyIfKnown);
-    if (!isGone || this.#connection !== connection || this.#supervisor.state !== "ready") return;
+  /** Calls ran out of time. A ping tells whether the server is at fault, or its tools are slow. */
+  async #judgeLate(connection: Connection, late: readonly LateCall[]): Promise<void> {
+    const isGone = await this.#pulse.isGone(connection, false);
+    this.#blame(late, isGone);
+    if (isGone) this.#gone(connection);
+  }
+
+  #blame(late: readonly LateCall[], isGone: boolean): void {
+    const nowMs = this.#context.now();
+    for (const call of late) {
+      if (isGone) this.#breaker.faulted(call.startedMs, nowMs);
+      else this.#breaker.late(call, nowMs);
+    }
+    this.#probe.pinged(isGone);
+  }
+
+  /** Nothing was heard for long: a server that no longer answers a ping, and did before, is closed. */
+  async #checkPulse(connection: Connection): Promise<void> {
+    if (await this.#pulse.isGone(connection, true)) this.#gone(connection);
+  }
+
+  #gone(connection: Connection): void {
+    if (this.#connection !== connection || this.#supervisor.state !== "ready") return;
     const message = "It hung: it answered neither its calls nor a ping, and was stopped to be started anew.";
     this.#closed(connection, new Fault("timeout", message));
   }

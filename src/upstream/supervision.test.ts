@@ -193,6 +193,34 @@ describe("a server that hangs", () => {
     expect(await hosted.pid()).toBe(pid);
   });
 
+  it("keeps its breaker closed where it answers a ping, however often one tool is slow [host-6]", async () => {
+    const hosted = start({ breaker: { failures: 2, openMs: 60_000 } }, { callTimeoutMs: 300 });
+    const pid = await hosted.pid();
+    for (let i = 1; i <= 3; i++) {
+      expect((await hosted.call("wait")).error?.code).toBe(-31004);
+      await vi.waitFor(() => expect(hosted.count("ping")).toBe(i), SOON);
+    }
+    expect(hosted.status).toMatchObject({ circuit: "closed", failures: 0 });
+    // Two tools in a row are another matter.
+    expect((await hosted.call("stall")).error?.code).toBe(-31004);
+    await vi.waitFor(() => expect(hosted.status.circuit).toBe("open"), SOON);
+    expect((await hosted.call("pid")).error).toMatchObject({ code: -31001, data: { state: "open" } });
+    expect(() => process.kill(pid, 0)).not.toThrow();
+  });
+
+  it("decides nothing by a probe that is slow, where it answers a ping [host-5]", async () => {
+    const hosted = start({ breaker: { failures: 1, openMs: 1_000 } }, { callTimeoutMs: 300 });
+    await hosted.pid();
+    await hosted.call("die");
+    expect(hosted.status.circuit).toBe("open");
+    await vi.waitFor(() => expect(hosted.status.nextTryInMs).toBe(0), SOON);
+    expect((await hosted.call("wait")).error?.code).toBe(-31004);
+    // It is neither closed nor open for its whole time: the next call is the probe.
+    await vi.waitFor(() => expect(hosted.status).toMatchObject({ circuit: "open", nextTryInMs: 0 }), SOON);
+    expect(await hosted.pid()).toBeGreaterThan(0);
+    expect(hosted.status.circuit).toBe("closed");
+  });
+
   it("is noticed while idle, once it has shown that it answers pings", async () => {
     const hosted = start({ pingMs: 100 });
     const pid = await hosted.pid();

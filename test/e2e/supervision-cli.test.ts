@@ -128,7 +128,7 @@ describe("a server that fails too often", () => {
     await one.mends();
     const reloaded = await toolway(gateway, "reload", "moody");
     expect(reloaded).toMatchObject({ code: 0 });
-    expect(reloaded.out).toContain("Reloaded moody: ready, with 8 tools.");
+    expect(reloaded.out).toContain("Reloaded moody: ready, with 9 tools.");
     await pid(gateway);
     expect(await statusOf(gateway, "moody")).toMatchObject({ state: "ready", ejected: false, restarts: 0 });
   });

@@ -29,7 +29,7 @@ import { ask, type CallSender } from "../link/own-call.js";
 import { withoutSecrets } from "../link/safe-fault.js";
 import { type ModernParts, ModernSide, unsharedParts } from "../modern/side.js";
 import { withoutSender } from "../modern/translate.js";
-import type { Breaker } from "../supervise/breaker.js";
+import { type Breaker, type LateCall, OverdueFault } from "../supervise/breaker.js";
 import { type AboutTask, CallerLookup, ServerMessages } from "./from-server.js";
 import {
   AbandonedCalls,
@@ -198,15 +198,19 @@ export class Connection implements LinkEvents {
     if (text !== undefined) this.#link.send(text, undefined, this.#modern.notificationHeaders(message.method));
   }
 
-  /** Fails the calls whose time is over; true where there were any. The connection stays for the others. */
-  expire(nowMs: number): boolean {
+  /**
+   * Fails the calls whose time is over; the connection stays for the others. Undefined where there were none; else those
+   * of agents, of which the breaker is to be told.
+   */
+  expire(nowMs: number): readonly LateCall[] | undefined {
     this.#abandoned.expire(nowMs);
-    let any = false;
+    let late: LateCall[] | undefined;
     for (const [pending, fault] of this.#inFlight.overdue(nowMs)) {
-      any = true;
+      late ??= [];
+      if (pending.call.caller !== undefined && fault instanceof OverdueFault) late.push(pending.late);
       this.#abandon(pending, "timeout", fault);
     }
-    return any;
+    return late;
   }
 
   /** Asks for what every server of the era answers. Rejects where it does not, or with an error. */
@@ -436,7 +440,7 @@ export class Connection implements LinkEvents {
 
   /** A reply came late, or answers nothing that we asked. */
   #unawaited(id: RpcId | null): void {
-    this.#abandoned.answeredLate(Number(id));
+    this.#endings.answeredLate(Number(id));
     this.onNoise(`reply to unknown id ${JSON.stringify(id)}`);
   }
 

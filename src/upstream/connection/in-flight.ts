@@ -9,7 +9,7 @@ import { faultReply } from "../../protocol/reply.js";
 import { Table } from "../../runtime/table.js";
 import type { Link, Ticket } from "../link/link.js";
 import { callToRepeat } from "../modern/rounds.js";
-import { type Breaker, countsAsFault } from "../supervise/breaker.js";
+import { type Breaker, countsAsFault, type LateCall, OverdueFault } from "../supervise/breaker.js";
 
 /** So many calls may be in flight on one connection. Agents make far fewer; a hung server must not eat the memory. */
 const MAX_IN_FLIGHT = 10_000;
@@ -62,6 +62,12 @@ export class PendingCall implements Ticket {
 
   get subject(): OwnName | undefined {
     return this.call.subject;
+  }
+
+  /** What the breaker is told of it, where its time was over. */
+  get late(): LateCall {
+    const { method, subject } = this.call;
+    return { tool: (method === "tools/call" ? subject : undefined) ?? method, startedMs: this.startedMs };
   }
 
   get principal(): string | undefined {
@@ -149,7 +155,7 @@ export class PendingCalls {
           ? `within ${pending.timeoutMs} ms`
           : `within ${ceilingMs - startedMs} ms, in spite of all ${questions > 0 ? "questions" : "progress"}`;
       const message = `Server "${this.#spec.name}" did not answer ${what} ${time}. It may still be working on it.`;
-      yield [pending, new Fault("timeout", message)];
+      yield [pending, new OverdueFault(message)];
     }
   }
 
@@ -185,9 +191,9 @@ export class AbandonedCalls {
     if (oldest !== undefined) this.#byId.delete(oldest);
   }
 
-  /** The server has answered after all: it is done with it. */
-  answeredLate(id: number): void {
-    this.#byId.delete(id);
+  /** The server has answered after all: it is done with it. False where it is none of these. */
+  answeredLate(id: number): boolean {
+    return this.#byId.delete(id);
   }
 
   expire(nowMs: number): void {
@@ -250,7 +256,12 @@ export class CallEndings {
   /** The answer has come. */
   answered(pending: PendingCall): void {
     this.#settle(pending);
-    if (this.#breaker.strikes > 0 && pending.call.caller !== undefined) this.#breaker.answered();
+    if (this.#breaker.hasMarks && pending.call.caller !== undefined) this.#breaker.answered();
+  }
+
+  /** A reply came that nobody waits for. One to a call of an agent that was given up is an answer all the same. */
+  answeredLate(id: number): void {
+    if (this.#abandoned.answeredLate(id)) this.#breaker.answered();
   }
 
   fail(pending: PendingCall, fault: Fault): void {
@@ -300,6 +311,8 @@ export class CallEndings {
 
   /** Only what agents ask says how a server does: its handshakes and lists may well be all that works. */
   #strike({ call, startedMs }: PendingCall, fault: Fault): void {
+    // What is overdue is judged when the server was pinged.
+    if (fault instanceof OverdueFault) return;
     if (call.caller !== undefined && countsAsFault(fault.code)) this.#breaker.faulted(startedMs, this.#now());
   }
 }

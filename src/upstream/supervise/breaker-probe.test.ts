@@ -3,7 +3,7 @@ import { ownName } from "../../contracts/names.js";
 import type { UpstreamCall } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import { faultReply, type Reply } from "../../protocol/reply.js";
-import { Breaker } from "./breaker.js";
+import { Breaker, OverdueFault } from "./breaker.js";
 import { BreakerProbe } from "./breaker-probe.js";
 
 const RESULT: Reply = { kind: "result", result: {} };
@@ -70,4 +70,21 @@ it.each([
   time.nowMs = 100;
   probe.admit(callOf())?.reply(faultReply(new Fault(code, "It ended.")));
   expect([breaker.circuit, breaker.nextTryInMs(100)]).toEqual(["open", dueMs - 100]);
+});
+
+it.each([
+  ["opens the breaker where the server is gone", true, 100],
+  ["decides nothing where it answers a ping", false, 0],
+] as const)("the one call that is tried and whose time is over %s [host-5]", (_what, isGone, waitMs) => {
+  const { time, breaker, probe, outcomes } = setUp();
+  time.nowMs = 100;
+  const call = callOf();
+  probe.admit(call)?.reply(faultReply(new OverdueFault("It took too long.")));
+  expect(call.replies).toHaveLength(1);
+  // Until the ping is answered or not, nobody else is tried.
+  expect([breaker.circuit, outcomes(), probe.admit(callOf())]).toEqual(["half-open", 0, undefined]);
+  probe.pinged(isGone);
+  expect([breaker.circuit, breaker.nextTryInMs(100), outcomes()]).toEqual(["open", waitMs, 1]);
+  probe.pinged(true);
+  expect(outcomes()).toBe(1);
 });

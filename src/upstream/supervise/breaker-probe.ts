@@ -4,8 +4,9 @@
 import type { Caller } from "../../contracts/caller.js";
 import type { OwnName } from "../../contracts/names.js";
 import type { UpstreamCall } from "../../contracts/upstream.js";
+import type { Fault } from "../../protocol/errors.js";
 import { faultReply, type Reply } from "../../protocol/reply.js";
-import { type Breaker, type BreakerOutcome, countsAsFault } from "./breaker.js";
+import { type Breaker, type BreakerOutcome, countsAsFault, OverdueFault } from "./breaker.js";
 import { heldBack } from "./refusals.js";
 
 export class BreakerProbe {
@@ -14,6 +15,8 @@ export class BreakerProbe {
   readonly #now: () => number;
   readonly #onOutcome: () => void;
   #call: ProbeCall | undefined;
+  /** The number of a probe whose time was over: a ping decides about it. */
+  #overdue: number | undefined;
 
   constructor(server: string, breaker: Breaker, now: () => number, onOutcome: () => void) {
     this.#server = server;
@@ -32,10 +35,22 @@ export class BreakerProbe {
     }
     this.#call = new ProbeCall(call, (outcome) => {
       this.#call = undefined;
-      breaker.probed(number, outcome, this.#now());
-      this.#onOutcome();
+      if (outcome === "overdue") this.#overdue = number;
+      else this.#ended(number, outcome);
     });
     return this.#call;
+  }
+
+  /** The server was pinged since the time of a call was over. One that is well leaves the decision to the next call. */
+  pinged(isGone: boolean): void {
+    const number = this.#overdue;
+    this.#overdue = undefined;
+    if (number !== undefined) this.#ended(number, isGone ? "fault" : "unknown");
+  }
+
+  #ended(number: number, outcome: BreakerOutcome): void {
+    this.#breaker.probed(number, outcome, this.#now());
+    this.#onOutcome();
   }
 
   /** The call as it was sent: the probe, where it is the one that is tried. */
@@ -47,9 +62,9 @@ export class BreakerProbe {
 /** The agent's own call, with its outcome told. */
 class ProbeCall implements UpstreamCall {
   readonly inner: UpstreamCall;
-  readonly #onOutcome: (outcome: BreakerOutcome) => void;
+  readonly #onOutcome: (outcome: BreakerOutcome | "overdue") => void;
 
-  constructor(inner: UpstreamCall, onOutcome: (outcome: BreakerOutcome) => void) {
+  constructor(inner: UpstreamCall, onOutcome: (outcome: BreakerOutcome | "overdue") => void) {
     this.inner = inner;
     this.#onOutcome = onOutcome;
   }
@@ -84,7 +99,13 @@ class ProbeCall implements UpstreamCall {
 
   reply(reply: Reply): void {
     const fault = reply.kind === "error" ? reply.fault : undefined;
-    this.#onOutcome(fault === undefined ? "answered" : countsAsFault(fault.code) ? "fault" : "unknown");
+    this.#onOutcome(outcomeOf(fault));
     this.inner.reply(reply);
   }
+}
+
+function outcomeOf(fault: Fault | undefined): BreakerOutcome | "overdue" {
+  if (fault === undefined) return "answered";
+  if (fault instanceof OverdueFault) return "overdue";
+  return countsAsFault(fault.code) ? "fault" : "unknown";
 }

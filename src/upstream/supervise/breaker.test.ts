@@ -7,7 +7,7 @@ const RULES = { failures: 5, openMs: 30_000 };
 
 type Event =
   | { kind: "call" }
-  | { kind: "end"; which: number; how: "answered" | "fault" | "unknown" }
+  | { kind: "end"; which: number; how: "answered" | "fault" | "unknown" | "late"; tool: string }
   | { kind: "pass"; ms: number };
 
 const event: fc.Arbitrary<Event> = fc.oneof(
@@ -17,7 +17,8 @@ const event: fc.Arbitrary<Event> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant("end" as const),
       which: fc.nat({ max: 20 }),
-      how: fc.constantFrom("fault" as const, "fault" as const, "answered" as const, "unknown" as const),
+      how: fc.constantFrom("fault", "fault", "answered", "unknown", "late", "late"),
+      tool: fc.constantFrom("read", "write", "search"),
     }),
   },
   { weight: 4, arbitrary: fc.nat({ max: 400 }).map<Event>((ms) => ({ kind: "pass", ms })) },
@@ -26,6 +27,26 @@ const event: fc.Arbitrary<Event> = fc.oneof(
 /** `expect` is too slow to be asked a million times. */
 function must(holds: boolean): void {
   if (!holds) throw new Error("this must hold");
+}
+
+/** What was told of a closed breaker's server since its last answer. */
+class Marks {
+  faults = 0;
+  late = 0;
+  readonly tools = new Set<string>();
+
+  add(how: string, tool: string): void {
+    if (how === "fault") this.faults++;
+    if (how !== "late") return;
+    this.late++;
+    this.tools.add(tool);
+  }
+
+  clear(): void {
+    this.faults = 0;
+    this.late = 0;
+    this.tools.clear();
+  }
 }
 
 interface Call {
@@ -45,6 +66,7 @@ it("a breaker opens by faults in a row only, lets exactly one probe through and 
         const calls: Call[] = [];
         let now = 1;
         let openedMs = 0;
+        const marks = new Marks();
         for (const e of events) {
           const before = breaker.circuit;
           if (e.kind === "pass") now += e.ms;
@@ -65,16 +87,24 @@ it("a breaker opens by faults in a row only, lets exactly one probe through and 
           } else {
             const [call] = calls.splice(e.which % Math.max(1, calls.length), 1);
             if (call === undefined) continue;
-            if (call.probe !== undefined) breaker.probed(call.probe, e.how, now);
+            // A probe that was late leaves the decision to the next.
+            if (call.probe !== undefined) breaker.probed(call.probe, e.how === "late" ? "unknown" : e.how, now);
             else if (e.how === "answered") breaker.answered();
             else if (e.how === "fault") breaker.faulted(call.sinceMs, now);
+            else if (e.how === "late") breaker.late({ tool: e.tool, startedMs: call.sinceMs }, now);
+            if (before === "closed" && call.probe === undefined) marks.add(e.how, e.tool);
             if (before === "closed" && breaker.circuit === "open") {
-              must(e.how === "fault");
-              must(breaker.strikes === rules.failures);
+              must(e.how === "fault" || e.how === "late");
+              // By faults alone, or with late calls of more than one tool since the last answer.
+              must(marks.faults >= rules.failures || marks.tools.size > 1);
+              must(marks.faults + marks.late >= rules.failures);
+              must(breaker.strikes >= rules.failures);
               openedMs = now;
             }
+            if (breaker.circuit === "closed" && marks.tools.size <= 1) must(breaker.strikes <= marks.faults);
             if (before === "half-open" && breaker.circuit === "open" && e.how === "fault") openedMs = now;
             if (before === "half-open" && call.probe === undefined) must(breaker.circuit === "half-open");
+            if (breaker.circuit === "closed" && (e.how === "answered" || before !== "closed")) marks.clear();
             if (before !== "closed" && breaker.circuit === "closed") {
               must(call.probe !== undefined && e.how === "answered");
             }
@@ -114,6 +144,37 @@ describe("a breaker", () => {
     expect([breaker.circuit, breaker.strikes]).toEqual(["closed", 1]);
     breaker.faulted(51, 60);
     expect(breaker.strikes).toBe(2);
+  });
+
+  it("does not open for one slow tool, however often its time is over [host-6]", () => {
+    const breaker = new Breaker(RULES);
+    for (let i = 0; i < 100; i++) breaker.late({ tool: "build", startedMs: i }, i);
+    expect([breaker.circuit, breaker.strikes]).toEqual(["closed", 0]);
+    // Faults count as they did, and late calls of the one tool still do not.
+    for (let i = 100; i < 104; i++) breaker.faulted(i, i);
+    expect(breaker.circuit).toBe("closed");
+    breaker.faulted(104, 104);
+    expect([breaker.circuit, breaker.strikes]).toEqual(["open", 5]);
+  });
+
+  it("opens for five late calls in a row of more than one tool, and an answer between begins anew [host-6]", () => {
+    const breaker = new Breaker(RULES);
+    const late = (tool: string, atMs: number) => breaker.late({ tool, startedMs: atMs }, atMs);
+    for (let i = 0; i < 4; i++) late(i % 2 === 0 ? "build" : "crawl", i);
+    breaker.answered();
+    for (let i = 10; i < 14; i++) late("build", i);
+    expect(breaker.circuit).toBe("closed");
+    late("crawl", 14);
+    expect([breaker.circuit, breaker.strikes, breaker.nextTryInMs(14)]).toEqual(["open", 5, 30_000]);
+  });
+
+  it("counts once the late calls that were under way together", () => {
+    const breaker = new Breaker(RULES);
+    for (let i = 0; i < 100; i++) breaker.late({ tool: `tool ${i}`, startedMs: 0 }, 50);
+    expect(breaker.circuit).toBe("closed");
+    // What was late is no reason to overlook a crash.
+    breaker.faulted(0, 60);
+    expect(breaker.strikes).toBe(1);
   });
 
   it("tries the next call at once where it is hastened, and only while it is open", () => {

@@ -4,9 +4,12 @@
 //   closed ──so many faults in a row──▶ open ──time, and a call──▶ half-open ──the probe succeeds──▶ closed
 //                                        ▲                            │
 //                                        └──────the probe fails───────┘   given back: open, and due at once
+//
+// A call that ran out of time says nothing of a server that answers a ping asked then: the tool is slow. So many of them
+// in a row count all the same where they are of more than one tool, and nothing was answered between.
 
 import type { Supervision } from "../../contracts/server-spec.js";
-import type { FaultCode } from "../../protocol/errors.js";
+import { Fault, type FaultCode } from "../../protocol/errors.js";
 
 export type Circuit = "closed" | "open" | "half-open";
 
@@ -23,10 +26,29 @@ export function countsAsFault(code: FaultCode): boolean {
   return COUNTED.has(code);
 }
 
+/** A call's time is over. Whether that is the server's fault is known when it was pinged: late() or faulted() tells. */
+export class OverdueFault extends Fault {
+  constructor(message: string) {
+    super("timeout", message);
+  }
+}
+
+/** A call of an agent whose time was over. */
+export interface LateCall {
+  /** The tool, or the method of what is no call of a tool. */
+  readonly tool: string;
+  readonly startedMs: number;
+}
+
 export class Breaker {
   readonly #rules: Supervision["breaker"];
-  /** Counts faults in a row. The hot path looks at this one field: while it is 0, there is nothing to do. */
+  /** Counts faults in a row. */
   strikes = 0;
+  /** Counts calls in a row that ran out of time though the server was well. */
+  #late = 0;
+  #lateTool: string | undefined;
+  #hasLateTools = false;
+  #lastLateMs = Number.NEGATIVE_INFINITY;
   #circuit: Circuit = "closed";
   #lastFaultMs = Number.NEGATIVE_INFINITY;
   #dueMs = 0;
@@ -39,6 +61,11 @@ export class Breaker {
 
   get circuit(): Circuit {
     return this.#circuit;
+  }
+
+  /** The hot path looks at this: while it is false, an answer is nothing to tell. */
+  get hasMarks(): boolean {
+    return this.strikes > 0 || this.#late > 0;
   }
 
   /** How long until the next call is tried; undefined while closed, and while one is being tried. */
@@ -61,7 +88,7 @@ export class Breaker {
     if (this.#circuit !== "half-open" || probe !== this.#probe) return;
     if (outcome === "answered") {
       this.#circuit = "closed";
-      this.strikes = 0;
+      this.#clear();
     } else if (outcome === "fault") {
       this.strikes++;
       this.#open(nowMs);
@@ -78,7 +105,7 @@ export class Breaker {
 
   /** A call was answered, with a result or an error. While the circuit is not closed, only the probe counts. */
   answered(): void {
-    if (this.#circuit === "closed") this.strikes = 0;
+    if (this.#circuit === "closed") this.#clear();
   }
 
   /**
@@ -88,7 +115,38 @@ export class Breaker {
   faulted(sinceMs: number, nowMs: number): void {
     if (this.#circuit !== "closed" || sinceMs < this.#lastFaultMs) return;
     this.#lastFaultMs = nowMs;
-    if (++this.strikes >= this.#rules.failures) this.#open(nowMs);
+    this.strikes++;
+    this.#judge(nowMs);
+  }
+
+  /**
+   * A call that began at `startedMs` ran out of time, and the server answered a ping since. As with faults, calls that
+   * were under way together count once.
+   */
+  late({ tool, startedMs }: LateCall, nowMs: number): void {
+    if (this.#circuit !== "closed") return;
+    this.#lateTool ??= tool;
+    if (tool !== this.#lateTool) this.#hasLateTools = true;
+    if (startedMs >= this.#lastLateMs) {
+      this.#lastLateMs = nowMs;
+      this.#late++;
+    }
+    this.#judge(nowMs);
+  }
+
+  /** One slow tool is that tool's alone, however often it is called. */
+  #judge(nowMs: number): void {
+    const strikes = this.strikes + (this.#hasLateTools ? this.#late : 0);
+    if (strikes < this.#rules.failures) return;
+    this.strikes = strikes;
+    this.#open(nowMs);
+  }
+
+  #clear(): void {
+    this.strikes = 0;
+    this.#late = 0;
+    this.#lateTool = undefined;
+    this.#hasLateTools = false;
   }
 
   #open(nowMs: number): void {

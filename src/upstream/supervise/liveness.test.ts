@@ -64,10 +64,17 @@ describe("a server that is pinged", () => {
     expect(await new Pulse(WAIT_MS).isGone(pinged(silent), true)).toBe(false);
   });
 
-  it("is pinged once at a time", async () => {
+  it("is pinged once at a time, and all who ask hear of it", async () => {
     const pulse = new Pulse(WAIT_MS);
-    const first = pulse.isGone(pinged(silent), false);
-    expect(await pulse.isGone(pinged(silent), false)).toBe(false);
-    expect(await first).toBe(true);
+    let pings = 0;
+    const counted = pinged((signal) => {
+      pings++;
+      return silent(signal);
+    });
+    const all = [pulse.isGone(counted, false), pulse.isGone(counted, false), pulse.isGone(counted, true)];
+    expect(await Promise.all(all)).toEqual([true, true, false]);
+    expect(pings).toBe(1);
+    expect(await pulse.isGone(counted, false)).toBe(true);
+    expect(pings).toBe(2);
   });
 });

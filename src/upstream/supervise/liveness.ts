@@ -55,16 +55,23 @@ export class Pulse {
   readonly #waitMs: number;
   /** True once it has answered a ping. Some servers never do, and are well. */
   #answers = false;
-  #asking = false;
+  /** The ping that is under way: true where nothing came. */
+  #silence: Promise<boolean> | undefined;
 
   constructor(waitMs = PING_MS) {
     this.#waitMs = waitMs;
   }
 
-  /** True where nothing came, though it was pinged. `onlyIfKnown`: only where it has answered a ping before. */
+  /**
+   * True where nothing came, though it was pinged. `onlyIfKnown`: only where it has answered a ping before. It is pinged
+   * once at a time, and all who ask meanwhile hear of that.
+   */
   async isGone(connection: Pingable, onlyIfKnown: boolean): Promise<boolean> {
-    if (this.#asking) return false;
-    this.#asking = true;
+    this.#silence ??= this.#isSilent(connection);
+    return (await this.#silence) && (this.#answers || !onlyIfKnown);
+  }
+
+  async #isSilent(connection: Pingable): Promise<boolean> {
     const before = connection.received;
     try {
       await connection.ping(AbortSignal.timeout(this.#waitMs));
@@ -73,9 +80,9 @@ export class Pulse {
     } catch (error) {
       // "I do not know that method" is an answer.
       if (error instanceof ServerError) this.#answers = true;
-      return connection.received === before && (this.#answers || !onlyIfKnown);
+      return connection.received === before;
     } finally {
-      this.#asking = false;
+      this.#silence = undefined;
     }
   }
 }
