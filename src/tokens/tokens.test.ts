@@ -131,7 +131,15 @@ describe("tokens", () => {
     }
     await expect(tokens.create({ id: "a", role: "reader", names: ["lab"] }, NOW)).rejects.toThrow(/"executor"/);
     await expect(tokens.create({ id: "b", role: "executor", names: [] }, NOW)).rejects.toThrow(/no name/);
-    await expect(tokens.create({ id: "c", role: "executor", names: ["x\n"] }, NOW)).rejects.toThrow(/control/);
+    await expect(tokens.create({ id: "c", role: "executor", names: ["x\ny"] }, NOW)).rejects.toThrow(/control/);
+    for (const odd of ["*", "lab*", "a/b", "lab?", "a\\b", "{a}"]) {
+      const token = tokens.create({ id: "d", role: "executor", names: [odd] }, NOW);
+      await expect(token, odd).rejects.toThrow(
+        /made of letters, digits, .* There are no patterns: name each executor\./,
+      );
+      await expect(tokens.create({ id: odd, role: "executor" }, NOW), odd).rejects.toThrow(/There are no patterns/);
+    }
+    await tokens.create({ id: "e", role: "executor", names: ["büro 2", "lab-1.eu", "a_b"] }, NOW);
   });
 
   it("end when they expire", async () => {
@@ -149,6 +157,14 @@ describe("tokens", () => {
       await expect(tokens.create({ id: bad, role: "r" }, NOW)).rejects.toMatchObject({ code: "invalid" });
       await expect(tokens.create({ id: "i", role: bad }, NOW)).rejects.toMatchObject({ code: "invalid" });
     }
+    for (const bad of ["executor ", " executor", "\u00a0executor"]) {
+      const error = /must not begin or end with a space: ".*" is not "executor"\.$/;
+      await expect(tokens.create({ id: "i", role: bad }, NOW)).rejects.toThrow(error);
+      await expect(tokens.create({ id: bad, role: "r" }, NOW)).rejects.toThrow(error);
+    }
+    await expect(tokens.create({ id: "i", role: "exec\u200butor" }, NOW)).rejects.toThrow(
+      /hidden .*exec\\u\{200B\}utor/,
+    );
     for (const good of ["a*b>.c", "Zoë", "x".repeat(128), "__proto__"]) {
       const token = await tokens.create({ id: good, role: good }, NOW);
       expect(tokens.authenticate(token, NOW)).toEqual({ id: good, role: good });

@@ -6,6 +6,7 @@ import { chmodSync, closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSy
 import type { Principal } from "../contracts/caller.js";
 import type { DurableMap } from "../contracts/store.js";
 import { ExpectedError } from "../runtime/expected-error.js";
+import { visible } from "../runtime/visible.js";
 
 const TOKEN_BYTES = 32;
 const TOKEN_PREFIX = "tw_";
@@ -110,6 +111,8 @@ export class TokenBook {
     checkLabel("id", id);
     checkLabel("role", role);
     if (names !== undefined) checkNames(role, names);
+    // Its id is its name then.
+    else if (ROLES_WITH_NAMES.includes(role)) checkName(id);
     if (id === DEFAULT_PRINCIPAL.id) {
       throw new TokenError("exists", '"default" is the principal of the default token (toolway token show).');
     }
@@ -237,7 +240,7 @@ function checkNames(role: string, names: readonly string[]): void {
   }
   if (names.length === 0) throw new TokenError("invalid", "The token would be good for no name at all.");
   if (names.length > MAX_NAMES) throw new TokenError("limit", `A token is good for ${MAX_NAMES} names at most.`);
-  for (const name of names) checkLabel("name", name);
+  for (const name of names) checkName(name);
 }
 
 function checkLabel(what: "id" | "role" | "name", text: string): void {
@@ -246,10 +249,21 @@ function checkLabel(what: "id" | "role" | "name", text: string): void {
       ? "must not be empty"
       : text.length > MAX_LABEL_CHARS
         ? `may have ${MAX_LABEL_CHARS} characters, not ${text.length}`
-        : /[\p{Cc}\p{Surrogate}\u2028\u2029]/u.test(text)
-          ? "must not contain control characters"
-          : undefined;
+        : text !== text.trim()
+          ? `must not begin or end with a space: ${JSON.stringify(text)} is not ${JSON.stringify(text.trim())}`
+          : visible(text) !== text
+            ? `must not contain control or other hidden characters: "${visible(text)}"`
+            : undefined;
   if (wrong !== undefined) throw new TokenError("invalid", `The ${what} of a token ${wrong}.`);
+}
+
+/** A name is compared whole: what looks like a pattern would be thought to match more. */
+function checkName(name: string): void {
+  checkLabel("name", name);
+  const odd = [...name].find((character) => !/[\p{L}\p{M}\p{N} ._@+:-]/u.test(character));
+  if (odd === undefined) return;
+  const message = `The name ${JSON.stringify(name)} has ${JSON.stringify(odd)} in it: the names that a token is good for are made of letters, digits, ".", "_", "-", "@", "+", ":" and spaces. There are no patterns: name each executor.`;
+  throw new TokenError("invalid", message);
 }
 
 function defaultToken(

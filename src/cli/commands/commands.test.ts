@@ -1,6 +1,6 @@
 // Commands from the words of the line to output and exit code, in process, with a fake gateway.
 
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -336,6 +336,13 @@ describe("tokens", () => {
     const create = (role: string) => run(["token", "create", "--id", "x", "--role", role]);
     expect(await create("reader")).toEqual({ code: 0, out: "tw_new\n", err: "" });
     expect((await create("raeder")).err).toContain('no role "raeder"');
+    expect((await create("raeder")).err).toContain('this token may use every tool. Did you mean "reader"? Then revoke');
+    expect((await create("executer")).err).toContain('this token may use every tool. Did you mean "executor"?');
+    expect((await create("Executor")).err).toContain('Did you mean "executor"?');
+    expect((await create("something")).err).not.toContain("Did you mean");
+    rmSync(join(folder, "toolway.json"));
+    expect((await create("executer")).err).toContain('Did you mean "executor"?');
+    expect((await create("something")).err).toBe("");
   });
 
   it("are shown from the state directory where no gateway runs", async () => {

@@ -17,7 +17,8 @@ export const tokenCreate = defineCommand({
     name: "token create",
     summary: "Makes a token for an agent or a person, with a role.",
     description:
-      "Makes a token and prints it, this once: only its hash is kept. What a role may use is in the config, under `roles`.",
+      "Makes a token and prints it, this once: only its hash is kept. What a role may use is in the config, under `roles`; " +
+      "a role that is not there gets what `unlistedRoles` says, and a remark.",
   },
   args: {},
   options: {
@@ -26,7 +27,7 @@ export const tokenCreate = defineCommand({
     name: {
       value: "NAMES",
       description:
-        "Of an executor: the names it may dial in under, separated by commas. Default: the one that is its id.",
+        "Of an executor: the names it may dial in under, separated by commas; no patterns. Default: the one that is its id.",
     },
     expires: { value: "TIME", description: "When it ends: 30d, 12h, or a date such as 2030-01-31. Default: never." },
     ...gatewayOptions,
@@ -80,13 +81,18 @@ function namesIn(option: string | undefined, role: string): { readonly names?: r
 /** A role that the config does not have is legal, and seldom what was meant. */
 async function remarkOn(role: string, { configPath, env, home }: GatewaySource): Promise<string | undefined> {
   // Not of the config: it opens the door of executors, and no tools.
-  if (configPath === undefined || role === EXECUTOR_ROLE) return undefined;
+  if (role === EXECUTOR_ROLE) return undefined;
   const { loadConfig } = await import("../../config/load.js");
   try {
-    const { roles, unlistedRoles } = loadConfig(configPath, { env, home });
+    const config = configPath === undefined ? undefined : loadConfig(configPath, { env, home });
+    const { roles, unlistedRoles } = config ?? { roles: {}, unlistedRoles: "allow" };
     if (Object.hasOwn(roles, role)) return undefined;
+    const near = nearest(role, [...Object.keys(roles), EXECUTOR_ROLE]);
+    // The demo has no roles, and nobody expects some there.
+    if (config === undefined && near === undefined) return undefined;
     const may = unlistedRoles === "allow" ? "every tool" : "no tool";
-    return `The config has no role "${role}" under "roles": this token may use ${may}.`;
+    const meant = near === undefined ? "" : ` Did you mean "${near}"? Then revoke this one, and make another.`;
+    return `The config has no role "${role}" under "roles": this token may use ${may}.${meant}`;
   } catch {
     // The token was made; what is wrong with the config is for `config check` to tell.
     return undefined;
