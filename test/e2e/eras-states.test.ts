@@ -157,20 +157,41 @@ it.each(["legacy", "modern"])(
 describe.each(["http", "stdio"])("a modern server over %s", (kind) => {
   let gateway: Gateway;
 
+  let other: string;
+  const asMe = { headers: { authorization: `Bearer ${TOKEN}` } };
+
   beforeAll(async () => {
     const args = ["--era", "modern"];
     const entry = kind === "http" ? (await startHttpFixture("asker", args)).entry : stdioFixture("asker", args);
-    gateway = await startGateway({ mcpServers: { asker: entry } });
-    await (await connect("legacy", gateway)).waitFor("ask_in_turn");
+    gateway = await startGateway({ mcpServers: { asker: entry } }, { auth: true, env: { TOOLWAY_TOKEN: TOKEN } });
+    await (await connect("legacy", gateway, { token: TOKEN })).waitFor("ask_in_turn");
+    other = await createToken(gateway, "bob", "admin");
   });
 
-  it("has its own state back byte for byte, and refuses a changed one itself", async () => {
-    const first = questionOf((await send(gateway.url, call("ask_in_turn"))).reply);
+  const ask = (request: object, who = asMe) => send(gateway.url, { ...(request as ModernRequest), ...who });
+
+  it("has its own state back byte for byte, and refuses one that is not its own itself", async () => {
+    const first = questionOf((await ask(call("ask_in_turn"))).reply);
     expect(Object.keys(first.inputRequests)).toEqual(["q0"]);
-    const second = questionOf((await send(gateway.url, answered("ask_in_turn", first))).reply);
+    const second = questionOf((await ask(answered("ask_in_turn", first))).reply);
     expect(Object.keys(second.inputRequests)).toEqual(["q1"]);
-    const bad = { ...second, requestState: `${second.requestState}x` };
-    const { reply } = await send(gateway.url, answered("ask_in_turn", bad));
+    const changed = { ...second, requestState: `${second.requestState}x` };
+    expect((await ask(answered("ask_in_turn", changed))).reply.error).toMatchObject({ code: -32602 });
+    const foreign = { ...second, requestState: "bm90IGEgc3RhdGU" };
+    const { reply } = await ask(answered("ask_in_turn", foreign));
     expect(reply.error).toMatchObject({ code: -32602, data: { reason: "invalid_request_state" } });
+    // It is good after a restart of the gateway, which keeps nothing of it.
+    await gateway.stop();
+    gateway = await gateway.again();
+    await (await connect("legacy", gateway, { token: TOKEN })).waitFor("ask_in_turn");
+    expect(Object.keys(questionOf((await ask(answered("ask_in_turn", second))).reply).inputRequests)).toEqual(["q2"]);
+  });
+
+  it("has it back from the principal alone whose call it was given for", async () => {
+    const question = questionOf((await ask(call("ask_in_turn"))).reply);
+    const asOther = { headers: { authorization: `Bearer ${other}` } };
+    const stolen = await ask(answered("ask_in_turn", question, "stolen"), asOther);
+    expect(stolen.reply.error).toMatchObject({ code: -32602, message: expect.stringContaining("somebody else") });
+    questionOf((await ask(answered("ask_in_turn", question))).reply);
   });
 });

@@ -4,11 +4,14 @@
 import type { Caller, NotificationText, Principal } from "../../contracts/caller.js";
 import type { AgentCall } from "../../contracts/service.js";
 import { findAnchor } from "../../protocol/anchor.js";
-import { WholeReply } from "../../protocol/arrived.js";
+import { replySize, WholeReply } from "../../protocol/arrived.js";
 import { Fault, type FaultCode, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject, type RpcError } from "../../protocol/jsonrpc.js";
 import { isAtLeast } from "../../protocol/log-levels.js";
 import {
+  idSpan,
+  locate,
+  parseMessage,
   placeOfProgressToken,
   type RequestMessage,
   type ResponseMessage,
@@ -17,7 +20,8 @@ import {
 } from "../../protocol/message.js";
 import { Meta } from "../../protocol/modern.js";
 import type { ParamHeader } from "../../protocol/param-headers.js";
-import { type Reply, resultBytes } from "../../protocol/reply.js";
+import { type BytesReply, type Reply, responseOf, resultBytes } from "../../protocol/reply.js";
+import { splice } from "../../protocol/scan.js";
 import type { Clock } from "../../runtime/clock.js";
 import type { HeldBytes } from "../../runtime/memory/held-bytes.js";
 import { NOWHERE } from "../../runtime/table.js";
@@ -41,6 +45,10 @@ export interface CallContext {
 
 /** The only requests that `input_required` may answer. */
 const IN_ROUNDS: ReadonlySet<string> = new Set(["tools/call", "prompts/get", "resources/read"]);
+
+const ASKS = '"input_required"';
+/** A question is short, and its state some KiB at most; what is longer is a result. */
+const MAX_QUESTION_BYTES = 256 * 1024;
 
 /** What never belongs to one request, or is no more in this era. */
 const NOT_OF_A_CALL =
@@ -69,10 +77,11 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
   /** What the agent was not asked, for want of a capability. */
   #unasked: { readonly message: string; readonly lacking: JsonObject }[] | undefined;
 
-  constructor(context: CallContext, presence: Presence, outlet: Outlet) {
+  /** `message` is what the server gets: the outlet's own, but for what is between the agent and us. */
+  constructor(context: CallContext, presence: Presence, outlet: Outlet, message: RequestMessage) {
     this.#context = context;
     this.#presence = presence;
-    this.message = outlet.message;
+    this.message = message;
     this.#meta = outlet.meta;
     presence.calls.add(this);
     this.message.held?.claim();
@@ -293,7 +302,26 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
       if (unasked !== undefined) return { kind: "error", error: missingCapability(unasked, lacking) };
     }
     const { method, params } = this.message;
-    return toModern(reply, { method, uri: params?.["uri"], serverInfo: this.#presence.serverInfo }, error);
+    const mayAsk = error === undefined && reply.kind === "bytes" && reply.era === "modern" && IN_ROUNDS.has(method);
+    return toModern(
+      mayAsk ? this.#bound(reply) : reply,
+      { method, uri: params?.["uri"], serverInfo: this.#presence.serverInfo },
+      error,
+    );
+  }
+
+  /** A modern server's reply, with the state of its question sealed for this principal. All else is as it came. */
+  #bound(reply: BytesReply): BytesReply {
+    if (replySize(reply) > MAX_QUESTION_BYTES || !(reply.latin1 ?? reply.bytes).includes(ASKS)) return reply;
+    const message = responseOf(reply);
+    if (!isObject(message?.result) || message.result["resultType"] !== "input_required") return reply;
+    const at = locate(message, ["result", "requestState"]);
+    if (at === undefined || message.text[at.start] !== '"') return reply;
+    const json = message.text.slice(at.start, at.end);
+    const state = this.#context.states.sealServers({ principalId: this.principalId, json });
+    const text = splice(message.text, [{ start: at.start, end: at.end, text: JSON.stringify(state) }]);
+    const span = idSpan(parseMessage(text));
+    return span === undefined ? reply : new WholeReply(Buffer.from(text), span, "modern");
   }
 
   /** The server failed because of a question that was not asked, where its answer says so in our words. */

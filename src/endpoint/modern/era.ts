@@ -5,7 +5,7 @@ import type { Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type RpcError } from "../../protocol/jsonrpc.js";
-import type { NotificationMessage } from "../../protocol/message.js";
+import { type NotificationMessage, parseMessage, type RequestMessage, rewrite } from "../../protocol/message.js";
 import { Meta } from "../../protocol/modern.js";
 import type { Clock } from "../../runtime/clock.js";
 import type { HeldBytes } from "../../runtime/memory/held-bytes.js";
@@ -17,7 +17,7 @@ import { ListenRequest, readFilter } from "./listen.js";
 import type { Outlet } from "./outlet.js";
 import { ParkedCalls } from "./parked.js";
 import { type Presence, Presences } from "./presence.js";
-import { type RequestState, RequestStates, requestDigest } from "./request-state.js";
+import { type ForwardedState, type RequestState, RequestStates, requestDigest } from "./request-state.js";
 
 export interface ModernEraOptions {
   readonly service: Service;
@@ -27,6 +27,8 @@ export interface ModernEraOptions {
   readonly clock: Clock;
   readonly failed: (error: unknown) => void;
 }
+
+const REQUEST_STATE = ["params", "requestState"];
 
 /** Methods of the legacy era that this one has no more. */
 const REMOVED: ReadonlySet<string> = new Set([
@@ -121,16 +123,26 @@ export class ModernEra {
     const state = typeof text === "string" ? this.#calls.states.read(text) : "foreign";
     if (state === "foreign") this.#call(outlet, presence);
     else if (state === "broken") fail(outlet, stale("it was changed on its way"));
+    else if ("json" in state) this.#withServers(outlet, presence, state);
     else this.#retry(outlet, presence, state);
   }
 
-  #call(outlet: Outlet, presence: Presence): void {
+  /** The server has its own state back, byte for byte, from whom it was given for. */
+  #withServers(outlet: Outlet, presence: Presence, { principalId, json }: ForwardedState): void {
+    if (principalId !== presence.principal.id) fail(outlet, stale("it was given to somebody else"));
+    else {
+      const text = rewrite(outlet.message, [{ path: REQUEST_STATE, json }]);
+      this.#call(outlet, presence, parseMessage(text) as RequestMessage);
+    }
+  }
+
+  #call(outlet: Outlet, presence: Presence, message = outlet.message): void {
     if (presence.calls.size >= this.#limits.callsPerSession) {
       const message = `${presence.calls.size} requests are in flight, which is the limit.`;
       fail(outlet, toRpcError(new Fault("limit", message)));
       return;
     }
-    const call = new ModernCall(this.#calls, presence, outlet);
+    const call = new ModernCall(this.#calls, presence, outlet, message);
     try {
       this.#service.handle(call);
     } catch (error) {

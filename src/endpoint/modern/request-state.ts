@@ -1,5 +1,6 @@
-// A `requestState` of ours is sealed, and bound to who asked, what was asked and a time. The first half only says that
-// it is ours, so that one which was tampered with is refused, and one of a server behind us is passed on.
+// A `requestState` of ours is sealed, and bound to who asked, what was asked and a time. That of a modern server is sealed
+// for its principal: the server itself knows nobody but the gateway. The first half only says that it was sealed here, so
+// that one which was tampered with is refused, and one of somebody else's is passed on.
 
 import { createHash } from "node:crypto";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
@@ -14,6 +15,13 @@ export interface RequestState {
   readonly digest: string;
   /** Milliseconds since 1970. */
   readonly expires: number;
+}
+
+/** A modern server's own state, and whose call it was given for. What it is worth is the server's to say. */
+export interface ForwardedState {
+  readonly principalId: string;
+  /** JSON text, as the server wrote it. */
+  readonly json: string;
 }
 
 const PURPOSE = "request-state";
@@ -32,13 +40,19 @@ export class RequestStates {
     return `${this.#mark}.${this.#sealer.seal(PURPOSE, { i: parked, p: principalId, d: digest, e: expires })}`;
   }
 
-  /** `foreign` was not made by us; `broken` was made by us, and changed since. */
-  read(text: string): RequestState | "foreign" | "broken" {
+  sealServers({ principalId, json }: ForwardedState): string {
+    this.#mark ??= this.#sealer.seal(PURPOSE, MARK);
+    return `${this.#mark}.${this.#sealer.seal(PURPOSE, { p: principalId, s: json })}`;
+  }
+
+  /** `foreign` was not sealed by us; `broken` was, and changed since. */
+  read(text: string): RequestState | ForwardedState | "foreign" | "broken" {
     const dot = text.indexOf(".");
     if (dot < 0 || this.#sealer.unseal(PURPOSE, text.slice(0, dot)) !== MARK) return "foreign";
     const value = this.#sealer.unseal(PURPOSE, text.slice(dot + 1));
     if (!isObject(value)) return "broken";
-    const { i, p, d, e } = value;
+    const { i, p, d, e, s } = value;
+    if (typeof p === "string" && typeof s === "string") return { principalId: p, json: s };
     if (typeof p !== "string" || typeof d !== "string" || typeof e !== "number") return "broken";
     if (i !== undefined && typeof i !== "string") return "broken";
     return { parked: i, principalId: p, digest: d, expires: e };
