@@ -20,6 +20,8 @@ const NAMES = /"(?:id|method|result|error)"|\\u00[4-7]/gi;
 const NAMES_IN_AN_ANSWER = 2;
 
 const NOT_JSON = "is no JSON";
+/** Every JSON-RPC message says which version it is of; an agent would drop one that does not, and wait. */
+const NO_VERSION = 'has no "jsonrpc": "2.0"';
 const NOT_UTF8 = "is no UTF-8";
 
 /**
@@ -35,7 +37,8 @@ export function flawOfShort(bytes: Uint8Array, text: string): string | undefined
   }
   if (!isObject(value)) return "is no object";
   if (!isUtf8(bytes)) return NOT_UTF8;
-  const { result, error } = value;
+  const { jsonrpc, result, error } = value;
+  if (jsonrpc !== "2.0") return NO_VERSION;
   if ("result" in value === "error" in value) return 'has not one of "result" and "error"';
   if (error === undefined) {
     if (!isObject(result)) return 'has a "result" that is no object';
@@ -59,8 +62,22 @@ function isNamedAgain(text: string): boolean {
 export function flawOfLong(pieces: readonly Buffer[], { idStart, idEnd }: Anchor): string | undefined {
   if (lastByteOf(pieces) !== CLOSE_BRACE) return NOT_JSON;
   if (!areUtf8(pieces)) return NOT_UTF8;
+  // With the id at the head, the version stands beside it: the anchor has seen it.
+  if (idStart > ENDS_BYTES && !isVersionAtEnds(pieces)) return flawOfMembers(pieces);
   return mayNameIdOrMethod(withoutId(pieces, idStart, idEnd)) ? flawOfMembers(pieces) : undefined;
 }
+
+/** As much as an anchor looks at. */
+const ENDS_BYTES = 128;
+
+function isVersionAtEnds(pieces: readonly Buffer[]): boolean {
+  const [head, tail] = [pieces[0], pieces.at(-1)];
+  if (head === undefined || tail === undefined) return false;
+  const ends = head.toString("latin1", 0, ENDS_BYTES) + tail.toString("latin1", Math.max(0, tail.length - ENDS_BYTES));
+  return VERSION.test(ends);
+}
+
+const VERSION = /"jsonrpc"\s*:\s*"2\.0"/;
 
 function flawOfMembers(pieces: readonly Uint8Array[]): string | undefined {
   const check = new MemberCheck();
@@ -73,6 +90,7 @@ export class MemberCheck {
   #ids = 0;
   #answers = 0;
   #methods = 0;
+  #versions = 0;
   #members = 0;
   readonly #walk = new MemberWalk((name) => {
     this.#members++;
@@ -81,6 +99,7 @@ export class MemberCheck {
     if (folded === "ID") this.#ids++;
     else if (folded === "RESULT" || folded === "ERROR") this.#answers++;
     else if (folded === "METHOD") this.#methods++;
+    else if (folded === "JSONRPC") this.#versions++;
   });
 
   /** False once it is certain that the message is none that may be passed on. */
@@ -101,6 +120,7 @@ export class MemberCheck {
     if (this.#methods > 0) return 'has a "method"';
     if (this.#answers !== 1) return 'has not one of "result" and "error"';
     if (this.#members > MAX_MEMBERS) return `has more than ${MAX_MEMBERS} members`;
+    if (this.#versions === 0 && this.#walk.isWhole) return NO_VERSION;
     return this.#walk.isWhole ? undefined : NOT_JSON;
   }
 }

@@ -60,6 +60,22 @@ describe("replies", () => {
     expect(await call.answer()).toMatchObject({ error: { code: -31005 } });
   });
 
+  it.each([
+    ["the id first", (id: number) => `{"id":${id},"result":{}}`],
+    ["the id last", (id: number) => `{"result":{},"id":${id}}`],
+    ["another version", (id: number) => `{"jsonrpc":"1.0","id":${id},"result":{}}`],
+    ["a long result", (id: number) => `{"result":{"x":"${"x".repeat(10_000)}"},"id":${id}}`],
+    ["neither result nor error", (id: number) => `{"jsonrpc":"2.0","id":${id}}`],
+  ])("without the version of JSON-RPC, or an answer, fail their call at once: %s", async (_what, text) => {
+    const connection = connect();
+    const [call, other] = [begin(connection, new Agent("ada")), begin(connection, new Agent("bob"))];
+    stage.link.says(text(call.ticket.id));
+    expect(await call.answer()).toMatchObject({
+      error: { code: -31005, message: expect.stringContaining("jsonrpc") as string },
+    });
+    expect([other.replies, connection.inFlight]).toEqual([[], 1]);
+  });
+
   it("are made for all that is in flight when the connection ends, and for what comes after", async () => {
     const connection = connect();
     const calls = [begin(connection, new Agent("ada")), begin(connection, new Agent("bob"))];

@@ -10,7 +10,7 @@ import { type Anchor, findAnchor, findAnchorIn, largeReply } from "../../protoco
 import { PiecedReply, WholeReply } from "../../protocol/arrived.js";
 import { flawOfLong, flawOfShort, isAmbiguous, PARSED_REPLY_BYTES } from "../../protocol/check-reply.js";
 import { Fault } from "../../protocol/errors.js";
-import type { JsonObject, RpcId } from "../../protocol/jsonrpc.js";
+import { isObject, type JsonObject, type RpcId } from "../../protocol/jsonrpc.js";
 import {
   idSpan,
   type Message,
@@ -42,6 +42,9 @@ import {
 
 /** So much is shown of a message that cannot be read. */
 const NOISE_SAMPLE_CHARS = 200;
+
+/** What is no message is not parsed beyond this: noise on a pipe may be of any length. */
+const MAX_CLAIM_CHARS = 64 * 1024;
 
 /** So many messages may come as one. Only 2025-03-26 has batches, and there they hold a handful. */
 const MAX_BATCH = 1_000;
@@ -446,12 +449,16 @@ export class Connection implements LinkEvents {
 
   #unreadable(text: string, ticket: Ticket | undefined): void {
     this.onNoise(text.slice(0, NOISE_SAMPLE_CHARS));
-    const pending = ticket === undefined ? undefined : this.#inFlight.get(ticket.id);
+    const pending = this.#inFlight.get(ticket?.id ?? claimedId(text) ?? 0);
     if (pending !== undefined) this.#endings.fail(pending, this.#brokenAnswer());
   }
 
   #brokenAnswer(): Fault {
-    return new Fault("protocol", `Server "${this.#spec.name}" answered with something that is not a JSON-RPC message.`);
+    const why = 'which is an object with "jsonrpc": "2.0", the id, and "result" or "error"';
+    return new Fault(
+      "protocol",
+      `Server "${this.#spec.name}" answered with something that is not a JSON-RPC message, ${why}.`,
+    );
   }
 
   #badReply(flaw: string): Fault {
@@ -482,6 +489,21 @@ function isCancelledByMessage({ method, headers, isWaiting }: PendingCall): bool
 }
 
 /** The messages in what may be a batch. */
+/**
+ * The id that something which is no message answers to, where it has one and is no request: on a pipe nothing else says
+ * whose call it was for, and that call would wait in vain.
+ */
+function claimedId(text: string): number | undefined {
+  if (text.length > MAX_CLAIM_CHARS) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    if (!isObject(value) || "method" in value) return undefined;
+    return typeof value["id"] === "number" ? value["id"] : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 function* textsIn(bytes: Buffer): Iterable<string> {
   const text = bytes.toString();
   if (!/^\s*\[/.test(text)) {
