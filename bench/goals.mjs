@@ -61,6 +61,8 @@ export function goalsOf({ rows, measures }) {
     ),
     goal("RSS idle, above a bare server", 20, difference(value("rssIdle"), value("rssIdle", "bare")), "MB"),
     goal("RSS for each open session", 60, value("rssPerSession"), "kB"),
+    goal("RSS for each session with an open stream", 90, value("rssPerStream"), "kB"),
+    goal("RSS for each modern subscription", 90, value("rssPerListen"), "kB"),
     ...rows
       .filter((one) => one.workload.startsWith("scale-") && one.variant !== one.against)
       .map((one) => goal(`small call with ${one.variant}: CPU against ${one.against}`, 1.2, one.ratio)),
@@ -69,6 +71,11 @@ export function goalsOf({ rows, measures }) {
       "healthy call with 10 servers, 5 in trouble: CPU against 5 servers",
       1.1,
       row({ workload: "ten", variant: "10 servers, 5 in trouble", target: GATEWAY })?.ratio,
+    ),
+    goal(
+      "small call with roles, budget, cache and telemetry: CPU against none of them",
+      1.5,
+      row({ workload: "equipped", variant: "roles, budget, cache, telemetry", target: GATEWAY })?.ratio,
     ),
     goal(
       "bodies through an executor, 64 KiB pieces: CPU of both ends against a bare WebSocket tunnel",

@@ -14,12 +14,12 @@ export const CLI = process.env.TOOLWAY_CLI ?? fileURLToPath(new URL("../dist/cli
 const READY_MS = 120_000;
 const POLL_MS = 200;
 
-/** Starts the program; it may not yet listen. `port` 0 is any free one. */
-export async function startProgram({ servers, workDir, cli = CLI }, port) {
+/** Starts the program; it may not yet listen. `port` 0 is any free one; `settings` are keys of the config. */
+export async function startProgram({ servers, settings = {}, workDir, cli = CLI }, port) {
   if (!existsSync(cli)) throw new Error("There is no built program: run `npm run build` first.");
   const entries = servers.map(({ name, ...entry }) => [name, entry]);
   const config = join(workDir, "toolway.json");
-  await writeFile(config, JSON.stringify({ mcpServers: Object.fromEntries(entries) }));
+  await writeFile(config, JSON.stringify({ ...settings, mcpServers: Object.fromEntries(entries) }));
   const token = `bench-${randomBytes(24).toString("hex")}`;
   const args = [cli, "serve", config, "--state", join(workDir, "state"), "--listen", `127.0.0.1:${port}`, "--json"];
   return { started: startNode(args, { env: { TOOLWAY_TOKEN: token } }), headers: { Authorization: `Bearer ${token}` } };

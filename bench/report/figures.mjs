@@ -55,6 +55,8 @@ export const MEASURES = {
   firstCall: "start to the first call",
   rssIdle: "RSS, idle",
   rssPerSession: "RSS for each open session",
+  rssPerStream: "RSS for each session with an open stream",
+  rssPerListen: "RSS for each modern subscription",
 };
 
 /** The words of a goal's outcome. */

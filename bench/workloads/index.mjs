@@ -1,6 +1,7 @@
 // The workloads, in the order in which they run.
 
 import { bigHttp, bigStdio, smallHttp, smallStdio } from "./calls.mjs";
+import { equipped } from "./equipped.mjs";
 import { executor } from "./executor.mjs";
 import { list } from "./list.mjs";
 import { memory } from "./memory.mjs";
@@ -31,5 +32,6 @@ export const workloads = [
   scaleTools,
   scaleSessions,
   ten,
+  equipped,
   executor,
 ];

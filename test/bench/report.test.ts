@@ -17,7 +17,7 @@ interface Report {
   checkAgainst(
     results: object,
     recorded: object,
-  ): { worse: Change[]; better: Change[]; missing: string[]; unrecorded: string[]; text: string };
+  ): { worse: Change[]; better: Change[]; missing: string[]; unrecorded: string[]; useless: string[]; text: string };
   record(results: object, file: string, docs: { page: string; chart: string }): void;
   fillDoc(text: string, results: object): string;
 }
@@ -225,6 +225,14 @@ describe("the check", () => {
   it("does not let one disturbed round of the record hide anything", () => {
     const recorded = { rows: [row("toolway", "toolway", 100, 1, { ratios: [1, 1.01, 0.99, 1, 7, 1, 1.01] })] };
     expect(checkAgainst({ rows: [row("toolway", "toolway", 1, 1.15)] }, recorded).worse).toHaveLength(1);
+  });
+
+  it.each([0, -12, Number.NaN])("does not take %s for a figure that is as good as before", (value) => {
+    const { worse, useless, text } = checkAgainst(results(value), results(0.95));
+    expect(worse).toEqual([]);
+    expect(useless).toEqual(["small: HTTP→HTTP, 32 in flight, JSON answers, legacy"]);
+    expect(text).toContain("No figure, 0 or less; measure again:");
+    expect(text).not.toContain("Nothing got worse");
   });
 
   it("does not look at the peers and the limits", () => {

@@ -131,13 +131,36 @@ describe.skipIf(process.platform !== "linux")("the bench", () => {
   test("measures starts, memory and a growing number of tools", { timeout: RUN_MS }, async () => {
     const { rows, measures, goals } = await measured("rest", ["start", "memory", "scale-tools", "--calls", "96"]);
     const of = (target: string) => measures.filter((one) => one.target === target).map(({ measure }) => measure);
-    expect(of("toolway")).toEqual(["start", "firstCall", "rssIdle", "rssPerSession"]);
+    expect(of("toolway")).toEqual(["start", "firstCall", "rssIdle", "rssPerSession", "rssPerStream", "rssPerListen"]);
     expect(of("bare")).toEqual(["start", "rssIdle"]);
     expect(rows.map(({ workload }) => workload)).toEqual(["scale-tools", "scale-tools"]);
     expectVerified(rows);
     const named = goals.filter(({ value }) => value !== undefined).map(({ goal }) => goal);
     expect(named).toContain("RSS for each open session");
     expect(named).toContain("small call with 5000 tools: CPU against 10 tools");
+  });
+
+  test("measures many servers and sessions, servers in trouble, and the gateway with all that is off by default", {
+    timeout: RUN_MS,
+  }, async () => {
+    const names = ["scale-servers", "scale-sessions", "ten", "equipped"];
+    const { rows } = await measured("many", [...names, "--calls", "96"]);
+    expect([...new Set(rows.map(({ workload }) => workload))]).toEqual(names);
+    expectVerified(rows);
+  });
+
+  test("leaves no workload out of these tests", async () => {
+    const { stdout } = await bench(["--list"]);
+    const all = stdout
+      .split("\n\n")[0]
+      ?.split("\n")
+      .map((line) => line.split(" ")[0]);
+    const [small, big] = [
+      ["small-http", "small-stdio"],
+      ["big-http", "big-stdio"],
+    ];
+    const tried = [...small, ...big, "list", "start", "memory", "scale-servers", "scale-tools", "scale-sessions"];
+    expect(all).toEqual([...tried, "ten", "equipped", "executor"]);
   });
 
   test("measures bodies and small requests through an executor, a bare tunnel and directly, and verifies every byte count", {
