@@ -216,7 +216,7 @@ describe("a server that hangs", () => {
     await vi.waitFor(() => expect(hosted.status.nextTryInMs).toBe(0), SOON);
     expect((await hosted.call("wait")).error?.code).toBe(-31004);
     // It is neither closed nor open for its whole time: the next call is the probe.
-    await vi.waitFor(() => expect(hosted.status).toMatchObject({ circuit: "open", nextTryInMs: 0 }), SOON);
+    await vi.waitFor(() => expect(hosted.status).toMatchObject({ circuit: "open", failures: 1, nextTryInMs: 0 }), SOON);
     expect(await hosted.pid()).toBeGreaterThan(0);
     expect(hosted.status.circuit).toBe("closed");
   });

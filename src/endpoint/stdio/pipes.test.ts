@@ -2,7 +2,7 @@ import { connect, createServer } from "node:net";
 import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, it } from "vitest";
 import { hello, rpc, send, startRig, stopRigs, stream, until } from "../../../test/fixtures/endpoint/http.js";
-import { note, TestService } from "../../../test/fixtures/endpoint/service.js";
+import { note, question, TestService } from "../../../test/fixtures/endpoint/service.js";
 import type { EndpointLimits } from "../session/limits.js";
 import { createStdioEndpoint, type StdioEndpoint } from "./stdio.js";
 
@@ -78,6 +78,23 @@ describe("a legacy agent over stdio", () => {
     await endpoint.closed;
     expect(lines.at(-1)).toMatchObject({ id: 3 });
     expect(service.closed).toHaveLength(1);
+  });
+
+  it("answers nothing more once its input has ended, though what it called for may end [bounded]", async () => {
+    const { service, lines, write, input, endpoint } = pipe();
+    write(hello("2025-06-18", { sampling: {} }));
+    write(rpc(1, "test/sampling"));
+    write(rpc(2, "test/hold"));
+    await until(() => lines.some(({ method }) => method === "sampling/createMessage") && service.held.length === 1);
+    input.end();
+    await until(() => service.unanswered.length === 1);
+    expect(service.unanswered[0]).toMatchObject({ code: "closing", message: expect.stringContaining("has gone") });
+    // One that is asked after that is no better off.
+    const late = service.held[0]?.caller.ask(question("sampling/createMessage"), new AbortController().signal);
+    await expect(late).rejects.toMatchObject({ code: "closing" });
+    service.held[0]?.reply({ kind: "result", result: { held: true } });
+    await endpoint.closed;
+    expect(lines.at(-1)).toMatchObject({ id: 2, result: { held: true } });
   });
 
   it("is told what is wrong with a message, and can go on [bounded]", async () => {
