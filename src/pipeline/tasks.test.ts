@@ -2,7 +2,7 @@
 // happens where something is full or cannot be written.
 
 import { randomBytes } from "node:crypto";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { Agent, notification } from "../../test/fixtures/agent.js";
 import { TestClock } from "../../test/fixtures/test-clock.js";
 import { Cache } from "../cache/cache.js";
@@ -339,6 +339,23 @@ describe("tasks/list over many servers", () => {
     expect(result).toMatchObject({ tasks: [{ status: "working" }, { status: "completed" }] });
   });
 
+  it("does not wait for a server that says nothing [one-bad-server]", async () => {
+    vi.useFakeTimers();
+    try {
+      const { at, one } = setUp();
+      const ann = at("ann");
+      const id = await ann.begin();
+      one.silent = true;
+      const sent = ann.send("tasks/list");
+      await vi.advanceTimersByTimeAsync(4_999);
+      expect(sent.replies).toEqual([]);
+      await vi.advanceTimersByTimeAsync(1);
+      expect((await sent.answer())["result"]).toMatchObject({ tasks: [{ taskId: id, status: "working" }] });
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it("is taken back when the agent cancels it", async () => {
     const { at, one } = setUp();
     const ann = at("ann");
@@ -394,6 +411,18 @@ describe("tasks across eras", () => {
     const reply = await callOf({ method: "tools/call", params: { name: "two__build" } }, {}, pipeline);
     expect(reply).toMatchObject({ error: { code: -32601, message: expect.stringContaining("2025-11-25") as string } });
     expect(two.received).toEqual([]);
+  });
+
+  it("a task of the modern era that cannot be kept is cancelled, and its call refused; other calls go on", async () => {
+    const server = modern("modern", new TaskServer("one"));
+    const { pipeline } = setUp({ servers: [server, new TaskServer("two")], limits: { ofPrincipal: 1, all: 10 } });
+    const call = () => callOf({ method: "tools/call", params: { name: "one__build" } }, {}, pipeline);
+    expect((await call()).kind).toBe("bytes");
+    expect(await call()).toMatchObject({
+      error: { code: -31006, message: expect.stringContaining("was told to cancel it") as string },
+    });
+    expect(server.methods).toEqual(["tools/call", "tools/call", "tasks/cancel"]);
+    expect([...server.tasks.values()]).toEqual(["working", "cancelled"]);
   });
 
   it("a task is asked about in the era in which it was begun", async () => {

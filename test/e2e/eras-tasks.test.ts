@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { connect, send } from "./eras.js";
 import { type Gateway, startGateway, startHttpFixture, stdioFixture, until } from "./harness.js";
 import { createToken } from "./operator.js";
-import { eventsOf, INITIALIZED, initialize, lastOf, openHttpWire, post } from "./wire.js";
+import { eventsOf, INITIALIZED, initialize, lastOf, openHttpWire, openStdioWire, post } from "./wire.js";
 
 const EXTENSION = "io.modelcontextprotocol/tasks";
 const withTasks = { capabilities: { elicitation: {}, extensions: { [EXTENSION]: {} } } };
@@ -206,6 +206,24 @@ describe("tasks of two principals", () => {
     expect((await about("ann", "tasks/get", taskId)).reply.result).toMatchObject({ taskId, status: "working" });
     await about("ann", "tasks/cancel", taskId);
     expect((await about("ann", "tasks/get", taskId)).reply.result).toMatchObject({ taskId, status: "cancelled" });
+  });
+
+  it("are so on stdio, where the agent is the default principal [tasks-apart]", async () => {
+    const [ann, wire] = [await session("ann"), await openStdioWire(gateway)];
+    const ask = async (method: string, params: object = {}) =>
+      JSON.parse(lastOf(await wire.send(JSON.stringify({ jsonrpc: "2.0", id: `s${++ids}`, method, params })))) as {
+        result: { task: Task; tasks: Task[] };
+        error: object;
+      };
+    const hers = await ann.begin("old__build");
+    const its = (await ask("tools/call", { name: "old__build", task: {} })).result.task.taskId;
+    for (const method of METHODS) {
+      expect((await ask(method, { taskId: hers })).error).toMatchObject({ code: -32602 });
+      expect((await ann.ask(method, { taskId: its })).error).toMatchObject({ code: -32602 });
+    }
+    expect((await ask("tasks/list")).result.tasks.map((task) => task.taskId)).toEqual([its]);
+    expect((await ask("tasks/get", { taskId: its })).result).toMatchObject({ taskId: its, status: "completed" });
+    await wire.close();
   });
 
   it("are told of to their owner, under the id that it knows [tasks-apart]", async () => {
