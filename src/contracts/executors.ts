@@ -2,7 +2,7 @@
 
 import type { Principal } from "./caller.js";
 
-export type MemberState = "connecting" | "ready" | "lost" | "closed";
+export type MemberState = "connecting" | "ready" | "stopping" | "lost" | "closed";
 
 /** Who dialled in. */
 export interface Visitor {

@@ -17,6 +17,8 @@ export interface ExecutorProcess {
   readonly pid: number;
   log(): string;
   kill(): Promise<void>;
+  /** Asks it to stop. Resolves when it has gone. */
+  stop(): Promise<void>;
 }
 
 /** With the right to reach this machine, where all fixtures are. */
@@ -27,7 +29,15 @@ export function startExecutor(args: readonly string[], token?: string): Executor
   const line = [cli, "executor", ...args, "--allow", "127.0.0.1", ...auth];
   const one = start("executor", process.execPath, line, env);
   started.add(one);
-  return { pid: one.child.pid ?? 0, log: one.log, kill: () => one.stop("SIGKILL") };
+  return {
+    pid: one.child.pid ?? 0,
+    log: one.log,
+    kill: () => one.stop("SIGKILL"),
+    stop: async () => {
+      one.child.kill("SIGTERM");
+      await one.exited;
+    },
+  };
 }
 
 export async function statusOfAll(gateway: Gateway): Promise<GatewayStatus> {

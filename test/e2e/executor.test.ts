@@ -219,6 +219,49 @@ describe("an executor that dials in [exec-8]", () => {
     await executor.kill();
   });
 
+  it("that is told to stop lets its calls end, and the next takes over: a rolling restart loses nothing [drain]", async () => {
+    const { entry } = await wiki();
+    const gateway = await startGateway({ mcpServers: { wiki: entry }, executors: { office: { noAuth: true } } });
+    const dial = () => startExecutor(["--connect", `ws://127.0.0.1:${gateway.port}/executors/office`]);
+    let executor = dial();
+    await until("the tools", () => hasTool(gateway.url, "sleep"));
+    let over = false;
+    let done = 0;
+    const failures: unknown[] = [];
+    const callers = Array.from({ length: 8 }, async (_, caller) => {
+      for (let n = 0; !over; n++) {
+        const label = `${caller}.${n}`;
+        // Some take longer than the start of the next one.
+        const ms = n % 5 === 0 ? 2_500 : 40;
+        const got = await slept(gateway.url, label, ms).catch((error: unknown) => error);
+        if (got !== label) failures.push(got);
+        done++;
+      }
+    });
+    for (const how of ["the next is there", "the next comes later", "the next is there"]) {
+      const before = done;
+      await until("some calls", () => done > before + 20);
+      const old = executor;
+      if (how === "the next is there") {
+        executor = dial();
+        await connected(gateway, "office", 2);
+        await old.stop();
+      } else {
+        const gone = old.stop();
+        await until("a sign of it", async () =>
+          (await executorOf(gateway, "office")).members.every(({ state }) => state !== "ready"),
+        );
+        executor = dial();
+        await gone;
+      }
+      await connected(gateway, "office");
+    }
+    over = true;
+    await Promise.all(callers);
+    expect(failures).toEqual([]);
+    await executor.kill();
+  });
+
   it("can be added, and moved, while the gateway runs", async () => {
     const { entry, fixture } = await wiki();
     const other = await startHttpFixture("crash");

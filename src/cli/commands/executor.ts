@@ -13,7 +13,7 @@ export const executor = defineCommand({
       "(--listen), or it dials the gateway (--connect), as a firewall lets it. It reaches what --allow names and nothing " +
       "else. The token is taken from TOOLWAY_TOKEN: with --listen the one that gateways must show, with --connect one of " +
       "the gateway's, of the role executor. A gateway that cannot be reached is tried until it can. Ctrl-C and SIGTERM " +
-      "end it, and the requests that are under way.",
+      "end it: it takes nothing more, and the requests under way have 30 seconds; a second Ctrl-C does not wait.",
   },
   args: {},
   options: {

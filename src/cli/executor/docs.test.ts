@@ -62,8 +62,8 @@ it("docs/executor.md shows command lines that the command takes", () => {
 
 describe("docs/executor.md on the wire", () => {
   it("names every method", () => {
-    const { INITIALIZE, INITIALIZED, REQUEST, BODY_DELTA, CANCEL, UPLOAD, CREDIT } = protocol;
-    for (const method of [INITIALIZE, INITIALIZED, REQUEST, BODY_DELTA, CANCEL, UPLOAD, CREDIT, ACK]) {
+    const { INITIALIZE, INITIALIZED, REQUEST, BODY_DELTA, CANCEL, UPLOAD, CREDIT, STOPPING } = protocol;
+    for (const method of [INITIALIZE, INITIALIZED, REQUEST, BODY_DELTA, CANCEL, UPLOAD, CREDIT, STOPPING, ACK]) {
       expect(text.includes(`"method":"${method}"`) || text.includes(`\`${method}\``), method).toBe(true);
     }
     for (const code of Object.values(protocol.RpcCode)) expect(text).toContain(`| ${code} |`);

@@ -7,6 +7,7 @@ import { type Explanation, explain, explanationLines } from "../../executor/allo
 import { type DialState, dialGateway } from "../../executor/server/dial-out.js";
 import { createExecutor, type Executor } from "../../executor/server/executor.js";
 import { listenForClients } from "../../executor/server/listener.js";
+import { STOP_MS } from "../../executor/wire/limits.js";
 import type { ExecutorLog } from "../../executor/wire/types.js";
 
 /** What happens to its connections. */
@@ -26,7 +27,9 @@ export interface DoorOptions {
 export interface OpenDoors {
   /** Where it listens, with the port that it got. */
   readonly url: string | undefined;
-  /** Takes nothing more, ends what is under way. */
+  /** Takes no new requests, and waits for those under way, for a bounded time. */
+  finish(): Promise<void>;
+  /** Ends what is under way, and all connections. */
   close(): Promise<void>;
 }
 
@@ -48,7 +51,7 @@ export async function listenAt(address: { host: string; port: number }, options:
     await listener.close();
     await executor.close();
   };
-  return { url: listener.url, close };
+  return { url: listener.url, finish: () => executor.finish(STOP_MS), close };
 }
 
 /** Throws RuleError. Dials every gateway, and again after each loss. */
@@ -66,7 +69,7 @@ export function dialAll(gateways: readonly string[], options: DoorOptions): Open
     await Promise.all(dialled.map((one) => one.close()));
     await executor.close();
   };
-  return { url: undefined, close };
+  return { url: undefined, finish: () => executor.finish(STOP_MS), close };
 }
 
 /** Throws RuleError. Says what is to be said of each URL, as data and in lines. */

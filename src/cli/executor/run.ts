@@ -30,6 +30,7 @@ export async function runExecutor(plan: RunPlan, how: How, io: Io): Promise<Exit
   if (how.json) tell(plan.kind === "listen" ? "listening" : "dialling", executorFacts(plan, doors.url));
   else print(io, executorBanner(plan, doors.url, io));
   await untilStopped(io, options.log);
+  await doors.finish();
   await doors.close();
   tell("stopped");
   return Exit.ok;
@@ -72,8 +73,11 @@ async function untilStopped(io: Io, log: ExecutorLog): Promise<void> {
     io.signal.addEventListener("abort", () => done(), { once: true });
   });
   const { reason } = io.signal;
-  if (io.isErrTTY) note(io, "\nStopping.");
-  else log.info(`${reason instanceof Stopped ? reason.by : "stopped"}: stopping; requests under way are taken back`);
+  if (io.isErrTTY) note(io, "\nStopping when the requests under way have ended; Ctrl-C again stops at once.");
+  else {
+    const by = reason instanceof Stopped ? reason.by : "stopped";
+    log.info(`${by}: stopping; requests under way may end, for a while`);
+  }
 }
 
 const UNBOUND: Readonly<Record<string, string>> = {

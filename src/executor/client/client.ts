@@ -35,6 +35,8 @@ export type ClientState =
   /** There is no conversation: none yet, or the last one is lost for good. */
   | "connecting"
   | "ready"
+  /** The executor is about to stop: what is under way ends, and it takes nothing more. */
+  | "stopping"
   /** It is between two sockets: requests wait, and go on if the executor is found again in time. */
   | "lost"
   | "closed";
@@ -46,6 +48,7 @@ interface Session {
   socket: Socket;
   /** True when it has had no socket for as long as it is kept. */
   isOverdue: boolean;
+  isStopping: boolean;
 }
 
 interface Waiting {
@@ -57,7 +60,10 @@ const DEFAULT_NAME = "toolway";
 
 export class SocketClient {
   readonly #options: ExecutorClientOptions;
-  readonly #requests = new Requests(() => this.#whyNone());
+  readonly #requests = new Requests(
+    () => this.#whyNone(),
+    () => this.#stopping(),
+  );
   readonly #redial: Redial | undefined;
   #state: ClientState = "connecting";
   #lastError: ExecutorError | undefined;
@@ -208,7 +214,7 @@ export class SocketClient {
       before.socket = socket;
       // This comes before anybody hears of it, so that they do not find it full of what has arrived.
       before.channel.openLasting(socket, agreement.received);
-      this.#setState("ready");
+      this.#setState(before.isStopping ? "stopping" : "ready");
       this.#options.log?.info("executor: connected again; the session goes on");
       return;
     }
@@ -218,13 +224,21 @@ export class SocketClient {
       onRoom: () => this.#requests.hasRoom(),
       onLost: (why) => this.#socketGone(session, why),
     });
-    const session: Session = { id: sessionId, channel, agreement, socket, isOverdue: false };
+    const session: Session = { id: sessionId, channel, agreement, socket, isOverdue: false, isStopping: false };
     this.#session = session;
     if (agreement === undefined) channel.openPlain(socket);
     else channel.openLasting(socket, 0);
     this.#requests.begin(session);
     this.#setState("ready");
     this.#options.log?.info("executor: connected", { extended: agreement !== undefined });
+  }
+
+  #stopping(): void {
+    const session = this.#session;
+    if (session === undefined || session.isStopping) return;
+    session.isStopping = true;
+    this.#options.log?.info("executor: it is about to stop, and takes nothing more");
+    if (this.#state === "ready") this.#setState("stopping");
   }
 
   #message(session: Session, bytes: Buffer): void {

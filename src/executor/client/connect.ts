@@ -20,8 +20,11 @@ export interface ConnectOptions {
 }
 
 export interface ExecutorClient extends AsyncDisposable {
-  /** `lost` is between two connections: what is under way goes on if the next one comes in time. */
-  readonly state: "connecting" | "ready" | "lost" | "closed";
+  /**
+   * `stopping`: what is under way ends, and the executor takes nothing more. `lost` is between two connections: what is
+   * under way goes on if the next one comes in time.
+   */
+  readonly state: "connecting" | "ready" | "stopping" | "lost" | "closed";
   /** The executor speaks our extensions: credit, cancel, uploads, resume. */
   readonly extended: boolean;
   /** Requests under way, and answers that are not read to their end. */

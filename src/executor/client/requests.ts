@@ -8,7 +8,16 @@ import { CreditBook } from "../../sockets/credit.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { readFrame, renderError, renderNotification, renderRequest } from "../wire/frame.js";
 import { MAX_DELTA_BYTES, MAX_REQUESTS, MAX_WHOLE_BODY_BYTES } from "../wire/limits.js";
-import { type Agreement, BODY_DELTA, CANCEL, CREDIT, type MessageId, REQUEST, RpcCode } from "../wire/protocol.js";
+import {
+  type Agreement,
+  BODY_DELTA,
+  CANCEL,
+  CREDIT,
+  type MessageId,
+  REQUEST,
+  RpcCode,
+  STOPPING,
+} from "../wire/protocol.js";
 import {
   type AnswerHandler,
   ExecutorError,
@@ -35,14 +44,16 @@ export class Requests implements StreamOwner {
   readonly #streams = new Table<string, ClientStream>();
   readonly #book = new CreditBook();
   readonly #whyNone: () => ExecutorError;
+  readonly #onStopping: () => void;
   #conversation: Conversation | undefined;
   #lastId = 0;
   /** Large requests that wait for room, with a plain executor. */
   #waitForRoom: (() => void)[] = [];
 
-  /** `whyNone` is what a request is told while there is no conversation. */
-  constructor(whyNone: () => ExecutorError) {
+  /** `whyNone` is what a request is told while there is no conversation; `onStopping` hears that the executor stops. */
+  constructor(whyNone: () => ExecutorError, onStopping: () => void) {
     this.#whyNone = whyNone;
+    this.#onStopping = onStopping;
   }
 
   get inFlight(): number {
@@ -107,6 +118,7 @@ export class Requests implements StreamOwner {
         return undefined;
       case "notification":
         if (frame.method === CREDIT) this.#granted(frame.params);
+        else if (frame.method === STOPPING) this.#onStopping();
         return undefined;
       case "request":
         this.#refuse(frame.id, frame.method);

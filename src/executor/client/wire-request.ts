@@ -8,6 +8,7 @@ import {
   type HttpRequestResult,
   RpcCode,
   type RpcFailure,
+  STOPPING_CODE,
 } from "../wire/protocol.js";
 import { ExecutorError, type ExecutorRequest } from "../wire/types.js";
 
@@ -98,6 +99,8 @@ export function briefly(reason: string): string {
 export function errorOf(failure: RpcFailure): ExecutorError {
   const { code, written } = (typeof failure.data === "object" ? (failure.data ?? {}) : {}) as Record<string, unknown>;
   const tried = failure.code === RpcCode.failed;
+  // As if it had left before the request came.
+  if (code === STOPPING_CODE) return new ExecutorError("closed", "the executor stops", { sent: false });
   return new ExecutorError(tried && code !== "forbidden" ? "failed" : "refused", briefly(failure.message), {
     sent: typeof written === "boolean" ? written : tried,
     networkCode: typeof code === "string" ? briefly(code) : undefined,

@@ -15,6 +15,9 @@ import { Relay, type RelayOwner } from "./relay.js";
  */
 const RETIRE_MS = 30_000;
 
+/** One that is lost may come back, and in the place of one that stops as a rule another comes. */
+const AWAY: ReadonlySet<MemberState> = new Set(["lost", "stopping"]);
+
 /** What a group needs of the client of one executor. */
 export interface GroupClient {
   readonly state: MemberState;
@@ -274,7 +277,7 @@ export class ExecutorGroup {
   }
 
   get #mayComeBack(): boolean {
-    return this.#members.some(({ client, retiring }) => client.state === "lost" && retiring === undefined);
+    return this.#members.some(({ client, retiring }) => AWAY.has(client.state) && retiring === undefined);
   }
 
   #relieved(member: Member): void {

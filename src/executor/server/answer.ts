@@ -43,6 +43,9 @@ export abstract class Answer implements ResponseHandler, Placed {
   protected readonly rpcId: MessageId;
   protected request: RequestHandle | undefined;
   protected paused: boolean = false;
+  /** The stream of a GET that sends events for as long as somebody listens; who loses it opens another. */
+  isEndless: boolean = false;
+  protected isGet: boolean = false;
   #host = "";
   #over: boolean = false;
 
@@ -59,6 +62,7 @@ export abstract class Answer implements ResponseHandler, Placed {
 
   begin(http: HttpRequests, request: CheckedRequest): void {
     this.#host = request.url.host;
+    this.isGet = request.method === "GET";
     this.request = http.start(request, this);
   }
 

@@ -10,6 +10,10 @@ import type { UploadBody } from "./upload.js";
 
 const NOTHING = Buffer.alloc(0);
 
+function isEventStream({ name, value }: HttpHeader): boolean {
+  return name.toLowerCase() === "content-type" && value.toLowerCase().startsWith("text/event-stream");
+}
+
 export class DeltaAnswer extends Answer implements RoomWaiter {
   nextInLine: RoomWaiter | undefined;
   inLine: boolean = false;
@@ -34,6 +38,7 @@ export class DeltaAnswer extends Answer implements RoomWaiter {
   onHead(status: number, headers: HttpHeader[]): void {
     if (this.isOver) return;
     this.#answered = true;
+    this.isEndless = this.isGet && headers.some(isEventStream);
     this.owner.send(renderResult(this.rpcId, { status, headers, bodyBase64: "" }));
   }
 

@@ -1,6 +1,7 @@
 // An executor: makes HTTP requests for whoever is at the other end of the sockets that it is given, whichever side
 // opened them. What it may reach is `destinations`; who may ask is decided before a socket comes here.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { HANDSHAKE_MS } from "../../sockets/limits.js";
 import { Close, type Socket } from "../../sockets/socket.js";
 import type { Destinations } from "../allow/destinations.js";
@@ -42,9 +43,14 @@ export interface Executor {
   /** Whether a client could still go on with this session. */
   has(sessionId: string): boolean;
   status(): ExecutorCounts;
+  /** Takes no new requests, and resolves when those under way have ended, after `ms` at the latest. */
+  finish(ms: number): Promise<void>;
   /** Ends all requests and sockets. */
   close(): Promise<void>;
 }
+
+/** How often it is looked whether the last request has ended. */
+const LOOK_MS = 20;
 
 const SILENT: ExecutorLog = { debug() {}, info() {}, warn() {} };
 
@@ -85,8 +91,15 @@ export function createExecutor(options: ExecutorOptions): Executor {
     await http.close();
   };
 
+  const finish = async (ms: number): Promise<void> => {
+    sessions.stopTaking();
+    const until = performance.now() + ms;
+    while (sessions.endingRequests > 0 && closing === undefined && performance.now() < until) await sleep(LOOK_MS);
+  };
+
   return {
     serve,
+    finish,
     has: (sessionId) => sessions.find(sessionId)?.isLasting === true,
     status: () => ({
       sockets: sockets.size,

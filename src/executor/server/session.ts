@@ -19,6 +19,8 @@ import {
   REQUEST,
   RpcCode,
   type RpcFailure,
+  STOPPING,
+  STOPPING_CODE,
 } from "../wire/protocol.js";
 import type { ExecutorLog } from "../wire/types.js";
 import { type Answer, type AnswerOwner, BufferedAnswer, type RoomWaiter } from "./answer.js";
@@ -33,6 +35,8 @@ const MAX_TOLD_REFUSALS = 100;
 export interface SessionOwner {
   readonly http: HttpRequests;
   readonly log: ExecutorLog;
+  /** The executor is about to stop. */
+  readonly isStopping: boolean;
   /** It has no socket any more. */
   lost(session: ExecutorSession): void;
   /** It is over, and aborted what was under way. */
@@ -55,6 +59,7 @@ export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents 
   #collected = 0;
   #over: boolean = false;
   #toldOfUnknown: boolean = false;
+  #toldStopping: boolean = false;
   #refusals = 0;
 
   constructor(id: string, window: number | undefined, owner: SessionOwner) {
@@ -102,7 +107,22 @@ export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents 
     if (this.#over || this.#socket !== socket) return false;
     if (this.isLasting) this.#channel.openLasting(socket, clientReceived);
     else this.#channel.openPlain(socket);
+    if (this.#owner.isStopping) this.tellStopping();
     return true;
+  }
+
+  /** Tells the client, where it knows our extensions, that nothing more is taken. */
+  tellStopping(): void {
+    if (this.#toldStopping || !this.isLasting) return;
+    this.#toldStopping = true;
+    this.send(renderNotification(STOPPING, {}));
+  }
+
+  /** Requests under way that come to an end by themselves. */
+  get endingRequests(): number {
+    let ending = 0;
+    for (const answer of this.#all.all()) if (!answer.isEndless) ending++;
+    return ending;
   }
 
   /** The socket that claimed it was lost before it was opened. */
@@ -235,6 +255,11 @@ export class ExecutorSession implements AnswerOwner, UploadOwner, ChannelEvents 
     if (streamRequest && !this.isLasting) {
       const message = "http/request streamRequest needs `toolway` at initialize; send bodyBase64";
       this.#refuse(id, { code: RpcCode.invalidParams, message });
+      return;
+    }
+    if (this.#owner.isStopping) {
+      const { rpcCode: code, message, data } = failure(STOPPING_CODE, "the executor stops", false);
+      this.#refuse(id, { code, message, data });
       return;
     }
     if (this.#all.size >= MAX_REQUESTS) {

@@ -28,6 +28,8 @@ export class ExecutorSessions implements SessionOwner {
     this.retentionMs = options.retentionMs;
   }
 
+  isStopping = false;
+
   get size(): number {
     return this.#byId.size;
   }
@@ -40,6 +42,18 @@ export class ExecutorSessions implements SessionOwner {
     let open = 0;
     for (const session of this.#byId.values()) open += session.openRequests;
     return open;
+  }
+
+  get endingRequests(): number {
+    let ending = 0;
+    for (const session of this.#byId.values()) ending += session.endingRequests;
+    return ending;
+  }
+
+  /** Nothing more is taken from here on; the clients are told. */
+  stopTaking(): void {
+    this.isStopping = true;
+    for (const session of this.#byId.values()) session.tellStopping();
   }
 
   /** `window` is what the client offered; undefined where it does not know our extensions. */

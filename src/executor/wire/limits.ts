@@ -33,6 +33,9 @@ export const RETENTION_MS = 60_000;
 /** Conversations without a socket that an executor keeps. */
 export const MAX_RETAINED_SESSIONS = 64;
 
+/** What is under way at an executor that is told to stop has so long to end: as long as a gateway's own stop takes. */
+export const STOP_MS = 30_000;
+
 /** A request that brings no byte for so long is ended, where nobody set a shorter time: event streams send comments. */
 export const IDLE_REQUEST_MS = 60 * 60_000;
 

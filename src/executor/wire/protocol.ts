@@ -10,6 +10,10 @@ export const BODY_DELTA = "http/request/bodyDelta";
 export const CANCEL = "http/request/cancel";
 export const UPLOAD = "http/request/upload";
 export const CREDIT = "http/request/credit";
+/** The executor is about to stop: it ends what is under way, and takes nothing more. */
+export const STOPPING = "session/stopping";
+/** The `code` of a request that came after that. */
+export const STOPPING_CODE = "stopping";
 
 /** The version of our extensions. Ends with different numbers do without them. */
 export const EXTENSIONS_VERSION = 1;
@@ -92,7 +96,7 @@ export interface Agreement {
 /** What goes with the error of a request at our executor: enough to know whether it may be sent again. */
 export interface FailureData {
   /**
-   * As Node names it (`ECONNREFUSED`), or `forbidden`, `timeout`, `limit`, `redirect`, `cancelled`, `busy`, `invalid`.
+   * As Node names it (`ECONNREFUSED`), or `forbidden`, `timeout`, `limit`, `redirect`, `cancelled`, `busy`, `stopping`, `invalid`.
    */
   readonly code: string;
   /** False where it is certain that the server saw nothing of the request. */
