@@ -93,14 +93,14 @@ describe("a redactor", () => {
   });
 
   it("shows nothing at all of a server with more secrets than it looks for [bounded]", () => {
-    const many = Array.from({ length: 10_001 }, (_, index) => `value-${index}-abc`);
+    const many = Array.from({ length: 5_001 }, (_, index) => `value-${index}-abc`);
     expect(new Redactor(many).redact("anything")).toBe(REDACTED);
     expect(new Redactor(["x".repeat(600_000)]).redact("anything")).toBe(REDACTED);
     expect(new Redactor(many).redact("")).toBe("");
   });
 
   it("takes time for the length of a text, not for the number of secrets [bounded]", () => {
-    const many = Array.from({ length: 8_000 }, (_, index) => `sk-proj-${index.toString(36).padStart(8, "x")}`);
+    const many = Array.from({ length: 4_900 }, (_, index) => `sk-proj-${index.toString(36).padStart(8, "x")}`);
     const redactor = new Redactor(many);
     const text = "sk-proj-sk-proj-xxxx".repeat(800);
     const before = process.cpuUsage();

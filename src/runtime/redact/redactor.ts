@@ -23,31 +23,42 @@ const PIECE_CHARACTERS = 256;
  * So much is looked for: an environment of Linux has 128 KiB a variable, and entries that people write some dozen of
  * them. Of an entry with more, nothing is shown at all.
  */
-const MAX_VALUES = 10_000;
+const MAX_VALUES = 5_000;
 const MAX_VALUE_CHARACTERS = 512 * 1024;
 
 /** What agents read in the place of lines that only an operator may see. */
 export const LEFT_OUT = "[left out: it names a secret; `toolway status` shows the rest]";
 
+/** Spellings that begin alike. */
 interface Bucket {
-  /** The lengths of the spellings that begin alike, the longest first. */
+  readonly spellings: string[];
+  /** Their lengths, the longest first. */
   readonly lengths: number[];
-  /** To each whether it is taken out anywhere, or only where it stands alone. */
-  readonly spellings: Map<string, boolean>;
 }
 
 export class Redactor {
   readonly #base: Redactor | undefined;
   /** The spellings by their first characters: the time for a text does not grow with the number of values. */
   readonly #buckets = new Map<string, Bucket>();
+  /** To each spelling whether it is taken out anywhere, or only where it stands alone. */
+  readonly #spellings = new Map<string, boolean>();
   /** Length of the longest spelling. */
-  #longest: number;
-  readonly #isOverfull: boolean;
+  #longest = 0;
+  #isOverfull = false;
+  /** What is not in the index yet: it is made when the first text comes, for most servers never say a word. */
+  #values: Iterable<string> | undefined;
 
   /** `base` knows the values that do not change, and is shared. */
   constructor(values: Iterable<string>, base?: Redactor) {
     this.#base = base;
-    this.#longest = base?.longest ?? 0;
+    this.#values = values;
+  }
+
+  #index(): void {
+    if (this.#values === undefined) return;
+    const values = this.#values;
+    this.#values = undefined;
+    this.#longest = this.#base?.longest ?? 0;
     let count = 0;
     let characters = 0;
     for (const value of values) {
@@ -59,15 +70,18 @@ export class Redactor {
         for (const core of base64Cores(piece)) if (core.length >= MIN_BASE64_CHARACTERS) this.#learn(core, true);
       }
     }
-    this.#isOverfull = count > MAX_VALUES || characters > MAX_VALUE_CHARACTERS || base?.isOverfull === true;
+    const isTooMuch = count > MAX_VALUES || characters > MAX_VALUE_CHARACTERS;
+    this.#isOverfull = isTooMuch || this.#base?.isOverfull === true;
   }
 
   /** No secret is found whose piece is longer: where a text was cut, so much of it may be half of one. */
   get longest(): number {
+    this.#index();
     return this.#longest;
   }
 
   get isOverfull(): boolean {
+    this.#index();
     return this.#isOverfull;
   }
 
@@ -82,7 +96,7 @@ export class Redactor {
    */
   redact(text: string, isCut = false): string {
     const plain = printable(text);
-    if (this.#isOverfull) return plain.trim() === "" ? "" : REDACTED;
+    if (this.isOverfull) return plain.trim() === "" ? "" : REDACTED;
     const found: [from: number, to: number][] = [];
     for (let one: Redactor | undefined = this; one !== undefined; one = one.#base) one.#find(plain, isCut, found);
     return redactShapes(replaced(plain, found));
@@ -96,13 +110,16 @@ export class Redactor {
   #learn(spelling: string, anywhere: boolean): void {
     if (spelling.length < KEY_CHARACTERS) return;
     this.#longest = Math.max(this.#longest, spelling.length);
+    const known = this.#spellings.get(spelling);
+    this.#spellings.set(spelling, anywhere || known === true);
+    if (known !== undefined) return;
     const key = spelling.slice(0, KEY_CHARACTERS);
-    let bucket = this.#buckets.get(key);
+    const bucket = this.#buckets.get(key);
     if (bucket === undefined) {
-      bucket = { lengths: [], spellings: new Map() };
-      this.#buckets.set(key, bucket);
+      this.#buckets.set(key, { spellings: [spelling], lengths: [spelling.length] });
+      return;
     }
-    bucket.spellings.set(spelling, anywhere || bucket.spellings.get(spelling) === true);
+    bucket.spellings.push(spelling);
     if (bucket.lengths.includes(spelling.length)) return;
     bucket.lengths.push(spelling.length);
     bucket.lengths.sort((a, b) => b - a);
@@ -114,35 +131,35 @@ export class Redactor {
     for (let at = 0; at + KEY_CHARACTERS <= text.length; at++) {
       const bucket = this.#buckets.get(text.slice(at, at + KEY_CHARACTERS));
       if (bucket === undefined) continue;
-      const to = isCut && endsWithin(text, at, bucket) ? text.length : endOf(text, at, bucket);
+      const to = isCut && endsWithin(text, at, bucket) ? text.length : this.#endOf(text, at, bucket.lengths);
       if (to !== undefined) found.push([at, to]);
     }
+  }
+
+  /** Where the longest secret that begins here ends. */
+  #endOf(text: string, at: number, lengths: readonly number[]): number | undefined {
+    for (const length of lengths) {
+      const to = at + length;
+      const anywhere = to > text.length ? undefined : this.#spellings.get(text.slice(at, to));
+      if (anywhere !== undefined && (anywhere || standsAlone(text, at, to))) return to;
+    }
+    return undefined;
   }
 }
 
 /** Without escape sequences and control characters, which could also stand in the middle of a secret. */
 function printable(text: string): string {
+  if (/^[ -~\n]*$/.test(text)) return text;
   return stripVTControlCharacters(text)
     .replaceAll("\t", " ")
     .replace(/(?!\n)\p{Cc}/gu, "");
-}
-
-/** Where the longest secret that begins here ends. */
-function endOf(text: string, at: number, { lengths, spellings }: Bucket): number | undefined {
-  for (const length of lengths) {
-    const to = at + length;
-    const anywhere = to > text.length ? undefined : spellings.get(text.slice(at, to));
-    if (anywhere !== undefined && (anywhere || standsAlone(text, at, to))) return to;
-  }
-  return undefined;
 }
 
 /** True where the rest of the text is the beginning of a secret. */
 function endsWithin(text: string, at: number, { lengths, spellings }: Bucket): boolean {
   if (text.length - at >= (lengths[0] ?? 0)) return false;
   const rest = text.slice(at);
-  for (const spelling of spellings.keys()) if (spelling.startsWith(rest)) return true;
-  return false;
+  return spellings.some((spelling) => spelling.startsWith(rest));
 }
 
 function standsAlone(text: string, from: number, to: number): boolean {
@@ -186,8 +203,12 @@ function* piecesOf(value: string): Generator<string> {
   yield value.slice(-PIECE_CHARACTERS);
 }
 
+/** The same in JSON, URLs and forms. Most keys are so, and an entry may have thousands. */
+const PLAIN = /^[\w.~-]+$/;
+
 /** How programs print a value, besides in base64: as it is, in JSON, in a URL or a form. */
-function spellingsOf(value: string): Set<string> {
+function spellingsOf(value: string): Iterable<string> {
+  if (PLAIN.test(value)) return [value];
   const url = encoded(value);
   const spellings = new Set([value, JSON.stringify(value).slice(1, -1), url]);
   // JSON in JSON, as in a logged body.
@@ -201,15 +222,15 @@ function spellingsOf(value: string): Set<string> {
  * The characters of base64 that this value alone decides, for each of the three places at which it may begin. So it is
  * found in the encoding of `user:value`, whoever the user is.
  */
-function base64Cores(value: string): string[] {
-  const bytes = Buffer.from(value);
-  return [0, 1, 2].flatMap((before) => {
-    const text = Buffer.concat([Buffer.alloc(before), bytes]).toString("base64");
-    const from = Math.ceil((before * 8) / 6);
-    const to = Math.floor(((before + bytes.length) * 8) / 6);
-    const core = text.slice(from, to);
-    return [core, core.replaceAll("+", "-").replaceAll("/", "_")];
-  });
+function* base64Cores(value: string): Generator<string> {
+  const length = Buffer.byteLength(value);
+  for (let before = 0; before < 3; before++) {
+    const text = Buffer.from("\0".repeat(before) + value).toString("base64");
+    const core = text.slice(Math.ceil((before * 8) / 6), Math.floor(((before + length) * 8) / 6));
+    yield core;
+    // The alphabet of URLs.
+    if (/[+/]/.test(core)) yield core.replaceAll("+", "-").replaceAll("/", "_");
+  }
 }
 
 /** A lone half of a surrogate pair cannot be encoded, and is in no URL. */

@@ -37,7 +37,8 @@ const redactors = new WeakMap<SecretSource, Redactor>();
 export function redactorFor(source: SecretSource): Redactor {
   const known = redactors.get(source);
   if (known !== undefined) return known;
-  const redactor = new Redactor(secretsOf(source));
+  // They are gathered when the first text comes.
+  const redactor = new Redactor({ [Symbol.iterator]: () => secretsOf(source).values() });
   redactors.set(source, redactor);
   return redactor;
 }

@@ -12,6 +12,8 @@ import { RedirectError, type ResponseHeaders } from "./wire.js";
 
 /** How much of a body that we do not understand is shown: enough to recognise a proxy's page. */
 const EXCERPT_CHARACTERS = 200;
+/** So much of a body is looked at: what is redacted gets shorter. */
+const COMPLAINT_BYTES = 4 * EXCERPT_CHARACTERS;
 /** A phrase of a server's own that says what it misses; longer ones are not for people. */
 const MAX_CHALLENGE_CHARACTERS = 300;
 
@@ -80,7 +82,7 @@ function sessionGone(refusal: HttpRefusal): RefusalVerdict {
 
 function describe(refusal: HttpRefusal, rpc: JsonObject | undefined): { fault: Fault; sent: boolean } {
   const { status, url, headers } = refusal;
-  const said = refusal.redactor.redact(complaint(refusal, rpc), true);
+  const said = refusal.redactor.redact(complaint(refusal, rpc), refusal.body.length > COMPLAINT_BYTES);
   const sent = !REFUSED_UNREAD.has(status);
   if (status === 401 || status === 403) {
     const what = status === 401 ? "wants credentials" : "refuses our credentials";
@@ -220,7 +222,7 @@ function errorCode(rpc: JsonObject): number {
 function complaint({ body }: HttpRefusal, rpc: JsonObject | undefined): string {
   const error = rpc?.["error"];
   if (isObject(error) && typeof error["message"] === "string") return error["message"].trim();
-  return body.toString("utf8", 0, 4 * EXCERPT_CHARACTERS).trim();
+  return body.toString("utf8", 0, COMPLAINT_BYTES).trim();
 }
 
 /** `said` is redacted already: a secret that is cut in two would not be found. */

@@ -280,8 +280,9 @@ export class StdioLink implements Link {
     if (this.#samplesLeft > 0) {
       this.#samplesLeft--;
       // At most four bytes make a character.
-      const text = line.toString("utf8", 0, NOISE_SAMPLE_CHARS * 4);
-      this.#lastSample = this.#redactor.redact(text, true).slice(0, NOISE_SAMPLE_CHARS);
+      const bytes = NOISE_SAMPLE_CHARS * 4;
+      const text = line.toString("utf8", 0, bytes);
+      this.#lastSample = this.#redactor.redact(text, line.length > bytes).slice(0, NOISE_SAMPLE_CHARS);
     }
     this.#events.onNoise(this.#lastSample);
   }
