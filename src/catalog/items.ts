@@ -42,7 +42,7 @@ const KEY_OF: Record<ListKind, "name" | "uri" | "uriTemplate"> = {
 };
 
 /** A list with more is a fault of the server: no agent can use it, and one bad server must not fill our memory. */
-const MAX_ITEMS = 10_000;
+const MAX_ITEMS = 5_000;
 /** Names are words and URIs are lines; what is longer is not passed on to every agent. */
 const MAX_KEY_LENGTH = 4096;
 /** So many problems of one list are told: the first few show what is wrong. */

@@ -2,7 +2,7 @@
 // quarantined because theirs is another now. Lists and the time are passed in; the disk is gateway/stored-pins.ts's.
 
 import { type OwnToolName, ownToolName } from "../contracts/names.js";
-import { canonicalizeText, hashText } from "../protocol/canonical.js";
+import { canonicalizeText, hashText, takeCanonical } from "../protocol/canonical.js";
 import { Fault } from "../protocol/errors.js";
 
 export interface Pin {
@@ -120,7 +120,8 @@ export class ServerPins {
     const printed = new Map<OwnToolName, Printed>();
     const problems = new Map<OwnToolName, string>();
     const sightings: Sighting[] = [];
-    for (const { json, value } of listed) {
+    for (const one of listed) {
+      const { json, value } = one;
       const name = value["name"];
       if (typeof name !== "string" || name.length > MAX_NAME) continue;
       const tool = ownToolName(name);
@@ -128,7 +129,7 @@ export class ServerPins {
       if (printed.has(tool) || problems.has(tool)) continue;
       const pin = this.#pins.get(tool);
       const known = this.#printed.get(tool);
-      const print = known?.json === json ? { hash: known.hash, text: undefined } : fingerprint(json);
+      const print = known?.json === json ? { hash: known.hash, text: undefined } : fingerprint(one);
       if (typeof print === "string") {
         problems.set(tool, `its definition cannot be compared with another: ${print}`);
       } else if (pin === undefined && this.isFull) {
@@ -156,9 +157,9 @@ export class ServerPins {
 }
 
 /** What is wrong with it, where it has no hash: then nobody could tell whether it changed. */
-function fingerprint(json: string): { hash: string; text: string } | string {
+function fingerprint(tool: ListedTool): { hash: string; text: string } | string {
   try {
-    const text = canonicalizeText(json);
+    const text = takeCanonical(tool);
     return { hash: hashText(text), text };
   } catch (error) {
     if (error instanceof Fault) return error.message;

@@ -18,6 +18,33 @@ export function canonicalizeText(text: string, at = 0): string {
   return new TextReader(text, at).value(MAX_DEPTH);
 }
 
+/** Texts that were made ahead of time, by the parsed value of what they are the text of. */
+const prepared = new WeakMap<object, string>();
+
+/**
+ * Makes the text of a definition ahead of time: of a list of thousands, that takes too long for one turn. It is kept
+ * until it is taken or forgotten.
+ */
+export function prepareCanonical({ json, value }: { readonly json: string; readonly value: object }): void {
+  try {
+    prepared.set(value, canonicalizeText(json));
+  } catch (error) {
+    // Whoever takes it is told why there is none.
+    if (!(error instanceof Fault)) throw error;
+  }
+}
+
+/** As canonicalizeText, or what was made ahead of time. */
+export function takeCanonical({ json, value }: { readonly json: string; readonly value: object }): string {
+  const text = prepared.get(value) ?? canonicalizeText(json);
+  prepared.delete(value);
+  return text;
+}
+
+export function forgetCanonical({ value }: { readonly value: object }): void {
+  prepared.delete(value);
+}
+
 /** SHA-256 in base64url. */
 export function hashText(text: string): string {
   return createHash("sha256").update(text).digest("base64url");

@@ -1,5 +1,6 @@
 // Requests of the gateway's own to a server: the handshake, lists, levels, subscriptions. Off the hot path.
 
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Upstream, UpstreamCall } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
@@ -10,6 +11,8 @@ import { within } from "../../runtime/wait.js";
 /** Who sends calls to a server: a connection, or what stands before it. */
 export type CallSender = Pick<Upstream, "send" | "cancel">;
 
+/** A text from here on takes milliseconds to be parsed. */
+const LONG_CHARS = 1_000_000;
 /** A list or a handshake that is larger is an attack; parsed, it would take many times as much. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
@@ -78,7 +81,10 @@ export async function ask(
   });
   if (reply.kind === "error" && reply.fault !== undefined) throw reply.fault;
   const reading = reply.kind === "stream" ? withLimit(signal) : signal;
-  const message = parseMessage(await replyText(reply, "0", { maxBytes: MAX_ANSWER_BYTES, signal: reading }));
+  const text = await replyText(reply, "0", { maxBytes: MAX_ANSWER_BYTES, signal: reading });
+  // Making a long text and parsing it are work for a turn of the loop each.
+  if (text.length > LONG_CHARS) await nextTurn();
+  const message = parseMessage(text);
   if (message.kind !== "response") throw new Fault("protocol", `The answer to ${method} is not a response.`);
   const { error } = message;
   if (error !== undefined) throw new ServerError(error.code, error.message, error.data);

@@ -2,7 +2,9 @@
 // what failed is tried again; read.ts reads.
 
 import type { Freshness, Listed, ListKind } from "../../contracts/upstream.js";
+import { forgetCanonical } from "../../protocol/canonical.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
+import { backoffCeiling } from "../../runtime/backoff.js";
 import { type CallSender, ServerError } from "../link/own-call.js";
 import { readList } from "./read.js";
 import { FreshnessReader } from "./rereads.js";
@@ -13,6 +15,8 @@ export const EVERY_LIST: readonly ListKind[] = ["tools", "prompts", "resources",
  * A list is not read more often than this, however often the server announces changes. An agent notices no such delay.
  */
 const PAUSE_MS = 200;
+/** A list that is announced anew whenever it was read is read at growing distances, up to this one. */
+const MAX_PAUSE_MS = 10_000;
 
 /** The deadline of all pages of one list; one page has the connection's own deadline. */
 const LIST_MS = 60_000;
@@ -114,13 +118,14 @@ export class ServerLists {
   async #loop(kind: ListKind, first: Wanted): Promise<void> {
     const busy: Busy = { now: undefined, next: undefined, goOn: () => {} };
     this.#busy.set(kind, busy);
+    let inARow = 0;
     for (let now: Wanted | undefined = first; now !== undefined; now = busy.next) {
       busy.now = now;
       busy.next = undefined;
       if (!this.#stopped) await this.#once(kind, now);
       busy.now = undefined;
       now.resolve();
-      if (!this.#stopped) await pause(busy);
+      if (!this.#stopped) await pause(busy, backoffCeiling(inARow++, { baseMs: PAUSE_MS, maxMs: MAX_PAUSE_MS }));
     }
     this.#busy.delete(kind);
   }
@@ -153,6 +158,7 @@ export class ServerLists {
     this.#read.add(kind);
     this.#faults.delete(kind);
     this.#events.onList(kind, items, freshness, promisedMs);
+    for (const item of items) forgetCanonical(item);
   }
 
   #failed(kind: ListKind, reason: string): void {
@@ -163,9 +169,9 @@ export class ServerLists {
   }
 }
 
-function pause(busy: Busy): Promise<void> {
+function pause(busy: Busy, ms: number): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, PAUSE_MS).unref();
+    const timer = setTimeout(resolve, ms).unref();
     busy.goOn = () => {
       clearTimeout(timer);
       resolve();

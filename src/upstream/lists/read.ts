@@ -1,6 +1,8 @@
 // Reads a server's lists, page by page. Entries keep the text that the server wrote.
 
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Listed, ListKind } from "../../contracts/upstream.js";
+import { prepareCanonical } from "../../protocol/canonical.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { locate } from "../../protocol/message.js";
@@ -9,10 +11,12 @@ import { ask, type CallSender } from "../link/own-call.js";
 
 /** A server whose cursors never end would be read for ever; real ones have one page, a few have tens. */
 const MAX_PAGES = 500;
-/** So many entries may be in one list: ten times the largest menu we know of. */
-const MAX_ITEMS = 20_000;
-/** So long may all entries of one list be together: 20,000 of about 1 kB, which is what a definition has. */
+/** So many entries are taken of one list, ten times the largest menu we know of. The catalog says what is left out. */
+const MAX_ITEMS = 5_000;
+/** So long may all pages of one list be together: 20,000 entries of about 1 kB, which is what a definition has. */
 const MAX_CHARS = 20_000_000;
+/** So many entries are prepared in one turn of the loop, which takes some milliseconds. */
+const ITEMS_A_TURN = 100;
 
 const METHOD: Record<ListKind, string> = {
   tools: "tools/list",
@@ -62,13 +66,19 @@ export async function readList(
     if (!Array.isArray(values) || at === undefined) {
       throw new Fault("protocol", `The result of ${METHOD[kind]} has no "${kind}" list.`);
     }
-    scanElements(message.text, at.start, values.length).forEach(({ start, end }, i) => {
-      const value: unknown = values[i];
-      if (isObject(value)) items.push({ json: message.text.slice(start, end), value });
-    });
     chars += message.text.length;
     if (chars > MAX_CHARS) throw new Fault("limit", `${METHOD[kind]} has more than ${MAX_CHARS} characters.`);
-    if (items.length > MAX_ITEMS) throw new Fault("limit", `${METHOD[kind]} has more than ${MAX_ITEMS} entries.`);
+    // One more than is taken shows that there are more.
+    const room = MAX_ITEMS + 1 - items.length;
+    for (const [i, { start, end }] of scanElements(message.text, at.start, Math.min(values.length, room)).entries()) {
+      const value: unknown = values[i];
+      if (!isObject(value)) continue;
+      const item: Listed = { json: message.text.slice(start, end), value };
+      items.push(item);
+      if (kind === "tools") prepareCanonical(item);
+      if (items.length % ITEMS_A_TURN === 0) await nextTurn();
+    }
+    if (items.length > MAX_ITEMS) return items;
     const next = message.result["nextCursor"];
     if (typeof next !== "string" || next === "" || next === cursor) return items;
     cursor = next;
