@@ -179,6 +179,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "own-era",
+    text: "A server of both eras can ask its agents as it could without us: over HTTP each agent meets it in the agent's own era, and an entry may name the era.",
+    status: "made",
+  },
+  {
     id: "exec-1",
     text: "Each stream through an executor has credit: a sender waits for its reader, nothing overflows, and a slow reader holds up nobody else.",
     status: "made",

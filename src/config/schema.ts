@@ -155,6 +155,16 @@ export const serverForm = loose(
       'With `"isolation": "session"`: so many connections at the same time, three quarters of them for one principal ' +
         "at most.",
     ),
+    era: optional(
+      word(["legacy", "modern"]),
+      "The protocol era that the server is spoken to in, where it should not be found out: `legacy` (`initialize`, up " +
+        "to 2025-11-25) or `modern` (2026-07-28).",
+    ),
+    declare: optional(
+      list(word(["roots", "sampling", "elicitation"])),
+      "What a legacy server is told that agents can be asked, in place of what the agents themselves declare. All " +
+        "agents then share one session at it.",
+    ),
     connectTimeoutMs: defaulted(
       millis,
       DEFAULT_CONNECT_TIMEOUT_MS,

@@ -41,7 +41,10 @@ export function resolveServer(
   const tools = resolveOverrides(entry.tools, toolOverride, [...path, "tools"], context.report);
   const prompts = resolveOverrides(entry.prompts, override, [...path, "prompts"], context.report);
   const card = entry.card === undefined ? undefined : resolveCard(entry.card, [...path, "card"], context);
-  const { isolation, connectTimeoutMs, callTimeoutMs, budget } = entry;
+  const { isolation, era, declare, connectTimeoutMs, callTimeoutMs, budget } = entry;
+  if (era === "modern" && entry.type === "sse") {
+    context.report.mistake([...path, "era"], "the old HTTP+SSE is of the legacy era alone", { hint: "remove the key" });
+  }
   if (target === undefined || isolation === undefined) return undefined;
   if (connectTimeoutMs === undefined || callTimeoutMs === undefined) return undefined;
   const supervision = resolveSupervision(entry, target, path, context.report);
@@ -52,6 +55,8 @@ export function resolveServer(
     name,
     target,
     isolation,
+    era,
+    declare,
     connectTimeoutMs,
     callTimeoutMs,
     supervision,

@@ -13,6 +13,14 @@ export interface Principal {
   readonly names?: readonly string[] | undefined;
 }
 
+/**
+ * What an agent declared that it can do. Agents that declared the same have the same one, so that it is compared by
+ * identity.
+ */
+export interface AgentProfile {
+  readonly capabilities: JsonObject;
+}
+
 /** A notification on its way to an agent: what it says, and its whole JSON-RPC text as it goes out. */
 export type NotificationText = Pick<NotificationMessage, "method" | "params" | "text">;
 
@@ -30,6 +38,8 @@ export interface Caller {
   readonly version: string;
   /** What the agent can be asked for: sampling, elicitation, roots. */
   readonly capabilities: JsonObject;
+  /** Undefined where there is none to compare by, as of a program. */
+  readonly profile?: AgentProfile | undefined;
   readonly clientInfo: JsonObject;
   /** A program takes a tool's structured output as the server gives it; a legacy agent's SDK takes objects alone. */
   readonly takesAnyOutput?: true;

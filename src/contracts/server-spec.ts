@@ -1,5 +1,6 @@
 // One server of the config, resolved: where it is, how it is kept alive, and how far it is trusted.
 
+import type { Era } from "../protocol/modern.js";
 import type { OwnToolName } from "./names.js";
 
 export interface StdioTarget {
@@ -34,6 +35,9 @@ export type Isolation = "shared" | "session";
  */
 export type Trust = "pinned" | "always";
 
+/** What the protocol lets a server ask of an agent, by the name of the capability. */
+export type Askable = "roots" | "sampling" | "elicitation";
+
 /** How a server is kept alive, and what happens when it cannot be. */
 export interface Supervision {
   /** More restarts than `max` in `windowMs`, and it is ejected: left alone until it is probed or reloaded. */
@@ -61,6 +65,10 @@ export interface ServerSpec {
   readonly name: string;
   readonly target: Target;
   readonly isolation: Isolation;
+  /** The era that it is spoken to in; undefined where that is found out. */
+  readonly era?: Era | undefined;
+  /** What it is told that agents can be asked, whoever they are; undefined where they speak for themselves. */
+  readonly declare?: readonly Askable[] | undefined;
   readonly connectTimeoutMs: number;
   readonly callTimeoutMs: number;
   readonly supervision: Supervision;

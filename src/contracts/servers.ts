@@ -35,7 +35,7 @@ export interface ServerHandle {
   /** The connections that are there now, for what goes to all of them. */
   readonly connections: Iterable<ServerConnection>;
   /** The connection that this session's calls go out on, if there is one. */
-  sessionConnection(sessionKey: string): ServerConnection | undefined;
+  sessionConnection(session: Caller): ServerConnection | undefined;
 }
 
 export interface ServerConnection extends Upstream {

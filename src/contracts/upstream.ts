@@ -68,12 +68,22 @@ export interface Freshness {
 export interface UpstreamEvents {
   /** A connection is up and the server has introduced itself. `owner`: whose it is, where it is not shared. */
   onIntro(server: string, intro: ServerIntro, connection: Upstream, owner: Caller | undefined): void;
+  /** A further session at the server is up, for agents of one profile; what the server is was said before. */
+  onSession?(server: string, intro: ServerIntro, connection: Upstream): void;
   /** A list was read, after connecting or after list_changed; it may equal the one before. */
   onList(server: string, kind: ListKind, items: readonly Listed[], freshness?: Freshness): void;
   /** The server says that these lists have changed; they are read again. */
   onListChanged?(server: string, kinds: readonly ListKind[]): void;
-  /** A log message, resources/updated, or what we do not know. `caller`: for whom, where that can be told. */
-  onNotification(server: string, message: NotificationMessage, caller: Caller | undefined): void;
+  /**
+   * A log message, resources/updated, or what we do not know. `caller`: for whom, where that can be told; `connection`:
+   * where it came.
+   */
+  onNotification(
+    server: string,
+    message: NotificationMessage,
+    caller: Caller | undefined,
+    connection?: Upstream | undefined,
+  ): void;
   /**
    * A message that names a task in its `_meta`, as this agent is to see it: it knows the task by another id. Undefined
    * where the task is not this agent's.

@@ -26,7 +26,10 @@ export interface GatewayOptions {
   readonly tls?: { readonly cert: string; readonly key: string };
   /** Apply edits of the config file while the gateway runs. Default: true for a file. */
   readonly watch?: boolean;
-  /** Start the servers at once (true), as soon as the gateway listens ("listening"), or never. Default: true. */
+  /**
+   * Start the servers at once (true), as soon as the gateway listens ("listening"), as soon as an agent over stdio has
+   * said what it can be asked ("agent"), or never. Default: true.
+   */
   readonly startServers?: ServerStart;
   /** Where variables of the config are looked up, and what children see of it. Default: process.env. */
   readonly env?: NodeJS.ProcessEnv;

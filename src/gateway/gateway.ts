@@ -4,7 +4,7 @@ import type { Readable, Writable } from "node:stream";
 import { Cache } from "../cache/cache.js";
 import { Catalog } from "../catalog/catalog.js";
 import type { Config, ListenAddress } from "../config/config.js";
-import type { Principal } from "../contracts/caller.js";
+import type { AgentProfile, Principal } from "../contracts/caller.js";
 import { ownToolName } from "../contracts/names.js";
 import type { CacheStats, GatewayStatus } from "../contracts/status.js";
 import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
@@ -56,8 +56,14 @@ const END_MS = 8_000;
  */
 const TOKEN_LOOK_MS = 2_000;
 
-/** True: at once; "listening": once the gateway listens; false: never, for verbs that need tokens or state only. */
-export type ServerStart = boolean | "listening";
+/**
+ * True: at once; "listening": once the gateway listens; "agent": once the agent that it is for, over stdio, has said
+ * what it can be asked; false: never, for verbs that need tokens or state only.
+ */
+export type ServerStart = boolean | "listening" | "agent";
+
+/** An agent introduces itself at once. For one that does not, the servers are started all the same. */
+const AGENT_WAIT_MS = 2_000;
 
 export interface GatewayParts {
   readonly config: Config;
@@ -93,6 +99,7 @@ export class Gateway {
   readonly #executors: Executors;
   #config: Config;
   #configError: string | undefined;
+  #soleAgent: AgentProfile | undefined;
   #endpoint: OpenEndpoint | undefined;
   #control: ControlServer | undefined;
   readonly #stdio = new Set<StdioEndpoint>();
@@ -176,6 +183,8 @@ export class Gateway {
         log.warn(`the era of a server could not be kept for the next start: ${(error as Error).message}`),
       ),
       isKnown: (server) => parts.lazyLists === true || state.known.get(server) !== undefined,
+      agents: this.pipeline.sessions,
+      soleAgent: () => this.#soleAgent,
       log: (level, text) => log[level](text),
     });
     this.pipeline.attach(this.servers);
@@ -189,6 +198,7 @@ export class Gateway {
     // At once, without waiting for the next look.
     state.tokens.onRevoked(() => this.#endHeld());
     if (parts.startServers === true) this.#start();
+    if (parts.startServers === "agent") setTimeout(() => this.#startFor(undefined), AGENT_WAIT_MS).unref();
   }
 
   get config(): Config {
@@ -245,6 +255,7 @@ export class Gateway {
     if (this.#closing !== undefined) return;
     const stdio = createStdioEndpoint({
       service: this.pipeline,
+      introduced: (profile) => this.#startFor(profile),
       input,
       output,
       // No token's id has a slash: what is private to somebody is not this one's.
@@ -439,6 +450,13 @@ export class Gateway {
     for (const server of this.pins.configure(config.servers)) this.#checkPins(server);
     for (const kind of lists) this.pipeline.sessions.listChanged(kind, [...this.servers.names, ...removed]);
     logApplied(this.#log, { before, after: config, added, changed, removed });
+  }
+
+  /** Starts the servers if they wait for the agent that the gateway is for, which can be asked this. */
+  #startFor(profile: AgentProfile | undefined): void {
+    if (this.#startServers !== "agent" || this.#closing !== undefined) return;
+    this.#soleAgent = profile;
+    this.#start();
   }
 
   #start(): void {

@@ -143,7 +143,7 @@ describe("requests", () => {
   it("to subscribe are kept only where the server agreed, and policy before it", async () => {
     const agent = new Agent(gateway, "ada");
     const { sessions } = gateway.pipeline;
-    const kept = () => [...sessions.subscriptions("paint", agent.sessionKey)];
+    const kept = () => [...sessions.subscriptions("paint", ({ sessionKey }) => sessionKey === agent.sessionKey)];
     expect(await agent.send("resources/subscribe", { uri: "fixture://colour/" }).code()).toBe(-32602);
     expect(kept()).toEqual([]);
     expect(await agent.send("resources/subscribe", { uri: "fixture://one" }).answer()).toHaveProperty("result");
@@ -155,7 +155,7 @@ describe("requests", () => {
     expect(kept()).toEqual(["fixture://one"]);
     const blind = new Agent(gateway, "blind", "blind");
     expect(await blind.send("resources/subscribe", { uri: "fixture://one" }).code()).toBe(-31007);
-    expect([...sessions.subscriptions("paint", "blind")]).toEqual([]);
+    expect([...sessions.subscriptions("paint", ({ sessionKey }) => sessionKey === "blind")]).toEqual([]);
     expect(await agent.send("resources/unsubscribe", { uri: "fixture://one" }).answer()).toHaveProperty("result");
     expect(await agent.call("paint__subscriptions").json()).toMatchObject({ subscribed: [] });
   });

@@ -150,7 +150,7 @@ describe("updates of resources", () => {
   it("of a connection that is one session's own reach that session alone", () => {
     sessions.subscribe("ada", "open", "file:///a");
     sessions.subscribe("bob", "open", "file:///a");
-    sessions.notify("open", updated("file:///a"), ada, true);
+    sessions.notify("open", updated("file:///a"), ada, (session) => session === ada);
     expect(heard()).toEqual([["resources/updated file:///a"], [], []]);
   });
 
@@ -161,6 +161,8 @@ describe("updates of resources", () => {
     expect(heard()).toEqual([[], ["resources/updated 7"], []]);
   });
 });
+
+const anybody = () => true;
 
 describe("subscriptions", () => {
   it("are counted: new, known, and no more than a session may have [bounded]", () => {
@@ -175,23 +177,27 @@ describe("subscriptions", () => {
     expect(sessions.subscribe("ada", "open", "b:2")).toBe("full");
   });
 
-  it("are told again by server, or by server and session", () => {
+  it("are told again by server, to those who are concerned", () => {
     sessions.subscribe("ada", "open", "a:1");
     sessions.subscribe("bob", "open", "a:1");
     sessions.subscribe("bob", "open", "a:2");
     sessions.subscribe("bob", "other", "a:3");
-    expect([...sessions.subscriptions("open")]).toEqual(["a:1", "a:2"]);
-    expect([...sessions.subscriptions("open", "ada")]).toEqual(["a:1"]);
-    expect([...sessions.subscriptions("none")]).toEqual([]);
+    expect([...sessions.subscriptions("open", anybody)]).toEqual(["a:1", "a:2"]);
+    expect([...sessions.subscriptions("open", (session) => session === ada)]).toEqual(["a:1"]);
+    expect([...sessions.subscriptions("none", anybody)]).toEqual([]);
   });
 
-  it("end with their session: what nobody else listens to is returned", () => {
+  it("end with their session, which tells what they were", () => {
     sessions.subscribe("ada", "open", "a:1");
     sessions.subscribe("bob", "open", "a:1");
     sessions.subscribe("bob", "open", "a:2");
-    expect(sessions.close("bob")).toEqual([["open", "a:2"]]);
+    expect(sessions.close("bob")).toEqual([
+      ["open", "a:1"],
+      ["open", "a:2"],
+    ]);
     expect(sessions.close("bob")).toEqual([]);
-    expect(sessions.hasSubscriber("open", "a:1")).toBe(true);
+    expect(sessions.hasSubscriber("open", "a:1", anybody)).toBe(true);
+    expect(sessions.hasSubscriber("open", "a:1", (session) => session === bob)).toBe(false);
     expect(sessions.size).toBe(2);
   });
 });

@@ -1,7 +1,7 @@
 // The open sessions, their log levels and what they have subscribed to. Decides who hears of what a server says outside
 // a call; how it reaches them is the Caller's.
 
-import type { Caller, NotificationText } from "../contracts/caller.js";
+import type { AgentProfile, Caller, NotificationText } from "../contracts/caller.js";
 import type { ListKind } from "../contracts/upstream.js";
 import { isAtLeast, isLoggingLevel, LOGGING_LEVELS, type LoggingLevel } from "../protocol/log-levels.js";
 import type { NotificationMessage } from "../protocol/message.js";
@@ -48,16 +48,28 @@ export class OpenSessions {
     this.#members.set(session.sessionKey, member);
   }
 
-  /** What nobody listens to any more: [server, URI] pairs. */
+  /** What it had subscribed to: [server, URI] pairs. */
   close(sessionKey: string): [server: string, uri: string][] {
     const member = this.#members.get(sessionKey);
     this.#members.delete(sessionKey);
     if (member === undefined) return [];
     const left: [string, string][] = [];
-    for (const [server, uris] of member.subscriptions) {
-      for (const uri of uris) if (!this.hasSubscriber(server, uri)) left.push([server, uri]);
-    }
+    for (const [server, uris] of member.subscriptions) for (const uri of uris) left.push([server, uri]);
     return left;
+  }
+
+  hasProfile(profile: AgentProfile): boolean {
+    for (const { session } of this.#members.values()) if (session.profile === profile) return true;
+    return false;
+  }
+
+  /** Whether all that are open can do what this one can; programs do not count, they are asked nothing. */
+  areAllLike({ profile, sessionKey }: Caller): boolean {
+    for (const { session } of this.#members.values()) {
+      const isAsked = session.era === "modern" || session.profile !== undefined;
+      if (isAsked && session.sessionKey !== sessionKey && session.profile !== profile) return false;
+    }
+    return profile !== undefined;
   }
 
   levelOf(sessionKey: string): LoggingLevel | undefined {
@@ -99,19 +111,21 @@ export class OpenSessions {
     if (uris.size === 0) member.subscriptions.delete(server);
   }
 
-  hasSubscriber(server: string, uri: string): boolean {
-    for (const { subscriptions } of this.#members.values()) {
-      if (subscriptions.get(server)?.has(uri) === true) return true;
+  /** Whether one of those that `isFor` names has subscribed. */
+  hasSubscriber(server: string, uri: string, isFor: (session: Caller) => boolean): boolean {
+    for (const { session, subscriptions } of this.#members.values()) {
+      if (subscriptions.get(server)?.has(uri) === true && isFor(session)) return true;
     }
     return false;
   }
 
-  /** Everything that is subscribed to on a server, by anyone or by one session. */
-  subscriptions(server: string, sessionKey?: string): Set<string> {
+  /** Everything that is subscribed to on a server, by those that `isFor` names. */
+  subscriptions(server: string, isFor: (session: Caller) => boolean): Set<string> {
     const all = new Set<string>();
     for (const { session, subscriptions } of this.#members.values()) {
-      if (sessionKey !== undefined && session.sessionKey !== sessionKey) continue;
-      for (const uri of subscriptions.get(server) ?? []) all.add(uri);
+      const uris = subscriptions.get(server);
+      if (uris === undefined || !isFor(session)) continue;
+      for (const uri of uris) all.add(uri);
     }
     return all;
   }
@@ -133,14 +147,19 @@ export class OpenSessions {
     });
   }
 
-  /** `caller` is for whom, where that can be told; `isOwn`: it came on a connection that is that caller's alone. */
-  notify(server: string, message: NotificationMessage, caller: Caller | undefined, isOwn = false): void {
+  /** `caller` is for whom, where that can be told; `isFor`: those whose connection it came by. */
+  notify(
+    server: string,
+    message: NotificationMessage,
+    caller: Caller | undefined,
+    isFor: (session: Caller) => boolean = () => true,
+  ): void {
     switch (message.method) {
       case "notifications/message":
-        this.#log(server, message, caller);
+        this.#log(server, message, caller, isFor);
         return;
       case "notifications/resources/updated":
-        this.#updated(server, message, caller, isOwn);
+        this.#updated(server, message, caller, isFor);
         return;
       case "notifications/elicitation/complete":
         // It comes after the call that caused it; its id says nothing to whom it does not concern.
@@ -158,7 +177,12 @@ export class OpenSessions {
     this.#all(server, ({ session }) => act(session));
   }
 
-  #log(server: string, message: NotificationMessage, caller: Caller | undefined): void {
+  #log(
+    server: string,
+    message: NotificationMessage,
+    caller: Caller | undefined,
+    isFor: (session: Caller) => boolean,
+  ): void {
     const level = message.params?.["level"];
     if (caller !== undefined) {
       if (caller.logLevel === undefined || isAtLeast(level, caller.logLevel)) caller.notify(message);
@@ -169,9 +193,8 @@ export class OpenSessions {
     const isOnePrincipals = this.#isOnePrincipals(server);
     this.#all(server, ({ session }) => {
       const wanted = session.logLevel;
-      if (wanted === undefined ? isOnePrincipals : isLoggingLevel(wanted) && isAtLeast(level, wanted)) {
-        session.notify(message);
-      }
+      const isWanted = wanted === undefined ? isOnePrincipals : isLoggingLevel(wanted) && isAtLeast(level, wanted);
+      if (isWanted && isFor(session)) session.notify(message);
     });
   }
 
@@ -182,17 +205,21 @@ export class OpenSessions {
     return principals.size === 1;
   }
 
-  #updated(server: string, message: NotificationMessage, caller: Caller | undefined, isOwn: boolean): void {
+  #updated(
+    server: string,
+    message: NotificationMessage,
+    caller: Caller | undefined,
+    isFor: (session: Caller) => boolean,
+  ): void {
     const uri = message.params?.["uri"];
     if (typeof uri !== "string") {
       caller?.notify(message);
       return;
     }
     this.#all(server, ({ session, subscriptions }) => {
-      // What another session's own process has is none of this one's.
-      if (isOwn && session.sessionKey !== caller?.sessionKey) return;
       const uris = subscriptions.get(server);
-      if (uris !== undefined && coversUri(uris, uri)) session.notify(message);
+      // What another session's own process has is none of this one's.
+      if (uris !== undefined && coversUri(uris, uri) && isFor(session)) session.notify(message);
     });
   }
 

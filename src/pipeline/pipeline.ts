@@ -24,7 +24,7 @@ import type { NamedValue } from "./forward.js";
 import { Announcements, OpenSessions } from "./open-sessions.js";
 import { findTools, foundCall } from "./search-menu.js";
 import { Sender } from "./send.js";
-import { Subscriptions } from "./subscriptions.js";
+import { isServedBy, Subscriptions } from "./subscriptions.js";
 import type { TaskIds } from "./task-ids.js";
 import type { TaskOwners } from "./task-owners.js";
 import { TASK_ID, TASK_METHODS, Tasks } from "./tasks.js";
@@ -201,17 +201,17 @@ export class Pipeline implements Service, UpstreamEvents {
     const { method } = message;
     if (method === "notifications/progress") {
       for (const server of this.#servers.all) {
-        if (server.sessionConnection(session.sessionKey)?.agentProgress(session.sessionKey, message)) return;
+        if (server.sessionConnection(session)?.agentProgress(session.sessionKey, message)) return;
       }
     } else if (method === "notifications/roots/list_changed") {
       // A shared server could not ask for the new roots: it would not be told whose.
       for (const server of this.#servers.all) {
-        if (server.isolation === "session") server.sessionConnection(session.sessionKey)?.notify(message, session);
+        if (server.isolation === "session") server.sessionConnection(session)?.notify(message, session);
       }
     } else {
       const server = this.#soleServer(scope);
       if (server !== undefined && this.access.decide(session.principal, server, undefined).kind === "allow") {
-        this.#servers.get(server)?.sessionConnection(session.sessionKey)?.notify(message, session);
+        this.#servers.get(server)?.sessionConnection(session)?.notify(message, session);
       }
     }
   }
@@ -221,7 +221,7 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   sessionClosed(session: Caller): void {
-    this.#inUse.subscriptions.sessionClosed(session.sessionKey);
+    this.#inUse.subscriptions.sessionClosed(session);
     this.#servers.sessionClosed(session.sessionKey);
   }
 
@@ -231,6 +231,10 @@ export class Pipeline implements Service, UpstreamEvents {
     this.#catalog.setIntro(server, intro);
     this.#inUse.subscriptions.repeat(server, intro, connection, owner);
     this.#deps.onKnown(server);
+  }
+
+  onSession(server: string, intro: ServerIntro, connection: Upstream): void {
+    this.#inUse.subscriptions.repeat(server, intro, connection, undefined);
   }
 
   onList(server: string, kind: ListKind, items: readonly Listed[], freshness?: Freshness): void {
@@ -249,12 +253,17 @@ export class Pipeline implements Service, UpstreamEvents {
     this.sessions.listChanged(kind, [server]);
   }
 
-  onNotification(server: string, message: NotificationMessage, caller: Caller | undefined): void {
+  onNotification(
+    server: string,
+    message: NotificationMessage,
+    caller: Caller | undefined,
+    connection?: Upstream,
+  ): void {
     const uri = message.method === "notifications/resources/updated" ? message.params?.["uri"] : undefined;
     if (typeof uri === "string") this.#deps.cache.invalidate(server, { uri });
-    const isOwn = this.#servers.get(server)?.isolation === "session";
-    if (this.#tasks.notified(server, message, caller, isOwn)) return;
-    this.sessions.notify(server, message, caller, isOwn);
+    const handle = this.#servers.get(server);
+    if (this.#tasks.notified(server, message, caller, handle?.isolation === "session")) return;
+    this.sessions.notify(server, message, caller, (session) => isServedBy(session, handle, connection));
   }
 
   aboutTask<M extends RequestMessage | NotificationMessage>(server: string, message: M, caller: Caller): M | undefined {
@@ -440,9 +449,7 @@ export class Pipeline implements Service, UpstreamEvents {
 
   #unsubscribe(call: AgentCall, server: string, uri: string): void {
     this.sessions.unsubscribe(call.caller.sessionKey, server, uri);
-    // Somebody else still listens on the same connection.
-    const stays = this.#servers.get(server)?.isolation === "shared" && this.sessions.hasSubscriber(server, uri);
-    if (stays) call.reply({ kind: "result", result: {} });
+    if (this.#inUse.subscriptions.isHeld(server, uri, call.caller)) call.reply({ kind: "result", result: {} });
     else this.#send(call, server, undefined, ownName(uri), { path: URI, own: undefined });
   }
 

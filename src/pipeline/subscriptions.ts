@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Caller } from "../contracts/caller.js";
-import type { Servers } from "../contracts/servers.js";
+import type { ServerHandle, Servers } from "../contracts/servers.js";
 import type { AgentCall } from "../contracts/service.js";
 import type { ServerIntro, Upstream } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
@@ -40,13 +40,12 @@ export class Subscriptions {
 
   /** Resolves when the servers have taken it, or have had their time: what the agent calls next is logged by it. */
   async setLevel(caller: Caller, level: LoggingLevel): Promise<void> {
-    const { sessionKey } = caller;
     const before = this.#sessions.lowestLevel();
     caller.setLogLevel(level);
     const told = this.#lowestChanged(before);
     for (const server of this.#servers.all) {
       if (server.isolation !== "session" || !hasLogging(server.intro)) continue;
-      const connection = server.sessionConnection(sessionKey);
+      const connection = server.sessionConnection(caller);
       if (connection?.isReady === true) told.push(this.#level(connection, level));
     }
     if (told.length > 0) await Promise.race([Promise.all(told), sleep(LEVEL_WAIT_MS, undefined, { ref: false })]);
@@ -76,23 +75,34 @@ export class Subscriptions {
   /** A new connection knows nothing of what agents asked of the one before. */
   repeat(server: string, intro: ServerIntro, connection: Upstream, owner: Caller | undefined): void {
     // Where each session has a connection of its own, the one that is nobody's only reads the lists.
-    if (owner === undefined && this.#servers.get(server)?.isolation === "session") return;
+    const handle = this.#servers.get(server);
+    if (owner === undefined && handle?.isolation === "session") return;
     const level = owner === undefined ? this.#sessions.lowestLevel() : this.#sessions.levelOf(owner.sessionKey);
     if (level !== undefined && hasLogging(intro)) void this.#level(connection, level);
-    for (const uri of this.#sessions.subscriptions(server, owner?.sessionKey)) {
+    const isFor = (session: Caller) => isServedBy(session, handle, connection);
+    for (const uri of this.#sessions.subscriptions(server, isFor)) {
       void this.#tell(connection, "resources/subscribe", { uri });
     }
   }
 
-  sessionClosed(sessionKey: string): void {
+  /** Whether somebody else still listens to the resource by the connection that this session has. */
+  isHeld(server: string, uri: string, session: Caller): boolean {
+    const handle = this.#servers.get(server);
+    const connection = handle?.sessionConnection(session);
+    if (handle === undefined) return false;
+    return this.#sessions.hasSubscriber(server, uri, (other) => handle.sessionConnection(other) === connection);
+  }
+
+  sessionClosed(session: Caller): void {
+    const { sessionKey } = session;
     // Most sessions never set a level, and many may end at once.
     const hadLevel = this.#sessions.levelOf(sessionKey) !== undefined;
     const before = hadLevel ? this.#sessions.lowestLevel() : undefined;
     for (const [name, uri] of this.#sessions.close(sessionKey)) {
       const server = this.#servers.get(name);
       // A connection of the session's own ends with it.
-      if (server?.isolation === "shared") {
-        const connection = server.sessionConnection(sessionKey);
+      if (server?.isolation === "shared" && !this.isHeld(name, uri, session)) {
+        const connection = server.sessionConnection(session);
         if (connection?.isReady === true) void this.#tell(connection, "resources/unsubscribe", { uri });
       }
     }
@@ -139,6 +149,16 @@ export class Subscriptions {
       this.#log(`server "${connection.server}" did not take ${method}: ${(error as Error).message}`);
     });
   }
+}
+
+/** Whether what comes by this connection of a server concerns the session: its calls go out on it. */
+export function isServedBy(
+  session: Caller,
+  server: ServerHandle | undefined,
+  connection: Upstream | undefined,
+): boolean {
+  const own = server?.sessionConnection(session);
+  return own === undefined ? server?.isolation !== "session" : connection === undefined || own === connection;
 }
 
 function hasLogging(intro: ServerIntro | undefined): boolean {

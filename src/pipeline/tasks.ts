@@ -292,7 +292,8 @@ export class Tasks {
   }
 
   #tell(server: string, message: NotificationMessage, caller: Caller, isOwn: boolean): void {
-    this.#options.sessions.notify(server, message, caller, isOwn);
+    const isFor = isOwn ? (session: Caller) => session.sessionKey === caller.sessionKey : undefined;
+    this.#options.sessions.notify(server, message, caller, isFor);
   }
 
   #mayHear({ principal, era }: Caller, record: TaskRecord): boolean {

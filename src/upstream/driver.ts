@@ -38,6 +38,8 @@ export interface DriverEvents {
   readonly aboutTask?: AboutTask | undefined;
   /** The server started, failed, died or was stopped: `status` has changed. */
   onState(): void;
+  /** An attempt to start it failed. */
+  onFailed?(fault: Fault): void;
 }
 
 /** What the connections of one server share. */
@@ -50,6 +52,10 @@ export interface DriverParts {
   readonly calls?: CallCount;
   /** Resolves at the end of what ran before in its place: nothing is started until then. */
   readonly after?: Promise<void> | undefined;
+  /** What the server is told that agents can do, by whose call starts it; without it, what the offer says. */
+  readonly capabilities?: (starter: Caller | undefined) => JsonObject;
+  /** Takes the calls that this one cannot be started for. */
+  readonly instead?: ServerDriver;
 }
 
 export class ServerDriver implements ServerConnection {
@@ -67,7 +73,8 @@ export class ServerDriver implements ServerConnection {
   readonly #starts: StartTurns | undefined;
   readonly #calls: CallCount | undefined;
   readonly #idleness: Idleness;
-  /** Counts the calls of agents. */
+  readonly #capabilities: DriverParts["capabilities"];
+  readonly #instead: ServerDriver | undefined;
   #uses = 0;
   readonly #held: HeldCalls;
   #connection: Connection | undefined;
@@ -104,6 +111,8 @@ export class ServerDriver implements ServerConnection {
     this.#starts = parts.starts;
     this.#calls = parts.calls;
     this.#idleness = new Idleness(spec.supervision, context.now());
+    this.#capabilities = parts.capabilities;
+    this.#instead = parts.instead;
     if (parts.after !== undefined) this.#track(parts.after);
   }
 
@@ -137,6 +146,11 @@ export class ServerDriver implements ServerConnection {
   /** Counts failed starts and early deaths in a row. */
   get failures(): number {
     return this.#supervisor.failures;
+  }
+
+  /** Counts the calls of agents. */
+  get uses(): number {
+    return this.#uses;
   }
 
   get inFlight(): number {
@@ -175,9 +189,16 @@ export class ServerDriver implements ServerConnection {
   }
 
   cancel(call: UpstreamCall, reason: string | undefined): void {
-    const sent = this.#probe.sent(call);
-    if (this.#held.delete(sent)) sent.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
-    else this.#connection?.cancel(sent, reason);
+    this.#cancelSent(this.#probe.sent(call), reason);
+  }
+
+  #cancelSent(sent: UpstreamCall, reason: string | undefined): void {
+    if (this.#held.delete(sent)) {
+      sent.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
+      return;
+    }
+    this.#connection?.cancel(sent, reason);
+    if (this.#instead !== undefined) this.#instead.#cancelSent(sent, reason);
   }
 
   notify(message: NotificationMessage, from: Caller): void {
@@ -189,7 +210,8 @@ export class ServerDriver implements ServerConnection {
   }
 
   agentProgress(sessionKey: string, message: NotificationMessage): boolean {
-    return this.#connection?.agentProgress(sessionKey, message) ?? false;
+    if (this.#connection?.agentProgress(sessionKey, message) === true) return true;
+    return this.#instead?.agentProgress(sessionKey, message) ?? false;
   }
 
   tick(nowMs: number): void {
@@ -251,6 +273,10 @@ export class ServerDriver implements ServerConnection {
   #queue(call: UpstreamCall): void {
     if (this.#held.refusedAsFull(call)) return;
     const verdict = this.#supervisor.wanted(this.#context.now());
+    if (verdict === "refused" && this.#instead !== undefined && !this.#held.hasReturned(call)) {
+      this.#instead.#dispatch(call);
+      return;
+    }
     if (verdict === "refused") {
       this.#held.refuse(call, this.#supervisor.state === "ejected" ? this.#whyEjected() : stopped(this.server));
       return;
@@ -295,11 +321,13 @@ export class ServerDriver implements ServerConnection {
   }
 
   #connect(): Connection {
+    const [starter] = this.#held.waiting;
+    const capabilities = this.#capabilities?.(starter?.caller);
     const connection: Connection = new Connection(
       {
         spec: this.#spec,
         owner: this.#owner,
-        offer: this.#offer,
+        offer: capabilities === undefined ? this.#offer : { ...this.#offer, capabilities },
         now: this.#context.now,
         noise: this.noise,
         makeLink: (events) => this.#context.makeLink(this.#spec, events),
@@ -345,6 +373,8 @@ export class ServerDriver implements ServerConnection {
     this.#supervisor.failed(this.#context.now());
     const isEjected = this.#supervisor.state === "ejected";
     const lastWords = this.describe()?.stderr?.findLast((line) => !isRedacted(line));
+    this.#events.onFailed?.(fault);
+    if (this.#instead !== undefined) for (const call of this.#held.takeFresh()) this.#instead.#dispatch(call);
     this.#held.refuseAll(isEjected ? this.#whyEjected() : down(this.server, fault, lastWords, this.nextTryInMs));
     this.#setTimer();
     this.#events.onState();

@@ -22,7 +22,10 @@ export interface ProbeResult {
   readonly serverInfo: { readonly name?: string; readonly version?: string } | undefined;
   /** The server's own names of its tools. */
   readonly tools: readonly string[];
-  /** What clients would refuse in the definitions of its tools, and agents see mended or not at all. */
+  /**
+   * What clients would refuse in the definitions of its tools, and agents see mended or not at all; and that a child
+   * offers both eras, of which it can be spoken to in one.
+   */
   readonly problems: readonly string[];
   readonly readyMs: number | undefined;
   readonly error: { readonly code: string; readonly message: string } | undefined;
@@ -37,29 +40,12 @@ export interface ProbeContext {
 }
 
 export async function probeServer(spec: ServerSpec, context: ProbeContext, signal: AbortSignal): Promise<ProbeResult> {
-  const { makeLink, clientInfo, now } = context;
+  const { now } = context;
   const redactor = redactorFor(spec.target);
   const noise = { count: 0, sample: undefined as string | undefined };
   const deadline = within(spec.connectTimeoutMs, signal);
   const startedMs = now();
-  const connection = new Connection(
-    {
-      spec,
-      owner: undefined,
-      offer: { clientInfo, capabilities: EVERY_CAPABILITY },
-      now,
-      noise,
-      makeLink: (events) => makeLink(spec, events),
-      breaker: new Breaker(spec.supervision.breaker),
-    },
-    {
-      isRepeatable: () => false,
-      onLost: (call, fault) => call.reply(faultReply(fault)),
-      onNotification: () => {},
-      onUnsent: (call, fault) => call.reply(faultReply(fault)),
-      onClosed: () => {},
-    },
-  );
+  const connection = connectionTo(spec, context, noise);
   let intro: ServerIntro | undefined;
   let readyMs: number | undefined;
   let tools: string[] = [];
@@ -78,6 +64,9 @@ export async function probeServer(spec: ServerSpec, context: ProbeContext, signa
   }
   const stderr = connection.describe().stderr ?? [];
   await connection.close();
+  if (spec.target.kind === "stdio" && spec.era === undefined && intro?.era === "modern") {
+    if (await isLegacyToo({ ...spec, era: "legacy" }, context, deadline)) problems = [...problems, BOTH_ERAS];
+  }
   return {
     ok: error === undefined,
     era: intro === undefined ? undefined : (intro.era ?? "legacy"),
@@ -90,6 +79,48 @@ export async function probeServer(spec: ServerSpec, context: ProbeContext, signa
     stderr,
     noise: { ...noise, sample: noise.sample && redactor.redact(noise.sample, true) },
   };
+}
+
+function connectionTo(
+  spec: ServerSpec,
+  { makeLink, clientInfo, now }: ProbeContext,
+  noise: { count: number; sample: string | undefined },
+): Connection {
+  return new Connection(
+    {
+      spec,
+      owner: undefined,
+      offer: { clientInfo, capabilities: EVERY_CAPABILITY },
+      now,
+      noise,
+      makeLink: (events) => makeLink(spec, events),
+      breaker: new Breaker(spec.supervision.breaker),
+    },
+    {
+      isRepeatable: () => false,
+      onLost: (call, fault) => call.reply(faultReply(fault)),
+      onNotification: () => {},
+      onUnsent: (call, fault) => call.reply(faultReply(fault)),
+      onClosed: () => {},
+    },
+  );
+}
+
+const BOTH_ERAS =
+  "It offers both protocol eras, and is spoken to in the modern one. If its tools ask the user by requests of their " +
+  'own, which that era does not have, set "era": "legacy".';
+
+/** A child says which eras it has by taking the handshake of one: it is started once more for the other. */
+async function isLegacyToo(spec: ServerSpec, context: ProbeContext, deadline: AbortSignal): Promise<boolean> {
+  const connection = connectionTo(spec, context, { count: 0, sample: undefined });
+  try {
+    await connection.open(deadline);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await connection.close();
+  }
 }
 
 function problemsOf({ json, value }: Listed): string[] {

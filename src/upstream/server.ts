@@ -1,18 +1,19 @@
-// One server of the config: its connection, or one for each session, and when its lists are read.
-// driver.ts starts it again, lists/ reads.
+// One server of the config: its connection, or one for each session, and when its lists are read. An HTTP server that
+// all share may have more sessions beside (sessions-beside.ts). driver.ts starts it again, lists/ reads.
 
-import type { Caller } from "../contracts/caller.js";
+import type { AgentProfile, Caller } from "../contracts/caller.js";
 import type { Isolation, ServerSpec } from "../contracts/server-spec.js";
 import type { ServerHandle } from "../contracts/servers.js";
 import type { ServerStatus } from "../contracts/status.js";
 import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "../contracts/upstream.js";
-import { isObject } from "../protocol/jsonrpc.js";
+import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import type { Redactor } from "../runtime/redact/redactor.js";
 import { redactorFor } from "../runtime/redact/secrets-of.js";
 import { readCard } from "./card.js";
+import type { AboutTask } from "./connection/from-server.js";
 import { ServerDriver, type UpstreamContext } from "./driver.js";
-import { EVERY_CAPABILITY } from "./era/handshake.js";
+import { declared, EVERY_CAPABILITY, shareable } from "./era/handshake.js";
 import { type EraMemory, ProcessEras } from "./era/verdict.js";
 import type { OpenWire } from "./http/wire.js";
 import type { CallSender } from "./link/own-call.js";
@@ -23,6 +24,7 @@ import { Renewals } from "./lists/renewals.js";
 import { hashOf, Rereads } from "./lists/rereads.js";
 import { isOwnNotification } from "./modern/side.js";
 import { ToolHeaders } from "./modern/tool-headers.js";
+import { SessionsBeside } from "./sessions-beside.js";
 import { Breaker } from "./supervise/breaker.js";
 import { makeRoom } from "./supervise/places.js";
 import { noRoom, stopped } from "./supervise/refusals.js";
@@ -38,6 +40,14 @@ const UNAUTHORIZED_RETRY_MS = 15 * 60_000;
 /** So many different problems are kept for `status`; more would not be read. */
 const MAX_PROBLEMS = 20;
 
+/** The agents that are there, as far as a server is told of them. */
+export interface OpenAgents {
+  /** Whether one of this profile has a session open. */
+  hasProfile(profile: AgentProfile): boolean;
+  /** Whether all that have sessions open can do what this one can. */
+  areAllLike(agent: Caller): boolean;
+}
+
 /** What the servers of the config have in common: whom they tell, what is known of them, how they are reached. */
 export interface ServerDeps {
   readonly context: UpstreamContext;
@@ -47,6 +57,9 @@ export interface ServerDeps {
   readonly eras?: EraMemory | undefined;
   /** Whether the lists of a server are known from before: a lazy one need not be started to be listed. */
   readonly isKnown?: (server: string) => boolean;
+  readonly agents?: OpenAgents | undefined;
+  /** The one agent that the gateway was started by and for; undefined where there is none. */
+  readonly soleAgent?: () => AgentProfile | undefined;
   readonly log: (level: "info" | "warn", text: string) => void;
   /** How addresses are reached. By default it is over our own network. */
   readonly openWire?: OpenWire | undefined;
@@ -61,6 +74,8 @@ export class UpstreamServer implements ServerHandle {
   /** The connection that all share; where each session has its own, this one reads the lists and is then closed. */
   readonly #shared: ServerDriver;
   readonly #bySession = new Map<string, ServerDriver>();
+  /** Undefined where there is one session for all: a child, or an entry that says what agents can be asked. */
+  readonly #beside: SessionsBeside | undefined;
   /** The ends of connections whose sessions have ended; stop() waits for them. */
   readonly #ending = new Set<Promise<void>>();
   readonly #lists: ServerLists;
@@ -117,6 +132,10 @@ export class UpstreamServer implements ServerHandle {
       isAnnounced: (kind) => this.#isAnnounced(kind),
     });
     this.#shared = this.#drive(undefined);
+    const { target, isolation, era, declare } = spec;
+    if (target.kind !== "stdio" && isolation === "shared" && era !== "modern" && declare === undefined) {
+      this.#beside = this.#makeBeside();
+    }
   }
 
   get intro(): ServerIntro | undefined {
@@ -207,7 +226,7 @@ export class UpstreamServer implements ServerHandle {
 
   upstream(caller: Caller): Upstream {
     this.#wanted = true;
-    if (this.spec.isolation === "shared") return this.#shared;
+    if (this.spec.isolation === "shared") return this.#beside === undefined ? this.#shared : this.#sessionFor(caller);
     if (this.#stopped) throw stopped(this.spec.name);
     const existing = this.#bySession.get(caller.sessionKey);
     if (existing !== undefined && (existing.isAlive || existing.inFlight > 0)) return existing;
@@ -230,19 +249,47 @@ export class UpstreamServer implements ServerHandle {
     for (const [key, driver] of others) if (ends.includes(driver)) this.sessionClosed(key);
   }
 
-  /** The connections that are there now, for what goes to all of them. */
-  get connections(): Iterable<ServerDriver> {
-    return this.spec.isolation === "shared" ? [this.#shared] : this.#bySession.values();
+  /** An HTTP server's session for this caller: of its profile, opened if need be, or the shared one. */
+  #sessionFor(caller: Caller): ServerDriver {
+    const profile = this.#ownProfile(caller);
+    if (profile === undefined) return this.#shared;
+    if (this.#stopped) return this.#shared;
+    const session = this.#beside?.obtain(profile) ?? this.#shared;
+    // The lists are read by the shared one, which nobody may have called.
+    if (session.uses === 0 && !this.listed) this.#shared.ensure();
+    return session;
   }
 
-  sessionConnection(sessionKey: string): ServerDriver | undefined {
-    return this.spec.isolation === "shared" ? this.#shared : this.#bySession.get(sessionKey);
+  /** The profile by which a caller has another session than the shared one; undefined where it has not. */
+  #ownProfile(caller: Caller): AgentProfile | undefined {
+    const intro = this.#intro;
+    // A modern agent says with each call to a modern server what it can be asked.
+    if (caller.era === "modern" && (intro === undefined || intro.era === "modern")) return undefined;
+    const { profile } = caller;
+    const isShared = intro !== undefined && intro.era === undefined && profile === this.#deps.soleAgent?.();
+    return isShared ? undefined : profile;
+  }
+
+  /** The connections that are there now, for what goes to all of them. */
+  get connections(): Iterable<ServerDriver> {
+    if (this.spec.isolation === "session") return this.#bySession.values();
+    return this.#beside === undefined ? [this.#shared] : [this.#shared, ...this.#beside.all];
+  }
+
+  sessionConnection(session: Caller): ServerDriver | undefined {
+    if (this.spec.isolation === "session") return this.#bySession.get(session.sessionKey);
+    const profile = this.#beside === undefined ? undefined : this.#ownProfile(session);
+    return (profile === undefined ? undefined : this.#beside?.find(profile)) ?? this.#shared;
   }
 
   sessionClosed(sessionKey: string): void {
     const own = this.#bySession.get(sessionKey);
     if (own === undefined) return;
     this.#bySession.delete(sessionKey);
+    this.#end(own);
+  }
+
+  #end(own: ServerDriver): void {
     const ending = own.stop().finally(() => this.#ending.delete(ending));
     this.#ending.add(ending);
   }
@@ -251,6 +298,7 @@ export class UpstreamServer implements ServerHandle {
     this.#shared.tick(nowMs);
     for (const own of this.#bySession.values()) own.tick(nowMs);
     this.#renewals.tick(nowMs);
+    this.#beside?.tick(nowMs);
   }
 
   async stop(): Promise<void> {
@@ -261,14 +309,16 @@ export class UpstreamServer implements ServerHandle {
     this.#retry = undefined;
     this.#firstTry.resolve();
     for (const sessionKey of [...this.#bySession.keys()]) this.sessionClosed(sessionKey);
+    for (const beside of this.#beside?.all ?? []) this.#end(beside);
     await Promise.all([this.#shared.stop(), ...this.#ending]);
   }
 
   status(counts: ServerStatus["counts"]): ServerStatus {
-    const all = [this.#shared, ...this.#bySession.values()];
+    const own = [this.#shared, ...this.#bySession.values()];
+    const all = [...own, ...(this.#beside?.all ?? [])];
     const shown =
       all.find(({ state }) => state === "ready") ??
-      all.find(({ lastFault }) => lastFault !== undefined) ??
+      own.find(({ lastFault }) => lastFault !== undefined) ??
       this.#shared;
     const link = shown.describe();
     const clean = (text: string | undefined) => (text === undefined ? undefined : this.#redactor.redact(text));
@@ -292,7 +342,7 @@ export class UpstreamServer implements ServerHandle {
       connections: all.filter((one) => one.state === "ready").length,
       inFlight: sum(all, (one) => one.inFlight),
       restarts: sum(all, (one) => one.restarts),
-      ejected: all.some(({ state }) => state === "ejected"),
+      ejected: own.some(({ state }) => state === "ejected"),
       circuit: this.#breaker.circuit,
       failures: this.#breaker.strikes,
       lazy: this.spec.supervision.lazy,
@@ -310,11 +360,46 @@ export class UpstreamServer implements ServerHandle {
     };
   }
 
+  /** What the server is told that agents can be asked; `starter` is whose call starts it. */
+  #capabilitiesFor(owner: Caller | undefined, starter: Caller | undefined): JsonObject {
+    const { declare, supervision, target } = this.spec;
+    if (declare !== undefined) return declared(declare);
+    // A modern agent says with each request what it can be asked, so its connection is told as little as a shared one.
+    if (owner !== undefined && owner.era === "legacy") return owner.capabilities;
+    const sole = owner === undefined ? this.#deps.soleAgent?.() : undefined;
+    if (sole !== undefined) return shareable(sole.capabilities);
+    const isForStarter =
+      owner === undefined && supervision.lazy && target.kind === "stdio" && starter?.era === "legacy";
+    const isAlike = isForStarter && this.#deps.agents?.areAllLike(starter) === true;
+    return isAlike ? shareable(starter.capabilities) : EVERY_CAPABILITY;
+  }
+
+  #makeBeside(): SessionsBeside {
+    const { agents, clientInfo, context, events } = this.#deps;
+    const { name } = this.spec;
+    return new SessionsBeside({
+      spec: this.spec,
+      clientInfo,
+      context,
+      shared: this.#shared,
+      parts: { breaker: this.#breaker, calls: this.#calls, repeatable: this.#repeatable, after: this.#after },
+      aboutTask: this.#aboutTask,
+      hasAgents: (profile) => agents?.hasProfile(profile) ?? true,
+      onReady: (intro, session) => events.onSession?.(name, intro, session),
+      onNotification: (session, message, caller) => this.#notified(session, message, caller),
+      onState: () => events.onState(name),
+      onUnused: (session) => this.#end(session),
+    });
+  }
+
+  readonly #aboutTask: AboutTask = (message, caller) => {
+    const { events } = this.#deps;
+    return events.aboutTask === undefined ? message : events.aboutTask(this.spec.name, message, caller);
+  };
+
   #drive(owner: Caller | undefined): ServerDriver {
     const { clientInfo, context, events } = this.#deps;
-    // A modern agent says with each request what it can be asked, so its connection is told as little as a shared one.
-    const isSession = owner !== undefined && owner.era === "legacy";
-    const offer = { clientInfo, capabilities: isSession ? owner.capabilities : EVERY_CAPABILITY };
+    const offer = { clientInfo, capabilities: EVERY_CAPABILITY };
     const driver: ServerDriver = new ServerDriver(
       this.spec,
       owner,
@@ -323,8 +408,7 @@ export class UpstreamServer implements ServerHandle {
       {
         onReady: (intro) => this.#ready(driver, intro, owner),
         onNotification: (message, caller) => this.#notified(driver, message, caller ?? owner),
-        aboutTask: (message, caller) =>
-          events.aboutTask === undefined ? message : events.aboutTask(this.spec.name, message, caller),
+        aboutTask: this.#aboutTask,
         onState: () => {
           events.onState(this.spec.name);
           this.#tell(driver);
@@ -343,6 +427,7 @@ export class UpstreamServer implements ServerHandle {
         repeatable: this.#repeatable,
         starts: this.#starts,
         after: this.#after,
+        capabilities: (starter) => this.#capabilitiesFor(owner, starter),
       },
     );
     return driver;
@@ -365,6 +450,7 @@ export class UpstreamServer implements ServerHandle {
 
   #ready(driver: ServerDriver, intro: ServerIntro, owner: Caller | undefined): void {
     this.#intro = intro;
+    this.#beside?.forgive();
     this.#problems.clear();
     if (!this.#readsCard) void this.#learnCard();
     this.#deps.events.onIntro(this.spec.name, intro, driver, owner);
@@ -442,8 +528,10 @@ export class UpstreamServer implements ServerHandle {
     const kinds = changedKinds(message.method);
     if (kinds.length > 0) {
       if (!isOwnNotification(message)) this.#deps.events.onListChanged?.(this.spec.name, kinds);
-      void this.#read(driver, kinds);
-    } else this.#deps.events.onNotification(this.spec.name, message, caller);
+      if (this.#beside === undefined) void this.#read(driver, kinds);
+      else
+        this.#beside.changed(driver, kinds, this.#intro?.era === "modern", (reader, some) => this.#read(reader, some));
+    } else this.#deps.events.onNotification(this.spec.name, message, caller, driver);
   }
 
   get #retryInMs(): number | undefined {

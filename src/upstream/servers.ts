@@ -164,10 +164,13 @@ export class ServerPool implements Servers {
 
 /** The part of an entry whose change means another process or another connection. */
 function identity(spec: ServerSpec): string {
-  const { target, isolation, connectTimeoutMs, callTimeoutMs, supervision, trust, repeatable, card } = spec;
+  const { target, isolation, era, declare, connectTimeoutMs, callTimeoutMs, supervision, trust, repeatable, card } =
+    spec;
   return JSON.stringify([
     target,
     isolation,
+    era,
+    declare,
     connectTimeoutMs,
     callTimeoutMs,
     supervision,

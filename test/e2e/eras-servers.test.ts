@@ -116,7 +116,7 @@ describe.each(Object.keys(KINDS))("a server over %s", (kind) => {
 });
 
 describe("a server of its own kind", () => {
-  it("that speaks both eras is spoken to in the modern one", async () => {
+  it("that speaks both eras is spoken to in the modern one; over HTTP by legacy agents in theirs [own-era]", async () => {
     const { entry } = await startHttpFixture("asker", ["--era", "both"]);
     const mcpServers = { http: entry, stdio: stdioFixture("asker", ["--era", "both"]) };
     const gateway = await startGateway({ names: "prefixed", mcpServers });
@@ -124,7 +124,8 @@ describe("a server of its own kind", () => {
       const agent = await connect(era, gateway);
       await agent.waitFor("http__whoami", "stdio__whoami");
       for (const name of ["http", "stdio"]) {
-        expect(JSON.parse(await agent.text(`${name}__whoami`))).toMatchObject({ era: "modern" });
+        const spoken = name === "http" ? era : "modern";
+        expect(JSON.parse(await agent.text(`${name}__whoami`))).toMatchObject({ era: spoken });
         expect(await agent.text(`${name}__elicit`, { what: "?" })).toContain(`${era}: ?`);
       }
     }

@@ -151,7 +151,7 @@ async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void
   const { signal, role } = streams;
   const query: Readonly<Record<string, string>> = role === undefined ? {} : { role };
   const make = async (): Promise<Gateway> => {
-    const gateway = await open(source, {}, { startServers: true, log: logFor(source.env, false) });
+    const gateway = await open(source, {}, { startServers: "agent", log: logFor(source.env, false) });
     try {
       if (role !== undefined) gateway.demandRole(role);
       await gateway.openControl();

@@ -1,7 +1,7 @@
 // One call of a modern agent, as the service sees it. What a server asks meanwhile goes out as an `input_required`
 // result; the call then waits, parked, until a retry brings the answers and becomes the way of its reply.
 
-import type { Caller, NotificationText, Principal } from "../../contracts/caller.js";
+import type { AgentProfile, Caller, NotificationText, Principal } from "../../contracts/caller.js";
 import type { AgentCall } from "../../contracts/service.js";
 import { findAnchor } from "../../protocol/anchor.js";
 import { replySize, WholeReply } from "../../protocol/arrived.js";
@@ -128,6 +128,10 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
 
   get capabilities(): JsonObject {
     return this.#meta.capabilities;
+  }
+
+  get profile(): AgentProfile | undefined {
+    return this.#presence.profiles.of(this.#meta.capabilities);
   }
 
   get clientInfo(): JsonObject {

@@ -82,7 +82,10 @@ export class ModernEra {
     const presence = this.#presences.use(principal, scope, this.#clock.now());
     if (presence === undefined) {
       fail(outlet, toRpcError(new Fault("limit", "Too many principals use this endpoint. Try again later.")));
-    } else if (method === "server/discover") this.#discover(outlet, presence);
+      return;
+    }
+    presence.introduced(outlet.meta.capabilities);
+    if (method === "server/discover") this.#discover(outlet, presence);
     else if (method === "subscriptions/listen") this.#listen(outlet, presence);
     else this.#request(outlet, presence);
   }

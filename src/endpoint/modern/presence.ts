@@ -2,7 +2,7 @@
 // is used, so that servers which keep state keep it by principal, and list changes find those who listen.
 
 import { randomBytes } from "node:crypto";
-import type { Caller, NotificationText, Principal } from "../../contracts/caller.js";
+import type { AgentProfile, Caller, NotificationText, Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
@@ -11,6 +11,7 @@ import { MODERN_VERSION } from "../../protocol/modern.js";
 import { isUndecided, type Reply } from "../../protocol/reply.js";
 import { Bag, type Placed } from "../../runtime/table.js";
 import type { EndpointLimits } from "../session/limits.js";
+import { LastProfile } from "../session/profile.js";
 import { errorOf } from "./reply.js";
 
 /** Something of a presence that is under way. */
@@ -35,6 +36,11 @@ export class Presence implements Caller {
   readonly version = MODERN_VERSION;
   readonly capabilities: JsonObject = {};
   readonly clientInfo: JsonObject = {};
+  /** Those of its calls: it declares with each what it can be asked. */
+  readonly profiles = new LastProfile();
+  /** That of its first request: what it subscribes to is told where its calls go, and stays there. */
+  profile: AgentProfile | undefined = undefined;
+  #isIntroduced = false;
   /** As it was authenticated last, because a role may change. */
   principal: Principal;
   readonly sessionKey: string;
@@ -61,6 +67,12 @@ export class Presence implements Caller {
   get serverInfo(): JsonObject {
     this.#serverInfo ??= this.#service.introduce(this, this.scope).serverInfo;
     return this.#serverInfo;
+  }
+
+  introduced(capabilities: JsonObject): void {
+    if (this.#isIntroduced) return;
+    this.#isIntroduced = true;
+    this.profile = this.profiles.of(capabilities);
   }
 
   setLogLevel(): void {}

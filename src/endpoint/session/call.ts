@@ -1,7 +1,7 @@
 // One request of a legacy session, as the service sees it: the call and the way back for what belongs to it.
 // How its messages leave is decided by the kinds of call (legacy/post-call.ts, legacy/batch.ts, stdio/legacy-pipe.ts).
 
-import type { Caller, NotificationText, Principal } from "../../contracts/caller.js";
+import type { AgentProfile, Caller, NotificationText, Principal } from "../../contracts/caller.js";
 import type { AgentCall, Service } from "../../contracts/service.js";
 import { toRpcError } from "../../protocol/errors.js";
 import type { JsonObject, RpcError } from "../../protocol/jsonrpc.js";
@@ -56,6 +56,10 @@ export abstract class LegacyCall implements AgentCall, Caller {
 
   get capabilities(): JsonObject {
     return this.session.capabilities;
+  }
+
+  get profile(): AgentProfile | undefined {
+    return this.session.profile;
   }
 
   get clientInfo(): JsonObject {

@@ -1,7 +1,7 @@
 // A legacy session: who the agent is and what it can do, its calls in flight and what servers ask of it.
 // How messages get out is decided by the kinds of session (legacy/http-session.ts, stdio/legacy-pipe.ts).
 
-import type { Caller, NotificationText, Principal } from "../../contracts/caller.js";
+import type { AgentProfile, Caller, NotificationText, Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import type { JsonObject, RpcId } from "../../protocol/jsonrpc.js";
@@ -9,6 +9,7 @@ import type { NotificationMessage, RequestMessage, ResponseMessage } from "../..
 import { Table } from "../../runtime/table.js";
 import type { LegacyCall } from "./call.js";
 import type { EndpointLimits } from "./limits.js";
+import { profileOf } from "./profile.js";
 import { SessionQuestions } from "./questions.js";
 import type { SessionFacts } from "./session-id.js";
 
@@ -20,6 +21,7 @@ export abstract class LegacySession implements Caller {
   readonly sessionKey: string;
   readonly version: string;
   readonly capabilities: JsonObject;
+  readonly profile: AgentProfile | undefined;
   readonly clientInfo: JsonObject;
   readonly scope: string | undefined;
   /** Calls in flight, by the id that the agent chose. */
@@ -34,6 +36,7 @@ export abstract class LegacySession implements Caller {
     this.sessionKey = facts.key;
     this.version = facts.version;
     this.capabilities = facts.capabilities;
+    this.profile = profileOf(facts.capabilities);
     this.clientInfo = facts.clientInfo;
     this.scope = facts.scope;
     this.limits = limits;

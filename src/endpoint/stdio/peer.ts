@@ -1,24 +1,30 @@
 // An agent at the other end of one pipe: stdio, or the old HTTP+SSE. Its texts are read here, and each message goes to
 // the era that it is of. Where the texts come from and how they are framed is not its concern.
 
-import type { Principal } from "../../contracts/caller.js";
+import type { AgentProfile, Principal } from "../../contracts/caller.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
-import { ErrorCode } from "../../protocol/jsonrpc.js";
-import type { Message } from "../../protocol/message.js";
+import { ErrorCode, isObject } from "../../protocol/jsonrpc.js";
+import type { Message, RequestMessage } from "../../protocol/message.js";
+import { Meta } from "../../protocol/modern.js";
 import type { Holder } from "../../runtime/memory/held-bytes.js";
 import { saysModern } from "../modern/checks.js";
+import { profileOf } from "../session/profile.js";
 import { heldBy, PIPED, readMessage } from "../session/read-message.js";
+import { boundCapabilities } from "../session/session-id.js";
 import { LegacyPipe, type LegacyPipeOptions } from "./legacy-pipe.js";
 import type { ModernPipe } from "./modern-pipe.js";
 
 export interface PipePeerOptions extends LegacyPipeOptions {
   /** Undefined where the pipe is of a transport that only legacy agents use. */
   readonly modern?: ModernPipe;
+  /** Is told what the agent can be asked, before the message that says so is taken. */
+  readonly introduced?: ((profile: AgentProfile | undefined) => void) | undefined;
 }
 
 export class PipePeer {
   readonly #options: PipePeerOptions;
   readonly #legacy: LegacyPipe;
+  #isIntroduced = false;
 
   constructor(options: PipePeerOptions) {
     this.#options = options;
@@ -61,7 +67,18 @@ export class PipePeer {
 
   take(message: Message): void {
     const { modern } = this.#options;
+    if (!this.#isIntroduced && message.kind === "request") this.#introduce(message);
     if (modern === undefined || !takenBy(modern, message)) this.#legacy.message(message);
+  }
+
+  #introduce(message: RequestMessage): void {
+    const { method, params } = message;
+    const isModern = saysModern(message);
+    if (!isModern && method !== "initialize") return;
+    this.#isIntroduced = true;
+    const meta = params?.["_meta"];
+    const declared = isModern && isObject(meta) ? meta[Meta.capabilities] : params?.["capabilities"];
+    this.#options.introduced?.(profileOf(boundCapabilities(declared)));
   }
 
   takeBatch(messages: readonly Message[]): void {

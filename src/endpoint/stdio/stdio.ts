@@ -2,7 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import type { Readable, Writable } from "node:stream";
-import type { Principal } from "../../contracts/caller.js";
+import type { AgentProfile, Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
 import { Fault, LIMIT } from "../../protocol/errors.js";
 import { type Clock, systemClock } from "../../runtime/clock.js";
@@ -26,6 +26,8 @@ export interface StdioEndpointOptions {
   readonly scope?: string;
   /** Seals what a modern agent brings back to us. Where it is absent, the pipe makes a key of its own. */
   readonly sealer?: Sealer;
+  /** Is told what the agent can be asked, before anything that it sends reaches the service. */
+  readonly introduced?: (profile: AgentProfile | undefined) => void;
   readonly limits?: Partial<EndpointLimits>;
   /** The gateway's count of the bytes that it holds. By default the pipe has one of its own. */
   readonly held?: HeldBytes;
@@ -74,7 +76,7 @@ class Stdio implements StdioEndpoint {
     const shared = { service, principal, scope, limits: this.#limits, clock, held, out: this.#out, failed };
     const sealer = options.sealer ?? createSealer(randomBytes(SEALING_KEY_BYTES));
     const modern = new ModernPipe({ ...shared, era: new ModernEra({ ...shared, sealer }) });
-    this.#peer = new PipePeer({ ...shared, modern });
+    this.#peer = new PipePeer({ ...shared, modern, introduced: options.introduced });
     const events = {
       onLine: (line: Buffer) => this.#line(line),
       onOversize: (_head: Buffer, _tail: Buffer, _length: number, hadRoom: boolean) => this.#skipped(hadRoom),

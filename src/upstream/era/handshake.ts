@@ -1,5 +1,6 @@
 // Does the legacy era's handshake with a server.
 
+import type { Askable } from "../../contracts/server-spec.js";
 import type { ServerIntro } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
@@ -12,12 +13,25 @@ export interface HandshakeOffer {
   readonly capabilities: JsonObject;
 }
 
-/** To a shared server we declare everything: each agent that lacks something answers for itself, with an error. */
-export const EVERY_CAPABILITY: JsonObject = {
+/** What a server is told before anybody is known who would call it; a question to one who lacks it is refused. */
+export const EVERY_CAPABILITY: Readonly<Record<Askable, JsonObject>> = {
   roots: { listChanged: true },
   sampling: { tools: {}, context: {} },
   elicitation: { form: {}, url: {} },
 };
+
+/** What an entry says by `declare`. */
+export function declared(names: readonly Askable[]): JsonObject {
+  return Object.fromEntries(names.map((name) => [name, EVERY_CAPABILITY[name]]));
+}
+
+/**
+ * An agent's own capabilities, for a session that it shares with others like it: there a server that asks for a task of
+ * an agent's could not say whose.
+ */
+export function shareable({ tasks: _, ...rest }: JsonObject): JsonObject {
+  return rest;
+}
 
 export async function shakeHands(sender: CallSender, offer: HandshakeOffer, signal: AbortSignal): Promise<ServerIntro> {
   const params: JsonObject = {

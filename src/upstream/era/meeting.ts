@@ -33,7 +33,9 @@ export interface MeetingOptions {
 
 /** Rejects with a Fault. The link is open. */
 export async function meet(options: MeetingOptions, signal: AbortSignal): Promise<ServerIntro> {
-  if (options.kind === "sse") return await shakeHands(options.direct, options.offer, signal);
+  const { era } = options.spec;
+  if (options.kind === "sse" || era === "legacy") return await shakeHands(options.direct, options.offer, signal);
+  if (era === "modern") return await meetModern(options, options.kind, signal);
   const memory = new Memory(options);
   if (memory.get() === "legacy") {
     try {
@@ -46,6 +48,18 @@ export async function meet(options: MeetingOptions, signal: AbortSignal): Promis
     await options.relink(signal);
   }
   return await new Meeting(options, options.kind, memory, signal).run();
+}
+
+/** The entry says that it is modern: nothing else is tried, and nothing has to be remembered. */
+async function meetModern(options: MeetingOptions, kind: "stdio" | "http", signal: AbortSignal): Promise<ServerIntro> {
+  const outcome = await probe(options.direct, kind, signal);
+  signal.throwIfAborted();
+  const verdict = classify(kind, outcome);
+  if (verdict.kind === "modern") return introOf(verdict.result);
+  if (verdict.kind === "unusable") throw new Fault("protocol", verdict.message);
+  if ("fault" in outcome && (verdict.kind === "none" || outcome.kind === "exited")) throw outcome.fault;
+  const message = `It does not answer server/discover as a server of the modern era, which its entry says it is. Remove "era": "modern".`;
+  throw new Fault("protocol", message);
 }
 
 /** The memory of eras, for one server. */

@@ -28,6 +28,8 @@ export interface GetStreamLink {
   getHeaders(lastEventId: string): string[];
   readonly inSession: boolean;
   onMessage(bytes: Buffer, ticket: undefined): void;
+  /** The server has answered, one way or the other. */
+  onListenAnswered(): void;
   onListenSessionGone(status: number): void;
   onNoise(sample: string): void;
   newHolder(): Holder;
@@ -72,14 +74,16 @@ export class GetStream implements ExchangeHandler {
 
   onHead(status: number, headers: ResponseHeaders): void {
     this.#status = status;
-    if (status !== 200 || mediaType(headers) !== "text/event-stream") return;
-    this.#worked = true;
-    this.#holder ??= this.#link.newHolder();
-    this.#parser = new EventStreamParser({
-      holder: this.#holder,
-      onEvent: (event) => this.#gotEvent(event),
-      onError: (fault) => this.#unreadable(fault),
-    });
+    if (status === 200 && mediaType(headers) === "text/event-stream") {
+      this.#worked = true;
+      this.#holder ??= this.#link.newHolder();
+      this.#parser = new EventStreamParser({
+        holder: this.#holder,
+        onEvent: (event) => this.#gotEvent(event),
+        onError: (fault) => this.#unreadable(fault),
+      });
+    }
+    this.#link.onListenAnswered();
   }
 
   onData(chunk: Buffer): void {
@@ -99,6 +103,7 @@ export class GetStream implements ExchangeHandler {
   }
 
   onError(error: Error): void {
+    this.#link.onListenAnswered();
     if (error instanceof RedirectError) {
       this.#link.onNoise(`The GET stream is not opened: ${error.message} is not followed.`);
       return;

@@ -1,11 +1,15 @@
 // Holds back what is sent right after the handshake until the server has taken its last message,
-// `notifications/initialized`: each message has a connection of its own here and could overtake it, and there
-// are servers that refuse requests which come before it.
+// `notifications/initialized`, and then until it has answered the GET stream: each message has a connection of its own
+// here and could overtake them. There are servers that refuse requests which come before the one, and the SDK's drop
+// what they ask within a call before the other.
 
 import type { Ticket } from "../link/link.js";
 
 /** A server that does not take it in this time gets its requests nevertheless. */
 const BARRIER_MS = 5_000;
+
+/** Some servers answer the GET stream with their first event only, which may never come. */
+const LISTEN_MS = 250;
 
 export interface HeldMessage {
   readonly text: string;
@@ -17,9 +21,12 @@ export class InitializedBarrier {
   #held: HeldMessage[] = [];
   #carrier: object | undefined;
   #timer: NodeJS.Timeout | undefined;
+  readonly #onTaken: () => void;
   readonly #onOpened: (held: readonly HeldMessage[]) => void;
 
-  constructor(onOpened: (held: readonly HeldMessage[]) => void) {
+  /** `onTaken`: the handshake is over, and the GET stream may be opened; `onOpened`: so may all that was held. */
+  constructor(onTaken: () => void, onOpened: (held: readonly HeldMessage[]) => void) {
+    this.#onTaken = onTaken;
     this.#onOpened = onOpened;
   }
 
@@ -27,7 +34,7 @@ export class InitializedBarrier {
   arm(): void {
     this.#state = "armed";
     queueMicrotask(() => {
-      if (this.#state === "armed") this.#open();
+      if (this.#state === "armed") this.#taken();
     });
   }
 
@@ -47,15 +54,20 @@ export class InitializedBarrier {
     if (this.#state !== "armed" || ticket !== undefined) return;
     this.#state = "shut";
     this.#carrier = carrier;
-    this.#timer = setTimeout(() => this.#open(), BARRIER_MS);
+    this.#timer = setTimeout(() => this.#taken(), BARRIER_MS);
   }
 
   finished(carrier: object): void {
     if (this.#carrier !== carrier) return;
     // Whoever finished it has something to say first: that the session is gone, for example.
     queueMicrotask(() => {
-      if (this.#carrier === carrier) this.#open();
+      if (this.#carrier === carrier) this.#taken();
     });
+  }
+
+  /** The GET stream was answered, or cannot be had. */
+  listening(): void {
+    if (this.#state === "shut" && this.#carrier === undefined) this.#open();
   }
 
   forget(ticket: Ticket): void {
@@ -70,6 +82,14 @@ export class InitializedBarrier {
     this.#carrier = undefined;
     this.#state = "open";
     return held;
+  }
+
+  #taken(): void {
+    clearTimeout(this.#timer);
+    this.#carrier = undefined;
+    this.#state = "shut";
+    this.#timer = setTimeout(() => this.#open(), LISTEN_MS);
+    this.#onTaken();
   }
 
   #open(): void {

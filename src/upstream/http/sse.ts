@@ -48,9 +48,13 @@ export class SseLink implements Link, ExchangeHandler {
   readonly #body = new Pieces();
   readonly #posts = new Bag<SsePost>();
   readonly #byTicket = new Table<number, SsePost>();
-  readonly #barrier = new InitializedBarrier((held) => {
-    for (const { text, ticket } of held) this.send(text, ticket);
-  });
+  readonly #barrier: InitializedBarrier = new InitializedBarrier(
+    // Here the GET stream came first.
+    () => this.#barrier.listening(),
+    (held) => {
+      for (const { text, ticket } of held) this.send(text, ticket);
+    },
+  );
   #closed: boolean = false;
 
   /** Throws a Fault `invalid` where the target cannot be used at all. */

@@ -54,7 +54,10 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
   #draining: { fault: Fault; unsent: Map<number, { ticket: Ticket; fault: Fault }>; timer: NodeJS.Timeout } | undefined;
   /** Calls of agents: each principal has its part of the places. */
   readonly #line = new FairLine<HeldMessage>(MAX_CALLS_IN_FLIGHT - OWN_CALLS_IN_FLIGHT);
-  readonly #barrier = new InitializedBarrier((held) => this.#afterHandshake(held));
+  readonly #barrier = new InitializedBarrier(
+    () => this.#afterHandshake(),
+    (held) => this.#sendHeld(held),
+  );
   #sweep: NodeJS.Timeout | undefined;
   #closed: boolean = false;
   /** The link has ended by itself: large replies that are being read may still end. */
@@ -275,9 +278,16 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     this.#dropIfDrained();
   }
 
-  #afterHandshake(held: readonly HeldMessage[]): void {
+  onListenAnswered(): void {
+    this.#barrier.listening();
+  }
+
+  #afterHandshake(): void {
+    if (!this.#closed && this.#draining === undefined) this.#listen = new GetStream(this);
+  }
+
+  #sendHeld(held: readonly HeldMessage[]): void {
     if (this.#closed) return;
-    if (this.#draining === undefined) this.#listen = new GetStream(this);
     for (const { text, ticket } of held) this.send(text, ticket);
   }
 

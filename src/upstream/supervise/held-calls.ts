@@ -45,6 +45,13 @@ export class HeldCalls {
     return calls;
   }
 
+  /** Those that wait and never left: somebody else may send them. */
+  takeFresh(): UpstreamCall[] {
+    const calls = [...this.waiting].filter((call) => !this.#returned.has(call));
+    for (const call of calls) this.waiting.delete(call);
+    return calls;
+  }
+
   delete(call: UpstreamCall): boolean {
     return this.waiting.delete(call) || this.#stranded.delete(call);
   }

@@ -1,0 +1,136 @@
+// The sessions at an HTTP server beside the one that all share: opens one for agents of a profile, closes what nobody
+// uses, and says which of them reads a list that changed. profile-sessions.ts decides who has one.
+
+import type { AgentProfile, Caller } from "../contracts/caller.js";
+import type { ServerSpec } from "../contracts/server-spec.js";
+import type { ListKind, ServerIntro } from "../contracts/upstream.js";
+import type { Fault } from "../protocol/errors.js";
+import type { NotificationMessage } from "../protocol/message.js";
+import { type DriverEvents, type DriverParts, ServerDriver, type UpstreamContext } from "./driver.js";
+import { type HandshakeOffer, shareable } from "./era/handshake.js";
+import { statusOf } from "./era/meeting.js";
+import { ServerError } from "./link/own-call.js";
+import { ProfileSessions } from "./profile-sessions.js";
+
+/** A session is opened within this, or its calls go out on the shared one: they wait meanwhile. */
+const CONNECT_MS = 5_000;
+
+/**
+ * A server that tells all its sessions of a change tells them within this. Then the list is read by the shared one; a
+ * session beside reads what changed for it alone.
+ */
+const CHANGE_ECHO_MS = 250;
+
+/** The server, as far as its sessions need it. */
+export interface BesideOptions {
+  readonly spec: ServerSpec;
+  readonly clientInfo: HandshakeOffer["clientInfo"];
+  readonly context: UpstreamContext;
+  readonly shared: ServerDriver;
+  /** What all its connections have in common. */
+  readonly parts: DriverParts;
+  readonly aboutTask: DriverEvents["aboutTask"];
+  hasAgents(profile: AgentProfile): boolean;
+  onReady(intro: ServerIntro, session: ServerDriver): void;
+  onNotification(session: ServerDriver, message: NotificationMessage, caller: Caller | undefined): void;
+  onState(): void;
+  /** Is to be closed: nobody uses it. */
+  onUnused(session: ServerDriver): void;
+}
+
+export class SessionsBeside {
+  readonly #options: BesideOptions;
+  readonly #sessions: ProfileSessions<ServerDriver>;
+  /** When the shared connection last told of a change of a list. */
+  readonly #changedMs = new Map<ListKind, number>();
+
+  constructor(options: BesideOptions) {
+    this.#options = options;
+    this.#sessions = new ProfileSessions((profile) => options.hasAgents(profile));
+  }
+
+  get all(): ServerDriver[] {
+    return this.#sessions.all;
+  }
+
+  /** The session of these agents, if they have one now. */
+  find(profile: AgentProfile): ServerDriver | undefined {
+    const found = this.#sessions.find(profile);
+    return found === "none" ? undefined : found;
+  }
+
+  /** The session of these agents, made if need be; undefined where they have to do with the shared one. */
+  obtain(profile: AgentProfile): ServerDriver | undefined {
+    const found = this.#sessions.find(profile) ?? this.#make(profile);
+    return found === "none" ? undefined : found;
+  }
+
+  /** The server was met anew. */
+  forgive(): void {
+    this.#sessions.forgive();
+  }
+
+  tick(nowMs: number): void {
+    for (const unused of this.#sessions.look(nowMs)) this.#options.onUnused(unused);
+    for (const session of this.#sessions.all) session.tick(nowMs);
+  }
+
+  /**
+   * A session tells that lists have changed. There is one list, though several sessions tell of it: of a modern server
+   * the shared connection reads all, of a legacy one what it was told of too.
+   */
+  changed(
+    teller: ServerDriver,
+    kinds: readonly ListKind[],
+    isModern: boolean,
+    read: (reader: ServerDriver, kinds: readonly ListKind[]) => void,
+  ): void {
+    const { shared, context } = this.#options;
+    if (teller === shared) for (const kind of kinds) this.#changedMs.set(kind, context.now());
+    if (teller === shared || isModern) {
+      read(shared, kinds);
+      return;
+    }
+    const sinceMs = context.now() - CHANGE_ECHO_MS;
+    const timer = setTimeout(() => {
+      const alone = kinds.filter((kind) => (this.#changedMs.get(kind) ?? Number.NEGATIVE_INFINITY) < sinceMs);
+      if (alone.length > 0 && teller.isReady) read(teller, alone);
+    }, CHANGE_ECHO_MS);
+    timer.unref();
+  }
+
+  #make(profile: AgentProfile): ServerDriver | "none" {
+    const { has, left } = this.#sessions.makeRoom();
+    if (left !== undefined) this.#options.onUnused(left);
+    if (!has) return "none";
+    const session = this.#drive(profile);
+    this.#sessions.add(profile, session, this.#options.context.now());
+    return session;
+  }
+
+  /** A legacy session: in the modern era each request says what its agent can be asked. */
+  #drive({ capabilities }: AgentProfile): ServerDriver {
+    const { spec, clientInfo, context, shared, parts, aboutTask } = this.#options;
+    const session: ServerDriver = new ServerDriver(
+      { ...spec, era: "legacy", connectTimeoutMs: Math.min(spec.connectTimeoutMs, CONNECT_MS) },
+      undefined,
+      { clientInfo, capabilities: shareable(capabilities) },
+      context,
+      {
+        onReady: (intro) => this.#options.onReady(intro, session),
+        onNotification: (message, caller) => this.#options.onNotification(session, message, caller),
+        aboutTask,
+        onState: () => this.#options.onState(),
+        onFailed: (fault) => this.#sessions.bar(session, !isUnreached(fault), context.now()),
+      },
+      { ...parts, instead: shared },
+    );
+    return session;
+  }
+}
+
+/** The server did not say no: it could not be asked. */
+function isUnreached(fault: Fault): boolean {
+  if (statusOf(fault) !== undefined || fault.cause instanceof ServerError) return false;
+  return fault.code === "unavailable" || fault.code === "closing";
+}
