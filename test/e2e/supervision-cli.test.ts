@@ -47,7 +47,7 @@ describe("toolway stop and start", () => {
     expect(stop).toMatchObject({ code: 0 });
     expect(stop.out).toContain("Stopped moody, until `toolway start moody`");
     expect(isAlive(first)).toBe(false);
-    expect(await statusOf(gateway, "moody")).toMatchObject({ state: "stopped", counts: { tools: 8 } });
+    expect(await statusOf(gateway, "moody")).toMatchObject({ state: "stopped", counts: { tools: 9 } });
     expect((await toolway(gateway, "status")).out).toMatch(/moody +stopped/);
     expect(await hasTool(gateway.url, "pid")).toBe(true);
     const lives = said().length;
@@ -59,7 +59,7 @@ describe("toolway stop and start", () => {
     made(await callTool(gateway.url, "count"));
     expect(said()).toHaveLength(lives);
     const start = await toolway(gateway, "start", "moody", "--json");
-    expect(JSON.parse(start.out)).toMatchObject({ server: "moody", state: "ready", tools: 8 });
+    expect(JSON.parse(start.out)).toMatchObject({ server: "moody", state: "ready", tools: 9 });
     expect(await pid(gateway)).not.toBe(first);
     expect(await statusOf(gateway, "moody")).toMatchObject({ state: "ready", restarts: 0 });
   });
