@@ -15,6 +15,9 @@ const ATTACK_MS = 50;
 /** nor much longer for an honest body of the largest size: twice as much leaves room for a machine that is busy. */
 const HONEST_MS = 2 * 50;
 
+/** A list of the most entries that are taken, hashed and pinned for the first time, on a machine that is busy. */
+const LIST_MS = 400;
+
 const BODY_BYTES = 16 * 1024 * 1024 - 300;
 
 const bodyOf = (args: string) =>
@@ -71,6 +74,22 @@ describe.skipIf(!linux)("one turn of the event loop", () => {
     await until("echo", async () => (await callText(wire, "echo")) !== undefined);
     for (let n = 0; n < 20; n++) await callText(wire, "echo", { x: "x".repeat(1_000_000) });
   });
+
+  it("is bounded for a server with 15,000 tools, of which 5,000 are taken, and it is said [one-bad-server]", async () => {
+    const ms = await longestTurn(async () => {
+      await gateway.writeConfig({
+        mcpServers: { plain: faultServer("plain"), crowd: faultServer("crowd", ["15000"]) },
+      });
+      await until("its tools", () => gateway.log().includes("pinned at first sight"), 60_000);
+      await until("what is left out", () => gateway.log().includes("are more than 5000; the rest is left out"), 60_000);
+    });
+    report(
+      "longest turn",
+      `${ms} ms, a server with 15,000 tools on one page, seen for the first time [one-bad-server]`,
+    );
+    expect(ms).toBeLessThan(LIST_MS);
+    expect(await callText(wire, "echo", { still: "here" })).toBe('{"still":"here"}');
+  }, 120_000);
 
   it.each(ATTACKS)(
     "is short under an attack: %s [bounded]",

@@ -1,0 +1,27 @@
+// Has as many tools as it is told (`crowd.mjs <count>`), on one page.
+
+import { handshake, result, serveRaw } from "../../fixtures/servers/raw.mjs";
+
+const tool = (n) => ({
+  name: `tool_${n}`,
+  description: `Does the thing number ${n}. `.repeat(10),
+  inputSchema: {
+    type: "object",
+    properties: {
+      a: { type: "string", description: "x".repeat(100) },
+      b: { type: "array", items: { type: "string" } },
+    },
+    required: ["a"],
+  },
+});
+
+const tools = Array.from({ length: Number(process.argv[2]) }, (_, n) => tool(n));
+
+serveRaw((_text, message, peer) => {
+  if (message.id === undefined || message.method === undefined) return;
+  const known = handshake(message, { name: "crowd" });
+  if (known !== undefined) peer.send(known);
+  else if (message.method === "tools/list") peer.send(result(message, JSON.stringify({ tools })));
+  else
+    peer.send(JSON.stringify({ jsonrpc: "2.0", id: message.id, error: { code: -32601, message: "no such method" } }));
+});
