@@ -15,7 +15,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
   cache: "contracts protocol runtime",
   catalog: "contracts protocol protocol/definitions",
   cli: "cli/commands cli/line runtime",
-  "cli/commands": "agents/import cli/executor cli/gateway cli/line cli/text config contracts demo protocol runtime",
+  "cli/commands":
+    "agents/import cli/executor cli/gateway cli/line cli/text config contracts demo protocol runtime runtime/redact",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
   "cli/gateway": "cli/line config contracts control demo gateway observe protocol runtime upstream upstream/stdio",
   "cli/line": "protocol runtime",

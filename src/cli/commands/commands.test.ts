@@ -417,6 +417,26 @@ describe("import", () => {
     expect(existsSync(join(folder, "toolway.json"))).toBe(false);
   });
 
+  it("shows no key that stands in arguments or in an address [secrets-unseen]", async () => {
+    const args = ["-y", "server", "--api-key", "canary-key", "--token=canary-token", "--ref", `\${REF}`, "/srv/data"];
+    const servers = {
+      a: { command: "npx", args },
+      b: { url: "https://me:canary-pass@h.example/mcp?key=canary-query" },
+    };
+    writeFileSync(join(folder, "home/.cursor/mcp.json"), JSON.stringify({ mcpServers: servers }));
+    const { out, err } = await run(["import"]);
+    expect(out + err).not.toContain("canary");
+    for (const kept of [
+      '"--api-key"',
+      '"--token=[redacted]"',
+      `"\${REF}"`,
+      '"/srv/data"',
+      "@h.example/mcp?key=[redacted]",
+    ]) {
+      expect(out).toContain(kept);
+    }
+  });
+
   it("writes a private file, keeps what is there, and takes nothing twice", async () => {
     expect((await run(["import", "--write"])).out).toContain("Wrote 1 server to ./toolway.json");
     const path = join(folder, "toolway.json");

@@ -3,9 +3,10 @@
 import { existsSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { ImportResult } from "../../agents/import/import.js";
+import type { SecretSource } from "../../runtime/redact/secrets-of.js";
 import { defineCommand, jsonOption } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
-import { type Io, note, print, printJson, shortPath } from "../line/io.js";
+import { type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
 import { count, type Style, styleOf } from "../text/print.js";
 
 /** Entries may hold keys in `env` and `headers`. */
@@ -52,7 +53,7 @@ export const importConfigs = defineCommand({
       return Exit.ok;
     }
     const style = styleOf(io);
-    print(io, summary(result, style, io));
+    print(io, summary(shown(result, io.isTTY), style, io));
     if (names.length === 0) return Exit.ok;
     const where = shortPath(io, target);
     if (write) {
@@ -61,7 +62,8 @@ export const importConfigs = defineCommand({
       return Exit.ok;
     }
     print(io, `\n${before === undefined ? where : `${where}, with them added`}:\n`);
-    io.stdout.write(config.mergeIntoFile(undefined, hideValues(result.servers)));
+    const { redactorFor } = await import("../../runtime/redact/secrets-of.js");
+    io.stdout.write(config.mergeIntoFile(undefined, hideValues(result.servers, redactorFor)));
     note(io, `\nNothing was written. \`toolway import --write\` adds ${count(names.length, "server")} to ${where}.`);
     return Exit.ok;
   },
@@ -84,8 +86,15 @@ function summary(result: ImportResult, style: Style, io: Io): string {
   return lines.join("\n");
 }
 
+type RedactorFor = (entry: SecretSource) => { redact(text: string): string };
+
+const VARIABLE = /\$\{[^}]+\}/;
+
 /** What goes to a screen, or a chat with an agent, must not show a key; `${VAR}` is none. */
-function hideValues(servers: ImportResult["servers"]): Record<string, unknown> {
+function hideValues(servers: ImportResult["servers"], redactorFor: RedactorFor): Record<string, unknown> {
+  // Keys are in arguments and addresses as well. A text that names a variable holds none.
+  const withoutKeys = (text: string, entry: ImportResult["servers"][string]): string =>
+    VARIABLE.test(text) ? text : redactorFor(entry).redact(text);
   const hide = (values: Readonly<Record<string, string>>): Record<string, string> =>
     Object.fromEntries(
       Object.entries(values).map(([key, value]) => [key, /^(\S+ )?\$\{[^}]+\}$/.test(value) ? value : "(hidden)"]),
@@ -95,6 +104,8 @@ function hideValues(servers: ImportResult["servers"]): Record<string, unknown> {
       name,
       {
         ...entry,
+        ...(entry.args === undefined ? {} : { args: entry.args.map((arg) => withoutKeys(arg, entry)) }),
+        ...(entry.url === undefined ? {} : { url: withoutKeys(entry.url, entry) }),
         ...(entry.env === undefined ? {} : { env: hide(entry.env) }),
         ...(entry.headers === undefined ? {} : { headers: hide(entry.headers) }),
       },
