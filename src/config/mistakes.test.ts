@@ -135,6 +135,11 @@ const ENTRIES: readonly [what: string, text: string, printed: string][] = [
     'mcp.json:2:29: mcpServers.gh.url: expected either "command" or "url", found both (a server is a program to start or an address to connect to: remove one)',
   ],
   [
+    "an era that its transport does not have",
+    '"type": "sse", "url": "http://x", "era": "modern"',
+    "mcp.json:2:52: mcpServers.gh.era: the old HTTP+SSE is of the legacy era alone (remove the key)",
+  ],
+  [
     "neither",
     '"args": []',
     'mcp.json:2:3: mcpServers.gh: missing: expected "command" or "url" (for instance "command": "npx" with "args", or "url": "https://example.com/mcp")',

@@ -43,6 +43,35 @@ describe("right after the handshake", () => {
     expect(new Set(asked.slice(2))).toEqual(new Set(["GET", "a", "b"]));
   });
 
+  it("calls wait for the answer to the GET stream, on which a server may ask within them [told-truly]", async () => {
+    const order: string[] = [];
+    const posts = plain(({ message }, response) => {
+      order.push(String(message.method));
+      json(response, { jsonrpc: "2.0", id: message.id, result: {} });
+    });
+    const { recorder } = await start((seen, response) => {
+      if (seen.method !== "GET") posts(seen, response);
+      else {
+        setTimeout(() => {
+          order.push("listening");
+          response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
+        }, 100);
+      }
+    });
+    await recorder.handshake();
+    await recorder.reply(recorder.request("a"));
+    expect(order.slice(-2)).toEqual(["listening", "a"]);
+  });
+
+  it("a GET stream that is never answered holds up nothing for long [bounded]", async () => {
+    const posts = plain(({ message }, response) => json(response, { jsonrpc: "2.0", id: message.id, result: {} }));
+    const { recorder } = await start((seen, response) => {
+      if (seen.method !== "GET") posts(seen, response);
+    });
+    await recorder.handshake();
+    await recorder.reply(recorder.request("a"));
+  });
+
   it("what waits for it may be sent again where the session is gone by then", async () => {
     const posts = plain(() => {});
     const { recorder } = await start((seen, response) => {
