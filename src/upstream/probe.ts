@@ -56,7 +56,7 @@ export async function probeServer(spec: ServerSpec, context: ProbeContext, signa
     readyMs = Math.round(now() - startedMs);
     if (listKinds(intro.capabilities).includes("tools")) {
       const listed = await readList(connection, "tools", deadline);
-      tools = listed.map(({ value }) => String(value["name"]));
+      tools = listed.flatMap(({ value: { name } }) => (typeof name === "string" && name !== "" ? [name] : []));
       problems = listed.flatMap(problemsOf);
     }
   } catch (cause) {

@@ -183,20 +183,20 @@ export class UpstreamServer implements ServerHandle {
     return this.#renewals.renew(kind, why);
   }
 
-  /** A connection that is up and does well, to read a list that the server has. */
+  /**
+   * The connection to read a list from that the server has, if it is up and does well. What the process of one session
+   * has come to list is that session's, and is read when it announces it, not because somebody else asks.
+   */
   #readerOf(kind: ListKind): ServerDriver | undefined {
     const { capabilities } = this.#intro ?? {};
     if (capabilities === undefined || !listKinds(capabilities).includes(kind)) return undefined;
     if (this.#stopped || this.#breaker.circuit !== "closed") return undefined;
-    if (this.#shared.isReady) return this.#shared;
-    for (const own of this.#bySession.values()) if (own.isReady) return own;
-    return undefined;
+    return this.#shared.isReady ? this.#shared : undefined;
   }
 
   /** Whether changes of the list are told, and heard. Legacy servers are taken at their word. */
   #isAnnounced(kind: ListKind): boolean {
-    const heard = this.#shared.isReady ? this.#shared : (this.#readerOf(kind) ?? this.#shared);
-    if (!heard.hears(kind)) return false;
+    if (!this.#shared.hears(kind)) return false;
     if (this.#intro?.era === "modern") return true;
     const capability = this.#intro?.capabilities[kind === "resourceTemplates" ? "resources" : kind];
     return isObject(capability) && capability["listChanged"] === true;

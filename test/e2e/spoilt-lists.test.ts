@@ -110,6 +110,7 @@ it("what was mended or left out is said by status, doctor and the log", async ()
   const { out } = await toolway(gateway, "status");
   expect(out).toContain('modern_http: Tool "no_input": "inputSchema" is mended');
   expect(out).toContain('2 of the tools of server "modern_http" left out');
+  expect(out).toContain('3 of the resources of server "modern_http" left out');
   expect(gateway.log()).toContain("is mended: it was no schema of an object");
   const found = await runCli("doctor", gateway.configPath, "--server", "modern_stdio");
   expect(found.code).toBe(0);

@@ -100,6 +100,18 @@ it("a list asked right after the call that changed it is the new one, though the
   }
 });
 
+it("what the process of one session has come to list is not read because another agent asks", async () => {
+  const entry = stdioFixture("silent", ["--era", "legacy"], { isolation: "session" });
+  const gateway = await startGateway({ mcpServers: { one: entry } });
+  const [first, second] = [await connect("legacy", gateway), await connect("legacy", gateway)];
+  await first.waitFor("add");
+  await first.call("add", { name: "mine" });
+  await second.call("seen");
+  // Longer than what nothing is promised of is borne.
+  await sleep(2_500);
+  expect(await second.names()).not.toContain("mine");
+});
+
 it("a busy stream of calls is no stream of readings, and a slow list is waited for a moment only [one-bad-server]", async () => {
   const slow = stdioFixture("silent", ["--era", "legacy", "--slow", "3000"]);
   const gateway = await startGateway({

@@ -72,10 +72,10 @@ export async function readList(
     const room = MAX_ITEMS + 1 - items.length;
     for (const [i, { start, end }] of scanElements(message.text, at.start, Math.min(values.length, room)).entries()) {
       const value: unknown = values[i];
-      if (!isObject(value)) continue;
-      const item: Listed = { json: message.text.slice(start, end), value };
+      // What is no object has no name either, and is left out for that, by those who say so.
+      const item: Listed = { json: message.text.slice(start, end), value: isObject(value) ? value : {} };
       items.push(item);
-      if (kind === "tools") prepareCanonical(item);
+      if (kind === "tools" && isObject(value)) prepareCanonical(item);
       if (items.length % ITEMS_A_TURN === 0) await nextTurn();
     }
     if (items.length > MAX_ITEMS) return items;
