@@ -43,6 +43,19 @@ describe("a list that an agent asks for", () => {
     expect(read().asked(1, facts({ endedCalls: 1, isAnnounced: true, calledLately: true }))).toBe("read");
   });
 
+  it("is old once a change was announced, until a reading has begun", () => {
+    const age = read();
+    age.changed();
+    expect(age.asked(1, facts({ isAnnounced: true })), "also where a reading pauses").toBe("read");
+    age.begun(1, 0);
+    expect(age.asked(2, facts({ isAnnounced: true }))).toBe("wait");
+    age.changed();
+    expect(age.asked(3, facts({ isAnnounced: true })), "the one under way may be too early").toBe("read");
+    age.begun(4, 0);
+    age.ended(true);
+    expect(age.asked(5, facts({ isAnnounced: true }))).toBe("known");
+  });
+
   it("is waited for while it is read, for so long and no longer", () => {
     const age = read();
     age.begun(10_000, 0);

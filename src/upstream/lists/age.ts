@@ -40,11 +40,19 @@ export class ListAge {
   #nextSinceMs: number | undefined;
   /** Counts the readings in a row that brought nothing new. */
   #unchanged = 0;
+  /** A change was announced, and no reading has begun since: one may be paused for. */
+  #hasChanged = false;
 
   /** A reading begins. */
   begun(nowMs: number, endedCalls: number): void {
     this.#now = { sinceMs: this.#nextSinceMs ?? nowMs, begunMs: nowMs, endedCalls };
     this.#nextSinceMs = undefined;
+    this.#hasChanged = false;
+  }
+
+  /** The server announces a change. */
+  changed(): void {
+    this.#hasChanged = true;
   }
 
   /** It has ended; `isNew` where it brought something else than the one before. One that failed brings nothing. */
@@ -79,11 +87,11 @@ export class ListAge {
   #verdict(nowMs: number, facts: ListFacts, isOldNow: (last: Reading) => boolean): ListVerdict {
     if (this.#nextSinceMs !== undefined) return nowMs - this.#nextSinceMs < WAIT_MS ? "wait" : "known";
     if (this.#now !== undefined) {
-      if (wasCalled(this.#now, facts)) return this.#wants(nowMs);
+      if (this.#hasChanged || wasCalled(this.#now, facts)) return this.#wants(nowMs);
       return nowMs - this.#now.sinceMs < WAIT_MS ? "wait" : "known";
     }
     // What was never read is read when its server is up, which is not decided here.
-    if (this.#last === undefined || !isOldNow(this.#last)) return "known";
+    if (this.#last === undefined || !(this.#hasChanged || isOldNow(this.#last))) return "known";
     return this.#wants(nowMs);
   }
 

@@ -38,6 +38,11 @@ export class Renewals {
     return verdict === "wait" ? lists.pending(kind) : this.#options.read(reader, kind, true);
   }
 
+  /** The server announces a change of the list. */
+  changed(kind: ListKind): void {
+    this.#ageOf(kind).changed();
+  }
+
   begun(kind: ListKind): void {
     this.#ageOf(kind).begun(this.#options.now(), this.#options.calls.ended);
   }
