@@ -1,6 +1,7 @@
 // The `--command` of the suite's client side: a gateway in front of the suite's server, and an agent that uses whatever
 // that server offers. What the suite sees, and judges, is the gateway's upstream side.
-// `node client.mjs --agent legacy|modern URL`; the suite names the scenario in MCP_CONFORMANCE_*.
+// `node client.mjs --agent legacy|modern --era legacy|modern URL`, `--era` being that of the requirements; the suite names
+// the scenario in MCP_CONFORMANCE_*.
 
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { Client as ModernClient, StreamableHTTPClientTransport as ModernHttp } from "@modelcontextprotocol/client";
@@ -22,6 +23,7 @@ const READY_MS = 10_000;
 const note = (line) => void process.stderr.write(`${line}\n`);
 const url = process.argv.at(-1);
 const agentEra = process.argv[process.argv.indexOf("--agent") + 1];
+const era = process.argv[process.argv.indexOf("--era") + 1];
 const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? "{}");
 
 /** What an agent's user would answer: the defaults of the form, and else anything of the right type. */
@@ -123,7 +125,7 @@ async function useAll(client) {
 }
 
 const gateway = await createGateway(
-  { mcpServers: { suite: { type: "http", url } } },
+  { mcpServers: { suite: { type: "http", url, ...(era === "modern" ? { era } : {}) } } },
   { noAuth: true, names: "plain", log: { debug: note, info: note, warn: note, error: note } },
 );
 try {
