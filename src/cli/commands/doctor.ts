@@ -6,8 +6,8 @@ import type { Config } from "../../config/config.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";
 import { demoConfig } from "../../demo/config.js";
 import { within } from "../../runtime/wait.js";
-import { gatewayPort, type Probe } from "../gateway/port.js";
-import { configPathFor } from "../gateway/source.js";
+import { type GatewaySource, gatewayPort, type Probe } from "../gateway/port.js";
+import { configPathFor, sourceFor } from "../gateway/source.js";
 import { defineCommand, jsonOption } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
 import { type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
@@ -39,10 +39,15 @@ export const doctor = defineCommand({
     summary: "Starts each server by itself, and says what to fix.",
     description:
       "Starts each server by itself, apart from a gateway that may run, and shows its protocol, its tools, how long it " +
-      "took, and on failure what it wrote and what to fix. Exits 1 when any server failed.",
+      "took, and on failure what it wrote and what to fix. A server behind an executor that dials in is tried by the " +
+      "gateway that runs, which is asked. Exits 1 when any server failed.",
   },
   args: { config: { description: "The config, as for serve.", isConfig: true, completes: "file" } },
-  options: { server: { value: "NAME", description: "That server only.", completes: "server" }, ...jsonOption },
+  options: {
+    server: { value: "NAME", description: "That server only.", completes: "server" },
+    state: { value: "DIR", description: "Where the gateway that runs keeps its state.", completes: "folder" },
+    ...jsonOption,
+  },
   examples: [
     { line: "toolway doctor", note: "all servers of the config" },
     { line: "toolway doctor ~/.cursor/mcp.json --server github", note: "one server of another client's file" },
@@ -53,7 +58,7 @@ export const doctor = defineCommand({
     if (specs.length === 0) throw nothingToDo(config, input.server);
     const style = styleOf(io);
     if (!input.json && io.isErrTTY) note(io, `Starting ${count(specs.length, "server")} …`);
-    const findings = await examineAll(specs, config, io);
+    const findings = await examineAll(specs, config, sourceFor({ config: input.config, state: input.state }, io), io);
     if (input.json) printJson(io, findings.map(toJson));
     else {
       for (const warning of config.warnings) note(io, `warning: ${warning}`);
@@ -66,7 +71,7 @@ export const doctor = defineCommand({
       );
       for (const name of config.disabled) print(io, style.dim(`${name} is switched off in ${where(config, io)}.`));
     }
-    return findings.every(({ probe }) => probe.ok) ? Exit.ok : Exit.failure;
+    return findings.every(({ probe }) => probe.ok || probe.untried === true) ? Exit.ok : Exit.failure;
   },
 });
 
@@ -89,7 +94,12 @@ function nothingToDo(config: Config, server: string | undefined): UserError {
   });
 }
 
-async function examineAll(specs: readonly ServerSpec[], { executors }: Config, io: Io): Promise<Finding[]> {
+async function examineAll(
+  specs: readonly ServerSpec[],
+  { executors }: Config,
+  source: GatewaySource,
+  io: Io,
+): Promise<Finding[]> {
   const port = await gatewayPort();
   const findings: Finding[] = [];
   let next = 0;
@@ -99,7 +109,8 @@ async function examineAll(specs: readonly ServerSpec[], { executors }: Config, i
       if (spec === undefined) return;
       io.signal.throwIfAborted();
       const signal = within(spec.connectTimeoutMs + STOP_MS, io.signal);
-      const probe = await port.probe(spec, { signal, executors }).catch((error: unknown) => failedProbe(error, io));
+      const probing = port.probe(spec, { signal, executors, source });
+      const probe = await probing.catch((error: unknown) => failedProbe(error, io));
       findings[i] = { spec, probe, advice: adviceFor(spec, probe, (program) => isOnPath(program, io)) };
     }
   };
@@ -128,7 +139,7 @@ function failedProbe(error: unknown, io: Io): Probe {
 function report(findings: readonly Finding[], style: Style): string {
   const head = heading(style, ["", "SERVER", "KIND", "ERA", "PROTOCOL", "TOOLS", "READY IN", "CALLS ITSELF"]);
   const rows = findings.map(({ spec, probe }) => [
-    probe.ok ? style.green("ok") : style.red("FAILED"),
+    probe.ok ? style.green("ok") : probe.untried === true ? style.yellow("not tried") : style.red("FAILED"),
     style.bold(spec.name),
     kindOf(spec),
     probe.era ?? "-",

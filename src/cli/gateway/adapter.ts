@@ -20,6 +20,7 @@ import { linkMaker } from "../../upstream/links.js";
 import { probeServer } from "../../upstream/probe.js";
 import { Reaper } from "../../upstream/stdio/reaper.js";
 import { hashStateDir } from "../../upstream/stdio/reaper-marker.js";
+import { askGateway } from "./ask-gateway.js";
 import { logOf } from "./log-of.js";
 import type {
   GatewayClient,
@@ -230,14 +231,33 @@ async function serveOwn(gateway: Gateway, signal: AbortSignal, agent: Promise<vo
   }
 }
 
+/** Nobody but a gateway that runs is dialled by an executor. */
+async function probeByGateway(spec: ServerSpec, executor: string, { source, signal }: ProbeOptions): Promise<Probe> {
+  const running = source === undefined ? undefined : await find(source);
+  if (running !== undefined) {
+    return askGateway(running, { name: spec.name, executor, waitMs: spec.connectTimeoutMs }, signal);
+  }
+  const message = `Executor "${executor}" dials in to the gateway, and none runs that could try this server through it.`;
+  return { ...NOTHING_LEARNT, untried: true, error: { code: "unavailable", message } };
+}
+
+const NOTHING_LEARNT: Omit<Probe, "error"> = {
+  ok: false,
+  era: undefined,
+  version: undefined,
+  serverInfo: undefined,
+  tools: [],
+  problems: [],
+  readyMs: undefined,
+  stderr: [],
+  noise: { count: 0, sample: undefined },
+};
+
 async function probe(spec: ServerSpec, options: ProbeOptions): Promise<Probe> {
   const { signal, executors: configs = [] } = options;
   const wanted = spec.target.kind === "stdio" ? undefined : spec.target.via;
   const via = configs.find(({ name }) => name === wanted);
-  if (via !== undefined && via.urls.length === 0) {
-    const message = `Executor "${via.name}" dials in to the gateway, so only the one that runs can try it: \`toolway status\`.`;
-    throw new Fault("unavailable", message);
-  }
+  if (via !== undefined && via.urls.length === 0) return probeByGateway(spec, via.name, options);
   const executors = new Executors(SILENT);
   executors.apply(via === undefined ? [] : [via]);
   const reaper = new Reaper({ stateHash: hashStateDir(`probe ${process.pid}`), env: process.env });

@@ -57,12 +57,17 @@ export interface LocalGateway extends GatewayClient {
 }
 
 /** What `doctor` learns of one server. */
-export type Probe = ProbeResult;
+export interface Probe extends ProbeResult {
+  /** Nobody could try it now, which is no fault of the server. */
+  readonly untried?: true;
+}
 
 export interface ProbeOptions {
   readonly signal: AbortSignal;
   /** The executors of the config. */
   readonly executors?: readonly ExecutorConfig[];
+  /** Where the gateway is that may run for this config. */
+  readonly source?: GatewaySource;
 }
 
 export interface GatewayPort {

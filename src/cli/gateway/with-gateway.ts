@@ -45,7 +45,7 @@ export async function withGateway<T>(
   const { client, own } = await port.connect(source, { servers: needs.servers, signal: io.signal });
   if (own === undefined) return use({ client, running: true });
   try {
-    if (needs.servers) await settle(client, io, needs.until, NONE_RUNS);
+    if (needs.servers) await settle(client, io, needs.until, NONE_RUNS, true);
     return await use({ client, running: false });
   } finally {
     await own.close();
@@ -55,13 +55,27 @@ export async function withGateway<T>(
 const NONE_RUNS = "No gateway runs for this config; starting its servers for this call";
 
 /** Waits until the servers are up, have failed, or `until` says that enough are. */
-async function settle(client: GatewayClient, io: Io, until: GatewayNeeds["until"], why: string): Promise<void> {
+async function settle(
+  client: GatewayClient,
+  io: Io,
+  until: GatewayNeeds["until"],
+  why: string,
+  isOwn = false,
+): Promise<void> {
   const started = Date.now();
   let said = false;
+  let told = false;
   for (;;) {
     io.signal.throwIfAborted();
     const waited = Date.now() - started;
-    const pending = pendingServers((await client.get("/status", io.signal)) as GatewayStatus, waited);
+    const status = (await client.get("/status", io.signal)) as GatewayStatus;
+    // Executors that are dialled are there by then, if only as ones that are being reached.
+    const unreachable = isOwn && waited >= IDLE_GRACE_MS ? behindDialIns(status) : [];
+    if (unreachable.length > 0 && !told) {
+      told = true;
+      note(io, `${NOBODY_DIALS}: ${unreachable.join(", ")}. Start it with \`toolway serve\`, and ask again.`);
+    }
+    const pending = pendingServers(status, waited).filter((name) => !unreachable.includes(name));
     if (pending.length === 0 || waited > SETTLE_MS) return;
     if (until !== undefined && (await until(client))) return;
     if (!said && waited > NOTE_AFTER_MS) {
@@ -70,6 +84,14 @@ async function settle(client: GatewayClient, io: Io, until: GatewayNeeds["until"
     }
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
+}
+
+const NOBODY_DIALS = "No gateway runs, and without one nobody reaches servers behind an executor that dials in";
+
+/** A gateway of our own listens nowhere: an executor that nobody dials never comes. Those that are dialled are shown. */
+function behindDialIns({ servers, executors }: GatewayStatus): string[] {
+  const absent = new Set(executors.filter(({ members }) => members.length === 0).map(({ name }) => name));
+  return servers.filter(({ via }) => via !== undefined && absent.has(via)).map(({ name }) => name);
 }
 
 function pendingServers(status: GatewayStatus, waitedMs: number): string[] {

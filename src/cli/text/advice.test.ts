@@ -95,7 +95,7 @@ describe("the way through an executor", () => {
   it.each([
     ['No executor "office" is connected. Last: nothing listens there (ECONNREFUSED).', "Start that executor"],
     ['Executor "office" does not reach http://wiki/mcp: No --allow rule covers wiki:80.', "--dry-run URL"],
-    ['Executor "office" dials in to the gateway, so only the one that runs can try it.', "start the gateway"],
+    ['Executor "office" dials in to the gateway, and none runs that could try it.', "Start the gateway"],
     ['http://wiki/mcp cannot be reached through executor "office": nothing listens there.', "Start that server"],
   ])("%s", (message, says) => {
     expect(advice({ kind: "http", url: "http://wiki/mcp", via: "office" }, probe(message))).toContain(says);

@@ -91,7 +91,7 @@ export function adviceFor(spec: ServerSpec, probe: Probe, has: Has): string[] {
 /** Where the way to the server failed, not the server. */
 function executorAdvice(message: string): string | undefined {
   if (/^Executor .* dials in to the gateway/.test(message)) {
-    return "Nothing, if `toolway status` shows that executor and this server as ready. Else start the gateway, and the executor.";
+    return "Start the gateway (`toolway serve`) and the executor, and ask again: the gateway that runs is then asked.";
   }
   if (/^No executor /.test(message)) return "Start that executor, or correct its url or token under `executors`.";
   if (/^Executor .* does not reach /.test(message)) {
