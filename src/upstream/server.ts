@@ -524,13 +524,21 @@ export class UpstreamServer implements ServerHandle {
     this.#log("warn", text);
   }
 
+  /** The reading may be paused for; until it begins, whoever asks is to know that what we have is old. */
+  #readChanged(driver: CallSender, kinds: readonly ListKind[]): Promise<void> {
+    for (const kind of kinds) this.#renewals.changed(kind);
+    return this.#read(driver, kinds);
+  }
+
   #notified(driver: ServerDriver, message: NotificationMessage, caller: Caller | undefined): void {
     const kinds = changedKinds(message.method);
     if (kinds.length > 0) {
       if (!isOwnNotification(message)) this.#deps.events.onListChanged?.(this.spec.name, kinds);
-      if (this.#beside === undefined) void this.#read(driver, kinds);
-      else
-        this.#beside.changed(driver, kinds, this.#intro?.era === "modern", (reader, some) => this.#read(reader, some));
+      if (this.#beside === undefined) void this.#readChanged(driver, kinds);
+      else {
+        const isModern = this.#intro?.era === "modern";
+        this.#beside.changed(driver, kinds, isModern, (reader, some) => this.#readChanged(reader, some));
+      }
     } else this.#deps.events.onNotification(this.spec.name, message, caller, driver);
   }
 
