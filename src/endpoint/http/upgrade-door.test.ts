@@ -10,7 +10,7 @@ import type { Socket } from "../../sockets/socket.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
 import { HostCheck } from "./checks.js";
 import type { ExecutorRegistry } from "./executor-door.js";
-import { type Door, UpgradeDoors } from "./upgrade-door.js";
+import { type Door, OWN_PLACES, UpgradeDoors } from "./upgrade-door.js";
 
 /** Above what anything here takes on a busy machine; only reached where a test fails. */
 const SOON = { timeout: 30_000, interval: 10 };
@@ -150,8 +150,13 @@ describe("an executor that dials in [exec-8]", () => {
     const { port, registry } = await start();
     const first = dial(port);
     await once(first, "open");
-    await Promise.all(Array.from({ length: MAX_CONNECTIONS - 1 }, () => once(dial(port), "open")));
-    expect(await refusal(dial(port))).toMatchObject({ status: 503 });
+    const own = Math.ceil(MAX_CONNECTIONS * OWN_PLACES);
+    await Promise.all(Array.from({ length: own - 1 }, () => once(dial(port), "open")));
+    // One token never has all places.
+    expect(await refusal(dial(port))).toMatchObject({ status: 503, text: expect.stringContaining("This token has") });
+    const other = () => dial(port, "/executors/office", { authorization: "Bearer token-two" });
+    await Promise.all(Array.from({ length: MAX_CONNECTIONS - own }, () => once(other(), "open")));
+    expect(await refusal(other())).toMatchObject({ status: 503, text: expect.stringContaining("already") });
     await vi.waitFor(() => expect(registry.came).toHaveLength(MAX_CONNECTIONS), SOON);
     first.terminate();
     await vi.waitFor(async () => {

@@ -56,6 +56,9 @@ interface Admitted {
   readonly principal: Principal;
 }
 
+/** Of the places of a door, what one token may hold: the others always find some. */
+export const OWN_PLACES = 3 / 4;
+
 /** What is said to those who come while the gateway stops. */
 export const STOPPING = "The gateway is stopping. Come back in a few seconds: as a rule another one is here by then.";
 /** A restart with nothing in flight takes about so long. */
@@ -65,7 +68,7 @@ export const RETRY_AFTER_S = "5";
 export class UpgradeDoors {
   readonly #options: UpgradeDoorsOptions;
   readonly #doors = new Map<string, Door>();
-  /** Connections by the path that they came in at. They stay when their door is closed, and still count. */
+  /** Connections by the path that they came in at, and by that and their token. They count also at a closed door. */
   readonly #connections = new Map<string, number>();
   #refusesNew = false;
   #webSockets: Promise<WebSocketServer> | undefined;
@@ -95,7 +98,7 @@ export class UpgradeDoors {
   /** Connections that are no HTTP any more. */
   get connections(): number {
     let all = 0;
-    for (const count of this.#connections.values()) all += count;
+    for (const [of, count] of this.#connections) if (!of.includes(" ")) all += count;
     return all;
   }
 
@@ -113,16 +116,21 @@ export class UpgradeDoors {
       refuseUpgrade(socket, found);
       return;
     }
-    this.#count(found.door.path, 1);
-    socket.once("close", () => this.#count(found.door.path, -1));
+    const counted = [found.door.path, placesOf(found.door, found.principal)];
+    for (const one of counted) this.#count(one, 1);
+    socket.once("close", () => {
+      for (const one of counted) this.#count(one, -1);
+    });
     // Nobody else listens until it is a WebSocket.
     socket.on("error", () => {});
     // The library may be gone, where the gateway was installed anew while it runs.
     this.#admit(req, socket, head, found).catch(() => socket.destroy());
   }
 
-  #count(path: string, change: 1 | -1): void {
-    this.#connections.set(path, (this.#connections.get(path) ?? 0) + change);
+  #count(of: string, change: 1 | -1): void {
+    const count = (this.#connections.get(of) ?? 0) + change;
+    if (count === 0) this.#connections.delete(of);
+    else this.#connections.set(of, count);
   }
 
   async #admit(req: IncomingMessage, socket: Duplex, head: Buffer, { door, name, principal }: Admitted): Promise<void> {
@@ -201,8 +209,17 @@ export class UpgradeDoors {
     if ((this.#connections.get(door.path) ?? 0) >= door.maxConnections) {
       return refused(503, LIMIT, `There are ${door.maxConnections} ${door.path} here already.`);
     }
+    const own = Math.ceil(door.maxConnections * OWN_PLACES);
+    if (principal !== everybody && (this.#connections.get(placesOf(door, principal)) ?? 0) >= own) {
+      return refused(503, LIMIT, `This token has ${own} connections here already, and the rest is for others.`);
+    }
     return { door, name, principal };
   }
+}
+
+/** What the connections of one token are counted under; a path has no blank in it. */
+function placesOf({ path }: Door, { id }: Principal): string {
+  return `${path} ${id}`;
 }
 
 /** Answers an upgrade that is refused; the connection ends with it. */
