@@ -35,8 +35,7 @@ async function answer(message, out, after) {
       out.write(JSON.stringify({ jsonrpc: "2.0", method: "notifications/progress", params }) + after);
       await sleep(1);
     }
-    await sleep(args.endAfterMs);
-    out.write(result(message, '{"content":[]}') + after);
+    setTimeout(() => out.write(result(message, '{"content":[]}') + after), args.endAfterMs);
   } else {
     const error = { code: -32601, message: "no such method" };
     out.write(JSON.stringify({ jsonrpc: "2.0", id: message.id, error }) + after);
@@ -44,8 +43,13 @@ async function answer(message, out, after) {
 }
 
 const port = option("--http");
-if (port === undefined) serveRaw((_text, message) => void answer(message, process.stdout, "\n"));
-else {
+if (port === undefined) {
+  // A line is written to its end before the next one begins.
+  let last = Promise.resolve();
+  serveRaw((_text, message) => {
+    last = last.then(() => answer(message, process.stdout, "\n"));
+  });
+} else {
   const http = createServer(async (req, res) => {
     if (req.method !== "POST") return void res.writeHead(405).end();
     const chunks = [];

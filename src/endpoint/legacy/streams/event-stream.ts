@@ -140,7 +140,9 @@ export class EventStream {
   send(text: string): void {
     if (this.#finished) return;
     const seq = ++this.#seq;
-    const event = messageEvent(`${this.key}-${seq}`, text);
+    const line = messageEvent(`${this.key}-${seq}`, text);
+    // A long one is kept and written as the same bytes: as a string it would be copied for each.
+    const event = line.length < SMALL_BYTES ? line : Buffer.from(line);
     this.#replay.add(seq, event);
     this.#write(event);
   }
