@@ -41,10 +41,11 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime",
   gateway:
-    "cache catalog config contracts control endpoint endpoint/stdio executor/client executor/group executor/wire observe pipeline policy protocol runtime runtime/memory sockets store store/local tokens upstream upstream/http upstream/stdio",
+    "cache catalog config contracts control endpoint endpoint/stdio executor/client executor/group executor/wire observe pipeline pipeline/tasks policy protocol runtime runtime/memory sockets store store/local tokens upstream upstream/http upstream/stdio",
   host: "config contracts gateway observe policy protocol runtime upstream",
   observe: "contracts protocol runtime",
-  pipeline: "cache catalog contracts observe policy protocol",
+  pipeline: "cache catalog contracts observe pipeline/tasks policy protocol",
+  "pipeline/tasks": "contracts protocol",
   policy: "contracts protocol runtime",
   protocol: "protocol/bytes runtime runtime/memory",
   "protocol/bytes": "",

@@ -33,7 +33,7 @@ export interface Caller {
   /** The log level that a modern request asks for, or that a legacy session set. */
   readonly logLevel: string | undefined;
   /** Nobody hears what it is told: a program waits for its answer alone, and no server needs to log for it. */
-  readonly isDeaf?: true;
+  readonly hearsNothing?: true;
   /** The protocol version that the agent speaks. */
   readonly version: string;
   /** What the agent can be asked for: sampling, elicitation, roots. */

@@ -22,7 +22,7 @@ interface ExecutorClients {
 
 /** The gateway, as executors need it: the servers that are behind them. */
 export interface GatewayServers {
-  readonly servers: { readonly all: Iterable<Pick<UpstreamServer, "spec" | "isFailing" | "isStopped" | "hasten">> };
+  readonly servers: { readonly all: Iterable<Pick<UpstreamServer, "spec" | "isFailing" | "isStopped" | "tryNow">> };
   /** Starts a server anew. */
   reloadServer(name: string): Promise<void>;
 }
@@ -143,7 +143,7 @@ export class Executors {
       const { spec, isFailing, isStopped } = server;
       if (isStopped || spec.target.kind === "stdio" || spec.target.via !== name) continue;
       if (isFailing) void this.#gateway?.reloadServer(spec.name).catch(() => {});
-      else server.hasten();
+      else server.tryNow();
     }
   }
 

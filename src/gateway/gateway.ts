@@ -14,7 +14,7 @@ import type { Log } from "../observe/log.js";
 import type { Telemetry } from "../observe/telemetry.js";
 import { OPERATOR } from "../pipeline/access.js";
 import { Pipeline } from "../pipeline/pipeline.js";
-import { TaskOwners } from "../pipeline/task-owners.js";
+import { TaskOwners } from "../pipeline/tasks/owners.js";
 import { compileBudgets } from "../policy/budget.js";
 import type { Guard } from "../policy/guard.js";
 import { compilePolicy } from "../policy/policy.js";

@@ -37,7 +37,7 @@ export class ProgramCaller implements Caller {
   readonly sessionKey: string;
   readonly era = "legacy";
   readonly logLevel = undefined;
-  readonly isDeaf = true;
+  readonly hearsNothing = true;
   readonly version = "2025-11-25";
   readonly capabilities: JsonObject = {};
   readonly clientInfo: JsonObject = { name: "toolway" };

@@ -136,7 +136,7 @@ export class ToolHost implements AsyncDisposable {
   async tools(server: string, options: HostCallOptions = {}): Promise<HostTool[]> {
     const { principal = this.#defaults.principal, signal } = options;
     this.#hosted(server);
-    this.#asked(server, () => this.#pipeline.access.demandSight(principal, server));
+    this.#asked(server, () => this.#pipeline.access.demandVisible(principal, server));
     const hosted = this.#gateway.servers.want(server);
     if (!hosted.listed) await abortable(hosted.firstTry, signal);
     const tools = await this.#list(principal, server, signal);

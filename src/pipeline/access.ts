@@ -44,7 +44,7 @@ export class Access {
   }
 
   /** Throws a Fault `denied` for a server of which the principal may know nothing. */
-  demandSight(principal: Principal, server: string): void {
+  demandVisible(principal: Principal, server: string): void {
     this.demandByGuard(principal, server, undefined);
     if (this.sees(principal, server)) return;
     throw new Fault("denied", `Role "${principal.role}" may not use anything of server "${server}".`);

@@ -17,8 +17,8 @@ import type { NotificationMessage } from "../protocol/message.js";
 import { type BytesReply, faultReply, type Reply, resultBytes } from "../protocol/reply.js";
 import { MemoryMap } from "../store/memory-map.js";
 import { Pipeline } from "./pipeline.js";
-import { TaskIds } from "./task-ids.js";
-import { TaskOwners } from "./task-owners.js";
+import { TaskIds } from "./tasks/ids.js";
+import { TaskOwners } from "./tasks/owners.js";
 
 const tools = (...names: string[]): Listed[] =>
   names.map((name) => ({ json: JSON.stringify({ name, inputSchema: { type: "object" } }), value: { name } }));

@@ -25,8 +25,8 @@ import { Announcements, OpenSessions } from "./open-sessions.js";
 import { findTools, foundCall } from "./search-menu.js";
 import { Sender } from "./send.js";
 import { isServedBy, Subscriptions } from "./subscriptions.js";
-import type { TaskIds } from "./task-ids.js";
-import type { TaskOwners } from "./task-owners.js";
+import type { TaskIds } from "./tasks/ids.js";
+import type { TaskOwners } from "./tasks/owners.js";
 import { TASK_ID, TASK_METHODS, Tasks } from "./tasks.js";
 import { afterFirstTry, afterRenewal, unknownName, unreadLists } from "./wait-for-lists.js";
 
@@ -109,7 +109,7 @@ export class Pipeline implements Service, UpstreamEvents {
   /** Whoever is connected is told to look again. */
   setPolicy(policy: Policy): void {
     this.access.policy = policy;
-    this.#lookAgain();
+    this.#announceLists();
   }
 
   setBudgets(budgets: Budgets | undefined): void {
@@ -122,7 +122,7 @@ export class Pipeline implements Service, UpstreamEvents {
 
   setGuard(guard: Guard | undefined): void {
     this.#guard.set(guard);
-    this.#lookAgain();
+    this.#announceLists();
   }
 
   /**
@@ -141,7 +141,7 @@ export class Pipeline implements Service, UpstreamEvents {
     this.sessions.listChanged("tools", [server]);
   }
 
-  #lookAgain(): void {
+  #announceLists(): void {
     this.#catalog.clearPages();
     // Templates are told of with resources.
     for (const kind of ["tools", "prompts", "resources"] as const) this.sessions.listChanged(kind, undefined);

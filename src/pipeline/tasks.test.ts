@@ -20,9 +20,9 @@ import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
 import { createSteadySealer } from "../runtime/seal.js";
 import { MemoryMap } from "../store/memory-map.js";
 import { Pipeline } from "./pipeline.js";
-import { TaskIds } from "./task-ids.js";
-import { TaskOwners } from "./task-owners.js";
-import type { TaskLimits, TaskRecord } from "./task-table.js";
+import { TaskIds } from "./tasks/ids.js";
+import { TaskOwners } from "./tasks/owners.js";
+import type { TaskLimits, TaskRecord } from "./tasks/table.js";
 import { hasTasks, taskRefusal } from "./tasks.js";
 
 const RELATED = "io.modelcontextprotocol/related-task";

@@ -21,8 +21,8 @@ import { faultReply, type Reply } from "../protocol/reply.js";
 import { type Access, OPERATOR } from "./access.js";
 import { CallWrapper } from "./call-wrapper.js";
 import type { OpenSessions } from "./open-sessions.js";
-import type { OwnedTask, TaskIds } from "./task-ids.js";
-import { answerList, LIST_PAGE, type ListedTask, TaskRequest } from "./task-list.js";
+import type { OwnedTask, TaskIds } from "./tasks/ids.js";
+import { answerList, LIST_PAGE, type ListedTask, TaskRequest } from "./tasks/list.js";
 import {
   begunTask,
   type DescribedTask,
@@ -30,9 +30,9 @@ import {
   exposeReply,
   type TaskReply,
   taskAnswer,
-} from "./task-messages.js";
-import type { TaskOwners } from "./task-owners.js";
-import type { TaskRecord } from "./task-table.js";
+} from "./tasks/messages.js";
+import type { TaskOwners } from "./tasks/owners.js";
+import type { TaskRecord } from "./tasks/table.js";
 
 export const TASK_ID = ["params", "taskId"];
 

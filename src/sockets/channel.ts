@@ -3,7 +3,7 @@
 
 import { ACK_BYTES, ACK_MESSAGES, MAX_BACKLOG_BYTES, MAX_UNACKED_BYTES, MESSAGE_COST_BYTES } from "./limits.js";
 import { ACK } from "./protocol.js";
-import { DEAF, type SocketEvents } from "./socket.js";
+import { NO_EVENTS, type SocketEvents } from "./socket.js";
 
 /** What a channel needs of a socket; socket.ts has it. */
 export interface Carrier {
@@ -24,8 +24,8 @@ export interface ChannelEvents {
 const ACK_NAME = Buffer.from(`"${ACK}"`);
 /** Far more than an acknowledgement takes, however it is written; longer messages are not looked into. */
 const MAX_ACK_BYTES = 256;
-/** A power of two, as all lengths of a tape; more than is under way between two acknowledgements. */
-const FIRST_TAPE = 2 * ACK_MESSAGES;
+/** A power of two, as all lengths of the ring; more than is under way between two acknowledgements. */
+const FIRST_UNACKED = 2 * ACK_MESSAGES;
 
 export class Channel {
   readonly #events: ChannelEvents;
@@ -36,7 +36,7 @@ export class Channel {
    * an array that is left for another one keeps what stood in it, and once it is old, until the whole heap is
    * collected.
    */
-  #tape: (string | Buffer | undefined)[] = new Array(FIRST_TAPE).fill(undefined);
+  #unacked: (string | Buffer | undefined)[] = new Array(FIRST_UNACKED).fill(undefined);
   #first = 0;
   #kept = 0;
   /** The number of the message at `#first`: so many are acknowledged. */
@@ -89,7 +89,7 @@ export class Channel {
     this.#lasting = true;
     this.#drop(peerReceived);
     this.#begin(carrier);
-    for (let i = 0; i < this.#kept; i++) carrier.send(this.#tape[this.#placeOf(i)] as string | Buffer);
+    for (let i = 0; i < this.#kept; i++) carrier.send(this.#unacked[this.#placeOf(i)] as string | Buffer);
     this.#written = this.#acked + this.#kept;
     this.#ackedByUs = this.#received;
     this.#receivedBytes = 0;
@@ -105,8 +105,8 @@ export class Channel {
   send(frame: string | Buffer): number {
     const number = this.#acked + this.#kept;
     if (this.#lasting) {
-      if (this.#kept === this.#tape.length) this.#enlarge();
-      this.#tape[this.#placeOf(this.#kept++)] = frame;
+      if (this.#kept === this.#unacked.length) this.#enlarge();
+      this.#unacked[this.#placeOf(this.#kept++)] = frame;
       this.#unackedBytes += frame.length;
     } else {
       this.#acked++;
@@ -126,7 +126,7 @@ export class Channel {
 
   /** No more of this socket is heard. */
   detach(): void {
-    this.#carrier?.attach(DEAF);
+    this.#carrier?.attach(NO_EVENTS);
     this.#carrier = undefined;
   }
 
@@ -169,8 +169,8 @@ export class Channel {
 
   #drop(received: number): void {
     while (this.#acked < received && this.#kept > 0) {
-      this.#unackedBytes -= (this.#tape[this.#first] as string | Buffer).length;
-      this.#tape[this.#first] = undefined;
+      this.#unackedBytes -= (this.#unacked[this.#first] as string | Buffer).length;
+      this.#unacked[this.#first] = undefined;
       this.#first = this.#placeOf(1);
       this.#kept--;
       this.#acked++;
@@ -179,15 +179,15 @@ export class Channel {
 
   /** Where the `index`th of the messages that are kept stands in the ring. */
   #placeOf(index: number): number {
-    return (this.#first + index) & (this.#tape.length - 1);
+    return (this.#first + index) & (this.#unacked.length - 1);
   }
 
   #enlarge(): void {
-    const before = this.#tape;
-    const tape = new Array<string | Buffer | undefined>(before.length * 2).fill(undefined);
-    for (let i = 0; i < this.#kept; i++) tape[i] = before[this.#placeOf(i)];
+    const before = this.#unacked;
+    const unacked = new Array<string | Buffer | undefined>(before.length * 2).fill(undefined);
+    for (let i = 0; i < this.#kept; i++) unacked[i] = before[this.#placeOf(i)];
     before.fill(undefined);
-    this.#tape = tape;
+    this.#unacked = unacked;
     this.#first = 0;
   }
 

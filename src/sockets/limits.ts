@@ -25,7 +25,7 @@ export const MAX_QUEUED_BYTES = 64 * MIB;
  */
 export const MAX_BACKLOG_BYTES = MAX_UNACKED_BYTES + 2 * MAX_QUEUED_BYTES;
 
-/** What a message costs there besides its bytes, on the tape and in the socket's queue: most of it, if it is short. */
+/** What a message costs there besides its bytes, in the ring of unacknowledged ones and in the socket's queue: most of it, if it is short. */
 export const MESSAGE_COST_BYTES = 1 * KIB;
 
 /**

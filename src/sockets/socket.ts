@@ -57,13 +57,13 @@ const MAX_REASON_BYTES = 123;
 const MAX_SILENT_PINGS = SILENCE_MS / PING_MS;
 
 /** For a socket that nobody wants to hear of. */
-export const DEAF: SocketEvents = { onMessage() {}, onDrain() {}, onClose() {} };
+export const NO_EVENTS: SocketEvents = { onMessage() {}, onDrain() {}, onClose() {} };
 
 export class Socket {
   readonly #ws: OpenWebSocket;
   readonly #wire: { readonly bytesRead: number };
   readonly #pings: NodeJS.Timeout;
-  #events: SocketEvents = DEAF;
+  #events: SocketEvents = NO_EVENTS;
   /** Bytes that had been read at the last look: a large message is a sign of life long before it is whole. */
   #heardBytes: number;
   #silentPings = 0;

@@ -19,7 +19,7 @@ import type { ModernParts } from "./modern/side.js";
 import { Breaker, type LateCall } from "./supervise/breaker.js";
 import { BreakerProbe } from "./supervise/breaker-probe.js";
 import { HeldCalls } from "./supervise/held-calls.js";
-import { Idleness, Pulse } from "./supervise/liveness.js";
+import { Idleness, Liveness } from "./supervise/liveness.js";
 import { down, ejected, stopped } from "./supervise/refusals.js";
 import { Repeatable } from "./supervise/repeatable.js";
 import type { StartTurns } from "./supervise/start-turns.js";
@@ -78,7 +78,7 @@ export class ServerDriver implements ServerConnection {
   #uses = 0;
   readonly #held: HeldCalls;
   #connection: Connection | undefined;
-  #pulse = new Pulse();
+  #liveness = new Liveness();
   #attempt: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** Connections that are being closed; stop() waits for them. */
@@ -291,7 +291,7 @@ export class ServerDriver implements ServerConnection {
     this.#attempt = attempt;
     const connection = this.#connect();
     this.#connection = connection;
-    this.#pulse = new Pulse();
+    this.#liveness = new Liveness();
     const startedMs = this.#context.now();
     const opened = this.#open(connection, attempt).then(
       (intro) => this.#started(connection, intro, startedMs),
@@ -372,10 +372,10 @@ export class ServerDriver implements ServerConnection {
     const gone = this.#drop(connection, fault);
     this.#supervisor.failed(this.#context.now());
     const isEjected = this.#supervisor.state === "ejected";
-    const lastWords = this.describe()?.stderr?.findLast((line) => !isRedacted(line));
+    const lastLine = this.describe()?.stderr?.findLast((line) => !isRedacted(line));
     this.#events.onFailed?.(fault);
     if (this.#instead !== undefined) for (const call of this.#held.takeFresh()) this.#instead.#dispatch(call);
-    this.#held.refuseAll(isEjected ? this.#whyEjected() : down(this.server, fault, lastWords, this.nextTryInMs));
+    this.#held.refuseAll(isEjected ? this.#whyEjected() : down(this.server, fault, lastLine, this.nextTryInMs));
     this.#setTimer();
     this.#events.onState();
     return gone;
@@ -403,7 +403,7 @@ export class ServerDriver implements ServerConnection {
 
   /** Calls ran out of time. A ping tells whether the server is at fault, or its tools are slow. */
   async #judgeLate(connection: Connection, late: readonly LateCall[]): Promise<void> {
-    const isGone = await this.#pulse.isGone(connection, false);
+    const isGone = await this.#liveness.isGone(connection, false);
     this.#blame(late, isGone);
     if (isGone) this.#gone(connection);
   }
@@ -419,7 +419,7 @@ export class ServerDriver implements ServerConnection {
 
   /** Nothing was heard for long: a server that no longer answers a ping, and did before, is closed. */
   async #checkPulse(connection: Connection): Promise<void> {
-    if (await this.#pulse.isGone(connection, true)) this.#gone(connection);
+    if (await this.#liveness.isGone(connection, true)) this.#gone(connection);
   }
 
   #gone(connection: Connection): void {

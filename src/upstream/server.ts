@@ -216,8 +216,8 @@ export class UpstreamServer implements ServerHandle {
   }
 
   /** What its calls failed for is mended: the next one is tried, however long others were to be refused. */
-  hasten(): void {
-    this.#breaker.hasten(this.#deps.context.now());
+  tryNow(): void {
+    this.#breaker.tryNow(this.#deps.context.now());
   }
 
   get isStopped(): boolean {

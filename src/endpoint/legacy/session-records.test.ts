@@ -7,7 +7,7 @@ import { type RecordedFacts, SessionRecords } from "./session-records.js";
 
 const HOUR = 3_600_000;
 const IDLE_MS = 24 * HOUR;
-const LIMITS = { ...DEFAULT_LIMITS, sessionIdleMs: IDLE_MS, endedPerPrincipal: 4, tombstones: 10, sessions: 12 };
+const LIMITS = { ...DEFAULT_LIMITS, sessionIdleMs: IDLE_MS, endedPerPrincipal: 4, endedSessions: 10, sessions: 12 };
 
 interface Told extends RecordedFacts {
   usedMs: number;

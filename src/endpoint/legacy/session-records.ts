@@ -67,7 +67,7 @@ export class SessionRecords {
     this.#addEnded(principalId, key, createdAt);
     const written = this.#map?.put(key, { principal: principalId, began: createdAt, ended: true });
     if (this.#of(principalId).size > this.#limits.endedPerPrincipal) this.#forgetOne(principalId);
-    else if (this.#endedCount > this.#limits.tombstones) this.#forgetOne(this.#largest());
+    else if (this.#endedCount > this.#limits.endedSessions) this.#forgetOne(this.#largest());
     await written;
   }
 

@@ -19,7 +19,7 @@ export interface EndpointLimits {
   readonly sessions: number;
   readonly sessionIdleMs: number;
   readonly sealedMs: number;
-  readonly tombstones: number;
+  readonly endedSessions: number;
   readonly endedPerPrincipal: number;
   readonly callsPerSession: number;
   readonly asksPerSession: number;
@@ -82,7 +82,7 @@ export const DEFAULT_LIMITS: EndpointLimits = {
   /** How old a sealed id may be that is restored from itself alone. */
   sealedMs: 30 * 24 * HOUR,
   /** Ends of sessions that are kept, about 200 bytes each: as many as may be in memory twice over. */
-  tombstones: 20_000,
+  endedSessions: 20_000,
   /**
    * Of one principal. Where there are more, sessions of its own that are as old as the oldest end and were never used
    * are taken for ended too: they begin anew.

@@ -61,7 +61,7 @@ export class HttpRequest implements RequestHandle, Placed {
   #written: boolean = false;
   #received = 0;
   /** Something has happened since the last look at it. */
-  #stirred: boolean = true;
+  #wasActive: boolean = true;
   #quietSince = 0;
 
   constructor(context: RequestContext, request: CheckedRequest, handler: ResponseHandler) {
@@ -86,13 +86,13 @@ export class HttpRequest implements RequestHandle, Placed {
   /** No data is handed out until resume(); the server is slowed down. */
   pause(): void {
     this.#paused = true;
-    this.#stirred = true;
+    this.#wasActive = true;
     this.#response?.pause();
   }
 
   resume(): void {
     this.#paused = false;
-    this.#stirred = true;
+    this.#wasActive = true;
     // Of one that has ended there is nothing to read that anybody hears.
     if (this.#handler !== undefined) this.#response?.resume();
   }
@@ -112,8 +112,8 @@ export class HttpRequest implements RequestHandle, Placed {
 
   /** Called now and then, so that silence costs no timer of its own. */
   checkIdle(nowMs: number): void {
-    if (this.#stirred) {
-      this.#stirred = false;
+    if (this.#wasActive) {
+      this.#wasActive = false;
       this.#quietSince = nowMs;
     } else if (nowMs - this.#quietSince >= this.#context.idleMs) {
       const silence = `for ${Math.round(this.#context.idleMs / 1000)} s`;
@@ -192,7 +192,7 @@ export class HttpRequest implements RequestHandle, Placed {
     }
     const { rawHeaders } = response;
     const status = response.statusCode ?? 0;
-    this.#stirred = true;
+    this.#wasActive = true;
     if (this.#followsRedirects && this.#followed(request, response, status)) return;
     if (rawHeaders.length / 2 > MAX_HEADERS) {
       this.fail(failure("limit", `${safeUrl(this.#hop.url)} sent more than ${MAX_HEADERS} headers`, true));
@@ -208,7 +208,7 @@ export class HttpRequest implements RequestHandle, Placed {
   }
 
   #onData(chunk: Buffer): void {
-    this.#stirred = true;
+    this.#wasActive = true;
     this.#received += chunk.length;
     if (this.#received > MAX_STREAMED_BODY_BYTES) {
       this.fail(failure("limit", `the body of ${safeUrl(this.#hop.url)} is too large`, true));
@@ -296,7 +296,7 @@ export class HttpRequest implements RequestHandle, Placed {
     request.flushHeaders();
     body.on("data", (chunk: Buffer) => {
       if (request !== this.#request || this.#handler === undefined) return;
-      this.#stirred = true;
+      this.#wasActive = true;
       sent += chunk.length;
       if (sent > MAX_STREAMED_BODY_BYTES) {
         this.fail(failure("limit", `the body for ${safeUrl(this.#hop.url)} is too large`, this.#written));

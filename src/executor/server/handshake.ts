@@ -2,7 +2,7 @@
 // carries, a new one or one that goes on.
 
 import { FIRST_WINDOW_BYTES } from "../../sockets/limits.js";
-import { Close, DEAF, type Socket, type SocketEvents } from "../../sockets/socket.js";
+import { Close, NO_EVENTS, type Socket, type SocketEvents } from "../../sockets/socket.js";
 import { readFrame, renderError, renderResult } from "../wire/frame.js";
 import {
   type Agreement,
@@ -150,12 +150,12 @@ export class Handshake implements SocketEvents {
     clearTimeout(this.#deadline);
     this.#opened = this.#session.open(this.#socket, this.#clientReceived);
     // Another socket, or the session's end, closed this one already.
-    if (!this.#opened) this.#socket.attach(DEAF);
+    if (!this.#opened) this.#socket.attach(NO_EVENTS);
   }
 
   #refuse(why: string): void {
     clearTimeout(this.#deadline);
-    this.#socket.attach(DEAF);
+    this.#socket.attach(NO_EVENTS);
     this.#socket.close(Close.policy, why);
     if (this.#session !== undefined) this.#giveBack(this.#session);
   }

@@ -170,7 +170,7 @@ export class ModernSide {
    */
   #levelFor(caller: Caller | undefined): string | undefined {
     if (caller === undefined || caller.logLevel !== undefined) return caller?.logLevel;
-    return caller.era === "legacy" && this.#hasLogging && caller.isDeaf === undefined ? "info" : undefined;
+    return caller.era === "legacy" && this.#hasLogging && caller.hearsNothing === undefined ? "info" : undefined;
   }
 
   /** True where the reply is not for the caller yet. */

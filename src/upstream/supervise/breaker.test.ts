@@ -179,12 +179,12 @@ describe("a breaker", () => {
 
   it("tries the next call at once where it is hastened, and only while it is open", () => {
     const breaker = new Breaker({ failures: 1, openMs: 100 });
-    breaker.hasten(0);
+    breaker.tryNow(0);
     breaker.faulted(0, 0);
     expect(breaker.admit(50)).toBeUndefined();
-    breaker.hasten(50);
+    breaker.tryNow(50);
     const probe = breaker.admit(50) ?? 0;
-    breaker.hasten(51);
+    breaker.tryNow(51);
     expect(breaker.admit(51)).toBeUndefined();
     breaker.probed(probe, "fault", 60);
     expect([breaker.circuit, breaker.nextTryInMs(60)]).toEqual(["open", 100]);

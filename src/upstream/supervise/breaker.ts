@@ -99,7 +99,7 @@ export class Breaker {
   }
 
   /** There is reason to think that it works again: the next call is the probe. */
-  hasten(nowMs: number): void {
+  tryNow(nowMs: number): void {
     if (this.#circuit === "open") this.#dueMs = Math.min(this.#dueMs, nowMs);
   }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ServerError } from "../link/own-call.js";
-import { Idleness, type Pingable, Pulse } from "./liveness.js";
+import { Idleness, Liveness, type Pingable } from "./liveness.js";
 
 it("an idle connection is pinged when nothing was heard for its time, once each time", () => {
   const idleness = new Idleness({ keepAliveMs: undefined, pingMs: 100 }, 0);
@@ -31,7 +31,7 @@ describe("a server that is pinged", () => {
     new Promise<void>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
 
   it("lives where it answers, with an error too", async () => {
-    const pulse = new Pulse(WAIT_MS);
+    const pulse = new Liveness(WAIT_MS);
     expect(
       await pulse.isGone(
         pinged(async () => {}),
@@ -40,7 +40,7 @@ describe("a server that is pinged", () => {
     ).toBe(false);
     // It is known to answer now, so silence counts.
     expect(await pulse.isGone(pinged(silent), true)).toBe(true);
-    const other = new Pulse(WAIT_MS);
+    const other = new Liveness(WAIT_MS);
     const refusing = pinged(silent);
     refusing.ping = async () => {
       refusing.received++;
@@ -51,21 +51,21 @@ describe("a server that is pinged", () => {
   });
 
   it("is gone where nothing comes, but not while it sends anything else", async () => {
-    expect(await new Pulse(WAIT_MS).isGone(pinged(silent), false)).toBe(true);
+    expect(await new Liveness(WAIT_MS).isGone(pinged(silent), false)).toBe(true);
     const busy = pinged(silent);
     busy.ping = (signal) => {
       busy.received++;
       return silent(signal);
     };
-    expect(await new Pulse(WAIT_MS).isGone(busy, false)).toBe(false);
+    expect(await new Liveness(WAIT_MS).isGone(busy, false)).toBe(false);
   });
 
   it("is not given up by silence alone where it has never answered a ping", async () => {
-    expect(await new Pulse(WAIT_MS).isGone(pinged(silent), true)).toBe(false);
+    expect(await new Liveness(WAIT_MS).isGone(pinged(silent), true)).toBe(false);
   });
 
   it("is pinged once at a time, and all who ask hear of it", async () => {
-    const pulse = new Pulse(WAIT_MS);
+    const pulse = new Liveness(WAIT_MS);
     let pings = 0;
     const counted = pinged((signal) => {
       pings++;

@@ -51,7 +51,7 @@ export interface Pingable {
 }
 
 /** Finds out whether the server of one connection still lives. */
-export class Pulse {
+export class Liveness {
   readonly #waitMs: number;
   /** True once it has answered a ping. Some servers never do, and are well. */
   #answers = false;

@@ -13,14 +13,14 @@ function unavailable(server: string, state: string, message: string, nextTryInMs
 
 const seconds = (ms: number): string => `${Math.ceil(ms / 1000)} s`;
 
-/** The server did not start. `lastWords` is the last line of its stderr. */
+/** The server did not start. `lastLine` is the last line of its stderr. */
 export function down(
   server: string,
   fault: Fault,
-  lastWords: string | undefined,
+  lastLine: string | undefined,
   nextTryInMs: number | undefined,
 ): Fault {
-  const said = lastWords === undefined || fault.message.includes(lastWords) ? "" : ` Its last words: ${lastWords}`;
+  const said = lastLine === undefined || fault.message.includes(lastLine) ? "" : ` Its last words: ${lastLine}`;
   const again =
     nextTryInMs === undefined ? "" : ` It is tried again on the next call, in ${seconds(nextTryInMs)} at the latest.`;
   const message = `Server "${server}" is not available: ${fault.message}${said}${again}`;

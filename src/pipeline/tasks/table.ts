@@ -1,8 +1,8 @@
 // Which task is whose: a bounded table that knows no disk and no clock. It decides what must go to make room, and when
-// there is none. Keeping it over restarts is task-owners.ts.
+// there is none. Keeping it over restarts is owners.ts.
 
-import type { Era } from "../protocol/modern.js";
-import type { ListPosition, OwnedTask } from "./task-ids.js";
+import type { Era } from "../../protocol/modern.js";
+import type { ListPosition, OwnedTask } from "./ids.js";
 
 /** Most agents have a handful of tasks at a time; one that has more than this begins them and forgets them. */
 const MAX_OF_PRINCIPAL = 1_000;

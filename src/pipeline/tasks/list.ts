@@ -1,16 +1,16 @@
 // tasks/list over many servers: the tasks of one principal, as their servers describe them now. Which those are is known
 // from the table of owners, so that no server needs to have lists, and nobody sees the tasks of others.
 
-import type { Caller } from "../contracts/caller.js";
-import { type OwnName, ownName } from "../contracts/names.js";
-import type { AgentCall } from "../contracts/service.js";
-import type { Upstream, UpstreamCall } from "../contracts/upstream.js";
-import { Fault } from "../protocol/errors.js";
-import { ErrorCode } from "../protocol/jsonrpc.js";
-import { faultReply, type Reply, responseOf, resultBytes } from "../protocol/reply.js";
-import type { ListPosition } from "./task-ids.js";
-import { describedAs, taskAnswer } from "./task-messages.js";
-import type { TaskRecord } from "./task-table.js";
+import type { Caller } from "../../contracts/caller.js";
+import { type OwnName, ownName } from "../../contracts/names.js";
+import type { AgentCall } from "../../contracts/service.js";
+import type { Upstream, UpstreamCall } from "../../contracts/upstream.js";
+import { Fault } from "../../protocol/errors.js";
+import { ErrorCode } from "../../protocol/jsonrpc.js";
+import { faultReply, type Reply, responseOf, resultBytes } from "../../protocol/reply.js";
+import type { ListPosition } from "./ids.js";
+import { describedAs, taskAnswer } from "./messages.js";
+import type { TaskRecord } from "./table.js";
 
 /** Each entry is a question to a server, all of them at once: as many as one can have without noticing. */
 export const LIST_PAGE = 50;

@@ -1,7 +1,7 @@
 // Ids of tasks as agents see them: sealed, so that nobody can make one up or read what is in it, and the same each time,
-// so that an agent can compare them. Whether a task still is its agent's is task-owners.ts.
+// so that an agent can compare them. Whether a task still is its agent's is owners.ts.
 
-import type { OwnName, OwnToolName } from "../contracts/names.js";
+import type { OwnName, OwnToolName } from "../../contracts/names.js";
 
 /** What seals them; the same value must become the same text. */
 export interface TaskSeal {

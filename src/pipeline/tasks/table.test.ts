@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { ownName } from "../contracts/names.js";
-import { type TaskRecord, TaskTable } from "./task-table.js";
+import { ownName } from "../../contracts/names.js";
+import { type TaskRecord, TaskTable } from "./table.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 

@@ -1,8 +1,8 @@
 // Ids of tasks in messages: where they stand, what a reply says of a task, and the message with other ids in it.
 // Everything else in a message stays as its sender wrote it.
 
-import { replySize } from "../protocol/arrived.js";
-import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
+import { replySize } from "../../protocol/arrived.js";
+import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import {
   idSpan,
   locate,
@@ -11,9 +11,9 @@ import {
   rewrite,
   type ScannedText,
   type Scans,
-} from "../protocol/message.js";
-import { RELATED_TASK } from "../protocol/modern.js";
-import { type BytesReply, type Reply, renderReply } from "../protocol/reply.js";
+} from "../../protocol/message.js";
+import { RELATED_TASK } from "../../protocol/modern.js";
+import { type BytesReply, type Reply, renderReply } from "../../protocol/reply.js";
 
 /** A reply to a call that is longer than this is a result, not a task: nothing is looked for in it. */
 const MAX_BEGUN = 256 * 1024;

@@ -1,11 +1,11 @@
 // The owners of tasks, kept over restarts: on disk before an agent is told of its task. What is kept and what goes is
-// decided in task-table.ts.
+// decided in table.ts.
 
 import { createHash } from "node:crypto";
-import type { DurableMap } from "../contracts/store.js";
-import { Fault } from "../protocol/errors.js";
-import type { ListPosition, OwnedTask } from "./task-ids.js";
-import { type Admission, type TaskLimits, type TaskRecord, TaskTable } from "./task-table.js";
+import type { DurableMap } from "../../contracts/store.js";
+import { Fault } from "../../protocol/errors.js";
+import type { ListPosition, OwnedTask } from "./ids.js";
+import { type Admission, type TaskLimits, type TaskRecord, TaskTable } from "./table.js";
 
 /** What is kept of a task's description, for lists while its server does not answer. They are a few hundred bytes. */
 const MAX_DESCRIPTION = 2 * 1024;
