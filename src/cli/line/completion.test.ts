@@ -42,7 +42,8 @@ const complete: Record<Shell, (...words: string[]) => string[]> = {
       printf '%s\\n' "\${COMPREPLY[@]}"`;
     return offered("bash", ["--norc", "-c", script, "-", "toolway", ...words]);
   },
-  // A zsh of its own at a pseudo-terminal, in which the key is pressed: what it was given and holds to fit is noted.
+  // A zsh of its own at a pseudo-terminal, in which a key is pressed that does what Tab does, and says when it is done.
+  // What it was given and holds to fit is noted.
   zsh: (...words) => {
     const noted = join(folder, "noted");
     const script = `
@@ -50,11 +51,11 @@ const complete: Record<Shell, (...words: string[]) => string[]> = {
       zpty z "zsh -f -i"
       zpty -w z 'PROMPT=; autoload -Uz compinit && compinit -u -D; source ${folder}/zsh'
       zpty -w z 'compadd() { local -a hits; builtin compadd -A hits "$@"; (( $#hits )) && print -rl -- $hits >> ${noted}; builtin compadd "$@" }'
+      zpty -w z 'complete-it() { zle expand-or-complete; print completed-$((1 + 1)) }; zle -N complete-it; bindkey "^X" complete-it'
       zpty -w z 'print ready-$((1 + 1))'
       zpty -r -m z answer '*ready-2*'
-      zpty -n -w z "$1"$'\\t\\C-u'
-      zpty -w z 'print done-$((1 + 1))'
-      zpty -r -m z answer '*done-2*'
+      zpty -n -w z "$1"$'\\C-x'
+      zpty -r -m z answer '*completed-2*'
       zpty -d z
       [[ -e ${noted} ]] && cat ${noted} && rm ${noted} || true`;
     return offered("zsh", ["-f", "-c", script, "-", ["toolway", ...words].join(" ")]);
