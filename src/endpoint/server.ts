@@ -50,6 +50,8 @@ export interface HttpEndpointOptions extends EndpointSettings {
   readonly service: Service;
   /** Whose token this is; undefined for one that is unknown, expired or revoked. It is needed unless `noAuth`. */
   readonly authenticate?: (token: string, nowMs: number) => Principal | undefined;
+  /** Whether the token that somebody came in by is still good. */
+  readonly isCurrent?: (principal: Principal, nowMs: number) => boolean;
   /** Everybody who can connect is the principal `local`. It is for loopback only; the caller sees to that. */
   readonly noAuth?: boolean;
   readonly sealer: Sealer;
@@ -166,7 +168,8 @@ class Endpoint implements HttpEndpoint {
       legacy: new LegacyPosts({ service, sessions: this.#sessions, waiting, wall, failed }),
       modern: new ModernPosts(this.#modern, { readers, waiting, open: this.#modernStreams }),
     };
-    this.#reading = { limits, held, open: new OpenBodies(), failed };
+    const isStillAllowed = (res: ServerResponse, principal: Principal) => this.#isStillAllowed(res, principal);
+    this.#reading = { limits, held, open: new OpenBodies(), failed, isStillAllowed };
     this.#sse = new LegacySse(service, this.#reading, clock);
     this.#doors = new UpgradeDoors({
       hosts: this.#hosts,
@@ -338,6 +341,14 @@ class Endpoint implements HttpEndpoint {
     if (principal === undefined)
       this.#unauthorized(res, path, "The token is unknown, expired or revoked.", "invalid_token");
     return principal;
+  }
+
+  /** A body may take minutes: who sent it is asked once more at its end. */
+  #isStillAllowed(res: ServerResponse, principal: Principal): boolean {
+    const { noAuth, isCurrent } = this.#options;
+    if (noAuth === true || isCurrent === undefined || isCurrent(principal, this.#clock.wall())) return true;
+    this.#unauthorized(res, res.req.url ?? "", "The token has ended while the body came.", "invalid_token");
+    return false;
   }
 
   #unauthorized(res: ServerResponse, path: string, why: string, error: string | undefined): void {

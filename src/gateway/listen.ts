@@ -38,6 +38,7 @@ export async function openEndpoint(plan: EndpointPlan): Promise<OpenEndpoint> {
     service,
     noAuth,
     authenticate: (token, nowMs) => state.tokens.authenticate(token, nowMs),
+    isCurrent: (principal, nowMs) => state.tokens.isCurrent(principal, nowMs),
     sealer: state.sealer,
     records: state.sessions,
     ready,

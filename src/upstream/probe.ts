@@ -46,6 +46,9 @@ export async function probeServer(spec: ServerSpec, context: ProbeContext, signa
   const deadline = within(spec.connectTimeoutMs, signal);
   const startedMs = now();
   const connection = connectionTo(spec, context, noise);
+  // A server that answers something else and then nothing leaves no work behind, and the deadline keeps no process
+  // alive: without this, it would end before its report.
+  const awake = setInterval(() => {}, spec.connectTimeoutMs);
   let intro: ServerIntro | undefined;
   let readyMs: number | undefined;
   let tools: string[] = [];
@@ -61,6 +64,8 @@ export async function probeServer(spec: ServerSpec, context: ProbeContext, signa
     }
   } catch (cause) {
     error = explain(cause instanceof Error ? withoutSecrets(cause, redactor) : cause, spec, signal);
+  } finally {
+    clearInterval(awake);
   }
   const stderr = connection.describe().stderr ?? [];
   await connection.close();

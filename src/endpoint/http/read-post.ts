@@ -9,6 +9,7 @@ import { Fault, LIMIT, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import type { Message } from "../../protocol/message.js";
 import { type HeldBytes, type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
+import { KIB } from "../../runtime/sizes.js";
 import { NOWHERE } from "../../runtime/table.js";
 import type { EndpointLimits } from "../session/limits.js";
 import {
@@ -42,6 +43,8 @@ export interface BodyReading {
   readonly open: OpenBodies;
   /** Tells the operator that something inside went wrong. */
   readonly failed: (error: unknown) => void;
+  /** False where the sender's token has ended while the body came; then it has been refused. */
+  readonly isStillAllowed: (res: ServerResponse, principal: Principal) => boolean;
 }
 
 const READER = Symbol("reader");
@@ -54,6 +57,10 @@ const MAX_DRAINED = 4;
 const LONG_BYTES = 1024 * 1024;
 /** So much is decoded in one turn. */
 const DECODED_A_TURN = 4 * 1024 * 1024;
+
+/** A body that comes in pieces shorter than this is copied together: the object of a piece is larger than the piece. */
+const SHORT_PIECE_BYTES = 4 * KIB;
+const BLOCK_BYTES = 64 * KIB;
 
 /** When whoever found no room should come back: by then, readers that stand still are cut. */
 const RETRY_AFTER: readonly string[] = ["Retry-After", "10"];
@@ -68,6 +75,9 @@ class PostReader implements OpenBody {
   readonly #reading: BodyReading;
   #first: Buffer | undefined;
   #rest: Buffer[] | undefined;
+  /** Short pieces are copied here, from `#filled` on; what is full of it stands in `#rest`. */
+  #block: Buffer | undefined;
+  #filled = 0;
   #size = 0;
   #ended = false;
   /** Made when the body turns out not to be small. */
@@ -138,8 +148,26 @@ class PostReader implements OpenBody {
     } else if (this.#size >= SMALL_BYTES && !(this.#hold(this.#size) && this.#check(chunk))) {
       // Refused before or just now: the rest is thrown away as it comes.
     } else if (this.#first === undefined) this.#first = chunk;
-    else if (this.#rest === undefined) this.#rest = [this.#first, chunk];
-    else this.#rest.push(chunk);
+    else this.#push(chunk);
+  }
+
+  #push(chunk: Buffer): void {
+    this.#rest ??= [this.#first as Buffer];
+    if (chunk.length >= SHORT_PIECE_BYTES) {
+      this.#endBlock();
+      this.#rest.push(chunk);
+      return;
+    }
+    if (this.#filled + chunk.length > BLOCK_BYTES) this.#endBlock();
+    this.#block ??= Buffer.allocUnsafeSlow(BLOCK_BYTES);
+    this.#filled += chunk.copy(this.#block, this.#filled);
+  }
+
+  #endBlock(): void {
+    if (this.#block === undefined) return;
+    this.#rest?.push(this.#block.subarray(0, this.#filled));
+    this.#block = undefined;
+    this.#filled = 0;
   }
 
   /** False where there is no room, and the body has been refused. */
@@ -172,6 +200,8 @@ class PostReader implements OpenBody {
   #letGo(): void {
     this.#first = undefined;
     this.#rest = undefined;
+    this.#block = undefined;
+    this.#filled = 0;
     this.#holder?.release();
   }
 
@@ -185,7 +215,12 @@ class PostReader implements OpenBody {
     this.#ended = true;
     this.#reading.open.delete(this);
     if (res.headersSent) return;
+    if (!this.#reading.isStillAllowed(res, this.#to.principal)) {
+      this.#letGo();
+      return;
+    }
     if (this.#size >= SMALL_BYTES && !this.#hold(this.#size * BODY_COST)) return;
+    this.#endBlock();
     if (this.#rest !== undefined && this.#size >= LONG_BYTES) {
       void this.#takeLong(this.#rest);
       return;

@@ -26,6 +26,7 @@ import type { Clock } from "../../runtime/clock.js";
 import type { HeldBytes } from "../../runtime/memory/held-bytes.js";
 import { NOWHERE } from "../../runtime/table.js";
 import { collect } from "../session/bounded-reply.js";
+import { cutOff } from "../session/call.js";
 import type { EndpointLimits } from "../session/limits.js";
 import type { Outlet } from "./outlet.js";
 import type { Parkable, ParkedCalls } from "./parked.js";
@@ -376,7 +377,8 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     this.cancel(fault.message);
     if (outlet === undefined || done) return;
     outlet.onGone = undefined;
-    outlet.reply({ kind: "error", error: toRpcError(fault), fault });
+    const told = cutOff(this.message.method, fault);
+    outlet.reply({ kind: "error", error: toRpcError(told), fault: told });
   }
 
   #end(code: FaultCode, message: string): void {

@@ -285,12 +285,12 @@ describe("a modern call", () => {
     const revoked = send(url, call(1, "hold"));
     await until(() => service.held.length === 1);
     endpoint.closePrincipals(({ id }) => id === "alice");
-    expect((await revoked).json.error.code).toBe(-31009);
+    expect((await revoked).json.error.code).toBe(-31003);
     expect(service.cancelled).toHaveLength(1);
     const closing = send(url, call(2, "hold", {}, { meta: capabilities({}) }));
     await until(() => service.held.length === 2);
     await endpoint.close({ drainMs: 50 });
-    expect((await closing).json.error.code).toBe(-31009);
+    expect((await closing).json.error.code).toBe(-31003);
     expect(service.closed).toHaveLength(2);
   });
 });

@@ -3,8 +3,8 @@
 
 import type { AgentProfile, Caller, NotificationText, Principal } from "../../contracts/caller.js";
 import type { AgentCall, Service } from "../../contracts/service.js";
-import { toRpcError } from "../../protocol/errors.js";
-import type { JsonObject, RpcError } from "../../protocol/jsonrpc.js";
+import { Fault, toRpcError } from "../../protocol/errors.js";
+import type { JsonObject } from "../../protocol/jsonrpc.js";
 import type { RequestMessage, ResponseMessage } from "../../protocol/message.js";
 import type { Era } from "../../protocol/modern.js";
 import type { Reply } from "../../protocol/reply.js";
@@ -99,17 +99,23 @@ export abstract class LegacyCall implements AgentCall, Caller {
   }
 
   /** The session ends: the agent is told, if it can be told, and the service need not go on. */
-  close(error: RpcError, reason: string): void {
+  close(fault: Fault): void {
     if (this.done) return;
     const { onCancel } = this;
-    this.reply({ kind: "error", error });
-    onCancel?.(reason);
+    this.reply({ kind: "error", error: toRpcError(cutOff(this.message.method, fault)) });
+    onCancel?.(fault.message);
   }
 
   /** Sends a server's request, or its cancellation. It must reach the agent, if not on this call's own stream. */
   protected abstract sendRequest(text: string): void;
   protected abstract write(reply: Reply): void;
   protected abstract abandon(): void;
+}
+
+/** What the agent is told of a request that ends before its answer: a call of a tool may have been made by then. */
+export function cutOff(method: string, fault: Fault): Fault {
+  if (method !== "tools/call") return fault;
+  return new Fault("outcome-unknown", `${fault.message} The call was cancelled, and may have taken effect.`);
 }
 
 /** A service never throws; should one do so, it costs that call and not the gateway. */

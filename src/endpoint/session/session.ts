@@ -3,7 +3,7 @@
 
 import type { AgentProfile, Caller, NotificationText, Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
-import { Fault, toRpcError } from "../../protocol/errors.js";
+import { Fault } from "../../protocol/errors.js";
 import type { JsonObject, RpcId } from "../../protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage, ResponseMessage } from "../../protocol/message.js";
 import { Table } from "../../runtime/table.js";
@@ -125,7 +125,6 @@ export abstract class LegacySession implements Caller {
     if (this.#closed) return;
     this.#closed = true;
     this.unanswerable("The agent's session ended.");
-    const error = toRpcError(fault);
-    for (const call of [...this.calls.values()]) call.close(error, fault.message);
+    for (const call of [...this.calls.values()]) call.close(fault);
   }
 }

@@ -15,6 +15,9 @@ import { Relay, type RelayOwner } from "./relay.js";
  */
 const RETIRE_MS = 30_000;
 
+/** In the place of one that was told to stop another comes, as a rule: requests wait so long for it. */
+const SUCCESSOR_MS = 10_000;
+
 /** One that is lost may come back, and in the place of one that stops as a rule another comes. */
 const AWAY: ReadonlySet<MemberState> = new Set(["lost", "stopping"]);
 
@@ -81,6 +84,8 @@ export class ExecutorGroup {
   #parkedBytes = 0;
   readonly #owner: RelayOwner<Member>;
   #closed: boolean = false;
+  /** Set while the next one may be on its way, after one that was told to stop has gone. */
+  #successor: NodeJS.Timeout | undefined;
 
   constructor(options: GroupOptions) {
     this.name = options.name;
@@ -188,6 +193,8 @@ export class ExecutorGroup {
 
   async close(): Promise<void> {
     this.#closed = true;
+    clearTimeout(this.#successor);
+    this.#successor = undefined;
     const members = this.#members;
     this.#members = [];
     for (const waiter of [...this.#waiters]) waiter.reject(this.#none());
@@ -223,7 +230,11 @@ export class ExecutorGroup {
     if (state === member.state) return;
     member.state = state;
     member.sinceMs = this.#options.wall();
-    if (this.#isReady) for (const waiter of [...this.#waiters]) waiter.resolve();
+    if (this.#isReady) {
+      clearTimeout(this.#successor);
+      this.#successor = undefined;
+      for (const waiter of [...this.#waiters]) waiter.resolve();
+    }
     this.#letGo();
     if (state === "ready" && member.isAnew) this.#succeed(member);
     this.#options.onState?.();
@@ -276,7 +287,16 @@ export class ExecutorGroup {
     }
   }
 
+  #awaitSuccessor(): void {
+    clearTimeout(this.#successor);
+    this.#successor = setTimeout(() => {
+      this.#successor = undefined;
+      this.#letGo();
+    }, SUCCESSOR_MS).unref();
+  }
+
   get #mayComeBack(): boolean {
+    if (this.#successor !== undefined) return true;
     return this.#members.some(({ client, retiring }) => AWAY.has(client.state) && retiring === undefined);
   }
 
@@ -292,6 +312,7 @@ export class ExecutorGroup {
   #remove(member: Member): void {
     if (!this.#members.includes(member)) return;
     this.#members = this.#members.filter((one) => one !== member);
+    if (member.state === "stopping" && !this.#isReady) this.#awaitSuccessor();
     void this.#end(member);
     this.#letGo();
     this.#options.onState?.();

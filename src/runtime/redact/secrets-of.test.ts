@@ -26,6 +26,7 @@ describe("the secrets of an entry [secrets-unseen]", () => {
     ["a token in a URL's query", { args: ["https://h.example/?token=opensesame"] }, "opensesame"],
     ["a token in a URL's path", { env: { HOOK: "https://h.example/s/T0/a8Fk2LmQ9zXc7Vb1" } }, "a8Fk2LmQ9zXc7Vb1"],
     ["a member of JSON", { env: { ACCOUNT: '{"type":"x","private_key":"opensesame"}' } }, "opensesame"],
+    ["a header in JSON", { env: { HEADERS: '{"Authorization":"Bearer opensesame"}' } }, "opensesame"],
     [
       "a line of a key",
       { env: { PEM: "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0\n-----END KEY-----" } },

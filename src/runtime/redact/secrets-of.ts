@@ -148,7 +148,7 @@ class Found {
   #leaves(value: unknown, name: string, depth: number): void {
     if (depth > MAX_JSON_DEPTH) return;
     if (typeof value === "string") {
-      if (SECRET_NAME.test(name)) this.named(value);
+      if (SECRET_NAME.test(name)) this.header(value);
       else this.plain(value);
     } else if (value !== null && typeof value === "object") {
       for (const [key, inner] of Object.entries(value)) {
