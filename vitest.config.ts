@@ -1,4 +1,6 @@
 import { defineConfig } from "vitest/config";
+import { full } from "./test/faults/length.js";
+import { FlakyReporter } from "./test/flaky-reporter.js";
 import { PromisesReporter } from "./test/promises-reporter.js";
 import { TIERS } from "./test/tiers.js";
 
@@ -15,6 +17,7 @@ export default defineConfig({
       "default",
       ...(process.env["GITHUB_ACTIONS"] === undefined ? [] : ["github-actions"]),
       new PromisesReporter(),
+      new FlakyReporter(),
     ],
     projects: [
       {
@@ -30,7 +33,8 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: "integration", ...TIERS.integration } },
-      { extends: true, test: { name: "system", ...TIERS.system } },
+      // A second try for what starts real processes, which is told at the end; the full runs give none.
+      { extends: true, test: { name: "system", ...TIERS.system, retry: full ? 0 : 1 } },
     ],
   },
 });

@@ -1,6 +1,7 @@
 // Call budgets through a real gateway: for each principal of a role, and for a server as a whole.
 
 import { beforeAll, describe, expect, it } from "vitest";
+import { listensToCached } from "./eras.js";
 import { type Gateway, startGateway, stdioFixture, until } from "./harness.js";
 import { callTool, createToken, hasTool, made, refusal } from "./operator.js";
 
@@ -45,6 +46,7 @@ describe("a budget", () => {
       tokens[id] = await createToken(gateway, id, role);
     }
     for (const tool of ["stamp", "count", "sleep"]) await until(tool, () => hasTool(gateway.url, tool, TOKEN));
+    await listensToCached(gateway, { token: TOKEN });
   });
 
   const count = (id: string) => callTool(gateway.url, "count", {}, tokens[id]);

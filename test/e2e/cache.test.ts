@@ -2,12 +2,11 @@
 // call. Only tools that the config marks.
 
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type Agent, connect, ERAS, type Era, modernRequest, send } from "./eras.js";
+import { type Agent, connect, ERAS, type Era, listensToCached, modernRequest, send } from "./eras.js";
 import {
   fixtureOver,
   type Gateway,
   type ServerEntry,
-  sleep,
   startGateway,
   startHttpFixture,
   stdioFixture,
@@ -28,21 +27,6 @@ async function stamp(agent: Agent, args: Record<string, unknown>, tool = "stamp"
   return JSON.parse(await agent.text(tool, args)) as Made;
 }
 
-/** Longer than it takes to listen to a server that was just met. */
-const SETTLED_MS = 300;
-
-/** When the server is first listened to, its lists may have changed unheard: what was kept before that is dropped. */
-async function settled(agent: Agent): Promise<void> {
-  await agent.waitFor("stamp");
-  let n = 0;
-  await until("what is kept to stay", async () => {
-    const args = { key: `settled ${n++}` };
-    const before = await stamp(agent, args);
-    await sleep(SETTLED_MS);
-    return (await stamp(agent, args)).run === before.run;
-  });
-}
-
 /** How often the server itself made it. */
 async function runs(agent: Agent, key: string): Promise<number> {
   return (JSON.parse(await agent.text("runs", { key })) as { runs: number }).runs;
@@ -56,7 +40,7 @@ describe.each(["stdio", "http"] as const)("a modern server over %s", (kind) => {
     const args = ["--era", "modern"];
     const entry: ServerEntry = await fixtureOver(kind, "cached", args);
     gateway = await startGateway({ mcpServers: { cached: { ...entry, ...MARKED } } });
-    await settled(await connect("legacy", gateway));
+    await listensToCached(gateway);
   });
 
   beforeEach(async () => {
@@ -161,7 +145,7 @@ it("[host-8] a private result stays with its principal, a public one is for all,
   const as = async (id: string, role: string) =>
     connect("modern", gateway, { token: await createToken(gateway, id, role) });
   const [ann, bob, eve] = [await as("ann", "dev"), await as("bob", "dev"), await as("eve", "guest")];
-  await settled(ann);
+  await listensToCached(gateway, { token: TOKEN });
   const hers = { key: "hers", cacheScope: "private" };
   expect((await stamp(ann, hers)).run).toBe(1);
   expect((await stamp(bob, hers)).run).toBe(2);
@@ -196,7 +180,7 @@ it("[host-8] what is kept is nothing to one whose role lost the tool, nor to ano
       eve: await connect(era, gateway, { token: eves }),
     })),
   );
-  for (const { eve } of agents) await settled(eve);
+  await listensToCached(gateway, { token: eves });
   const hers = { key: "ann's own", cacheScope: "private" };
   const all = { key: "everybody's" };
   const runs = new Set<number>();
@@ -223,7 +207,7 @@ it("hits are served while the server is down and its breaker open", async () => 
   const entry = { ...server.entry, ...MARKED, breaker: { failures: 1, openMs: 600_000 } };
   const gateway = await startGateway({ mcpServers: { cached: entry } });
   const agent = await connect("legacy", gateway);
-  await settled(agent);
+  await listensToCached(gateway);
   const before = await stamp(agent, { key: "down" });
   await server.kill();
   const failed = (key: string) =>
@@ -238,7 +222,7 @@ it("hits are served while the server is down and its breaker open", async () => 
 it("a reload drops what was kept", async () => {
   const gateway = await startGateway({ mcpServers: { cached: stdioFixture("cached", ["--era", "modern"], MARKED) } });
   const agent = await connect("legacy", gateway);
-  await settled(agent);
+  await listensToCached(gateway);
   const before = await stamp(agent, {});
   expect(await stamp(agent, {})).toEqual(before);
   expect(await toolway(gateway, "reload", "cached")).toMatchObject({ code: 0 });

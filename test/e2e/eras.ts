@@ -223,6 +223,16 @@ function urlOf(target: Gateway | string): string {
   return typeof target === "string" ? target : target.url;
 }
 
+/**
+ * Waits until the gateway listens to the fixture `cached`: what it kept before may be out of date, and is dropped then. A
+ * subscription is answered only once the server has acknowledged that it is listened to.
+ */
+export async function listensToCached(target: Gateway | string, options: AgentOptions = {}): Promise<void> {
+  const agent = await connect("legacy", target, options);
+  await agent.waitFor("stamp");
+  await agent.listen({ uris: ["cached://a"] });
+}
+
 /** The same fixture four times: each era over HTTP and stdio, as `legacy_http`, `modern_stdio` and so on. */
 export async function fourServers(
   fixture: string,

@@ -11,7 +11,7 @@ import {
   type HostSpec,
   type ToolHost,
 } from "../../src/index.js";
-import { connect } from "./eras.js";
+import { connect, listensToCached } from "./eras.js";
 import { until } from "./harness.js";
 import { callTool, listed, made, refusal } from "./operator.js";
 
@@ -152,6 +152,7 @@ describe("a gateway's guard", () => {
       roles: { dev: { budget: { calls: 2, windowMs: HOUR_MS } } },
     });
     const ann = await token("ann", "dev");
+    await listensToCached(url, { token: ann });
     const first = made(await callTool(url, "stamp", {}, ann));
     gateway.setGuard(denying("cached/stamp"));
     for (let call = 0; call < 3; call++) {
