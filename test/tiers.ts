@@ -41,6 +41,7 @@ export const INTEGRATION: readonly string[] = [
   "src/executor/server/resume.test.ts",
   "src/gateway/create.test.ts",
   "src/gateway/control-routes.test.ts",
+  "src/gateway/misconfigured.test.ts",
   "src/gateway/requests.test.ts",
   "src/host/create.test.ts",
   "src/host/executors.test.ts",

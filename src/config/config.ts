@@ -1,7 +1,7 @@
 // The config as the rest of Toolway sees it: resolved, with every default filled in. How a file becomes one is
 // load.ts; this file holds types and defaults only, so that importing it costs nothing.
 
-import type { ServerSpec, Supervision } from "../contracts/server-spec.js";
+import type { MisconfiguredSpec, ServerSpec, Supervision } from "../contracts/server-spec.js";
 import type {
   CacheLimits,
   CallBudget,
@@ -23,12 +23,24 @@ export interface ToolOverride extends Override {
 }
 
 /** The records have no prototype: a tool may be called `constructor`. */
-export interface ServerConfig extends ServerSpec {
+export interface ServerConfig extends ServerSpec, ServerMenu {
+  /** Of all callers together. Undefined where there is no limit. */
+  readonly budget: CallBudget | undefined;
+}
+
+/** What of a server agents are shown, as far as its entry decides that. */
+export interface ServerMenu {
   /** By the server's own name of the tool. */
   readonly tools: Readonly<Record<string, ToolOverride>>;
   readonly prompts: Readonly<Record<string, Override>>;
-  /** Of all callers together. Undefined where there is no limit. */
-  readonly budget: CallBudget | undefined;
+}
+
+/** An entry that is wrong in itself. All others are used. */
+export interface WrongEntry extends MisconfiguredSpec {
+  /** So many of `servers` stand before it in the file. */
+  readonly place: number;
+  /** Undefined where the mistake may be about what is shown: then nothing is. */
+  readonly menu: ServerMenu | undefined;
 }
 
 /** Those who make HTTP requests for servers of another network. */
@@ -71,6 +83,8 @@ export interface Config {
   readonly dir: string;
   /** In the order of the file, which decides precedence. */
   readonly servers: readonly ServerConfig[];
+  /** The entries that cannot be used. Empty where such a one makes the whole config wrong (`wrongEntries`). */
+  readonly misconfigured: readonly WrongEntry[];
   /** Names of the servers that the file switches off. */
   readonly disabled: readonly string[];
   readonly executors: readonly ExecutorConfig[];
@@ -193,4 +207,15 @@ export function parseListen(text: string): ListenAddress | undefined {
   const host = match?.[1] ?? match?.[2];
   const port = Number(match?.[3]);
   return host === undefined || port > 65_535 ? undefined : { host, port };
+}
+
+/** Puts entries that were set aside back among the others, where they stand in the file. */
+export function inFileOrder<S, M extends { readonly place: number }>(
+  servers: readonly S[],
+  aside: readonly M[],
+): (S | M)[] {
+  const all: (S | M)[] = [...servers];
+  // From the last to the first, so that each place still counts the servers alone.
+  for (const one of [...aside].reverse()) all.splice(one.place, 0, one);
+  return all;
 }

@@ -16,6 +16,11 @@ export interface LoadOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** What `~` and `${userHome}` mean. */
   readonly home?: string;
+  /**
+   * What becomes of a server's entry that is wrong in itself: `throw` makes it a mistake of the config; `keep` leaves
+   * it alone in `misconfigured`, so that all other servers can be used. Default: throw.
+   */
+  readonly wrongEntries?: "throw" | "keep";
 }
 
 export interface ResolveOptions extends LoadOptions {
@@ -61,7 +66,7 @@ export function resolveConfig(input: ConfigInput, options: ResolveOptions = {}):
 function finish(value: unknown, file: string | undefined, dir: string, report: Report, options: LoadOptions): Config {
   const home = options.home ?? homedir();
   const variables = { env: options.env ?? process.env, home, workspaceFolder: dir };
-  const config = resolve(value, file, { dir, variables, report });
+  const config = resolve(value, file, { dir, variables, report, keepsWrong: options.wrongEntries === "keep" });
   report.throwIfFailed();
   if (config === undefined) throw new Error("a config that could not be resolved must have a mistake");
   return config;

@@ -31,8 +31,17 @@ export class ConfigError extends ExpectedError {
   }
 }
 
+/** What is wrong with one entry, for those who do not have the file: without its places and fixes. */
+export function mistakeTexts(placed: readonly PlacedMistake[], entry: KeyPath): string {
+  const texts = placed.map(({ path, mistake: { message } }) => {
+    const key = keyText(path.slice(entry.length));
+    return key === "" ? message : `${message} (${key})`;
+  });
+  return texts.join("; ");
+}
+
 /** One line each: `file:line:column: key: what was expected (hint)`. */
-function formatMistakes(mistakes: readonly Mistake[]): string {
+export function formatMistakes(mistakes: readonly Mistake[]): string {
   return mistakes.map(formatMistake).join("\n");
 }
 
@@ -58,10 +67,16 @@ interface Remark {
   readonly onKey?: boolean;
 }
 
+/** A mistake, and the way to it. */
+export interface PlacedMistake {
+  readonly path: KeyPath;
+  readonly mistake: Mistake;
+}
+
 export class Report {
   readonly #file: string | undefined;
   readonly #source: Source | undefined;
-  readonly #mistakes: Mistake[] = [];
+  readonly #mistakes: PlacedMistake[] = [];
   readonly #warnings: Mistake[] = [];
 
   constructor(file: string | undefined, source?: Source) {
@@ -70,11 +85,11 @@ export class Report {
   }
 
   mistake(path: KeyPath, message: string, remark: Remark = {}): void {
-    this.#mistakes.push(this.#make(path, this.#place(path, remark), message, remark.hint));
+    this.#mistakes.push({ path, mistake: this.#make(path, this.#place(path, remark), message, remark.hint) });
   }
 
   mistakeAt(path: KeyPath, offset: number, message: string, hint: string | undefined): void {
-    this.#mistakes.push(this.#make(path, this.#source?.position(offset), message, hint));
+    this.#mistakes.push({ path, mistake: this.#make(path, this.#source?.position(offset), message, hint) });
   }
 
   warning(path: KeyPath, message: string, remark: Remark = {}): void {
@@ -90,7 +105,27 @@ export class Report {
   }
 
   throwIfFailed(): void {
-    if (this.failed) throw new ConfigError(inOrder(this.#mistakes));
+    if (this.failed) throw new ConfigError(inOrder(this.#mistakes.map(({ mistake }) => mistake)));
+  }
+
+  /** The mistakes at that path and below it. */
+  list(path: KeyPath): readonly PlacedMistake[] {
+    return this.#mistakes.filter((one) => path.every((part, index) => one.path[index] === part));
+  }
+
+  /** The mistakes at that path and below it, which from now on are the caller's to tell: they fail the config no more. */
+  take(path: KeyPath): PlacedMistake[] {
+    const taken = [...this.list(path)];
+    if (taken.length > 0) {
+      const left = this.#mistakes.filter((one) => !taken.includes(one));
+      this.#mistakes.splice(0, this.#mistakes.length, ...left);
+    }
+    return taken;
+  }
+
+  /** What was taken is told as warnings: it harms nobody. */
+  asWarnings(taken: readonly PlacedMistake[]): void {
+    this.#warnings.push(...taken.map(({ mistake }) => mistake));
   }
 
   #place(path: KeyPath, remark: Remark): Position | undefined {

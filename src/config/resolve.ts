@@ -1,22 +1,22 @@
-// Makes a Config of an object: decides which keys count, and resolves the settings and the servers in their order. What
+// Makes a Config of an object: decides which keys count, and resolves the settings. The servers are entries.ts's. What
 // is wrong goes to the report; reading files and text is load.ts.
 
 import type { RoleRules } from "../contracts/settings.js";
 import { nearest } from "../runtime/nearest.js";
-import { type Config, MAX_SERVER_NAME, parseListen, type ServerConfig } from "./config.js";
+import { type Config, parseListen } from "./config.js";
+import { type EntriesContext, nameProblem, resolveEntries } from "./entries.js";
 import { resolveExecutors } from "./executors.js";
 import { FOREIGN_TOP_KEYS } from "./foreign-keys.js";
 import { isObject, mismatch, readFields } from "./form.js";
-import { keyText } from "./mistakes.js";
 import { absolutePath } from "./paths.js";
-import { type Settings, serverForm, settingsFields, TOP_KEYS } from "./schema.js";
-import { checkEntryKeys, type ResolveContext, resolveServer, resolveUrl, text } from "./servers.js";
+import { type Settings, settingsFields, TOP_KEYS } from "./schema.js";
+import { type ResolveContext, resolveUrl, text } from "./servers.js";
 
 /** A server's name and a tool's fit in twice. */
 const MAX_PATTERN = 512;
 
 /** Undefined where the report has mistakes. */
-export function resolve(value: unknown, file: string | undefined, context: ResolveContext): Config | undefined {
+export function resolve(value: unknown, file: string | undefined, context: EntriesContext): Config | undefined {
   const { dir, report, variables } = context;
   if (!isObject(value)) {
     report.mistake([], mismatch('an object with "mcpServers"', value));
@@ -25,7 +25,7 @@ export function resolve(value: unknown, file: string | undefined, context: Resol
   checkTopKeys(value, context);
   const settings = readFields(settingsFields, value, [], report);
   const executors = resolveExecutors(settings.executors, (name) => nameProblem(name, "executor"), context);
-  const { servers, disabled } = resolveServers(value, context);
+  const { servers, misconfigured, disabled } = resolveEntries(value, context);
 
   const listen = settings.listen === undefined ? undefined : parseListen(settings.listen);
   if (settings.listen !== undefined && listen === undefined) {
@@ -33,7 +33,11 @@ export function resolve(value: unknown, file: string | undefined, context: Resol
       hint: 'for instance "127.0.0.1:7420" or "[::1]:7420"',
     });
   }
-  const roles = resolveRoles(settings.roles ?? {}, [...servers.map((server) => server.name), ...disabled], context);
+  const roles = resolveRoles(
+    settings.roles ?? {},
+    [...servers, ...misconfigured].map(({ name }) => name).concat(disabled),
+    context,
+  );
   const tls = settings.tls;
   const tlsPaths = tls && {
     cert: absolutePath(text(tls.cert, ["tls", "cert"], context), dir, variables.home),
@@ -48,6 +52,7 @@ export function resolve(value: unknown, file: string | undefined, context: Resol
     path: file,
     dir,
     servers,
+    misconfigured,
     disabled,
     executors,
     listen,
@@ -95,71 +100,6 @@ function checkTopKeys(value: Readonly<Record<string, unknown>>, { report }: Reso
       onKey: true,
     });
   }
-}
-
-function resolveServers(
-  value: Readonly<Record<string, unknown>>,
-  context: ResolveContext,
-): { servers: ServerConfig[]; disabled: string[] } {
-  const { report } = context;
-  const servers: ServerConfig[] = [];
-  const disabled: string[] = [];
-  const seen = new Map<string, string>();
-  // By what the file says: an executor with a mistake in it is not unknown.
-  const executors = isObject(value["executors"]) ? Object.keys(value["executors"]) : [];
-  for (const group of Object.keys(value).filter((key) => key === "mcpServers" || key === "servers")) {
-    const entries = value[group];
-    if (!isObject(entries)) {
-      report.mistake([group], mismatch("an object with a server under each name", entries));
-      continue;
-    }
-    for (const [rawName, entry] of Object.entries(entries)) {
-      const path = [group, rawName];
-      const name = rawName.trim();
-      const wrong = nameProblem(name, "server");
-      if (wrong !== undefined) report.mistake(path, wrong, { hint: "rename the server", onKey: true });
-      const first = seen.get(name);
-      if (first !== undefined) {
-        report.mistake(path, `a server of this name is already there, as ${first}`, {
-          hint: "rename one",
-          onKey: true,
-        });
-      }
-      seen.set(name, keyText(path));
-      if (!isObject(entry)) {
-        report.mistake(path, mismatch('an object with "command" or "url"', entry));
-        continue;
-      }
-      const attempted = checkEntryKeys(entry, path, report);
-      if (entry["disabled"] === true || entry["enabled"] === false) {
-        // Switched off, often because it does not work: it need not.
-        disabled.push(name);
-        continue;
-      }
-      const parsed = readFields(serverForm.fields, entry, path, report);
-      const server = resolveServer(name, { ...parsed, attempted: [...attempted, ...missing(entry, parsed)] }, path, {
-        ...context,
-        executors,
-      });
-      if (server !== undefined) servers.push(server);
-    }
-  }
-  return { servers, disabled };
-}
-
-/** The keys that are there, but could not be used. */
-function missing(entry: object, parsed: object): string[] {
-  return Object.keys(serverForm.fields).filter((key) => Object.hasOwn(entry, key) && !Object.hasOwn(parsed, key));
-}
-
-/** Names become part of a URL, percent-encoded, and of tool names, folded: nearly everything will do. */
-function nameProblem(name: string, what: "server" | "executor"): string | undefined {
-  if (name === "") return `expected a name for the ${what}, found none`;
-  if (name.length > MAX_SERVER_NAME) return `expected a name of at most ${MAX_SERVER_NAME} characters`;
-  if (name === "." || name === "..") return `"${name}" cannot be part of an address`;
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  if (/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(name)) return "a name must not hold control characters";
-  return /\p{Surrogate}/u.test(name) ? "a name must not hold half of a character (a lone surrogate)" : undefined;
 }
 
 function resolveRoles(

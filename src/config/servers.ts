@@ -6,7 +6,7 @@ import { ownToolName } from "../contracts/names.js";
 import type { ServerSpec, StdioTarget, Supervision, Target } from "../contracts/server-spec.js";
 import type { Override } from "../contracts/settings.js";
 import { nearest } from "../runtime/nearest.js";
-import { defaultSupervision, type ServerConfig, type ToolOverride } from "./config.js";
+import { defaultSupervision, type ServerConfig, type ServerMenu, type ToolOverride } from "./config.js";
 import { parseEnvFile } from "./env-file.js";
 import { FOREIGN_ENTRY_KEYS, NARROWING_KEYS, SYNONYMS } from "./foreign-keys.js";
 import type { KeyPath, Report } from "./mistakes.js";
@@ -30,13 +30,13 @@ export type ReadEntry = { readonly [K in keyof typeof serverForm.fields]?: Serve
   readonly attempted: readonly string[];
 };
 
-/** Undefined, and the reasons in the report, where the entry cannot be used. */
+/** `server` is undefined, and the reasons in the report, where the entry cannot be used. */
 export function resolveServer(
   name: string,
   entry: ReadEntry,
   path: KeyPath,
   context: ResolveContext,
-): ServerConfig | undefined {
+): { readonly server: ServerConfig | undefined; readonly menu: ServerMenu } {
   const target = resolveTarget(entry, path, context);
   const tools = resolveOverrides(entry.tools, toolOverride, [...path, "tools"], context.report);
   const prompts = resolveOverrides(entry.prompts, override, [...path, "prompts"], context.report);
@@ -45,8 +45,9 @@ export function resolveServer(
   if (era === "modern" && entry.type === "sse") {
     context.report.mistake([...path, "era"], "the old HTTP+SSE is of the legacy era alone", { hint: "remove the key" });
   }
-  if (target === undefined || isolation === undefined) return undefined;
-  if (connectTimeoutMs === undefined || callTimeoutMs === undefined) return undefined;
+  const menu: ServerMenu = { tools, prompts };
+  if (target === undefined || isolation === undefined) return { server: undefined, menu };
+  if (connectTimeoutMs === undefined || callTimeoutMs === undefined) return { server: undefined, menu };
   const supervision = resolveSupervision(entry, target, path, context.report);
   // Gemini CLI's `true` means that it need not ask a person; it says nothing of changed tools.
   const trust = entry.trust === "always" ? "always" : "pinned";
@@ -64,7 +65,7 @@ export function resolveServer(
     repeatable: new Set(harmless.map(ownToolName)),
     card,
   };
-  return { ...spec, tools, prompts, budget };
+  return { server: { ...spec, ...menu, budget }, menu };
 }
 
 /** Where a key could not be read, the report has said so, and the default does no harm. */

@@ -82,8 +82,8 @@ function lookUp(body: string, variables: Variables, found: Findings): string | u
       return inner.value;
     }
     found.problems.push({
-      message: `the environment variable ${name} is not set`,
-      hint: `set it before the start, or give a default: \${${name}:-default}`,
+      message: `${name} is not set`,
+      hint: `set this environment variable before the start, or give a default: \${${name}:-default}`,
     });
     return "";
   }

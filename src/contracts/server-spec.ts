@@ -60,6 +60,15 @@ export interface Supervision {
   readonly sessionConnections: number;
 }
 
+/** A server whose entry in the config cannot be used as it is: it is shown, says why, and is not started. */
+export interface MisconfiguredSpec {
+  readonly name: string;
+  /** What is wrong with its entry, as an agent may hear it. It names keys and variables, and no values of theirs. */
+  readonly why: string;
+  /** The same with file, line, key and fix, a line for each mistake. */
+  readonly forOperator: string;
+}
+
 /** One server of the config, resolved: variables expanded, paths absolute, defaults filled in. */
 export interface ServerSpec {
   readonly name: string;

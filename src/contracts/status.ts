@@ -2,7 +2,8 @@
 
 import type { ExecutorStatus } from "./executors.js";
 
-export type ServerState = "idle" | "starting" | "ready" | "backoff" | "ejected" | "stopped";
+/** `misconfigured`: its entry in the config cannot be used, and `lastError` says why. */
+export type ServerState = "idle" | "starting" | "ready" | "backoff" | "ejected" | "stopped" | "misconfigured";
 
 /** What the cache did for one server. */
 export interface CacheStats {
@@ -18,7 +19,8 @@ export interface CacheStats {
 
 export interface ServerStatus {
   readonly name: string;
-  readonly kind: "stdio" | "http" | "sse";
+  /** Undefined where the entry of a misconfigured server does not say. */
+  readonly kind: "stdio" | "http" | "sse" | undefined;
   readonly isolation: "shared" | "session";
   /** The executor that makes its requests, where it is in another network. */
   readonly via: string | undefined;

@@ -122,7 +122,7 @@ describe("createGateway", () => {
   });
 
   it("rejects a config with mistakes, all of them, before anything is started", async () => {
-    const input = { mcpServers: { one: { comand: "x" }, two: { url: "ftp://x" } } } as unknown as ConfigInput;
+    const input = { mcpServers: {}, listen: "nowhere", limits: { depth: 0 } } as ConfigInput;
     const error = await fails(createGateway(input));
     expect(error).toBeInstanceOf(ConfigError);
     expect((error as ConfigError).mistakes.length).toBeGreaterThan(1);

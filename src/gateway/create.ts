@@ -42,7 +42,10 @@ export interface GatewayOptions {
   readonly log?: Log;
 }
 
-/** Starts the servers of a config. Rejects with a ConfigError, or with what is wrong with the state directory. */
+/**
+ * Starts the servers of a config. One whose entry is wrong in itself is `misconfigured` in `status()`, and the others
+ * run. Rejects with a ConfigError for what is wrong elsewhere, or with what is wrong with the state directory.
+ */
 export async function createGateway(input: GatewayInput, options: GatewayOptions = {}): Promise<Gateway> {
   const { env = process.env, log = SILENT, noAuth = false, startServers = true, stateDir, opentelemetry } = options;
   const reload = configReader(input, options);
@@ -83,7 +86,7 @@ export async function openGateway({ stateDir, opentelemetry, ...parts }: ClosedP
 
 function configReader(input: GatewayInput, options: GatewayOptions): () => Config {
   const { env = process.env, home, names, tls } = options;
-  const around = { env, ...(home === undefined ? {} : { home }) };
+  const around = { env, wrongEntries: "keep" as const, ...(home === undefined ? {} : { home }) };
   return () => {
     const config = typeof input === "string" ? loadConfig(input, around) : resolveConfig(input, around);
     return { ...config, names: names ?? config.names, tls: tls ?? config.tls };

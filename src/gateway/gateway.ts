@@ -2,8 +2,8 @@
 
 import type { Readable, Writable } from "node:stream";
 import { Cache } from "../cache/cache.js";
-import { Catalog } from "../catalog/catalog.js";
-import type { Config, ListenAddress } from "../config/config.js";
+import { Catalog, type CatalogServer } from "../catalog/catalog.js";
+import { type Config, inFileOrder, type ListenAddress } from "../config/config.js";
 import type { AgentProfile, Principal } from "../contracts/caller.js";
 import { ownToolName } from "../contracts/names.js";
 import type { CacheStats, GatewayStatus } from "../contracts/status.js";
@@ -32,8 +32,9 @@ import { Reaper, sweepOrphans } from "../upstream/stdio/reaper.js";
 import { hashStateDir } from "../upstream/stdio/reaper-marker.js";
 import { openControl } from "./control-routes.js";
 import { Executors } from "./executors.js";
+import { keepEntries, NOTHING_KEPT } from "./kept-entries.js";
 import { endpointSettings, type OpenEndpoint, openEndpoint, questionLimits } from "./listen.js";
-import { logApplied } from "./log-applied.js";
+import { logApplied, logMisconfigured } from "./log-applied.js";
 import { ProgramCalls } from "./program-call.js";
 import { Readiness } from "./readiness.js";
 import type { GatewayState } from "./state.js";
@@ -99,6 +100,8 @@ export class Gateway {
   readonly #executors: Executors;
   #config: Config;
   #configError: string | undefined;
+  /** Servers that go on by the entry that they had, and what is wrong with the new one. */
+  #kept = NOTHING_KEPT;
   #soleAgent: AgentProfile | undefined;
   #endpoint: OpenEndpoint | undefined;
   #control: ControlServer | undefined;
@@ -188,9 +191,10 @@ export class Gateway {
       log: (level, text) => log[level](text),
     });
     this.pipeline.attach(this.servers);
-    this.#catalog.setServers(config.servers);
+    this.#catalog.setServers(menusOf(config));
     this.pins.configure(config.servers);
-    for (const { name } of config.servers) {
+    for (const { name, isShown } of menusOf(config)) {
+      if (!isShown) continue;
       this.#catalog.restore(name, state.known.get(name));
       this.#checkPins(name);
     }
@@ -311,6 +315,11 @@ export class Gateway {
 
   /** Ends what runs of a server and starts it anew, also after it was ejected. What was kept of it goes. */
   async reloadServer(name: string): Promise<void> {
+    if (this.#isWrong(name)) {
+      await this.reload();
+      // Its new entry has started it, or still says why it does not.
+      if (!this.#isWrong(name) || this.servers.supervised(name) === undefined) return this.servers.startServer(name);
+    }
     this.#cache.invalidate(name);
     await this.servers.reload(name);
   }
@@ -321,6 +330,7 @@ export class Gateway {
   }
 
   async startServer(name: string): Promise<void> {
+    if (this.#isWrong(name)) await this.reload();
     await this.servers.startServer(name);
   }
 
@@ -344,16 +354,27 @@ export class Gateway {
         .map((one) => ({
           ...one,
           cache: this.#cache.statsOf(one.name),
-          problems: [...one.problems, ...this.#catalog.problems(one.name)],
+          problems: [...this.#keptText(one.name), ...one.problems, ...this.#catalog.problems(one.name)],
         })),
       executors: this.#executors.status(),
       conflicts: this.#catalog.conflicts(),
     };
   }
 
+  /** Its entry in the file cannot be used, as it was last read. */
+  #isWrong(name: string): boolean {
+    return this.#kept.has(name) || this.#config.misconfigured.some((one) => one.name === name);
+  }
+
+  #keptText(name: string): string[] {
+    const wrong = this.#kept.get(name);
+    return wrong === undefined ? [] : [`its new entry is not used, the one before goes on: ${wrong}`];
+  }
+
   /**
-   * Reads the config again and takes it on: only servers whose entry changed are restarted. A config that cannot be
-   * used changes nothing; `status` and the log say why, and the promise rejects with it.
+   * Reads the config again and takes it on: only servers whose entry changed are restarted. An entry that is wrong in
+   * itself concerns its server alone, which goes on by the one before. A config that cannot be used changes nothing;
+   * `status` and the log say why, and the promise rejects with it.
    */
   async reload(): Promise<void> {
     this.#refuseIfClosing();
@@ -424,8 +445,10 @@ export class Gateway {
     if (this.#closing !== undefined) throw new Fault("closing", "The gateway is closing.");
   }
 
-  #apply(config: Config): void {
+  #apply(read: Config): void {
     const before = this.#config;
+    const { config, kept } = keepEntries(read, before);
+    this.#kept = kept;
     this.#config = config;
     this.#configError = undefined;
     const rules = ({ roles, unlistedRoles }: Config) => JSON.stringify([roles, unlistedRoles]);
@@ -436,12 +459,14 @@ export class Gateway {
     this.#endpoint?.http.configure(endpointSettings(config));
     if (config.tls !== undefined) this.#endpoint?.certificate?.reload(config.tls);
     const lists = new Set([
-      ...this.#catalog.setServers(config.servers),
+      ...this.#catalog.setServers(menusOf(config)),
       ...this.#catalog.setModes(config.names, config.menu),
     ]);
     if (this.#startServers === true) this.#executors.apply(config.executors);
     const { added, changed, removed } =
-      this.#startServers === true ? this.servers.apply(config.servers) : { added: [], changed: [], removed: [] };
+      this.#startServers === true
+        ? this.servers.apply(config.servers, config.misconfigured)
+        : { added: [], changed: [], removed: [] };
     for (const server of changed) this.#cache.invalidate(server);
     for (const server of removed) {
       this.#cache.removeServer(server);
@@ -450,6 +475,7 @@ export class Gateway {
     for (const server of this.pins.configure(config.servers)) this.#checkPins(server);
     for (const kind of lists) this.pipeline.sessions.listChanged(kind, [...this.servers.names, ...removed]);
     logApplied(this.#log, { before, after: config, added, changed, removed });
+    logMisconfigured(this.#log, config, kept);
   }
 
   /** Starts the servers if they wait for the agent that the gateway is for, which can be asked this. */
@@ -462,7 +488,8 @@ export class Gateway {
   #start(): void {
     this.#startServers = true;
     this.#executors.apply(this.#config.executors);
-    this.servers.apply(this.#config.servers);
+    this.servers.apply(this.#config.servers, this.#config.misconfigured);
+    logMisconfigured(this.#log, this.#config, this.#kept);
     this.#awaitServers();
     // This is done also where no server is a child any more.
     void this.sweep();
@@ -506,4 +533,11 @@ export class Gateway {
     const items = tools.map(({ item }) => item);
     if (this.pins.check(server, items).differs) this.pipeline.pinsChanged(server);
   }
+}
+
+/** What agents are shown of each server. Of one whose entry is wrong it is what is known from before, if anything. */
+function menusOf({ servers, misconfigured }: Config): (CatalogServer & { readonly isShown: boolean })[] {
+  return inFileOrder(servers, misconfigured).map((one) =>
+    "place" in one ? { name: one.name, ...one.menu, isShown: one.menu !== undefined } : { ...one, isShown: true },
+  );
 }

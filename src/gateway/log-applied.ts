@@ -33,3 +33,11 @@ export function logApplied(log: Log, { before, after, added, changed, removed }:
     }
   }
 }
+
+/** Servers that are not started, or go on by an entry that is no longer in the file. */
+export function logMisconfigured(log: Log, { misconfigured }: Config, kept: ReadonlyMap<string, string>): void {
+  for (const { name, forOperator } of misconfigured) log.error(`server "${name}": misconfigured: ${forOperator}`);
+  for (const [name, wrong] of kept) {
+    log.error(`server "${name}": its new entry is not used, the one before goes on: ${wrong}`);
+  }
+}

@@ -89,12 +89,12 @@ export class ToolHost implements AsyncDisposable {
       apply,
       whenUp: (name) => this.#whenUp(name),
       gone: (name) => {
-        const server = servers.get(name);
+        const server = servers.supervised(name);
         return async () => server?.stop();
       },
       hold: (name) => servers.hold(name),
       release: (name) => servers.release(name),
-      holds: (name) => servers.get(name)?.refs ?? 0,
+      holds: (name) => servers.supervised(name)?.refs ?? 0,
     });
   }
 
@@ -211,7 +211,7 @@ export class ToolHost implements AsyncDisposable {
     principal: Principal,
     { deadlineMs = DISCOVER_MS, startLazy = false, signal }: DiscoverOptions,
   ): Promise<DiscoveredServer> {
-    const server = this.#gateway.servers.get(name);
+    const server = this.#gateway.servers.supervised(name);
     const maySleep = supervision.lazy && !startLazy;
     let late = false;
     if (server?.listed === false && !maySleep) {
@@ -266,7 +266,7 @@ export class ToolHost implements AsyncDisposable {
   }
 
   async #whenUp(name: string): Promise<void> {
-    const server = this.#gateway.servers.get(name);
+    const server = this.#gateway.servers.supervised(name);
     if (server === undefined) throw hostError(name, new Fault("closing", `Server "${name}" was stopped.`), undefined);
     await server.firstTry;
     if (!server.listed) throw this.#unavailable(name, server);

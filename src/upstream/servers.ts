@@ -1,10 +1,12 @@
 // All servers of the config: starts them side by side, applies changes of the config, and keeps their time.
 
-import type { ServerSpec } from "../contracts/server-spec.js";
-import type { Servers } from "../contracts/servers.js";
+import type { MisconfiguredSpec, ServerSpec } from "../contracts/server-spec.js";
+import type { ServerHandle, Servers } from "../contracts/servers.js";
 import type { ServerStatus } from "../contracts/status.js";
 import { Fault } from "../protocol/errors.js";
+import { MisconfiguredServer } from "./misconfigured.js";
 import { type ServerDeps, UpstreamServer } from "./server.js";
+import { misconfigured } from "./supervise/refusals.js";
 
 /**
  * So many servers start at once: a config of hundreds must not fork them all together. Calls do not wait for their
@@ -18,6 +20,7 @@ const TICK_MS = 250;
 export class ServerPool implements Servers {
   readonly #deps: ServerDeps;
   #servers = new Map<string, UpstreamServer>();
+  #misconfigured = new Map<string, MisconfiguredServer>();
   readonly #stopping = new Set<Promise<void>>();
   readonly #toStart: UpstreamServer[] = [];
   #starting = 0;
@@ -27,9 +30,17 @@ export class ServerPool implements Servers {
     this.#deps = deps;
   }
 
-  /** Applies a config: what is new is started, what is gone is stopped, what changed is restarted, the rest goes on. */
-  apply(specs: readonly ServerSpec[]): { added: string[]; changed: string[]; removed: string[] } {
+  /**
+   * Applies a config: what is new is started, what is gone is stopped, what changed is restarted, the rest goes on.
+   * Those whose entry cannot be used are known by name, and say why.
+   */
+  apply(
+    specs: readonly ServerSpec[],
+    wrong: readonly MisconfiguredSpec[] = [],
+  ): { added: string[]; changed: string[]; removed: string[] } {
     const before = this.#servers;
+    const known = this.names;
+    this.#misconfigured = new Map(wrong.map((spec) => [spec.name, new MisconfiguredServer(spec)]));
     const added: string[] = [];
     const changed: string[] = [];
     this.#servers = new Map();
@@ -46,22 +57,28 @@ export class ServerPool implements Servers {
       this.#servers.set(spec.name, server);
       this.#toStart.push(server);
     }
-    const removed = [...before.keys()].filter((name) => !this.#servers.has(name));
-    for (const name of removed) void this.#stop(before.get(name) as UpstreamServer);
+    for (const [name, old] of before) if (!this.#servers.has(name)) void this.#stop(old);
+    const removed = known.filter((name) => this.get(name) === undefined);
     this.#ticker ??= setInterval(() => this.#tick(), TICK_MS).unref();
     this.#startNext();
     return { added, changed, removed };
   }
 
   get names(): string[] {
-    return [...this.#servers.keys()];
+    return [...this.#servers.keys(), ...this.#misconfigured.keys()];
   }
 
+  /** Those that can run. */
   get all(): Iterable<UpstreamServer> {
     return this.#servers.values();
   }
 
-  get(name: string): UpstreamServer | undefined {
+  get(name: string): ServerHandle | undefined {
+    return this.#servers.get(name) ?? this.#misconfigured.get(name);
+  }
+
+  /** Undefined also for one whose entry cannot be used. */
+  supervised(name: string): UpstreamServer | undefined {
     return this.#servers.get(name);
   }
 
@@ -119,7 +136,8 @@ export class ServerPool implements Servers {
   }
 
   status(counts: (server: string) => ServerStatus["counts"]): ServerStatus[] {
-    return [...this.#servers.values()].map((server) => server.status(counts(server.spec.name)));
+    const all = [...this.#servers.values(), ...this.#misconfigured.values()];
+    return all.map((server) => server.status(counts(server.name)));
   }
 
   async close(): Promise<void> {
@@ -127,11 +145,14 @@ export class ServerPool implements Servers {
     this.#toStart.length = 0;
     for (const server of this.#servers.values()) void this.#stop(server);
     this.#servers.clear();
+    this.#misconfigured.clear();
     await Promise.all(this.#stopping);
   }
 
   #demand(name: string): UpstreamServer {
     const server = this.#servers.get(name);
+    const wrong = this.#misconfigured.get(name);
+    if (wrong !== undefined) throw misconfigured(name, wrong.spec.why);
     if (server === undefined) throw new Fault("not-found", `There is no server "${name}" in the config.`);
     return server;
   }

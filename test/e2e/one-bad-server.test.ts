@@ -3,6 +3,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { callJson, callText, connectV1, toolNames, waitForTools } from "./clients.js";
 import { type Gateway, isAlive, startGateway, stdioFixture, until } from "./harness.js";
+import { statusOf } from "./operator.js";
 
 /** Far below the connect timeout of the bad ones, far above what two busy cores need. */
 const SOON_MS = 8_000;
@@ -17,11 +18,22 @@ beforeAll(async () => {
       stuck: stdioFixture("hang", ["--at", "call"]),
       broken: stdioFixture("crash", ["--at", "start"]),
       missing: { command: "/no/such/program", args: [] },
+      unset: { command: "$" + "{TOOLWAY_TEST_NOT_SET}" },
       refused: { url: "http://127.0.0.1:9/mcp" },
       noisy: stdioFixture("crash", ["--noise"]),
       good: stdioFixture("stateful"),
     },
   });
+});
+
+it("an entry that is wrong ends neither the start nor the other servers, and is told [bad-entry-alone]", async () => {
+  const client = await connectV1(gateway.url);
+  await waitForTools(client, "count");
+  const told = "it is misconfigured: TOOLWAY_TEST_NOT_SET is not set (command)";
+  const alone = await connectV1(`${gateway.url}/unset`);
+  await expect(alone.callTool({ name: "x", arguments: {} })).rejects.toThrow(told);
+  expect(await statusOf(gateway, "unset")).toMatchObject({ state: "misconfigured" });
+  expect(gateway.log()).toContain("TOOLWAY_TEST_NOT_SET is not set");
 });
 
 describe("a hung server beside healthy ones [one-bad-server]", () => {

@@ -392,6 +392,23 @@ describe("doctor", () => {
     expect(await run(["doctor", "--server", "none"])).toMatchObject({ code: 2 });
   });
 
+  it("shows a server whose entry is wrong with its mistake, starts the others, and exits 1 [bad-entry-alone]", async () => {
+    const servers = { good: { command: "good" }, wrong: { command: "x", env: { A: "$" + "{NOT_SET}" } } };
+    writeFileSync(join(folder, "toolway.json"), JSON.stringify({ mcpServers: servers }));
+    fakeGateway({}, { probe: async () => probe({}) });
+    const { code, out } = await run(["doctor"]);
+    expect(code).toBe(1);
+    expect(out).toMatch(/ok +good/);
+    expect(out).toMatch(/MISCONFIGURED +wrong +-/);
+    expect(out).toMatch(
+      /toolway\.json:1:\d+: mcpServers\.wrong\.env\.A: NOT_SET is not set \(set this environment variable/,
+    );
+    expect(JSON.parse((await run(["doctor", "--json", "--server", "wrong"])).out)).toMatchObject([
+      { name: "wrong", ok: false, error: { code: "misconfigured" } },
+    ]);
+    expect(await run(["config", "check"])).toMatchObject({ code: 2 });
+  });
+
   it("stops nothing else when a probe throws", async () => {
     fakeGateway({}, { probe: async ({ name }) => (name === "good" ? probe({}) : Promise.reject(new Error("boom"))) });
     expect((await run(["doctor"])).out).toContain("boom");

@@ -3,7 +3,7 @@
 import { accessSync, constants } from "node:fs";
 import { delimiter, isAbsolute, join } from "node:path";
 import type { Config } from "../../config/config.js";
-import type { ServerSpec } from "../../contracts/server-spec.js";
+import type { MisconfiguredSpec, ServerSpec } from "../../contracts/server-spec.js";
 import { demoConfig } from "../../demo/config.js";
 import { within } from "../../runtime/wait.js";
 import { type GatewaySource, gatewayPort, type Probe } from "../gateway/port.js";
@@ -28,7 +28,8 @@ const PROBLEM_LINES = 10;
 const LINE_WIDTH = 200;
 
 interface Finding {
-  readonly spec: ServerSpec;
+  /** One that is misconfigured has no target, and is not started. */
+  readonly spec: ServerSpec | MisconfiguredSpec;
   readonly probe: Probe;
   readonly advice: readonly string[];
 }
@@ -54,11 +55,15 @@ export const doctor = defineCommand({
   ],
   async handler(input, io) {
     const config = await load(configPathFor(input.config, io), io);
-    const specs = config.servers.filter(({ name }) => input.server === undefined || name === input.server);
-    if (specs.length === 0) throw nothingToDo(config, input.server);
+    const isMeant = ({ name }: { name: string }) => input.server === undefined || name === input.server;
+    const specs = config.servers.filter(isMeant);
+    const wrong = config.misconfigured.filter(isMeant);
+    if (specs.length + wrong.length === 0) throw nothingToDo(config, input.server);
     const style = styleOf(io);
     if (!input.json && io.isErrTTY) note(io, `Starting ${count(specs.length, "server")} …`);
-    const findings = await examineAll(specs, config, sourceFor({ config: input.config, state: input.state }, io), io);
+    const source = sourceFor({ config: input.config, state: input.state }, io);
+    const examined = specs.length === 0 ? [] : await examineAll(specs, config, source, io);
+    const findings = [...examined, ...wrong.map((spec) => misconfiguredFinding(spec, io))];
     if (input.json) printJson(io, findings.map(toJson));
     else {
       for (const warning of config.warnings) note(io, `warning: ${warning}`);
@@ -77,7 +82,7 @@ export const doctor = defineCommand({
 
 async function load(path: string | undefined, io: Io): Promise<Config> {
   const { loadConfig, resolveConfig } = await import("../../config/load.js");
-  if (path !== undefined) return loadConfig(path, { env: io.env, home: io.home });
+  if (path !== undefined) return loadConfig(path, { env: io.env, home: io.home, wrongEntries: "keep" });
   return resolveConfig(demoConfig(), { env: io.env, home: io.home, dir: io.cwd });
 }
 
@@ -89,7 +94,7 @@ function nothingToDo(config: Config, server: string | undefined): UserError {
   }
   const off = config.disabled.includes(server);
   return new UserError(off ? `${server} is switched off in the config.` : `The config has no server ${server}.`, {
-    hint: `It has: ${config.servers.map(({ name }) => name).join(", ") || "none"}.`,
+    hint: `It has: ${[...config.servers, ...config.misconfigured].map(({ name }) => name).join(", ") || "none"}.`,
     kind: "usage",
   });
 }
@@ -118,6 +123,12 @@ async function examineAll(
   return findings;
 }
 
+/** Its entry cannot be used: each mistake says its own fix. */
+function misconfiguredFinding(spec: MisconfiguredSpec, io: Io): Finding {
+  const probe = failedProbe(new Error(spec.forOperator), io);
+  return { spec, probe: { ...probe, error: { code: "misconfigured", message: spec.forOperator } }, advice: [] };
+}
+
 function failedProbe(error: unknown, io: Io): Probe {
   io.signal.throwIfAborted();
   const message = error instanceof Error ? error.message : String(error);
@@ -139,7 +150,11 @@ function failedProbe(error: unknown, io: Io): Probe {
 function report(findings: readonly Finding[], style: Style): string {
   const head = heading(style, ["", "SERVER", "KIND", "ERA", "PROTOCOL", "TOOLS", "READY IN", "CALLS ITSELF"]);
   const rows = findings.map(({ spec, probe }) => [
-    probe.ok ? style.green("ok") : probe.untried === true ? style.yellow("not tried") : style.red("FAILED"),
+    probe.ok
+      ? style.green("ok")
+      : probe.untried === true
+        ? style.yellow("not tried")
+        : style.red("target" in spec ? "FAILED" : "MISCONFIGURED"),
     style.bold(spec.name),
     kindOf(spec),
     probe.era ?? "-",
@@ -156,7 +171,9 @@ function report(findings: readonly Finding[], style: Style): string {
 
 function detail({ spec, probe, advice }: Finding, style: Style): string {
   const lines = [style.bold(spec.name)];
-  if (!probe.ok) lines.push(`  ${style.red(oneLine(probe.error?.message ?? "It failed.", LINE_WIDTH * 2))}`);
+  for (const line of probe.ok ? [] : (probe.error?.message ?? "It failed.").split("\n")) {
+    lines.push(`  ${style.red(oneLine(line, LINE_WIDTH * 2))}`);
+  }
   if (!probe.ok) {
     for (const line of probe.stderr.slice(-STDERR_LINES))
       lines.push(style.dim(`  stderr: ${oneLine(line, LINE_WIDTH)}`));
@@ -170,10 +187,12 @@ function detail({ spec, probe, advice }: Finding, style: Style): string {
 }
 
 function toJson({ spec, probe, advice }: Finding): Record<string, unknown> {
-  return { name: spec.name, kind: spec.target.kind, ...probe, advice };
+  return { name: spec.name, kind: "target" in spec ? spec.target.kind : undefined, ...probe, advice };
 }
 
-function kindOf({ target }: ServerSpec): string {
+function kindOf(spec: Finding["spec"]): string {
+  if (!("target" in spec)) return "-";
+  const { target } = spec;
   return target.kind === "stdio" || target.via === undefined ? target.kind : `${target.kind} via ${target.via}`;
 }
 

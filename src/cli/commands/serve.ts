@@ -122,7 +122,11 @@ async function refuseNoAuth(options: StartOptions): Promise<void> {
   let { listen } = options;
   if (listen === undefined && options.configPath !== undefined) {
     const { loadConfig } = await import("../../config/load.js");
-    listen = loadConfig(options.configPath, { env: options.env, home: options.home }).listen;
+    listen = loadConfig(options.configPath, {
+      env: options.env,
+      home: options.home,
+      wrongEntries: "keep",
+    }).listen;
   }
   if (listen !== undefined && !isLoopback(listen.host)) {
     throw usageError(

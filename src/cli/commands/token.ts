@@ -84,7 +84,7 @@ async function remarkOn(role: string, { configPath, env, home }: GatewaySource):
   if (role === EXECUTOR_ROLE) return undefined;
   const { loadConfig } = await import("../../config/load.js");
   try {
-    const config = configPath === undefined ? undefined : loadConfig(configPath, { env, home });
+    const config = configPath === undefined ? undefined : loadConfig(configPath, { env, home, wrongEntries: "keep" });
     const { roles, unlistedRoles } = config ?? { roles: {}, unlistedRoles: "allow" };
     if (Object.hasOwn(roles, role)) return undefined;
     const near = nearest(role, [...Object.keys(roles), EXECUTOR_ROLE]);

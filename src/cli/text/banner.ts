@@ -56,6 +56,7 @@ export function bannerJson(started: StartedGateway): Record<string, unknown> {
     stateDir: started.stateDir,
     config: started.config.path ?? null,
     servers: started.config.servers.map(({ name }) => name),
+    misconfigured: started.config.misconfigured.map(({ name, why }) => ({ name, why })),
     unlistedRoles: started.config.unlistedRoles,
   };
 }
@@ -89,11 +90,14 @@ function roleText({ roles, unlistedRoles }: StartedGateway["config"]): string {
 }
 
 function serverList(started: StartedGateway): string {
-  const { servers, disabled } = started.config;
-  if (servers.length === 0) return "none; add some to the config, it is read again when it changes";
+  const { servers, misconfigured, disabled } = started.config;
+  if (servers.length + misconfigured.length === 0)
+    return "none; add some to the config, it is read again when it changes";
   const names = servers.slice(0, SERVER_LIMIT).map(({ name, target }) => `${oneLine(name, 40)} (${target.kind})`);
   const more = servers.length > SERVER_LIMIT ? ` and ${servers.length - SERVER_LIMIT} more` : "";
-  return names.join(", ") + more + (disabled.length === 0 ? "" : `; switched off: ${disabled.join(", ")}`);
+  const asides = Object.entries({ misconfigured: misconfigured.map(({ name }) => name), "switched off": disabled });
+  const rest = asides.flatMap(([what, some]) => (some.length === 0 ? [] : [`${what}: ${some.join(", ")}`]));
+  return [...(names.length === 0 ? [] : [names.join(", ") + more]), ...rest].join("; ");
 }
 
 function warningsOf(started: StartedGateway, options: BannerOptions): string[] {

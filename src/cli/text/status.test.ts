@@ -98,3 +98,13 @@ it("executors have a table of their own, and what is not connected is not to be 
   expect(text).toMatch(/^lab +not connected /m);
   expect(text).toContain("executor office at ws://10.0.0.8:7430: nothing listens there");
 });
+
+it("a server whose entry is wrong has each of its mistakes on a line [bad-entry-alone]", () => {
+  const lastError = "a.json:1:2: mcpServers.x.type: one\na.json:3:4: mcpServers.x.env.A: two";
+  const wrong: ServerStatus = { ...server("x", []), kind: undefined, state: "misconfigured", lastError };
+  const text = statusText(status(wrong), true, io(false), 0);
+  expect(text).toMatch(/^x +misconfigured +- /m);
+  expect(text.split("\n\n").at(-1)).toBe(
+    "x: misconfigured: a.json:1:2: mcpServers.x.type: one\nx: misconfigured: a.json:3:4: mcpServers.x.env.A: two",
+  );
+});

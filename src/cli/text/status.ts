@@ -78,7 +78,7 @@ function serverRow(server: ServerStatus, style: Style, isCached: boolean): strin
 }
 
 function kindText({ kind, via, isolation, connections }: ServerStatus): string {
-  const how = via === undefined ? kind : `${kind} via ${via}`;
+  const how = via === undefined ? (kind ?? "-") : `${kind} via ${via}`;
   return isolation === "session" ? `${how}, ${count(connections, "session")}` : how;
 }
 
@@ -107,6 +107,7 @@ function paintState(state: ServerState, style: Style): string {
       // What the supervisor does next is its business; what a person needs to see is that the server is down.
       return style.red("down");
     case "ejected":
+    case "misconfigured":
       return style.red(state);
     case "starting":
       return style.yellow(state);
@@ -134,7 +135,11 @@ function remarksOf(status: GatewayStatus, style: Style): string[] {
     }
   }
   for (const server of status.servers) {
-    if (server.lastError !== undefined) {
+    if (server.state === "misconfigured") {
+      lines.push(
+        ...(server.lastError ?? "").split("\n").map((line) => style.red(`${server.name}: misconfigured: ${line}`)),
+      );
+    } else if (server.lastError !== undefined) {
       const again = nextTry(server);
       lines.push(style.red(`${server.name}: ${oneLine(server.lastError, ERROR_WIDTH)}${again}`));
       lines.push(

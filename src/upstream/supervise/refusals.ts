@@ -47,6 +47,12 @@ export function stopped(server: string): Fault {
   return unavailable(server, "stopped", `Server "${server}" is stopped. \`toolway start ${server}\` starts it.`);
 }
 
+/** Its entry in the config cannot be used: nothing of it runs. */
+export function misconfigured(server: string, why: string): Fault {
+  const message = `Server "${server}" is misconfigured: ${why}. It starts when its entry in the config is corrected; \`toolway reload ${server}\` reads it again.`;
+  return unavailable(server, "misconfigured", message);
+}
+
 /** The breaker is open, or half open with a call under way. */
 export function heldBack(server: string, strikes: number, nextTryInMs: number | undefined): Fault {
   const again =
