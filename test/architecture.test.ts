@@ -61,7 +61,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   upstream:
     "contracts protocol protocol/definitions runtime runtime/memory runtime/redact upstream/connection upstream/era upstream/http upstream/link upstream/lists upstream/modern upstream/stdio upstream/supervise",
   "upstream/connection":
-    "contracts protocol runtime runtime/redact upstream/era upstream/link upstream/modern upstream/supervise",
+    "contracts protocol protocol/bytes runtime runtime/redact upstream/era upstream/link upstream/modern upstream/supervise",
   "upstream/era": "contracts protocol runtime upstream/link",
   "upstream/http":
     "contracts executor/wire protocol runtime runtime/memory runtime/network runtime/redact upstream/era upstream/link",

@@ -4,7 +4,7 @@ import { isUtf8 } from "node:buffer";
 import type { OwnToolName } from "../contracts/names.js";
 import { canonicalizeText, hashText } from "../protocol/canonical.js";
 import { isObject } from "../protocol/jsonrpc.js";
-import { locate, paramMembers, parseMessage, type RequestMessage } from "../protocol/message.js";
+import { locate, paramMembers, parseBytes, type RequestMessage } from "../protocol/message.js";
 import type { BytesReply, Reply } from "../protocol/reply.js";
 import type { Member } from "../protocol/scan.js";
 
@@ -64,7 +64,7 @@ export function freshReply(reply: Reply, isMarked: boolean): FreshReply | undefi
   // Bytes that are no text would be counted otherwise than the text that we read.
   if (bytes.length > MAX_REPLY_BYTES || !bytes.includes('"ttlMs"') || !isUtf8(bytes)) return undefined;
   try {
-    const message = parseMessage(bytes.toString());
+    const message = parseBytes(bytes);
     if (message.kind !== "response" || message.error !== undefined || !isObject(message.result)) return undefined;
     const { resultType = "complete", isError = false, ttlMs, cacheScope } = message.result;
     if (resultType !== "complete" || isError !== false) return undefined;

@@ -52,4 +52,11 @@ describe("the structured output of a tool, for a legacy agent", () => {
       expect(told(json)).toBe(json);
     }
   });
+
+  it("passes as it is where it cannot be read, or is too much to be read [bounded]", () => {
+    const deep = `${"[".repeat(200)}${"]".repeat(200)}`;
+    for (const json of ['{"structuredContent":[oops]}', `{"structuredContent":${deep}}`]) {
+      expect(told(json)).toBe(json);
+    }
+  });
 });

@@ -5,7 +5,7 @@
 import type { AgentCall } from "../contracts/service.js";
 import { replySize } from "../protocol/arrived.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import { idSpan, locate, parseMessage } from "../protocol/message.js";
+import { idSpan, locate, parseBytes, parseMessage } from "../protocol/message.js";
 import { type BytesReply, type Reply, renderReply } from "../protocol/reply.js";
 import { type Edit, splice } from "../protocol/scan.js";
 import { CallWrapper } from "./call-wrapper.js";
@@ -40,7 +40,12 @@ export function toLegacyReply(reply: Reply, isWrapped: boolean): Reply {
   const { bytes } = reply;
   const first = bytes.indexOf(MARK);
   if (first < 0 || (!isWrapped && areObjects(bytes, first)) || replySize(reply) > MAX_PARSED_BYTES) return reply;
-  return wrapped(reply, isWrapped) ?? reply;
+  try {
+    return wrapped(reply, isWrapped) ?? reply;
+  } catch {
+    // What cannot be read is for its reader, as every long reply is inside.
+    return reply;
+  }
 }
 
 /** Whether every member of that name is an object, wherever it stands: then nothing needs to be parsed. */
@@ -62,7 +67,7 @@ function isSpace(byte: number | undefined): boolean {
 
 /** Undefined where there is nothing to wrap. */
 function wrapped(reply: BytesReply, isWrapped: boolean): BytesReply | undefined {
-  const message = parseMessage(renderReply(reply, "0").toString());
+  const message = parseBytes(renderReply(reply, "0"));
   const result = message.kind === "response" ? message.result : undefined;
   if (!isObject(result) || result["structuredContent"] === undefined) return undefined;
   const isValue = !isObject(result["structuredContent"]);

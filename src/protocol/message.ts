@@ -1,6 +1,7 @@
 // One JSON-RPC message as it arrived: parsed once, with its text kept so that it can be passed on spliced.
 
 import type { Holder } from "../runtime/memory/held-bytes.js";
+import { excessOf, MESSAGE_BOUNDS } from "./bytes/text-bounds.js";
 import { Fault } from "./errors.js";
 import { isObject, isRpcError, type JsonObject, type RpcError, type RpcId } from "./jsonrpc.js";
 import { type Edit, type Member, scanMembers, scanMessage, splice } from "./scan.js";
@@ -66,6 +67,13 @@ export function parseMessage(text: string): Message {
     throw new Fault("invalid", "Not JSON.", { cause });
   }
   return toMessage(text, value);
+}
+
+/** The same of bytes that a server sent and that nobody has judged inside. Throws a Fault `limit` where it is too much. */
+export function parseBytes(bytes: Buffer): Message {
+  const excess = bytes.length <= 2 * MESSAGE_BOUNDS.depth ? undefined : excessOf([bytes], MESSAGE_BOUNDS);
+  if (excess !== undefined) throw new Fault("limit", `The message ${excess}.`);
+  return parseMessage(bytes.toString());
 }
 
 /** A message that we make ourselves, of plain JSON values: it is rendered, and not read again. */

@@ -4,7 +4,7 @@ import type { Readable } from "node:stream";
 import { replySize } from "./arrived.js";
 import { Fault, toRpcError } from "./errors.js";
 import { isObject, type RpcError } from "./jsonrpc.js";
-import { parseMessage, type ResponseMessage } from "./message.js";
+import { parseBytes, type ResponseMessage } from "./message.js";
 
 export type Reply =
   | { readonly kind: "result"; readonly result: unknown }
@@ -116,6 +116,9 @@ export async function replyText(
   }
 }
 
+/** What is read of replies is small: errors, questions, acknowledgements. A picture may be in a question. */
+const MAX_READ_BYTES = 4 * 1024 * 1024;
+
 /**
  * The message of a reply that is held whole, for those who read it; undefined where it cannot be read. Off the hot
  * path.
@@ -123,7 +126,8 @@ export async function replyText(
 export function responseOf(reply: Reply): ResponseMessage | undefined {
   if (reply.kind === "stream") return undefined;
   try {
-    const message = parseMessage(renderReply(reply, "0").toString());
+    if (reply.kind === "bytes" && replySize(reply) > MAX_READ_BYTES) return undefined;
+    const message = parseBytes(renderReply(reply, "0"));
     return message.kind === "response" ? message : undefined;
   } catch {
     return undefined;

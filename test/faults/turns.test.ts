@@ -4,7 +4,17 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { type Gateway, root, sleep, startGateway, temporaryDirectory, until } from "../e2e/harness.js";
+import {
+  type Gateway,
+  root,
+  type ServerEntry,
+  sleep,
+  startGateway,
+  startHttpFixture,
+  stdioFixture,
+  temporaryDirectory,
+  until,
+} from "../e2e/harness.js";
 import { type HttpWire, lastOf, openHttpWire } from "../e2e/wire.js";
 import { callText, faultServer } from "./gateway.js";
 import { figure } from "./length.js";
@@ -34,6 +44,11 @@ const ATTACKS: readonly [what: string, args: () => string][] = [
   ["100,000 long names", () => `{${listed(100_000, (n) => `"${"k".repeat(150)}${n}":1`)}}`],
 ];
 
+/** What a server says is read from its pipe or socket all the same: twice as much leaves room for a busy machine. */
+const SHOUT_MS = 2 * 50;
+
+const SHOUTS = ["brackets", "objects"].flatMap((what) => ["pipe", "http"].map((server) => [what, server] as const));
+
 const HONEST: readonly [what: string, args: () => string][] = [
   ["one long string", () => `{"x":"${filled("x")}"}`],
   ["one long string, not ASCII", () => `{"x":"${filled("é")}"}`],
@@ -49,6 +64,7 @@ const HONEST: readonly [what: string, args: () => string][] = [
 let gateway: Gateway;
 let wire: HttpWire;
 let turns: string;
+let servers: Record<string, ServerEntry>;
 
 /** The longest turn, in milliseconds, while `act` runs; 0 where all were short. */
 async function longestTurn(act: () => Promise<void>): Promise<number> {
@@ -69,7 +85,9 @@ describe.skipIf(!linux)("one turn of the event loop", () => {
   beforeAll(async () => {
     turns = join(await temporaryDirectory(), "turns");
     const env = { NODE_OPTIONS: `--import ${join(root, "test/faults/turns-preload.mjs")}`, TOOLWAY_TURNS: turns };
-    gateway = await startGateway({ mcpServers: { plain: faultServer("plain") } }, { env });
+    const { entry } = await startHttpFixture("shouter");
+    servers = { plain: faultServer("plain"), pipe: stdioFixture("shouter"), http: entry };
+    gateway = await startGateway({ mcpServers: servers }, { env });
     wire = await openHttpWire(gateway.url);
     await until("echo", async () => (await callText(wire, "echo")) !== undefined);
     for (let n = 0; n < 20; n++) await callText(wire, "echo", { x: "x".repeat(1_000_000) });
@@ -78,7 +96,7 @@ describe.skipIf(!linux)("one turn of the event loop", () => {
   it("is bounded for a server with 15,000 tools, of which 5,000 are taken, and it is said [one-bad-server]", async () => {
     const ms = await longestTurn(async () => {
       await gateway.writeConfig({
-        mcpServers: { plain: faultServer("plain"), crowd: faultServer("crowd", ["15000"]) },
+        mcpServers: { ...servers, crowd: faultServer("crowd", ["15000"]) },
       });
       await until("its tools", () => gateway.log().includes("pinned at first sight"), 60_000);
       await until("what is left out", () => gateway.log().includes("are more than 5000; the rest is left out"), 60_000);
@@ -98,6 +116,19 @@ describe.skipIf(!linux)("one turn of the event loop", () => {
       const ms = await leastOf(figure(3, 5), async () => expect((await wire.send(body)).status).toBe(400));
       report("longest turn", `${ms === 0 ? "under 15" : ms} ms, ${what} [bounded]`);
       expect(ms).toBeLessThan(ATTACK_MS);
+    },
+    60_000,
+  );
+
+  it.each(SHOUTS)(
+    "is short while a server says too much of its own accord, and its call is answered: %s over %s [bounded] [one-bad-server]",
+    async (what, server) => {
+      const at = await openHttpWire(`${gateway.url}/${server}`);
+      const ms = await leastOf(figure(2, 5), async () => {
+        expect(await callText(at, "shout", { what })).toBe("answered");
+      });
+      report("longest turn", `${ms === 0 ? "under 15" : ms} ms, a server over ${server} says: ${what} [bounded]`);
+      expect(ms).toBeLessThan(SHOUT_MS);
     },
     60_000,
   );

@@ -158,7 +158,7 @@ function remarksOf(status: GatewayStatus, style: Style): string[] {
     if (server.noise.count > 0) {
       const sample = server.noise.sample === undefined ? "" : `, for instance: ${oneLine(server.noise.sample, 60)}`;
       lines.push(
-        style.yellow(`${server.name}: not a message on stdout, ${count(server.noise.count, "time")}${sample}`),
+        style.yellow(`${server.name}: not a message that can be read, ${count(server.noise.count, "time")}${sample}`),
       );
     }
   }

@@ -17,6 +17,7 @@ import {
   stream,
   until,
 } from "../../../test/fixtures/endpoint/http.js";
+import { note } from "../../../test/fixtures/endpoint/service.js";
 
 afterEach(stopRigs);
 
@@ -214,6 +215,21 @@ describe("a modern call", () => {
     const answer = await stream(url, call(2, "log", {}, { meta: { [LOG_LEVEL]: "warning" } }));
     await until(() => answer.ended);
     expect(answer.messages.map((message) => message.params?.level)).toEqual(["warning", "error", undefined]);
+  });
+
+  it("has its reply, however much its server says before it [bounded] [one-bad-server]", async () => {
+    const { url, service } = await startRig({ limits: { slowReaderBytes: 256 * 1024 } });
+    const answer = stream(url, call(1, "hold", {}, { meta: { [LOG_LEVEL]: "debug" } }));
+    await until(() => service.held.length === 1);
+    for (const size of [300_000, 1_000]) {
+      service.held[0]?.caller.notify(note("notifications/message", { level: "info", data: "é".repeat(size / 2) }));
+    }
+    service.held[0]?.reply({ kind: "result", result: {} });
+    const read = await answer;
+    await until(() => read.ended);
+    expect(read.messages.map(({ params }) => params?.data?.length)).toEqual([500, undefined]);
+    expect(read.messages.at(-1)).toMatchObject({ id: 1, result: {} });
+    expect(service.cancelled).toHaveLength(0);
   });
 
   it.each(["JSON", "events"])("is cancelled by who leaves before the answer: %s", async (mode) => {

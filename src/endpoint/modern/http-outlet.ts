@@ -25,6 +25,9 @@ const STATUS: Readonly<Record<number, number>> = {
   [ModernError.missingCapability]: 400,
 };
 
+/** What an event has beside its message, and some room. */
+const EVENT_BYTES = 64;
+
 /** What the modern POSTs of one endpoint share. */
 export interface ModernHttp {
   readonly readers: SlowReaders;
@@ -94,7 +97,18 @@ export class HttpOutlet implements Outlet, WaitingPost {
   }
 
   notify(text: string): void {
-    if (!this.#replied && this.#stream()) this.#write(messageEvent(undefined, text));
+    if (!this.#replied && this.#hasRoom(text) && this.#stream()) this.#write(messageEvent(undefined, text));
+  }
+
+  /**
+   * A message that does not fit beside what waits is left out: to cut the reader would cost it the reply to its call,
+   * and a server decides how much it says before that. One that listens waits for nothing else; it is cut, and comes back.
+   */
+  #hasRoom(text: string): boolean {
+    const room = this.#http.readers.limits.slowReaderBytes - this.#res.writableLength;
+    // A character has at most three bytes.
+    if (text.length * 3 <= room || this.message.method === "subscriptions/listen") return true;
+    return Buffer.byteLength(text) + EVENT_BYTES <= room;
   }
 
   /** Begins the event stream if need be; false where the client reads none, or is gone. */

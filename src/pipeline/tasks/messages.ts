@@ -6,6 +6,7 @@ import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import {
   idSpan,
   locate,
+  parseBytes,
   parseMessage,
   type ResponseMessage,
   rewrite,
@@ -66,7 +67,7 @@ export function taskAnswer(reply: Reply): (TaskReply & { readonly task: Describe
 
 function readReply(reply: Reply, maxBytes: number): TaskReply | undefined {
   if (reply.kind !== "bytes" || replySize(reply) > maxBytes || !reply.bytes.includes(MARK)) return undefined;
-  const message = parseMessage(renderReply(reply, "0").toString());
+  const message = parseBytes(renderReply(reply, "0"));
   return message.kind === "response" && isObject(message.result) ? ({ reply, message } as TaskReply) : undefined;
 }
 

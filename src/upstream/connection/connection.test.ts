@@ -8,6 +8,59 @@ import type { Ticket } from "../link/link.js";
 
 beforeEach(clearStage);
 
+/** A JSON value each that is over one of the bounds. */
+const EXCESSES: readonly [what: string, json: string][] = [
+  ["many bytes", `"${"x".repeat(3 * 1024 * 1024)}"`],
+  ["many values", `[${"1,".repeat(200_000)}1]`],
+  ["many names", `{${Array.from({ length: 25_000 }, (_, n) => `"name ${n}":1`).join(",")}}`],
+  ["many levels", `${"[".repeat(200_000)}${"]".repeat(200_000)}`],
+  ["many levels in a short text", `${"[".repeat(200)}${"]".repeat(200)}`],
+];
+
+describe("what a server says of its own accord", () => {
+  it("is dropped and counted where it is too much to be parsed, on a pipe and on an exchange [bounded]", async () => {
+    const connection = connect();
+    const agent = new Agent("ada");
+    const call = begin(connection, agent);
+    for (const [what, says] of EXCESSES) {
+      const message = `{"jsonrpc":"2.0","method":"notifications/message","params":{"x":${says}}}`;
+      for (const ticket of [undefined, call.ticket]) {
+        stage.link.says(message, ticket);
+        stage.link.events.onPieces([Buffer.from(message.slice(0, 50)), Buffer.from(message.slice(50))], ticket);
+        stage.link.says(`[${message}]`, ticket);
+      }
+      expect(stage.noise.sample, what).toMatch(
+        /^A message was dropped, because it (has|is) .*It begins with \[?\{"json/,
+      );
+    }
+    expect([stage.notified, stage.noise.count, call.replies]).toEqual([[], 6 * EXCESSES.length, []]);
+    stage.link.answers(call.ticket.id);
+    expect(await call.answer()).toHaveProperty("result");
+  });
+
+  it("is answered where it is a question that is too much to be parsed: its server does not wait [bounded]", () => {
+    const connection = connect();
+    begin(connection, new Agent("ada"));
+    for (const [n, [what, says]] of EXCESSES.entries()) {
+      stage.link.says(`{"jsonrpc":"2.0","id":"a${n}","method":"sampling/createMessage","params":{"x":${says}}}`);
+      stage.link.says(`{"method":"sampling/createMessage","params":{"x":${says}},"jsonrpc":"2.0","id":${1000 + n}}`);
+      for (const id of [`a${n}`, 1000 + n]) {
+        const message = expect.stringMatching(/^Toolway did not read this request: it (has|is) /) as string;
+        expect(stage.link.answerTo(id), what).toMatchObject({ error: { message } });
+      }
+    }
+  });
+
+  it("is passed on where it is large within the bounds", () => {
+    const connection = connect();
+    const agent = new Agent("ada");
+    const call = begin(connection, agent);
+    const says = `[${Array.from({ length: 100_000 }, (_, n) => n).join(",")}]`;
+    stage.link.says(`{"jsonrpc":"2.0","method":"notifications/message","params":{"x":${says}}}`, call.ticket);
+    expect([stage.notified.length, stage.noise.count]).toEqual([1, 0]);
+  });
+});
+
 describe("replies", () => {
   it("of any shape reach their call once, under the asker's id", async () => {
     const connection = connect();
@@ -39,6 +92,20 @@ describe("replies", () => {
   it("in an endless batch do not fill the memory", () => {
     connect();
     stage.link.says(`[${",".repeat(5_000_000)}]`);
+  });
+
+  it("with their id where nobody looks fail their call where they are too much to be parsed [bounded]", async () => {
+    const connection = connect();
+    for (const [what, says] of EXCESSES) {
+      const [call, other] = [begin(connection, new Agent("ada")), begin(connection, new Agent("bob"))];
+      stage.link.says(`{"id":${call.ticket.id},"x":${says},"jsonrpc":"2.0","result":{}}`);
+      expect(await call.answer(), what).toMatchObject({
+        error: { code: -31005, message: expect.stringMatching(/answered with a reply that (has|is) .*not passed on/) },
+      });
+      stage.link.answers(other.ticket.id);
+      expect(await other.answer(), what).toHaveProperty("result");
+    }
+    expect(stage.noise.count).toBe(EXCESSES.length);
   });
 
   it("that stream with the id of another call answer neither [crossed-never]", async () => {

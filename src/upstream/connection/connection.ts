@@ -9,7 +9,7 @@ import type { ListKind, ServerIntro, UpstreamCall } from "../../contracts/upstre
 import { type Anchor, findAnchor, findAnchorIn, largeReply } from "../../protocol/anchor.js";
 import { PiecedReply, WholeReply } from "../../protocol/arrived.js";
 import { flawOfLong, flawOfShort, isAmbiguous, PARSED_REPLY_BYTES } from "../../protocol/check-reply.js";
-import { Fault } from "../../protocol/errors.js";
+import { Fault, toRpcError } from "../../protocol/errors.js";
 import { isObject, type JsonObject, type RpcId } from "../../protocol/jsonrpc.js";
 import {
   idSpan,
@@ -30,6 +30,7 @@ import { withoutSecrets } from "../link/safe-fault.js";
 import { type ModernParts, ModernSide, unsharedParts } from "../modern/side.js";
 import { withoutSender } from "../modern/translate.js";
 import { type Breaker, type LateCall, OverdueFault } from "../supervise/breaker.js";
+import { endsOf, excessOfMessage, excessOfShort } from "./excess.js";
 import { type AboutTask, CallerLookup, ServerMessages } from "./from-server.js";
 import {
   AbandonedCalls,
@@ -240,17 +241,28 @@ export class Connection implements LinkEvents {
       this.#reply(bytes, anchor);
       return;
     }
-    for (const text of textsIn(bytes)) this.#receive(text, ticket);
+    const excess = excessOfMessage([bytes]);
+    if (excess !== undefined) this.#excessive([bytes], excess, ticket);
+    else for (const text of textsIn(bytes)) this.#receive(text, ticket);
   }
 
   onPieces(pieces: Buffer[], ticket: Ticket | undefined): void {
     const anchor = findAnchorIn(pieces);
     const pending = anchor === undefined ? undefined : this.#inFlight.get(anchor.id);
-    if (anchor === undefined || pending === undefined) {
-      this.onMessage(Buffer.concat(pieces), ticket);
+    if (anchor === undefined) {
+      const excess = excessOfMessage(pieces);
+      if (excess === undefined) this.onMessage(Buffer.concat(pieces), ticket);
+      else {
+        this.received++;
+        this.#excessive(pieces, excess, ticket);
+      }
       return;
     }
     this.received++;
+    if (pending === undefined) {
+      this.#unawaited(anchor.id);
+      return;
+    }
     const flaw = flawOfLong(pieces, anchor);
     if (flaw !== undefined) {
       this.#endings.fail(pending, this.#badReply(flaw));
@@ -408,6 +420,11 @@ export class Connection implements LinkEvents {
   }
 
   #receive(text: string, ticket: Ticket | undefined): void {
+    const excess = excessOfShort(text);
+    if (excess !== undefined) {
+      this.#excessive([Buffer.from(text)], excess, ticket);
+      return;
+    }
     try {
       const message: Message = parseMessage(text);
       if (message.kind === "response") this.#oddReply(message, ticket);
@@ -451,6 +468,23 @@ export class Connection implements LinkEvents {
     this.onNoise(text.slice(0, NOISE_SAMPLE_CHARS));
     const pending = this.#inFlight.get(ticket?.id ?? claimedId(text) ?? 0);
     if (pending !== undefined) this.#endings.fail(pending, this.#brokenAnswer());
+  }
+
+  /**
+   * What is too much to be parsed is dropped and counted. Whoever waits for it is told: the call that it answers, or the
+   * server, where it asked something.
+   */
+  #excessive(pieces: readonly Buffer[], excess: string, ticket: Ticket | undefined): void {
+    const { id, hasMethod } = endsOf(pieces);
+    const head = (pieces[0] as Buffer).toString("utf8", 0, NOISE_SAMPLE_CHARS);
+    this.onNoise(`A message was dropped, because it ${excess}. It begins with ${head}`);
+    if (!hasMethod) {
+      const pending = this.#inFlight.get(ticket?.id ?? (id === undefined ? 0 : Number(JSON.parse(id))));
+      if (pending !== undefined) this.#endings.fail(pending, this.#badReply(excess));
+    } else if (id !== undefined) {
+      const error = toRpcError(new Fault("limit", `Toolway did not read this request: it ${excess}.`));
+      this.#tell(`{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify(error)}}`);
+    }
   }
 
   #brokenAnswer(): Fault {

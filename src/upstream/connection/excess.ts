@@ -1,0 +1,56 @@
+// Messages of a server that are too much to be parsed: which they are, and what their ends say of them. What is done
+// about one is the connection's. Replies whose id was found are not parsed, and are judged elsewhere (check-reply.ts).
+
+import { excessOf, MESSAGE_BOUNDS } from "../../protocol/bytes/text-bounds.js";
+import { deeperThan } from "../../protocol/scan.js";
+import { MIB } from "../../runtime/sizes.js";
+
+/**
+ * What a server says or asks of its own accord, and a reply whose id stands where nobody looks, are parsed, in one turn
+ * of the event loop. It is less than what may wait for one reader of an event stream (4 MiB), so that no single message
+ * of a server cuts an agent off from the reply to its call.
+ */
+const MAX_PARSED_BYTES = 3 * MIB;
+
+/** From here on bytes are counted as they lie; below, the text is looked at once it was made. */
+const SHORT_BYTES = 64 * 1024;
+
+/** So far an id or a method is looked for, from either end. */
+const ENDS_BYTES = 256;
+
+const METHOD = /"method"\s*:/;
+/** Not inside a longer name or a string: it follows a brace or a comma. */
+const ID_AT_HEAD = /[{,]\s*"id"\s*:\s*(\d{1,15}|"[^"\\]{1,64}")\s*[,}]/;
+const ID_AT_TAIL = /,\s*"id"\s*:\s*(\d{1,15}|"[^"\\]{1,64}")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/;
+
+/** Why what came is not parsed, as the end of a sentence; undefined where it may be. */
+export function excessOfMessage(pieces: readonly Buffer[]): string | undefined {
+  let size = 0;
+  for (const piece of pieces) size += piece.length;
+  if (size > MAX_PARSED_BYTES) return `has ${size} bytes, and ${MAX_PARSED_BYTES} is the limit`;
+  return size < SHORT_BYTES ? undefined : excessOf(pieces, MESSAGE_BOUNDS);
+}
+
+/** The same of one that is short: only its depth can be too much. */
+export function excessOfShort(text: string): string | undefined {
+  const { depth } = MESSAGE_BOUNDS;
+  // What nests so deep has a bracket that opens and one that closes for each level; JSON.parse refuses the rest.
+  if (text.length <= 2 * depth || text.length >= SHORT_BYTES) return undefined;
+  return deeperThan(text, depth) ? `is nested deeper than ${depth} levels` : undefined;
+}
+
+/** What can be told of a message without reading it. */
+export interface MessageEnds {
+  /** Its id, as JSON text. */
+  readonly id: string | undefined;
+  /** It is a request or a notification. */
+  readonly hasMethod: boolean;
+}
+
+export function endsOf(pieces: readonly Buffer[]): MessageEnds {
+  const [first, last] = [pieces[0], pieces.at(-1)];
+  const head = first?.toString("latin1", 0, ENDS_BYTES) ?? "";
+  const tail = last?.toString("latin1", Math.max(0, last.length - ENDS_BYTES)) ?? "";
+  const id = (ID_AT_HEAD.exec(head) ?? ID_AT_TAIL.exec(tail))?.[1];
+  return { id, hasMethod: METHOD.test(head) || METHOD.test(tail) };
+}
