@@ -104,6 +104,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "calls-recorded",
+    text: "Every call ends as one record: who, in which role, by which client, which tool, how long, what came of it. No argument and no result is in it, and a log whose reader is stuck delays no call.",
+    status: "made",
+  },
+  {
     id: "terminal-inert",
     text: "On a terminal no text of a server moves the cursor, changes colours or the title, or hides what stands there: it is made visible.",
     status: "made",

@@ -7,6 +7,9 @@ import { Exit } from "./line/errors.js";
 import { type Io, Stopped, type StopSignal } from "./line/io.js";
 import { runCli } from "./program.js";
 
+/** A reader of the log that is stuck does not keep us: what it was not given by then is lost. */
+const LAST_WORDS_MS = 1_000;
+
 const stop = new AbortController();
 
 /** Asked at the start: a terminal that is gone is none any more. */
@@ -59,4 +62,7 @@ const io: Io = {
 
 const code = await runCli(process.argv.slice(2), io);
 // Whatever a library left open must not keep a finished command alive; what was written gets out first.
-process.stdout.write("", () => process.stderr.write("", () => process.exit(code)));
+process.stdout.write("", () => {
+  setTimeout(() => process.exit(code), LAST_WORDS_MS);
+  process.stderr.write("", () => process.exit(code));
+});

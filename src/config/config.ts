@@ -105,6 +105,8 @@ export interface Config {
   readonly cache: CacheLimits;
   /** Where spans go, by OTLP over HTTP. Undefined where calls are not traced. */
   readonly telemetry: { readonly otlp: string } | undefined;
+  /** `calls`: a line for each; undefined where whoever starts the gateway decides. */
+  readonly log: { readonly calls?: boolean | undefined };
   /** Ready to print: where, which key, what about it. */
   readonly warnings: readonly string[];
 }

@@ -94,6 +94,7 @@ export function keyTables(): Readonly<Record<string, string>> {
     limits: table(OWN_OBJECTS.limits),
     cache: table(OWN_OBJECTS.cache),
     telemetry: table(OWN_OBJECTS.telemetry),
+    log: table(OWN_OBJECTS.log),
   };
 }
 

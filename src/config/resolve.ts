@@ -46,7 +46,7 @@ export function resolve(value: unknown, file: string | undefined, context: Entri
   const telemetry = resolveTelemetry(settings.telemetry, context);
   if (report.failed || listen === undefined) return undefined;
   // No mistake was found, so every setting is there.
-  const { names, menu, allowedHosts, allowedOrigins, unlistedRoles, sessions, limits, drainMs, pageSize, cache } =
+  const { names, menu, allowedHosts, allowedOrigins, unlistedRoles, sessions, limits, drainMs, pageSize, cache, log } =
     settings as Settings;
   return {
     path: file,
@@ -69,6 +69,7 @@ export function resolve(value: unknown, file: string | undefined, context: Entri
     pageSize,
     cache,
     telemetry,
+    log,
     warnings: report.warnings,
   };
 }

@@ -277,6 +277,16 @@ const telemetry = loose({
   ),
 });
 
+const log = strict(
+  {
+    calls: optional(
+      flag(),
+      "One line of the log for each call. Default: `true` for `toolway serve`, `false` for `toolway stdio` and in programs.",
+    ),
+  },
+  "log",
+);
+
 const executor = strict(
   {
     url: optional(
@@ -337,6 +347,7 @@ export const settingsFields = {
   pageSize: defaulted(whole({ min: 1, max: 100_000 }), DEFAULT_PAGE_SIZE, "Entries in a page of a list."),
   cache: defaulted(cache, {}, "Bounds on the results that are kept."),
   telemetry: optional(telemetry, "Where spans go."),
+  log: defaulted(log, {}, "What is logged."),
 };
 
 export const fileForm = loose({
@@ -359,6 +370,7 @@ export const OWN_OBJECTS = {
   limits: limits.fields,
   cache: cache.fields,
   telemetry: telemetry.fields,
+  log: log.fields,
   executors: executor.fields,
   restarts: restarts.fields,
   backoff: backoff.fields,

@@ -11,6 +11,15 @@ import type { Caller } from "./caller.js";
 /** What a `traceparent` may stand in, and anything else: `_meta`, or the headers of a request. */
 export type TraceCarrier = Readonly<Record<string, unknown>>;
 
+/** What becomes known of a call on its way, for the record of it. */
+export interface CallNotes {
+  server: string | undefined;
+  /** The server's own name; undefined for what is no tool. */
+  tool: string | undefined;
+  /** Undefined where the cache was not asked. */
+  cache: "hit" | "miss" | "coalesced" | "off" | undefined;
+}
+
 /** One request of an agent. The endpoint makes it; the service answers it exactly once, by `reply`. */
 export interface AgentCall {
   /** The way back for what belongs to this request: its own stream where the transport has one. */
@@ -20,6 +29,8 @@ export interface AgentCall {
   readonly scope: string | undefined;
   /** Headers of the HTTP request that brought it, where one did: for trace context that `_meta` does not have. */
   readonly traceHeaders?: TraceCarrier | undefined;
+  /** Undefined where calls are not recorded. */
+  readonly notes?: CallNotes | undefined;
   /**
    * Asked once the tool is known and allowed: `declared` is what its schema wants in headers. The error where the
    * headers of the request do not agree with its arguments. Absent where a call has no headers that matter.

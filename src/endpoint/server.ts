@@ -64,6 +64,8 @@ export interface HttpEndpointOptions extends EndpointSettings {
   readonly ready?: () => boolean;
   readonly clock?: Clock;
   readonly log?: (event: EndpointEvent) => void;
+  /** `open`: how many there are now. Undefined where nobody wants to know. */
+  readonly onConnection?: ((what: "opened" | "closed", peer: string | undefined, open: number) => void) | undefined;
 }
 
 export interface EndpointStats {
@@ -205,7 +207,14 @@ class Endpoint implements HttpEndpoint {
     server.on(tls === undefined ? "connection" : "secureConnection", (socket: Socket) => this.#late?.add(socket));
     server.on("connection", (socket) => {
       this.#connections++;
-      socket.on("close", () => this.#connections--);
+      const { onConnection } = this.#options;
+      // To ask for it is a call of the system.
+      const peer = onConnection === undefined ? undefined : socket.remoteAddress;
+      onConnection?.("opened", peer, this.#connections);
+      socket.on("close", () => {
+        this.#connections--;
+        onConnection?.("closed", peer, this.#connections);
+      });
     });
     return server;
   }

@@ -38,6 +38,11 @@ export interface GatewayOptions {
    * Your `@opentelemetry/api`: every call becomes a span of the tracer that you registered. Goes before `telemetry`.
    */
   readonly opentelemetry?: OpenTelemetryApi;
+  /**
+   * One line of the log for each call. True and false go before the config's `log.calls`; "unless-off": where the
+   * config does not say no. Default: where the config says so.
+   */
+  readonly logCalls?: boolean | "unless-off";
   /** Default: silent. */
   readonly log?: Log;
 }
@@ -85,10 +90,11 @@ export async function openGateway({ stateDir, opentelemetry, ...parts }: ClosedP
 }
 
 function configReader(input: GatewayInput, options: GatewayOptions): () => Config {
-  const { env = process.env, home, names, tls } = options;
+  const { env = process.env, home, names, tls, logCalls } = options;
   const around = { env, wrongEntries: "keep" as const, ...(home === undefined ? {} : { home }) };
   return () => {
     const config = typeof input === "string" ? loadConfig(input, around) : resolveConfig(input, around);
-    return { ...config, names: names ?? config.names, tls: tls ?? config.tls };
+    const calls = typeof logCalls === "boolean" ? logCalls : (config.log.calls ?? logCalls === "unless-off");
+    return { ...config, names: names ?? config.names, tls: tls ?? config.tls, log: { calls } };
   };
 }

@@ -10,6 +10,9 @@ import type { CacheStats, GatewayStatus } from "../contracts/status.js";
 import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
 import type { ControlServer } from "../control/server.js";
 import { createStdioEndpoint, type StdioEndpoint } from "../endpoint/stdio/stdio.js";
+import { CallLines } from "../observe/call-lines.js";
+import { CallRecorder } from "../observe/call-recorder.js";
+import { sessionLog } from "../observe/debug-log.js";
 import type { Log } from "../observe/log.js";
 import type { Telemetry } from "../observe/telemetry.js";
 import { OPERATOR } from "../pipeline/access.js";
@@ -106,6 +109,7 @@ export class Gateway {
   #endpoint: OpenEndpoint | undefined;
   #control: ControlServer | undefined;
   readonly #stdio = new Set<StdioEndpoint>();
+  #recorder: CallRecorder | undefined;
   #tokenTimer: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
   #swept: Promise<unknown> | undefined;
@@ -162,6 +166,7 @@ export class Gateway {
         failed: (error) => log.warn(`what is kept of tasks could not be written: ${(error as Error).message}`),
       }),
       tracer: parts.telemetry?.tracer,
+      onSession: sessionLog(log),
       onKnown: (server) => this.#lists.saveSoon(server),
       log: (level, text, error) => log[level](text, error === undefined ? undefined : { error }),
     });
@@ -199,6 +204,7 @@ export class Gateway {
       this.#checkPins(name);
     }
     this.pipeline.setBudgets(compileBudgets(config, undefined));
+    this.#recordCalls(config);
     // At once, without waiting for the next look.
     state.tokens.onRevoked(() => this.#endHeld());
     if (parts.startServers === true) this.#start();
@@ -422,6 +428,7 @@ export class Gateway {
     // First, because it is quick and what follows may not come to its end.
     await this.#lists.save();
     await this.servers.close();
+    this.#recorder?.flush();
     // The servers behind them are closed first: they say goodbye through them.
     await this.#executors.close();
     await this.#control?.close();
@@ -454,6 +461,7 @@ export class Gateway {
     const rules = ({ roles, unlistedRoles }: Config) => JSON.stringify([roles, unlistedRoles]);
     if (rules(before) !== rules(config)) this.pipeline.setPolicy(this.#policyOf(config));
     this.pipeline.setBudgets(compileBudgets(config, this.pipeline.budgets));
+    this.#recordCalls(config);
     this.#setCached(config);
     this.#held.setLimit(config.limits.heldBytes);
     this.#endpoint?.http.configure(endpointSettings(config));
@@ -515,6 +523,13 @@ export class Gateway {
     const policy = compilePolicy({ roles: config.roles, unlistedRoles: config.unlistedRoles });
     for (const problem of policy.problems) this.#log.warn(problem);
     return policy;
+  }
+
+  /** Where nobody reads of calls, none is recorded. */
+  #recordCalls({ log: { calls } }: Config): void {
+    const isRead = calls === true && this.#log.lines?.isOn("info") !== false;
+    if (isRead) this.#recorder ??= new CallRecorder(systemClock, new CallLines(this.#log));
+    this.pipeline.setCallEnds(isRead ? this.#recorder : undefined);
   }
 
   /** Tells the cache its bounds, and which tools of which server it may answer. */

@@ -3,6 +3,7 @@
 import type { Config, ListenAddress } from "../config/config.js";
 import type { Service } from "../contracts/service.js";
 import { createHttpEndpoint, type EndpointSettings, type HttpEndpoint } from "../endpoint/server.js";
+import { connectionLog } from "../observe/debug-log.js";
 import type { Log } from "../observe/log.js";
 import { Fault } from "../protocol/errors.js";
 import { isLoopback } from "../runtime/addresses.js";
@@ -44,6 +45,7 @@ export async function openEndpoint(plan: EndpointPlan): Promise<OpenEndpoint> {
     ready,
     held,
     ...endpointSettings(config),
+    onConnection: connectionLog(log),
     ...(config.tls === undefined ? {} : { tls: readCertificate(config.tls) }),
     log: (event) => {
       if (event.kind === "failed") log.error("a request failed inside the gateway", { error: event.error });

@@ -1,5 +1,7 @@
-// The gateway's log: one line an event, to stderr, as text for people or JSON for machines. Holds no state.
+// The gateway's log: one line an event, to stderr, as text for people or JSON for machines. What a reader that is stuck
+// has no room for is dropped and counted.
 
+import type { Writable } from "node:stream";
 import { visible, visibleJson } from "../runtime/visible.js";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
@@ -9,12 +11,24 @@ export interface Log {
   info(text: string, fields?: LogFields): void;
   warn(text: string, fields?: LogFields): void;
   error(text: string, fields?: LogFields): void;
+  /** Has a log of our own: for those who write many lines at once. */
+  readonly lines?: LogLines;
 }
 
-type LogFields = Readonly<Record<string, unknown>>;
+/** Lines that are made when there is time, and written together. */
+export interface LogLines {
+  readonly format: "text" | "json";
+  isOn(level: LogLevel): boolean;
+  /** One line with its end. `atMs`: when it happened, in milliseconds since 1970. Fields that are undefined are left out. */
+  line(level: LogLevel, atMs: number, text: string, fields?: LogFields): string;
+  write(text: string, lines: number): void;
+}
+
+export type LogFields = Readonly<Record<string, unknown>>;
 
 export interface LogOptions {
-  readonly write: (line: string) => void;
+  /** False where there is no room: the lines are dropped and counted, and the next that is written says how many. */
+  readonly write: (text: string) => unknown;
   readonly level?: LogLevel;
   readonly format?: "text" | "json";
   /** A person reads it there: what is hidden is made visible. Elsewhere control characters are taken out. */
@@ -34,13 +48,43 @@ export function createLog(options: LogOptions): Log {
   const clean = isTerminal ? visible : withoutControls;
   const json = isTerminal ? visibleJson : (line: string) => line;
   const lowest = LOG_LEVELS.indexOf(level);
-  const logger = (at: LogLevel) => (text: string, fields?: LogFields) => {
-    if (LOG_LEVELS.indexOf(at) < lowest) return;
-    const time = new Date(now()).toISOString();
-    const line = format === "json" ? json(jsonLine(time, at, text, fields)) : textLine(time, at, text, fields, clean);
-    write(`${line}\n`);
+  const isOn = (at: LogLevel) => LOG_LEVELS.indexOf(at) >= lowest;
+  const line: LogLines["line"] = (at, atMs, text, fields) => {
+    const time = new Date(atMs).toISOString();
+    return `${format === "json" ? json(jsonLine(time, at, text, fields)) : textLine(time, at, text, fields, clean)}\n`;
   };
-  return { debug: logger("debug"), info: logger("info"), warn: logger("warn"), error: logger("error") };
+  let dropped = 0;
+  const writeLines: LogLines["write"] = (text, lines) => {
+    const said = dropped === 0 ? "" : line("warn", now(), droppedText(dropped), { dropped });
+    if (write(said + text) === false) dropped += lines;
+    else dropped = 0;
+  };
+  const logger = (at: LogLevel) => (text: string, fields?: LogFields) => {
+    if (isOn(at)) writeLines(line(at, now(), text, fields), 1);
+  };
+  return {
+    debug: logger("debug"),
+    info: logger("info"),
+    warn: logger("warn"),
+    error: logger("error"),
+    lines: { format, isOn, line, write: writeLines },
+  };
+}
+
+function droppedText(lines: number): string {
+  return `${lines} lines of the log were dropped: whoever reads it did not keep up`;
+}
+
+/** So much of the log may wait for its reader. A reader that is stuck must cost neither memory nor time. */
+const MAX_WAITING_BYTES = 1024 * 1024;
+
+/** Writes a log to a stream, and drops what its reader has no room for. */
+export function boundedWrite(stream: Writable, maxBytes: number = MAX_WAITING_BYTES): LogOptions["write"] {
+  return (text) => {
+    if (stream.writableLength > maxBytes) return false;
+    stream.write(text);
+    return true;
+  };
 }
 
 /** For those who embed the gateway and want to hear nothing. */
@@ -71,6 +115,7 @@ function textLine(
 function plain(fields: LogFields | undefined): Record<string, unknown> {
   const out: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(fields ?? {})) {
+    if (value === undefined) continue;
     out[key] = value instanceof Error ? (value.stack ?? value.message) : value;
   }
   return out;

@@ -34,6 +34,10 @@ export class TracedCall implements AgentCall {
     return this.#outer.scope;
   }
 
+  get notes(): AgentCall["notes"] {
+    return this.#outer.notes;
+  }
+
   get onCancel(): AgentCall["onCancel"] {
     return this.#outer.onCancel;
   }

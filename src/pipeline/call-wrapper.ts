@@ -33,6 +33,10 @@ export class CallWrapper implements AgentCall {
     return this.#outer.traceHeaders;
   }
 
+  get notes(): AgentCall["notes"] {
+    return this.#outer.notes;
+  }
+
   get onCancel(): AgentCall["onCancel"] {
     return this.#outer.onCancel;
   }

@@ -9,6 +9,7 @@ import type { Pins } from "../contracts/pins.js";
 import type { Servers } from "../contracts/servers.js";
 import type { AgentCall, Introduction, Service } from "../contracts/service.js";
 import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "../contracts/upstream.js";
+import { type CallEnds, RecordedCall } from "../observe/recorded-call.js";
 import type { Tracer } from "../observe/traces.js";
 import type { Budgets } from "../policy/budget.js";
 import { type Guard, ProgramGuard } from "../policy/guard.js";
@@ -60,6 +61,8 @@ export interface PipelineDeps {
   readonly taskOwners: TaskOwners;
   /** Undefined where calls are not traced. */
   readonly tracer?: Tracer | undefined;
+  /** Told of agents that come and go. Undefined where nobody wants to know. */
+  readonly onSession?: ((what: "opened" | "closed", session: Caller, scope?: string) => void) | undefined;
   /** Called when what is known of a server has changed: keep its snapshot. */
   readonly onKnown: (server: string) => void;
   readonly log: (level: "info" | "warn" | "error", text: string, error?: unknown) => void;
@@ -74,6 +77,7 @@ export class Pipeline implements Service, UpstreamEvents {
   readonly #tasks: Tasks;
   readonly #sender: Sender;
   readonly #announcements = new Announcements();
+  #ends: CallEnds | undefined;
   #attached: { servers: Servers; subscriptions: Subscriptions } | undefined;
 
   constructor(deps: PipelineDeps) {
@@ -114,6 +118,11 @@ export class Pipeline implements Service, UpstreamEvents {
 
   setBudgets(budgets: Budgets | undefined): void {
     this.#sender.budgets = budgets;
+  }
+
+  /** Who is told of every call that ends; undefined for nobody. */
+  setCallEnds(ends: CallEnds | undefined): void {
+    this.#ends = ends;
   }
 
   get budgets(): Budgets | undefined {
@@ -163,7 +172,12 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   handle(call: AgentCall): void {
-    this.#guarded(call, () => this.#route(call));
+    const own = this.#ends === undefined ? call : new RecordedCall(call, this.#ends);
+    try {
+      this.#route(own);
+    } catch (error) {
+      this.#refuse(own, error);
+    }
   }
 
   refusal(call: AgentCall): Fault | undefined {
@@ -218,9 +232,11 @@ export class Pipeline implements Service, UpstreamEvents {
 
   sessionOpened(session: Caller, scope: string | undefined): void {
     this.sessions.open(session, scope);
+    this.#deps.onSession?.("opened", session, scope);
   }
 
   sessionClosed(session: Caller): void {
+    this.#deps.onSession?.("closed", session);
     this.#inUse.subscriptions.sessionClosed(session);
     this.#servers.sessionClosed(session.sessionKey);
   }

@@ -57,6 +57,11 @@ export class Sender {
   /** Throws a Fault where the call is refused. */
   send(call: AgentCall, to: Destination): void {
     const { tracer } = this.#deps;
+    const { notes } = call;
+    if (notes !== undefined) {
+      notes.server = to.server;
+      notes.tool = to.tool;
+    }
     const span = tracer === undefined ? undefined : begin(tracer, call, to);
     if (span === undefined) {
       this.#pass(call, to, undefined);
@@ -100,13 +105,19 @@ export class Sender {
       this.#forward(watched, to, hosted, span);
       return;
     }
-    // A hit is answered before handle() returns, and ends the span with it.
+    // A hit is answered before handle() returns, and ends span and record with it.
+    const { notes } = call;
+    if (notes !== undefined) notes.cache = "hit";
     if (span !== undefined) span.cache = "hit";
     const outcome = cache.handle(watched, server, tool, this.#ownerOf(call.caller, hosted), (one) => {
+      if (notes !== undefined) notes.cache = "miss";
       if (span !== undefined) span.cache = "miss";
       this.#forward(one, to, hosted, span);
     });
-    if (span !== undefined && outcome !== "hit") span.cache = outcome === "bypass" ? "off" : outcome;
+    if (outcome === "hit") return;
+    const use = outcome === "bypass" ? "off" : outcome;
+    if (notes !== undefined) notes.cache = use;
+    if (span !== undefined) span.cache = use;
   }
 
   /** What a tool gives a legacy agent is an object, whatever a modern server answers. */

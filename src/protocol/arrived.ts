@@ -69,6 +69,10 @@ export class PiecedReply implements BytesReply {
     return this.#pieces[0] as Buffer;
   }
 
+  get last(): Buffer {
+    return this.#pieces.at(-1) as Buffer;
+  }
+
   /** All of it under the asker's id, to be written one after another. */
   under(idText: string): Buffer[] {
     const out: Buffer[] = [];

@@ -48,6 +48,7 @@ export const serve = defineCommand({
       value: "SECONDS",
       description: "How long calls in flight have to end at a stop; 8 seconds more, and all is over. Default: 22.",
     },
+    noCallLog: { description: "Logs no line for each call. By default each has one: who, which tool, how long." },
     json: { description: "Prints where it listens as one line of JSON, for scripts." },
   },
   examples: [
@@ -64,6 +65,7 @@ export const serve = defineCommand({
       noAuth: input.noAuth,
       names: input.names,
       tls: tlsOption(input.tlsCert, input.tlsKey, io),
+      logCalls: input.noCallLog ? false : "unless-off",
     };
     if (input.noAuth) await refuseNoAuth(options);
     const port = await gatewayPort();

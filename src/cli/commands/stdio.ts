@@ -20,6 +20,7 @@ export const stdio = defineCommand({
       value: "ROLE",
       description: "A role of the config that the agent is narrowed to. Default: all that the default token may do.",
     },
+    callLog: { description: "Logs each call to stderr, in one line: who, which tool, how long, what came of it." },
   },
   examples: [
     { line: "toolway stdio ~/toolway.json", note: "the line for a client's config" },
@@ -29,7 +30,13 @@ export const stdio = defineCommand({
   async handler(input, io) {
     const port = await gatewayPort();
     const source = sourceFor({ config: input.config, state: input.state }, io);
-    await port.stdio(source, { input: io.stdin, output: io.stdout, signal: io.signal, role: input.role });
+    await port.stdio(source, {
+      input: io.stdin,
+      output: io.stdout,
+      signal: io.signal,
+      role: input.role,
+      logCalls: input.callLog,
+    });
     return Exit.ok;
   },
 });

@@ -11,7 +11,7 @@ import { openControl, STDIO_UPGRADE } from "../../gateway/control-routes.js";
 import { createGateway } from "../../gateway/create.js";
 import { Executors } from "../../gateway/executors.js";
 import type { Gateway, ServerStart } from "../../gateway/gateway.js";
-import { type Log, SILENT } from "../../observe/log.js";
+import { boundedWrite, type Log, SILENT } from "../../observe/log.js";
 import { Fault } from "../../protocol/errors.js";
 import { systemClock } from "../../runtime/clock.js";
 import { StateDirError } from "../../runtime/state-dir.js";
@@ -37,14 +37,14 @@ import { clientOf, defaultToken, find, stateDirOf } from "./running.js";
 
 /** A verb that is done in a moment says what failed by itself; its log would only repeat it. */
 function logFor(env: GatewaySource["env"], quiet: boolean): Log {
-  const write = (line: string) => void process.stderr.write(line);
+  const write = boundedWrite(process.stderr);
   return logOf(env, { write, isTerminal: process.stderr.isTTY === true, usual: quiet ? "error" : "info" });
 }
 
 async function open(
   source: GatewaySource,
   options: Partial<StartOptions>,
-  more: { startServers: ServerStart; log: Log },
+  more: { startServers: ServerStart; log: Log; logCalls?: boolean | "unless-off" },
 ): Promise<Gateway> {
   return createGateway(source.configPath ?? demoConfig(), {
     stateDir: stateDirOf(source),
@@ -53,6 +53,7 @@ async function open(
     log: more.log,
     startServers: more.startServers,
     noAuth: options.noAuth ?? false,
+    ...(more.logCalls === undefined ? {} : { logCalls: more.logCalls }),
     ...(options.names === undefined ? {} : { names: options.names }),
     ...(options.tls === undefined ? {} : { tls: options.tls }),
   });
@@ -61,7 +62,7 @@ async function open(
 async function start(options: StartOptions): Promise<StartedGateway> {
   // Whoever waits for the port need not wait for the servers, and where the port is taken none is started in vain.
   const log = logFor(options.env, false);
-  const gateway = await open(options, options, { startServers: "listening", log });
+  const gateway = await open(options, options, { startServers: "listening", log, logCalls: options.logCalls });
   try {
     const { url } = await gateway.listen(options.listen);
     await gateway.openControl();
@@ -95,7 +96,7 @@ async function start(options: StartOptions): Promise<StartedGateway> {
  * call by that.
  */
 async function local(source: GatewaySource, { servers }: { servers: boolean }): Promise<LocalGateway> {
-  const gateway = await open(source, {}, { startServers: servers, log: logFor(source.env, true) });
+  const gateway = await open(source, {}, { startServers: servers, log: logFor(source.env, true), logCalls: false });
   const folder = await mkdtemp(join(tmpdir(), "toolway-"));
   const closeAll = async (): Promise<void> => {
     await gateway.close({ drainMs: 0 });
@@ -152,7 +153,15 @@ async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void
   const { signal, role } = streams;
   const query: Readonly<Record<string, string>> = role === undefined ? {} : { role };
   const make = async (): Promise<Gateway> => {
-    const gateway = await open(source, {}, { startServers: "agent", log: logFor(source.env, false) });
+    const gateway = await open(
+      source,
+      {},
+      {
+        startServers: "agent",
+        log: logFor(source.env, false),
+        ...(streams.logCalls ? { logCalls: true } : {}),
+      },
+    );
     try {
       if (role !== undefined) gateway.demandRole(role);
       await gateway.openControl();

@@ -1,10 +1,10 @@
 // Makes the log of a process, with the level and format that its environment asks for.
 
-import { createLog, LOG_LEVELS, type Log, type LogLevel } from "../../observe/log.js";
+import { createLog, LOG_LEVELS, type Log, type LogLevel, type LogOptions } from "../../observe/log.js";
 
 /** Where it goes to. `usual` is how much is logged where TOOLWAY_LOG_LEVEL says nothing. */
 interface LogTarget {
-  readonly write: (line: string) => void;
+  readonly write: LogOptions["write"];
   readonly isTerminal: boolean;
   readonly usual?: LogLevel;
 }

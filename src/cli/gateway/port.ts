@@ -30,6 +30,8 @@ export interface StartOptions extends GatewaySource {
   readonly names: NameMode | undefined;
   /** Paths of PEM files. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
+  /** Whether each call is logged; "unless-off": where the config does not say no. */
+  readonly logCalls: false | "unless-off";
 }
 
 export interface StartedGateway {
@@ -97,6 +99,8 @@ export interface StdioStreams {
   readonly signal: AbortSignal;
   /** What the agent is narrowed to; undefined for all that the default token may do. */
   readonly role: string | undefined;
+  /** Each call is logged, also where the config does not say so. A gateway that is joined logs as it was told. */
+  readonly logCalls: boolean;
 }
 
 let replaced: GatewayPort | undefined;

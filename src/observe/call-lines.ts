@@ -1,0 +1,110 @@
+// Calls in the log: one line each, at `info`; what only lists or sets a level is at `debug`. Text for people has the
+// essence in front, JSON has every fact in a field of its own.
+
+import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
+import type { CallRecord } from "./call-record.js";
+import type { CallSink } from "./call-recorder.js";
+import type { Log, LogFields, LogLevel } from "./log.js";
+
+/** Agents ask for lists all the time, and nothing is done by it. */
+const QUIET: ReadonlySet<string> = new Set([
+  "tools/list",
+  "prompts/list",
+  "resources/list",
+  "resources/templates/list",
+  "logging/setLevel",
+  "tasks/list",
+]);
+
+/** Names and ids are as long as an agent likes; real ones are far shorter. */
+const MAX_NAME_CHARACTERS = 128;
+
+export class CallLines implements CallSink {
+  readonly #log: Log;
+  readonly #isJson: boolean;
+  readonly #isDebug: boolean;
+  /** Lines that are written together. */
+  #text = "";
+  #count = 0;
+
+  constructor(log: Log) {
+    this.#log = log;
+    this.#isJson = log.lines?.format === "json";
+    this.#isDebug = log.lines?.isOn("debug") ?? false;
+  }
+
+  take(record: CallRecord): void {
+    const level: LogLevel = QUIET.has(record.method) ? "debug" : "info";
+    if (level === "debug" && !this.#isDebug) return;
+    const text = this.#isJson ? "call" : sentenceOf(record);
+    const fields = this.#isJson ? fieldsOf(record) : besides(record);
+    const { lines } = this.#log;
+    if (lines === undefined) {
+      this.#log[level](sentenceOf(record), fieldsOf(record));
+      return;
+    }
+    this.#text += lines.line(level, record.endedAt, text, fields);
+    this.#count++;
+  }
+
+  batchEnded(dropped: number): void {
+    if (this.#count > 0) this.#log.lines?.write(this.#text, this.#count);
+    this.#text = "";
+    this.#count = 0;
+    if (dropped > 0) {
+      this.#log.warn(`${dropped} calls are not in the log: they ended faster than it could be written`, { dropped });
+    }
+  }
+}
+
+/** `call files/read_file: ok, 12 ms`. */
+function sentenceOf({ method, server, tool, outcome, ms }: CallRecord): string {
+  const what = plain(tool === undefined ? method : cut(tool));
+  return `call ${server === undefined ? what : `${server}/${what}`}: ${outcome}, ${shortMs(ms)} ms`;
+}
+
+/** What the sentence does not say. */
+function besides({ principal, clientInfo, cache, bytes }: CallRecord): LogFields {
+  return { principal: principal.id, role: principal.role, client: clientOf(clientInfo), cache, bytes };
+}
+
+function fieldsOf(record: CallRecord): LogFields {
+  const { principal, clientInfo, method, server, tool, outcome, ms, cache, bytes, id } = record;
+  return {
+    principal: principal.id,
+    role: principal.role,
+    client: clientOf(clientInfo),
+    method,
+    server,
+    tool: tool === undefined ? undefined : cut(tool),
+    outcome,
+    ms: shortMs(ms),
+    cache,
+    bytes,
+    id: shortId(id),
+  };
+}
+
+/** `claude-code/2.1.0`, in the agent's own words. */
+function clientOf({ name, version }: JsonObject): string | undefined {
+  if (typeof name !== "string") return undefined;
+  return cut(typeof version === "string" ? `${name}/${version}` : name);
+}
+
+/** A name that is no word is quoted: an agent may ask for one that reads like the rest of the line. */
+function plain(name: string): string {
+  return /^[\w./:@-]+$/.test(name) ? name : JSON.stringify(name);
+}
+
+function cut(name: string): string {
+  return name.length > MAX_NAME_CHARACTERS ? `${name.slice(0, MAX_NAME_CHARACTERS)}…` : name;
+}
+
+function shortId(id: RpcId): RpcId {
+  return typeof id === "string" ? cut(id) : id;
+}
+
+/** Tenths are enough to tell a cache from a server. */
+function shortMs(ms: number): number {
+  return ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms);
+}

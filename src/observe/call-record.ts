@@ -1,0 +1,103 @@
+// What is kept of a call when it has ended, and the ring that keeps it until somebody has read it. Who, where to, what
+// came of it and how long it took; never arguments, results, messages of errors or addresses of resources. The log of
+// calls is made from it, and so is whatever else wants to know of every call.
+
+import type { Principal } from "../contracts/caller.js";
+import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
+import type { CacheUse, Outcome } from "./traces.js";
+
+/** The objects of a ring are used again: whoever wants to keep one copies what is needed. */
+export interface CallRecord {
+  /** When it ended, in milliseconds since 1970. */
+  endedAt: number;
+  /** How long it took, until its reply was there; of one that is too large to be held, until it began. */
+  ms: number;
+  principal: Principal;
+  /** What the agent says of itself. */
+  clientInfo: JsonObject;
+  method: string;
+  /** Undefined where the call was answered or refused before a server was chosen. */
+  server: string | undefined;
+  /** The server's own name of the tool; what the agent asked for where there is none. Undefined for what is no tool. */
+  tool: string | undefined;
+  outcome: Outcome;
+  /** Where the answer came from; undefined where it was not asked for in the cache. */
+  cache: CacheUse | undefined;
+  /** Of the reply, as the server sent it. Undefined where nobody knows without making the text. */
+  bytes: number | undefined;
+  /** The agent's own id of the request. */
+  id: RpcId;
+}
+
+const NOBODY: Principal = { id: "", role: "" };
+const NOTHING: JsonObject = {};
+
+/** Of a fixed size. It has no clock and writes nothing. */
+export class CallRing {
+  readonly #records: CallRecord[];
+  /** The next to be read, and how many wait. */
+  #first = 0;
+  #waiting = 0;
+  #dropped = 0;
+
+  constructor(size: number) {
+    this.#records = Array.from({ length: size }, emptyRecord);
+  }
+
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** A record to be filled at once. Undefined where all of them wait to be read: the call is counted as dropped. */
+  next(): CallRecord | undefined {
+    const size = this.#records.length;
+    if (this.#waiting === size) {
+      this.#dropped++;
+      return undefined;
+    }
+    const at = this.#first + this.#waiting++;
+    return this.#records[at < size ? at : at - size];
+  }
+
+  /** Gives every record that waits, oldest first, and forgets what was in it. */
+  read(take: (record: CallRecord) => void): void {
+    const size = this.#records.length;
+    while (this.#waiting > 0) {
+      const record = this.#records[this.#first] as CallRecord;
+      this.#first = this.#first + 1 < size ? this.#first + 1 : 0;
+      this.#waiting--;
+      try {
+        take(record);
+      } finally {
+        // An agent's texts are not held by a ring that nobody calls any more.
+        record.clientInfo = NOTHING;
+        record.principal = NOBODY;
+        record.tool = undefined;
+        record.id = 0;
+      }
+    }
+  }
+
+  /** How many calls found no room since this was asked last. */
+  takeDropped(): number {
+    const dropped = this.#dropped;
+    this.#dropped = 0;
+    return dropped;
+  }
+}
+
+function emptyRecord(): CallRecord {
+  return {
+    endedAt: 0,
+    ms: 0,
+    principal: NOBODY,
+    clientInfo: NOTHING,
+    method: "",
+    server: undefined,
+    tool: undefined,
+    outcome: "ok",
+    cache: undefined,
+    bytes: undefined,
+    id: 0,
+  };
+}

@@ -1,0 +1,108 @@
+// Calls in the log of a gateway that runs: one line each, who made it and what came of it, and never what was said.
+
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { callText, connectStdioV1, connectV1, connectV2, waitForTools } from "./clients.js";
+import { type Gateway, root, type ServerEntry, startGateway, temporaryDirectory, until } from "./harness.js";
+import { callTool, createToken, refusal } from "./operator.js";
+
+const SECRET = "only-agent-and-server-know-this";
+const JSON_LOG = { TOOLWAY_LOG_FORMAT: "json" };
+const demo: ServerEntry = { command: process.execPath, args: [join(root, "dist/demo/server.js")] };
+const config = { mcpServers: { demo } };
+
+type Line = Readonly<Record<string, unknown>>;
+
+function linesOf(log: string): Line[] {
+  return log.split("\n").flatMap((line) => (line.startsWith('{"time"') ? [JSON.parse(line) as Line] : []));
+}
+
+const callsIn = (gateway: Gateway) => linesOf(gateway.log()).filter(({ text }) => text === "call");
+
+it("a call of an agent of either era, and one that is refused, are a line each, without what was said [calls-recorded]", async () => {
+  const gateway = await startGateway(config, { env: { ...JSON_LOG, TOOLWAY_LOG_LEVEL: "debug" } });
+  const [legacy, modern] = [await connectV1(gateway.url), await connectV2(gateway.url)];
+  await waitForTools(legacy, "echo");
+  await callText(legacy, "echo", { text: SECRET });
+  await callText(modern, "echo", { text: SECRET });
+  await callText(modern, "now", { timeZone: SECRET });
+  await expect(legacy.callTool({ name: "missing", arguments: { text: SECRET } })).rejects.toThrow();
+  const calls = await until("four lines", () => {
+    const found = callsIn(gateway).filter(({ level }) => level === "info");
+    return found.length >= 4 && found;
+  });
+  const known = { principal: "local", role: "default", client: "toolway-e2e/1.0.0", method: "tools/call" };
+  expect(calls).toEqual([
+    expect.objectContaining({ ...known, server: "demo", tool: "echo", outcome: "ok", ms: expect.any(Number) }),
+    expect.objectContaining({ ...known, server: "demo", tool: "echo", outcome: "ok", id: expect.any(Number) }),
+    expect.objectContaining({ ...known, server: "demo", tool: "now", outcome: "tool-error" }),
+    expect.objectContaining({ ...known, tool: "missing", outcome: "not-found" }),
+  ]);
+  expect(gateway.log()).not.toContain(SECRET);
+  // At debug it tells of lists, sessions and connections, too.
+  expect(callsIn(gateway)).toContainEqual(expect.objectContaining({ level: "debug", method: "tools/list" }));
+  const session = { text: "session opened", principal: "local", client: "toolway-e2e" };
+  expect(linesOf(gateway.log())).toContainEqual(expect.objectContaining(session));
+  expect(linesOf(gateway.log())).toContainEqual(
+    expect.objectContaining({ text: "connection opened", peer: "127.0.0.1", open: expect.any(Number) }),
+  );
+
+  // An edit of the config ends it, and begins it again.
+  await gateway.writeConfig({ ...config, log: { calls: false } });
+  await until("the edit", () => gateway.log().includes("config applied"));
+  const before = callsIn(gateway).length;
+  await callText(legacy, "echo", { text: "not logged" });
+  await gateway.writeConfig({ ...config, log: { calls: true } });
+  await until("the next edit", () => gateway.log().split("config applied").length > 2);
+  await callText(legacy, "echo", { text: "logged" });
+  await until("one line more", () => callsIn(gateway).length > before);
+  expect(callsIn(gateway)).toHaveLength(before + 1);
+});
+
+it("whose token it was, and in which role, is told of a call that is denied [calls-recorded]", async () => {
+  const roles = { reader: { deny: ["demo/now"] } };
+  const gateway = await startGateway({ ...config, roles }, { auth: true, env: JSON_LOG });
+  const token = await createToken(gateway, "ann", "reader");
+  await until("a refusal", () => refusal(gateway.url, "now", {}, token));
+  const denied = { principal: "ann", role: "reader", server: "demo", tool: "now", outcome: "denied" };
+  await until("its line", () => callsIn(gateway).length > 0);
+  expect(callsIn(gateway)).toContainEqual(expect.objectContaining(denied));
+  expect(gateway.log()).not.toContain(token);
+});
+
+it("a log that nobody reads delays neither calls nor the end of the gateway [calls-recorded]", async () => {
+  const pipe = join(await temporaryDirectory(), "log");
+  execFileSync("mkfifo", [pipe]);
+  // Opened for both, so that it can be opened, and is full after 64 KiB.
+  const under = ["/bin/sh", "-c", 'exec "$@" 2<>"$0"', pipe];
+  const gateway = await startGateway(config, { under, env: JSON_LOG });
+  // Each line has more than 200 bytes.
+  for (let round = 0; round < 7; round++) {
+    await Promise.all(Array.from({ length: 50 }, () => callTool(gateway.url, "echo", { text: "hello" })));
+  }
+  gateway.signal("SIGTERM");
+  await gateway.exited;
+});
+
+it("is off where nobody asked for it: over stdio, and with --no-call-log", async () => {
+  const quiet = await startGateway(config, { args: ["--no-call-log"], env: JSON_LOG });
+  const client = await connectV1(quiet.url);
+  await waitForTools(client, "echo");
+  await callText(client, "echo", { text: "hello" });
+  await quiet.stop();
+  expect(callsIn(quiet)).toEqual([]);
+
+  for (const more of [[], ["--call-log"]]) {
+    const agent = await connectStdioV1(quiet, undefined, more);
+    const said: string[] = [];
+    const { stderr } = agent.transport as unknown as { stderr: NodeJS.ReadableStream };
+    stderr.on("data", (chunk: Buffer) => said.push(String(chunk)));
+    await waitForTools(agent, "echo");
+    await callText(agent, "echo", { text: "hello" });
+    const ended = new Promise((resolve) => stderr.once("close", resolve));
+    await agent.close();
+    await ended;
+    expect(said.join("").includes("call demo/echo: ok")).toBe(more.length > 0);
+  }
+});
