@@ -16,12 +16,14 @@ const ALLOWED: Readonly<Record<string, string>> = {
   catalog: "contracts protocol protocol/definitions",
   cli: "cli/commands cli/line runtime",
   "cli/commands":
-    "agents/import cli/executor cli/gateway cli/line cli/text config contracts demo protocol runtime runtime/redact",
+    "agents/import cli/executor cli/gateway cli/line cli/text config config/edit contracts demo protocol runtime",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
-  "cli/gateway": "cli/line config contracts control demo gateway observe protocol runtime upstream upstream/stdio",
+  "cli/gateway":
+    "cli/line config config/edit contracts control demo gateway observe protocol runtime upstream upstream/stdio",
   "cli/line": "protocol runtime",
   "cli/text": "cli/gateway cli/line contracts protocol runtime",
   config: "contracts runtime",
+  "config/edit": "config runtime/redact",
   contracts: "protocol",
   control: "runtime",
   demo: "config",

@@ -109,6 +109,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "config-kept",
+    text: "What a user or a client wrote is kept: edits touch nothing else, and what a client switched off, allowed or made safe is heeded or told.",
+    status: "made",
+  },
+  {
     id: "terminal-inert",
     text: "On a terminal no text of a server moves the cursor, changes colours or the title, or hides what stands there: it is made visible.",
     status: "made",

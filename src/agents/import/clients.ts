@@ -1,4 +1,5 @@
-// The clients whose config files are known, and where those are. What is in them is read by import.ts.
+// The clients whose config files are known, and where those are. What is in them is read by import.ts, and what the
+// clients keep elsewhere of servers that are switched off by client-lists.ts.
 
 import { existsSync } from "node:fs";
 import { posix, win32 } from "node:path";
@@ -15,7 +16,30 @@ export interface Place {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
+/** The clients, by the word that `--from` takes. */
+export const CLIENTS = {
+  "claude-code": "Claude Code",
+  "claude-desktop": "Claude Desktop",
+  cursor: "Cursor",
+  vscode: "VS Code",
+  "vscode-insiders": "VS Code Insiders",
+  codex: "Codex",
+  gemini: "Gemini CLI",
+  qwen: "Qwen Code",
+  copilot: "Copilot CLI",
+  opencode: "opencode",
+  windsurf: "Windsurf",
+  zed: "Zed",
+  cline: "Cline",
+  roo: "Roo Code",
+  "lm-studio": "LM Studio",
+} as const;
+
+export type ClientId = keyof typeof CLIENTS;
+
 export interface ClientFile {
+  readonly id: ClientId;
+  /** Its name, as people know it. */
   readonly client: string;
   readonly file: string;
   readonly format: ClientFormat;
@@ -42,42 +66,50 @@ export function clientFiles(place: Place): ClientFile[] {
   const codeUser = join(appData, "Code", "User");
   const storage = join(codeUser, "globalStorage");
   const files: ClientFile[] = [];
-  const project = (client: string, format: ClientFormat, ...path: string[]): void => {
-    files.push({ client, format, file: join(cwd, ...path), project: cwd });
+  const project = (id: ClientId, format: ClientFormat, ...path: string[]): void => {
+    files.push({ id, client: CLIENTS[id], format, file: join(cwd, ...path), project: cwd });
   };
-  const user = (client: string, format: ClientFormat, ...path: string[]): void => {
-    files.push({ client, format, file: join(...(path as [string])), project: undefined });
+  const user = (id: ClientId, format: ClientFormat, ...path: string[]): void => {
+    files.push({ id, client: CLIENTS[id], format, file: join(...(path as [string])), project: undefined });
   };
 
-  project("Claude Code", "mcpServers", ".mcp.json");
-  project("Cursor", "mcpServers", ".cursor", "mcp.json");
-  project("VS Code", "vscode", ".vscode", "mcp.json");
-  project("Codex", "codex", ".codex", "config.toml");
-  project("Gemini CLI", "mcpServers", ".gemini", "settings.json");
+  project("claude-code", "mcpServers", ".mcp.json");
+  project("cursor", "mcpServers", ".cursor", "mcp.json");
+  project("vscode", "vscode", ".vscode", "mcp.json");
+  project("codex", "codex", ".codex", "config.toml");
+  project("gemini", "mcpServers", ".gemini", "settings.json");
+  project("qwen", "mcpServers", ".qwen", "settings.json");
   project("opencode", "opencode", "opencode.json");
   project("opencode", "opencode", "opencode.jsonc");
   project("opencode", "opencode", ".opencode", "opencode.json");
-  project("Roo Code", "mcpServers", ".roo", "mcp.json");
-  project("Zed", "zed", ".zed", "settings.json");
+  project("roo", "mcpServers", ".roo", "mcp.json");
+  project("zed", "zed", ".zed", "settings.json");
 
-  user("Claude Code", "claude-code", env["CLAUDE_CONFIG_DIR"] || home, ".claude.json");
-  user("Claude Desktop", "mcpServers", appData, "Claude", "claude_desktop_config.json");
-  user("Cursor", "mcpServers", home, ".cursor", "mcp.json");
-  user("VS Code", "vscode", codeUser, "mcp.json");
-  user("VS Code", "vscode-settings", codeUser, "settings.json");
-  user("VS Code Insiders", "vscode", appData, "Code - Insiders", "User", "mcp.json");
-  user("Copilot CLI", "mcpServers", env["COPILOT_HOME"] || join(home, ".copilot"), "mcp-config.json");
-  user("Windsurf", "mcpServers", home, ".codeium", "windsurf", "mcp_config.json");
-  user("Gemini CLI", "mcpServers", home, ".gemini", "settings.json");
-  user("Codex", "codex", env["CODEX_HOME"] || join(home, ".codex"), "config.toml");
+  user("claude-code", "claude-code", env["CLAUDE_CONFIG_DIR"] || home, ".claude.json");
+  user("claude-desktop", "mcpServers", appData, "Claude", "claude_desktop_config.json");
+  user("cursor", "mcpServers", home, ".cursor", "mcp.json");
+  user("vscode", "vscode", codeUser, "mcp.json");
+  user("vscode", "vscode-settings", codeUser, "settings.json");
+  user("vscode-insiders", "vscode", appData, "Code - Insiders", "User", "mcp.json");
+  user("copilot", "mcpServers", env["COPILOT_HOME"] || join(home, ".copilot"), "mcp-config.json");
+  user("windsurf", "mcpServers", home, ".codeium", "windsurf", "mcp_config.json");
+  user("gemini", "mcpServers", geminiFolder(place), "settings.json");
+  user("qwen", "mcpServers", home, ".qwen", "settings.json");
+  user("codex", "codex", env["CODEX_HOME"] || join(home, ".codex"), "config.toml");
   user("opencode", "opencode", config, "opencode", "opencode.json");
   user("opencode", "opencode", config, "opencode", "opencode.jsonc");
-  user("Zed", "zed", place.platform === "win32" ? appData : config, "zed", "settings.json");
-  user("Cline", "mcpServers", storage, "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json");
-  user("Roo Code", "mcpServers", storage, "rooveterinaryinc.roo-cline", "settings", "mcp_settings.json");
-  user("LM Studio", "mcpServers", home, ".lmstudio", "mcp.json");
-  user("LM Studio", "mcpServers", home, ".cache", "lm-studio", "mcp.json");
+  user("zed", "zed", place.platform === "win32" ? appData : config, "zed", "settings.json");
+  user("cline", "mcpServers", storage, "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json");
+  user("roo", "mcpServers", storage, "rooveterinaryinc.roo-cline", "settings", "mcp_settings.json");
+  user("lm-studio", "mcpServers", home, ".lmstudio", "mcp.json");
+  user("lm-studio", "mcpServers", home, ".cache", "lm-studio", "mcp.json");
   return files;
+}
+
+/** Where Gemini CLI keeps its own files. */
+export function geminiFolder({ platform, home, env }: Place): string {
+  const { join } = platform === "win32" ? win32 : posix;
+  return join(env["GEMINI_CLI_HOME"] || home, ".gemini");
 }
 
 function applicationData({ platform, home, env }: Place): string {

@@ -1,12 +1,16 @@
 // Reads the servers out of a client's config file, and brings each entry into the form of our own file: one set of
 // keys, paths that hold from anywhere, variables that we expand. It merges nothing; import.ts does.
 
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are variables of the config
+
 import { basename } from "node:path";
 import { Source } from "../../config/jsonc.js";
 import { absolutePath, baseFolder, commandPath } from "../../config/paths.js";
 import { isLoopback } from "../../runtime/addresses.js";
-import type { ClientFile, ClientFormat } from "./clients.js";
+import { DISABLED } from "./client-lists.js";
+import type { ClientFile, ClientFormat, ClientId } from "./clients.js";
 import { parseToml, TomlError } from "./toml.js";
+import { type ClientFields, commandOf, filled, record, strings, table } from "./values.js";
 
 /** An entry as it goes into our file. */
 export interface ImportedEntry {
@@ -21,25 +25,27 @@ export interface ImportedEntry {
   readonly connectTimeoutMs?: number;
   readonly callTimeoutMs?: number;
   readonly tools?: Readonly<Record<string, { readonly hide: true }>>;
+  /** What the client does to sign in or to shut the server in, as it stands there; see `SAFETY`. */
+  readonly [foreign: string]: unknown;
 }
 
 export type Reading =
-  | { readonly kind: "entry"; readonly entry: ImportedEntry; readonly note: string | undefined }
+  | { readonly kind: "entry"; readonly entry: ImportedEntry; readonly notes: readonly string[] }
   | { readonly kind: "skip"; readonly reason: string };
 
 /** Servers of one file that share a project. */
 export interface EntryGroup {
   readonly project: string | undefined;
   readonly entries: Readonly<Record<string, unknown>>;
-  /** Names that the client has switched off elsewhere than in the entry. */
+  /** Names that the file itself has switched off elsewhere than in the entry. */
   readonly off: ReadonlySet<string>;
+  /** What VS Code would ask for, by its id. */
+  readonly inputs: ReadonlyMap<string, ClientFields>;
 }
-
-type Table = Readonly<Record<string, unknown>>;
 
 /** The groups of a file's text; a string says why it cannot be read. */
 export function readGroups(text: string, file: ClientFile): EntryGroup[] | string {
-  let root: Table;
+  let root: ClientFields;
   if (file.format === "codex") {
     try {
       root = parseToml(text);
@@ -56,19 +62,27 @@ export function readGroups(text: string, file: ClientFile): EntryGroup[] | strin
     if (wrong !== undefined) return wrong;
     root = table(value);
   }
-  const group = (entries: unknown, project = file.project, off: unknown = []): EntryGroup => ({
+  const inputs = new Map(
+    (Array.isArray(root["inputs"]) ? root["inputs"] : []).map((input) => [String(table(input)["id"]), table(input)]),
+  );
+  const group = (entries: unknown, project = file.project, off: Iterable<string> = []): EntryGroup => ({
     project,
     entries: table(entries),
-    off: new Set(strings(off)),
+    off: new Set(off),
+    inputs,
   });
+  if (file.format === "opencode") {
+    const entries = SERVERS_OF.opencode(root);
+    return [group(entries, file.project, hiddenServers(root, Object.keys(table(entries))))];
+  }
   if (file.format !== "claude-code") return [group(SERVERS_OF[file.format](root))];
   const projects = Object.entries(table(root["projects"])).map(([folder, settings]) =>
-    group(table(settings)["mcpServers"], folder, table(settings)["disabledMcpServers"]),
+    group(table(settings)["mcpServers"], folder, strings(table(settings)["disabledMcpServers"])),
   );
   return [group(root["mcpServers"]), ...projects];
 }
 
-const SERVERS_OF: Record<Exclude<ClientFormat, "claude-code">, (root: Table) => unknown> = {
+const SERVERS_OF: Record<Exclude<ClientFormat, "claude-code">, (root: ClientFields) => unknown> = {
   mcpServers: (root) => root["mcpServers"],
   vscode: (root) => root["servers"],
   "vscode-settings": (root) => table(root["mcp"])["servers"],
@@ -82,10 +96,27 @@ const SERVERS_OF: Record<Exclude<ClientFormat, "claude-code">, (root: Table) => 
   },
 };
 
+/** Servers all of whose tools opencode hides or denies, by patterns of its own names: `"files_*": false`. */
+function hiddenServers(root: ClientFields, names: readonly string[]): string[] {
+  const patterns = [
+    ...Object.entries(table(root["tools"])).filter(([, shown]) => shown === false),
+    ...Object.entries(table(root["permission"])).filter(([, answer]) => answer === "deny"),
+  ].map(([pattern]) => pattern);
+  return names.filter((name) => patterns.some((pattern) => pattern === `${name}*` || pattern === `${name}_*`));
+}
+
+/** Where an entry stands. */
+export interface EntryPlace {
+  readonly file: ClientFile;
+  readonly group: EntryGroup;
+  readonly home: string;
+}
+
 /** One entry of a client, in our form. */
-export function readEntry(raw: unknown, file: ClientFile, project: string | undefined, home: string): Reading {
+export function readEntry(raw: unknown, { file, group, home }: EntryPlace): Reading {
+  const { project } = group;
   const fields = table(raw);
-  if (fields["disabled"] === true || fields["enabled"] === false) return skip("it is disabled there");
+  if (fields["disabled"] === true || fields["enabled"] === false) return skip(DISABLED);
   const type = String(fields["type"] ?? "");
   if (/^(ws|websocket|sdk|sse-ide|ws-ide)$/i.test(type)) return skip(`its type "${type}" is not supported`);
   if (fields["source"] === "extension") return skip("an extension of the editor starts it");
@@ -99,15 +130,13 @@ export function readEntry(raw: unknown, file: ClientFile, project: string | unde
   const raws = { command, url, args: [...inCommand, ...strings(fields["args"])], ...texts(fields) };
   const problem = untranslatable(JSON.stringify(raws));
   if (problem !== undefined) return skip(problem);
-  const words = translate(raws, file, base) as typeof raws;
-
-  const limits = timeouts(fields);
-  const { tools, note } = toolLists(fields);
-  const hidden = Object.keys(tools).length > 0 ? { tools } : {};
+  const notes: string[] = [];
+  const words = translate(raws, { file, base, inputs: group.inputs, notes }) as typeof raws;
+  const rest = { ...timeouts(fields, file.id, notes), ...toolLists(fields, notes), ...safety(fields, notes) };
   if (words.url !== undefined) {
     const headers = Object.keys(words.headers).length > 0 ? { headers: words.headers } : {};
     const sse = type === "sse" ? { type: "sse" as const } : {};
-    return { kind: "entry", entry: { ...sse, url: words.url, ...headers, ...limits, ...hidden }, note };
+    return { kind: "entry", entry: { ...sse, url: words.url, ...headers, ...rest }, notes };
   }
   const cwd = words.cwd === undefined ? project : absolutePath(words.cwd, base, home);
   const entry: ImportedEntry = {
@@ -116,10 +145,9 @@ export function readEntry(raw: unknown, file: ClientFile, project: string | unde
     ...(Object.keys(words.env).length > 0 && { env: words.env }),
     ...(words.envFile !== undefined && { envFile: absolutePath(words.envFile, base, home) }),
     ...(cwd !== undefined && { cwd }),
-    ...limits,
-    ...hidden,
+    ...rest,
   };
-  return { kind: "entry", entry, note };
+  return { kind: "entry", entry, notes };
 }
 
 /** True for an entry that leads back to a gateway of ours: behind itself it would wait for itself. */
@@ -139,16 +167,8 @@ function isOwnUrl(text: string): boolean {
   return (isLoopback(hostname) || hostname === "0.0.0.0") && /^\/(mcp|sse)\b/i.test(pathname);
 }
 
-/** A program and its arguments: a string, opencode's list, or the object of older Zed versions. */
-function commandOf(command: unknown): string[] {
-  if (typeof command === "string" && command !== "") return [command];
-  if (Array.isArray(command)) return strings(command);
-  const { path, args } = table(command);
-  return typeof path === "string" ? [path, ...strings(args)] : [];
-}
-
 /** The named values of an entry, Codex's and opencode's keys included. */
-function texts(fields: Table) {
+function texts(fields: ClientFields) {
   const env = {
     ...record(table(fields["command"])["env"]),
     ...record(fields["environment"]),
@@ -160,70 +180,119 @@ function texts(fields: Table) {
   for (const [header, name] of Object.entries(record(fields["env_http_headers"]))) headers[header] = `\${${name}}`;
   const bearer = fields["bearer_token_env_var"];
   if (typeof bearer === "string") headers["Authorization"] = `Bearer \${${bearer}}`;
-  return { env, headers, cwd: optional(fields["cwd"]), envFile: optional(fields["envFile"]) };
+  return { env, headers, cwd: filled(fields["cwd"]), envFile: filled(fields["envFile"]) };
 }
 
-function timeouts(fields: Table): Pick<ImportedEntry, "connectTimeoutMs" | "callTimeoutMs"> {
-  const start = fields["startup_timeout_sec"];
-  const call = fields["tool_timeout_sec"];
+/** In what a client counts its `timeout`, in milliseconds. Of the others it is not known. */
+const TIMEOUT_UNIT: Readonly<Partial<Record<ClientId, number>>> = {
+  "claude-code": 1,
+  gemini: 1,
+  qwen: 1,
+  opencode: 1,
+  copilot: 1,
+  cline: 1000,
+  roo: 1000,
+};
+
+function timeouts(
+  fields: ClientFields,
+  id: ClientId,
+  notes: string[],
+): Pick<ImportedEntry, "connectTimeoutMs" | "callTimeoutMs"> {
+  const limit = (value: unknown, unit: number): number | undefined =>
+    typeof value === "number" && value > 0 ? Math.ceil(value * unit) : undefined;
+  const unit = TIMEOUT_UNIT[id];
+  if (unit === undefined && fields["timeout"] !== undefined) {
+    notes.push('its "timeout" is not taken over, since its unit is not known: set "callTimeoutMs", in milliseconds');
+  }
+  const start = limit(fields["startup_timeout_sec"], 1000) ?? limit(fields["startup_timeout_ms"], 1);
+  const call = limit(fields["tool_timeout_sec"], 1000) ?? (unit && limit(fields["timeout"], unit));
   return {
-    ...(typeof start === "number" && start > 0 && { connectTimeoutMs: Math.ceil(start * 1000) }),
-    ...(typeof call === "number" && call > 0 && { callTimeoutMs: Math.ceil(call * 1000) }),
+    ...(start !== undefined && { connectTimeoutMs: start }),
+    ...(call !== undefined && { callTimeoutMs: call }),
   };
 }
 
 /** Tools that the client hides stay hidden. A list of those it shows cannot be turned round without the server. */
-function toolLists(fields: Table): { tools: Record<string, { hide: true }>; note: string | undefined } {
+function toolLists(fields: ClientFields, notes: string[]): Pick<ImportedEntry, "tools"> {
   const tools: Record<string, { hide: true }> = Object.create(null);
   for (const key of ["excludeTools", "disabledTools", "disabled_tools"]) {
     for (const name of strings(fields[key])) tools[name] = { hide: true };
   }
   const shown = ["includeTools", "enabledTools", "enabled_tools"].find((key) => strings(fields[key]).length > 0);
-  return { tools, note: shown && `its "${shown}" is not taken over: all its tools are shown` };
+  if (shown !== undefined) notes.push(`its "${shown}" is not taken over: all its tools are shown`);
+  return Object.keys(tools).length > 0 ? { tools } : {};
+}
+
+const SIGN_IN = 'which is not done here: put a token in "headers", for instance "Authorization": "Bearer ${TOKEN}"';
+
+/** Keys by which a client signs in to a server or shuts it in. They are kept in the entry, and what they mean is told. */
+const SAFETY: Readonly<Record<string, string>> = {
+  sandboxEnabled:
+    'the client runs it in a sandbox, and here there is none: it is not started until its entry says "sandbox": "none"',
+  headersHelper:
+    'its headers come from a program ("headersHelper"), which is not run here: put them in "headers", with ${VAR} for keys',
+  http_headers_helper:
+    'its headers come from a program ("http_headers_helper"), which is not run here: put them in "headers", with ${VAR} for keys',
+  oauth: `the client signs in for it ("oauth"), ${SIGN_IN}`,
+  auth: `the client signs in for it ("auth"), ${SIGN_IN}`,
+  authProviderType: `the client signs in for it ("authProviderType"), ${SIGN_IN}`,
+};
+
+function safety(fields: ClientFields, notes: string[]): Record<string, unknown> {
+  const kept: Record<string, unknown> = {};
+  for (const [key, meaning] of Object.entries(SAFETY)) {
+    const value = fields[key];
+    // Switched off, it means nothing.
+    if (value === undefined || value === null || value === false) continue;
+    kept[key] = value;
+    notes.push(meaning);
+  }
+  return kept;
 }
 
 function untranslatable(all: string): string | undefined {
-  const input = /\$\{input:([^}]*)\}/.exec(all);
-  if (input !== null) return `it asks for the input "${input[1]}": add it by hand, with \${VAR} in its place`;
+  const asked = /\$\{(?:command|config):[^}]*\}/.exec(all);
+  if (asked !== null) return `its editor fills in ${asked[0]}: add it by hand, with \${VAR} in its place`;
   return /\{file:[^}]*\}/.test(all)
     ? `it reads a value from a file: add it by hand, with \${VAR} in its place`
     : undefined;
 }
 
+interface Translation {
+  readonly file: ClientFile;
+  readonly base: string;
+  readonly inputs: ReadonlyMap<string, ClientFields>;
+  readonly notes: string[];
+}
+
 /** Writes every string with our variables. */
-function translate(value: unknown, file: ClientFile, base: string): unknown {
+function translate(value: unknown, how: Translation): unknown {
   if (typeof value === "string") {
+    const { file, base } = how;
     let text = value
       .replaceAll(/\$\{workspaceFolderBasename\}/g, () => basename(base))
-      .replaceAll(/\$\{workspaceFolder(:[^}]*)?\}/g, () => base);
+      .replaceAll(/\$\{workspaceFolder(:[^}]*)?\}/g, () => base)
+      .replaceAll(/\$\{input:([^}]*)\}/g, (_, id: string) => inputVariable(id, how));
     if (file.format === "opencode") text = text.replaceAll(/\{env:(\w+)\}/g, "$${$1}");
-    if (file.client === "Gemini CLI") text = text.replaceAll(/\$([A-Za-z_]\w*)/g, "$${$1}");
+    if (file.id === "gemini" || file.id === "qwen") text = text.replaceAll(/\$([A-Za-z_]\w*)/g, "$${$1}");
     return text;
   }
-  if (Array.isArray(value)) return value.map((item) => translate(item, file, base));
+  if (Array.isArray(value)) return value.map((item) => translate(item, how));
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, translate(item, file, base)]));
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, translate(item, how)]));
+}
+
+/** What an editor asks a person for comes from a variable here; what it offers as an answer stands for it. */
+function inputVariable(id: string, { inputs, notes }: Translation): string {
+  const name = `INPUT_${id.replace(/[^A-Za-z0-9]+/g, "_").toUpperCase()}`;
+  const { default: usual, password } = inputs.get(id) ?? {};
+  const fallback = typeof usual === "string" && password !== true && !/[{}]/.test(usual) ? usual : undefined;
+  const note = `its editor asks for "${id}": here it is the variable ${name}${fallback === undefined ? "" : ", with the same default"}`;
+  if (!notes.includes(note)) notes.push(note);
+  return fallback === undefined ? `\${${name}}` : `\${${name}:-${fallback}}`;
 }
 
 function skip(reason: string): Reading {
   return { kind: "skip", reason };
-}
-
-function table(value: unknown): Table {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Table) : {};
-}
-
-function strings(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
-}
-
-function optional(value: unknown): string | undefined {
-  return typeof value === "string" && value !== "" ? value : undefined;
-}
-
-function record(value: unknown): Record<string, string> {
-  const pairs = Object.entries(table(value)).filter(([, item]) =>
-    ["string", "number", "boolean"].includes(typeof item),
-  );
-  return Object.fromEntries(pairs.map(([key, item]) => [key, String(item)]));
 }

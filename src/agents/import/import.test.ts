@@ -4,9 +4,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { parseConfig } from "../../config/load.js";
+import { addServers, serversInText } from "../../config/edit/text.js";
 import { clientFiles, findClientConfigs, type Place } from "./clients.js";
-import { existingServers, importConfigs, mergeIntoFile } from "./import.js";
+import { type ImportOptions, importConfigs } from "./import.js";
 
 let root: string;
 let place: Place;
@@ -24,7 +24,7 @@ function put(path: string, content: unknown): string {
   return file;
 }
 
-const found = () => importConfigs(place);
+const found = (options: Partial<ImportOptions> = {}) => importConfigs({ ...place, ...options });
 
 describe("findClientConfigs", () => {
   it("finds the files that are there, the project's first", () => {
@@ -158,7 +158,7 @@ enabled = false
         "/p3": { allowedTools: [] },
       },
     });
-    const { servers, skipped, taken } = found();
+    const { servers, skipped, taken } = found({ allProjects: true });
     expect(servers).toEqual({ all: { url: "https://all/mcp" }, one: { command: "/p1/one", cwd: "/p1" } });
     expect(skipped).toMatchObject([{ name: "two", reason: "it is disabled there" }]);
     expect(taken).toMatchObject([{ client: "Claude Code", names: ["all", "one"] }]);
@@ -166,10 +166,14 @@ enabled = false
 
   it("reads VS Code, Cursor, Gemini CLI, Windsurf, Zed and Cline", () => {
     put("proj/.vscode/mcp.json", {
-      inputs: [],
+      inputs: [
+        { id: "api-key", type: "promptString", password: true, default: "never" },
+        { id: "region", type: "pickString", default: "eu" },
+      ],
       servers: {
         v: { type: "stdio", command: "./v", args: ["${workspaceFolder}/x"], envFile: ".env" },
-        asks: { url: "https://x", headers: { A: "${input:key}" } },
+        asks: { url: "https://x", headers: { A: "Bearer ${input:api-key}", R: "${input:region}" } },
+        runs: { command: "x", args: ["${command:pick}"] },
       },
     });
     put(
@@ -191,11 +195,12 @@ enabled = false
     put("home/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json", {
       mcpServers: { cl: { command: "cl", disabled: true }, ws: { type: "ws", url: "ws://x" }, none: {} },
     });
-    const { servers, skipped } = found();
+    const { servers, skipped, notes } = found();
     const { cwd } = place;
     expect(servers).toEqual({
       c: { command: "c", env: { K: "${env:K}" }, cwd: `${cwd}/sub` },
       v: { command: `${cwd}/v`, args: [`${cwd}/x`], envFile: `${cwd}/.env`, cwd },
+      asks: { url: "https://x", headers: { A: "Bearer ${INPUT_API_KEY}", R: "${INPUT_REGION:-eu}" } },
       old: { command: "old" },
       w: { type: "sse", url: "https://w" },
       g: { url: "https://g", headers: { A: "Bearer ${G_TOKEN}" }, tools: { x: { hide: true } } },
@@ -203,11 +208,15 @@ enabled = false
       older: { command: "o", args: ["b"], env: { K: "v" } },
     });
     expect(skipped.map(({ name, reason }) => [name, reason])).toEqual([
-      ["asks", 'it asks for the input "key": add it by hand, with ${VAR} in its place'],
+      ["runs", "its editor fills in ${command:pick}: add it by hand, with ${VAR} in its place"],
       ["ext", "an extension of the editor starts it"],
       ["cl", "it is disabled there"],
       ["ws", 'its type "ws" is not supported'],
       ["none", "it has neither a command nor an address"],
+    ]);
+    expect(notes.map(({ name, reason }) => [name, reason])).toEqual([
+      ["asks", 'its editor asks for "api-key": here it is the variable INPUT_API_KEY'],
+      ["asks", 'its editor asks for "region": here it is the variable INPUT_REGION, with the same default'],
     ]);
   });
 });
@@ -259,36 +268,170 @@ describe("importConfigs with several clients", () => {
 
   it("changes nothing when it runs a second time", () => {
     put("home/.cursor/mcp.json", { mcpServers: { a: { command: "a" }, b: { url: "https://b/" } } });
-    const text = mergeIntoFile(undefined, found().servers);
-    const second = importConfigs({ ...place, existing: existingServers(text) });
+    const text = addServers(undefined, found().servers);
+    const second = found({ existing: serversInText(text) });
     expect(second.servers).toEqual({});
     expect(second.skipped.map((remark) => remark.reason)).toEqual(Array(2).fill("the config has it already"));
   });
 });
 
-describe("mergeIntoFile", () => {
-  const servers = { b: { command: "b", args: ["-y"] } };
-
-  it("keeps comments, order and layout", () => {
-    const text =
-      '{\n\t// mine\n\t"mcpServers": {\n\t\t"a": { "command": "a" }, // first\n\t},\n\t"listen": "127.0.0.1:1",\n}\n';
-    const merged = mergeIntoFile(text, servers);
-    expect(merged).toContain("// mine");
-    expect(merged).toContain("// first");
-    expect(merged).toContain('\n\t\t"b": {\n\t\t\t"command": "b"');
-    const config = parseConfig(merged, { path: "/x/c.json", env: {} });
-    expect(config.servers.map((server) => server.name)).toEqual(["a", "b"]);
-    expect(config.listen.port).toBe(1);
+describe("importConfigs of what was asked for", () => {
+  beforeEach(() => {
+    put("home/.cursor/mcp.json", { mcpServers: { gh: { command: "gh" }, "test-a": { command: "a" } } });
+    put("home/.lmstudio/mcp.json", { mcpServers: { lm: { command: "lm" } } });
+    put("home/.claude.json", {
+      mcpServers: {},
+      projects: {
+        [join(root, "proj")]: { mcpServers: { here: { command: "here" } } },
+        "/elsewhere": { mcpServers: { there: { command: "there" } } },
+      },
+    });
   });
 
-  it("adds to VS Code's key where the file has that, and makes a file where there is none", () => {
-    expect(JSON.parse(mergeIntoFile('{ "servers": {} }', servers))).toEqual({ servers });
-    expect(JSON.parse(mergeIntoFile("{}", servers))).toEqual({ mcpServers: servers });
-    expect(JSON.parse(mergeIntoFile(undefined, servers))).toEqual({ mcpServers: servers });
+  it("takes those clients and those names, and says which names nobody has [config-kept]", () => {
+    expect(Object.keys(found({ from: ["cursor"] }).servers)).toEqual(["gh", "test-a"]);
+    expect(found({ from: ["cursor"] }).looked.every(({ id }) => id === "cursor")).toBe(true);
+    expect(Object.keys(found({ only: ["gh", "l*"] }).servers)).toEqual(["gh", "lm"]);
+    expect(Object.keys(found({ exclude: ["test-*", "here"] }).servers)).toEqual(["gh", "lm"]);
+    expect(found({ only: ["gh", "gl"], exclude: ["tset-*"] })).toMatchObject({
+      unmatched: ["gl", "tset-*"],
+      names: ["here", "there", "gh", "test-a", "lm"],
+    });
   });
 
-  it("refuses a file that it would spoil", () => {
-    expect(() => mergeIntoFile("{ oops", servers, "my.json")).toThrow(/^my.json:1:3: not valid JSON/);
-    expect(() => mergeIntoFile("[]", servers)).toThrow(/expected an object/);
+  it("leaves what belongs to other projects where it is, until it is asked for [config-kept]", () => {
+    const { servers, skipped } = found();
+    expect(servers).toHaveProperty("here");
+    expect(servers).not.toHaveProperty("there");
+    expect(skipped).toMatchObject([
+      { name: "there", reason: "it belongs to another project; --all-projects takes it" },
+    ]);
+    expect(found({ allProjects: true }).servers).toMatchObject({ there: { command: "there", cwd: "/elsewhere" } });
+  });
+
+  it("knows the project by its repository, too", () => {
+    mkdirSync(join(root, "proj/.git"), { recursive: true });
+    mkdirSync(join(root, "proj/deep/er"), { recursive: true });
+    const inside = importConfigs({ ...place, cwd: join(root, "proj/deep/er") });
+    expect(inside.servers).toHaveProperty("here");
+  });
+});
+
+describe("importConfigs heeds what clients switched off", () => {
+  const reasons = () => Object.fromEntries(found().skipped.map(({ name, reason }) => [name, reason]));
+
+  it("Claude Code's lists of its projects, settings and administrators [config-kept]", () => {
+    put("proj/.mcp.json", {
+      mcpServers: {
+        yes: { command: "yes" },
+        no: { command: "no" },
+        unasked: { command: "u" },
+        local: { command: "l" },
+      },
+    });
+    put("home/.claude.json", {
+      mcpServers: {
+        off: { command: "off" },
+        bad: { command: "npx", args: ["bad"] },
+        web: { url: "https://evil.example/mcp" },
+      },
+      projects: {
+        [join(root, "proj")]: { disabledMcpServers: ["off"], enabledMcpjsonServers: ["yes"] },
+        "/other": { disabledMcpjsonServers: ["yes"] },
+      },
+    });
+    put("home/.claude/settings.json", {
+      deniedMcpServers: [{ serverCommand: ["npx", "bad"] }, { serverUrl: "https://evil.example/*" }],
+    });
+    put("proj/.claude/settings.local.json", { disabledMcpjsonServers: ["no"], enabledMcpjsonServers: ["local"] });
+    expect(Object.keys(found().servers)).toEqual(["yes", "local"]);
+    expect(reasons()).toEqual({
+      no: "it is disabled there",
+      unasked: "it was not approved there",
+      off: "it is disabled there",
+      bad: 'its "deniedMcpServers" has it',
+      web: 'its "deniedMcpServers" has it',
+    });
+    put("home/.claude/settings.json", {
+      enableAllProjectMcpServers: true,
+      allowedMcpServers: [{ serverName: "yes" }, { serverName: "web" }, { serverUrl: "https://good.example/*" }],
+    });
+    expect(Object.keys(found().servers)).toEqual(["yes"]);
+    expect(reasons()).toMatchObject({ unasked: 'its "allowedMcpServers" does not have it' });
+  });
+
+  it("Gemini CLI's lists, and what was switched off by its command [config-kept]", () => {
+    const servers = { a: { command: "a" }, B: { command: "b" }, c: { command: "c" }, d: { command: "d" } };
+    put("home/.gemini/settings.json", { mcpServers: servers, mcp: { allowed: ["a", "B", "c"], excluded: ["c"] } });
+    put("home/.gemini/mcp-server-enablement.json", { b: { enabled: false } });
+    expect(Object.keys(found().servers)).toEqual(["a"]);
+    expect(reasons()).toEqual({
+      B: "it is disabled there",
+      c: "it is disabled there",
+      d: 'its list of allowed servers ("mcp.allowed") does not have it',
+    });
+    const file = put("home/.gemini/mcp-server-enablement.json", "{ broken");
+    expect(found().notes).toMatchObject([{ file, reason: expect.stringContaining("may switch servers off") }]);
+  });
+
+  it("opencode's patterns over all tools of a server", () => {
+    const mcp = { a: { type: "local", command: ["a"] }, b: { type: "local", command: ["b"] } };
+    put("home/.config/opencode/opencode.json", { mcp, tools: { "a*": false }, permission: { "b_*": "deny" } });
+    expect(found().servers).toEqual({});
+    expect(reasons()).toEqual({ a: "it is disabled there", b: "it is disabled there" });
+  });
+});
+
+describe("importConfigs of twins", () => {
+  it("takes one of those that differ in their folder alone, where the program comes from elsewhere [config-kept]", () => {
+    const twins = {
+      npx: { command: "npx", args: ["-y", "@a/b"] },
+      uvx: { command: "/usr/bin/uvx", args: ["tool"] },
+      docker: { command: "docker", args: ["run", "-i", "--rm", "img"] },
+      own: { command: "node", args: ["server.js"] },
+      path: { command: "npx", args: ["-y", "@a/files", "."] },
+    };
+    put("proj/.cursor/mcp.json", { mcpServers: twins });
+    put("home/.lmstudio/mcp.json", { mcpServers: twins });
+    const { servers, skipped } = found();
+    expect(Object.keys(servers)).toEqual(["npx", "uvx", "docker", "own", "path", "own-2", "path-2"]);
+    expect(skipped.map(({ name, reason }) => [name, reason])).toEqual(
+      ["npx", "uvx", "docker"].map((name) => [name, "the same as the one of Cursor"]),
+    );
+  });
+});
+
+describe("importConfigs of what makes a server safe", () => {
+  it("keeps it in the entry, and says what it means [config-kept]", () => {
+    put("proj/.vscode/mcp.json", { servers: { boxed: { command: "x", sandboxEnabled: true } } });
+    put("home/.claude.json", {
+      mcpServers: {
+        helped: { type: "http", url: "https://h/mcp", headersHelper: "/bin/h" },
+        signed: { type: "http", url: "https://s/mcp", oauth: { clientId: "me" } },
+        open: { type: "http", url: "https://o/mcp", oauth: false },
+      },
+    });
+    const { servers, notes } = found();
+    expect(servers).toMatchObject({
+      boxed: { sandboxEnabled: true },
+      helped: { headersHelper: "/bin/h" },
+      signed: { oauth: { clientId: "me" } },
+    });
+    expect(servers["open"]).toEqual({ url: "https://o/mcp" });
+    expect(notes.map(({ name, reason }) => [name, reason])).toEqual([
+      ["boxed", expect.stringContaining('"sandbox": "none"')],
+      ["helped", expect.stringContaining('"headersHelper"')],
+      ["signed", expect.stringContaining('put a token in "headers"')],
+    ]);
+  });
+
+  it("takes time limits over in the unit of their client, and says where it is not known", () => {
+    put("home/.claude.json", { mcpServers: { ms: { command: "a", timeout: 90_000 } } });
+    put("proj/.roo/mcp.json", { mcpServers: { s: { command: "b", timeout: 90 } } });
+    put("home/.cursor/mcp.json", { mcpServers: { u: { command: "c", timeout: 90 } } });
+    const { servers, notes } = found();
+    expect(servers).toMatchObject({ ms: { callTimeoutMs: 90_000 }, s: { callTimeoutMs: 90_000 }, u: { command: "c" } });
+    expect(servers["u"]).not.toHaveProperty("callTimeoutMs");
+    expect(notes).toMatchObject([{ name: "u", reason: expect.stringContaining("callTimeoutMs") }]);
   });
 });

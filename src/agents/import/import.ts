@@ -1,13 +1,14 @@
 // Merges the servers of all known clients into one set, and says for each whether it was taken, and why not. It writes
-// nothing: `mergeIntoFile` gives the text of the file, and the CLI puts it on disk.
+// nothing: config/edit makes the text of the file, and the CLI puts it on disk.
 
 import { readFileSync } from "node:fs";
+import { basename } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { applyEdits, type FormattingOptions, modify } from "jsonc-parser";
-import { Source } from "../../config/jsonc.js";
-import { Report } from "../../config/mistakes.js";
-import { type ClientFile, findClientConfigs, type Place } from "./clients.js";
-import { type ImportedEntry, isToolway, readEntry, readGroups } from "./entries.js";
+import { fits, readGlob } from "../../runtime/glob.js";
+import { DISABLED, projectFolder, readClientLists } from "./client-lists.js";
+import { type ClientFile, type ClientId, clientFiles, findClientConfigs, type Place } from "./clients.js";
+import { type EntryGroup, type ImportedEntry, isToolway, type Reading, readEntry, readGroups } from "./entries.js";
+import { table } from "./values.js";
 
 export interface ImportResult {
   readonly servers: Readonly<Record<string, ImportedEntry>>;
@@ -16,9 +17,15 @@ export interface ImportResult {
   readonly skipped: readonly Remark[];
   /** What is different from the client's own file: new names, lists that could not be taken over. */
   readonly notes: readonly Remark[];
+  /** Names and patterns of `only` and `exclude` that no server has, of those that are in the files. */
+  readonly unmatched: readonly string[];
+  /** The names in the files, taken or not. */
+  readonly names: readonly string[];
+  /** Where it was looked, whether there is a file or not. */
+  readonly looked: readonly ClientFile[];
 }
 
-interface Remark {
+export interface Remark {
   readonly client: string;
   readonly file: string;
   readonly name: string | undefined;
@@ -26,23 +33,33 @@ interface Remark {
 }
 
 export interface ImportOptions extends Place {
-  /** The files to read. Default: all that exist. */
-  readonly files?: readonly ClientFile[];
+  /** Those clients only. Default: all. */
+  readonly from?: readonly ClientId[];
+  /** The servers of these names only; `*` stands for any letters. Default: all. */
+  readonly only?: readonly string[];
+  /** Never the servers of these names. */
+  readonly exclude?: readonly string[];
+  /** Also what a client keeps for other projects than the one of `cwd`. */
+  readonly allProjects?: boolean;
   /** Servers that the config has already: they keep their names, and equal ones are not taken again. */
   readonly existing?: Readonly<Record<string, unknown>>;
 }
 
 export function importConfigs(options: ImportOptions): ImportResult {
+  const { from = [], only = [], exclude = [] } = options;
+  const isAsked = ({ id }: { readonly id: ClientId }): boolean => from.length === 0 || from.includes(id);
   const existing = new Map(Object.entries(options.existing ?? {}));
   const servers = new Map<string, ImportedEntry>();
-  const from = new Map<string, string>();
+  const origin = new Map<string, string>();
   const taken: ImportResult["taken"][number][] = [];
   const skipped: Remark[] = [];
   const notes: Remark[] = [];
+  const names = new Set<string>();
+  const refuse = listsOf(options, notes);
 
-  for (const source of options.files ?? findClientConfigs(options)) {
+  for (const source of findClientConfigs(options).filter(isAsked)) {
     const { client, file } = source;
-    const names: string[] = [];
+    const takenHere: string[] = [];
     const remark = (list: Remark[], name: string | undefined, reason: string): void => {
       list.push({ client, file, name, reason });
     };
@@ -51,35 +68,77 @@ export function importConfigs(options: ImportOptions): ImportResult {
       remark(skipped, undefined, groups);
       continue;
     }
-    for (const { project, entries, off } of groups) {
-      for (const [rawName, raw] of Object.entries(entries)) {
+    for (const group of groups) {
+      for (const [rawName, raw] of Object.entries(group.entries)) {
         const name = rawName.trim();
-        const reading = off.has(rawName) ? undefined : readEntry(raw, source, project, options.home);
-        if (reading === undefined || reading.kind === "skip") {
-          remark(skipped, name, reading?.reason ?? "it is disabled there");
+        names.add(name);
+        if (!isWanted(name, only, exclude)) continue;
+        const reading = refuseFirst(rawName, raw, group, source);
+        if (reading.kind === "skip") {
+          remark(skipped, name, reading.reason);
           continue;
         }
-        const { entry, note } = reading;
-        if (isToolway(entry)) {
-          remark(skipped, name, "it is Toolway itself");
-          continue;
-        }
-        const as = freeName(name, entry, existing, servers);
+        const as = freeName(name, reading.entry, existing, servers);
         if (as === undefined) {
-          const first = from.get(name);
+          const first = origin.get(name);
           remark(skipped, name, first === undefined ? "the config has it already" : `the same as the one of ${first}`);
           continue;
         }
         if (as !== name) remark(notes, name, `another server has this name: it is called "${as}"`);
-        if (note !== undefined) remark(notes, as, note);
-        servers.set(as, entry);
-        if (!from.has(as)) from.set(as, client);
-        names.push(as);
+        for (const note of reading.notes) remark(notes, as, note);
+        servers.set(as, reading.entry);
+        if (!origin.has(as)) origin.set(as, client);
+        takenHere.push(as);
       }
     }
-    if (names.length > 0) taken.push({ client, file, names });
+    if (takenHere.length > 0) taken.push({ client, file, names: takenHere });
   }
-  return { servers: Object.fromEntries(servers), taken, skipped, notes };
+  return {
+    servers: Object.fromEntries(servers),
+    taken,
+    skipped,
+    notes,
+    unmatched: [...only, ...exclude].filter((pattern) => ![...names].some((name) => isNamed(name, [pattern]))),
+    names: [...names],
+    looked: clientFiles(options).filter(isAsked),
+  };
+
+  function refuseFirst(rawName: string, raw: unknown, group: EntryGroup, file: ClientFile): Reading {
+    const refused = otherProject(group, file, options) ?? refuse(rawName, table(raw), file);
+    if (refused !== undefined) return { kind: "skip", reason: refused };
+    if (group.off.has(rawName)) return { kind: "skip", reason: DISABLED };
+    const reading = readEntry(raw, { file, group, home: options.home });
+    return reading.kind === "entry" && isToolway(reading.entry)
+      ? { kind: "skip", reason: "it is Toolway itself" }
+      : reading;
+  }
+}
+
+function listsOf(options: ImportOptions, notes: Remark[]) {
+  const { refuse, unreadable } = readClientLists(options);
+  // Of a client's own file that cannot be read it is told anyway.
+  const own = new Set(clientFiles(options).map(({ file }) => file));
+  for (const file of unreadable.filter((one) => !own.has(one))) {
+    const reason = `${file} cannot be read, and may switch servers off: look at what is taken`;
+    notes.push({ client: "", file, name: undefined, reason });
+  }
+  return refuse;
+}
+
+/** A client that keeps servers by project would not start them in another. */
+function otherProject({ project }: EntryGroup, { format }: ClientFile, options: ImportOptions): string | undefined {
+  if (project === undefined || format !== "claude-code" || options.allProjects === true) return undefined;
+  return project === options.cwd || project === projectFolder(options)
+    ? undefined
+    : "it belongs to another project; --all-projects takes it";
+}
+
+function isWanted(name: string, only: readonly string[], exclude: readonly string[]): boolean {
+  return (only.length === 0 || isNamed(name, only)) && !isNamed(name, exclude);
+}
+
+function isNamed(name: string, patterns: readonly string[]): boolean {
+  return patterns.some((pattern) => fits(readGlob(pattern), name));
 }
 
 /** The name under which the entry can be added; undefined where it is there already. */
@@ -94,8 +153,19 @@ function freeName(
     const candidate = number === 1 ? wanted : `${wanted}-${number}`;
     const there = servers.get(candidate) ?? existing.get(candidate);
     if (there === undefined) return candidate;
-    if (isDeepStrictEqual(plain(there), plain(entry))) return undefined;
+    if (isSame(table(there), entry)) return undefined;
   }
+}
+
+/** What fetches its program from elsewhere does the same in any folder, unless an argument is a path in it. */
+const FETCHES = /^(?:npx|bunx|pnpx|uvx|pipx|docker|podman)(?:\.cmd|\.exe)?$/i;
+const RELATIVE = /^\.{1,2}(?:[/\\:]|$)|^\.env\b|=\.{1,2}(?:[/\\]|$)/;
+
+function isSame(there: Readonly<Record<string, unknown>>, entry: ImportedEntry): boolean {
+  if (isDeepStrictEqual(plain(there), plain(entry))) return true;
+  const isFetched =
+    FETCHES.test(basename(entry.command ?? "")) && !(entry.args ?? []).some((arg) => RELATIVE.test(arg));
+  return isFetched && isDeepStrictEqual(plain({ ...there, cwd: undefined }), plain({ ...entry, cwd: undefined }));
 }
 
 /** Without prototypes and absent keys, which do not survive in a file either. */
@@ -109,54 +179,4 @@ function readText(source: ClientFile): ReturnType<typeof readGroups> {
   } catch (error) {
     return `it cannot be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`;
   }
-}
-
-/** The file with the servers added, its comments and layout kept. Throws a ConfigError where it is not valid JSON. */
-export function mergeIntoFile(
-  existingText: string | undefined,
-  servers: Readonly<Record<string, unknown>>,
-  path = "config",
-): string {
-  if (existingText === undefined || existingText.trim() === "") {
-    return `${JSON.stringify({ mcpServers: servers }, null, 2)}\n`;
-  }
-  const groups = serversIn(existingText, path);
-  const group = groups.includes("mcpServers") || !groups.includes("servers") ? "mcpServers" : "servers";
-  const formattingOptions = layoutOf(existingText);
-  let text = existingText;
-  for (const [name, entry] of Object.entries(servers)) {
-    text = applyEdits(text, modify(text, [group, name], entry, { formattingOptions }));
-  }
-  return text;
-}
-
-/** The servers of a config file, as they stand there: for `existing`. Throws a ConfigError where it is not JSON. */
-export function existingServers(text: string, path = "config"): Record<string, unknown> {
-  const root = readObject(text, path);
-  return { ...asObject(root["mcpServers"]), ...asObject(root["servers"]) };
-}
-
-function serversIn(text: string, path: string): string[] {
-  return Object.keys(readObject(text, path));
-}
-
-function readObject(text: string, path: string): Record<string, unknown> {
-  const source = new Source(text);
-  const report = new Report(path, source);
-  const value = source.read((at, offset, message, hint) => report.mistakeAt(at, offset, message, hint));
-  if (!report.failed && (typeof value !== "object" || value === null || Array.isArray(value))) {
-    report.mistake([], "expected an object");
-  }
-  report.throwIfFailed();
-  return value as Record<string, unknown>;
-}
-
-function asObject(value: unknown): Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : {};
-}
-
-function layoutOf(text: string): FormattingOptions {
-  const indent = /\n([ \t]+)\S/.exec(text)?.[1] ?? "  ";
-  const insertSpaces = !indent.startsWith("\t");
-  return { insertSpaces, tabSize: insertSpaces ? indent.length : 1, eol: text.includes("\r\n") ? "\r\n" : "\n" };
 }

@@ -1,6 +1,6 @@
 // Commands from the words of the line to output and exit code, in process, with a fake gateway.
 
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -434,6 +434,45 @@ describe("import", () => {
     expect(existsSync(join(folder, "toolway.json"))).toBe(false);
   });
 
+  it("ends with what is left to do: variables to set, and keys that are copied [config-kept]", async () => {
+    const { out } = await run(["import"], { env: { REF: "1" } });
+    const [, tail = ""] = out.split("\ntaken ");
+    expect(tail).toContain("Variables that the servers need, to be set where the gateway runs:\n  REF: gh\n");
+    expect(tail).toContain("Keys that would be copied as they stand:\n  gh: env.TOKEN\n");
+    expect(tail).toContain(`Keep ./toolway.json out of git, or put \${VAR} in their place.`);
+    expect(out.indexOf('"mcpServers"')).toBeLessThan(out.indexOf("\ntaken "));
+    const written = (await run(["import", "--write"])).out;
+    expect(written).toContain("REF (not set here): gh");
+    expect(written).toContain("Keys that were copied as they stand:");
+    const json = JSON.parse((await run(["import", "--json", "--write", "other.json"])).out);
+    expect(json.needs).toEqual([{ name: "gh", variables: ["REF"], secrets: ["env.TOKEN"] }]);
+  });
+
+  it("takes what was named, and refuses a name that nobody has [config-kept]", async () => {
+    const file = join(folder, "home/.cursor/mcp.json");
+    writeFileSync(
+      file,
+      JSON.stringify({ mcpServers: { a: { command: "a" }, b: { command: "b" }, c: { command: "c" } } }),
+    );
+    const taken = async (...words: string[]) =>
+      Object.keys(JSON.parse((await run(["import", "--json", ...words])).out).servers);
+    expect(await taken("--only", "a,b", "--exclude", "b")).toEqual(["a"]);
+    expect(await taken("--from", "Cursor")).toEqual(["a", "b", "c"]);
+    expect(await taken("--from", "vs-code")).toEqual([]);
+    expect(await run(["import", "--only", "d"])).toMatchObject({ code: 2, out: "" });
+    expect((await run(["import", "--from", "cursr"])).err).toContain("Did you mean cursor?");
+  });
+
+  it("says where it looked when there is nothing [told-truly]", async () => {
+    rmSync(join(folder, "home/.cursor/mcp.json"));
+    writeFileSync(join(folder, "home/.claude.json"), "{}");
+    const { code, out } = await run(["import"]);
+    expect(code).toBe(0);
+    expect(out).toContain("No servers were found. It was looked here:\n");
+    expect(out).toContain("  Cursor: ./home/.cursor/mcp.json\n");
+    expect(out).toContain("  Claude Code: ./home/.claude.json (no servers in it)\n");
+  });
+
   it("shows no key that stands in arguments or in an address [secrets-unseen]", async () => {
     const args = ["-y", "server", "--api-key", "canary-key", "--token=canary-token", "--ref", `\${REF}`, "/srv/data"];
     const servers = {
@@ -459,9 +498,12 @@ describe("import", () => {
     const path = join(folder, "toolway.json");
     expect(readFileSync(path, "utf8")).toContain("ghp_canary");
     expect(statSync(path).mode & 0o777).toBe(0o600);
+    chmodSync(path, 0o666);
     writeFileSync(path, '// mine\n{"mcpServers": {"own": {"command": "x"}}}');
     await run(["import", "--write", "toolway.json"]);
     expect(readFileSync(path, "utf8")).toMatch(/\/\/ mine[\s\S]*own[\s\S]*gh/);
+    // Whatever the umask takes from new files.
+    expect(statSync(path).mode & 0o777).toBe(0o666);
     expect((await run(["import", "--write"])).out).toContain("the config has it already");
     expect(await run(["config", "check"], { env: { REF: "1" } })).toMatchObject({ code: 0 });
   });

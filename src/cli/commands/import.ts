@@ -1,16 +1,17 @@
 // `toolway import`: takes the servers of the clients on this machine into one config. Shows first, writes when asked.
 
-import { existsSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import type { ImportResult } from "../../agents/import/import.js";
-import type { SecretSource } from "../../runtime/redact/secrets-of.js";
+import { CLIENTS, type ClientId } from "../../agents/import/clients.js";
+import type { ImportResult, Remark } from "../../agents/import/import.js";
+import { nearest } from "../../runtime/nearest.js";
+import { readConfigText, writeConfigText } from "../gateway/config-file.js";
 import { defineCommand, jsonOption } from "../line/command.js";
-import { Exit, UserError } from "../line/errors.js";
+import { Exit, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
 import { count, type Style, styleOf } from "../text/print.js";
 
-/** Entries may hold keys in `env` and `headers`. */
-const PRIVATE_FILE = 0o600;
+const CLIENT_IDS = Object.keys(CLIENTS) as ClientId[];
 
 export const importConfigs = defineCommand({
   metadata: {
@@ -19,8 +20,9 @@ export const importConfigs = defineCommand({
     description:
       "Finds the configs of the clients on this machine (Claude Code and Desktop, Cursor, VS Code, Codex, Gemini CLI, " +
       "opencode, Windsurf, Zed and others), in this folder and in your home, and shows the servers that it would take. " +
-      "Nothing is written without --write; the clients' own files are never changed. The preview hides the values of " +
-      "env and headers; the written file and --json have them.",
+      "What a client has switched off or does not allow is left out, and so is what Claude Code keeps for other projects. " +
+      "Nothing is written without --write; the clients' own files are never changed. The preview hides keys in env, " +
+      "headers, arguments and addresses; the written file and --json have them.",
   },
   args: {},
   options: {
@@ -30,106 +32,186 @@ export const importConfigs = defineCommand({
       description: "Adds them to this file, which need not exist. Default: ./toolway.json.",
       completes: "file",
     },
+    from: {
+      value: "CLIENT",
+      repeat: true,
+      description: `That client only: ${CLIENT_IDS.join(", ")}.`,
+      completes: CLIENT_IDS,
+    },
+    only: {
+      value: "NAME",
+      repeat: true,
+      description: "The server of that name only; `*` stands for any letters, and commas part several.",
+      completes: "importable",
+    },
+    exclude: { value: "NAME", repeat: true, description: "Not the server of that name.", completes: "importable" },
+    allProjects: { description: "Also the servers that Claude Code keeps for other projects." },
     dryRun: { description: "Shows what --write would do, and does not." },
     ...jsonOption,
   },
   examples: [
     { line: "toolway import", note: "what is there, and what the config would be" },
     { line: "toolway import --write", note: "into ./toolway.json; what it has stays" },
+    { line: "toolway import --from cursor --exclude 'test-*' --write", note: "what Cursor has, without some" },
   ],
   async handler(input, io) {
-    const config = await import("../../agents/import/import.js");
+    const { importConfigs: readClients } = await import("../../agents/import/import.js");
+    const { addServers, serversInText } = await import("../../config/edit/text.js");
     const target = resolve(io.cwd, input.write ?? "toolway.json");
-    const before = existsSync(target) ? read(target) : undefined;
-    const existing = before === undefined ? {} : config.existingServers(before, target);
+    const before = existsSync(target) ? readConfigText(target) : undefined;
     const { home, cwd, env } = io;
-    const result = config.importConfigs({ home, cwd, env, platform: process.platform, existing });
+    const result = readClients({
+      home,
+      cwd,
+      env,
+      platform: process.platform,
+      from: input.from.flatMap(namesIn).map(clientOf),
+      only: input.only.flatMap(namesIn),
+      exclude: input.exclude.flatMap(namesIn),
+      allProjects: input.allProjects,
+      existing: before === undefined ? {} : serversInText(before, target),
+    });
+    refuseUnmatched(result);
     const write = input.write !== undefined && !input.dryRun;
     const names = Object.keys(result.servers);
-    if (write && names.length > 0) save(target, config.mergeIntoFile(before, result.servers, target));
+    if (write && names.length > 0) writeConfigText(target, addServers(before, result.servers, target));
 
+    const { literalSecrets, hideSecrets, neededVariables } = await import("../../config/edit/entry-secrets.js");
+    const needs = Object.entries(result.servers).map(([name, entry]) => ({
+      name,
+      variables: neededVariables(entry),
+      secrets: literalSecrets(entry),
+    }));
     if (input.json) {
-      printJson(io, { ...result, written: write && names.length > 0 ? target : null });
+      const { servers, taken, skipped, notes } = result;
+      const written = write && names.length > 0 ? target : null;
+      const looked = result.looked.map(({ client, file }) => ({ client, file }));
+      printJson(io, { servers, taken, skipped, notes, needs, looked, written });
       return Exit.ok;
     }
     const style = styleOf(io);
-    print(io, summary(shown(result, io.isTTY), style, io));
-    if (names.length === 0) return Exit.ok;
     const where = shortPath(io, target);
+    if (!write && names.length > 0) {
+      const hidden = Object.entries(result.servers).map(([name, entry]) => [name, hideSecrets(entry)]);
+      print(io, `${before === undefined ? where : `To be added to ${where}`}:\n`);
+      print(io, addServers(undefined, shown(Object.fromEntries(hidden), io.isTTY)));
+    }
+    const told = shown(result, io.isTTY);
+    for (const line of remarks(told, style, io)) print(io, line);
+    if (names.length === 0) {
+      for (const line of whereLooked(told, io)) print(io, line);
+      return Exit.ok;
+    }
+    for (const line of summary(shown(needs, io.isTTY), { where, write, style, io })) print(io, line);
     if (write) {
       print(io, `\nWrote ${count(names.length, "server")} to ${style.bold(where)}.`);
       print(io, "Next: toolway doctor, then toolway serve.");
-      return Exit.ok;
+    } else {
+      note(io, `\nNothing was written. \`toolway import --write\` adds ${count(names.length, "server")} to ${where}.`);
     }
-    print(io, `\n${before === undefined ? where : `${where}, with them added`}:\n`);
-    const { redactorFor } = await import("../../runtime/redact/secrets-of.js");
-    io.stdout.write(config.mergeIntoFile(undefined, hideValues(result.servers, redactorFor)));
-    note(io, `\nNothing was written. \`toolway import --write\` adds ${count(names.length, "server")} to ${where}.`);
     return Exit.ok;
   },
 });
 
-function summary(result: ImportResult, style: Style, io: Io): string {
-  const lines: string[] = [];
-  for (const { client, file, names } of result.taken) {
-    lines.push(`${style.green("taken")}    ${client}, ${shortPath(io, file)}: ${names.join(", ")}`);
-  }
-  for (const { client, file, name, reason } of result.skipped) {
-    const what = name === undefined ? shortPath(io, file) : `${name} in ${shortPath(io, file)}`;
-    lines.push(style.dim(`skipped  ${client}, ${what}: ${reason}`));
-  }
-  for (const { client, name, reason } of result.notes) {
-    lines.push(style.yellow(`note     ${client}${name === undefined ? "" : `, ${name}`}: ${reason}`));
-  }
-  if (result.taken.length === 0)
-    lines.push("Nothing to take: the clients on this machine have no server that is not there already.");
-  return lines.join("\n");
+function namesIn(text: string): string[] {
+  return text
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
 }
 
-type RedactorFor = (entry: SecretSource) => { redact(text: string): string };
-
-const VARIABLE = /\$\{[^}]+\}/;
-
-/** What goes to a screen, or a chat with an agent, must not show a key; `${VAR}` is none. */
-function hideValues(servers: ImportResult["servers"], redactorFor: RedactorFor): Record<string, unknown> {
-  // Keys are in arguments and addresses as well. A text that names a variable holds none.
-  const withoutKeys = (text: string, entry: ImportResult["servers"][string]): string =>
-    VARIABLE.test(text) ? text : redactorFor(entry).redact(text);
-  const hide = (values: Readonly<Record<string, string>>): Record<string, string> =>
-    Object.fromEntries(
-      Object.entries(values).map(([key, value]) => [key, /^(\S+ )?\$\{[^}]+\}$/.test(value) ? value : "(hidden)"]),
-    );
-  return Object.fromEntries(
-    Object.entries(servers).map(([name, entry]) => [
-      name,
-      {
-        ...entry,
-        ...(entry.args === undefined ? {} : { args: entry.args.map((arg) => withoutKeys(arg, entry)) }),
-        ...(entry.url === undefined ? {} : { url: withoutKeys(entry.url, entry) }),
-        ...(entry.env === undefined ? {} : { env: hide(entry.env) }),
-        ...(entry.headers === undefined ? {} : { headers: hide(entry.headers) }),
-      },
-    ]),
+/** People write "VS Code", "vs-code" and "vscode". */
+function clientOf(word: string): ClientId {
+  const letters = (text: string): string => text.toLowerCase().replace(/[^a-z0-9]/g, "");
+  const found = CLIENT_IDS.find((id) => letters(id) === letters(word) || letters(CLIENTS[id]) === letters(word));
+  if (found !== undefined) return found;
+  const near = nearest(word.toLowerCase(), CLIENT_IDS);
+  throw usageError(
+    `There is no client ${word}.`,
+    near === undefined ? `It is one of ${CLIENT_IDS.join(", ")}.` : `Did you mean ${near}?`,
   );
 }
 
-function read(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    throw new UserError(`${path} cannot be read: ${(cause as NodeJS.ErrnoException).code}.`, { cause });
-  }
+/** A misspelt name would take too little, or what was to be left out. */
+function refuseUnmatched({ unmatched, names }: ImportResult): void {
+  const [word] = unmatched;
+  if (word === undefined) return;
+  const near = nearest(word, names);
+  throw usageError(
+    `No client has a server ${word}.`,
+    near === undefined ? `There are: ${names.join(", ") || "none"}.` : `Did you mean ${near}?`,
+  );
 }
 
-/** Whole or not at all: a gateway may be watching the file. A link stays a link. */
-function save(path: string, text: string): void {
-  const real = existsSync(path) ? realpathSync(path) : path;
-  const temporary = `${real}.${process.pid}.tmp`;
-  try {
-    writeFileSync(temporary, text, { mode: existsSync(real) ? statSync(real).mode : PRIVATE_FILE, flag: "wx" });
-    renameSync(temporary, real);
-  } catch (cause) {
-    rmSync(temporary, { force: true });
-    throw new UserError(`${path} cannot be written: ${(cause as NodeJS.ErrnoException).code}.`, { cause });
+function remarks(result: ImportResult, style: Style, io: Io): string[] {
+  const lines = result.taken.map(
+    ({ client, file, names }) => `${style.green("taken")}    ${client}, ${shortPath(io, file)}: ${names.join(", ")}`,
+  );
+  for (const [{ client, file, name, reason }, names] of grouped(result.skipped)) {
+    const what = name === undefined ? shortPath(io, file) : `${names.join(", ")} in ${shortPath(io, file)}`;
+    lines.push(style.dim(`skipped  ${client}, ${what}: ${reason}`));
   }
+  for (const { client, name, reason } of result.notes) {
+    const whose = [client, name].filter((part) => part !== "" && part !== undefined).join(", ");
+    lines.push(style.yellow(`note     ${whose === "" ? "" : `${whose}: `}${reason}`));
+  }
+  return lines;
+}
+
+/** Those that were passed over in one file for one reason are one line. */
+function grouped(list: readonly Remark[]): [Remark, string[]][] {
+  const found = new Map<string, [Remark, string[]]>();
+  for (const remark of list) {
+    const key = JSON.stringify([remark.file, remark.reason, remark.name === undefined]);
+    const known = found.get(key) ?? [remark, []];
+    found.set(key, known);
+    if (remark.name !== undefined) known[1].push(remark.name);
+  }
+  return [...found.values()];
+}
+
+function whereLooked({ looked, skipped }: ImportResult, io: Io): string[] {
+  if (skipped.some(({ name }) => name !== undefined)) {
+    return ["Nothing to take: what the clients on this machine have is there already, or was passed over."];
+  }
+  const lines = looked.map(
+    ({ client, file }) => `  ${client}: ${shortPath(io, file)}${existsSync(file) ? " (no servers in it)" : ""}`,
+  );
+  return [
+    "No servers were found. It was looked here:",
+    ...lines,
+    "`toolway add NAME COMMAND…` adds a server by hand; `toolway serve FILE` takes a client's file from elsewhere.",
+  ];
+}
+
+interface Needs {
+  readonly name: string;
+  readonly variables: readonly string[];
+  readonly secrets: readonly string[];
+}
+
+/** What is left for the person to do. */
+function summary(
+  needs: readonly Needs[],
+  { where, write, style, io }: { where: string; write: boolean; style: Style; io: Io },
+): string[] {
+  const lines: string[] = [];
+  const variables = new Map<string, string[]>();
+  for (const { name, variables: needed } of needs) {
+    for (const variable of needed) variables.set(variable, [...(variables.get(variable) ?? []), name]);
+  }
+  if (variables.size > 0) {
+    lines.push("", `Variables that the servers need, to be set where the gateway runs:`);
+    for (const [variable, names] of variables) {
+      const unset = (io.env[variable] ?? "") === "" ? style.yellow(" (not set here)") : "";
+      lines.push(`  ${variable}${unset}: ${names.join(", ")}`);
+    }
+  }
+  const copied = needs.filter(({ secrets }) => secrets.length > 0);
+  if (copied.length > 0) {
+    lines.push("", `Keys that ${write ? "were" : "would be"} copied as they stand:`);
+    for (const { name, secrets } of copied) lines.push(`  ${name}: ${secrets.join(", ")}`);
+    lines.push(`Keep ${where} out of git, or put \${VAR} in their place.`);
+  }
+  return lines;
 }

@@ -5,6 +5,7 @@ import { call } from "./call.js";
 import { complete, completionOf } from "./completion.js";
 import { configCheck, configSchema } from "./config.js";
 import { doctor } from "./doctor.js";
+import { list, remove } from "./entries.js";
 import { executor } from "./executor.js";
 import { importConfigs } from "./import.js";
 import { pinsAccept, pinsDiff, pinsList } from "./pins.js";
@@ -36,6 +37,8 @@ export const commands: readonly Command[] = [
   start,
   doctor,
   importConfigs,
+  list,
+  remove,
   executor,
   pinsList,
   pinsDiff,

@@ -4,8 +4,11 @@
 import type { ExitCode } from "./errors.js";
 import type { Io } from "./io.js";
 
-/** What a shell can offer for a value: files, names that a running gateway knows, or fixed words. */
-export type Completes = "file" | "folder" | "tool" | "server" | "pinned" | readonly string[];
+/**
+ * What a shell can offer for a value: files, names that a running gateway, the config (`entry`) or the clients of this
+ * machine (`importable`) know, or fixed words.
+ */
+export type Completes = "file" | "folder" | "tool" | "server" | "pinned" | "entry" | "importable" | readonly string[];
 
 export interface ArgSpec {
   readonly description: string;

@@ -1,0 +1,210 @@
+// Edits the servers in the text of a config: adds one, takes one out. What it does not have to touch stays as it is,
+// byte for byte: comments, order, layout, commas at the end of a list. Reads and writes no file.
+
+import { isDeepStrictEqual } from "node:util";
+import { createScanner, type Node, parseTree } from "jsonc-parser";
+import { isObject } from "../form.js";
+import { Source } from "../jsonc.js";
+import { Report } from "../mistakes.js";
+
+type Groups = "mcpServers" | "servers";
+
+/** The servers of a config, as they stand there. Throws a ConfigError where the text is not JSON. */
+export function serversInText(text: string, path = "config"): Record<string, unknown> {
+  const root = readRoot(text, path);
+  return { ...asObject(root["mcpServers"]), ...asObject(root["servers"]) };
+}
+
+/** The text with the servers added. Without a text, one that has them alone. */
+export function addServers(
+  before: string | undefined,
+  servers: Readonly<Record<string, unknown>>,
+  path = "config",
+): string {
+  if (before === undefined || before.trim() === "") return `${JSON.stringify({ mcpServers: servers }, null, 2)}\n`;
+  let text = before;
+  for (const [name, entry] of Object.entries(servers)) text = addServer(text, name, entry, path);
+  return text;
+}
+
+function addServer(text: string, name: string, entry: unknown, path: string): string {
+  const root = readRoot(text, path);
+  const group: Groups = "mcpServers" in root || !("servers" in root) ? "mcpServers" : "servers";
+  if (root[group] !== undefined && !isObject(root[group])) {
+    const report = new Report(path, new Source(text));
+    report.mistake([group], "expected an object with a server under each name");
+    report.throwIfFailed();
+  }
+  const held = memberOf(treeOf(text), group);
+  const edited =
+    held === undefined
+      ? insertMember(text, treeOf(text), group, { [name]: entry })
+      : insertMember(text, valueNode(held), name, entry);
+  return checked(edited, { ...root, [group]: { ...asObject(root[group]), [name]: entry } }, path);
+}
+
+/** The text without that server; undefined where it has none of that name. Comments around it stay. */
+export function removeServer(before: string, name: string, path = "config"): string | undefined {
+  const root = readRoot(before, path);
+  for (const group of ["mcpServers", "servers"] as const) {
+    const rawName = Object.keys(asObject(root[group])).find((raw) => raw === name || raw.trim() === name);
+    const held = memberOf(treeOf(before), group);
+    if (rawName === undefined || held === undefined) continue;
+    const { [rawName]: _removed, ...rest } = asObject(root[group]);
+    return checked(removeMember(before, valueNode(held), rawName), { ...root, [group]: rest }, path);
+  }
+  return undefined;
+}
+
+function readRoot(text: string, path: string): Record<string, unknown> {
+  const source = new Source(text);
+  const report = new Report(path, source);
+  const value = source.read((at, offset, message, hint) => report.mistakeAt(at, offset, message, hint));
+  if (!report.failed && !isObject(value)) report.mistake([], "expected an object");
+  report.throwIfFailed();
+  return value as Record<string, unknown>;
+}
+
+/** A file is the user's: an edit that does not say what it should is an error here, and never written. */
+function checked(text: string, expected: unknown, path: string): string {
+  if (!isDeepStrictEqual(plain(readRoot(text, path)), plain(expected))) {
+    throw new Error("The edited config does not say what it should. Nothing was written.");
+  }
+  return text;
+}
+
+function treeOf(text: string): Node {
+  // A byte order mark is blanked, so that offsets stay right.
+  const tree = parseTree(text.replace(/^\uFEFF/, " "), [], { allowTrailingComma: true });
+  if (tree === undefined) throw new Error("a text that was read as JSON must have a tree");
+  return tree;
+}
+
+function memberOf(object: Node, key: string): Node | undefined {
+  return object.children?.find((member) => member.children?.[0]?.value === key);
+}
+
+function valueNode(member: Node): Node {
+  const value = member.children?.[1];
+  if (value === undefined) throw new Error("a member that was read must have a value");
+  return value;
+}
+
+/** Puts a member behind the last one, and behind the comment on that one's line. */
+function insertMember(text: string, object: Node, key: string, value: unknown): string {
+  const eol = text.includes("\r\n") ? "\r\n" : "\n";
+  const close = object.offset + object.length - 1;
+  const last = object.children?.at(-1);
+  const inOneLine = !text.slice(object.offset, close).includes("\n");
+  if (last === undefined) {
+    const outer = indentAt(text, object.offset);
+    const inner = outer + unitOf(text);
+    const kept = text.slice(object.offset + 1, close).trimEnd();
+    const member = memberText(key, value, inner, unitOf(text), eol);
+    return `${text.slice(0, object.offset + 1)}${kept}${eol}${inner}${member}${eol}${outer}${text.slice(close)}`;
+  }
+  const end = last.offset + last.length;
+  const comma = commaAfter(text, end);
+  const head = comma === undefined ? `${text.slice(0, end)},` : text.slice(0, end);
+  const after = comma === undefined ? end : comma + 1;
+  // A list that ends with a comma keeps that habit.
+  const tail = comma === undefined ? "" : ",";
+  if (inOneLine) {
+    const member = `${JSON.stringify(key)}: ${oneLine(value)}`;
+    return `${head}${text.slice(end, after)} ${member}${tail}${text.slice(after)}`;
+  }
+  const at = restOfLine(text, after);
+  const isLined = isFirstOnLine(text, last.offset);
+  const indent = isLined ? indentAt(text, last.offset) : indentAt(text, object.offset) + unitOf(text);
+  const member = memberText(key, value, indent, unitOf(text), eol);
+  const closing = text.slice(at).trimStart();
+  // What follows begins a line of its own; a bracket that stood behind the last member does so now.
+  const gap = /^\s*\n/.test(text.slice(at)) ? "" : closing.startsWith("}") ? eol + indentAt(text, object.offset) : " ";
+  return `${head}${text.slice(end, at)}${eol}${indent}${member}${tail}${gap}${text.slice(at)}`;
+}
+
+function removeMember(text: string, object: Node, key: string): string {
+  const members = object.children ?? [];
+  const index = members.findIndex((member) => member.children?.[0]?.value === key);
+  const member = members[index];
+  if (member === undefined) throw new Error("a member that was read must be in the tree");
+  const end = member.offset + member.length;
+  const comma = commaAfter(text, end);
+  const isLast = index === members.length - 1;
+  const after = comma === undefined ? end : comma + 1;
+  const lineEnd = restOfLine(text, after);
+  const alone = isFirstOnLine(text, member.offset) && /^[ \t]*(?:\r?\n|$)/.test(text.slice(lineEnd));
+  let from = member.offset;
+  let to = after;
+  if (alone) {
+    from = text.lastIndexOf("\n", member.offset - 1) + 1;
+    const newline = text.indexOf("\n", lineEnd);
+    to = newline < 0 ? text.length : newline + 1;
+  } else {
+    while (text[to] === " " || text[to] === "\t") to++;
+    if (isLast) while (/[ \t]/.test(text[from - 1] ?? "")) from--;
+  }
+  // The one before is the last now, and keeps its comma only where the list ended with one.
+  const previous = members[index - 1];
+  const stale =
+    isLast && comma === undefined && previous !== undefined
+      ? commaAfter(text, previous.offset + previous.length)
+      : undefined;
+  const before = stale === undefined ? text.slice(0, from) : text.slice(0, stale) + text.slice(stale + 1, from);
+  return before + text.slice(to);
+}
+
+/** Where the comma behind a member stands, if there is one. */
+function commaAfter(text: string, end: number): number | undefined {
+  const ignoreComments = true;
+  const scanner = createScanner(text, ignoreComments);
+  scanner.setPosition(end);
+  scanner.scan();
+  const at = scanner.getTokenOffset();
+  return text[at] === "," ? at : undefined;
+}
+
+/** Behind the comments that stand on the same line, which belong to what is before them. */
+function restOfLine(text: string, from: number): number {
+  const comment = /^(?:[ \t]*\/\*(?:(?!\*\/)[^\n])*\*\/)*(?:[ \t]*\/\/[^\r\n]*)?/.exec(text.slice(from))?.[0] ?? "";
+  const at = from + comment.length;
+  // In front of something else on this line it belongs to that.
+  return /^[ \t]*(?:\r?\n|$|\})/.test(text.slice(at)) ? at : from;
+}
+
+function isFirstOnLine(text: string, offset: number): boolean {
+  return /(?:^|\n)[ \t]*$/.test(text.slice(0, offset));
+}
+
+function indentAt(text: string, offset: number): string {
+  const start = text.lastIndexOf("\n", offset - 1) + 1;
+  return /^[ \t]*/.exec(text.slice(start, offset))?.[0] ?? "";
+}
+
+/** One step of the file's indentation. */
+function unitOf(text: string): string {
+  return /\n([ \t]+)\S/.exec(text)?.[1] ?? "  ";
+}
+
+function memberText(key: string, value: unknown, indent: string, unit: string, eol: string): string {
+  const lines = JSON.stringify(value, null, unit).split("\n");
+  return `${JSON.stringify(key)}: ${lines.join(eol + indent)}`;
+}
+
+/** With the spaces that people write. */
+function oneLine(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(oneLine).join(", ")}]`;
+  if (!isObject(value)) return JSON.stringify(value);
+  const members = Object.entries(value).filter(([, item]) => item !== undefined);
+  if (members.length === 0) return "{}";
+  return `{ ${members.map(([key, item]) => `${JSON.stringify(key)}: ${oneLine(item)}`).join(", ")} }`;
+}
+
+function asObject(value: unknown): Record<string, unknown> {
+  return isObject(value) ? { ...value } : {};
+}
+
+/** Without prototypes and absent keys, which do not survive in a file either. */
+function plain(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value));
+}
