@@ -223,10 +223,12 @@ export class Pipeline implements Service, UpstreamEvents {
         if (server.isolation === "session") server.sessionConnection(session)?.notify(message, session);
       }
     } else {
-      const server = this.#soleServer(scope);
-      if (server !== undefined && this.access.decide(session.principal, server, undefined).kind === "allow") {
-        this.#servers.get(server)?.sessionConnection(session)?.notify(message, session);
-      }
+      const name = this.#soleServer(scope);
+      const server = name === undefined ? undefined : this.#servers.get(name);
+      if (server === undefined || this.access.decide(session.principal, server.name, undefined).kind !== "allow")
+        return;
+      const told = this.#tasks.tellServer(message, session, server, scope);
+      if (told !== undefined) server.sessionConnection(session)?.notify(told, session);
     }
   }
 

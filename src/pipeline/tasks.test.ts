@@ -15,7 +15,7 @@ import type { ServerIntro, Upstream, UpstreamCall } from "../contracts/upstream.
 import { compilePolicy, type PolicyConfig } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
-import { parseMessage, type RequestMessage } from "../protocol/message.js";
+import { type NotificationMessage, parseMessage, type RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
 import { createSteadySealer } from "../runtime/seal.js";
 import { MemoryMap } from "../store/memory-map.js";
@@ -93,7 +93,11 @@ class TaskServer implements ServerHandle, ServerConnection {
     call.reply(faultReply(new Fault("cancelled", "Cancelled.")));
   }
 
-  notify(): void {}
+  readonly told: JsonObject[] = [];
+
+  notify({ text }: NotificationMessage): void {
+    this.told.push(JSON.parse(text) as JsonObject);
+  }
 
   request(): Promise<JsonObject> {
     return Promise.resolve({});
@@ -472,4 +476,54 @@ it("tasks are an extension that a modern request must declare", () => {
   expect(taskRefusal(declaring, "tasks/get")).toBeUndefined();
   expect(taskRefusal(declaring, "tasks/result")).toMatchObject({ code: -32601 });
   expect(taskRefusal(declaring, "tasks/list")).toMatchObject({ code: -32601 });
+});
+
+describe("what agents tell servers of tasks", () => {
+  const STATUS = "notifications/tasks/status";
+  const tell = (pipeline: Pipeline, from: Caller, method: string, params: JsonObject | string) => {
+    const json = typeof params === "string" ? params : JSON.stringify(params);
+    const message = parseMessage(`{"jsonrpc":"2.0","method":"${method}","params":${json}}`);
+    pipeline.handleNotification(from, message as NotificationMessage, "one");
+  };
+
+  it("reaches a shared server under its own ids, and of no task that is not the agent's [tasks-apart]", async () => {
+    const { at, one, pipeline } = setUp();
+    const [ann, bob] = [at("ann", "one"), at("bob", "one")];
+    const [anns, bobs, elsewhere] = [await ann.begin(), await bob.begin(), await at("ann", "two").begin()];
+    tell(pipeline, ann, STATUS, `{"taskId":"${anns}","n":1.0}`);
+    tell(pipeline, ann, "notifications/x", { taskId: "2", _meta: { [RELATED]: { taskId: anns } } });
+    expect(one.told).toEqual([
+      { jsonrpc: "2.0", method: STATUS, params: { taskId: "1", n: 1 } },
+      { jsonrpc: "2.0", method: "notifications/x", params: { taskId: "2", _meta: { [RELATED]: { taskId: "1" } } } },
+    ]);
+    one.told.length = 0;
+    for (const id of ["1", "2", bobs, elsewhere, "made-up", 2, undefined]) {
+      tell(pipeline, ann, STATUS, { taskId: id });
+      tell(pipeline, ann, "notifications/tasks", { taskId: id });
+      tell(pipeline, ann, STATUS, { taskId: anns, _meta: { [RELATED]: { taskId: String(id) } } });
+      if (typeof id === "string") tell(pipeline, ann, "notifications/x", { _meta: { [RELATED]: { taskId: id } } });
+    }
+    tell(pipeline, ann, STATUS, `{"taskId":"${anns}","taskId":"2"}`);
+    expect(one.told).toEqual([]);
+    tell(pipeline, ann, "notifications/x", {});
+    expect(one.told).toHaveLength(1);
+  });
+
+  it("reaches a server of its own also of tasks that the agent itself runs, never of another's [tasks-apart]", async () => {
+    const { at, one, pipeline } = setUp();
+    one.isolation = "session";
+    const [ann, bob] = [at("ann", "one"), at("bob", "one")];
+    const [anns, bobs] = [await ann.begin(), await bob.begin()];
+    for (const id of [anns, bobs, "mine"]) tell(pipeline, ann, STATUS, { taskId: id });
+    expect(one.told.map(({ params }) => (params as JsonObject)["taskId"])).toEqual(["1", "mine"]);
+  });
+
+  it("reaches nobody once the agent may not use the tool that began it [tasks-apart]", async () => {
+    const { at, one, pipeline } = setUp();
+    const ann = at("ann", "one");
+    const id = await ann.begin();
+    pipeline.setPolicy(compilePolicy({ roles: { default: { deny: ["one/build"] } }, unlistedRoles: "allow" }));
+    tell(pipeline, ann, STATUS, { taskId: id });
+    expect(one.told).toEqual([]);
+  });
 });

@@ -193,6 +193,47 @@ export class Tasks {
     return parseMessage(rewrite(message, [{ path, json: JSON.stringify(task.own) }])) as RequestMessage;
   }
 
+  /**
+   * An agent's notification as the server is to get it, with the server's own ids. Undefined where it names a task that
+   * is not this agent's: a server that others use too would take it for one of theirs. A task of the agent's own, which
+   * no server began, is told of where the connection is the agent's alone.
+   */
+  tellServer(
+    message: NotificationMessage,
+    caller: Caller,
+    hosted: ServerHandle,
+    scope: string | undefined,
+  ): NotificationMessage | undefined {
+    const isOfTask = message.method.startsWith("notifications/tasks");
+    const related = relatedTask(message.params);
+    if (!isOfTask && related === undefined) return message;
+    const named: unknown[] = isOfTask ? [message.params?.["taskId"]] : [];
+    if (related !== undefined) named.push(related);
+    const owns = new Map<string, string>();
+    for (const id of named) {
+      const own = typeof id === "string" ? this.#ownOf(id, caller, hosted, scope) : undefined;
+      if (own === undefined) return undefined;
+      owns.set(id as string, own);
+    }
+    try {
+      const text = exposeParams(message, (id) => owns.get(id) ?? id, isOfTask);
+      return text === message.text ? message : (parseMessage(text) as NotificationMessage);
+    } catch {
+      // Two ids in one place: nobody can tell which is meant, and there is nobody to tell.
+      return undefined;
+    }
+  }
+
+  /** The server's own id of a task that this agent may tell of. */
+  #ownOf(id: string, caller: Caller, hosted: ServerHandle, scope: string | undefined): string | undefined {
+    try {
+      const { task, record } = this.#resolve(id, caller, scope);
+      return task.server === hosted.name && this.#mayHear(caller, record) ? task.own : undefined;
+    } catch {
+      return hosted.isolation === "session" && !this.#ids.isOurs(id) ? id : undefined;
+    }
+  }
+
   #resolve(
     id: string,
     caller: Caller,

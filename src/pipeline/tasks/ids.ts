@@ -47,6 +47,11 @@ export class TaskIds {
     return { server, place, own, tool: tool ?? undefined, principal };
   }
 
+  /** Whether it was sealed here, for whomever. */
+  isOurs(text: string): boolean {
+    return this.#seal.unseal(text) !== undefined;
+  }
+
   cursor({ at, key }: ListPosition, principal: string, scope: string | undefined): string {
     return this.#seal.seal(["list", at, key, principal, scope ?? null]);
   }

@@ -28,10 +28,8 @@ type Path = readonly string[];
 
 const RELATED: Path = ["_meta", RELATED_TASK, "taskId"];
 const RESULT_ID: Path = ["result", "taskId"];
-const IN_PARAMS: readonly Path[] = [
-  ["params", "taskId"],
-  ["params", ...RELATED],
-];
+const RELATED_IN_PARAMS: Path = ["params", ...RELATED];
+const IN_PARAMS: readonly Path[] = [["params", "taskId"], RELATED_IN_PARAMS];
 
 /** A reply that has an id of a task in it, read. */
 export interface TaskReply {
@@ -105,9 +103,12 @@ export function exposeReply({ reply, message }: TaskReply, expose: Expose, isRes
   return { kind: "bytes", bytes: Buffer.from(text), ...span, era, afterRounds };
 }
 
-/** A notification or a request of a server, with the ids in its params as the agent is to see them. */
-export function exposeParams(message: ScannedText, expose: Expose): string {
-  return exposeAt(message, IN_PARAMS, expose);
+/**
+ * A notification or a request with the ids in its params as its receiver is to see them. `isOfTask`: its own `taskId` is
+ * one of them.
+ */
+export function exposeParams(message: ScannedText, expose: Expose, isOfTask = true): string {
+  return exposeAt(message, isOfTask ? IN_PARAMS : [RELATED_IN_PARAMS], expose);
 }
 
 /** The description of a task, under another id. */
