@@ -8,6 +8,7 @@ export default defineConfig({
   test: {
     // Only what hangs takes so long; with half a core, starting a dozen processes takes half a minute.
     testTimeout: 120_000,
+    globalSetup: ["test/setup/state-home.ts"],
     hookTimeout: 120_000,
     // Two at a time: the e2e tests start real processes, and the machines this runs on have two cores.
     maxWorkers: 2,

@@ -99,6 +99,16 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "right-gateway",
+    text: "A command talks to the gateway that its line or its folder names; where several could be meant it names them, asks none, and gives out no token.",
+    status: "made",
+  },
+  {
+    id: "state-moves",
+    text: 'What a gateway keeps is where its config\'s "state" says, also after the file was moved.',
+    status: "made",
+  },
+  {
     id: "secrets-unseen",
     text: "A secret of a server's entry that the server prints is redacted in status, doctor and log, and the line is not shown to agents.",
     status: "made",

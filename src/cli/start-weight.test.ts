@@ -39,7 +39,7 @@ it("a verb that only asks loads little", () => {
   const files = loads(main);
   loads(later(files, "running"), files);
   expect(files.size).toBeLessThanOrEqual(15);
-  expect(kilobytes(files)).toBeLessThan(130);
+  expect(kilobytes(files)).toBeLessThan(150);
 });
 
 it("a gateway loads itself and its store, and no client, parser or search before they are used", () => {

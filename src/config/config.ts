@@ -94,6 +94,8 @@ export interface Config {
   readonly allowedHosts: readonly string[];
   readonly allowedOrigins: readonly string[];
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
+  /** The state directory; undefined where the usual one is meant. */
+  readonly stateDir: string | undefined;
   readonly roles: Readonly<Record<string, RoleRules>>;
   /** What a role without an entry in `roles` gets. */
   readonly unlistedRoles: UnlistedRoles;

@@ -5,11 +5,13 @@ import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { extname, resolve as resolvePath } from "node:path";
 import type { Config } from "./config.js";
+import { isObject } from "./form.js";
 import { Source } from "./jsonc.js";
 import { ConfigError, Report } from "./mistakes.js";
-import { baseFolder } from "./paths.js";
+import { absolutePath, baseFolder } from "./paths.js";
 import { resolve } from "./resolve.js";
 import type { ConfigInput } from "./schema.js";
+import { expand } from "./variables.js";
 
 export interface LoadOptions {
   /** Where variables are looked up. Default: the environment of the process. */
@@ -61,6 +63,24 @@ export function parseConfig(text: string, options: LoadOptions & { readonly path
 /** Resolves a config that was never a file. */
 export function resolveConfig(input: ConfigInput, options: ResolveOptions = {}): Config {
   return finish(input, undefined, resolvePath(options.dir ?? "."), new Report(undefined), options);
+}
+
+/**
+ * The directory that the key `"state"` of a file's text names, and nothing else of it: it must be known before the
+ * config is, and also while another key is wrong. Undefined where it names none that can be made out.
+ */
+export function stateKeyOf(
+  text: string,
+  path: string,
+  { env, home }: Required<Pick<LoadOptions, "env" | "home">>,
+): string | undefined {
+  const value = new Source(text).read(() => {});
+  const state = isObject(value) ? value["state"] : undefined;
+  if (typeof state !== "string" || state === "") return undefined;
+  const dir = baseFolder(path);
+  const expanded = expand(state, { env, home, workspaceFolder: dir });
+  // What is wrong with it is told when the config is loaded.
+  return expanded.problems.length > 0 ? undefined : absolutePath(expanded.value, dir, home);
 }
 
 function finish(value: unknown, file: string | undefined, dir: string, report: Report, options: LoadOptions): Config {

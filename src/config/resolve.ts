@@ -43,6 +43,8 @@ export function resolve(value: unknown, file: string | undefined, context: Entri
     cert: absolutePath(text(tls.cert, ["tls", "cert"], context), dir, variables.home),
     key: absolutePath(text(tls.key, ["tls", "key"], context), dir, variables.home),
   };
+  const { state } = settings;
+  const stateDir = state && absolutePath(text(state, ["state"], context), dir, variables.home);
   const telemetry = resolveTelemetry(settings.telemetry, context);
   if (report.failed || listen === undefined) return undefined;
   // No mistake was found, so every setting is there.
@@ -61,6 +63,7 @@ export function resolve(value: unknown, file: string | undefined, context: Entri
     allowedHosts,
     allowedOrigins,
     tls: tlsPaths,
+    stateDir,
     roles,
     unlistedRoles,
     sessions,

@@ -326,6 +326,11 @@ export const settingsFields = {
     "Origins of web pages that may connect and read the answers (CORS), as `https://example.com`.",
   ),
   tls: optional(tls, "Serves HTTPS with this certificate."),
+  state: optional(
+    filled,
+    "The folder where tokens, pins and lists are kept, relative to the file. Default: one that is named after the " +
+      "config's path, in `~/.local/state/toolway`.",
+  ),
   executors: defaulted(
     record(executor),
     {},

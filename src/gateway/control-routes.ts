@@ -22,10 +22,18 @@ import { CallError } from "./program-call.js";
 /** `toolway stdio` asks for this upgrade: the socket then carries an agent's lines. */
 export const STDIO_UPGRADE = "toolway-stdio";
 
-export function openControl(gateway: Gateway, stateDir: string, env: NodeJS.ProcessEnv): Promise<ControlServer> {
+/** Ends the process around a gateway, in its own time. `drainMs` is undefined where the config's is meant. */
+export type StopGateway = (asked: { readonly drainMs: number | undefined }) => void;
+
+export function openControl(
+  gateway: Gateway,
+  stateDir: string,
+  env: NodeJS.ProcessEnv,
+  stop?: StopGateway,
+): Promise<ControlServer> {
   return serveControl({
     path: claimSocketPath(stateDir, env),
-    routes: routesOf(gateway),
+    routes: { ...routesOf(gateway), "POST /down": ({ body }) => down(gateway, fields(body), stop) },
     upgrades: {
       // The socket is half-open once the agent has gone: its other half is ours to end.
       [STDIO_UPGRADE]: (socket: Duplex, query: URLSearchParams) =>
@@ -81,6 +89,16 @@ function routesOf(gateway: Gateway): ControlRoutes {
     },
     "GET /state/dump": () => jsonLines(gateway.state.dump()),
   };
+}
+
+/** Answers how long it may take; that it is over is seen by the state directory, which nobody holds then. */
+function down(gateway: Gateway, { drainMs }: JsonObject, stop: StopGateway | undefined): JsonObject {
+  if (stop === undefined) throw new ControlError("denied", "The program that embeds this gateway ends it itself.");
+  if (drainMs !== undefined && !(typeof drainMs === "number" && drainMs >= 0)) {
+    throw new ControlError("invalid", '"drainMs" is a number of milliseconds.');
+  }
+  stop({ drainMs });
+  return { pid: process.pid, drainMs: drainMs ?? gateway.config.drainMs };
 }
 
 /** What the routes about pins need. */

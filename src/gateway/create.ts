@@ -16,7 +16,10 @@ import { memoryState, openState } from "./state.js";
 export type GatewayInput = string | ConfigInput;
 
 export interface GatewayOptions {
-  /** Where tokens, sessions' key and last-known lists are kept. Default: in memory, and gone with the gateway. */
+  /**
+   * Where tokens, sessions' key and last-known lists are kept; goes before the config's own. Default: in memory, and
+   * gone with the gateway.
+   */
   readonly stateDir?: string;
   /** Asks for no token; on a loopback address only. */
   readonly noAuth?: boolean;
@@ -52,9 +55,10 @@ export interface GatewayOptions {
  * run. Rejects with a ConfigError for what is wrong elsewhere, or with what is wrong with the state directory.
  */
 export async function createGateway(input: GatewayInput, options: GatewayOptions = {}): Promise<Gateway> {
-  const { env = process.env, log = SILENT, noAuth = false, startServers = true, stateDir, opentelemetry } = options;
+  const { env = process.env, log = SILENT, noAuth = false, startServers = true, opentelemetry } = options;
   const reload = configReader(input, options);
   const config = reload();
+  const stateDir = options.stateDir ?? config.stateDir;
   const gateway = await openGateway({ config, reload, log, env, noAuth, startServers, stateDir, opentelemetry });
   if (typeof input === "string" && options.watch !== false) {
     const watcher = watchConfig(input, () => void gateway.reload().catch(() => {}));

@@ -33,7 +33,7 @@ import { linkMaker } from "../upstream/links.js";
 import { ServerPool } from "../upstream/servers.js";
 import { Reaper, sweepOrphans } from "../upstream/stdio/reaper.js";
 import { hashStateDir } from "../upstream/stdio/reaper-marker.js";
-import { openControl } from "./control-routes.js";
+import { openControl, type StopGateway } from "./control-routes.js";
 import { Executors } from "./executors.js";
 import { keepEntries, NOTHING_KEPT } from "./kept-entries.js";
 import { endpointSettings, type OpenEndpoint, openEndpoint, questionLimits } from "./listen.js";
@@ -250,11 +250,14 @@ export class Gateway {
     return { url: endpoint.url };
   }
 
-  /** Opens the control socket: a Unix socket in the state directory, for the operator. */
-  async openControl(): Promise<void> {
+  /**
+   * Opens the control socket: a Unix socket in the state directory, for the operator. `stop` is called when they ask
+   * the whole gateway to end; without it they are told that this one does not end by itself.
+   */
+  async openControl(stop?: StopGateway): Promise<void> {
     const { dir } = this.#state;
     if (dir === undefined) throw new Error("Without a state directory there is no place for a control socket.");
-    this.#control = await openControl(this, dir, this.#env);
+    this.#control = await openControl(this, dir, this.#env, stop);
   }
 
   /**

@@ -8,6 +8,7 @@ const NEEDS_RESTART: readonly { readonly key: string; read(config: Config): unkn
   { key: "listen", read: ({ listen }) => listen },
   // Another certificate is taken on; whether there is one is not.
   { key: "tls", read: ({ tls }) => tls === undefined },
+  { key: "state", read: ({ stateDir }) => stateDir },
   { key: "pageSize", read: ({ pageSize }) => pageSize },
   { key: "telemetry", read: ({ telemetry }) => telemetry },
 ];

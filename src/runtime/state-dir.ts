@@ -64,27 +64,33 @@ export interface StateLock extends AsyncDisposable {
   release(): Promise<void>;
 }
 
-/** The state directory of a config; of the built-in one when there is no path. Makes nothing. */
+/** The folder that the state directories of this user are in, and the list of the gateways that run. Makes nothing. */
+export function stateRootFor(env: Readonly<Record<string, string | undefined>>, home: string): string {
+  const xdg = env["XDG_STATE_HOME"];
+  // The XDG specification: a relative path is to be ignored.
+  const base = xdg !== undefined && isAbsolute(xdg) ? xdg : join(home, ".local", "state");
+  return join(base, "toolway");
+}
+
+/** The usual state directory of a config; of the built-in one when there is no path. Makes nothing. */
 export function stateDirFor(
   configPath: string | undefined,
   env: Readonly<Record<string, string | undefined>>,
   home: string,
 ): string {
-  const xdg = env["XDG_STATE_HOME"];
-  // The XDG specification: a relative path is to be ignored.
-  const base = xdg !== undefined && isAbsolute(xdg) ? xdg : join(home, ".local", "state");
-  if (configPath === undefined) return join(base, "toolway", "default");
+  const root = stateRootFor(env, home);
+  if (configPath === undefined) return join(root, "default");
   const path = realPath(configPath);
   const name = basename(path, extname(path))
     .replace(/[^A-Za-z0-9_-]+/g, "-")
     .replace(/^-+|-+$/g, "")
     .slice(0, MAX_NAME_CHARS);
   const hash = createHash("sha256").update(path).digest("hex").slice(0, HASH_CHARS);
-  return join(base, "toolway", `${name === "" ? "config" : name}-${hash}`);
+  return join(root, `${name === "" ? "config" : name}-${hash}`);
 }
 
 /** Two ways to one file are one config. */
-function realPath(path: string): string {
+export function realPath(path: string): string {
   try {
     return realpathSync(path);
   } catch {
@@ -118,7 +124,10 @@ function makeDir(dir: string): string {
 
 /** Makes the directory (0700), or checks that it is ours alone. */
 export function ensureStateDir(dir: string): void {
+  const isNew = !existsSync(dir);
   const real = makeDir(dir);
+  // It holds tokens and keys, and may be in somebody's repository.
+  if (isNew) writeFileSync(join(real, ".gitignore"), "*\n", { mode: 0o600 });
   const stat = lstatSync(real);
   const uid = process.getuid?.();
   if (uid !== undefined && stat.uid !== uid) {
@@ -138,12 +147,36 @@ export function ensureStateDir(dir: string): void {
   }
 }
 
+/** Whether a gateway has the directory now, in whichever process. Takes nothing. */
+export async function isStateDirHeld(dir: string): Promise<boolean> {
+  if (!existsSync(dir)) return false;
+  if (locksByFile()) {
+    try {
+      lockByOpening(dir)();
+      return false;
+    } catch (error) {
+      if (error instanceof StateDirError && error.code === "held") return true;
+      throw error;
+    }
+  }
+  const places = socketPlaces(dir);
+  try {
+    const top = highest(dir);
+    return top > 0 && (await lives(places.path(`lock.${top}`)));
+  } finally {
+    places.close();
+  }
+}
+
 /** Takes the directory for this process, until release() or its death. Throws StateDirError `held`. */
 export async function lockStateDir(dir: string): Promise<StateLock> {
   ensureStateDir(dir);
+  return locksByFile() ? lockByFile(dir) : await lockBySocket(dir);
+}
+
+function locksByFile(): boolean {
   const { platform } = process;
-  const flock = platform === "darwin" || platform === "freebsd" || platform === "openbsd";
-  return flock ? lockByFile(dir) : await lockBySocket(dir);
+  return platform === "darwin" || platform === "freebsd" || platform === "openbsd";
 }
 
 function held(dir: string): StateDirError {
@@ -169,24 +202,31 @@ function writePid(dir: string): void {
 }
 
 function lockByFile(dir: string): StateLock {
+  const unlock = lockByOpening(dir, `${process.pid}\n`);
+  writePid(dir);
+  let open = true;
+  const release = async () => {
+    if (open) unlock();
+    open = false;
+  };
+  return { dir, release, [Symbol.asyncDispose]: release };
+}
+
+/** Returns what lets go of it. */
+function lockByOpening(dir: string, text?: string): () => void {
   const { O_RDWR, O_CREAT, O_NONBLOCK } = fsConstants;
-  let fd: number;
   try {
-    fd = openSync(join(dir, "lock"), O_RDWR | O_CREAT | O_NONBLOCK | O_EXLOCK, 0o600);
+    const fd = openSync(join(dir, "lock"), O_RDWR | O_CREAT | O_NONBLOCK | O_EXLOCK, 0o600);
+    if (text !== undefined) {
+      ftruncateSync(fd);
+      writeSync(fd, text);
+    }
+    return () => closeSync(fd);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EAGAIN" || code === "EWOULDBLOCK") throw held(dir);
     throw error;
   }
-  ftruncateSync(fd);
-  writeSync(fd, `${process.pid}\n`);
-  writePid(dir);
-  let open = true;
-  const release = async () => {
-    if (open) closeSync(fd);
-    open = false;
-  };
-  return { dir, release, [Symbol.asyncDispose]: release };
 }
 
 async function lockBySocket(dir: string): Promise<StateLock> {

@@ -1,7 +1,7 @@
 // `toolway call`: calls one tool and prints its result.
 
 import { isObject } from "../../protocol/jsonrpc.js";
-import { sourceFor } from "../gateway/source.js";
+import { gatewayFor } from "../gateway/which.js";
 import { noteIfSlow, withGateway } from "../gateway/with-gateway.js";
 import { readJsonText, toArguments } from "../line/call-arguments.js";
 import { defineCommand, gatewayOptions } from "../line/command.js";
@@ -34,7 +34,7 @@ export const call = defineCommand({
   ],
   async handler(input, io) {
     const json = await readJsonText(input.arguments, io);
-    const source = sourceFor(input, io);
+    const source = await gatewayFor(input, io);
     const isThere = async (client: Parameters<typeof listTools>[0]): Promise<boolean> =>
       findTool(input.tool, await listTools(client, io.signal)) !== undefined;
     return withGateway(source, io, { servers: true, until: isThere }, async ({ client }) => {

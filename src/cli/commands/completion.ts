@@ -6,7 +6,8 @@ import type { GatewayStatus } from "../../contracts/status.js";
 import { abortable, within } from "../../runtime/wait.js";
 import { readConfigText } from "../gateway/config-file.js";
 import { type GatewayClient, runningGateway } from "../gateway/port.js";
-import { configPathFor, sourceFor } from "../gateway/source.js";
+import { configPathFor } from "../gateway/source.js";
+import { gatewayFor } from "../gateway/which.js";
 import { type Command, defineCommand } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
 import { type Io, print } from "../line/io.js";
@@ -76,7 +77,7 @@ async function names(kind: string, words: readonly string[], io: Io, signal: Abo
   if (kind === "importable") return importableNames(io);
   const port = await runningGateway();
   const client: GatewayClient | undefined = await port.find(
-    sourceFor({ config: after("--config"), state: after("--state") }, io),
+    await gatewayFor({ config: after("--config"), state: after("--state") }, io),
   );
   if (client === undefined) return [];
   if (kind === "server")

@@ -61,7 +61,7 @@ export const doctor = defineCommand({
     if (specs.length + wrong.length === 0) throw nothingToDo(config, input.server);
     const style = styleOf(io);
     if (!input.json && io.isErrTTY) note(io, `Starting ${count(specs.length, "server")} …`);
-    const source = sourceFor({ config: input.config, state: input.state }, io);
+    const source = await sourceFor({ config: input.config, state: input.state }, io);
     const examined = specs.length === 0 ? [] : await examineAll(specs, config, source, io);
     const findings = [...examined, ...wrong.map((spec) => misconfiguredFinding(spec, io))];
     if (input.json) printJson(io, findings.map(toJson));

@@ -4,7 +4,8 @@
 import { nearest } from "../../runtime/nearest.js";
 import { readConfigText, writeConfigText } from "../gateway/config-file.js";
 import { runningGateway } from "../gateway/port.js";
-import { configPathFor, sourceFor } from "../gateway/source.js";
+import { configPathFor } from "../gateway/source.js";
+import { gatewayFor } from "../gateway/which.js";
 import { defineCommand, jsonOption } from "../line/command.js";
 import { Exit, UserError, usageError } from "../line/errors.js";
 import { type Io, print, printJson, shortPath, shown } from "../line/io.js";
@@ -113,7 +114,7 @@ function noSuchServer(name: string, names: readonly string[], path: string, io: 
 
 /** Whether a gateway runs for the file: it sees the edit by itself. */
 export async function isServed(path: string, io: Io): Promise<boolean> {
-  const source = sourceFor({ config: path, state: undefined }, io);
+  const source = await gatewayFor({ config: path, state: undefined }, io);
   // One that is just going away is none.
   return (await (await runningGateway()).find(source).catch(() => undefined)) !== undefined;
 }

@@ -5,10 +5,12 @@ import { call } from "./call.js";
 import { complete, completionOf } from "./completion.js";
 import { configCheck, configSchema } from "./config.js";
 import { doctor } from "./doctor.js";
+import { down } from "./down.js";
 import { list, remove } from "./entries.js";
 import { executor } from "./executor.js";
 import { importConfigs } from "./import.js";
 import { pinsAccept, pinsDiff, pinsList } from "./pins.js";
+import { ps } from "./ps.js";
 import { serve } from "./serve.js";
 import { reload, start, stop } from "./server-verbs.js";
 import { stateDump } from "./state-dump.js";
@@ -32,6 +34,8 @@ export const commands: readonly Command[] = [
   tools,
   call,
   status,
+  ps,
+  down,
   reload,
   stop,
   start,

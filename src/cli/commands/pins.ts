@@ -2,7 +2,7 @@
 
 import type { AcceptedPin, PinDiff, PinLine } from "../../contracts/pins.js";
 import { visible, visibleJson } from "../../runtime/visible.js";
-import { sourceFor } from "../gateway/source.js";
+import { gatewayFor } from "../gateway/which.js";
 import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit } from "../line/errors.js";
@@ -34,7 +34,7 @@ export const pinsList = defineCommand({
     { line: "toolway pins list --json | jq '.[] | select(.state == \"changed\")'", note: "what waits for you" },
   ],
   async handler(input, io) {
-    return withGateway(sourceFor(input, io), io, { servers: false }, async ({ client }) => {
+    return withGateway(await gatewayFor(input, io), io, { servers: false }, async ({ client }) => {
       const { pins } = (await client.get("/pins", io.signal)) as { pins: readonly PinLine[] };
       const shown = input.server === undefined ? pins : pins.filter(({ server }) => server === input.server);
       if (input.json) {
@@ -92,7 +92,7 @@ export const pinsDiff = defineCommand({
     { line: "toolway pins diff github create_issue --json", note: "both definitions, for a script" },
   ],
   async handler(input, io) {
-    return withGateway(sourceFor(input, io), io, { servers: false }, async ({ client }) => {
+    return withGateway(await gatewayFor(input, io), io, { servers: false }, async ({ client }) => {
       const query = new URLSearchParams({ server: input.server });
       if (input.tool !== undefined) query.set("tool", input.tool);
       const { diffs } = (await client.get(`/pins/diff?${query}`, io.signal)) as { diffs: readonly PinDiff[] };
@@ -157,7 +157,7 @@ export const pinsAccept = defineCommand({
     { line: "toolway pins accept github", note: "all that changed, after an update of the server" },
   ],
   async handler(input, io) {
-    return withGateway(sourceFor(input, io), io, { servers: false }, async ({ client }) => {
+    return withGateway(await gatewayFor(input, io), io, { servers: false }, async ({ client }) => {
       const { server, tool, hash } = input;
       const body = { server, ...(tool === undefined ? {} : { tool }), ...(hash === undefined ? {} : { hash }) };
       const answer = (await client.post("/pins/accept", body, io.signal)) as { accepted: readonly AcceptedPin[] };

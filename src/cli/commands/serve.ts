@@ -7,12 +7,10 @@ import { isLoopback } from "../../runtime/addresses.js";
 import { gatewayPort, type StartedGateway, type StartOptions } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
 import { defineCommand } from "../line/command.js";
+import { drainMsOf } from "../line/drain.js";
 import { Exit, usageError } from "../line/errors.js";
 import { type Io, note, print, Stopped } from "../line/io.js";
 import { banner, bannerJson } from "../text/banner.js";
-
-/** As the config's `drainMs` has it. */
-const MAX_DRAIN_S = 3600;
 
 export const serve = defineCommand({
   metadata: {
@@ -57,8 +55,8 @@ export const serve = defineCommand({
     { line: "toolway serve --listen 127.0.0.1:0 --json", note: "any free port, printed as JSON" },
   ],
   async handler(input, io) {
-    const drainMs = drainOption(input.drain);
-    const source = sourceFor({ config: input.config, state: input.state }, io);
+    const drainMs = drainMsOf(input.drain);
+    const source = await sourceFor({ config: input.config, state: input.state }, io);
     const options: StartOptions = {
       ...source,
       listen: listenOption(input.listen),
@@ -78,14 +76,19 @@ export const serve = defineCommand({
 
 async function untilStopped(started: StartedGateway, drainMs: number | undefined, io: Io): Promise<0> {
   io.onHangUp?.(() => void started.reload());
-  await new Promise<void>((done) => {
-    if (io.signal.aborted) done();
-    io.signal.addEventListener("abort", () => done(), { once: true });
-  });
+  const asked = await Promise.race([started.stopAsked, aborted(io.signal)]);
   if (io.isErrTTY) note(io, "\nStopping as soon as the calls in flight have ended; Ctrl-C again stops at once.");
   const { reason } = io.signal;
-  await started.close({ drainMs, why: reason instanceof Stopped ? reason.by : "stopped" });
+  const why = asked === undefined ? (reason instanceof Stopped ? reason.by : "stopped") : "toolway down";
+  await started.close({ drainMs: asked?.drainMs ?? drainMs, why });
   return Exit.ok;
+}
+
+function aborted(signal: AbortSignal): Promise<undefined> {
+  return new Promise((done) => {
+    if (signal.aborted) done(undefined);
+    signal.addEventListener("abort", () => done(undefined), { once: true });
+  });
 }
 
 function listenOption(text: string | undefined): ListenAddress | undefined {
@@ -99,14 +102,6 @@ function listenOption(text: string | undefined): ListenAddress | undefined {
     );
   }
   return address;
-}
-
-/** Undefined where the config decides. */
-function drainOption(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
-  if (!(seconds <= MAX_DRAIN_S)) throw usageError(`--drain ${text}: expected seconds, from 0 to ${MAX_DRAIN_S}.`);
-  return Math.round(seconds * 1000);
 }
 
 function tlsOption(cert: string | undefined, key: string | undefined, io: Io): StartOptions["tls"] {

@@ -4,7 +4,7 @@
 import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
 import { nearest } from "../../runtime/nearest.js";
 import { type GatewayClient, runningGateway } from "../gateway/port.js";
-import { sourceFor } from "../gateway/source.js";
+import { gatewayFor } from "../gateway/which.js";
 import { IDLE_GRACE_MS, isPending, noteIfSlow, POLL_MS, SETTLE_MS } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, type ExitCode, UserError } from "../line/errors.js";
@@ -75,10 +75,11 @@ interface Input {
 }
 
 async function actOnServer(verb: "reload" | "stop" | "start", input: Input, io: Io): Promise<ExitCode> {
-  const client = await (await runningGateway()).find(sourceFor(input, io));
+  const source = await gatewayFor(input, io);
+  const client = await (await runningGateway()).find(source);
   if (client === undefined) {
     throw new UserError("No gateway runs for this config.", {
-      hint: "`toolway serve` starts one, with all its servers. Another config's: add --config FILE.",
+      hint: source.others ?? "`toolway serve` starts one, with all its servers. Another config's: add --config FILE.",
     });
   }
   const { servers } = (await client.get("/status", io.signal)) as GatewayStatus;

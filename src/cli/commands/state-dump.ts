@@ -1,7 +1,7 @@
 // `toolway state dump`: what the gateway keeps on disk, as JSON lines. Operators read this, not the files.
 
 import { visibleJson } from "../../runtime/visible.js";
-import { sourceFor } from "../gateway/source.js";
+import { gatewayFor } from "../gateway/which.js";
 import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions } from "../line/command.js";
 import { Exit } from "../line/errors.js";
@@ -19,7 +19,7 @@ export const stateDump = defineCommand({
   options: { ...gatewayOptions, json: { description: "JSON lines are the only form; accepted for uniformity." } },
   examples: [{ line: "toolway state dump > state.jsonl", note: "for a look, or a bug report" }],
   async handler(input, io) {
-    return withGateway(sourceFor(input, io), io, { servers: false }, async ({ client }) => {
+    return withGateway(await gatewayFor(input, io), io, { servers: false }, async ({ client }) => {
       for await (const line of client.lines("/state/dump", io.signal)) {
         print(io, io.isTTY ? visibleJson(line) : line);
         // A store may be larger than memory; its reader sets the pace.

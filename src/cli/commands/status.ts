@@ -1,7 +1,7 @@
 // `toolway status`: the gateway and its servers at a glance.
 
 import type { GatewayStatus } from "../../contracts/status.js";
-import { sourceFor } from "../gateway/source.js";
+import { gatewayFor } from "../gateway/which.js";
 import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit } from "../line/errors.js";
@@ -23,7 +23,7 @@ export const status = defineCommand({
     { line: "toolway status --json | jq '.servers[] | select(.state != \"ready\")'", note: "what is not well" },
   ],
   async handler(input, io) {
-    const source = sourceFor(input, io);
+    const source = await gatewayFor(input, io);
     return withGateway(source, io, { servers: true }, async ({ client, running }) => {
       const found = (await client.get("/status", io.signal)) as GatewayStatus;
       if (input.json) printJson(io, { running, ...found });

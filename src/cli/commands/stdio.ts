@@ -2,8 +2,10 @@
 
 import { gatewayPort } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
+import { gatewayFor } from "../gateway/which.js";
 import { defineCommand } from "../line/command.js";
-import { Exit } from "../line/errors.js";
+import { Exit, UserError } from "../line/errors.js";
+import { note } from "../line/io.js";
 
 export const stdio = defineCommand({
   metadata: {
@@ -29,7 +31,13 @@ export const stdio = defineCommand({
   ],
   async handler(input, io) {
     const port = await gatewayPort();
-    const source = sourceFor({ config: input.config, state: input.state }, io);
+    const named = { config: input.config, state: input.state };
+    const source = await gatewayFor(named, io).catch((error: unknown) => {
+      if (!(error instanceof UserError) || input.config !== undefined) throw error;
+      // A client that was told of no config gets the demo, as ever, and its log says what else there is.
+      note(io, `${error.message} This one is the built-in demo. ${error.hint ?? ""}`);
+      return sourceFor(named, io);
+    });
     await port.stdio(source, {
       input: io.stdin,
       output: io.stdout,

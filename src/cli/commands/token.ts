@@ -5,7 +5,7 @@ import { isObject } from "../../protocol/jsonrpc.js";
 import { nearest } from "../../runtime/nearest.js";
 import type { GatewaySource } from "../gateway/port.js";
 import { runningGateway } from "../gateway/port.js";
-import { sourceFor } from "../gateway/source.js";
+import { gatewayFor } from "../gateway/which.js";
 import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, UserError, usageError } from "../line/errors.js";
@@ -53,7 +53,7 @@ export const tokenCreate = defineCommand({
     if (input.id.trim() === "") throw usageError("--id is empty.");
     if (input.role.trim() === "") throw usageError("--role is empty.");
     const names = namesIn(input.name, input.role);
-    const source = sourceFor(input, io);
+    const source = await gatewayFor(input, io);
     return withGateway(source, io, { servers: false }, async ({ client }) => {
       const answer = await client.post("/tokens", { id: input.id, role: input.role, ...names, ...expires }, io.signal);
       const token = isObject(answer) ? String(answer["token"]) : "";
@@ -118,7 +118,7 @@ export const tokenList = defineCommand({
   options: { ...gatewayOptions, ...jsonOption },
   examples: [{ line: "toolway token list", note: "ids, roles, dates; never a token" }],
   async handler(input, io) {
-    return withGateway(sourceFor(input, io), io, { servers: false }, async ({ client }) => {
+    return withGateway(await gatewayFor(input, io), io, { servers: false }, async ({ client }) => {
       const answer = await client.get("/tokens", io.signal);
       const tokens = (isObject(answer) && Array.isArray(answer["tokens"]) ? answer["tokens"] : []) as TokenEntry[];
       if (input.json) {
@@ -152,12 +152,19 @@ export const tokenShow = defineCommand({
   options: { ...gatewayOptions, ...jsonOption },
   examples: [{ line: "export TOOLWAY_TOKEN=$(toolway token show)", note: "for the agents started from this shell" }],
   async handler(input, io) {
-    const source = sourceFor(input, io);
+    const source = await gatewayFor(input, io);
     const port = await runningGateway();
     const running = await port.find(source);
     const answer = running === undefined ? undefined : await running.get("/tokens/default", io.signal);
     const asked = isObject(answer) && typeof answer["token"] === "string" ? answer["token"] : undefined;
-    const token = asked ?? (await port.defaultToken(source));
+    // Without a config, a running gateway or a named directory, nothing says whose token is wanted.
+    const isMeant = source.configPath !== undefined || source.stateNamed;
+    const token = asked ?? (running !== undefined || isMeant ? await port.defaultToken(source) : undefined);
+    if (token === undefined && !isMeant && running === undefined) {
+      throw new UserError("No config is named here or found, and no gateway runs.", {
+        hint: "Add --config FILE, or start the demo with `toolway serve`.",
+      });
+    }
     if (token === undefined) {
       throw new UserError(
         running === undefined ? "There is no token yet for this config." : "This gateway asks for no token.",
@@ -179,7 +186,7 @@ export const tokenRevoke = defineCommand({
   options: { ...gatewayOptions, ...jsonOption },
   examples: [{ line: "toolway token revoke ci", note: "whoever holds it is out" }],
   async handler(input, io) {
-    return withGateway(sourceFor(input, io), io, { servers: false }, async ({ client }) => {
+    return withGateway(await gatewayFor(input, io), io, { servers: false }, async ({ client }) => {
       const known = idsOf(await client.get("/tokens", io.signal));
       if (!known.includes(input.id)) {
         const near = nearest(input.id, known);

@@ -1,6 +1,6 @@
 // `toolway tools`: lists the tools that agents can call.
 
-import { sourceFor } from "../gateway/source.js";
+import { gatewayFor } from "../gateway/which.js";
 import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
@@ -28,7 +28,7 @@ export const tools = defineCommand({
     { line: "toolway tools --server demo --json", note: "with descriptions and schemas" },
   ],
   async handler(input, io) {
-    const source = sourceFor(input, io);
+    const source = await gatewayFor(input, io);
     const { all, unknown } = await withGateway(source, io, { servers: true }, async ({ client }) => ({
       all: await listTools(client, io.signal),
       unknown: await unknownServers(client, io.signal),

@@ -1,7 +1,16 @@
 // The verbs as processes, from dist/, with the real gateway and the demo server behind it.
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -41,8 +50,11 @@ function cli(home: string, ...args: string[]): Promise<Ran> {
   });
 }
 
-async function serve(home: string): Promise<{ child: ChildProcess; url: string; exited: Promise<number | null> }> {
-  const child = spawn(process.execPath, [main, "serve", "--listen", "127.0.0.1:0", "--json"], {
+async function serve(
+  home: string,
+  ...args: string[]
+): Promise<{ child: ChildProcess; url: string; exited: Promise<number | null> }> {
+  const child = spawn(process.execPath, [main, "serve", ...args, "--listen", "127.0.0.1:0", "--json"], {
     cwd: folder,
     env: environment(home),
     stdio: ["ignore", "pipe", "pipe"],
@@ -133,6 +145,56 @@ describe("with a gateway that runs", () => {
       child.kill("SIGTERM");
       await exited;
     }
+  });
+});
+
+describe("several gateways", () => {
+  it("are listed, one is meant by its config alone, and down ends it [right-gateway]", async () => {
+    const config = join(folder, "several.json");
+    writeFileSync(config, JSON.stringify({ mcpServers: {} }));
+    const [demo, own] = await Promise.all([serve("several"), serve("several", config, "--state", join(folder, "own"))]);
+    try {
+      const { out } = await cli("several", "ps", "--json");
+      const listed = JSON.parse(out) as { pid: number; config: string | null; endpoint: string; stateDir: string }[];
+      expect(new Set(listed.map(({ pid }) => pid))).toEqual(new Set([demo.child.pid, own.child.pid]));
+      expect(listed).toContainEqual(expect.objectContaining({ config: realpathSync(config), endpoint: own.url }));
+
+      const unclear = await cli("several", "token", "show");
+      expect(unclear).toMatchObject({ code: 2, out: "" });
+      expect(unclear.err).toContain("--config ./several.json");
+      // Its state directory is not the usual one; its config is enough.
+      const status = await cli("several", "status", "--json", "--config", config);
+      expect(JSON.parse(status.out)).toMatchObject({ running: true, pid: own.child.pid });
+
+      const down = await cli("several", "down", config);
+      expect(down).toEqual({
+        code: 0,
+        out: `Stopped the gateway at ${own.url} (process ${own.child.pid}).\n`,
+        err: "",
+      });
+      expect(await own.exited).toBe(0);
+      expect(await cli("several", "down", config)).toMatchObject({ code: 1 });
+      // One that was killed is on no list either.
+      demo.child.kill("SIGKILL");
+      await demo.exited;
+      expect((await cli("several", "ps")).out).toBe("No gateway runs. `toolway serve` starts one.\n");
+    } finally {
+      demo.child.kill("SIGKILL");
+      own.child.kill("SIGKILL");
+    }
+  });
+
+  it('keep what they have where the config says "state", after it was moved too [state-moves]', async () => {
+    const [before, after] = [join(folder, "before"), join(folder, "after")];
+    mkdirSync(before);
+    writeFileSync(join(before, "toolway.json"), JSON.stringify({ state: "./.toolway", mcpServers: {} }));
+    const at = (place: string) => ["--config", join(place, "toolway.json")];
+    const made = await cli("moved", "token", "create", "--id", "ci", "--role", "reader", ...at(before));
+    expect(made.code).toBe(0);
+    renameSync(before, after);
+    expect((await cli("moved", "token", "list", ...at(after))).out).toContain("ci ");
+    // Nobody commits its tokens by mistake.
+    expect(readFileSync(join(after, ".toolway/.gitignore"), "utf8")).toBe("*\n");
   });
 });
 

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { Duplex, Readable, Writable } from "node:stream";
 import type { ServerSpec } from "../../contracts/server-spec.js";
 import { type ControlClient, connectControl, findGateway } from "../../control/client.js";
+import { enlist } from "../../control/registry.js";
 import { demoConfig } from "../../demo/config.js";
 import { openControl, STDIO_UPGRADE } from "../../gateway/control-routes.js";
 import { createGateway } from "../../gateway/create.js";
@@ -14,7 +15,7 @@ import type { Gateway, ServerStart } from "../../gateway/gateway.js";
 import { boundedWrite, type Log, SILENT } from "../../observe/log.js";
 import { Fault } from "../../protocol/errors.js";
 import { systemClock } from "../../runtime/clock.js";
-import { StateDirError } from "../../runtime/state-dir.js";
+import { realPath, StateDirError, stateRootFor } from "../../runtime/state-dir.js";
 import { packageVersion } from "../../runtime/version.js";
 import { linkMaker } from "../../upstream/links.js";
 import { probeServer } from "../../upstream/probe.js";
@@ -32,8 +33,9 @@ import type {
   StartedGateway,
   StartOptions,
   StdioStreams,
+  StopAsked,
 } from "./port.js";
-import { clientOf, defaultToken, find, stateDirOf } from "./running.js";
+import { clientOf, defaultToken, find, isHeld, list } from "./running.js";
 
 /** A verb that is done in a moment says what failed by itself; its log would only repeat it. */
 function logFor(env: GatewaySource["env"], quiet: boolean): Log {
@@ -47,7 +49,7 @@ async function open(
   more: { startServers: ServerStart; log: Log; logCalls?: boolean | "unless-off" },
 ): Promise<Gateway> {
   return createGateway(source.configPath ?? demoConfig(), {
-    stateDir: stateDirOf(source),
+    stateDir: source.stateDir,
     env: { ...source.env },
     home: source.home,
     log: more.log,
@@ -65,12 +67,18 @@ async function start(options: StartOptions): Promise<StartedGateway> {
   const gateway = await open(options, options, { startServers: "listening", log, logCalls: options.logCalls });
   try {
     const { url } = await gateway.listen(options.listen);
-    await gateway.openControl();
+    let stop = (_asked: StopAsked) => {};
+    const stopAsked = new Promise<StopAsked>((done) => {
+      stop = done;
+    });
+    await gateway.openControl((asked) => stop(asked));
+    const leave = enlistGateway(gateway, options, log);
     const { tokens } = gateway.state;
     const fromEnv = (options.env["TOOLWAY_TOKEN"] ?? "") !== "";
     return {
       url,
-      stateDir: stateDirOf(options),
+      stopAsked,
+      stateDir: options.stateDir,
       config: gateway.config,
       token: { isNew: tokens.isNew, fromEnv, value: fromEnv ? undefined : tokens.defaultToken() },
       status: () => gateway.status(),
@@ -82,12 +90,26 @@ async function start(options: StartOptions): Promise<StartedGateway> {
         const seconds = Math.round((drainMs ?? gateway.config.drainMs) / 1000);
         log.info(`${why}: draining; calls in flight have ${seconds} s to end`);
         await gateway.close({ drainMs });
+        leave();
         log.info("stopped");
       },
     };
   } catch (error) {
     await gateway.close({ drainMs: 0 });
     throw error;
+  }
+}
+
+/** So that `toolway ps`, and verbs in other folders, know of it. Returns what takes it off the list. */
+function enlistGateway(gateway: Gateway, { configPath, stateDir, env, home }: GatewaySource, log: Log): () => void {
+  const { pid, endpoint, startedAt } = gateway.status();
+  const config = configPath === undefined ? undefined : realPath(configPath);
+  try {
+    return enlist(stateRootFor(env, home), { pid, config, stateDir, endpoint, startedAt });
+  } catch (error) {
+    // A home that cannot be written, as services have it, keeps nobody from serving.
+    log.info(`\`toolway ps\` will not list this gateway: ${(error as Error).message}`);
+    return () => {};
   }
 }
 
@@ -127,7 +149,7 @@ async function findOr<T>(
   const deadline = performance.now() + HELD_LIMIT_MS;
   for (;;) {
     signal.throwIfAborted();
-    const running = await findGateway(stateDirOf(source));
+    const running = await findGateway(source.stateDir);
     if (running !== undefined) return running;
     try {
       return await make();
@@ -150,21 +172,18 @@ async function connect(
 
 /** Joins the gateway that runs; where none runs it is one. One that it joined may be restarted meanwhile. */
 async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void> {
-  const { signal, role } = streams;
+  const { role } = streams;
+  const stop = new AbortController();
+  const signal = AbortSignal.any([streams.signal, stop.signal]);
   const query: Readonly<Record<string, string>> = role === undefined ? {} : { role };
   const make = async (): Promise<Gateway> => {
-    const gateway = await open(
-      source,
-      {},
-      {
-        startServers: "agent",
-        log: logFor(source.env, false),
-        ...(streams.logCalls ? { logCalls: true } : {}),
-      },
-    );
+    const log = logFor(source.env, false);
+    const more = { startServers: "agent", log, ...(streams.logCalls ? { logCalls: true } : {}) } as const;
+    const gateway = await open(source, {}, more);
     try {
       if (role !== undefined) gateway.demandRole(role);
-      await gateway.openControl();
+      await gateway.openControl(() => stop.abort());
+      gateway.onClose(enlistGateway(gateway, source, log));
       return gateway;
     } catch (error) {
       await gateway.close({ drainMs: 0 });
@@ -189,7 +208,7 @@ async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void
       // It does not come back: this is the gateway now, for itself and for others that were joined to the old one.
       const made = await findOr(source, make, signal);
       if (!("upgrade" in made)) own = made;
-      const control = "upgrade" in made ? made : await findGateway(stateDirOf(source));
+      const control = "upgrade" in made ? made : await findGateway(source.stateDir);
       if (control === undefined) throw new Fault("unavailable", "The gateway's own control socket cannot be reached.");
       return control.upgrade(STDIO_UPGRADE, query);
     },
@@ -212,7 +231,7 @@ async function reach(
 ): Promise<Duplex | undefined> {
   const deadline = performance.now() + REJOIN_MS;
   while (!signal.aborted && performance.now() < deadline) {
-    const running = await findGateway(stateDirOf(source));
+    const running = await findGateway(source.stateDir);
     // One that is just dying still takes connections, and does not answer.
     const socket = await running?.upgrade(STDIO_UPGRADE, query, { signal }).catch(() => undefined);
     if (socket !== undefined) return socket;
@@ -280,4 +299,4 @@ async function probe(spec: ServerSpec, options: ProbeOptions): Promise<Probe> {
   }
 }
 
-export const adapter: GatewayPort = { find, start, connect, stdio, probe, defaultToken };
+export const adapter: GatewayPort = { find, list, isHeld, start, connect, stdio, probe, defaultToken };

@@ -5,6 +5,7 @@ import type { Config, ExecutorConfig, ListenAddress } from "../../config/config.
 import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { NameMode } from "../../contracts/settings.js";
 import type { GatewayStatus } from "../../contracts/status.js";
+import type { RunningGateway } from "../../control/registry.js";
 import type { ProbeResult } from "../../upstream/probe.js";
 
 /** How a verb talks to a gateway, be it another process's, by the control socket, or one of its own. */
@@ -19,7 +20,11 @@ export interface GatewayClient {
 export interface GatewaySource {
   /** Undefined for the built-in demo. */
   readonly configPath: string | undefined;
-  readonly stateDir: string | undefined;
+  readonly stateDir: string;
+  /** `--state` named it, so that other verbs must be told of it too. */
+  readonly stateNamed: boolean;
+  /** Where no gateway runs for this config and others do: which, and how to name them. */
+  readonly others?: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
 }
@@ -49,8 +54,15 @@ export interface StartedGateway {
   status(): GatewayStatus;
   /** Reads the config again, as an edit of it does. What is wrong with it is logged; never rejects. */
   reload(): Promise<void>;
+  /** Resolves when an operator asked it to stop, by `toolway down`. */
+  readonly stopAsked: Promise<StopAsked>;
   /** Lets calls in flight end, at most `drainMs` (default: the config's), then stops everything. `why` is logged. */
   close(options: { readonly drainMs: number | undefined; readonly why: string }): Promise<void>;
+}
+
+export interface StopAsked {
+  /** Undefined where the gateway's own is meant. */
+  readonly drainMs: number | undefined;
 }
 
 /** A gateway for one verb: its servers run, and it listens nowhere. */
@@ -74,7 +86,11 @@ export interface ProbeOptions {
 
 export interface GatewayPort {
   /** The gateway that runs for this config and state directory, if one does. */
-  find(source: GatewaySource): Promise<GatewayClient | undefined>;
+  find(source: Pick<GatewaySource, "stateDir">): Promise<GatewayClient | undefined>;
+  /** The gateways of this user that run. */
+  list(source: Pick<GatewaySource, "env" | "home">): Promise<readonly RunningGateway[]>;
+  /** Whether a process still has this state directory. */
+  isHeld(source: Pick<GatewaySource, "stateDir">): Promise<boolean>;
   /** `serve`. Throws a Fault or a ConfigError; nothing is left running then. */
   start(options: StartOptions): Promise<StartedGateway>;
   /**
@@ -114,7 +130,7 @@ export function replaceGatewayPort(port: GatewayPort | undefined): void {
 }
 
 /** Enough to ask a gateway that runs, without loading one. */
-export async function runningGateway(): Promise<Pick<GatewayPort, "find" | "defaultToken">> {
+export async function runningGateway(): Promise<Pick<GatewayPort, "find" | "list" | "isHeld" | "defaultToken">> {
   return replaced ?? (await import("./running.js"));
 }
 

@@ -1,15 +1,15 @@
-// Finds the gateway that runs for a config, in whichever process, and asks it. Loads nothing of a gateway itself, so
-// that verbs which only ask are quick.
+// Finds the gateways that run, in whichever process, and asks them. Loads nothing of a gateway itself, so that verbs
+// which only ask are quick.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type ControlClient, findGateway } from "../../control/client.js";
-import { stateDirFor } from "../../runtime/state-dir.js";
+import { listGateways, type RunningGateway } from "../../control/registry.js";
+import { isStateDirHeld, stateRootFor } from "../../runtime/state-dir.js";
 import type { GatewayClient, GatewaySource } from "./port.js";
 
-export function stateDirOf({ configPath, stateDir, env, home }: GatewaySource): string {
-  return stateDir ?? stateDirFor(configPath, env, home);
-}
+// From here, so that `toolway --help` loads none of it, and a gateway no file more.
+export { realPath, stateDirFor } from "../../runtime/state-dir.js";
 
 export function clientOf(control: ControlClient): GatewayClient {
   const given = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal });
@@ -23,14 +23,22 @@ export function clientOf(control: ControlClient): GatewayClient {
   };
 }
 
-export async function find(source: GatewaySource): Promise<GatewayClient | undefined> {
-  const control = await findGateway(stateDirOf(source));
+export async function find({ stateDir }: Pick<GatewaySource, "stateDir">): Promise<GatewayClient | undefined> {
+  const control = await findGateway(stateDir);
   return control === undefined ? undefined : clientOf(control);
 }
 
-export async function defaultToken(source: GatewaySource): Promise<string | undefined> {
+export async function list({ env, home }: Pick<GatewaySource, "env" | "home">): Promise<RunningGateway[]> {
+  return listGateways(stateRootFor(env, home));
+}
+
+export async function isHeld({ stateDir }: Pick<GatewaySource, "stateDir">): Promise<boolean> {
+  return isStateDirHeld(stateDir);
+}
+
+export async function defaultToken({ stateDir }: GatewaySource): Promise<string | undefined> {
   try {
-    return (await readFile(join(stateDirOf(source), "token"), "utf8")).trim();
+    return (await readFile(join(stateDir, "token"), "utf8")).trim();
   } catch {
     return undefined;
   }

@@ -44,6 +44,7 @@ export async function withGateway<T>(
   const port = await gatewayPort();
   const { client, own } = await port.connect(source, { servers: needs.servers, signal: io.signal });
   if (own === undefined) return use({ client, running: true });
+  if (source.others !== undefined) note(io, `No gateway runs for this config. ${source.others}`);
   try {
     if (needs.servers) await settle(client, io, needs.until, NONE_RUNS, true);
     return await use({ client, running: false });

@@ -73,3 +73,12 @@ export function shortPath(io: Io, path: string): string {
   if (path.startsWith(`${io.cwd}/`)) return `./${path.slice(io.cwd.length + 1)}`;
   return path.startsWith(`${io.home}/`) ? `~/${path.slice(io.home.length + 1)}` : path;
 }
+
+/** The same, so that a shell reads it as one word. */
+export function shellPath(io: Io, path: string): string {
+  const short = shortPath(io, path);
+  if (/^[\w@%+=:,./~-]+$/.test(short)) return short;
+  // `~/` must stay outside the quotes to be understood.
+  const home = short.startsWith("~/") ? "~/" : "";
+  return `${home}'${short.slice(home.length).replaceAll("'", "'\\''")}'`;
+}

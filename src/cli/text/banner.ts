@@ -4,7 +4,7 @@
 import { isLoopback } from "../../runtime/addresses.js";
 import { packageVersion } from "../../runtime/version.js";
 import type { GatewaySource, StartedGateway } from "../gateway/port.js";
-import { type Io, shortPath, shown } from "../line/io.js";
+import { type Io, shellPath, shortPath, shown } from "../line/io.js";
 import { pasteLines, TOKEN_VARIABLE } from "./paste-lines.js";
 import { oneLine, styleOf, table } from "./print.js";
 
@@ -63,16 +63,9 @@ export function bannerJson(started: StartedGateway): Record<string, unknown> {
 
 /** The options that make another verb find this gateway. */
 function sameGateway(options: BannerOptions, io: Io): string {
-  const { configPath, stateDir } = options.source;
-  const config = options.named && configPath !== undefined ? ` --config ${quote(shortPath(io, configPath))}` : "";
-  return config + (stateDir === undefined ? "" : ` --state ${quote(shortPath(io, stateDir))}`);
-}
-
-function quote(path: string): string {
-  // `~/` must stay outside the quotes to be understood.
-  if (/^[\w@%+=:,./~-]+$/.test(path)) return path;
-  const home = path.startsWith("~/") ? "~/" : "";
-  return `${home}'${path.slice(home.length).replaceAll("'", "'\\''")}'`;
+  const { configPath, stateDir, stateNamed } = options.source;
+  const config = options.named && configPath !== undefined ? ` --config ${shellPath(io, configPath)}` : "";
+  return config + (stateNamed ? ` --state ${shellPath(io, stateDir)}` : "");
 }
 
 function tokenText(token: StartedGateway["token"], verb: (words: string) => string): string {

@@ -61,6 +61,14 @@ export function duration(ms: number): string {
   return ms < 100_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
 }
 
+/** How long something has been up: `45 s`, `12 min`, `5 h`, `3 days`. */
+export function longDuration(ms: number): string {
+  const minutes = ms / 60_000;
+  if (minutes < 2) return `${Math.floor(ms / 1000)} s`;
+  if (minutes < 120) return `${Math.floor(minutes)} min`;
+  return minutes < 2880 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1440)} days`;
+}
+
 /** Text of a server, made safe for a terminal: one line, no control characters, at most `limit` characters. */
 export function oneLine(text: string, limit: number): string {
   const flat = printable(text).replace(/\s+/g, " ").trim();

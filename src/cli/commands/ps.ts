@@ -1,0 +1,53 @@
+// `toolway ps`: the gateways of this user that run.
+
+import { runningGateway } from "../gateway/port.js";
+import { defineCommand, jsonOption } from "../line/command.js";
+import { Exit } from "../line/errors.js";
+import { print, printJson, shortPath, shown } from "../line/io.js";
+import { heading, longDuration, styleOf, table } from "../text/print.js";
+
+export const ps = defineCommand({
+  metadata: {
+    name: "ps",
+    summary: "Lists the gateways that run.",
+    description:
+      "Lists the gateways of this user that run, also those that a client started by `toolway stdio`. Other verbs mean " +
+      "one of them by --config FILE, or --state DIR.",
+  },
+  args: {},
+  options: { ...jsonOption },
+  examples: [
+    { line: "toolway ps", note: "process, config, address, since when" },
+    { line: "toolway ps --json | jq -r '.[].stateDir'", note: "in a script" },
+  ],
+  async handler(input, io) {
+    const gateways = await (await runningGateway()).list(io);
+    if (input.json) {
+      printJson(
+        io,
+        gateways.map(({ pid, config = null, endpoint = null, startedAt, stateDir }) => ({
+          pid,
+          config,
+          endpoint,
+          startedAt,
+          stateDir,
+        })),
+      );
+      return Exit.ok;
+    }
+    if (gateways.length === 0) {
+      print(io, "No gateway runs. `toolway serve` starts one.");
+      return Exit.ok;
+    }
+    const style = styleOf(io);
+    const rows = gateways.map(({ pid, config, endpoint, startedAt, stateDir }) => [
+      style.bold(String(pid)),
+      config === undefined ? "(built-in demo)" : shown(shortPath(io, config), io.isTTY),
+      endpoint ?? "(stdio)",
+      longDuration(Math.max(0, Date.now() - Date.parse(startedAt))),
+      shown(shortPath(io, stateDir), io.isTTY),
+    ]);
+    print(io, table([heading(style, ["PID", "CONFIG", "ENDPOINT", "UP", "STATE"]), ...rows]));
+    return Exit.ok;
+  },
+});

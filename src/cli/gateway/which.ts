@@ -1,0 +1,81 @@
+// Decides which of the gateways that run a verb is about. One that the line does not name is never guessed where
+// several could be meant: its tokens, and what a verb does to it, are its owner's.
+
+import type { RunningGateway } from "../../control/registry.js";
+import { UserError } from "../line/errors.js";
+import { type Io, shellPath } from "../line/io.js";
+import { type GatewaySource, runningGateway } from "./port.js";
+import { type NamedGateway, sourceFor } from "./source.js";
+
+/** What is known when it is decided. */
+interface Known {
+  /** Undefined where no config is named or found, so that the built-in demo would be meant. */
+  readonly config: string | undefined;
+  /** `--state` was given. */
+  readonly stateNamed: boolean;
+  readonly stateDir: string;
+  /** A gateway answers in that state directory. */
+  readonly isUp: boolean;
+  /** All that are on the list. */
+  readonly running: readonly RunningGateway[];
+}
+
+type Decision =
+  /** The one of the state directory, be it up or not. */
+  | { readonly kind: "own" }
+  /** One that runs for the same config with another state directory. */
+  | { readonly kind: "same-config"; readonly gateway: RunningGateway }
+  /** Several could be meant. */
+  | { readonly kind: "unclear"; readonly candidates: readonly RunningGateway[] };
+
+export function decide({ config, stateNamed, stateDir, isUp, running }: Known): Decision {
+  if (stateNamed) return { kind: "own" };
+  const others = running.filter((gateway) => gateway.stateDir !== stateDir);
+  // Nothing in this folder says that the demo is meant: it is, where nothing else could be.
+  if (config === undefined) {
+    return others.length === 0 ? { kind: "own" } : { kind: "unclear", candidates: running };
+  }
+  if (isUp) return { kind: "own" };
+  const same = others.filter((gateway) => gateway.config === config);
+  const [first] = same;
+  if (first === undefined) return { kind: "own" };
+  return same.length === 1 ? { kind: "same-config", gateway: first } : { kind: "unclear", candidates: same };
+}
+
+/** The gateway that a verb is about. Throws where it is unclear, with those that run and how to name each. */
+export async function gatewayFor(input: NamedGateway, io: Io): Promise<GatewaySource> {
+  const source = await sourceFor(input, io);
+  if (source.stateNamed) return source;
+  const port = await runningGateway();
+  const isUp = (await port.find(source)) !== undefined;
+  // The usual case costs one look at one socket.
+  if (isUp && source.configPath !== undefined) return source;
+  const running = await port.list(source);
+  const { realPath } = await import("./running.js");
+  const config = source.configPath === undefined ? undefined : realPath(source.configPath);
+  const decision = decide({ ...source, config, isUp, running });
+  if (decision.kind === "same-config") return { ...source, stateDir: decision.gateway.stateDir };
+  if (decision.kind === "unclear") {
+    const what = config === undefined ? "No config is named here or found" : "This config is served more than once";
+    throw new UserError(`${what}, and it is unclear which gateway is meant.`, {
+      kind: "usage",
+      hint: `Name one:\n${howToName(decision.candidates, running, io)}`,
+    });
+  }
+  if (isUp || running.length === 0) return source;
+  return { ...source, others: `Gateways that run:\n${howToName(running, running, io)}` };
+}
+
+/** A line for each: the option that means it, and what it is. */
+function howToName(gateways: readonly RunningGateway[], running: readonly RunningGateway[], io: Io): string {
+  return gateways
+    .map((gateway) => {
+      const { config, stateDir, endpoint, pid } = gateway;
+      const isOnly = running.filter((other) => other.config === config).length === 1;
+      const option =
+        config !== undefined && isOnly ? `--config ${shellPath(io, config)}` : `--state ${shellPath(io, stateDir)}`;
+      const demo = config === undefined ? "the built-in demo, " : "";
+      return `    ${option}  (${demo}process ${pid}, ${endpoint ?? "over stdio"})`;
+    })
+    .join("\n");
+}

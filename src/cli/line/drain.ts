@@ -1,0 +1,14 @@
+// `--drain SECONDS`: how long calls in flight have when a gateway ends.
+
+import { usageError } from "./errors.js";
+
+/** As the config's `drainMs` has it. */
+const MAX_DRAIN_S = 3600;
+
+/** Undefined where the option is not given: the config decides then. */
+export function drainMsOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (!(seconds <= MAX_DRAIN_S)) throw usageError(`--drain ${text}: expected seconds, from 0 to ${MAX_DRAIN_S}.`);
+  return Math.round(seconds * 1000);
+}
