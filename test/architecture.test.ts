@@ -13,7 +13,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   ".": "config contracts executor/client executor/wire gateway host observe policy protocol runtime",
   "agents/import": "config runtime",
   cache: "contracts protocol runtime",
-  catalog: "contracts protocol protocol/definitions",
+  catalog: "contracts protocol protocol/definitions runtime",
   cli: "cli/commands cli/line runtime",
   "cli/commands":
     "agents/import cli/executor cli/gateway cli/line cli/text config config/edit contracts demo protocol runtime",

@@ -49,6 +49,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "only-is-all",
+    text: "Where an entry says which tools of a server are shown, no other is listed or can be called, and a mistake in it shows none.",
+    status: "made",
+  },
+  {
     id: "restart-unseen",
     text: "Server crash: the next call works. Gateway restart: sessions go on.",
     status: "made",

@@ -255,6 +255,58 @@ describe("changes", () => {
   });
 });
 
+describe("only [only-is-all]", () => {
+  const catalogOnly = (only: readonly string[], more: Partial<Parameters<typeof catalogOf>[0]> = {}) => {
+    const catalog = catalogOf(more, {
+      name: "s",
+      only,
+      tools: { write_b: { name: "safe" }, read_b: { name: "good" } },
+    });
+    catalog.setList("s", "tools", tools("read_a", "read_b", "write_a", "write_b"));
+    return catalog;
+  };
+  const shownBy = (catalog: Catalog) => catalog.tools().map(({ item }) => item.own);
+
+  it("is all that is listed, found and counted, in every mode and at /mcp/<server>", () => {
+    for (const names of ["prefixed", "plain"] as const) {
+      const catalog = catalogOnly(["read_*"], { names });
+      expect(shownBy(catalog)).toEqual(["read_a", "read_b"]);
+      expect(catalog.counts("s").tools).toBe(2);
+      const prefix = names === "plain" ? "" : "s__";
+      expect(catalog.resolveTool(exposedName(`${prefix}read_a`), undefined).kind).toBe("found");
+      for (const [name, scope] of [
+        [`${prefix}write_a`, undefined],
+        ["safe", undefined],
+        ["write_a", "s"],
+        ["safe", "s"],
+      ] as const) {
+        expect(catalog.resolveTool(exposedName(name), scope).kind, name).toBe("unknown");
+      }
+      expect(catalog.resolveTool(exposedName("good"), "s").kind).toBe("found");
+    }
+  });
+
+  it("that is empty shows nothing; a tool that comes later is hidden, unless it fits", () => {
+    expect(shownBy(catalogOnly([]))).toEqual([]);
+    const catalog = catalogOnly(["read_a"]);
+    catalog.setList("s", "tools", tools("read_a", "delete_all"));
+    expect(shownBy(catalog)).toEqual(["read_a"]);
+  });
+
+  it("changes what agents see when it changes, and a pattern that fits nothing is told", () => {
+    const catalog = catalogOnly(["read_a"]);
+    expect(catalog.setServers([{ name: "s", only: ["read_*", "raed_*"] }])).toEqual(["tools"]);
+    expect(shownBy(catalog)).toEqual(["read_a", "read_b"]);
+    expect(catalog.conflicts()).toEqual(['"only" of server "s" has "raed_*", which fits none of its tools.']);
+  });
+
+  it("says nothing of prompts", () => {
+    const catalog = catalogOf({}, { name: "s", only: [] });
+    catalog.setList("s", "prompts", listed('{"name":"p"}'));
+    expect(catalog.counts("s").prompts).toBe(1);
+  });
+});
+
 describe("names lead back", () => {
   it("to the server that will have them, while its list is not known", () => {
     const catalog = catalogOf({}, { name: "git" }, { name: "git_hub", tools: { x: { name: "ex" } } }, { name: "c" });

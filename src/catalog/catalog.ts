@@ -7,6 +7,7 @@ import type { Freshness, Listed, ListKind, ServerIntro } from "../contracts/upst
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { Meta } from "../protocol/modern.js";
 import type { BytesReply } from "../protocol/reply.js";
+import { readGlob } from "../runtime/glob.js";
 import { mergeFreshness } from "./freshness.js";
 import { mergeCapabilities, mergeInstructions } from "./introduction.js";
 import { type ItemList, itemNamed, ownTool, readItems } from "./items.js";
@@ -26,7 +27,7 @@ import { assignPrefixes, type KeptNames, type Overrides } from "./names.js";
 import { type CursorSeal, Pages } from "./pages.js";
 import { Routes } from "./routes.js";
 import { CALL_TOOL, FIND_TOOLS, type FoundTool, SEARCH_NAMES, searchMenu, ToolSearch } from "./search.js";
-import { fromSnapshot, type KnownServer, LIST_KINDS, type NamedKind, toSnapshot } from "./snapshot.js";
+import { fromSnapshot, hides, type KnownServer, LIST_KINDS, type NamedKind, toSnapshot } from "./snapshot.js";
 import type { View } from "./view.js";
 
 export interface CatalogOptions extends CursorSeal {
@@ -42,6 +43,8 @@ export interface CatalogServer {
   readonly name: string;
   readonly tools?: Readonly<Record<string, Override>> | undefined;
   readonly prompts?: Readonly<Record<string, Override>> | undefined;
+  /** Patterns of the tools that are shown, by their own names. Undefined where all are. */
+  readonly only?: readonly string[] | undefined;
 }
 
 export type Resolved<Own extends OwnName> =
@@ -95,11 +98,12 @@ export class Catalog {
     return this.#changes(() => {
       const before = this.#servers;
       this.#servers = new Map();
-      for (const { name, tools, prompts } of servers) {
+      for (const { name, tools, prompts, only } of servers) {
         const known = before.get(name);
         this.#servers.set(name, {
           name,
           overrides: { tools: toOverrides(tools), prompts: toOverrides(prompts) },
+          only: only?.map(readGlob),
           intro: known?.intro,
           lists: known?.lists ?? new Map<ListKind, ItemList>(),
           freshness: known?.freshness ?? new Map<ListKind, Freshness>(),
@@ -268,9 +272,7 @@ export class Catalog {
   #guess(kind: NamedKind, exposed: ExposedName, scope: string | undefined): string | undefined {
     const unread = this.#inScope(scope).filter((known) => !known.lists.has(kind));
     if (scope !== undefined || this.#servers.size === 1) return unread[0]?.name;
-    const renamed = unread.find((known) =>
-      [...known.overrides[kind].values()].some(({ name, hide }) => name === exposed && hide !== true),
-    );
+    const renamed = unread.find((known) => isRenamedTo(known, kind, exposed));
     if (renamed !== undefined || this.#names === "plain") return renamed?.name;
     return unread.find(({ name }) => exposed.startsWith(`${this.#prefixes.get(name)}${SEPARATOR}`))?.name;
   }
@@ -285,9 +287,9 @@ export class Catalog {
     return fitting.map(({ name }) => name);
   }
 
-  #mayName({ name, overrides }: KnownServer, kind: NamedKind, exposed: ExposedName): boolean {
-    if (exposed.startsWith(`${this.#prefixes.get(name)}${SEPARATOR}`)) return true;
-    return [...overrides[kind].values()].some((one) => one.name === exposed && one.hide !== true);
+  #mayName(known: KnownServer, kind: NamedKind, exposed: ExposedName): boolean {
+    if (exposed.startsWith(`${this.#prefixes.get(known.name)}${SEPARATOR}`)) return true;
+    return isRenamedTo(known, kind, exposed);
   }
 
   /** The server that a URI belongs to; the only one that has resources where no list tells. */
@@ -469,6 +471,11 @@ export class Catalog {
     }
     return texts;
   }
+}
+
+/** Whether the config gives something that is shown this name. */
+function isRenamedTo(known: KnownServer, kind: NamedKind, exposed: ExposedName): boolean {
+  return [...known.overrides[kind]].some(([own, { name }]) => name === exposed && !hides(known, kind, own));
 }
 
 function toOverrides(byName: Readonly<Record<string, Override>> = {}): Overrides {

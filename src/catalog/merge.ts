@@ -3,9 +3,10 @@
 
 import { exposedName } from "../contracts/names.js";
 import type { Listed, ListKind } from "../contracts/upstream.js";
+import { fits } from "../runtime/glob.js";
 import { type Item, type ItemList, type Rendered, renderItem, sameDefinition } from "./items.js";
 import { type Assignment, assignNames, type NamingOptions, type Owner } from "./names.js";
-import type { KnownServer, NamedKind } from "./snapshot.js";
+import { hides, type KnownServer, type NamedKind, settingsOf } from "./snapshot.js";
 
 /** One entry as agents see it. */
 export interface Entry extends Rendered {
@@ -37,7 +38,7 @@ export function mergeNamed(
   const sources = servers.map((known) => ({
     server: known.name,
     own: known.lists.get(kind)?.items.map(({ own }) => own) ?? [],
-    overrides: known.overrides[kind],
+    ...settingsOf(known, kind),
   }));
   const noun = kind === "tools" ? "tool" : "prompt";
   const assignment = assignNames(sources, { ...options, noun });
@@ -63,6 +64,9 @@ export function mergeNamed(
         ...renderItem(item, known.name, name, override),
       });
     }
+    for (const pattern of unfitting(known, kind, list)) {
+      conflicts.push(`"only" of server "${known.name}" has ${JSON.stringify(pattern)}, which fits none of its tools.`);
+    }
     for (const own of unused) {
       conflicts.push(
         `The config has settings for ${noun} "${own}" of server "${known.name}", which has none of that name.`,
@@ -70,6 +74,12 @@ export function mergeNamed(
     }
   }
   return { entries, owners: assignment.owners, conflicts, assignment };
+}
+
+/** The patterns of `only` that show nothing: mostly a name that is misspelt. */
+function unfitting({ only = [] }: KnownServer, kind: NamedKind, { items }: ItemList): string[] {
+  if (kind !== "tools") return [];
+  return only.filter((glob) => !items.some(({ own }) => fits(glob, own))).map((glob) => glob.join("*"));
 }
 
 /** Resources and templates: URIs stay as they are; one that two servers claim belongs to the first. */
@@ -119,7 +129,7 @@ export function sameTexts(a: ItemList, b: ItemList): boolean {
 /** The entries that are not hidden. */
 export function visible(known: KnownServer, kind: ListKind, list: ItemList | undefined): ItemList["items"] {
   const items = list?.items ?? [];
-  return isNamed(kind) ? items.filter(({ own }) => known.overrides[kind].get(own)?.hide !== true) : items;
+  return isNamed(kind) ? items.filter(({ own }) => !hides(known, kind, own)) : items;
 }
 
 /** True for the same set, order and definitions, as far as agents see them. */

@@ -3,6 +3,7 @@
 
 import { type ExposedName, exposedName, type OwnName } from "../contracts/names.js";
 import type { NameMode, Override } from "../contracts/settings.js";
+import { fits, type Glob } from "../runtime/glob.js";
 import { fold, isExact, isExposable, MAX_NAME, NameSpace, nameCandidate, prefixCandidate } from "./name-shape.js";
 
 export type Overrides = ReadonlyMap<OwnName, Override>;
@@ -12,7 +13,12 @@ export interface NameSource {
   /** In the server's order, without duplicates. */
   readonly own: readonly OwnName[];
   readonly overrides: Overrides;
+  /** Patterns of own names: what fits none of them is hidden. Undefined where nothing is hidden by them. */
+  readonly only?: Shown | undefined;
 }
+
+/** The own names that are shown at all. */
+export type Shown = readonly Glob[];
 
 /** Names given before, which are kept: server → own name → exposed name, without those that the config gave. */
 export type KeptNames = ReadonlyMap<string, ReadonlyMap<OwnName, ExposedName>>;
@@ -102,8 +108,9 @@ function entry(map: Map<string, Map<OwnName, ExposedName>>, key: string): Map<Ow
   return inner;
 }
 
-function isHidden(source: NameSource, own: OwnName): boolean {
-  return source.overrides.get(own)?.hide === true;
+export function isHidden({ overrides, only }: Pick<NameSource, "overrides" | "only">, own: OwnName): boolean {
+  if (overrides.get(own)?.hide === true) return true;
+  return only !== undefined && !only.some((glob) => fits(glob, own));
 }
 
 function prefixedNames(
@@ -117,8 +124,8 @@ function prefixedNames(
   // 1. What the config names, whether or not its server's list is known: no automatic name is ever in its way.
   for (const source of sources) {
     const own = new Set(source.own);
-    for (const [tool, { name, hide }] of source.overrides) {
-      if (name === undefined || hide === true) continue;
+    for (const [tool, { name }] of source.overrides) {
+      if (name === undefined || isHidden(source, tool)) continue;
       const usable = isExposable(name);
       if (usable && space.take(name)) {
         if (own.has(tool)) table.enter(source.server, tool, exposedName(name), false);

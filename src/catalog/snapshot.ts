@@ -4,7 +4,7 @@ import { type ExposedName, exposedName, type OwnName, ownName } from "../contrac
 import type { Freshness, Listed, ListKind, ServerIntro } from "../contracts/upstream.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { type ItemList, readItems } from "./items.js";
-import type { Overrides } from "./names.js";
+import { isHidden, type Overrides, type Shown } from "./names.js";
 
 export const LIST_KINDS = ["tools", "prompts", "resources", "resourceTemplates"] as const satisfies ListKind[];
 
@@ -14,11 +14,26 @@ export type NamedKind = "tools" | "prompts";
 export interface KnownServer {
   readonly name: string;
   readonly overrides: Readonly<Record<NamedKind, Overrides>>;
+  /** The tools that are shown at all; undefined where all are that are not hidden. */
+  readonly only: Shown | undefined;
   intro: ServerIntro | undefined;
   /** A list that is absent has never been read; an empty one has. */
   readonly lists: Map<ListKind, ItemList>;
   /** What a modern server said of a list; a legacy server's has none. */
   readonly freshness: Map<ListKind, Freshness>;
+}
+
+/** What the config says of one kind of entries. */
+export function settingsOf(
+  { overrides, only }: Pick<KnownServer, "overrides" | "only">,
+  kind: NamedKind,
+): { readonly overrides: Overrides; readonly only: Shown | undefined } {
+  return { overrides: overrides[kind], only: kind === "tools" ? only : undefined };
+}
+
+/** Whether agents are shown nothing of it, and may not use it. */
+export function hides(known: Pick<KnownServer, "overrides" | "only">, kind: NamedKind, own: OwnName): boolean {
+  return isHidden(settingsOf(known, kind), own);
 }
 
 /** Raised when the format changes; another version is ignored, and the lists are read from the servers again. */

@@ -33,6 +33,8 @@ export interface ServerMenu {
   /** By the server's own name of the tool. */
   readonly tools: Readonly<Record<string, ToolOverride>>;
   readonly prompts: Readonly<Record<string, Override>>;
+  /** Patterns of the tools that are shown, by their own names. Undefined where all are that are not hidden. */
+  readonly only: readonly string[] | undefined;
 }
 
 /** An entry that is wrong in itself. All others are used. */

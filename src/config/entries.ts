@@ -2,12 +2,15 @@
 // themselves, which are set aside so that the others can be used. What an entry means is servers.ts.
 
 import { type Config, MAX_SERVER_NAME, type ServerConfig, type ServerMenu, type WrongEntry } from "./config.js";
+import { type ForeignReading, readForeign } from "./foreign-keys.js";
 import { isObject, mismatch, readFields } from "./form.js";
 import { formatMistakes, type KeyPath, keyText, mistakeTexts, type PlacedMistake } from "./mistakes.js";
 import { serverForm } from "./schema.js";
-import { checkEntryKeys, type ResolveContext, resolveServer } from "./servers.js";
+import { checkEntryKeys, type ResolveContext, resolveServer, tellForeign } from "./servers.js";
 
 export interface EntriesContext extends ResolveContext {
+  /** Undefined for a config that was passed as an object. */
+  readonly file: string | undefined;
   /** Entries that are wrong are set aside; otherwise their mistakes stay in the report. */
   readonly keepsWrong: boolean;
 }
@@ -67,7 +70,9 @@ class Entered implements Entries {
       this.disabled.push(name);
       return;
     }
-    const parsed = readFields(serverForm.fields, entry, path, report);
+    const foreign = readForeign(entry, this.#context.file);
+    tellForeign(foreign, path, report);
+    const parsed = readFields(serverForm.fields, inOurWords(entry, foreign), path, report);
     const { server, menu } = resolveServer(
       name,
       { ...parsed, attempted: [...attempted, ...missing(entry, parsed)] },
@@ -122,6 +127,26 @@ class Entered implements Entries {
   }
 }
 
+/** The entry with what other clients' keys mean. Our own keys go before theirs. */
+function inOurWords(entry: Readonly<Record<string, unknown>>, foreign: ForeignReading): Record<string, unknown> {
+  const { only, hidden, connectTimeoutMs, callTimeoutMs } = foreign;
+  const ours: Record<string, unknown> = {
+    ...(connectTimeoutMs === undefined ? {} : { connectTimeoutMs }),
+    ...(callTimeoutMs === undefined ? {} : { callTimeoutMs }),
+    ...(only === undefined ? {} : { only }),
+    ...entry,
+  };
+  // Another client's list is read already.
+  if (Array.isArray(ours["tools"])) delete ours["tools"];
+  const { tools } = ours;
+  if (hidden.length === 0 || (tools !== undefined && !isObject(tools))) return ours;
+  const settings: [string, unknown][] = hidden.map((name) => {
+    const own = isObject(tools) && Object.hasOwn(tools, name) ? tools[name] : {};
+    return [name, isObject(own) ? { ...own, hide: true } : own];
+  });
+  return { ...ours, tools: { ...tools, ...Object.fromEntries(settings) } };
+}
+
 /** The keys that say how a server is reached, and nothing of what of it is shown. */
 const REACH: ReadonlySet<unknown> = new Set([
   "type",
@@ -136,6 +161,8 @@ const REACH: ReadonlySet<unknown> = new Set([
   "headers",
   "via",
   "card",
+  "sandboxEnabled",
+  "sandbox",
 ]);
 
 function isAboutReach({ path }: PlacedMistake, entry: KeyPath): boolean {

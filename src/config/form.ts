@@ -7,11 +7,14 @@ import type { KeyPath, Report } from "./mistakes.js";
 
 export type Scalar = "string" | "number" | "boolean" | "null";
 
+/** What another client has under the key of a word of ours. */
+type OtherShape = "boolean" | "object";
+
 export type Shape =
   | { readonly kind: "text"; readonly min: number; readonly max: number }
   | { readonly kind: "whole"; readonly min: number; readonly max: number }
   | { readonly kind: "flag" }
-  | { readonly kind: "word"; readonly words: readonly string[]; readonly orFlag: boolean }
+  | { readonly kind: "word"; readonly words: readonly string[]; readonly or: OtherShape | undefined }
   | { readonly kind: "scalar"; readonly types: readonly Scalar[] }
   | { readonly kind: "list"; readonly of: AnyForm }
   | { readonly kind: "record"; readonly of: AnyForm }
@@ -65,12 +68,17 @@ export function flag(): Form<boolean> {
 }
 
 export function word<const W extends string>(words: readonly W[]): Form<W> {
-  return form({ kind: "word", words, orFlag: false });
+  return form({ kind: "word", words, or: undefined });
 }
 
 /** For a key of ours that another client has as a switch: its value is let pass, and mistakes are told of our words. */
 export function wordOrFlag<const W extends string>(words: readonly W[]): Form<W | boolean> {
-  return form({ kind: "word", words, orFlag: true });
+  return form({ kind: "word", words, or: "boolean" });
+}
+
+/** The same for a key that another client has as an object. */
+export function wordOrObject<const W extends string>(words: readonly W[]): Form<W | Readonly<Record<string, unknown>>> {
+  return form({ kind: "word", words, or: "object" });
 }
 
 export function scalar<const S extends Scalar>(...types: readonly S[]): Form<ScalarTypes[S]> {
@@ -153,7 +161,8 @@ function readValue(form: AnyForm, given: unknown, path: KeyPath, report: Report)
     case "flag":
       return typeof value === "boolean" ? value : misfit(mismatch("true or false", value));
     case "word": {
-      if (shape.orFlag && typeof value === "boolean") return value;
+      if (shape.or === "boolean" && typeof value === "boolean") return value;
+      if (shape.or === "object" && isObject(value)) return value;
       if (typeof value !== "string") return misfit(mismatch(oneOf(shape.words), value));
       if (shape.words.includes(value)) return value;
       const message = `expected ${oneOf(shape.words)}, found ${JSON.stringify(value)}`;

@@ -47,7 +47,7 @@ function shapeSchema(shape: Shape, shared: Record<string, Json>): Json {
       return { type: "boolean" };
     case "word": {
       const word = { type: "string", enum: shape.words };
-      return shape.orFlag ? { anyOf: [word, { type: "boolean" }] } : word;
+      return shape.or === undefined ? word : { anyOf: [word, { type: shape.or }] };
     }
     case "scalar":
       return { type: shape.types };
@@ -118,7 +118,7 @@ function table(fields: Fields): string {
 function typeText(shape: Shape): string {
   if (shape.kind === "word") {
     const words = shape.words.map((word) => `\`${JSON.stringify(word)}\``);
-    return [...words, ...(shape.orFlag ? ["boolean"] : [])].join(", ");
+    return [...words, ...(shape.or === undefined ? [] : [shape.or])].join(", ");
   }
   if (shape.kind === "list") return "list of strings";
   return { text: "string", whole: "integer", flag: "boolean", scalar: "object", record: "object", object: "object" }[

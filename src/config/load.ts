@@ -86,7 +86,7 @@ export function stateKeyOf(
 function finish(value: unknown, file: string | undefined, dir: string, report: Report, options: LoadOptions): Config {
   const home = options.home ?? homedir();
   const variables = { env: options.env ?? process.env, home, workspaceFolder: dir };
-  const config = resolve(value, file, { dir, variables, report, keepsWrong: options.wrongEntries === "keep" });
+  const config = resolve(value, { file, dir, variables, report, keepsWrong: options.wrongEntries === "keep" });
   report.throwIfFailed();
   if (config === undefined) throw new Error("a config that could not be resolved must have a mistake");
   return config;

@@ -16,8 +16,8 @@ import { type ResolveContext, resolveUrl, text } from "./servers.js";
 const MAX_PATTERN = 512;
 
 /** Undefined where the report has mistakes. */
-export function resolve(value: unknown, file: string | undefined, context: EntriesContext): Config | undefined {
-  const { dir, report, variables } = context;
+export function resolve(value: unknown, context: EntriesContext): Config | undefined {
+  const { file, dir, report, variables } = context;
   if (!isObject(value)) {
     report.mistake([], mismatch('an object with "mcpServers"', value));
     return undefined;

@@ -34,6 +34,7 @@ import {
   whole,
   word,
   wordOrFlag,
+  wordOrObject,
 } from "./form.js";
 
 /** Node's timers fire at once beyond 2^31-1 ms. */
@@ -41,6 +42,9 @@ const MAX_TIMER_MS = 2_147_483_647;
 
 /** Nobody waits longer than an hour for a gateway to stop. */
 const MAX_DRAIN_MS = 3_600_000;
+
+/** Names of tools are words; what is longer is no name of one. */
+const MAX_TOOL_PATTERN = 256;
 
 const millis = whole({ min: 1, max: MAX_TIMER_MS });
 const count = whole({ min: 1 });
@@ -208,11 +212,21 @@ export const serverForm = loose(
       "`pinned`: a tool whose definition changes is hidden until `toolway pins accept`. `always`: the server is " +
         "believed, also in what its annotations say of its tools. (`true` and `false` are Gemini CLI's: `pinned`.)",
     ),
+    sandbox: optional(
+      wordOrObject(["none"]),
+      "`none`: the program may run without the sandbox that VS Code's `sandboxEnabled` asks for. There is none here, so " +
+        "that such a server is misconfigured without it.",
+    ),
     card: optional(
       filled,
       "Path or address of the server's card. Default: `<url>/server-card`, where a server has it.",
     ),
     budget: optional(budget, "Most calls to the server, of all callers together."),
+    only: optional(
+      list(text({ min: 1, max: MAX_TOOL_PATTERN })),
+      "The tools that are shown and may be called, by the server's own names; `*` is any run of characters. All others " +
+        "are hidden and refused, also those that the server adds later. Default: all.",
+    ),
     tools: optional(record(tool), "Changes to the server's tools, by the server's own name of the tool."),
     prompts: optional(record(override), "Changes to the server's prompts, by the server's own name of the prompt."),
   },

@@ -8,7 +8,7 @@ import type { Override } from "../contracts/settings.js";
 import { nearest } from "../runtime/nearest.js";
 import { defaultSupervision, type ServerConfig, type ServerMenu, type ToolOverride } from "./config.js";
 import { parseEnvFile } from "./env-file.js";
-import { FOREIGN_ENTRY_KEYS, NARROWING_KEYS, SYNONYMS } from "./foreign-keys.js";
+import { FOREIGN_ENTRY_KEYS, type ForeignReading, isForeignMeaning, SYNONYMS } from "./foreign-keys.js";
 import type { KeyPath, Report } from "./mistakes.js";
 import { absolutePath, commandPath } from "./paths.js";
 import { ENTRY_KEYS, type OverrideEntry, type ServerEntry, type serverForm, type ToolEntry, TYPES } from "./schema.js";
@@ -45,7 +45,7 @@ export function resolveServer(
   if (era === "modern" && entry.type === "sse") {
     context.report.mistake([...path, "era"], "the old HTTP+SSE is of the legacy era alone", { hint: "remove the key" });
   }
-  const menu: ServerMenu = { tools, prompts };
+  const menu: ServerMenu = { tools, prompts, only: entry.only };
   if (target === undefined || isolation === undefined) return { server: undefined, menu };
   if (connectTimeoutMs === undefined || callTimeoutMs === undefined) return { server: undefined, menu };
   const supervision = resolveSupervision(entry, target, path, context.report);
@@ -99,21 +99,20 @@ function resolveCard(raw: string, path: KeyPath, context: ResolveContext): strin
   return absolutePath(text(raw, path, context), context.dir, context.variables.home);
 }
 
+/** Tells what has to be said of keys of other clients. */
+export function tellForeign({ remarks }: ForeignReading, path: KeyPath, report: Report): void {
+  for (const { kind, key, message, hint } of remarks) report[kind]([...path, key], message, { hint, onKey: true });
+}
+
 /**
  * Tells of keys that we do not know, but for those that other clients are known to write. Returns the keys that
  * were probably meant.
  */
 export function checkEntryKeys(entry: object, path: KeyPath, report: Report): string[] {
   const attempted: string[] = [];
-  for (const [key, value] of Object.entries(entry)) {
-    if (ENTRY_KEYS.includes(key) || FOREIGN_ENTRY_KEYS.has(key)) continue;
+  for (const key of Object.keys(entry)) {
+    if (ENTRY_KEYS.includes(key) || FOREIGN_ENTRY_KEYS.has(key) || isForeignMeaning(key)) continue;
     const at = [...path, key];
-    if (NARROWING_KEYS.has(key)) {
-      if (Array.isArray(value) && value.length === 0) continue;
-      const hint = 'hide tools by "tools": { "name": { "hide": true } }, or by "roles"';
-      report.warning(at, "this key of another client is not applied: all tools are shown", { hint, onKey: true });
-      continue;
-    }
     const near = nearest(key, ENTRY_KEYS);
     if (near !== undefined) {
       report.mistake(at, "unknown key", { hint: `did you mean "${near}"?`, onKey: true });

@@ -130,6 +130,22 @@ describe("createGateway", () => {
   });
 });
 
+it("only what an entry's `only` shows is listed and called, by agents, at /mcp/<server> and by the program [only-is-all]", async () => {
+  const gateway = await create({ mcpServers: { one: { ...entry("stateful"), only: ["cou*"] } } }, { noAuth: true });
+  const { url } = await gateway.listen({ port: 0 });
+  const clients = [await connect(url), await connect(`${url}/one`)];
+  for (const [i, client] of clients.entries()) {
+    const name = i === 0 ? "one__" : "";
+    await vi.waitFor(async () => {
+      expect((await client.listTools()).tools.map((tool) => tool.name)).toEqual([`${name}count`]);
+    }, SOON);
+    expect(json(await client.callTool({ name: `${name}count`, arguments: {} }))).toHaveProperty("count");
+    expect(await fails(client.callTool({ name: `${name}whoami`, arguments: {} }))).toMatchObject({ code: -32602 });
+  }
+  expect(gateway.tools().map(({ ownName }) => ownName)).toEqual(["count"]);
+  expect(await fails(gateway.call("one__whoami"))).toMatchObject({ fault: "not-found" });
+});
+
 describe("errors of calls", () => {
   it("are typed: what a server answers, what the gateway says for it", async () => {
     const gateway = await create({ mcpServers: { crash: entry("crash"), broken: entry("crash", ["--at", "start"]) } });

@@ -141,6 +141,14 @@ describe("spawn", () => {
   });
 });
 
+it("what a spec's `only` leaves out is neither listed nor called [only-is-all]", async () => {
+  const host = await create();
+  await host.spawn(spec("one", "stateful"), { only: ["count"] });
+  expect((await host.tools("one")).map(({ name }) => name)).toEqual(["count"]);
+  expect(await fails(host.call("one", "whoami"))).toMatchObject({ fault: "not-found" });
+  expect(await fails(host.spawn(spec("two", "stateful"), { only: "count" as never }))).toBeInstanceOf(ConfigError);
+});
+
 describe("call", () => {
   it("fails with an error that says which server it was, what happened and how the server is [unknown-is-said]", async () => {
     const host = await create();
