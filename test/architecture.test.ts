@@ -43,7 +43,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime",
   gateway:
-    "cache catalog config contracts control endpoint endpoint/stdio executor/client executor/group executor/wire observe pipeline pipeline/tasks policy protocol runtime runtime/memory sockets store store/local tokens upstream upstream/http upstream/stdio",
+    "cache catalog config contracts control endpoint endpoint/stdio executor/client executor/group executor/wire observe pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/redact sockets store store/local tokens upstream upstream/http upstream/stdio",
   host: "config contracts gateway observe policy protocol runtime upstream",
   observe: "contracts protocol runtime",
   pipeline: "cache catalog contracts observe pipeline/tasks policy protocol",

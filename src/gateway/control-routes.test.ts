@@ -27,6 +27,7 @@ beforeEach(async () => {
     wall: () => 0,
     onChange: (name) => done.push(`changed ${name}`),
     log: () => {},
+    redact: (_server, text) => text,
   });
   const servers = {
     names: ["a/b"],

@@ -18,6 +18,7 @@ import { systemClock } from "../runtime/clock.js";
 import { parseExpires } from "../tokens/tokens.js";
 import type { Gateway } from "./gateway.js";
 import { CallError } from "./program-call.js";
+import { redactedDump } from "./state.js";
 
 /** `toolway stdio` asks for this upgrade: the socket then carries an agent's lines. */
 export const STDIO_UPGRADE = "toolway-stdio";
@@ -87,7 +88,8 @@ function routesOf(gateway: Gateway): ControlRoutes {
       gateway.demandRole(params["role"] ?? "");
       return { role: params["role"] };
     },
-    "GET /state/dump": () => jsonLines(gateway.state.dump()),
+    "GET /state/dump": () =>
+      jsonLines(redactedDump(gateway.state.dump(), (server, text) => gateway.redact(server, text))),
   };
 }
 

@@ -26,6 +26,7 @@ import type { JsonObject } from "../protocol/jsonrpc.js";
 import { systemClock } from "../runtime/clock.js";
 import { HeldBytes } from "../runtime/memory/held-bytes.js";
 import { nearest } from "../runtime/nearest.js";
+import { redactorFor } from "../runtime/redact/secrets-of.js";
 import { packageVersion } from "../runtime/version.js";
 import { resultWithin } from "../runtime/wait.js";
 import { DEFAULT_PRINCIPAL } from "../tokens/tokens.js";
@@ -149,6 +150,7 @@ export class Gateway {
       wall: systemClock.wall,
       onChange: (server) => this.pipeline.pinsChanged(server),
       log: (level, text) => log[level](text),
+      redact: (server, text) => this.redact(server, text),
     });
     this.#cache = new Cache(config.cache, systemClock);
     this.#setCached(config);
@@ -169,6 +171,7 @@ export class Gateway {
       onSession: sessionLog(log),
       onKnown: (server) => this.#lists.saveSoon(server),
       log: (level, text, error) => log[level](text, error === undefined ? undefined : { error }),
+      redact: (server, text) => this.redact(server, text),
     });
     this.calls = new ProgramCalls(this.pipeline);
     this.#reaper = new Reaper({
@@ -213,6 +216,12 @@ export class Gateway {
 
   get config(): Config {
     return this.#config;
+  }
+
+  /** A text of a server's, without the secrets of its entry. What is no longer in the config has none that is known. */
+  redact(server: string, text: string): string {
+    const target = this.#config.servers.find(({ name }) => name === server)?.target;
+    return target === undefined ? text : redactorFor(target).redact(text);
   }
 
   get state(): GatewayState {

@@ -3,11 +3,13 @@
 
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { SessionRecord } from "../contracts/session-record.js";
 import type { DumpEntry, DurableMap } from "../contracts/store.js";
 import { TaskIds } from "../pipeline/tasks/ids.js";
 import type { TaskRecord } from "../pipeline/tasks/table.js";
-import type { JsonObject } from "../protocol/jsonrpc.js";
+import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
+import { isRedacted } from "../runtime/redact/redactor.js";
 import { createSealer, createSteadySealer, openKey, type Sealer } from "../runtime/seal.js";
 import { lockStateDir } from "../runtime/state-dir.js";
 import { openStore } from "../store/local/store.js";
@@ -100,4 +102,55 @@ export function memoryState(env: NodeJS.ProcessEnv): GatewayState {
 function taskIdsOf(key: Uint8Array): TaskIds {
   const sealer = createSteadySealer(key);
   return new TaskIds({ seal: (value) => sealer.seal("task", value), unseal: (text) => sealer.unseal("task", text) });
+}
+
+/** So many characters are looked at in one turn of the event loop, which takes some milliseconds. */
+const CHARACTERS_A_TURN = 64 * 1024;
+
+/** Maps whose keys are names of servers; in the others the value says whose it is. */
+const BY_SERVER: ReadonlySet<string> = new Set(["known", "eras"]);
+
+/**
+ * What is kept, as an operator is shown it: without the secrets of the servers' entries, which a server may have put into
+ * what it says of itself and of its tools. `redact` takes those of one server out of a text.
+ */
+export async function* redactedDump(
+  entries: AsyncIterable<DumpEntry>,
+  redact: (server: string, text: string) => string,
+): AsyncIterable<DumpEntry> {
+  for await (const entry of entries) {
+    const server = serverOf(entry);
+    yield server === undefined ? entry : { ...entry, value: await cleaned(entry.value, server, redact) };
+  }
+}
+
+function serverOf(entry: DumpEntry): string | undefined {
+  if ("map" in entry && BY_SERVER.has(entry.map)) return entry.key;
+  const server = isObject(entry.value) ? entry.value["server"] : undefined;
+  return typeof server === "string" ? server : undefined;
+}
+
+async function cleaned(value: unknown, server: string, redact: (server: string, text: string) => string) {
+  let left = CHARACTERS_A_TURN;
+  const clean = async (part: unknown): Promise<unknown> => {
+    if (typeof part === "string") {
+      left -= part.length;
+      if (left < 0) {
+        left = CHARACTERS_A_TURN;
+        await nextTurn();
+      }
+      const redacted = redact(server, part);
+      return isRedacted(redacted) ? redacted : part;
+    }
+    if (Array.isArray(part)) {
+      const parts: unknown[] = [];
+      for (const one of part) parts.push(await clean(one));
+      return parts;
+    }
+    if (!isObject(part)) return part;
+    const members: [string, unknown][] = [];
+    for (const [name, one] of Object.entries(part)) members.push([name, await clean(one)]);
+    return Object.fromEntries(members);
+  };
+  return clean(value);
 }

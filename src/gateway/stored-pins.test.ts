@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { ownToolName } from "../contracts/names.js";
+import { Redactor } from "../runtime/redact/redactor.js";
 import { openStore } from "../store/local/store.js";
 import { MemoryMap } from "../store/memory-map.js";
 import { type PinRecord, StoredPins } from "./stored-pins.js";
@@ -17,6 +18,8 @@ const tool = (name: string, more: object = {}) => {
   return { json: JSON.stringify(value), value };
 };
 
+const redactor = new Redactor(["hunter2hunter2"]);
+
 function open(map = new MemoryMap<PinRecord>("pins") as Pick<MemoryMap<PinRecord>, keyof MemoryMap<PinRecord>>) {
   const changes: string[] = [];
   const lines: string[] = [];
@@ -26,11 +29,32 @@ function open(map = new MemoryMap<PinRecord>("pins") as Pick<MemoryMap<PinRecord
     wall: () => now++,
     onChange: (server) => changes.push(server),
     log: (level, text) => lines.push(`${level}: ${text}`),
+    redact: (_server, text) => redactor.redact(text),
   });
   return { map, book, changes, lines };
 }
 
 describe("StoredPins", () => {
+  it("log no tool that is named like a secret of its server's entry, nor half of one [secrets-unseen]", () => {
+    const { book, lines } = open();
+    const names = ["hunter2hunter2", `${"x".repeat(75)}hunter2hunter2`];
+    book.check(
+      "s",
+      names.map((name) => tool(name)),
+    );
+    book.check(
+      "s",
+      names.map((name) => tool(name, { description: "changed" })),
+    );
+    book.check(
+      "s",
+      names.map((name) => tool(name)),
+    );
+    expect(lines).toHaveLength(3);
+    expect(lines.join("\n")).not.toContain("hunte");
+    expect(lines[0]).toContain('pinned at first sight: "[redacted]", "xxx');
+  });
+
   it("pins at first sight, quarantines a change, and takes it back when accepted [host-12]", async () => {
     const { book, changes, lines } = open();
     expect(book.check("s", [tool("add"), tool("sub")]).quarantined.size).toBe(0);

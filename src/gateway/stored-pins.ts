@@ -18,6 +18,11 @@ const MAX_DEFINITION_CHARS = 64 * 1024;
 /** All definitions kept of one server: more than one list may have, so that a first sight fits as a whole. */
 const MAX_KEPT_CHARS = 32 * 1024 * 1024;
 
+/** So many tools are named in a line of the log, and so much of each name; so much of one is looked at for that. */
+const MAX_NAMED = 5;
+const MAX_NAME_CHARS = 80;
+const MAX_NAME_READ = 4_096;
+
 /** A hash that somebody typed: as much of it as cannot be hit by chance. */
 const MIN_HASH_CHARS = 8;
 
@@ -43,6 +48,8 @@ export interface StoredPinsDeps {
   /** What agents see of a server's tools has changed, other than by a list that was just checked. */
   readonly onChange: (server: string) => void;
   readonly log: (level: "info" | "warn", text: string) => void;
+  /** A text of the server's without the secrets of its entry: a tool may be named like one. */
+  readonly redact: (server: string, text: string) => string;
 }
 
 /** Other tools of a server are hidden than before. */
@@ -273,7 +280,8 @@ export class StoredPins {
   #write(key: string, record: PinRecord): void {
     this.#put(key, record).catch((error: unknown) => {
       const { server, tool } = record;
-      this.#deps.log("warn", `the pin of ${server}/${tool} could not be kept: ${(error as Error).message}`);
+      const name = this.#deps.redact(server, tool);
+      this.#deps.log("warn", `the pin of ${server}/${name} could not be kept: ${(error as Error).message}`);
     });
   }
 
@@ -295,9 +303,10 @@ export class StoredPins {
   }
 
   #tell(server: string, sightings: readonly Sighting[]): void {
-    const names = (kind: Sighting["kind"]): string[] =>
-      sightings.filter((one) => one.kind === kind).map(({ tool }) => JSON.stringify(tool.slice(0, 80)));
+    const names = (kind: Sighting["kind"]): OwnToolName[] =>
+      sightings.filter((one) => one.kind === kind).map(({ tool }) => tool);
     const [first, changed, restored] = [names("first"), names("changed"), names("restored")];
+    const some = (tools: readonly OwnToolName[]) => this.#some(server, tools);
     if (first.length > 0) this.#deps.log("info", `server "${server}": pinned at first sight: ${some(first)}`);
     if (changed.length > 0) {
       const next = `see \`toolway pins diff\`, then \`toolway pins accept\``;
@@ -305,11 +314,17 @@ export class StoredPins {
     }
     if (restored.length > 0) this.#deps.log("info", `server "${server}": as accepted again: ${some(restored)}`);
   }
-}
 
-/** A log line names a few; `toolway pins` has them all. */
-function some(names: readonly string[]): string {
-  return names.length <= 5 ? names.join(", ") : `${names.slice(0, 5).join(", ")} and ${names.length - 5} more`;
+  /** A log line names a few; `toolway pins` has them all. */
+  #some(server: string, tools: readonly OwnToolName[]): string {
+    // It is redacted before it is cut: half of a secret is none that is found.
+    const shown = tools.slice(0, MAX_NAMED).map((tool) => {
+      const name = this.#deps.redact(server, tool.slice(0, MAX_NAME_READ));
+      return JSON.stringify(name.slice(0, MAX_NAME_CHARS));
+    });
+    const more = tools.length - shown.length;
+    return more === 0 ? shown.join(", ") : `${shown.join(", ")} and ${more} more`;
+  }
 }
 
 function refuseOther({ tool, hash }: AcceptedPin, wanted: string | undefined): void {

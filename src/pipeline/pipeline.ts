@@ -66,6 +66,8 @@ export interface PipelineDeps {
   /** Called when what is known of a server has changed: keep its snapshot. */
   readonly onKnown: (server: string) => void;
   readonly log: (level: "info" | "warn" | "error", text: string, error?: unknown) => void;
+  /** A text of the server's without the secrets of its entry. Absent: it is logged as it is. */
+  readonly redact?: (server: string, text: string) => string;
 }
 
 export class Pipeline implements Service, UpstreamEvents {
@@ -260,7 +262,9 @@ export class Pipeline implements Service, UpstreamEvents {
     const pinned = kind === "tools" && this.#deps.pins.check(server, items).differs;
     if (pinned) this.#catalog.clearPages();
     const changed = this.#catalog.setList(server, kind, items, freshness);
-    for (const remark of this.#catalog.takeRemarks()) this.#deps.log("warn", `server "${server}": ${remark}`);
+    for (const remark of this.#catalog.takeRemarks()) {
+      this.#deps.log("warn", `server "${server}": ${this.#deps.redact?.(server, remark) ?? remark}`);
+    }
     if (changed) this.#deps.onKnown(server);
     else if (!pinned) {
       if (this.#announcements.unchanged(server, kind, this.#deps.now())) this.sessions.listAnnounced(kind, server);

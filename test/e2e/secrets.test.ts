@@ -64,6 +64,10 @@ function spellings(): string[] {
     JSON.stringify(value).slice(1, -1),
     Buffer.from(`somebody:${value}`).toString("base64"),
     Buffer.from(value).toString("base64"),
+    Buffer.from(value).toString("hex"),
+    // Wrapped over two lines, or with every character escaped, no half of it is left.
+    value.slice(-6),
+    [...value].map((one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`).join(""),
   ]);
 }
 

@@ -10,6 +10,10 @@ const secret = fc
   .filter((text) => text.length >= 8);
 const words = fc.stringMatching(/^[a-z ,:\n]{0,40}$/);
 
+/** Each unit of UTF-16 by its hex. */
+const escaped = (value: string, spell: (code: string) => string) =>
+  Array.from({ length: value.length }, (_, at) => spell(value.charCodeAt(at).toString(16))).join("");
+
 const SPELLINGS: readonly (readonly [name: string, spell: (value: string) => string])[] = [
   ["as it is", (value) => value],
   ["in JSON", (value) => JSON.stringify({ value })],
@@ -20,6 +24,18 @@ const SPELLINGS: readonly (readonly [name: string, spell: (value: string) => str
   ["in base64url", (value) => Buffer.from(value).toString("base64url")],
   ["in base64 after one character", (value) => Buffer.from(`a${value}`).toString("base64")],
   ["in base64 after a user", (value) => `Basic ${Buffer.from(`me:${value}`).toString("base64")}`],
+  ["in hex", (value) => Buffer.from(value).toString("hex")],
+  ["in hex with capitals", (value) => Buffer.from(value).toString("hex").toUpperCase()],
+  ["over two lines", (value) => `${value.slice(0, 4)}\n   ${value.slice(4)}`],
+  ["a character a line", (value) => [...value].join("\n")],
+  ["over two lines in JSON", (value) => `"${value.slice(0, 5)}\\n${value.slice(5)}"`],
+  ["with every character escaped as in JSON", (value) => escaped(value, (code) => `\\u${code.padStart(4, "0")}`)],
+  ["so in a string of JSON in JSON", (value) => escaped(value, (code) => `\\\\u${code.padStart(4, "0")}`)],
+  ["with every character escaped as in HTML", (value) => escaped(value, (code) => `&#x${code};`)],
+  [
+    "with the first character escaped",
+    (value) => escaped(value.slice(0, 1), (code) => `\\u${code.padStart(4, "0")}`) + value.slice(1),
+  ],
   ["with colours inside", (value) => `${value.slice(0, 3)}\u001b[31m${value.slice(3)}`],
 ];
 
@@ -29,6 +45,8 @@ describe("a redactor", () => {
       fc.property(secret, words, words, (value, before, after) => {
         // URLSearchParams leaves other characters as they are than encodeURIComponent does.
         if (name === "in a form" && /[*()~!']/.test(value)) return;
+        // Where a line was broken, a space cannot be told from the indent, nor a backslash from that of the break.
+        if (/ line/.test(name) && /[ \\]/.test(value)) return;
         const out = new Redactor([value]).redact(`${before}${spell(value)}${after}`);
         expect(out).toContain(REDACTED);
         expect(out).not.toContain(value);
@@ -58,6 +76,15 @@ describe("a redactor", () => {
         },
       ),
       { numRuns: 2_000 },
+    );
+  });
+
+  it("finds words that were wrapped where a space was, and leaves the lines around them [secrets-unseen]", () => {
+    const redactor = new Redactor(["correct horse battery staple"]);
+    expect(redactor.redact("one\nit is correct horse\n  battery staple.\ntwo")).toBe(`one\nit is ${REDACTED}.\ntwo`);
+    expect(redactor.forAgents("one\nit is correct horse\n  battery staple.\ntwo")).toBe("one\ntwo");
+    expect(redactor.redact("the correct horse\nhas a battery of staples")).toBe(
+      "the correct horse\nhas a battery of staples",
     );
   });
 

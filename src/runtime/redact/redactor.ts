@@ -26,6 +26,9 @@ const PIECE_CHARACTERS = 256;
 const MAX_VALUES = 5_000;
 const MAX_VALUE_CHARACTERS = 512 * 1024;
 
+/** A character that is escaped has six, in hex two: with every one of them escaped, a value is so much longer. */
+const ESCAPED_TO_HEX = 3;
+
 /** What agents read in the place of lines that only an operator may see. */
 export const LEFT_OUT = "[left out: it names a secret; `toolway status` shows the rest]";
 
@@ -58,7 +61,10 @@ export class Redactor {
     if (this.#values === undefined) return;
     const values = this.#values;
     this.#values = undefined;
-    this.#longest = this.#base?.longest ?? 0;
+    if (this.#base !== undefined) {
+      this.#base.#index();
+      this.#longest = this.#base.#longest;
+    }
     let count = 0;
     let characters = 0;
     for (const value of values) {
@@ -67,6 +73,7 @@ export class Redactor {
       if (count > MAX_VALUES || characters > MAX_VALUE_CHARACTERS) break;
       for (const piece of piecesOf(printable(value))) {
         for (const spelling of spellingsOf(piece)) this.#learn(spelling, spelling.length >= ANYWHERE_CHARACTERS);
+        for (const hex of hexOf(piece)) this.#learn(hex, true);
         for (const core of base64Cores(piece)) if (core.length >= MIN_BASE64_CHARACTERS) this.#learn(core, true);
       }
     }
@@ -77,7 +84,7 @@ export class Redactor {
   /** No secret is found whose piece is longer: where a text was cut, so much of it may be half of one. */
   get longest(): number {
     this.#index();
-    return this.#longest;
+    return this.#longest * ESCAPED_TO_HEX;
   }
 
   get isOverfull(): boolean {
@@ -99,7 +106,21 @@ export class Redactor {
     if (this.isOverfull) return plain.trim() === "" ? "" : REDACTED;
     const found: [from: number, to: number][] = [];
     for (let one: Redactor | undefined = this; one !== undefined; one = one.#base) one.#find(plain, isCut, found);
+    this.#findUnfolded(plain, isCut, found);
     return redactShapes(replaced(plain, found));
+  }
+
+  /** Once more in the text without its line breaks and escapes: a terminal wraps, and some programs escape everything. */
+  #findUnfolded(plain: string, isCut: boolean, found: [from: number, to: number][]): void {
+    for (const fold of FOLDS) {
+      const unfolded = unfold(plain, fold);
+      if (unfolded === undefined) continue;
+      const inside: [from: number, to: number][] = [];
+      for (let one: Redactor | undefined = this; one !== undefined; one = one.#base) {
+        one.#find(unfolded.text, isCut, inside, true);
+      }
+      for (const [from, to] of inside) found.push([unfolded.starts[from] ?? 0, unfolded.ends[to - 1] ?? plain.length]);
+    }
   }
 
   /** The text as an agent may see it: without the lines in which something was redacted. */
@@ -126,22 +147,23 @@ export class Redactor {
   }
 
   /** Every place is looked at, also inside of what was found: secrets overlap, and no half of one may stay. */
-  #find(text: string, isCut: boolean, found: [from: number, to: number][]): void {
+  #find(text: string, isCut: boolean, found: [from: number, to: number][], onlyAnywhere = false): void {
     if (this.#buckets.size === 0) return;
     for (let at = 0; at + KEY_CHARACTERS <= text.length; at++) {
       const bucket = this.#buckets.get(text.slice(at, at + KEY_CHARACTERS));
       if (bucket === undefined) continue;
-      const to = isCut && endsWithin(text, at, bucket) ? text.length : this.#endOf(text, at, bucket.lengths);
+      const to =
+        isCut && endsWithin(text, at, bucket) ? text.length : this.#endOf(text, at, bucket.lengths, onlyAnywhere);
       if (to !== undefined) found.push([at, to]);
     }
   }
 
   /** Where the longest secret that begins here ends. */
-  #endOf(text: string, at: number, lengths: readonly number[]): number | undefined {
+  #endOf(text: string, at: number, lengths: readonly number[], onlyAnywhere: boolean): number | undefined {
     for (const length of lengths) {
       const to = at + length;
       const anywhere = to > text.length ? undefined : this.#spellings.get(text.slice(at, to));
-      if (anywhere !== undefined && (anywhere || standsAlone(text, at, to))) return to;
+      if (anywhere === true || (anywhere === false && !onlyAnywhere && standsAlone(text, at, to))) return to;
     }
     return undefined;
   }
@@ -153,6 +175,61 @@ function printable(text: string): string {
   return stripVTControlCharacters(text)
     .replaceAll("\t", " ")
     .replace(/(?!\n)\p{Cc}/gu, "");
+}
+
+/** Words that were wrapped have a line break in the place of a space. */
+const SPACES = / *\n */g;
+
+/**
+ * A line break with the indent that follows it; and the escapes of JSON, of C, of URLs and of HTML, each by itself: a
+ * secret may have in it what looks like one of another kind.
+ */
+const FOLDS: readonly RegExp[] = [
+  SPACES,
+  /\n *|\\+[nr]/g,
+  /\n *|\\+u([\da-fA-F]{4})/g,
+  /\n *|\\+x([\da-fA-F]{2})/g,
+  /\n *|%([\da-fA-F]{2})/g,
+  /\n *|&#(?:x([\da-fA-F]{1,6})|(\d{1,7}));/g,
+];
+const LAST_CODE = 0x10ffff;
+
+/** A text without them, and where each of its characters begins and ends in the text as it was. */
+interface Unfolded {
+  readonly text: string;
+  readonly starts: readonly number[];
+  readonly ends: readonly number[];
+}
+
+/** Undefined where there is nothing to unfold. */
+function unfold(text: string, fold: RegExp): Unfolded | undefined {
+  const starts: number[] = [];
+  const ends: number[] = [];
+  let out = "";
+  let at = 0;
+  const keep = (to: number) => {
+    out += text.slice(at, to);
+    for (; at < to; at++) {
+      starts.push(at);
+      ends.push(at + 1);
+    }
+  };
+  for (const { 0: whole, 1: hex = "", 2: decimal, index } of text.matchAll(fold)) {
+    keep(index);
+    const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal);
+    at = index + whole.length;
+    const isBreak = Number.isNaN(code) || code > LAST_CODE;
+    if (isBreak && fold !== SPACES) continue;
+    const character = isBreak ? " " : String.fromCodePoint(code);
+    for (let unit = 0; unit < character.length; unit++) {
+      starts.push(index);
+      ends.push(at);
+    }
+    out += character;
+  }
+  if (at === 0) return undefined;
+  keep(text.length);
+  return { text: out, starts, ends };
 }
 
 /** True where the rest of the text is the beginning of a secret. */
@@ -216,6 +293,14 @@ function spellingsOf(value: string): Iterable<string> {
   spellings.add(url.replace(/%[\dA-F]{2}/g, (byte) => byte.toLowerCase()));
   spellings.add(url.replaceAll("%20", "+"));
   return spellings;
+}
+
+/** In small letters and in capitals: nobody mixes them. */
+function* hexOf(value: string): Generator<string> {
+  const hex = Buffer.from(value).toString("hex");
+  yield hex;
+  const capitals = hex.toUpperCase();
+  if (capitals !== hex) yield capitals;
 }
 
 /**

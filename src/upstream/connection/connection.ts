@@ -26,7 +26,7 @@ import { type MeetingOptions, meet } from "../era/meeting.js";
 import { identityOf } from "../era/verdict.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { ask, type CallSender } from "../link/own-call.js";
-import { withoutSecrets } from "../link/safe-fault.js";
+import { cardWithoutSecrets, withoutSecrets } from "../link/safe-fault.js";
 import { type ModernParts, ModernSide, unsharedParts } from "../modern/side.js";
 import { withoutSender } from "../modern/translate.js";
 import { type Breaker, type LateCall, OverdueFault } from "../supervise/breaker.js";
@@ -155,7 +155,9 @@ export class Connection implements LinkEvents {
     try {
       this.#meeting = true;
       await this.#link.open(signal);
-      const intro = await this.#meet(signal);
+      const met = await this.#meet(signal);
+      // Nobody but the operator reads who the server says it is: it is kept and shown without secrets.
+      const intro = { ...met, serverInfo: cardWithoutSecrets(met.serverInfo, redactorFor(this.#spec.target)) };
       this.#meeting = false;
       if (this.#gone !== undefined) throw this.#gone;
       if (intro.era === "modern") {

@@ -46,7 +46,9 @@ export class StderrRing {
   #read(): string[] {
     let text = this.#bytes.toString("utf8");
     // What was cut in the middle (of a line, of a character, of a secret) is not shown.
-    if (this.#cut) text = text.includes("\n") ? text.slice(text.indexOf("\n") + 1) : text.slice(this.#redactor.longest);
+    // A secret may go on in the lines that follow, as long as the longest is.
+    if (this.#cut) text = text.slice(this.#redactor.longest);
+    if (this.#cut && text.includes("\n")) text = text.slice(text.indexOf("\n") + 1);
     // It is redacted as a whole: a key may have several lines.
     return this.#redactor
       .redact(text)
