@@ -214,6 +214,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "status-true",
+    text: "What the operator is told of the gateway is so now: what is hidden, cannot be reached, fits nothing, has no effect or waits for a restart is named, with what to do about it.",
+    status: "made",
+  },
+  {
     id: "exec-1",
     text: "Each stream through an executor has credit: a sender waits for its reader, nothing overflows, and a slow reader holds up nobody else.",
     status: "made",

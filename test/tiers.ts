@@ -41,6 +41,7 @@ export const INTEGRATION: readonly string[] = [
   "src/executor/server/plain.test.ts",
   "src/executor/server/resume.test.ts",
   "src/gateway/create.test.ts",
+  "src/gateway/told.test.ts",
   "src/gateway/control-routes.test.ts",
   "src/gateway/misconfigured.test.ts",
   "src/gateway/requests.test.ts",

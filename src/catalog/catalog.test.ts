@@ -110,7 +110,7 @@ describe("lists", () => {
       ...listed('{"name":7}', "{}", '{"name":""}', '{"name":"a","x":2}'),
     ]);
     expect(namesOf(catalog)).toEqual(["s__a", "s__b"]);
-    expect(catalog.conflicts().join("\n")).toMatch(/3 of the tools of server "s" left out.*\n.*"a" stands twice/);
+    expect(catalog.notes().join("\n")).toMatch(/3 of the tools of server "s" left out.*\n.*"a" stands twice/);
   });
 
   it("follow the overrides of the config, in scopes too", () => {
@@ -297,7 +297,7 @@ describe("only [only-is-all]", () => {
     const catalog = catalogOnly(["read_a"]);
     expect(catalog.setServers([{ name: "s", only: ["read_*", "raed_*"] }])).toEqual(["tools"]);
     expect(shownBy(catalog)).toEqual(["read_a", "read_b"]);
-    expect(catalog.conflicts()).toEqual(['"only" of server "s" has "raed_*", which fits none of its tools.']);
+    expect(catalog.notes()).toEqual(['"only" of server "s" has "raed_*", which fits none of its tools.']);
   });
 
   it("says nothing of prompts", () => {

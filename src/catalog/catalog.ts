@@ -57,8 +57,13 @@ export type ResolvedTool =
   /** It is one of the search menu's own two. */
   | { readonly kind: "menu"; readonly tool: "find_tools" | "call_tool" };
 
-/** How many conflicts are told: whoever has more than these has one cause for them. */
-const MAX_CONFLICTS = 200;
+/** How many conflicts or notes are told: whoever has more than these has one cause for them. */
+const MAX_TOLD = 200;
+
+function bounded(texts: readonly string[]): string[] {
+  if (texts.length <= MAX_TOLD) return [...texts];
+  return [...texts.slice(0, MAX_TOLD), `… and ${texts.length - MAX_TOLD} more.`];
+}
 
 export class Catalog {
   readonly #pages: Pages;
@@ -210,6 +215,14 @@ export class Catalog {
     return this.#mergedOf("tools", undefined).entries;
   }
 
+  /** A server's own names of its tools, hidden ones included; undefined where its list has never been read. */
+  ownTools(server: string): OwnToolName[] | undefined {
+    return this.#servers
+      .get(server)
+      ?.lists.get("tools")
+      ?.items.map(({ own }) => ownToolName(own));
+  }
+
   /** The schema of a tool's arguments; undefined where there is no such tool. */
   inputSchema(server: string, own: OwnToolName): unknown {
     const items = this.#servers.get(server)?.lists.get("tools")?.items;
@@ -341,11 +354,14 @@ export class Catalog {
     };
   }
 
-  /** Names and URIs that two servers claim, entries left out, settings that fit nothing. */
+  /** Names and URIs that two servers claim, one line for each cause. */
   conflicts(): string[] {
-    const all = LIST_KINDS.flatMap((kind) => this.#mergedOf(kind, undefined).conflicts);
-    if (all.length <= MAX_CONFLICTS) return all;
-    return [...all.slice(0, MAX_CONFLICTS), `… and ${all.length - MAX_CONFLICTS} more.`];
+    return bounded(LIST_KINDS.flatMap((kind) => this.#mergedOf(kind, undefined).conflicts));
+  }
+
+  /** Entries that are left out, and settings that fit nothing. */
+  notes(): string[] {
+    return bounded(LIST_KINDS.flatMap((kind) => this.#mergedOf(kind, undefined).notes));
   }
 
   /** What is wrong with definitions of the server, and was mended or left out. */

@@ -4,6 +4,7 @@
 import { exposedName } from "../contracts/names.js";
 import type { Listed, ListKind } from "../contracts/upstream.js";
 import { fits } from "../runtime/glob.js";
+import { Conflicts } from "./conflicts.js";
 import { type Item, type ItemList, type Rendered, renderItem, sameDefinition } from "./items.js";
 import { type Assignment, assignNames, type NamingOptions, type Owner } from "./names.js";
 import { hides, type KnownServer, type NamedKind, settingsOf } from "./snapshot.js";
@@ -21,7 +22,10 @@ export interface Merged {
   readonly entries: readonly Entry[];
   /** By exposed name; those of resources and templates by URI. */
   readonly owners: ReadonlyMap<string, Owner>;
+  /** What two servers claim, or what the config names and cannot be named so. */
   readonly conflicts: readonly string[];
+  /** Entries that are left out, and settings that fit nothing. */
+  readonly notes: readonly string[];
   readonly assignment: Assignment | undefined;
 }
 
@@ -43,12 +47,12 @@ export function mergeNamed(
   const noun = kind === "tools" ? "tool" : "prompt";
   const assignment = assignNames(sources, { ...options, noun });
   const entries: Entry[] = [];
-  const conflicts: string[] = [...assignment.conflicts];
+  const notes: string[] = [];
   for (const known of servers) {
     const overrides = known.overrides[kind];
     const list = known.lists.get(kind);
     if (list === undefined) continue;
-    conflicts.push(...list.notes);
+    notes.push(...list.notes);
     const unused = new Set(overrides.keys());
     for (const item of list.items) {
       unused.delete(item.own);
@@ -65,15 +69,15 @@ export function mergeNamed(
       });
     }
     for (const pattern of unfitting(known, kind, list)) {
-      conflicts.push(`"only" of server "${known.name}" has ${JSON.stringify(pattern)}, which fits none of its tools.`);
+      notes.push(`"only" of server "${known.name}" has ${JSON.stringify(pattern)}, which fits none of its tools.`);
     }
     for (const own of unused) {
-      conflicts.push(
+      notes.push(
         `The config has settings for ${noun} "${own}" of server "${known.name}", which has none of that name.`,
       );
     }
   }
-  return { entries, owners: assignment.owners, conflicts, assignment };
+  return { entries, owners: assignment.owners, conflicts: assignment.conflicts, notes, assignment };
 }
 
 /** The patterns of `only` that show nothing: mostly a name that is misspelt. */
@@ -86,12 +90,13 @@ function unfitting({ only = [] }: KnownServer, kind: NamedKind, { items }: ItemL
 export function mergeUris(servers: readonly KnownServer[], kind: "resources" | "resourceTemplates"): Merged {
   const entries: Entry[] = [];
   const owners = new Map<string, Owner>();
-  const conflicts: string[] = [];
+  const conflicts = new Conflicts();
+  const notes: string[] = [];
   const noun = kind === "resources" ? "Resource" : "Resource template";
   for (const known of servers) {
     const list = known.lists.get(kind);
     if (list === undefined) continue;
-    conflicts.push(...list.notes);
+    notes.push(...list.notes);
     for (const item of list.items) {
       const owner = owners.get(item.own);
       if (owner === undefined) {
@@ -105,14 +110,20 @@ export function mergeUris(servers: readonly KnownServer[], kind: "resources" | "
           ...renderItem(item, known.name, exposedName(item.own), undefined),
         });
       } else {
-        conflicts.push(
-          `${noun} ${JSON.stringify(item.own.slice(0, 200))} is claimed by servers "${owner.server}" and ` +
-            `"${known.name}": it goes to the first in the config, "${owner.server}".`,
-        );
+        const name = JSON.stringify(item.own.slice(0, 200));
+        const both = `servers "${owner.server}" and "${known.name}"`;
+        conflicts.claim({
+          cause: JSON.stringify([owner.server, known.name]),
+          name,
+          alone: `${noun} ${name} is claimed by ${both}: it goes to the first in the config, "${owner.server}".`,
+          together: (names, n) =>
+            `${n} ${noun.toLowerCase()}s are claimed by ${both}: they go to the first in the config, ` +
+            `"${owner.server}": ${names}.`,
+        });
       }
     }
   }
-  return { entries, owners, conflicts, assignment: undefined };
+  return { entries, owners, conflicts: conflicts.texts, notes, assignment: undefined };
 }
 
 /** True where the list was made from these very texts. */

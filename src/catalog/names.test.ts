@@ -246,6 +246,16 @@ describe("plain names", () => {
     ]);
   });
 
+  it("are told once for each pair of servers that claim them, and not with each name [status-true]", () => {
+    const many = ["a", "b", "c", "d", "e", "f", "g"];
+    const { conflicts } = plain(sourcesOf({ one: many, two: many, three: ["a"] }));
+    expect(conflicts).toEqual([
+      '7 tools of server "two" are left out: server "one", earlier in the config, has tools of those names: ' +
+        '"a", "b", "c", "d", "e" and 2 more. Rename them under "tools" in the config, or use prefixed names.',
+      expect.stringMatching(/^The tool "a" of server "three" is left out: server "one", earlier/),
+    ]);
+  });
+
   it("rename, swap and hide", () => {
     const swapped = { a: { x: { name: "y" }, y: { name: "x" }, z: { hide: true } } };
     const { owners, conflicts } = plain(sourcesOf({ a: ["x", "y", "z"], b: ["z"] }, swapped));

@@ -4,6 +4,7 @@
 import { type ExposedName, exposedName, type OwnName } from "../contracts/names.js";
 import type { NameMode, Override } from "../contracts/settings.js";
 import { fits, type Glob } from "../runtime/glob.js";
+import { Conflicts } from "./conflicts.js";
 import { fold, isExact, isExposable, MAX_NAME, NameSpace, nameCandidate, prefixCandidate } from "./name-shape.js";
 
 export type Overrides = ReadonlyMap<OwnName, Override>;
@@ -86,7 +87,11 @@ class NameTable {
   readonly exposed = new Map<string, Map<OwnName, ExposedName>>();
   readonly owners = new Map<ExposedName, Owner>();
   readonly kept = new Map<string, Map<OwnName, ExposedName>>();
-  readonly conflicts: string[] = [];
+  readonly said = new Conflicts();
+
+  get conflicts(): string[] {
+    return this.said.texts;
+  }
 
   enter(server: string, own: OwnName, name: ExposedName, automatic: boolean): void {
     this.owners.set(name, { server, own });
@@ -133,7 +138,7 @@ function prefixedNames(
         const why = usable
           ? "another name, equal but for case and punctuation, comes first"
           : `only letters, digits and _ are possible, at most ${MAX_NAME}`;
-        table.conflicts.push(
+        table.said.add(
           `The config renames ${noun} ${quote(tool)} of server ${quote(source.server)} to ${quote(name)}: not done, ` +
             `${why}. Choose another name.`,
         );
@@ -192,7 +197,7 @@ function plainNames(sources: readonly NameSource[], { noun, reserved }: NamingOp
       if (owner === undefined && !own.has(name) && name !== "") {
         const twin = folded.get(fold(name));
         if (twin !== undefined && fold(name) !== "") {
-          table.conflicts.push(
+          table.said.add(
             `The ${noun}s ${quote(twin)} and ${quote(name)} differ in case or punctuation only: ` +
               `some clients drop one of them. Rename one under "${noun}s" in the config, or use prefixed names.`,
           );
@@ -202,15 +207,22 @@ function plainNames(sources: readonly NameSource[], { noun, reserved }: NamingOp
         continue;
       }
       const what = `The ${noun} ${quote(tool)} of server ${quote(server)}${(name as string) === tool ? "" : ` (renamed ${quote(name)})`}`;
+      const fix = `Rename one of them under "${noun}s" in the config, or use prefixed names.`;
+      if (owner !== undefined && owner.server !== server) {
+        const first = `server ${quote(owner.server)}, earlier in the config`;
+        table.said.claim({
+          cause: JSON.stringify([server, owner.server]),
+          name: quote(name),
+          alone: `${what} is left out: ${first}, has a ${noun} of that name. ${fix}`,
+          together: (names, n) =>
+            `${n} ${noun}s of server ${quote(server)} are left out: ${first}, has ${noun}s of those names: ${names}. ` +
+            `Rename them under "${noun}s" in the config, or use prefixed names.`,
+        });
+        continue;
+      }
       const why =
-        owner === undefined
-          ? "the gateway uses that name itself"
-          : owner.server === server
-            ? `its ${noun} ${quote(owner.own)} has that name`
-            : `server ${quote(owner.server)}, earlier in the config, has a ${noun} of that name`;
-      table.conflicts.push(
-        `${what} is left out: ${why}. Rename one of them under "${noun}s" in the config, or use prefixed names.`,
-      );
+        owner === undefined ? "the gateway uses that name itself" : `its ${noun} ${quote(owner.own)} has that name`;
+      table.said.add(`${what} is left out: ${why}. ${fix}`);
     }
   }
   return table;

@@ -79,6 +79,7 @@ class Entered implements Entries {
       path,
       { ...this.#context, executors },
     );
+    tellNoEffect(entry, path, this.#context);
     if (this.#setAside(name, report, path, menu)) return;
     if (server !== undefined) this.servers.push(server);
   }
@@ -191,4 +192,25 @@ function shownName(name: string): string {
   if (nameProblem(name, "server") === undefined) return name;
   const cut = name.slice(0, MAX_SERVER_NAME - 1).replace(new RegExp(`${UNSHOWN.source}|\\p{Surrogate}`, "gu"), "?");
   return cut === name || cut === "" ? `${cut}?` : cut;
+}
+
+/** Keys that mean something only for the other kind of server, or beside another key. */
+const OF_PROGRAMS = ["args", "env", "envFile", "cwd"];
+
+/** A key that does nothing where it stands is told: whoever wrote it counts on it. */
+function tellNoEffect(entry: Readonly<Record<string, unknown>>, path: KeyPath, { report }: ResolveContext): void {
+  const tell = (key: string, why: string): void => {
+    if (!isEmpty(entry[key])) report.warning([...path, key], `has no effect: ${why}`, { onKey: true });
+  };
+  const isProgram = entry["command"] !== undefined;
+  const isAddress = ["url", "httpUrl", "serverUrl"].some((key) => entry[key] !== undefined);
+  if (isAddress && !isProgram) {
+    for (const key of OF_PROGRAMS) tell(key, "it is for a server that is started here, and this one is at an address");
+  }
+  if (isProgram && !isAddress) tell("headers", "it is for a server at an address, and this one is started here");
+  if (entry["isolation"] !== "session") tell("sessionConnections", 'it needs "isolation": "session" beside it');
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === undefined || value === null || (typeof value === "object" && Object.keys(value).length === 0);
 }

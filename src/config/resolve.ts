@@ -1,7 +1,8 @@
 // Makes a Config of an object: decides which keys count, and resolves the settings. The servers are entries.ts's. What
 // is wrong goes to the report; reading files and text is load.ts.
 
-import type { RoleRules } from "../contracts/settings.js";
+import type { RoleRules, UnlistedRoles } from "../contracts/settings.js";
+import { fits, readGlob } from "../runtime/glob.js";
 import { nearest } from "../runtime/nearest.js";
 import { type Config, parseListen } from "./config.js";
 import { type EntriesContext, nameProblem, resolveEntries } from "./entries.js";
@@ -38,6 +39,12 @@ export function resolve(value: unknown, context: EntriesContext): Config | undef
     [...servers, ...misconfigured].map(({ name }) => name).concat(disabled),
     context,
   );
+  tellDefaultRole(roles, settings.unlistedRoles, context);
+  (settings.allowedOrigins ?? []).forEach((origin, index) => {
+    const wrong = originProblem(origin);
+    if (wrong !== undefined) report.mistake(["allowedOrigins", index], wrong.message, { hint: wrong.hint });
+  });
+  tellUnusedExecutors(settings.executors ?? {}, value, context);
   const tls = settings.tls;
   const tlsPaths = tls && {
     cert: absolutePath(text(tls.cert, ["tls", "cert"], context), dir, variables.home),
@@ -122,15 +129,82 @@ function resolveRoles(
             hint: 'for instance "github/*"',
           });
         } else if (!mentions(pattern, serverNames)) {
-          report.warning(path, `no server of this config matches ${JSON.stringify(pattern)}`);
+          const [server = ""] = pattern.split("/");
+          const near = nearest(server, serverNames);
+          const meant = near === undefined ? undefined : near + pattern.slice(server.length);
+          const hint = meant === undefined ? undefined : `did you mean ${JSON.stringify(meant)}?`;
+          report.warning(path, `no server of this config matches ${JSON.stringify(pattern)}`, { hint });
         }
+      });
+    }
+    if (role === EXECUTOR_ROLE) {
+      report.warning(["roles", role], "this has no effect: tokens of that role let executors in, and no agent", {
+        hint: "name the role otherwise",
+        onKey: true,
       });
     }
   }
   return result;
 }
 
+/** Its tokens open the door of executors, and no other. */
+const EXECUTOR_ROLE = "executor";
+
+/** The role of the token that is made at the first start. */
+const DEFAULT_ROLE = "default";
+
 function mentions(pattern: string, serverNames: readonly string[]): boolean {
   const [server = ""] = pattern.split("/");
-  return server.includes("*") || serverNames.some((name) => name === server || pattern.startsWith(`${name}/`));
+  const glob = readGlob(server);
+  return serverNames.some((name) => fits(glob, name) || pattern.startsWith(`${name}/`));
+}
+
+/** Whoever closes the door to roles without an entry closes it to the token that `serve` shows, and may not see that. */
+function tellDefaultRole(
+  roles: Readonly<Record<string, RoleRules>>,
+  unlisted: UnlistedRoles | undefined,
+  { report }: ResolveContext,
+): void {
+  if (unlisted !== "deny" || Object.hasOwn(roles, DEFAULT_ROLE)) return;
+  const message = `the default token has the role "${DEFAULT_ROLE}", which has no entry: it may use no tool`;
+  report.warning(["unlistedRoles"], message, {
+    hint: `add "${DEFAULT_ROLE}" under "roles", or make tokens of your roles by \`toolway token create\``,
+  });
+}
+
+/** What an origin is: `scheme://host[:port]`, as a browser writes it. Anything else would never fit, or fit too much. */
+function originProblem(origin: string): { message: string; hint: string } | undefined {
+  const message = "expected the origin of a web page: scheme://host[:port]";
+  if (origin.includes("*")) {
+    return { message: `${message}, without *`, hint: "name each origin: any other page could use the tools" };
+  }
+  if (/^[^\s/?#@]+$/.test(origin) && origin !== "null") {
+    return { message, hint: `for instance ${JSON.stringify(`https://${origin}`)}` };
+  }
+  if (!/^[a-z][a-z\d+.-]*:\/\/[^\s/?#@]+\/?$/i.test(origin)) {
+    const whole = /^https?:/i.test(origin) && URL.canParse(origin) ? new URL(origin).origin : "https://app.example.com";
+    return { message, hint: `for instance ${JSON.stringify(whole)}` };
+  }
+  // Browsers leave out the usual port, and write names in ASCII.
+  const known = /^https?:/i.test(origin) && URL.canParse(origin) ? new URL(origin).origin : undefined;
+  if (known === undefined || known === origin.toLowerCase().replace(/\/$/, "")) return undefined;
+  return { message: `${message}, as browsers write it`, hint: `write ${JSON.stringify(known)}` };
+}
+
+function tellUnusedExecutors(
+  executors: object,
+  value: Readonly<Record<string, unknown>>,
+  { report }: ResolveContext,
+): void {
+  // Those that are switched off count: they may be switched on again.
+  const entries = ["mcpServers", "servers"].flatMap((group) =>
+    isObject(value[group]) ? Object.values(value[group]) : [],
+  );
+  const used = new Set(entries.flatMap((entry) => (isObject(entry) ? [entry["via"]] : [])));
+  for (const name of Object.keys(executors)) {
+    // Who begins with the executors has no servers yet.
+    if (used.has(name) || entries.length === 0) continue;
+    const hint = `a server goes through it by "via": ${JSON.stringify(name)}`;
+    report.warning(["executors", name], "has no effect: no server goes through it", { hint, onKey: true });
+  }
 }

@@ -1,6 +1,7 @@
 // What `toolway status` and the control socket tell of a running gateway.
 
 import type { ExecutorStatus } from "./executors.js";
+import type { ListKind } from "./upstream.js";
 
 /** `misconfigured`: its entry in the config cannot be used, and `lastError` says why. */
 export type ServerState = "idle" | "starting" | "ready" | "backoff" | "ejected" | "stopped" | "misconfigured";
@@ -25,12 +26,18 @@ export interface ServerStatus {
   /** The executor that makes its requests, where it is in another network. */
   readonly via: string | undefined;
   readonly state: ServerState;
+  /** Undefined until it has been up. */
+  readonly era: "legacy" | "modern" | undefined;
   /** Protocol version of the handshake, and what the server calls itself. */
   readonly version: string | undefined;
   readonly serverInfo: { readonly name?: string; readonly version?: string } | undefined;
   readonly counts: { tools: number; prompts: number; resources: number; resourceTemplates: number };
-  /** True while the lists are those of an earlier connection. */
+  /** How many of its tools no agent may use, since their definition changed or cannot be pinned. */
+  readonly quarantined: number;
+  /** True until every list was read since the gateway started, and none has failed since. */
   readonly listsFromBefore: boolean;
+  /** The lists that have something in them which this server has not confirmed since the gateway started. */
+  readonly oldLists: readonly ListKind[];
   /** Live connections: at most one when shared, else one for each session. */
   readonly connections: number;
   readonly inFlight: number;
@@ -72,18 +79,27 @@ export interface GatewayStatus {
     /** The edit that could not be applied, while the config before it goes on. */
     readonly error: string | undefined;
     readonly warnings: readonly string[];
+    /** Patterns of roles that fit no tool of the servers whose tools are known, and what may have been meant. */
+    readonly unusedPatterns: readonly string[];
+    /** Keys that were edited and take effect at the next start only. */
+    readonly waitsForRestart: readonly string[];
   };
   /** Where the endpoint speaks TLS itself: its certificate, and why a newer one is not in use. */
   readonly certificate?: { readonly file: string; readonly error: string | undefined } | undefined;
   readonly names: "prefixed" | "plain";
   readonly menu: "full" | "search";
+  /** Of agents of the legacy era. */
   readonly sessions: number;
+  /** Agents of the modern era that called lately. They have no sessions; those of one token at one path count once. */
+  readonly presences: number;
   readonly draining: boolean;
   /** Bytes of bodies, replies and streams that are held, of those that may be (`limits.heldBytes`). */
   readonly memory: { readonly heldBytes: number; readonly limitBytes: number };
   readonly servers: readonly ServerStatus[];
   /** Those who make requests in other networks. */
   readonly executors: readonly ExecutorStatus[];
-  /** Names and URIs that two servers claim, and what became of them. */
+  /** Names and URIs that two servers claim, and what became of them; those of one cause are one line. */
   readonly conflicts: readonly string[];
+  /** Entries of lists that are left out, and settings of the config that fit nothing. */
+  readonly notes: readonly string[];
 }

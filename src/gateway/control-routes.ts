@@ -59,8 +59,8 @@ function routesOf(gateway: Gateway): ControlRoutes {
     "GET /tools": () => ({ tools: gateway.tools() }),
     "POST /call": ({ body, signal }) => call(gateway, fields(body), signal),
     "POST /reload": async () => {
-      await gateway.reload();
-      return gateway.status();
+      const { changes } = await gateway.reload();
+      return { changes, ...gateway.status() };
     },
     "GET /tokens": () => ({
       tokens: tokens.list().map(({ id, role, names, source, created, expires }) => ({
@@ -87,6 +87,12 @@ function routesOf(gateway: Gateway): ControlRoutes {
     "GET /roles/:role": ({ params }) => {
       gateway.demandRole(params["role"] ?? "");
       return { role: params["role"] };
+    },
+    // Rules that are not applied yet, by the tools that are known.
+    "POST /roles/check": ({ body }) => {
+      const { roles } = fields(body);
+      if (!isObject(roles)) throw new ControlError("invalid", '"roles" is an object.');
+      return { unusedPatterns: gateway.unusedPatterns(roles as Gateway["config"]["roles"]) };
     },
     "GET /state/dump": () =>
       jsonLines(redactedDump(gateway.state.dump(), (server, text) => gateway.redact(server, text))),

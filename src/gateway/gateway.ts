@@ -34,20 +34,20 @@ import { linkMaker } from "../upstream/links.js";
 import { ServerPool } from "../upstream/servers.js";
 import { Reaper, sweepOrphans } from "../upstream/stdio/reaper.js";
 import { hashStateDir } from "../upstream/stdio/reaper-marker.js";
+import { logApplied, logMisconfigured, type ReloadReport, waitsForRestart } from "./applied.js";
 import { openControl, type StopGateway } from "./control-routes.js";
 import { Executors } from "./executors.js";
 import { keepEntries, NOTHING_KEPT } from "./kept-entries.js";
 import { endpointSettings, type OpenEndpoint, openEndpoint, questionLimits } from "./listen.js";
-import { logApplied, logMisconfigured } from "./log-applied.js";
 import { ProgramCalls } from "./program-call.js";
 import { Readiness } from "./readiness.js";
 import type { GatewayState } from "./state.js";
 import { StoredEras } from "./stored-eras.js";
 import { StoredLists } from "./stored-lists.js";
 import { StoredPins } from "./stored-pins.js";
-import { listTools, type ToolListing } from "./tool-listing.js";
+import { listTools, quarantinedByServer, type ToolListing, UnusedPatterns } from "./tool-listing.js";
 
-export type { ToolListing };
+export type { ReloadReport, ToolListing };
 
 /**
  * What is left to do when the calls have ended has so long: servers that do not want to stop take about seven seconds.
@@ -102,6 +102,8 @@ export class Gateway {
   readonly #startedAt = new Date(systemClock.wall()).toISOString();
   readonly #lists: StoredLists;
   readonly #executors: Executors;
+  /** As it was when what needs a restart was made of it. */
+  readonly #startConfig: Config;
   #config: Config;
   #configError: string | undefined;
   /** Servers that go on by the entry that they had, and what is wrong with the new one. */
@@ -112,6 +114,7 @@ export class Gateway {
   readonly #stdio = new Set<StdioEndpoint>();
   #recorder: CallRecorder | undefined;
   #tokenTimer: NodeJS.Timeout | undefined;
+  readonly #patterns: UnusedPatterns;
   #closing: Promise<void> | undefined;
   #swept: Promise<unknown> | undefined;
   readonly #readiness = new Readiness();
@@ -124,6 +127,7 @@ export class Gateway {
   constructor(parts: GatewayParts) {
     const { config, state, log, env } = parts;
     this.#config = config;
+    this.#startConfig = config;
     this.#state = state;
     this.#log = log;
     this.#env = env;
@@ -144,6 +148,7 @@ export class Gateway {
         return typeof value === "string" ? value : undefined;
       },
     });
+    this.#patterns = new UnusedPatterns(this.#catalog, (text) => log.warn(text));
     this.#lists = new StoredLists({ map: state.known, snapshot: (server) => this.#catalog.snapshot(server), log });
     this.pins = new StoredPins({
       map: state.pins,
@@ -169,7 +174,10 @@ export class Gateway {
       }),
       tracer: parts.telemetry?.tracer,
       onSession: sessionLog(log),
-      onKnown: (server) => this.#lists.saveSoon(server),
+      onKnown: (server) => {
+        this.#lists.saveSoon(server);
+        this.#patterns.tellSoon(() => this.#config);
+      },
       log: (level, text, error) => log[level](text, error === undefined ? undefined : { error }),
       redact: (server, text) => this.redact(server, text),
     });
@@ -206,6 +214,7 @@ export class Gateway {
       this.#catalog.restore(name, state.known.get(name));
       this.#checkPins(name);
     }
+    this.#patterns.tell(config);
     this.pipeline.setBudgets(compileBudgets(config, undefined));
     this.#recordCalls(config);
     // At once, without waiting for the next look.
@@ -354,28 +363,38 @@ export class Gateway {
 
   status(): GatewayStatus {
     const { path, warnings, names, menu } = this.#config;
+    const quarantined = quarantinedByServer(this.#catalog, this.pins);
     return {
       toolway: packageVersion(),
       pid: process.pid,
       startedAt: this.#startedAt,
       endpoint: this.#endpoint?.url,
       stateDir: this.#state.dir,
-      config: { path, error: this.#configError, warnings },
+      config: {
+        path,
+        error: this.#configError,
+        warnings,
+        unusedPatterns: this.#patterns.now(this.#config),
+        waitsForRestart: waitsForRestart(this.#startConfig, this.#config),
+      },
       certificate: this.#endpoint?.certificate?.status,
       names,
       menu,
-      sessions: this.pipeline.sessions.size - this.calls.sessions,
+      sessions: this.pipeline.sessions.count("legacy") - this.calls.sessions,
+      presences: this.pipeline.sessions.count("modern"),
       draining: this.#closing !== undefined,
       memory: { heldBytes: this.#held.used, limitBytes: this.#held.limit },
       servers: this.servers
         .status((server) => this.#catalog.counts(server))
         .map((one) => ({
           ...one,
+          quarantined: quarantined.get(one.name) ?? 0,
           cache: this.#cache.statsOf(one.name),
           problems: [...this.#keptText(one.name), ...one.problems, ...this.#catalog.problems(one.name)],
         })),
       executors: this.#executors.status(),
       conflicts: this.#catalog.conflicts(),
+      notes: this.#catalog.notes(),
     };
   }
 
@@ -389,12 +408,17 @@ export class Gateway {
     return wrong === undefined ? [] : [`its new entry is not used, the one before goes on: ${wrong}`];
   }
 
+  /** Patterns of these roles that fit no tool, as far as the servers' tools are known. */
+  unusedPatterns(roles: Config["roles"]): readonly string[] {
+    return this.#patterns.of({ ...this.#config, roles });
+  }
+
   /**
-   * Reads the config again and takes it on: only servers whose entry changed are restarted. An entry that is wrong in
-   * itself concerns its server alone, which goes on by the one before. A config that cannot be used changes nothing;
-   * `status` and the log say why, and the promise rejects with it.
+   * Reads the config again and takes it on: only servers whose entry changed are restarted. Resolves with what changed.
+   * An entry that is wrong in itself concerns its server alone, which goes on by the one before. A config that cannot be
+   * used changes nothing; `status` and the log say why, and the promise rejects with it.
    */
-  async reload(): Promise<void> {
+  async reload(): Promise<ReloadReport> {
     this.#refuseIfClosing();
     let config: Config;
     try {
@@ -404,7 +428,7 @@ export class Gateway {
       this.#log.error(`the config was not applied, the one before goes on: ${this.#configError}`);
       throw error;
     }
-    this.#apply(config);
+    return this.#apply(config);
   }
 
   onClose(act: () => void): void {
@@ -427,6 +451,7 @@ export class Gateway {
       this.calls.ended(drainMs),
     ]);
     clearInterval(this.#tokenTimer);
+    this.#patterns.close();
     try {
       const ended = await resultWithin(this.#end(), endBy - systemClock.now());
       if (ended === undefined) this.#log.warn("not everything stopped in time; the gateway ends without it");
@@ -464,7 +489,7 @@ export class Gateway {
     if (this.#closing !== undefined) throw new Fault("closing", "The gateway is closing.");
   }
 
-  #apply(read: Config): void {
+  #apply(read: Config): ReloadReport {
     const before = this.#config;
     const { config, kept } = keepEntries(read, before);
     this.#kept = kept;
@@ -494,8 +519,10 @@ export class Gateway {
     }
     for (const server of this.pins.configure(config.servers)) this.#checkPins(server);
     for (const kind of lists) this.pipeline.sessions.listChanged(kind, [...this.servers.names, ...removed]);
-    logApplied(this.#log, { before, after: config, added, changed, removed });
+    const report = logApplied(this.#log, { before, after: config, added, changed, removed });
     logMisconfigured(this.#log, config, kept);
+    this.#patterns.tell(config);
+    return report;
   }
 
   /** Starts the servers if they wait for the agent that the gateway is for, which can be asked this. */

@@ -1,7 +1,10 @@
-// The tools of a gateway as the program and the operator see them: all of them, whatever the menu shows.
+// The tools of a gateway as the program and the operator see them: all of them, whatever the menu shows, which are
+// quarantined, and which rules of the config fit none.
 
 import type { Catalog } from "../catalog/catalog.js";
+import type { Config } from "../config/config.js";
 import { ownToolName } from "../contracts/names.js";
+import { unusedPatterns } from "../policy/unused-patterns.js";
 import type { StoredPins } from "./stored-pins.js";
 
 export interface ToolListing {
@@ -26,4 +29,62 @@ export function listTools(catalog: Catalog, pins: StoredPins): ToolListing[] {
       ...(quarantined === undefined ? {} : { quarantined }),
     };
   });
+}
+
+/** How many tools of each server are hidden, of those that it lists. */
+export function quarantinedByServer(catalog: Catalog, pins: StoredPins): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { server, item } of catalog.tools()) {
+    if (pins.isQuarantined(server, ownToolName(item.own))) counts.set(server, (counts.get(server) ?? 0) + 1);
+  }
+  return counts;
+}
+
+/** Lists come one by one at a start: patterns are looked at once for those of a moment. */
+const LOOK_MS = 200;
+
+/** The patterns of roles that fit no tool, for the status and, each once for as long as it is so, for the log. */
+export class UnusedPatterns {
+  readonly #catalog: Catalog;
+  readonly #log: (text: string) => void;
+  #found: { config?: Config; version: number; texts: readonly string[] } = { version: -1, texts: [] };
+  #told: readonly string[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(catalog: Catalog, log: (text: string) => void) {
+    this.#catalog = catalog;
+    this.#log = log;
+  }
+
+  of({ roles, servers }: Pick<Config, "roles" | "servers">): readonly string[] {
+    return unusedPatterns(
+      roles,
+      servers.map(({ name }) => ({ name, tools: this.#catalog.ownTools(name) })),
+    );
+  }
+
+  /** Looked for once for each list of tools, since the status is asked often. */
+  now(config: Config): readonly string[] {
+    const version = this.#catalog.version("tools");
+    if (this.#found.config !== config || this.#found.version !== version) {
+      this.#found = { config, version, texts: this.of(config) };
+    }
+    return this.#found.texts;
+  }
+
+  tell(config: Config): void {
+    this.close();
+    const unused = this.now(config);
+    for (const text of unused) if (!this.#told.includes(text)) this.#log(text);
+    this.#told = unused;
+  }
+
+  tellSoon(config: () => Config): void {
+    this.#timer ??= setTimeout(() => this.tell(config()), LOOK_MS).unref();
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
 }

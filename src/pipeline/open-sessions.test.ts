@@ -198,7 +198,7 @@ describe("subscriptions", () => {
     expect(sessions.close("bob")).toEqual([]);
     expect(sessions.hasSubscriber("open", "a:1", anybody)).toBe(true);
     expect(sessions.hasSubscriber("open", "a:1", (session) => session === bob)).toBe(false);
-    expect(sessions.size).toBe(2);
+    expect(sessions.count("legacy")).toBe(2);
   });
 });
 

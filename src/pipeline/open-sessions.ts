@@ -39,8 +39,11 @@ export class OpenSessions {
     this.#sees = sees;
   }
 
-  get size(): number {
-    return this.#members.size;
+  /** How many agents of an era are there, and programs with those of the legacy one. */
+  count(era: Caller["era"]): number {
+    let found = 0;
+    for (const { session } of this.#members.values()) if (session.era === era) found++;
+    return found;
   }
 
   open(session: Caller, scope: string | undefined): void {

@@ -10,6 +10,8 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   let bestDistance = Number.POSITIVE_INFINITY;
   for (const candidate of candidates) {
     const target = fold(candidate);
+    // Each letter more is a typo at least; so nothing is compared with names that are far longer.
+    if (Math.abs(target.length - folded.length) > typosAllowed(target)) continue;
     const distance = target === folded ? 0 : editDistance(folded, target);
     if (distance <= typosAllowed(target) && distance < bestDistance) {
       best = candidate;

@@ -5,6 +5,7 @@ import type { Isolation, MisconfiguredSpec } from "../contracts/server-spec.js";
 import type { ServerConnection, ServerHandle } from "../contracts/servers.js";
 import type { ServerStatus } from "../contracts/status.js";
 import type { Upstream } from "../contracts/upstream.js";
+import { EVERY_LIST } from "./lists/lists.js";
 import { misconfigured } from "./supervise/refusals.js";
 
 const DONE = Promise.resolve();
@@ -43,10 +44,13 @@ export class MisconfiguredServer implements ServerHandle {
       isolation: this.isolation,
       via: undefined,
       state: "misconfigured",
+      era: undefined,
       version: undefined,
       serverInfo: undefined,
       counts,
+      quarantined: 0,
       listsFromBefore: true,
+      oldLists: EVERY_LIST.filter((kind) => counts[kind] > 0),
       connections: 0,
       inFlight: 0,
       restarts: 0,

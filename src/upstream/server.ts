@@ -24,6 +24,7 @@ import { Renewals } from "./lists/renewals.js";
 import { hashOf, Rereads } from "./lists/rereads.js";
 import { isOwnNotification } from "./modern/side.js";
 import { ToolHeaders } from "./modern/tool-headers.js";
+import { statusOf } from "./server-status.js";
 import { SessionsBeside } from "./sessions-beside.js";
 import { Breaker } from "./supervise/breaker.js";
 import { makeRoom } from "./supervise/places.js";
@@ -315,49 +316,23 @@ export class UpstreamServer implements ServerHandle {
 
   status(counts: ServerStatus["counts"]): ServerStatus {
     const own = [this.#shared, ...this.#bySession.values()];
-    const all = [...own, ...(this.#beside?.all ?? [])];
-    const shown =
-      all.find(({ state }) => state === "ready") ??
-      own.find(({ lastFault }) => lastFault !== undefined) ??
-      this.#shared;
-    const link = shown.describe();
-    const clean = (text: string | undefined) => (text === undefined ? undefined : this.#redactor.redact(text));
-    const sample = all.find((one) => one.noise.sample)?.noise.sample;
-    const isUp = shown.state === "ready" || shown.state === "starting";
-    const info = this.#intro?.serverInfo;
-    // Nothing runs, because starts failed: the supervisor waits for a call, and we wait for the next try.
-    const isDown = shown.state === "idle" && shown.failures > 0;
-    const triedMs = shown.nextTryInMs ?? (shown.state === "starting" ? undefined : this.#retryInMs);
-    const heldMs = shown.state === "ejected" ? undefined : this.#breaker.nextTryInMs(this.#deps.context.now());
-    return {
-      name: this.spec.name,
-      kind: link?.kind ?? this.spec.target.kind,
-      isolation: this.spec.isolation,
-      via: this.spec.target.kind === "stdio" ? undefined : this.spec.target.via,
-      state: isDown ? "backoff" : shown.state,
-      version: this.#intro?.version,
-      serverInfo: info === undefined ? undefined : pickInfo(info, this.#redactor),
+    return statusOf(
+      {
+        spec: this.spec,
+        own,
+        all: [...own, ...(this.#beside?.all ?? [])],
+        intro: this.#intro,
+        lists: this.#lists,
+        breaker: this.#breaker,
+        redactor: this.#redactor,
+        retryInMs: this.#retryInMs,
+        refs: this.refs,
+        card: this.#card,
+        problems: [...this.#toolProblems, ...this.#problems],
+      },
       counts,
-      listsFromBefore: !this.listed,
-      connections: all.filter((one) => one.state === "ready").length,
-      inFlight: sum(all, (one) => one.inFlight),
-      restarts: sum(all, (one) => one.restarts),
-      ejected: own.some(({ state }) => state === "ejected"),
-      circuit: this.#breaker.circuit,
-      failures: this.#breaker.strikes,
-      lazy: this.spec.supervision.lazy,
-      refs: this.refs,
-      card: this.#card,
-      readyAfterMs: shown.readyAfterMs,
-      lastError: clean(shown.lastFault?.forOperator ?? this.#lists.fault),
-      nextTryInMs: heldMs === undefined ? triedMs : Math.max(heldMs, triedMs ?? 0),
-      pid: isUp ? link?.pid : undefined,
-      url: link?.url,
-      cache: undefined,
-      noise: { count: sum(all, (one) => one.noise.count), sample: sample && this.#redactor.redact(sample, true) },
-      stderr: link?.stderr ?? [],
-      problems: [...this.#toolProblems, ...this.#problems].map((text) => this.#redactor.redact(text)),
-    };
+      this.#deps.context.now(),
+    );
   }
 
   /** What the server is told that agents can be asked; `starter` is whose call starts it. */
@@ -574,18 +549,6 @@ export class UpstreamServer implements ServerHandle {
     if (this.#shared.state === "ready") void this.#read(this.#shared, this.#lists.failed);
     else if (!this.listed) this.#shared.ensure();
   }
-}
-
-function pickInfo(info: Record<string, unknown>, redactor: Redactor): { name?: string; version?: string } {
-  const { name, version } = info;
-  return {
-    ...(typeof name === "string" ? { name: redactor.redact(name) } : {}),
-    ...(typeof version === "string" ? { version: redactor.redact(version) } : {}),
-  };
-}
-
-function sum<T>(items: readonly T[], of: (item: T) => number): number {
-  return items.reduce((total, item) => total + of(item), 0);
 }
 
 function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {

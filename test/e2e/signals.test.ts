@@ -69,7 +69,7 @@ describe("without a terminal", () => {
     const pid = await pidOfGateway(one);
     await until("the tools", () => hasTool(`${origin}/mcp`, "pid"));
     process.kill(pid, "SIGHUP");
-    await until("the reading", () => one.log().includes("config applied: no server changed"));
+    await until("the reading", () => one.log().includes("config applied: nothing changed"));
   });
 
   it("SIGUSR1 opens no inspector, SIGUSR2 does not kill, and children hear of neither", async () => {

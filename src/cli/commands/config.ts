@@ -1,19 +1,25 @@
 // `toolway config check` and `toolway config schema`: what is wrong with a config, and the JSON Schema that editors
-// check it by. Starts nothing.
+// check it by. Starts no server.
 
-import { configPathFor } from "../gateway/source.js";
+import { existsSync } from "node:fs";
+import type { Config } from "../../config/config.js";
+import { ExpectedError } from "../../runtime/expected-error.js";
+import type { GatewaySource } from "../gateway/port.js";
+import { configPathFor, sourceFor } from "../gateway/source.js";
+import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, jsonOption } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
-import { note, print, printJson, shortPath } from "../line/io.js";
+import { type Io, note, print, printJson, shortPath } from "../line/io.js";
 import { count } from "../text/print.js";
 
 export const configCheck = defineCommand({
   metadata: {
     name: "config check",
-    summary: "Checks a config without starting anything.",
+    summary: "Checks a config without starting any server.",
     description:
-      "Checks a config without starting anything. Each mistake is one line: file:line:column, the key, what was " +
-      "expected. Exits 2 when there are any.",
+      "Checks a config without starting any server. Each mistake is one line: file:line:column, the key, what was " +
+      "expected. Exits 2 when there are any. Patterns of roles are compared with the tools that a gateway of this " +
+      "config has seen.",
   },
   args: { file: { description: "The config. Default: the one that serve takes.", isConfig: true, completes: "file" } },
   options: { ...jsonOption },
@@ -29,12 +35,14 @@ export const configCheck = defineCommand({
     const { ConfigError, loadConfig } = await import("../../config/load.js");
     try {
       const config = loadConfig(path, { env: io.env, home: io.home });
+      const unusedPatterns = await unusedIn(config.roles, await sourceFor({ config: path, state: undefined }, io), io);
       if (input.json) {
         const servers = config.servers.map(({ name, target }) => ({ name, kind: target.kind }));
-        printJson(io, { ok: true, path, servers, disabled: config.disabled, warnings: config.warnings });
+        const { disabled, warnings } = config;
+        printJson(io, { ok: true, path, servers, disabled, warnings, unusedPatterns });
         return Exit.ok;
       }
-      for (const warning of config.warnings) note(io, `warning: ${warning}`);
+      for (const warning of [...config.warnings, ...unusedPatterns]) note(io, `warning: ${warning}`);
       print(io, `${shortPath(io, path)} is fine: ${count(config.servers.length, "server")}.`);
       return Exit.ok;
     } catch (error) {
@@ -44,6 +52,29 @@ export const configCheck = defineCommand({
     }
   },
 });
+
+/**
+ * Patterns of roles that fit no tool, by the lists that a gateway of this config has: the one that runs, or the last one.
+ * Where there was none, nothing is known, and nothing is made to find out.
+ */
+async function unusedIn(roles: Config["roles"], source: GatewaySource, io: Io): Promise<readonly string[]> {
+  const hasRules = Object.values(roles).some(({ allow, deny }) => (allow?.length ?? 0) + (deny?.length ?? 0) > 0);
+  if (!hasRules || !existsSync(source.stateDir)) return [];
+  try {
+    return await withGateway(source, io, { servers: false }, async ({ client }) => {
+      const { unusedPatterns } = (await client.post("/roles/check", { roles }, io.signal)) as UnusedAnswer;
+      return unusedPatterns;
+    });
+  } catch (error) {
+    io.signal.throwIfAborted();
+    if (error instanceof ExpectedError) return [];
+    throw error;
+  }
+}
+
+interface UnusedAnswer {
+  readonly unusedPatterns: readonly string[];
+}
 
 export const configSchema = defineCommand({
   metadata: { name: "config schema", summary: "Prints the JSON Schema of the config." },

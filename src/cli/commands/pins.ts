@@ -7,8 +7,8 @@ import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit } from "../line/errors.js";
 import { note, print } from "../line/io.js";
-import { HASH_SHOWN, pinDiffText } from "../text/pin-text.js";
-import { count, heading, oneLine, type Style, styleOf, table } from "../text/print.js";
+import { pinDiffText, shellWord } from "../text/pin-text.js";
+import { count, fittedTable, HASH_SHOWN, heading, oneLine, type Style, styleOf } from "../text/print.js";
 
 /** Longer names are cut in the table; `--json` has them whole. */
 const NAME_WIDTH = 60;
@@ -47,7 +47,7 @@ export const pinsList = defineCommand({
       }
       const style = styleOf(io);
       const rows = shown.map((pin) => row(pin, style));
-      print(io, table([heading(style, ["SERVER", "TOOL", "STATE", "FIRST SEEN", "HASH"]), ...rows]));
+      print(io, fittedTable([heading(style, ["SERVER", "TOOL", "STATE", "FIRST SEEN", "HASH"]), ...rows], io));
       const changed = shown.filter(({ state }) => state === "changed");
       if (changed.length > 0) {
         const servers = [...new Set(changed.map(({ server }) => visible(server)))];
@@ -115,12 +115,6 @@ export const pinsDiff = defineCommand({
     });
   },
 });
-
-/** For a line to paste: a name is a server's own choice, and must not become a command. */
-function shellWord(text: string): string {
-  if (/^[\w./@:+-]+$/.test(text)) return text;
-  return visible(text) === text ? `'${text.replaceAll("'", "'\\''")}'` : "<tool>";
-}
 
 /** A script wants the definition, not its text. */
 function parsed({ server, tool, old: before, new: after }: PinDiff): object {

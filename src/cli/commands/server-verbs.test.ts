@@ -28,6 +28,7 @@ describe("reload, stop and start", () => {
       server: "git hub",
       state: "ready",
       tools: 3,
+      quarantined: 0,
     });
     fakeGateway({ "/status": server("idle") });
     expect((await run(["start", "git hub"])).out).toContain("starts with its first call");
@@ -44,5 +45,50 @@ describe("reload, stop and start", () => {
     expect(code).toBe(1);
     expect(err).toContain("No gateway runs for this config.");
     expect(await run(["stop"])).toMatchObject({ code: 2 });
+  });
+
+  it("tell of quarantined tools [status-true]", async () => {
+    fakeGateway({ "/status": server("ready", { quarantined: 2 }) });
+    const { out, err } = await run(["reload", "git hub"]);
+    expect(out).toBe("Reloaded git hub: ready, with 3 tools.\n");
+    expect(err).toBe(
+      "git hub: 2 of 3 tools quarantined, hidden from agents: `toolway pins diff 'git hub'` shows why.\n",
+    );
+  });
+});
+
+describe("reload without a server", () => {
+  const answer = (changes: string[], more: object = {}, servers: object[] = []) => ({
+    changes,
+    servers,
+    config: { warnings: [], unusedPatterns: [], waitsForRestart: [], ...more },
+  });
+
+  it("reads the config again and says what changed [status-true]", async () => {
+    const { requests } = fakeGateway({ "/reload": answer(["added wiki", "roles", "3 tools"]) });
+    expect(await run(["reload"])).toEqual({ code: 0, out: "Changed: added wiki; roles; 3 tools.\n", err: "" });
+    expect(requests).toEqual([{ path: "/reload", body: {} }]);
+    fakeGateway({ "/reload": answer([]) });
+    expect((await run(["reload"])).out).toBe("Read the config again: nothing changed.\n");
+  });
+
+  it("says what waits, what fits nothing and what is hidden, on stderr or as JSON [status-true]", async () => {
+    const more = { waitsForRestart: ["listen"], unusedPatterns: ["a pattern fits nothing."] };
+    fakeGateway({
+      "/reload": answer(["roles"], more, [{ name: "notes", quarantined: 1, counts: { tools: 2 } }]),
+    });
+    expect((await run(["reload"])).err.split("\n")).toEqual([
+      '"listen" in the config changed, and takes effect at the next start of the gateway.',
+      "warning: a pattern fits nothing.",
+      "notes: 1 of 2 tools quarantined, hidden from agents: `toolway pins diff notes` shows why.",
+      "",
+    ]);
+    expect(JSON.parse((await run(["reload", "--json"])).out)).toEqual({
+      changes: ["roles"],
+      waitsForRestart: ["listen"],
+      warnings: [],
+      unusedPatterns: ["a pattern fits nothing."],
+      quarantined: { notes: 1 },
+    });
   });
 });

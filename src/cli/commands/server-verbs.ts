@@ -1,5 +1,5 @@
-// `toolway reload`, `toolway stop` and `toolway start`: what an operator does to one server of the gateway that runs.
-// Asks the gateway, waits for what comes of it, and says so.
+// `toolway reload`, `toolway stop` and `toolway start`: what an operator does to one server of the gateway that runs, or
+// to its config. Asks the gateway, waits for what comes of it, and says so.
 
 import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
 import { nearest } from "../../runtime/nearest.js";
@@ -8,26 +8,29 @@ import { gatewayFor } from "../gateway/which.js";
 import { IDLE_GRACE_MS, isPending, noteIfSlow, POLL_MS, SETTLE_MS } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, type ExitCode, UserError } from "../line/errors.js";
-import { type Io, print, printJson } from "../line/io.js";
+import { type Io, note, print, printJson } from "../line/io.js";
 import { count, oneLine } from "../text/print.js";
+import { quarantineText, restartText } from "../text/status.js";
 
 export const reload = defineCommand({
   metadata: {
     name: "reload",
-    summary: "Starts a server anew, and forgives it its failures.",
+    summary: "Starts a server anew and forgives it its failures, or reads the config again.",
     description:
       "Stops a server of the running gateway and starts it again, also one that was ejected after too many " +
       "restarts: its count of restarts and failures begins anew, and its cached results are dropped. Waits " +
-      "until it is up; exits 1 when it does not come up. The config is read again by itself when it " +
-      "changes.",
+      "until it is up; exits 1 when it does not come up. Without a server it reads the config and its env files " +
+      "again and says what changed; an edit of the config itself is applied without it.",
   },
-  args: { server: { required: true, description: "Its name in the config.", completes: "server" } },
+  args: { server: { description: "Its name in the config. Default: the config is read again.", completes: "server" } },
   options: { ...gatewayOptions, ...jsonOption },
   examples: [
     { line: "toolway reload github", note: "after its cause was fixed" },
+    { line: "toolway reload", note: "after an env file was edited: says what changed" },
     { line: "toolway reload github --json", note: "in a script" },
   ],
-  handler: (input, io) => actOnServer("reload", input, io),
+  handler: ({ server, ...input }, io) =>
+    server === undefined ? reloadConfig(input, io) : actOnServer("reload", { server, ...input }, io),
 });
 
 export const stop = defineCommand({
@@ -67,21 +70,45 @@ export const start = defineCommand({
 /** An error in one line; `status --json` has the whole. */
 const ERROR_WIDTH = 160;
 
-interface Input {
-  readonly server: string;
+interface GatewayInput {
   readonly config: string | undefined;
   readonly state: string | undefined;
   readonly json: boolean;
 }
 
-async function actOnServer(verb: "reload" | "stop" | "start", input: Input, io: Io): Promise<ExitCode> {
+interface Input extends GatewayInput {
+  readonly server: string;
+}
+
+async function demandGateway(input: GatewayInput, io: Io): Promise<GatewayClient> {
   const source = await gatewayFor(input, io);
   const client = await (await runningGateway()).find(source);
-  if (client === undefined) {
-    throw new UserError("No gateway runs for this config.", {
-      hint: source.others ?? "`toolway serve` starts one, with all its servers. Another config's: add --config FILE.",
-    });
+  if (client !== undefined) return client;
+  throw new UserError("No gateway runs for this config.", {
+    hint: source.others ?? "`toolway serve` starts one, with all its servers. Another config's: add --config FILE.",
+  });
+}
+
+async function reloadConfig(input: GatewayInput, io: Io): Promise<ExitCode> {
+  const client = await demandGateway(input, io);
+  const status = (await client.post("/reload", {}, io.signal)) as GatewayStatus & { changes: readonly string[] };
+  const { changes, config, servers } = status;
+  const quarantined = servers.filter((server) => server.quarantined > 0);
+  if (input.json) {
+    const { warnings, unusedPatterns, waitsForRestart } = config;
+    const hidden = Object.fromEntries(quarantined.map((server) => [server.name, server.quarantined]));
+    printJson(io, { changes, waitsForRestart, warnings, unusedPatterns, quarantined: hidden });
+    return Exit.ok;
   }
+  print(io, changes.length === 0 ? "Read the config again: nothing changed." : `Changed: ${changes.join("; ")}.`);
+  if (config.waitsForRestart.length > 0) note(io, restartText(config.waitsForRestart));
+  for (const text of [...config.warnings, ...config.unusedPatterns]) note(io, `warning: ${text}`);
+  for (const server of quarantined) note(io, quarantineText(server));
+  return Exit.ok;
+}
+
+async function actOnServer(verb: "reload" | "stop" | "start", input: Input, io: Io): Promise<ExitCode> {
+  const client = await demandGateway(input, io);
   const { servers } = (await client.get("/status", io.signal)) as GatewayStatus;
   const names = servers.map(({ name }) => name);
   if (!names.includes(input.server)) {
@@ -95,14 +122,16 @@ async function actOnServer(verb: "reload" | "stop" | "start", input: Input, io: 
   const server = await noteIfSlow(io, `Waiting for ${input.server} …`, waiting);
   const failed = verb !== "stop" && server.state !== "ready" && server.state !== "idle";
   if (input.json) {
-    const { name, state, lastError, counts } = server;
-    printJson(io, { server: name, state, tools: counts.tools, ...(lastError === undefined ? {} : { lastError }) });
+    const { name, state, lastError, counts, quarantined = 0 } = server;
+    const trouble = lastError === undefined ? {} : { lastError };
+    printJson(io, { server: name, state, tools: counts.tools, quarantined, ...trouble });
   } else if (failed) {
     throw new UserError(`${server.name} is ${server.state}: ${oneLine(server.lastError ?? "", ERROR_WIDTH)}`, {
       hint: "`toolway status` shows what it wrote, `toolway doctor` what to fix.",
     });
   } else {
     print(io, outcome(verb, server));
+    if (verb !== "stop" && server.quarantined > 0) note(io, quarantineText(server));
   }
   return failed ? Exit.failure : Exit.ok;
 }

@@ -26,8 +26,11 @@ export const status = defineCommand({
     const source = await gatewayFor(input, io);
     return withGateway(source, io, { servers: true }, async ({ client, running }) => {
       const found = (await client.get("/status", io.signal)) as GatewayStatus;
-      if (input.json) printJson(io, { running, ...found });
-      else print(io, statusText(shown(found, io.isTTY), running, io, Date.now()));
+      if (input.json) {
+        printJson(io, { running, ...found });
+        return Exit.ok;
+      }
+      print(io, statusText(shown(found, io.isTTY), running, io, Date.now()));
       return Exit.ok;
     });
   },

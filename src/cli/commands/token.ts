@@ -10,7 +10,7 @@ import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, UserError, usageError } from "../line/errors.js";
 import { note, print, printJson } from "../line/io.js";
-import { heading, oneLine, styleOf, table } from "../text/print.js";
+import { fittedTable, heading, oneLine, styleOf } from "../text/print.js";
 
 export const tokenCreate = defineCommand({
   metadata: {
@@ -132,7 +132,7 @@ export const tokenList = defineCommand({
         createdAt ?? "-",
         expiresAt === undefined ? "never" : expiryText(expiresAt, style.red),
       ]);
-      print(io, table([heading(style, ["ID", "ROLE", "CREATED", "EXPIRES"]), ...rows]));
+      print(io, fittedTable([heading(style, ["ID", "ROLE", "CREATED", "EXPIRES"]), ...rows], io));
       return Exit.ok;
     });
   },

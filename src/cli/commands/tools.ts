@@ -5,7 +5,7 @@ import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
 import { note, print, printJson, shown } from "../line/io.js";
-import { count, heading, oneLine, styleOf, table } from "../text/print.js";
+import { count, fittedTable, heading, oneLine, styleOf } from "../text/print.js";
 import { listTools, unknownServers } from "../text/tool-list.js";
 
 /** A description tells what a tool is for in its first sentence; the rest is for agents. */
@@ -55,7 +55,7 @@ export const tools = defineCommand({
       server,
       oneLine(quarantined === undefined ? (description ?? "") : `quarantined: ${quarantined}`, DESCRIPTION_WIDTH),
     ]);
-    print(io, table([heading(style, ["TOOL", "SERVER", "DESCRIPTION"]), ...rows]));
+    print(io, fittedTable([heading(style, ["TOOL", "SERVER", "DESCRIPTION"]), ...rows], io));
     if (found.some(({ quarantined }) => quarantined !== undefined)) {
       note(io, "A quarantined tool is hidden from agents; `toolway pins diff` shows what changed.");
     }

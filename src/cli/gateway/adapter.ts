@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex, Readable, Writable } from "node:stream";
 import type { ServerSpec } from "../../contracts/server-spec.js";
+import type { GatewayStatus } from "../../contracts/status.js";
 import { type ControlClient, connectControl, findGateway } from "../../control/client.js";
 import { enlist } from "../../control/registry.js";
 import { demoConfig } from "../../demo/config.js";
@@ -251,12 +252,16 @@ async function serveOwn(gateway: Gateway, signal: AbortSignal, agent: Promise<vo
   });
   try {
     await Promise.race([agent, stopped]);
-    while (!signal.aborted && gateway.status().sessions > 0) {
+    while (!signal.aborted && isUsed(gateway.status())) {
       await Promise.race([stopped, new Promise((done) => setTimeout(done, LOOK_MS))]);
     }
   } finally {
     await gateway.close();
   }
+}
+
+function isUsed({ sessions, presences }: GatewayStatus): boolean {
+  return sessions + presences > 0;
 }
 
 /** Nobody but a gateway that runs is dialled by an executor. */

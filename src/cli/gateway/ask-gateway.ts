@@ -35,7 +35,7 @@ function probeOf(server: ServerStatus | undefined, ok: boolean, tools: readonly 
   const message = server === undefined ? missing : (server.lastError ?? silent);
   return {
     ok,
-    era: undefined,
+    era: server?.era,
     version: server?.version,
     serverInfo: server?.serverInfo,
     tools: ok ? tools : [],

@@ -5,16 +5,13 @@ import type { PinDiff } from "../../contracts/pins.js";
 import { hiddenIn, MARK_END, MARK_START, marked, visible } from "../../runtime/visible.js";
 import type { Io } from "../line/io.js";
 import { type Change, lineDiff } from "./line-diff.js";
-import { type Style, styleOf } from "./print.js";
+import { HASH_SHOWN, type Style, styleOf } from "./print.js";
 
 /** Two columns of text that can still be read. */
 const SIDE_BY_SIDE_FROM = 110;
 
 /** Unchanged lines that are shown around a change. */
 const CONTEXT = 3;
-
-/** As git shows hashes, and a little more; long enough for `--hash`. */
-export const HASH_SHOWN = 12;
 
 /** A wide terminal gains nothing from longer lines. */
 const MAX_COLUMN = 100;
@@ -202,4 +199,10 @@ function quote(text: string): string {
     .replaceAll("\r", "\\r")
     .replaceAll("\t", "\\t");
   return `"${marked(escaped)}"`;
+}
+
+/** For a line to paste: a name is a server's own choice, and must not become a command. */
+export function shellWord(text: string): string {
+  if (/^[\w./@:+-]+$/.test(text)) return text;
+  return visible(text) === text ? `'${text.replaceAll("'", "'\\''")}'` : "<tool>";
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { count, duration, oneLine, styleOf, table } from "./print.js";
+import { count, duration, fittedTable, oneLine, styleOf, table } from "./print.js";
 
 describe("tables", () => {
   it("line up, whatever the colours and letters", () => {
@@ -10,6 +10,35 @@ describe("tables", () => {
     ]).split("\n");
     expect(lines[0]).toBe("A       B");
     expect(lines[1]).toBe("\u001b[32mgrößer\u001b[0m  x");
+  });
+});
+
+describe("tables on a terminal [status-true]", () => {
+  const rows = [
+    ["SERVER", "STATE", "VERSION"],
+    ["notes", "ready", "1.2.3, MCP 2025-11-25 and more"],
+    ["a-server-with-a-long-name", "down", "-"],
+  ];
+  const widest = (text: string) => Math.max(...text.split("\n").map((line) => [...line].length));
+
+  it("fit its width: the widest columns are cut first, and the end of what is cut is seen", () => {
+    const text = fittedTable(rows, { isTTY: true, columns: 40 });
+    expect(widest(text)).toBeLessThanOrEqual(40);
+    expect(text).toMatch(/^notes +ready +1\.2\.3.*…$/m);
+    expect(text).toMatch(/^a-server-w.*… +down/m);
+  });
+
+  it("keep names readable on the narrowest, and are whole where there is room or no terminal", () => {
+    expect(fittedTable(rows, { isTTY: true, columns: 5 })).toMatch(/^a-serve… {2}/m);
+    for (const io of [{ isTTY: true, columns: 200 }, { isTTY: true }, { isTTY: false, columns: 10 }]) {
+      expect(fittedTable(rows, io)).toBe(table(rows));
+    }
+  });
+
+  it("keep their colours whole, whatever is cut", () => {
+    const { red } = styleOf({ env: {}, isTTY: true });
+    const text = fittedTable([[red("abcdefghijklmnop"), "x"]], { isTTY: true, columns: 14 });
+    expect(text).toBe(`${red("abcdefghij…")}  x`);
   });
 });
 

@@ -2,6 +2,9 @@
 
 import type { Io } from "../line/io.js";
 
+/** As git shows hashes, and a little more; long enough for `--hash`. */
+export const HASH_SHOWN = 12;
+
 export interface Style {
   bold(text: string): string;
   dim(text: string): string;
@@ -23,6 +26,12 @@ export function styleOf(io: Pick<Io, "env" | "isTTY">): Style {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: colour codes start with ESC
 const COLOUR = /\u001b\[[0-9;]*m/g;
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: colour codes start with ESC
+const COLOURS = /(\u001b\[[0-9;]*m)/;
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: colour codes start with ESC
+const COLOUR_ALONE = /^\u001b\[[0-9;]*m$/;
+
 /** How wide a cell is on the screen: without colours, and characters rather than UTF-16 units. */
 function width(cell: string): number {
   return [...cell.replace(COLOUR, "")].length;
@@ -30,20 +39,74 @@ function width(cell: string): number {
 
 /** Rows with the columns aligned; the last column keeps its own length. */
 export function table(rows: readonly (readonly string[])[], indent = ""): string {
+  return aligned(rows, widthsOf(rows), indent);
+}
+
+/** Between two columns. */
+const GAP = 2;
+
+/** A column is not cut below this: less of a name tells nothing. */
+const MIN_WIDTH = 8;
+
+/**
+ * The same within the width of a terminal: the widest columns give way first, and what is cut ends with "…". Where
+ * nobody looks, or the width is not known, nothing is cut.
+ */
+export function fittedTable(rows: readonly (readonly string[])[], io: Pick<Io, "isTTY" | "columns">): string {
+  const widths = widthsOf(rows);
+  const room = io.isTTY && io.columns !== undefined && io.columns > 0 ? io.columns : Number.POSITIVE_INFINITY;
+  let over = widths.reduce((sum, one) => sum + one + GAP, -GAP) - room;
+  while (over > 0) {
+    const widest = Math.max(...widths);
+    if (widest <= MIN_WIDTH) break;
+    const at = widths.lastIndexOf(widest);
+    const second = Math.max(MIN_WIDTH, ...widths.filter((_, i) => i !== at));
+    // Down to the next widest, and by one at least, so that it ends.
+    const less = Math.min(over, Math.max(1, widest - second), widest - MIN_WIDTH);
+    widths[at] = widest - less;
+    over -= less;
+  }
+  return aligned(
+    rows.map((row) => row.map((cell, i) => cut(cell, widths[i] ?? 0))),
+    widths,
+    "",
+  );
+}
+
+function widthsOf(rows: readonly (readonly string[])[]): number[] {
   const widths: number[] = [];
   for (const row of rows) {
     row.forEach((cell, i) => {
       widths[i] = Math.max(widths[i] ?? 0, width(cell));
     });
   }
+  return widths;
+}
+
+function aligned(rows: readonly (readonly string[])[], widths: readonly number[], indent: string): string {
   return rows
     .map((row) => {
       const cells = row.map((cell, i) =>
         i === row.length - 1 ? cell : cell + " ".repeat((widths[i] ?? 0) - width(cell)),
       );
-      return (indent + cells.join("  ")).trimEnd();
+      return (indent + cells.join(" ".repeat(GAP))).trimEnd();
     })
     .join("\n");
+}
+
+/** At most so many characters of a cell; its colours stay whole. */
+function cut(cell: string, limit: number): string {
+  if (width(cell) <= limit) return cell;
+  let left = limit - 1;
+  const kept = cell.split(COLOURS).map((part) => {
+    if (COLOUR_ALONE.test(part)) return part;
+    const letters = [...part];
+    const some = letters.slice(0, left).join("");
+    const isCut = left >= 0 && letters.length > left;
+    left = isCut ? -1 : left - letters.length;
+    return isCut ? `${some}…` : some;
+  });
+  return kept.join("");
 }
 
 export function heading(style: Style, cells: readonly string[]): string[] {

@@ -17,10 +17,13 @@ function server(name: string, problems: readonly string[]): ServerStatus {
     isolation: "shared",
     via: undefined,
     state: "ready",
+    era: "modern",
     version: "2026-07-28",
     serverInfo: { name, version: "1.2.3" },
     counts: { tools: 1, prompts: 0, resources: 0, resourceTemplates: 0 },
+    quarantined: 0,
     listsFromBefore: false,
+    oldLists: [],
     connections: 1,
     inFlight: 0,
     restarts: 0,
@@ -49,15 +52,17 @@ function status(...servers: ServerStatus[]): GatewayStatus {
     startedAt: new Date(0).toISOString(),
     endpoint: "http://127.0.0.1:7420/mcp",
     stateDir: undefined,
-    config: { path: undefined, error: undefined, warnings: [] },
+    config: { path: undefined, error: undefined, warnings: [], unusedPatterns: [], waitsForRestart: [] },
     names: "prefixed",
     menu: "full",
     sessions: 0,
+    presences: 0,
     draining: false,
     memory: { heldBytes: 1_500_000, limitBytes: 134_217_728 },
     servers,
     executors: [],
     conflicts: [],
+    notes: [],
   };
 }
 
@@ -107,4 +112,56 @@ it("a server whose entry is wrong has each of its mistakes on a line [bad-entry-
   expect(text.split("\n\n").at(-1)).toBe(
     "x: misconfigured: a.json:1:2: mcpServers.x.type: one\nx: misconfigured: a.json:3:4: mcpServers.x.env.A: two",
   );
+});
+
+it("quarantined tools are counted, and the way to them is named [status-true]", () => {
+  const notes: ServerStatus = {
+    ...server("notes", []),
+    counts: { ...server("x", []).counts, tools: 3 },
+    quarantined: 2,
+  };
+  const text = statusText(status(notes), true, io(false), 0);
+  expect(text).toMatch(/^notes +ready +http +3, 2 quarantined /m);
+  expect(text).toContain("notes: 2 of 3 tools quarantined, hidden from agents: `toolway pins diff notes` shows why.");
+});
+
+it("tools are from before where their own list is, whatever became of the others [status-true]", () => {
+  const text = (more: Partial<ServerStatus>) => statusText(status({ ...server("s", []), ...more }), true, io(false), 0);
+  expect(text({ listsFromBefore: true, oldLists: ["tools"] })).toMatch(/^s +ready +http +1 \(from before\) /m);
+  expect(text({ listsFromBefore: true, oldLists: ["prompts"] })).not.toContain("from before");
+  expect(text({ listsFromBefore: true, oldLists: [] })).not.toContain("from before");
+});
+
+it("faults stand before warnings, those before conflicts, and a note is not called a conflict [status-true]", () => {
+  const found: GatewayStatus = {
+    ...status({ ...server("dead", []), state: "backoff", lastError: "It ended." }),
+    config: {
+      path: undefined,
+      error: undefined,
+      warnings: ["here: x"],
+      unusedPatterns: ['role "r", "deny": "s/x" fits no tool.'],
+      waitsForRestart: ["listen", "tls"],
+    },
+    conflicts: ["two claim it"],
+    notes: ["one is left out"],
+  };
+  expect(statusText(found, true, io(false), 0).split("\n\n").at(-1)?.split("\n")).toEqual([
+    "dead: It ended. Next try with the next call.",
+    "`toolway doctor` says what to fix.",
+    "warning: here: x",
+    'warning: role "r", "deny": "s/x" fits no tool.',
+    '"listen", "tls" in the config changed, and take effect at the next start of the gateway.',
+    "conflict: two claim it",
+    "note: one is left out",
+  ]);
+});
+
+it("agents of the modern era are told apart from sessions, and memory is not rounded up [status-true]", () => {
+  const found = { ...status(), sessions: 2, presences: 1 };
+  const text = statusText(found, true, io(false), 0);
+  expect(text).toMatch(/^sessions +2; and 1 caller of the modern era, which has no sessions$/m);
+  expect(text).toMatch(/^memory +1\.4 MiB of 128 MiB held$/m);
+  expect(statusText({ ...found, presences: 0 }, true, io(false), 0)).toMatch(/^sessions +2$/m);
+  const small = { ...found, memory: { heldBytes: 900, limitBytes: 200 * 1024 } };
+  expect(statusText(small, true, io(false), 0)).toMatch(/^memory +900 B of 200 KiB held$/m);
 });

@@ -3,7 +3,8 @@
 import type { ExecutorStatus } from "../../contracts/executors.js";
 import type { GatewayStatus, ServerState, ServerStatus } from "../../contracts/status.js";
 import { type Io, shortPath } from "../line/io.js";
-import { count, duration, heading, oneLine, type Style, styleOf, table } from "./print.js";
+import { shellWord } from "./pin-text.js";
+import { count, duration, fittedTable, heading, oneLine, type Style, styleOf, table } from "./print.js";
 
 /** An error in one line, with its advice; `--json` has the whole. */
 const ERROR_WIDTH = 320;
@@ -19,8 +20,8 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
     const state = status.draining ? style.yellow("draining") : style.green("running");
     facts.push(["gateway", `${state}, Toolway ${status.toolway}, pid ${status.pid}, for ${since}`]);
     facts.push(["endpoint", status.endpoint ?? "none"]);
-    facts.push(["sessions", String(status.sessions)]);
-    facts.push(["memory", `${mib(status.memory.heldBytes)} of ${mib(status.memory.limitBytes)} MiB held`]);
+    facts.push(["sessions", sessionsText(status)]);
+    facts.push(["memory", `${bytes(status.memory.heldBytes)} of ${bytes(status.memory.limitBytes)} held`]);
   } else {
     facts.push(["gateway", "not running; the servers were started for this command only"]);
   }
@@ -33,22 +34,31 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
     const isCached = status.servers.some(({ cache }) => asked(cache) > 0);
     const columns = ["SERVER", "STATE", "KIND", "TOOLS", "READY IN", "RESTARTS", "IN FLIGHT"];
     const head = heading(style, [...columns, ...(isCached ? ["CACHED"] : []), "VERSION"]);
-    parts.push(table([head, ...status.servers.map((server) => serverRow(server, style, isCached))]));
+    parts.push(fittedTable([head, ...status.servers.map((server) => serverRow(server, style, isCached))], io));
   } else {
     parts.push("No servers. Add some to the config; it is read again when it changes.");
   }
   if (status.executors.length > 0) {
     const head = heading(style, ["EXECUTOR", "STATE", "WHERE", "IN FLIGHT", "SINCE"]);
-    parts.push(table([head, ...status.executors.flatMap((one) => executorRows(one, style, nowMs))]));
+    parts.push(fittedTable([head, ...status.executors.flatMap((one) => executorRows(one, style, nowMs))], io));
   }
   const remarks = remarksOf(status, style);
   if (remarks.length > 0) parts.push(remarks.join("\n"));
   return parts.join("\n\n");
 }
 
-/** Whole mebibytes; what is small is not counted, so that an idle gateway says 0. */
-function mib(bytes: number): string {
-  return String(Math.ceil(bytes / (1024 * 1024)));
+/** `0 B`, `12 KiB`, `1.4 MiB`: what is small is seen as small, and nothing is rounded up. */
+function bytes(n: number): string {
+  if (n < 1024) return `${n} B`;
+  if (n < 1024 * 1024) return `${Math.floor(n / 1024)} KiB`;
+  const mebibytes = n / (1024 * 1024);
+  return `${Number.isInteger(mebibytes) ? mebibytes : mebibytes.toFixed(1)} MiB`;
+}
+
+/** Agents of the modern era have no session; they are told of where there are any. */
+function sessionsText({ sessions, presences }: GatewayStatus): string {
+  if (presences === 0) return String(sessions);
+  return `${sessions}; and ${count(presences, "caller")} of the modern era, which has no sessions`;
 }
 
 /** The calls that the cache was asked about. */
@@ -62,19 +72,23 @@ function cachedText(cache: ServerStatus["cache"]): string {
 }
 
 function serverRow(server: ServerStatus, style: Style, isCached: boolean): string[] {
-  const tools = `${server.counts.tools}${server.listsFromBefore && server.counts.tools > 0 ? " (from before)" : ""}`;
   const version = [server.serverInfo?.version, server.version === undefined ? undefined : `MCP ${server.version}`];
   return [
     style.bold(server.name),
     stateText(server, style),
     kindText(server),
-    tools,
+    toolsText(server, style),
     server.readyAfterMs === undefined ? "-" : duration(server.readyAfterMs),
     String(server.restarts),
     String(server.inFlight),
     ...(isCached ? [cachedText(server.cache)] : []),
     version.filter((part) => part !== undefined).join(", "),
   ];
+}
+
+function toolsText({ counts, quarantined, oldLists }: ServerStatus, style: Style): string {
+  const hidden = quarantined === 0 ? "" : style.red(`, ${quarantined} quarantined`);
+  return `${counts.tools}${oldLists.includes("tools") ? " (from before)" : ""}${hidden}`;
 }
 
 function kindText({ kind, via, isolation, connections }: ServerStatus): string {
@@ -117,17 +131,25 @@ function paintState(state: ServerState, style: Style): string {
   }
 }
 
+/** Faults first, then what waits for somebody, then what is merely worth knowing. */
 function remarksOf(status: GatewayStatus, style: Style): string[] {
+  return [...configRemarks(status, style), ...faultRemarks(status, style), ...lesserRemarks(status, style)];
+}
+
+function configRemarks({ config, certificate }: GatewayStatus, style: Style): string[] {
   const lines: string[] = [];
-  if (status.config.error !== undefined) {
+  if (config.error !== undefined) {
     lines.push(style.red("The last edit of the config was not applied; the one before it goes on:"));
-    lines.push(...status.config.error.split("\n").map((line) => `  ${line}`));
+    lines.push(...config.error.split("\n").map((line) => `  ${line}`));
   }
-  if (status.certificate?.error !== undefined) {
-    lines.push(style.red(`The new TLS certificate is not used, the one before goes on: ${status.certificate.error}`));
+  if (certificate?.error !== undefined) {
+    lines.push(style.red(`The new TLS certificate is not used, the one before goes on: ${certificate.error}`));
   }
-  for (const warning of status.config.warnings) lines.push(style.yellow(`warning: ${warning}`));
-  for (const conflict of status.conflicts) lines.push(style.yellow(`conflict: ${conflict}`));
+  return lines;
+}
+
+function faultRemarks(status: GatewayStatus, style: Style): string[] {
+  const lines: string[] = [];
   for (const { name, members } of status.executors) {
     for (const { where, state, lastError } of members) {
       if (state === "ready" || lastError === undefined) continue;
@@ -152,6 +174,18 @@ function remarksOf(status: GatewayStatus, style: Style): string[] {
       );
     }
     if (server.circuit !== "closed") lines.push(style.red(circuitText(server)));
+  }
+  if (status.servers.some(({ state }) => state === "backoff")) lines.push("`toolway doctor` says what to fix.");
+  return lines;
+}
+
+function lesserRemarks(status: GatewayStatus, style: Style): string[] {
+  const { config, servers } = status;
+  const lines: string[] = [];
+  for (const server of servers) if (server.quarantined > 0) lines.push(style.red(quarantineText(server)));
+  for (const text of [...config.warnings, ...config.unusedPatterns]) lines.push(style.yellow(`warning: ${text}`));
+  if (config.waitsForRestart.length > 0) lines.push(style.yellow(restartText(config.waitsForRestart)));
+  for (const server of servers) {
     for (const problem of server.problems) {
       lines.push(style.yellow(`${server.name}: ${oneLine(problem, ERROR_WIDTH)}`));
     }
@@ -162,8 +196,23 @@ function remarksOf(status: GatewayStatus, style: Style): string[] {
       );
     }
   }
-  if (status.servers.some(({ state }) => state === "backoff")) lines.push("`toolway doctor` says what to fix.");
+  for (const conflict of status.conflicts) lines.push(style.yellow(`conflict: ${conflict}`));
+  for (const text of status.notes) lines.push(style.yellow(`note: ${text}`));
   return lines;
+}
+
+/** `notes: 2 of 3 tools quarantined …`. */
+export function quarantineText({
+  name,
+  counts,
+  quarantined,
+}: Pick<ServerStatus, "name" | "counts" | "quarantined">): string {
+  return `${name}: ${quarantined} of ${count(counts.tools, "tool")} quarantined, hidden from agents: \`toolway pins diff ${shellWord(name)}\` shows why.`;
+}
+
+export function restartText(keys: readonly string[]): string {
+  const names = keys.map((key) => `"${key}"`).join(", ");
+  return `${names} in the config changed, and ${keys.length === 1 ? "takes" : "take"} effect at the next start of the gateway.`;
 }
 
 function circuitText({ name, circuit, failures, nextTryInMs }: ServerStatus): string {

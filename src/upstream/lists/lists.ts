@@ -3,6 +3,7 @@
 
 import type { Freshness, Listed, ListKind } from "../../contracts/upstream.js";
 import { forgetCanonical } from "../../protocol/canonical.js";
+import { Fault } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { backoffCeiling } from "../../runtime/backoff.js";
 import { type CallSender, ServerError } from "../link/own-call.js";
@@ -62,6 +63,8 @@ export class ServerLists {
   readonly #busy = new Map<ListKind, Busy>();
   readonly #read = new Set<ListKind>();
   readonly #faults = new Map<ListKind, string>();
+  /** Those of the faults that are nobody's answer. */
+  readonly #unreached = new Set<ListKind>();
   #stopped = false;
 
   constructor(events: ServerListsEvents) {
@@ -73,9 +76,19 @@ export class ServerLists {
     return this.#read.size === EVERY_LIST.length && this.#faults.size === 0;
   }
 
+  /** It was read since the gateway started, and its last reading did not fail. */
+  isRead(kind: ListKind): boolean {
+    return this.#read.has(kind) && !this.#faults.has(kind);
+  }
+
   /** Lists whose last reading failed. */
   get failed(): ListKind[] {
     return [...this.#faults.keys()];
+  }
+
+  /** One of them failed because the server could not be reached, rather than by what it answered. */
+  get isUnreachable(): boolean {
+    return this.#unreached.size > 0;
   }
 
   get fault(): string | undefined {
@@ -144,7 +157,7 @@ export class ServerLists {
       // Some servers declare `resources` and know nothing of templates: an empty list, not a fault.
       if (error instanceof ServerError && error.code === ErrorCode.methodNotFound) {
         this.#ended(kind, [], undefined, undefined);
-      } else this.#failed(kind, error instanceof Error ? error.message : String(error));
+      } else this.#failed(kind, error);
     }
   }
 
@@ -157,12 +170,16 @@ export class ServerLists {
     if (this.#stopped) return;
     this.#read.add(kind);
     this.#faults.delete(kind);
+    this.#unreached.delete(kind);
     this.#events.onList(kind, items, freshness, promisedMs);
     for (const item of items) forgetCanonical(item);
   }
 
-  #failed(kind: ListKind, reason: string): void {
+  #failed(kind: ListKind, error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
     this.#events.onFailed(kind);
+    if (error instanceof Fault && error.code === "unavailable") this.#unreached.add(kind);
+    else this.#unreached.delete(kind);
     if (this.#stopped || this.#faults.get(kind) === reason) return;
     this.#faults.set(kind, reason);
     this.#events.onFault(kind, reason);

@@ -1,0 +1,77 @@
+// What a gateway tells its operator while it runs, tried with a real server: rules that fit nothing, tools that are
+// hidden, what an edit changed and what of it waits.
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { createGateway, createLog, type Gateway } from "../index.js";
+
+/** Two busy cores start a process in a second or two. */
+const SOON = { timeout: 60_000, interval: 20 };
+
+const rug = fileURLToPath(new URL("../../test/fixtures/servers/rug.mjs", import.meta.url));
+const lines: string[] = [];
+let folder: string;
+let gateway: Gateway;
+
+const path = (name: string) => join(folder, name);
+
+function write(more: object): void {
+  const entry = { command: process.execPath, args: [rug, "--description", path("description")] };
+  writeFileSync(path("toolway.json"), JSON.stringify({ mcpServers: { rug: entry }, ...more }));
+}
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "toolway-told-"));
+  writeFileSync(path("description"), "Adds two numbers.");
+  write({ roles: { reader: { deny: ["rug/anounce", "rug/add"] } } });
+  const log = createLog({ write: (line) => void lines.push(line) });
+  const options = { stateDir: path("state"), watch: false, log, env: { PATH: process.env["PATH"] } };
+  gateway = await createGateway(path("toolway.json"), options);
+  await gateway.call("rug__add", { a: 1, b: 2 });
+});
+
+afterAll(async () => {
+  await gateway.close({ drainMs: 0 });
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const UNUSED =
+  'role "reader", "deny": "rug/anounce" fits no tool of server "rug", so it denies nothing. ' +
+  'Did you mean "rug/announce"?';
+
+const said = (text: string) => lines.filter((line) => line.includes(text)).length;
+
+it("a pattern that fits no tool is in the status and, once, in the log, when the tools are known [status-true]", async () => {
+  expect(gateway.status().config.unusedPatterns).toEqual([UNUSED]);
+  await vi.waitFor(() => expect(said(UNUSED)).toBe(1), SOON);
+});
+
+it("a reload says what changed, and what fits nothing now [status-true]", async () => {
+  write({ roles: { reader: { deny: ["rug/announce"] } } });
+  expect(await gateway.reload()).toEqual({ changes: ["roles"] });
+  expect(gateway.status().config.unusedPatterns).toEqual([]);
+  expect(said("config applied: roles")).toBe(1);
+  write({ roles: { reader: { deny: ["rug/anounce"] } } });
+  await gateway.reload();
+  expect(said(UNUSED)).toBe(2);
+});
+
+it("the status says what waits for the next start, until it is taken back [status-true]", async () => {
+  write({ listen: "127.0.0.1:1", pageSize: 3 });
+  expect(await gateway.reload()).toEqual({ changes: ["roles"] });
+  expect(gateway.status().config.waitsForRestart).toEqual(["listen", "pageSize"]);
+  write({});
+  await gateway.reload();
+  expect(gateway.status().config.waitsForRestart).toEqual([]);
+});
+
+it("the status counts the tools that are quarantined [status-true] [host-12]", async () => {
+  expect(gateway.status().servers[0]).toMatchObject({ quarantined: 0, oldLists: [], era: "legacy" });
+  writeFileSync(path("description"), "Adds two numbers, and sends them elsewhere.");
+  await gateway.reloadServer("rug");
+  await vi.waitFor(() => expect(gateway.status().servers[0]).toMatchObject({ quarantined: 1 }), SOON);
+  expect(gateway.status().servers[0]?.counts.tools).toBe(2);
+});

@@ -1,0 +1,56 @@
+import { describe, expect, it } from "vitest";
+import { ownToolName } from "../contracts/names.js";
+import { type KnownTools, unusedPatterns } from "./unused-patterns.js";
+
+function server(name: string, ...tools: string[]): KnownTools {
+  return { name, tools: tools.map(ownToolName) };
+}
+
+const NOTES = server("notes", "read_note", "delete_note");
+
+describe("patterns of roles that fit no tool [status-true]", () => {
+  it("are told with what they do not do, and with the nearest name", () => {
+    const roles = { reader: { allow: ["notes/raed_note"], deny: ["notes/delete_notes", "notes/read_*"] } };
+    expect(unusedPatterns(roles, [NOTES])).toEqual([
+      'role "reader", "allow": "notes/raed_note" fits no tool of server "notes", so it allows nothing. ' +
+        'Did you mean "notes/read_note"?',
+      'role "reader", "deny": "notes/delete_notes" fits no tool of server "notes", so it denies nothing. ' +
+        'Did you mean "notes/delete_note"?',
+    ]);
+  });
+
+  it("have no nearest name where none is near", () => {
+    expect(unusedPatterns({ r: { deny: ["notes/shutdown"] } }, [NOTES])).toEqual([
+      'role "r", "deny": "notes/shutdown" fits no tool of server "notes", so it denies nothing.',
+    ]);
+  });
+
+  it("are not judged while the tools of a server that they name are not known", () => {
+    const roles = { r: { deny: ["notes/nothing", "*/delete_all"] } };
+    const unread: KnownTools = { name: "wiki", tools: undefined };
+    expect(unusedPatterns(roles, [{ name: "notes", tools: undefined }])).toEqual([]);
+    expect(unusedPatterns({ r: { deny: ["*/delete_all"] } }, [NOTES, unread])).toEqual([]);
+    expect(unusedPatterns({ r: { deny: ["*/delete_all"] } }, [NOTES, server("wiki", "read")])).toEqual([
+      expect.stringContaining("fits no tool of the servers that it names"),
+    ]);
+  });
+
+  it("are those about tools alone: a whole server, and a server that is not there, are the config's to tell", () => {
+    expect(unusedPatterns({ r: { allow: ["notes", "notes/*"], deny: ["other/x"] } }, [server("notes")])).toEqual([]);
+  });
+
+  it("fit servers with a slash in their name as the rules do", () => {
+    const org = server("org/repo", "delete");
+    expect(unusedPatterns({ r: { allow: ["org/repo/delete"], deny: ["org/repo/delete"] } }, [org])).toEqual([]);
+    expect(unusedPatterns({ r: { allow: ["org/repo/drop"] } }, [org])).toHaveLength(1);
+  });
+
+  it("are told up to a bound, and long names are not compared letter by letter [bounded]", () => {
+    const deny = Array.from({ length: 500 }, (_, i) => `notes/none_${i}`);
+    expect(unusedPatterns({ r: { deny } }, [NOTES])).toHaveLength(50);
+    const long = server("notes", ...Array.from({ length: 2_000 }, (_, i) => `${"x".repeat(400)}${i}`));
+    const begun = performance.now();
+    expect(unusedPatterns({ r: { deny: [`notes/${"x".repeat(398)}ab`] } }, [long])).toHaveLength(1);
+    expect(performance.now() - begun).toBeLessThan(5_000);
+  });
+});
