@@ -138,6 +138,30 @@ describe("an existing file of a client works unchanged", () => {
   });
 });
 
+describe("an address on a Unix socket", () => {
+  it.each([
+    ["unix:///run/a.sock", "/run/a.sock", "http://localhost/"],
+    ["unix:///run/a.sock#/mcp", "/run/a.sock", "http://localhost/mcp"],
+    ["unix:///run/a.sock:/mcp?x=1", "/run/a.sock", "http://localhost/mcp?x=1"],
+    ["unix:/run/a.sock", "/run/a.sock", "http://localhost/"],
+    ["unix://./a.sock#/mcp", "/proj/a.sock", "http://localhost/mcp"],
+    ["unix://~/a%20b.sock", "/home/me/a b.sock", "http://localhost/"],
+    ["unix:///run/${HOST}.sock", "/run/example.com.sock", "http://localhost/"],
+  ])("%s is read", (url, socketPath, at) => {
+    expect(target({ url })).toMatchObject({ kind: "http", url: at, socketPath });
+    expect(target({ type: "sse", url })).toMatchObject({ kind: "sse", socketPath });
+  });
+
+  it.each(["unix://", "unix://run/a.sock", `unix:///${"x".repeat(120)}.sock`])("%s is a mistake", (url) => {
+    expect(() => target({ url })).toThrow(/mcpServers\.a\.url: .*socket/);
+  });
+
+  it("is on this machine: no executor reaches it", () => {
+    const entry = { url: "unix:///run/a.sock", via: "office" };
+    expect(() => parse({ executors: { office: {} }, mcpServers: { a: entry } })).toThrow(/no executor reaches it/);
+  });
+});
+
 describe("warnings", () => {
   it("tell of an unknown key with its place, and of a better word", () => {
     const text = '{ "mcpServers": {\n  "a": { "command": "x", "frobnicate": 1, "environment": {} }\n} }';

@@ -138,7 +138,10 @@ export const serverForm = loose(
     ),
     envFile: optional(filled, "A file of `NAME=value` lines, read before `env`."),
     cwd: optional(filled, "The folder that the program runs in. Default: the folder of the file."),
-    url: optional(filled, "The address of an HTTP server."),
+    url: optional(
+      filled,
+      "The address of an HTTP server, or `unix:///path/to.sock#/mcp` for one that listens on a Unix socket.",
+    ),
     httpUrl: optional(filled, "Gemini CLI's word for `url`."),
     serverUrl: optional(filled, "Windsurf's word for `url`."),
     headers: optional(

@@ -147,9 +147,13 @@ function resolveParts(entry: ReadEntry, path: KeyPath, context: ResolveContext):
   const via = resolveVia(entry, path, context);
   if (urlKey === undefined) return resolveStdio(entry.command ?? "", entry, path, context);
   const headers = resolveHeaders(entry.headers ?? {}, [...path, "headers"], context);
-  const url = resolveUrl(entry[urlKey] ?? "", [...path, urlKey], context);
-  if (url === undefined) return undefined;
-  return { kind: kind === "sse" ? "sse" : "http", url, headers, ...(via === undefined ? {} : { via }) };
+  const address = resolveAddress(entry[urlKey] ?? "", [...path, urlKey], context);
+  if (address === undefined) return undefined;
+  if (via !== undefined && address.socketPath !== undefined) {
+    const hint = "remove one of the two";
+    context.report.mistake([...path, "via"], "a Unix socket is on this machine, and no executor reaches it", { hint });
+  }
+  return { kind: kind === "sse" ? "sse" : "http", ...address, headers, ...(via === undefined ? {} : { via }) };
 }
 
 function resolveVia({ via, command }: ReadEntry, path: KeyPath, context: ResolveContext): string | undefined {
@@ -247,6 +251,50 @@ function readEnvFile(file: string, path: KeyPath, context: ResolveContext): Reco
       hint: "the path is relative to the folder of the config; create the file or remove the key",
     });
     return {};
+  }
+}
+
+/** As VS Code writes it, `unix:///path/to.sock#/mcp`, and as proxies do, `unix:///path/to.sock:/mcp`. */
+const UNIX_ADDRESS = /^unix:(?:\/\/)?([^#]+?)(?:[#:](\/.*))?$/s;
+
+/** What the kernels allow in the address of a socket: 108 bytes on Linux, 104 on macOS, the last of them zero. */
+const MAX_SOCKET_PATH = 103;
+
+/** An address over the network, or on a Unix socket of this machine. */
+function resolveAddress(
+  raw: string,
+  path: KeyPath,
+  context: ResolveContext,
+): { readonly url: string; readonly socketPath?: string } | undefined {
+  if (!/^\s*unix:/i.test(raw)) {
+    const url = resolveUrl(raw, path, context);
+    return url === undefined ? undefined : { url };
+  }
+  const { value, complete } = expandAt(raw, path, context);
+  if (!complete) return undefined;
+  const [, socket = "", rest = "/"] = UNIX_ADDRESS.exec(value.trim()) ?? [];
+  if (!/^(?:~|\.{0,2})\/.*[^/]$/s.test(socket) || !URL.canParse(rest, "http://localhost")) {
+    context.report.mistake(path, "expected the path of a socket after unix://", {
+      hint: 'for instance "unix:///run/server.sock#/mcp"',
+    });
+    return undefined;
+  }
+  const socketPath = absolutePath(unescaped(socket), context.dir, context.variables.home);
+  if (Buffer.byteLength(socketPath) > MAX_SOCKET_PATH) {
+    context.report.mistake(path, `the path of a socket has at most ${MAX_SOCKET_PATH} bytes`, {
+      hint: "put it into a folder that is less deep",
+    });
+    return undefined;
+  }
+  return { url: new URL(rest, "http://localhost").href, socketPath };
+}
+
+/** An address may have spaces as %20. */
+function unescaped(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
   }
 }
 

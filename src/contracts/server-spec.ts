@@ -18,6 +18,8 @@ export interface HttpTarget {
   /** `http`: streamable, with a fallback to the old HTTP+SSE; `sse`: the old one only. */
   readonly kind: "http" | "sse";
   readonly url: string;
+  /** The Unix socket that it listens on. The host in the `url` is then no place, and says nothing. */
+  readonly socketPath?: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
   /** The executor that makes the requests; undefined where they are made from here. */
   readonly via?: string | undefined;

@@ -1,11 +1,14 @@
 // The gateway as a library: what docs/library.md says, tried on the public API alone.
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import { ToolListChangedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { everyNameIs } from "../../test/fixtures/lookup.js";
@@ -144,6 +147,41 @@ it("only what an entry's `only` shows is listed and called, by agents, at /mcp/<
   }
   expect(gateway.tools().map(({ ownName }) => ownName)).toEqual(["count"]);
   expect(await fails(gateway.call("one__whoami"))).toMatchObject({ fault: "not-found" });
+});
+
+it("a server on a Unix socket is reached by unix://, in both ways of writing, and shown so", async () => {
+  const socket = join(temporary(), "a server.sock");
+  const seen: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    seen.push(request.url);
+    if (!request.url?.startsWith("/mcp")) {
+      response.writeHead(404).end();
+      return;
+    }
+    const mcp = new McpServer({ name: "on a socket", version: "1" });
+    mcp.registerTool("ping", {}, () => ({ content: [{ type: "text", text: '"pong"' }] }));
+    const transport = new StreamableHTTPServerTransport();
+    void mcp
+      .connect(transport as Parameters<McpServer["connect"]>[0])
+      .then(() => transport.handleRequest(request, response));
+  });
+  await new Promise<void>((done) => server.listen(socket, done));
+  cleanUp.push(() => new Promise((done) => server.close(done).closeAllConnections()));
+  const gateway = await create({
+    mcpServers: {
+      code: { url: `unix://${socket.replaceAll(" ", "%20")}#/mcp` },
+      proxy: { url: `unix://${socket}:/mcp?a=1` },
+      gone: { url: `unix://${socket}-not#/mcp` },
+    },
+  });
+  for (const name of ["code", "proxy"]) {
+    await vi.waitFor(() => expect(gateway.tools().map((tool) => tool.name)).toContain(`${name}__ping`), SOON);
+    expect(await gateway.call(`${name}__ping`)).toMatchObject({ content: [{ text: '"pong"' }] });
+  }
+  expect(seen).toContain("/mcp?a=1");
+  const stateOf = (name: string) => gateway.status().servers.find((one) => one.name === name);
+  expect(stateOf("code")).toMatchObject({ kind: "http", url: `unix://${socket}#/mcp` });
+  await vi.waitFor(() => expect(stateOf("gone")?.lastError).toContain("there is no such socket"), SOON);
 });
 
 describe("errors of calls", () => {

@@ -184,6 +184,9 @@ function capital(text: string): string {
 
 function connectHint(code: string, error: Error): string {
   if (code === "ECONNREFUSED") return "nothing listens there. Is the server running, and the port right?";
+  if (code === "ENOENT") return "there is no such socket. Is the server running, and the path right?";
+  if (code === "EACCES")
+    return "this user may not use the socket (EACCES). Check the rights of the socket and its folder.";
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") return `the name does not resolve (${code}). Check the host name.`;
   if (code === "UND_ERR_CONNECT_TIMEOUT" || code === "ETIMEDOUT")
     return "no answer to the connect. Is there a firewall?";

@@ -57,7 +57,7 @@ export class HttpDestination {
   constructor(target: HttpTarget) {
     this.url = parseUrl(target.url);
     this.path = this.url.pathname + this.url.search;
-    this.shown = safeUrl(this.url);
+    this.shown = shownAddress(target, this.url);
     this.redactor = redactorFor(target);
     let authorized = false;
     for (const [name, value] of Object.entries(target.headers)) {
@@ -118,6 +118,13 @@ function parseUrl(text: string): URL {
   }
   if (url.protocol === "http:" || url.protocol === "https:") return url;
   throw new Fault("invalid", `A server's URL begins with http: or https:, not ${url.protocol}`);
+}
+
+/** An address on a Unix socket is shown as people write it. */
+function shownAddress({ socketPath }: HttpTarget, url: URL): string {
+  if (socketPath === undefined) return safeUrl(url);
+  const path = safeUrl(url).slice(url.origin.length);
+  return `unix://${socketPath}${path === "/" ? "" : `#${path}`}`;
 }
 
 function decode(text: string): string {

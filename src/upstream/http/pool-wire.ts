@@ -186,7 +186,7 @@ class PoolWire implements Wire {
 }
 
 /** Opens a wire over our own network. */
-export const openPoolWire: OpenWire = async (_target, base) => {
+export const openPoolWire: OpenWire = async ({ socketPath }, base) => {
   // undici is loaded with the first HTTP server: it costs tens of milliseconds, which a start without one should not
   // pay.
   const undici = await import("undici");
@@ -194,6 +194,7 @@ export const openPoolWire: OpenWire = async (_target, base) => {
     timeout: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     keepAliveInitialDelay: TCP_KEEPALIVE_MS,
+    ...(socketPath === undefined ? {} : { socketPath }),
   });
   const pool = (connections: number, watch: (socket: Socket) => void) =>
     new undici.Pool(base.origin, {
