@@ -109,6 +109,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "documents-true",
+    text: "Commands, options, keys, paths, links and figures in the documents are the program's, in the package too.",
+    status: "made",
+  },
+  {
     id: "state-moves",
     text: 'What a gateway keeps is where its config\'s "state" says, also after the file was moved.',
     status: "made",

@@ -55,7 +55,7 @@ export async function scenariosOf(suite, revision) {
     };
     lists.set(revision, {
       server: section("Server"),
-      // OAuth is the business of `toolway auth`, and is shown by tests of its own.
+      // OAuth towards servers is not here yet.
       client: section("Client").filter((name) => !name.startsWith("auth/")),
       tasks: [...text.matchAll(/- (tasks-\S+)/g)].map((match) => match[1]),
     });
