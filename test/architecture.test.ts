@@ -16,10 +16,10 @@ const ALLOWED: Readonly<Record<string, string>> = {
   catalog: "contracts protocol protocol/definitions runtime",
   cli: "cli/commands cli/line runtime",
   "cli/commands":
-    "agents/import cli/executor cli/gateway cli/line cli/text config config/edit contracts demo protocol runtime",
+    "agents/import cli/edit cli/executor cli/gateway cli/line cli/text config contracts demo protocol runtime",
+  "cli/edit": "agents/import cli/gateway cli/line cli/text config config/edit contracts runtime",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
-  "cli/gateway":
-    "cli/line config config/edit contracts control demo gateway observe protocol runtime upstream upstream/stdio",
+  "cli/gateway": "cli/line config contracts control demo gateway observe protocol runtime upstream upstream/stdio",
   "cli/line": "protocol runtime",
   "cli/text": "cli/gateway cli/line contracts protocol runtime",
   config: "contracts runtime",

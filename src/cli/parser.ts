@@ -8,6 +8,7 @@ import { argTerm, type Command, type CommandOption, type OptionSpec } from "./li
 import { Exit, type ExitCode } from "./line/errors.js";
 import type { Io } from "./line/io.js";
 import { optionValue, type PlainLine } from "./line/plain-line.js";
+import { setRestApart } from "./line/rest-words.js";
 
 /** What is to be run; or, where help was asked for or the line is wrong, which has been said, the exit code. */
 export async function parseLine(argv: readonly string[], io: Io): Promise<PlainLine | ExitCode> {
@@ -17,7 +18,7 @@ export async function parseLine(argv: readonly string[], io: Io): Promise<PlainL
   });
   try {
     // `toolway help call` is what many type first.
-    const line = argv[0] === "help" ? [...argv.slice(1), "--help"] : [...argv];
+    const line = argv[0] === "help" ? [...argv.slice(1), "--help"] : setRestApart(argv, commands);
     await parser.parseAsync(line, { from: "user" });
     return found ?? Exit.ok;
   } catch (error) {
@@ -99,7 +100,9 @@ function addCommand(
   parser.action(() => {
     const values = parser.opts<Record<string, unknown>>();
     const input: Record<string, unknown> = { rest: parser.args.slice(argNames.length) };
-    for (const [i, name] of argNames.entries()) input[name] = parser.args[i];
+    for (const [i, name] of argNames.entries()) {
+      input[name] = args[name]?.rest === undefined ? parser.args[i] : parser.args.slice(i);
+    }
     if (configArg !== undefined) input[configArg] ??= values["config"];
     for (const [key, option] of Object.entries(options)) input[key] = optionValue(option, givenAs(key, values));
     onCommand(command, input);

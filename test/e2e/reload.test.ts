@@ -1,9 +1,11 @@
 // A changed config file is applied while the gateway runs: only what changed is restarted.
 
+import { readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { expect, it } from "vitest";
 import { callJson, connectV1, toolNames, waitForTools } from "./clients.js";
 import { isAlive, sleep, startGateway, stdioFixture, until } from "./harness.js";
+import { runCli } from "./operator.js";
 import { initialize, openHttpWire } from "./wire.js";
 
 interface Who {
@@ -33,6 +35,25 @@ it("a server that is removed goes from the menu, and its process ends", async ()
   await until("the menu without it", async () => !(await toolNames(client)).includes("count"));
   await until("its end", () => !isAlive(pid));
   await expect(client.callTool({ name: "count", arguments: {} })).rejects.toMatchObject({ code: -32602 });
+});
+
+it("what `add` writes and `remove` takes out is applied, and a server that does not start is not written [config-kept]", async () => {
+  const gateway = await startGateway(one);
+  const client = await connectV1(gateway.url);
+  await waitForTools(client, "pid");
+  const named = ["--config", gateway.configPath];
+  const { command = "", args = [] } = stdioFixture("stateful");
+  const added = await runCli("add", ...named, "stateful", command, ...args);
+  expect(added).toMatchObject({ code: 0, err: "" });
+  expect(added.out).toContain("The gateway that runs for it starts the server by itself.");
+  await waitForTools(client, "pid", "count");
+  const before = await readFile(gateway.configPath, "utf8");
+  const failed = await runCli("add", ...named, "bad", command, "-e", "console.error('no key'); process.exit(3)");
+  expect(failed).toMatchObject({ code: 1, out: "" });
+  expect(failed.err).toContain("no key");
+  expect(await readFile(gateway.configPath, "utf8")).toBe(before);
+  expect(await runCli("remove", "stateful", ...named)).toMatchObject({ code: 0 });
+  await until("the menu without it", async () => !(await toolNames(client)).includes("count"));
 });
 
 it("a changed entry restarts that server alone", async () => {

@@ -4,7 +4,6 @@
 import type { PinLine } from "../../contracts/pins.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import { abortable, within } from "../../runtime/wait.js";
-import { readConfigText } from "../gateway/config-file.js";
 import { type GatewayClient, runningGateway } from "../gateway/port.js";
 import { configPathFor } from "../gateway/source.js";
 import { gatewayFor } from "../gateway/which.js";
@@ -73,8 +72,8 @@ async function names(kind: string, words: readonly string[], io: Io, signal: Abo
     const at = words.lastIndexOf(flag);
     return at < 0 ? undefined : words[at + 1];
   };
-  if (kind === "entry") return entryNames(configPathFor(after("--config"), io));
-  if (kind === "importable") return importableNames(io);
+  if (kind === "entry") return (await import("../edit/index.js")).entryNames(configPathFor(after("--config"), io));
+  if (kind === "importable") return (await import("../edit/index.js")).importableNames(io);
   const port = await runningGateway();
   const client: GatewayClient | undefined = await port.find(
     await gatewayFor({ config: after("--config"), state: after("--state") }, io),
@@ -86,21 +85,4 @@ async function names(kind: string, words: readonly string[], io: Io, signal: Abo
   const { pins } = (await client.get("/pins", signal)) as { pins: readonly PinLine[] };
   // The server stands before the tool on the line. A name with a control character is no word to complete.
   return pins.filter(({ server, tool }) => words.includes(server) && !/\p{C}/u.test(tool)).map(({ tool }) => tool);
-}
-
-/** From the file, so that no gateway need run. */
-async function entryNames(path: string | undefined): Promise<string[]> {
-  if (path === undefined) return [];
-  const { serversInText } = await import("../../config/edit/text.js");
-  return Object.keys(serversInText(readConfigText(path))).filter(isWord);
-}
-
-async function importableNames({ home, cwd, env }: Io): Promise<string[]> {
-  const { importConfigs } = await import("../../agents/import/import.js");
-  return importConfigs({ home, cwd, env, platform: process.platform }).names.filter(isWord);
-}
-
-/** A name with a blank or a control character is no word to complete. */
-function isWord(name: string): boolean {
-  return !/[\s\p{C}]/u.test(name);
 }

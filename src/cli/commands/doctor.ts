@@ -27,7 +27,7 @@ const PROBLEM_LINES = 10;
 
 const LINE_WIDTH = 200;
 
-interface Finding {
+export interface Finding {
   /** One that is misconfigured has no target, and is not started. */
   readonly spec: ServerSpec | MisconfiguredSpec;
   readonly probe: Probe;
@@ -99,7 +99,7 @@ function nothingToDo(config: Config, server: string | undefined): UserError {
   });
 }
 
-async function examineAll(
+export async function examineAll(
   specs: readonly ServerSpec[],
   { executors }: Config,
   source: GatewaySource,
@@ -169,7 +169,7 @@ function report(findings: readonly Finding[], style: Style): string {
   return [table([head, ...rows]), ...details].join("\n\n");
 }
 
-function detail({ spec, probe, advice }: Finding, style: Style): string {
+export function detail({ spec, probe, advice }: Finding, style: Style): string {
   const lines = [style.bold(spec.name)];
   for (const line of probe.ok ? [] : (probe.error?.message ?? "It failed.").split("\n")) {
     lines.push(`  ${style.red(oneLine(line, LINE_WIDTH * 2))}`);

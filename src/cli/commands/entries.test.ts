@@ -1,9 +1,21 @@
 // The verbs that edit a config, in process, with a fake gateway.
 
-import { chmodSync, lstatSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are variables of the config
+
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { fakeGateway, folder, leaveFolder, makeFolder, run } from "../../../test/fixtures/fake-gateway.js";
+import { fakeGateway, folder, leaveFolder, makeFolder, probe, run } from "../../../test/fixtures/fake-gateway.js";
 
 const FILE = `{
   // what the team uses
@@ -84,6 +96,130 @@ describe("remove", () => {
     writeFileSync(join(folder, "toolway.json"), "{ oops");
     expect((await run(["remove", "docs"])).err).toContain("toolway.json:1:3: not valid JSON");
     expect(text()).toBe("{ oops");
+  });
+});
+
+describe("add", () => {
+  const json = (file = "toolway.json") => JSON.parse(readFileSync(join(folder, file), "utf8"));
+  beforeEach(() => rmSync(join(folder, "toolway.json")));
+
+  it("makes a file that is its owner's alone, after the server was tried [config-kept]", async () => {
+    const tried: unknown[] = [];
+    const trying = async ({ target }: { readonly target: unknown }) => {
+      tried.push(target);
+      return probe({});
+    };
+    fakeGateway({}, { probe: trying }, false);
+    const { code, out } = await run(["add", "files", "npx", "-y", "@a/files", "/srv"]);
+    expect(code).toBe(0);
+    expect(out).toBe("Made ./toolway.json with files: 2 tools, ready in 120 ms.\nNext: toolway serve.\n");
+    expect(json()).toEqual({ mcpServers: { files: { command: "npx", args: ["-y", "@a/files", "/srv"] } } });
+    expect(tried).toMatchObject([{ kind: "stdio", command: "npx", args: ["-y", "@a/files", "/srv"] }]);
+    expect(statSync(join(folder, "toolway.json")).mode & 0o777).toBe(0o600);
+  });
+
+  it("adds to a file, keeps the rest of it, and says that a running gateway sees it [config-kept]", async () => {
+    writeFileSync(join(folder, "toolway.json"), FILE);
+    fakeGateway();
+    const line = ["add", "web", "https://web.example/mcp", "--header", "Authorization: Bearer ${WEB}", "--json"];
+    const { code, out } = await run(line, { env: { WEB: "x" } });
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({
+      name: "web",
+      added: true,
+      check: { ok: true },
+      secrets: [],
+      gateway: true,
+    });
+    const lines = FILE.split("\n");
+    const added = [
+      '    "web": {',
+      '      "url": "https://web.example/mcp",',
+      '      "headers": {',
+      '        "Authorization": "Bearer ${WEB}"',
+      "      }",
+      "    },",
+    ];
+    expect(text()).toBe([...lines.slice(0, 6), ...added, ...lines.slice(6)].join("\n"));
+    expect((await run(["add", "x", "y"])).out).toContain("The gateway that runs for it starts the server by itself.");
+  });
+
+  it("writes nothing when the server does not work, and says why; --no-check writes it [told-truly]", async () => {
+    const failed = probe({
+      ok: false,
+      error: { code: "unavailable", message: "It ended." },
+      stderr: ["no such thing"],
+    });
+    fakeGateway({}, { probe: async () => failed }, false);
+    const { code, err } = await run(["add", "bad", "prog", "--flag"]);
+    expect(code).toBe(1);
+    expect(err).toContain("It ended.");
+    expect(err).toContain("no such thing");
+    expect(err).toContain("bad was not added to ./toolway.json, since it does not work.");
+    expect(err).toContain("--no-check");
+    expect(existsSync(join(folder, "toolway.json"))).toBe(false);
+    expect(await run(["add", "bad", "prog", "--json"])).toMatchObject({ code: 1 });
+    const { out } = await run(["add", "bad", "prog", "--flag", "--no-check"]);
+    expect(out).toContain("Made ./toolway.json with bad, without a check.");
+    expect(json()).toEqual({ mcpServers: { bad: { command: "prog", args: ["--flag"] } } });
+  });
+
+  it("says which keys stand in the file, and keeps those out of it that are named alone [secrets-unseen]", async () => {
+    const { out } = await run(["add", "a", "prog", "--env", "API_KEY=canary", "--env", "OTHER_TOKEN"], {
+      env: { OTHER_TOKEN: "x" },
+    });
+    expect(out).toContain("Keys stand in ./toolway.json as they are: env.API_KEY.");
+    expect(out).not.toContain("canary");
+    expect(json().mcpServers.a.env).toEqual({ API_KEY: "canary", OTHER_TOKEN: "${OTHER_TOKEN}" });
+    const unset = await run(["add", "b", "prog", "--env", "B_TOKEN"]);
+    expect(unset).toMatchObject({ code: 1, err: expect.stringContaining("B_TOKEN is not set") });
+    expect((await run(["add", "b", "prog", "--env", "B_TOKEN", "--no-check"])).code).toBe(0);
+  });
+
+  it("means relative paths from where it is typed [config-kept]", async () => {
+    mkdirSync(join(folder, "work"));
+    writeFileSync(join(folder, "work/server.js"), "");
+    const there = { cwd: join(folder, "work") };
+    await run(["add", "--config", "../team.json", "a", "./run", "x"], there);
+    await run(["add", "--config", "../team.json", "b", "node", "server.js"], there);
+    await run(["add", "--config", "here.json", "c", "./run", "server.js"], there);
+    expect(json("team.json").mcpServers).toEqual({
+      a: { command: join(folder, "work/run"), args: ["x"] },
+      b: { command: "node", args: ["server.js"], cwd: join(folder, "work") },
+    });
+    expect(json("work/here.json").mcpServers).toEqual({ c: { command: "./run", args: ["server.js"] } });
+  });
+
+  it.each([
+    [["add", "a"], "missing required argument 'command'"],
+    [["add", "a", "npx -y x"], "Without the quotes: toolway add a npx -y x"],
+    [["add", "a", "https://x/", "more"], "An address takes no arguments."],
+    [["add", "a", "https://x/", "--env", "A=b"], "--env is for programs."],
+    [["add", "a", "x", "--header", "A: b"], "--header is for addresses."],
+    [["add", "a", "https://x/", "--header", "nonsense"], "--header takes 'NAME: VALUE'."],
+    [["add", "a", "https://x/", "--header", "B@d: x"], "expected the name of a header"],
+    [["add", "a", "toolway", "stdio"], "This is Toolway itself."],
+    [["add", "..", "x"], "cannot be part of an address"],
+    [["add", "a", "x", "--env", "1=2"], "--env takes NAME=VALUE."],
+  ])("refuses %j, and says what is right", async (line, message) => {
+    const { code, err } = await run(line);
+    expect(err).toContain(message);
+    expect(code).toBe(2);
+    expect(existsSync(join(folder, "toolway.json"))).toBe(false);
+  });
+
+  it("refuses a name that is taken, also by an edit during the check", async () => {
+    writeFileSync(join(folder, "toolway.json"), '{ "mcpServers": {} }');
+    const editing = async () => {
+      writeFileSync(join(folder, "toolway.json"), FILE);
+      return probe({});
+    };
+    fakeGateway({}, { probe: editing }, false);
+    const late = await run(["add", "gh", "x"]);
+    expect(late).toMatchObject({ code: 1, err: expect.stringContaining("has a server gh already") });
+    expect(text()).toBe(FILE);
+    expect((await run(["add", "new", "x"])).code).toBe(0);
+    expect(text()).toContain("// what the team uses");
   });
 });
 

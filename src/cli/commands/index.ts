@@ -1,6 +1,7 @@
 // All commands, in the order of the help. A new verb is a file beside this one and a line here.
 
 import type { Command } from "../line/command.js";
+import { add } from "./add.js";
 import { call } from "./call.js";
 import { complete, completionOf } from "./completion.js";
 import { configCheck, configSchema } from "./config.js";
@@ -41,6 +42,7 @@ export const commands: readonly Command[] = [
   start,
   doctor,
   importConfigs,
+  add,
   list,
   remove,
   executor,

@@ -15,6 +15,11 @@ export interface ArgSpec {
   readonly required?: true;
   /** It is the config; it may also be given as `--config`, as other verbs have it. */
   readonly isConfig?: true;
+  /**
+   * It takes all the words that follow, options of another program among them; the last argument only. A first word
+   * that fits `alone` has none: what follows it are options.
+   */
+  readonly rest?: { readonly alone: RegExp };
   readonly completes?: Completes;
 }
 
@@ -27,6 +32,8 @@ export interface OptionSpec {
   /** May be given more than once. */
   readonly repeat?: true;
   readonly required?: true;
+  /** Understood at the end of the line, too, behind the words of an argument that takes the rest. */
+  readonly atEnd?: true;
   /** Its value is one of these. */
   readonly choices?: readonly string[];
   readonly completes?: Completes;
@@ -41,7 +48,11 @@ export interface CommandOption extends OptionSpec {
 export type Args = Readonly<Record<string, ArgSpec>>;
 export type Options = Readonly<Record<string, OptionSpec>>;
 
-type ArgValue<A extends ArgSpec> = A extends { required: true } ? string : string | undefined;
+type ArgValue<A extends ArgSpec> = A extends { rest: object }
+  ? readonly string[]
+  : A extends { required: true }
+    ? string
+    : string | undefined;
 
 type OptionValue<O extends OptionSpec> = O extends { value: string }
   ? O extends { repeat: true }
@@ -105,9 +116,10 @@ function flagOf(key: string): string {
   return `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
-/** `<tool>` or `[json]`. */
+/** `<tool>`, `[json]` or `<command...>`. */
 export function argTerm(name: string, arg: ArgSpec): string {
-  return arg.required === true ? `<${name}>` : `[${name}]`;
+  const term = arg.rest === undefined ? name : `${name}...`;
+  return arg.required === true ? `<${term}>` : `[${term}]`;
 }
 
 /** The options that every verb about a running gateway has. */

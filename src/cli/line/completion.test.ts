@@ -21,7 +21,7 @@ beforeAll(() => {
   const program = join(folder, "toolway");
   writeFileSync(
     program,
-    `#!/bin/sh\n[ "$2" = tool ] && printf 'demo__add\\ndemo__echo\\n'\n[ "$2" = server ] && echo demo\n[ "$2" = pinned ] && echo add\necho "$@" >> ${folder}/asked\n`,
+    `#!/bin/sh\n[ "$2" = tool ] && printf 'demo__add\\ndemo__echo\\n'\n[ "$2" = server ] && echo demo\n[ "$2" = pinned ] && echo add\n[ "$2" = entry ] && echo docs\n[ "$2" = importable ] && echo gh\necho "$@" >> ${folder}/asked\n`,
   );
   chmodSync(program, 0o755);
   writeFileSync(join(folder, "a-file.json"), "{}");
@@ -92,12 +92,14 @@ describe.each(SHELLS)("%s", (shell) => {
     });
 
     it("offers the options of the command, and the words an option takes", () => {
-      expect(press("serve", "--n")).toEqual(["--names", "--no-auth"]);
+      expect(press("serve", "--n")).toEqual(["--names", "--no-auth", "--no-call-log"]);
       expect(press("token", "create", "--")).toEqual(
         expect.arrayContaining(["--id", "--role", "--expires", "--json", "--help"]),
       );
       expect(press("serve", "--names", "")).toEqual(["plain", "prefixed"]);
       expect(press("completion", "")).toEqual(["bash", "fish", "zsh"]);
+      expect(press("import", "--from", "cu")).toEqual(["cursor"]);
+      expect(press("add", "--no")).toEqual(["--no-check"]);
     });
 
     it("offers names of tools and servers from the gateway, and passes the line on", () => {
@@ -109,6 +111,8 @@ describe.each(SHELLS)("%s", (shell) => {
       expect(press("pins", "accept", "")).toEqual(["demo"]);
       expect(press("pins", "accept", "demo", "")).toEqual(["add"]);
       expect(press("stop", "")).toEqual(["demo"]);
+      expect(press("remove", "")).toEqual(["docs"]);
+      expect(press("import", "--only", "")).toEqual(["gh"]);
       const asked = readFileSync(join(folder, "asked"), "utf8");
       expect(asked).toContain("__complete tool -- call --config x.json");
       expect(asked).toContain("__complete pinned -- pins accept demo");
@@ -118,6 +122,8 @@ describe.each(SHELLS)("%s", (shell) => {
       expect(press("serve", "a-f")).toEqual(["a-file.json"]);
       expect(press("serve", "--listen", "127.0.0.1:0", "a-f")).toEqual(["a-file.json"]);
       expect(press("serve", "--listen", "")).toEqual([]);
+      expect(press("add", "--env", "A=b", "name", "a-f")).toEqual(["a-file.json"]);
+      expect(press("add", "name", "node", "a-f")).toEqual(["a-file.json"]);
     });
   });
 

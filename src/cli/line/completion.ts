@@ -13,6 +13,8 @@ interface Node {
   readonly options: readonly CommandOption[];
   /** What the positional arguments take, in order. */
   readonly args: readonly (Completes | undefined)[];
+  /** The last argument takes all further words, too. */
+  readonly hasRest: boolean;
 }
 
 export function completionScript(
@@ -44,15 +46,22 @@ function toNodes(commands: readonly Command[], groups: Readonly<Record<string, s
     .map(({ metadata }) => ({ word: metadata.name, summary: metadata.summary }));
   const groupWords = Object.entries(groups).map(([word, summary]) => ({ word, summary }));
   return [
-    { path: "", verbs: [...top, ...groupWords], options: [], args: [] },
-    ...groupWords.map(({ word }) => ({ path: word, verbs: inGroup(word), options: [], args: [] })),
+    { path: "", verbs: [...top, ...groupWords], options: [], args: [], hasRest: false },
+    ...groupWords.map(({ word }) => ({ path: word, verbs: inGroup(word), options: [], args: [], hasRest: false })),
     ...commands.map((command) => ({
       path: command.metadata.name,
       verbs: [],
       options: Object.values(command.options),
       args: Object.values(command.args).map(({ completes }) => completes),
+      hasRest: Object.values(command.args).some(({ rest }) => rest !== undefined),
     })),
   ];
+}
+
+/** The pattern of a shell for the place of an argument among the others; `add` takes words without an end. */
+function places(node: Node, index: number): string {
+  // More than nine words are seldom typed with the key.
+  return node.hasRest && index === node.args.length - 1 ? `[${index}-9]` : String(index);
 }
 
 function completesOf(option: CommandOption): Completes | undefined {
@@ -103,7 +112,7 @@ function bash(nodes: readonly Node[]): string {
       .map((option) => `    "${node.path}|${option.flag}") ${offer(completesOf(option))}; return ;;`),
   );
   const args = nodes.flatMap((node) =>
-    node.args.map((completes, i) => `    "${node.path}|${i}") ${offer(completes)} ;;`),
+    node.args.map((completes, i) => `    "${node.path}|"${places(node, i)}) ${offer(completes)} ;;`),
   );
   const verbs = nodes
     .filter((node) => node.verbs.length > 0)
@@ -155,7 +164,7 @@ function zsh(nodes: readonly Node[]): string {
       .map((option) => `    "${node.path}|${option.flag}") ${offer(completesOf(option))}; return ;;`),
   );
   const args = nodes.flatMap((node) =>
-    node.args.map((completes, i) => `    "${node.path}|${i}") ${offer(completes)} ;;`),
+    node.args.map((completes, i) => `    "${node.path}|"${places(node, i)}) ${offer(completes)} ;;`),
   );
   const described = (pairs: readonly (readonly [string, string])[]): string =>
     pairs.map(([word, text]) => zshQuote(`${word.replaceAll(":", "\\:")}:${text}`)).join(" ");
@@ -217,7 +226,7 @@ function fish(nodes: readonly Node[]): string {
   };
   const lines = nodes.flatMap((node) => {
     const here = `-n ${fishQuote(`__toolway_at ${fishQuoteWord(node.path)}`)}`;
-    const nth = (i: number) => `-n ${fishQuote(`__toolway_at ${fishQuoteWord(node.path)} ${i}`)}`;
+    const nth = (i: number) => `-n ${fishQuote(`__toolway_at ${fishQuoteWord(node.path)} '${places(node, i)}'`)}`;
     const verbs = node.verbs.map(
       ({ word, summary }) => `complete -c toolway ${here} -xa ${fishQuote(word)} -d ${fishQuote(summary)}`,
     );
@@ -259,7 +268,7 @@ ${nodes
         set args (math $args + 1)
     end
   end
-  test "$at" = "$argv[1]"; and begin; not set -q argv[2]; or test $args = $argv[2]; end
+  test "$at" = "$argv[1]"; and begin; not set -q argv[2]; or string match -rq -- "^$argv[2]"'$' $args; end
 end
 complete -c toolway -f
 complete -c toolway -l help -d 'Shows the help.'

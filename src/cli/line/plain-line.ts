@@ -12,6 +12,7 @@ export interface PlainLine {
 export function readPlainLine(argv: readonly string[], commands: readonly Command[]): PlainLine | undefined {
   const command = commands.find(({ metadata }) => metadata.name.split(" ").every((word, i) => word === argv[i]));
   if (command === undefined || command.metadata.hidden === true) return undefined;
+  if (Object.values(command.args).some(({ rest }) => rest !== undefined)) return undefined;
   const words = argv.slice(command.metadata.name.split(" ").length);
   const argNames = Object.keys(command.args);
   const configArg = argNames.find((name) => command.args[name]?.isConfig === true);

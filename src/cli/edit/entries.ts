@@ -1,0 +1,104 @@
+// What `toolway list` and `toolway remove` do: they read and edit the file of a config. They start nothing and need no
+// gateway; one that runs sees the edit by itself.
+
+import { hideSecrets, neededVariables } from "../../config/edit/entry-secrets.js";
+import { removeServer, serversInText } from "../../config/edit/text.js";
+import { nearest } from "../../runtime/nearest.js";
+import { runningGateway } from "../gateway/port.js";
+import { configPathFor } from "../gateway/source.js";
+import { gatewayFor } from "../gateway/which.js";
+import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
+import { type Io, print, printJson, shortPath, shown } from "../line/io.js";
+import { count, heading, oneLine, styleOf, table } from "../text/print.js";
+import { readConfigText, writeConfigText } from "./config-file.js";
+
+/** A command line in a table; `--json` has the whole. */
+const WHAT_WIDTH = 80;
+
+interface ListInput {
+  readonly config: string | undefined;
+  readonly json: boolean;
+}
+
+export function listServers(input: ListInput, io: Io): ExitCode {
+  const path = existingConfig(input.config, io);
+  const servers = Object.entries(serversInText(readConfigText(path), path)).map(([name, raw]) => {
+    const entry = typeof raw === "object" && raw !== null ? (raw as Record<string, unknown>) : {};
+    return {
+      name,
+      kind: kindOf(entry),
+      disabled: entry["disabled"] === true || entry["enabled"] === false,
+      unset: neededVariables(entry).filter((variable) => io.env[variable] === undefined),
+      entry: hideSecrets(entry),
+    };
+  });
+  if (input.json) {
+    printJson(io, { config: path, servers });
+    return Exit.ok;
+  }
+  if (servers.length === 0) {
+    print(io, `${shortPath(io, path)} has no servers. \`toolway add NAME COMMAND…\` adds one.`);
+    return Exit.ok;
+  }
+  const style = styleOf(io);
+  const rows = shown(servers, io.isTTY).map(({ name, kind, disabled, unset, entry }) => [
+    style.bold(name),
+    kind,
+    disabled ? style.dim("off") : unset.length > 0 ? style.yellow(`needs ${unset.join(", ")}`) : "on",
+    oneLine(whatOf(entry), WHAT_WIDTH),
+  ]);
+  print(io, table([heading(style, ["SERVER", "KIND", "STATE", "WHAT"]), ...rows]));
+  print(io, style.dim(`\n${count(servers.length, "server")} in ${shortPath(io, path)}.`));
+  return Exit.ok;
+}
+
+export async function removeFromConfig(input: ListInput & { readonly server: string }, io: Io): Promise<ExitCode> {
+  const path = existingConfig(input.config, io);
+  const before = readConfigText(path);
+  const after = removeServer(before, input.server, path);
+  if (after === undefined) throw noSuchServer(input.server, Object.keys(serversInText(before, path)), path, io);
+  writeConfigText(path, after);
+  const running = await isServed(path, io);
+  if (input.json) {
+    printJson(io, { config: path, removed: input.server, gateway: running });
+    return Exit.ok;
+  }
+  print(io, `Removed ${input.server} from ${shortPath(io, path)}.`);
+  if (running) print(io, "The gateway that runs for it stops the server by itself.");
+  return Exit.ok;
+}
+
+function existingConfig(named: string | undefined, io: Io): string {
+  const path = configPathFor(named, io);
+  if (path !== undefined) return path;
+  throw usageError("There is no config here.", "Name one by --config FILE, or make one: `toolway add NAME COMMAND…`.");
+}
+
+function noSuchServer(name: string, names: readonly string[], path: string, io: Io): UserError {
+  const near = nearest(name, names);
+  return new UserError(`${shortPath(io, path)} has no server ${name}.`, {
+    hint: near === undefined ? `It has: ${names.join(", ") || "none"}.` : `Did you mean ${near}?`,
+  });
+}
+
+/** Whether a gateway runs for the file: it sees the edit by itself. */
+export async function isServed(path: string, io: Io): Promise<boolean> {
+  try {
+    const source = await gatewayFor({ config: path, state: undefined }, io);
+    return (await (await runningGateway()).find(source)) !== undefined;
+  } catch (error) {
+    // Several run for it; one that is just going away is none.
+    return error instanceof UserError;
+  }
+}
+
+function kindOf(entry: Readonly<Record<string, unknown>>): string {
+  if (entry["command"] !== undefined) return "stdio";
+  return entry["type"] === "sse" ? "sse" : "http";
+}
+
+function whatOf(entry: Readonly<Record<string, unknown>>): string {
+  const { command, args, url, httpUrl, serverUrl } = entry;
+  if (typeof command === "string") return [command, ...(Array.isArray(args) ? args.map(String) : [])].join(" ");
+  return String(url ?? httpUrl ?? serverUrl ?? "");
+}

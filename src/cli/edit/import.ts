@@ -1,0 +1,184 @@
+// What `toolway import` does: takes the servers of the clients on this machine into one config. Shows first, writes when
+// asked.
+
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { CLIENTS, type ClientId } from "../../agents/import/clients.js";
+import { type ImportResult, importConfigs, type Remark } from "../../agents/import/import.js";
+import { hideSecrets, literalSecrets, neededVariables } from "../../config/edit/entry-secrets.js";
+import { addServers, serversInText } from "../../config/edit/text.js";
+import { nearest } from "../../runtime/nearest.js";
+import { Exit, type ExitCode, usageError } from "../line/errors.js";
+import { type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
+import { count, type Style, styleOf } from "../text/print.js";
+import { readConfigText, writeConfigText } from "./config-file.js";
+
+const CLIENT_IDS = Object.keys(CLIENTS) as ClientId[];
+
+interface ImportInput {
+  readonly write: string | undefined;
+  readonly from: readonly string[];
+  readonly only: readonly string[];
+  readonly exclude: readonly string[];
+  readonly allProjects: boolean;
+  readonly dryRun: boolean;
+  readonly json: boolean;
+}
+
+export function importServers(input: ImportInput, io: Io): ExitCode {
+  const target = resolve(io.cwd, input.write ?? "toolway.json");
+  const before = existsSync(target) ? readConfigText(target) : undefined;
+  const { home, cwd, env } = io;
+  const result = importConfigs({
+    home,
+    cwd,
+    env,
+    platform: process.platform,
+    from: input.from.flatMap(namesIn).map(clientOf),
+    only: input.only.flatMap(namesIn),
+    exclude: input.exclude.flatMap(namesIn),
+    allProjects: input.allProjects,
+    existing: before === undefined ? {} : serversInText(before, target),
+  });
+  refuseUnmatched(result);
+  const write = input.write !== undefined && !input.dryRun;
+  const names = Object.keys(result.servers);
+  if (write && names.length > 0) writeConfigText(target, addServers(before, result.servers, target));
+
+  const needs = Object.entries(result.servers).map(([name, entry]) => ({
+    name,
+    variables: neededVariables(entry),
+    secrets: literalSecrets(entry),
+  }));
+  if (input.json) {
+    const { servers, taken, skipped, notes } = result;
+    const written = write && names.length > 0 ? target : null;
+    const looked = result.looked.map(({ client, file }) => ({ client, file }));
+    printJson(io, { servers, taken, skipped, notes, needs, looked, written });
+    return Exit.ok;
+  }
+  const style = styleOf(io);
+  const where = shortPath(io, target);
+  if (!write && names.length > 0) {
+    const hidden = Object.entries(result.servers).map(([name, entry]) => [name, hideSecrets(entry)]);
+    print(io, `${before === undefined ? where : `To be added to ${where}`}:\n`);
+    print(io, addServers(undefined, shown(Object.fromEntries(hidden), io.isTTY)));
+  }
+  const told = shown(result, io.isTTY);
+  for (const line of remarks(told, style, io)) print(io, line);
+  if (names.length === 0) {
+    for (const line of whereLooked(told, io)) print(io, line);
+    return Exit.ok;
+  }
+  for (const line of summary(shown(needs, io.isTTY), { where, write, style, io })) print(io, line);
+  if (write) {
+    print(io, `\nWrote ${count(names.length, "server")} to ${style.bold(where)}.`);
+    print(io, "Next: toolway doctor, then toolway serve.");
+  } else {
+    note(io, `\nNothing was written. \`toolway import --write\` adds ${count(names.length, "server")} to ${where}.`);
+  }
+  return Exit.ok;
+}
+
+function namesIn(text: string): string[] {
+  return text
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
+}
+
+/** People write "VS Code", "vs-code" and "vscode". */
+function clientOf(word: string): ClientId {
+  const letters = (text: string): string => text.toLowerCase().replace(/[^a-z0-9]/g, "");
+  const found = CLIENT_IDS.find((id) => letters(id) === letters(word) || letters(CLIENTS[id]) === letters(word));
+  if (found !== undefined) return found;
+  const near = nearest(word.toLowerCase(), CLIENT_IDS);
+  throw usageError(
+    `There is no client ${word}.`,
+    near === undefined ? `It is one of ${CLIENT_IDS.join(", ")}.` : `Did you mean ${near}?`,
+  );
+}
+
+/** A misspelt name would take too little, or what was to be left out. */
+function refuseUnmatched({ unmatched, names }: ImportResult): void {
+  const [word] = unmatched;
+  if (word === undefined) return;
+  const near = nearest(word, names);
+  throw usageError(
+    `No client has a server ${word}.`,
+    near === undefined ? `There are: ${names.join(", ") || "none"}.` : `Did you mean ${near}?`,
+  );
+}
+
+function remarks(result: ImportResult, style: Style, io: Io): string[] {
+  const lines = result.taken.map(
+    ({ client, file, names }) => `${style.green("taken")}    ${client}, ${shortPath(io, file)}: ${names.join(", ")}`,
+  );
+  for (const [{ client, file, name, reason }, names] of grouped(result.skipped)) {
+    const what = name === undefined ? shortPath(io, file) : `${names.join(", ")} in ${shortPath(io, file)}`;
+    lines.push(style.dim(`skipped  ${client}, ${what}: ${reason}`));
+  }
+  for (const { client, name, reason } of result.notes) {
+    const whose = [client, name].filter((part) => part !== "" && part !== undefined).join(", ");
+    lines.push(style.yellow(`note     ${whose === "" ? "" : `${whose}: `}${reason}`));
+  }
+  return lines;
+}
+
+/** Those that were passed over in one file for one reason are one line. */
+function grouped(list: readonly Remark[]): [Remark, string[]][] {
+  const found = new Map<string, [Remark, string[]]>();
+  for (const remark of list) {
+    const key = JSON.stringify([remark.file, remark.reason, remark.name === undefined]);
+    const known = found.get(key) ?? [remark, []];
+    found.set(key, known);
+    if (remark.name !== undefined) known[1].push(remark.name);
+  }
+  return [...found.values()];
+}
+
+function whereLooked({ looked, skipped }: ImportResult, io: Io): string[] {
+  if (skipped.some(({ name }) => name !== undefined)) {
+    return ["Nothing to take: what the clients on this machine have is there already, or was passed over."];
+  }
+  const lines = looked.map(
+    ({ client, file }) => `  ${client}: ${shortPath(io, file)}${existsSync(file) ? " (no servers in it)" : ""}`,
+  );
+  return [
+    "No servers were found. It was looked here:",
+    ...lines,
+    "`toolway add NAME COMMAND…` adds a server by hand; `toolway serve FILE` takes a client's file from elsewhere.",
+  ];
+}
+
+interface Needs {
+  readonly name: string;
+  readonly variables: readonly string[];
+  readonly secrets: readonly string[];
+}
+
+/** What is left for the person to do. */
+function summary(
+  needs: readonly Needs[],
+  { where, write, style, io }: { where: string; write: boolean; style: Style; io: Io },
+): string[] {
+  const lines: string[] = [];
+  const variables = new Map<string, string[]>();
+  for (const { name, variables: needed } of needs) {
+    for (const variable of needed) variables.set(variable, [...(variables.get(variable) ?? []), name]);
+  }
+  if (variables.size > 0) {
+    lines.push("", `Variables that the servers need, to be set where the gateway runs:`);
+    for (const [variable, names] of variables) {
+      const unset = (io.env[variable] ?? "") === "" ? style.yellow(" (not set here)") : "";
+      lines.push(`  ${variable}${unset}: ${names.join(", ")}`);
+    }
+  }
+  const copied = needs.filter(({ secrets }) => secrets.length > 0);
+  if (copied.length > 0) {
+    lines.push("", `Keys that ${write ? "were" : "would be"} copied as they stand:`);
+    for (const { name, secrets } of copied) lines.push(`  ${name}: ${secrets.join(", ")}`);
+    lines.push(`Keep ${where} out of git, or put \${VAR} in their place.`);
+  }
+  return lines;
+}

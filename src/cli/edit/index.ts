@@ -1,0 +1,7 @@
+// What the verbs do that read and edit the file of a config, in one piece: it is loaded when one of them runs, and each
+// further piece would be a file more that a start of the gateway has to open.
+
+export { addToConfig } from "./add.js";
+export { listServers, removeFromConfig } from "./entries.js";
+export { importServers } from "./import.js";
+export { entryNames, importableNames } from "./names.js";
