@@ -90,6 +90,7 @@ describe("what makes a server safer, or signs in to it, is not dropped in silenc
 
   it.each([
     ["headersHelper", "./token.sh", ""],
+    ["http_headers_helper", "./token.sh", ""],
     ["oauth", { clientId: "s3cret" }, false],
     ["auth", { CLIENT_ID: "s3cret" }, {}],
     ["authProviderType", "google_credentials", "dynamic_discovery"],

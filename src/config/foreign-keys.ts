@@ -202,6 +202,14 @@ const SAFETY: readonly {
     message: "the program that makes headers is not run, so requests go without them",
     hint: OWN_HEADERS,
   },
+  {
+    // The same by Codex.
+    key: "http_headers_helper",
+    asks: (value) => typeof value === "string" && value !== "",
+    kind: "warning",
+    message: "the program that makes headers is not run, so requests go without them",
+    hint: OWN_HEADERS,
+  },
   { key: "oauth", asks: isObjectOrTrue, kind: "warning", message: UNSIGNED, hint: OWN_HEADERS },
   {
     key: "auth",

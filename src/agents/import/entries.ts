@@ -4,11 +4,12 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are variables of the config
 
 import { basename } from "node:path";
+import { readForeign } from "../../config/foreign-keys.js";
 import { Source } from "../../config/jsonc.js";
 import { absolutePath, baseFolder, commandPath } from "../../config/paths.js";
 import { isLoopback } from "../../runtime/addresses.js";
 import { DISABLED } from "./client-lists.js";
-import type { ClientFile, ClientFormat, ClientId } from "./clients.js";
+import type { ClientFile, ClientFormat } from "./clients.js";
 import { parseToml, TomlError } from "./toml.js";
 import { type ClientFields, commandOf, filled, record, strings, table } from "./values.js";
 
@@ -24,8 +25,9 @@ export interface ImportedEntry {
   readonly headers?: Readonly<Record<string, string>>;
   readonly connectTimeoutMs?: number;
   readonly callTimeoutMs?: number;
+  readonly only?: readonly string[];
   readonly tools?: Readonly<Record<string, { readonly hide: true }>>;
-  /** What the client does to sign in or to shut the server in, as it stands there; see `SAFETY`. */
+  /** What the client does to sign in or to shut the server in, as it stands there. */
   readonly [foreign: string]: unknown;
 }
 
@@ -132,7 +134,8 @@ export function readEntry(raw: unknown, { file, group, home }: EntryPlace): Read
   if (problem !== undefined) return skip(problem);
   const notes: string[] = [];
   const words = translate(raws, { file, base, inputs: group.inputs, notes }) as typeof raws;
-  const rest = { ...timeouts(fields, file.id, notes), ...toolLists(fields, notes), ...safety(fields, notes) };
+  const rest = foreignParts(fields, file, notes);
+  if (typeof rest === "string") return skip(rest);
   if (words.url !== undefined) {
     const headers = Object.keys(words.headers).length > 0 ? { headers: words.headers } : {};
     const sse = type === "sse" ? { type: "sse" as const } : {};
@@ -183,72 +186,25 @@ function texts(fields: ClientFields) {
   return { env, headers, cwd: filled(fields["cwd"]), envFile: filled(fields["envFile"]) };
 }
 
-/** In what a client counts its `timeout`, in milliseconds. Of the others it is not known. */
-const TIMEOUT_UNIT: Readonly<Partial<Record<ClientId, number>>> = {
-  "claude-code": 1,
-  gemini: 1,
-  qwen: 1,
-  opencode: 1,
-  copilot: 1,
-  cline: 1000,
-  roo: 1000,
-};
-
-function timeouts(
-  fields: ClientFields,
-  id: ClientId,
-  notes: string[],
-): Pick<ImportedEntry, "connectTimeoutMs" | "callTimeoutMs"> {
-  const limit = (value: unknown, unit: number): number | undefined =>
-    typeof value === "number" && value > 0 ? Math.ceil(value * unit) : undefined;
-  const unit = TIMEOUT_UNIT[id];
-  if (unit === undefined && fields["timeout"] !== undefined) {
-    notes.push('its "timeout" is not taken over, since its unit is not known: set "callTimeoutMs", in milliseconds');
-  }
-  const start = limit(fields["startup_timeout_sec"], 1000) ?? limit(fields["startup_timeout_ms"], 1);
-  const call = limit(fields["tool_timeout_sec"], 1000) ?? (unit && limit(fields["timeout"], unit));
-  return {
-    ...(start !== undefined && { connectTimeoutMs: start }),
-    ...(call !== undefined && { callTimeoutMs: call }),
-  };
-}
-
-/** Tools that the client hides stay hidden. A list of those it shows cannot be turned round without the server. */
-function toolLists(fields: ClientFields, notes: string[]): Pick<ImportedEntry, "tools"> {
-  const tools: Record<string, { hide: true }> = Object.create(null);
-  for (const key of ["excludeTools", "disabledTools", "disabled_tools"]) {
-    for (const name of strings(fields[key])) tools[name] = { hide: true };
-  }
-  const shown = ["includeTools", "enabledTools", "enabled_tools"].find((key) => strings(fields[key]).length > 0);
-  if (shown !== undefined) notes.push(`its "${shown}" is not taken over: all its tools are shown`);
-  return Object.keys(tools).length > 0 ? { tools } : {};
-}
-
-const SIGN_IN = 'which is not done here: put a token in "headers", for instance "Authorization": "Bearer ${TOKEN}"';
-
-/** Keys by which a client signs in to a server or shuts it in. They are kept in the entry, and what they mean is told. */
-const SAFETY: Readonly<Record<string, string>> = {
-  sandboxEnabled:
-    'the client runs it in a sandbox, and here there is none: it is not started until its entry says "sandbox": "none"',
-  headersHelper:
-    'its headers come from a program ("headersHelper"), which is not run here: put them in "headers", with ${VAR} for keys',
-  http_headers_helper:
-    'its headers come from a program ("http_headers_helper"), which is not run here: put them in "headers", with ${VAR} for keys',
-  oauth: `the client signs in for it ("oauth"), ${SIGN_IN}`,
-  auth: `the client signs in for it ("auth"), ${SIGN_IN}`,
-  authProviderType: `the client signs in for it ("authProviderType"), ${SIGN_IN}`,
-};
-
-function safety(fields: ClientFields, notes: string[]): Record<string, unknown> {
+/** What else the entry says, in our words; a string says why nobody can tell what it means. */
+function foreignParts(fields: ClientFields, { file }: ClientFile, notes: string[]): Partial<ImportedEntry> | string {
+  const { only, hidden, connectTimeoutMs, callTimeoutMs, remarks } = readForeign(fields, file);
   const kept: Record<string, unknown> = {};
-  for (const [key, meaning] of Object.entries(SAFETY)) {
-    const value = fields[key];
-    // Switched off, it means nothing.
-    if (value === undefined || value === null || value === false) continue;
-    kept[key] = value;
-    notes.push(meaning);
+  for (const { key, kind, message, hint } of remarks) {
+    // A list of tools that is wrong might show all of them. A sandbox that is missed is told again by the config.
+    if (kind === "mistake" && key !== "sandboxEnabled") return `its "${key}" cannot be taken over: ${message}`;
+    kept[key] = fields[key];
+    notes.push(`"${key}" is kept: ${message}; ${hint}`);
   }
-  return kept;
+  const tools: Record<string, { hide: true }> = Object.create(null);
+  for (const name of hidden) tools[name] = { hide: true };
+  return {
+    ...(connectTimeoutMs !== undefined && { connectTimeoutMs }),
+    ...(callTimeoutMs !== undefined && { callTimeoutMs }),
+    ...(only !== undefined && !only.includes("*") && { only }),
+    ...(hidden.length > 0 && { tools }),
+    ...kept,
+  };
 }
 
 function untranslatable(all: string): string | undefined {

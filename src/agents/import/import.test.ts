@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { addServers, serversInText } from "../../config/edit/text.js";
+import { parseConfig } from "../../config/load.js";
 import { clientFiles, findClientConfigs, type Place } from "./clients.js";
 import { type ImportOptions, importConfigs } from "./import.js";
 
@@ -120,12 +121,11 @@ enabled = false
       remote: {
         url: "https://x.example/mcp",
         headers: { "X-Region": "eu", "X-Org": "${ORG}", Authorization: "Bearer ${X_TOKEN}" },
+        only: ["only"],
       },
     });
     expect(skipped).toMatchObject([{ client: "Codex", name: "off", reason: "it is disabled there" }]);
-    expect(notes).toMatchObject([
-      { name: "remote", reason: 'its "enabled_tools" is not taken over: all its tools are shown' },
-    ]);
+    expect(notes).toEqual([]);
   });
 
   it("reads opencode, both versions of its form", () => {
@@ -421,17 +421,36 @@ describe("importConfigs of what makes a server safe", () => {
     expect(notes.map(({ name, reason }) => [name, reason])).toEqual([
       ["boxed", expect.stringContaining('"sandbox": "none"')],
       ["helped", expect.stringContaining('"headersHelper"')],
-      ["signed", expect.stringContaining('put a token in "headers"')],
+      ["signed", expect.stringContaining('put what it needs into "headers"')],
     ]);
   });
 
-  it("takes time limits over in the unit of their client, and says where it is not known", () => {
+  it("takes time limits over in the unit of their client", () => {
     put("home/.claude.json", { mcpServers: { ms: { command: "a", timeout: 90_000 } } });
-    put("proj/.roo/mcp.json", { mcpServers: { s: { command: "b", timeout: 90 } } });
-    put("home/.cursor/mcp.json", { mcpServers: { u: { command: "c", timeout: 90 } } });
-    const { servers, notes } = found();
-    expect(servers).toMatchObject({ ms: { callTimeoutMs: 90_000 }, s: { callTimeoutMs: 90_000 }, u: { command: "c" } });
-    expect(servers["u"]).not.toHaveProperty("callTimeoutMs");
-    expect(notes).toMatchObject([{ name: "u", reason: expect.stringContaining("callTimeoutMs") }]);
+    put("proj/.roo/mcp.json", { mcpServers: { s: { command: "b", timeout: 3600 } } });
+    expect(found().servers).toMatchObject({ ms: { callTimeoutMs: 90_000 }, s: { callTimeoutMs: 3_600_000 } });
+  });
+
+  it("takes lists of shown tools over, and leaves a server out whose list cannot be read [config-kept] [only-is-all]", () => {
+    put("home/.copilot/mcp-config.json", {
+      mcpServers: {
+        all: { type: "local", command: "a", tools: ["*"] },
+        some: { type: "local", command: "b", tools: ["read"] },
+      },
+    });
+    put("home/.gemini/settings.json", {
+      mcpServers: { g: { command: "g", includeTools: ["find(path)"] }, wrong: { command: "w", includeTools: "find" } },
+    });
+    const { servers, skipped } = found();
+    expect(servers).toEqual({
+      all: { command: "a" },
+      some: { command: "b", only: ["read"] },
+      g: { command: "g", only: ["find"] },
+    });
+    expect(skipped).toMatchObject([
+      { name: "wrong", reason: 'its "includeTools" cannot be taken over: expected a list of names of tools' },
+    ]);
+    const config = parseConfig(addServers(undefined, servers), { path: "/x/toolway.json", env: {} });
+    expect(config.servers.map(({ only }) => only)).toEqual([undefined, ["read"], ["find"]]);
   });
 });
