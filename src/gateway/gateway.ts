@@ -233,6 +233,11 @@ export class Gateway {
     return target === undefined ? text : redactorFor(target).redact(text);
   }
 
+  /** What is wrong with a server's lists: names of tools are in it. */
+  #problemsOf(server: string): string[] {
+    return this.#catalog.problems(server).map((problem) => this.redact(server, problem));
+  }
+
   get state(): GatewayState {
     return this.#state;
   }
@@ -390,7 +395,7 @@ export class Gateway {
           ...one,
           quarantined: quarantined.get(one.name) ?? 0,
           cache: this.#cache.statsOf(one.name),
-          problems: [...this.#keptText(one.name), ...one.problems, ...this.#catalog.problems(one.name)],
+          problems: [...this.#keptText(one.name), ...one.problems, ...this.#problemsOf(one.name)],
         })),
       executors: this.#executors.status(),
       conflicts: this.#catalog.conflicts(),

@@ -119,6 +119,12 @@ it("a server that prints them as it dies in a call shows no secret [secrets-unse
   const status = await shownToOperator(gateway);
   expectNoSecret(status + gateway.log());
   expect(status).toContain("--mode strict");
+  // Two of its tools are named like secrets, one of them is mended, and it gives all of them as its title.
+  expect(gateway.log()).toContain("pinned at first sight");
+  await until("what is kept", async () => (await toolway(gateway, "state", "dump")).out.includes('"map":"known"'));
+  const { out } = await toolway(gateway, "state", "dump");
+  expectNoSecret(out);
+  expect(out).toContain("[redacted]");
 });
 
 it("a server that names them in the error of its handshake shows no secret [secrets-unseen]", async () => {
