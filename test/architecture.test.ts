@@ -41,7 +41,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/group": "contracts executor/wire runtime/redact sockets",
   "executor/http": "executor/allow executor/wire runtime runtime/redact",
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
-  "executor/wire": "runtime",
+  "executor/wire": "runtime runtime/redact",
   gateway:
     "cache catalog config contracts control endpoint endpoint/stdio executor/client executor/group executor/wire observe pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/redact sockets store store/local tokens upstream upstream/http upstream/stdio",
   host: "config contracts gateway observe policy protocol runtime upstream",

@@ -1,5 +1,6 @@
 // fetch through a real executor, beside the global one where the two must agree; and the SDK's OAuth code with it.
 
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
@@ -29,6 +30,7 @@ let listener: Listener;
 let client: ExecutorClient;
 let url: string;
 let dropped = 0;
+let loops = 0;
 const held: ServerResponse[] = [];
 
 const server = createServer(async (request, response) => {
@@ -47,9 +49,14 @@ const server = createServer(async (request, response) => {
     const body = encoding === "raw" ? deflateRawSync(TEXT) : (PACKED[encoding] as Buffer);
     response.setHeader("content-encoding", encoding === "raw" ? "deflate" : encoding);
     response.end(body);
-  } else if (pathname === "/redirect") response.writeHead(302, { location: "/echo" }).end();
-  else if (pathname === "/status") response.writeHead(Number(searchParams.get("code")), { "x-a": "1" }).end();
-  else if (pathname === "/cookies") response.writeHead(200, { "set-cookie": ["a=1", "b=2"] }).end();
+  } else if (pathname === "/redirect") {
+    const code = Number(searchParams.get("code") ?? 302);
+    response.writeHead(code, { location: searchParams.get("to") ?? "/echo" }).end();
+  } else if (pathname === "/status") response.writeHead(Number(searchParams.get("code")), { "x-a": "1" }).end();
+  else if (pathname === "/loop") {
+    loops++;
+    response.writeHead(302, { location: "/loop" }).end();
+  } else if (pathname === "/cookies") response.writeHead(200, { "set-cookie": ["a=1", "b=2"] }).end();
   else if (pathname === "/cut") {
     response.writeHead(200, { "content-length": "100" });
     response.write("part", () => setTimeout(() => response.destroy(), 20));
@@ -192,6 +199,44 @@ describe("fetch through an executor", () => {
     expect([manual.status, manual.headers.get("location")]).toEqual([302, "/echo"]);
     const refused = client.fetch(`${url}/redirect`, { redirect: "error" });
     await expect(refused).rejects.toThrow(new TypeError("fetch failed"));
+  });
+
+  it("says where redirects led, which no credentials follow to another origin [exec-6]", async () => {
+    const other = createServer((request, response) => server.emit("request", request, response)).listen(0, "127.0.0.1");
+    await once(other, "listening");
+    try {
+      const there = `http://127.0.0.1:${(other.address() as AddressInfo).port}/echo`;
+      const credentials = { authorization: "Bearer x", cookie: "a=1", "x-api-key": "k", "mcp-session-id": "s" };
+      const at = (to: string, code: number) => `${url}/redirect?code=${code}&to=${encodeURIComponent(to)}`;
+      const init = { method: "POST", body: "the body", headers: { ...credentials, "x-own": "kept" } };
+      for (const [code, method, body] of [
+        [302, "GET", ""],
+        [307, "POST", "the body"],
+      ] as const) {
+        const led = await client.fetch(at(there, code), init);
+        expect([led.url, led.redirected]).toEqual([there, true]);
+        const echo = (await led.json()) as Echo;
+        expect([echo.method, echo.body, echo.headers["x-own"]]).toEqual([method, body, "kept"]);
+        expect(Object.keys(credentials).filter((name) => name in echo.headers)).toEqual([]);
+        const same = (await (await client.fetch(at("/echo", code), init)).json()) as Echo;
+        expect(same.headers).toMatchObject(credentials);
+      }
+      const direct = await client.fetch(`${url}/echo#part`);
+      expect([direct.url, direct.redirected]).toEqual([`${url}/echo`, false]);
+      for (const to of [
+        "http://169.254.169.254/",
+        "http://127.0.0.2:1/",
+        "http://internal.test/",
+        "file:///etc/passwd",
+      ]) {
+        await expect(client.fetch(at(to, 307), init)).rejects.toThrow(new TypeError("fetch failed"));
+      }
+      await expect(client.fetch(at("/loop", 302))).rejects.toThrow(new TypeError("fetch failed"));
+      expect(loops).toBe(10);
+    } finally {
+      other.closeAllConnections();
+      other.close();
+    }
   });
 
   it.each([

@@ -1,9 +1,11 @@
 // fetch(), through an executor: real Requests in, real Responses out, errors as fetch has them. Redirects are followed
-// by the executor, which checks where they lead. Content encodings are taken off here: it hands a body on as it came.
+// here; the executor checks where each of them leads. Content encodings are taken off here: it hands a body on as it came.
 
 import { pipeline, type Readable, Transform, type TransformCallback } from "node:stream";
 import { constants, createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from "node:zlib";
+import { MAX_REDIRECTS } from "../wire/limits.js";
 import type { HttpHeader } from "../wire/protocol.js";
+import { type Hop, redirected } from "../wire/redirect.js";
 import { ExecutorError, type ExecutorRequest } from "../wire/types.js";
 import { type Starter, streamedAnswer } from "./answers.js";
 
@@ -39,19 +41,9 @@ export async function executorFetch(
   signal?.throwIfAborted();
   const url = new URL(request.url);
   if (url.protocol !== "http:" && url.protocol !== "https:") throw failed(new Error("unknown scheme"));
-  const answer = await streamedAnswer(
-    starter,
-    {
-      method: request.method,
-      url: withoutHash(url),
-      headers: headersOf(request.headers, url),
-      body: await bodyOf(request, init),
-      redirect: request.redirect === "follow" ? "follow" : "stop",
-    },
-    { signal },
-  ).catch((error: unknown) => {
-    throw error instanceof ExecutorError ? failed(error) : error;
-  });
+  const first: Hop = { method: request.method, url, headers: headersOf(request.headers, url) };
+  const sent = await bodyOf(request, init);
+  const { answer, hop } = await followed(starter, first, sent, request.redirect === "follow", signal);
   const { status, body } = answer;
   if (request.redirect === "error" && REDIRECTS.has(status)) {
     body.destroy();
@@ -68,8 +60,45 @@ export async function executorFetch(
   if (isEmpty) body.on("error", () => {}).resume();
   const response = new Response(isEmpty ? null : webBody(decodedBody(body, headers), signal), { status, headers });
   // A constructed Response has none.
-  Object.defineProperty(response, "url", { value: withoutHash(url) });
+  Object.defineProperty(response, "url", { value: withoutHash(hop.url) });
+  Object.defineProperty(response, "redirected", { value: hop !== first });
   return response;
+}
+
+/**
+ * The answer, and the request that it is the answer to. Redirects are followed here and not at the executor, which
+ * does not say where they led: who reads an answer must know whose it is. The executor judges each URL as the first.
+ */
+async function followed(
+  starter: Starter,
+  first: Hop,
+  firstBody: ExecutorRequest["body"],
+  follows: boolean,
+  signal: AbortSignal | null | undefined,
+): Promise<{ readonly answer: Awaited<ReturnType<typeof streamedAnswer>>; readonly hop: Hop }> {
+  let hop = first;
+  let body = firstBody;
+  for (let hops = 0; ; hops++) {
+    const { method, headers } = hop;
+    const answer = await streamedAnswer(
+      starter,
+      { method, url: withoutHash(hop.url), headers, body, redirect: "stop" },
+      { signal: signal ?? undefined },
+    ).catch((error: unknown) => {
+      throw error instanceof ExecutorError ? failed(error) : error;
+    });
+    const location = answer.headers.find(({ name }) => name.toLowerCase() === "location")?.value;
+    const next = follows ? redirected(hop, answer.status, location) : undefined;
+    if (next === undefined) return { answer, hop };
+    answer.body.on("error", () => {}).destroy();
+    if (hops === MAX_REDIRECTS) throw failed(new Error("redirect count exceeded"));
+    if (next.url.protocol !== "http:" && next.url.protocol !== "https:") {
+      throw failed(new Error("URL scheme must be a HTTP(S) scheme"));
+    }
+    if (next.keepsBody && body instanceof WebBody) throw failed(new Error("a streamed body cannot be sent twice"));
+    if (!next.keepsBody) body = undefined;
+    hop = next;
+  }
 }
 
 function withoutHash(url: URL): string {

@@ -10,9 +10,9 @@ import { safeUrl } from "../../runtime/redact/safe-url.js";
 import { NOWHERE, type Placed } from "../../runtime/table.js";
 import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_REDIRECTS, MAX_STREAMED_BODY_BYTES } from "../wire/limits.js";
 import type { HttpHeader } from "../wire/protocol.js";
+import { type Hop, redirected } from "../wire/redirect.js";
 import type { RequestHandle } from "../wire/types.js";
 import { failure, failureOf, type RequestFailure } from "./failure.js";
-import { type Hop, redirected } from "./redirect.js";
 import type { CheckedRequest } from "./request-check.js";
 
 /**

@@ -1,7 +1,8 @@
 // Where a redirect leads, and what of the request goes along. Pure; whether that place may be reached is asked
 // elsewhere.
 
-import type { HttpHeader } from "../wire/protocol.js";
+import { SECRET_NAME } from "../../runtime/redact/ordinary.js";
+import type { HttpHeader } from "./protocol.js";
 
 /** A request without its body. */
 export interface Hop {
@@ -15,8 +16,10 @@ export interface Redirected extends Hop {
   readonly keepsBody: boolean;
 }
 
-/** What is for one origin alone. */
-const FOR_ORIGIN = new Set(["authorization", "cookie", "proxy-authorization"]);
+/** What is for one origin alone: credentials, whatever their header is called, and the session of an MCP server. */
+function isForOrigin(name: string): boolean {
+  return SECRET_NAME.test(name) || name === "mcp-session-id";
+}
 
 /** What describes a body that is not sent. */
 const OF_BODY = new Set(["content-encoding", "content-language", "content-location", "content-type"]);
@@ -31,7 +34,7 @@ export function redirected(hop: Hop, status: number, location: string | undefine
   const isForeign = url.origin !== hop.url.origin;
   const headers = hop.headers.filter(({ name }) => {
     const lower = name.toLowerCase();
-    return !(isForeign && FOR_ORIGIN.has(lower)) && !(becomesGet && OF_BODY.has(lower));
+    return !(isForeign && isForOrigin(lower)) && !(becomesGet && OF_BODY.has(lower));
   });
   return { method: becomesGet ? "GET" : hop.method, url, headers, keepsBody: !becomesGet };
 }
