@@ -88,6 +88,16 @@ describe("log messages", () => {
     expect(heard()).toEqual([["message debug", "message error", "message odd"], ["message error", "message odd"], []]);
   });
 
+  it("below the level of a session never reach it, whoever else shares the server and wants them [eras-meet]", () => {
+    [ada.logLevel, bob.logLevel] = ["error", "debug"];
+    const below = ["debug", "info", "notice", "warning", "INFO", "Warning"];
+    for (const level of [...below, "error", "emergency"]) {
+      for (const caller of [undefined, ada, bob]) sessions.notify("open", log(level), caller);
+    }
+    expect(ada.heard).toEqual(["error", "error", "emergency", "emergency"].map((level) => `message ${level}`));
+    expect(bob.heard).toHaveLength(2 * (below.length + 2));
+  });
+
   it("of no call go to those who set a level and see the server", () => {
     bob.setLogLevel("warning");
     eve.setLogLevel("debug");

@@ -19,9 +19,13 @@ export function isLoggingLevel(value: unknown): value is LoggingLevel {
   return (LOGGING_LEVELS as readonly unknown[]).includes(value);
 }
 
-/** A level that nobody knows passes: better one message too many than a warning lost. */
+/**
+ * A level that nobody knows passes: better one message too many than a warning lost. Many libraries write theirs in
+ * capitals, and mean the same.
+ */
 export function isAtLeast(level: unknown, wanted: string): boolean {
+  const meant = typeof level === "string" ? level.toLowerCase() : level;
   return (
-    !isLoggingLevel(level) || LOGGING_LEVELS.indexOf(level) >= (LOGGING_LEVELS as readonly string[]).indexOf(wanted)
+    !isLoggingLevel(meant) || LOGGING_LEVELS.indexOf(meant) >= (LOGGING_LEVELS as readonly string[]).indexOf(wanted)
   );
 }

@@ -19,7 +19,7 @@ describe.each(["stdio", "http"] as const)("a server over %s", (kind) => {
     return await startGateway({ mcpServers: { logger: entry } });
   };
 
-  it("each session hears what it asked for, in its own calls", async () => {
+  it("each session hears what it asked for, in its own calls, whatever others ask for [eras-meet]", async () => {
     const gateway = await started();
     const [quiet, loud] = [await listener(gateway), await listener(gateway)];
     await quiet.client.setLoggingLevel("error");
@@ -29,6 +29,9 @@ describe.each(["stdio", "http"] as const)("a server over %s", (kind) => {
     await until("seven levels", () => loud.levels.length >= 7);
     await callText(quiet.client, "log_all");
     await until("four levels", () => quiet.levels.length >= 4);
+    // Both at once: over stdio nobody can tell then for whom a message is.
+    await Promise.all([callText(loud.client, "log_all"), callText(quiet.client, "log_all")]);
+    await until("four more", () => quiet.levels.length >= 8);
     expect(loud.levels.slice(0, 7)).toEqual(["info", "notice", "warning", "error", "critical", "alert", "emergency"]);
     expect(quiet.levels.filter((level) => ["debug", "info", "notice", "warning"].includes(level))).toEqual([]);
   });
