@@ -6,12 +6,18 @@ import { packageVersion } from "../runtime/version.js";
 import { commands, groups } from "./commands/index.js";
 import { argTerm, type Command, type CommandOption, type OptionSpec } from "./line/command.js";
 import { Exit, type ExitCode } from "./line/errors.js";
-import type { Io } from "./line/io.js";
+import { type Io, note } from "./line/io.js";
 import { optionValue, type PlainLine } from "./line/plain-line.js";
 import { setRestApart } from "./line/rest-words.js";
+import { unknownCommand } from "./line/unknown-command.js";
 
 /** What is to be run; or, where help was asked for or the line is wrong, which has been said, the exit code. */
 export async function parseLine(argv: readonly string[], io: Io): Promise<PlainLine | ExitCode> {
+  const unknown = unknownCommand(argv, commands);
+  if (unknown !== undefined) {
+    note(io, `toolway: ${unknown}`);
+    return Exit.usage;
+  }
   let found: PlainLine | undefined;
   const parser = buildParser(io, (command, input) => {
     found = { command, input };

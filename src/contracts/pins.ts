@@ -7,8 +7,11 @@ import type { Listed } from "./upstream.js";
 export interface PinLine {
   readonly server: string;
   readonly tool: OwnToolName;
-  /** `gone`: the server no longer lists it. `refused`: it cannot be pinned. Changed and refused tools are hidden. */
-  readonly state: "pinned" | "changed" | "gone" | "refused";
+  /**
+   * `gone`: the server no longer lists it. `refused`: it cannot be pinned. Changed and refused tools are hidden. `left`:
+   * its server is no longer in the config.
+   */
+  readonly state: "pinned" | "changed" | "gone" | "refused" | "left";
   readonly firstSeen?: string;
   readonly acceptedAt?: string;
   readonly hash?: string;

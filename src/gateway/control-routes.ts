@@ -46,7 +46,7 @@ export function openControl(
 function routesOf(gateway: Gateway): ControlRoutes {
   const { tokens } = gateway.state;
   return {
-    ...pinRoutes(gateway.pins),
+    ...pinRoutes(gateway.pins, () => gateway.servers.names),
     ...serverRoutes({
       get names() {
         return gateway.servers.names;
@@ -111,15 +111,24 @@ function down(gateway: Gateway, { drainMs }: JsonObject, stop: StopGateway | und
 
 /** What the routes about pins need. */
 interface PinsControl {
+  readonly trusted: readonly string[];
   list(): PinLine[];
   diff(server: string, tool?: OwnToolName): PinDiff[];
   accept(server: string, tool?: OwnToolName, hash?: string): Promise<AcceptedPin[]>;
+  forget(server: string, tool?: OwnToolName): Promise<OwnToolName[]>;
 }
 
-/** `GET /pins`, `GET /pins/diff?server=…&tool=…`, `POST /pins/accept` with `{server, tool?, hash?}`. */
-export function pinRoutes(pins: PinsControl): ControlRoutes {
+/**
+ * `GET /pins`, `GET /pins/diff?server=…&tool=…`, `POST /pins/accept` with `{server, tool?, hash?}`, `POST /pins/forget`
+ * with `{server, tool?}`.
+ */
+export function pinRoutes(pins: PinsControl, servers: () => readonly string[] = () => []): ControlRoutes {
   return {
-    "GET /pins": () => ({ pins: pins.list() }),
+    "GET /pins": () => ({ pins: pins.list(), trusted: pins.trusted, servers: servers() }),
+    "POST /pins/forget": async ({ body }) => {
+      const { server, tool } = fields(body);
+      return { forgotten: await pins.forget(text(server, "server"), toolOrNone(textOrNone(tool, "tool"))) };
+    },
     "GET /pins/diff": ({ query }) => {
       const server = query.get("server");
       if (server === null) throw new ControlError("invalid", '"server" is missing.');

@@ -37,7 +37,7 @@ import { hashStateDir } from "../upstream/stdio/reaper-marker.js";
 import { logApplied, logMisconfigured, type ReloadReport, waitsForRestart } from "./applied.js";
 import { openControl, type StopGateway } from "./control-routes.js";
 import { Executors } from "./executors.js";
-import { keepEntries, NOTHING_KEPT } from "./kept-entries.js";
+import { idleNames, keepEntries, NOTHING_KEPT } from "./kept-entries.js";
 import { endpointSettings, type OpenEndpoint, openEndpoint, questionLimits } from "./listen.js";
 import { ProgramCalls } from "./program-call.js";
 import { Readiness } from "./readiness.js";
@@ -208,7 +208,7 @@ export class Gateway {
     });
     this.pipeline.attach(this.servers);
     this.#catalog.setServers(menusOf(config));
-    this.pins.configure(config.servers);
+    this.pins.configure(config.servers, idleNames(config));
     for (const { name, isShown } of menusOf(config)) {
       if (!isShown) continue;
       this.#catalog.restore(name, state.known.get(name));
@@ -522,7 +522,7 @@ export class Gateway {
       this.#cache.removeServer(server);
       this.#lists.forget(server);
     }
-    for (const server of this.pins.configure(config.servers)) this.#checkPins(server);
+    for (const server of this.pins.configure(config.servers, idleNames(config))) this.#checkPins(server);
     for (const kind of lists) this.pipeline.sessions.listChanged(kind, [...this.servers.names, ...removed]);
     const report = logApplied(this.#log, { before, after: config, added, changed, removed });
     logMisconfigured(this.#log, config, kept);

@@ -27,3 +27,8 @@ export function keepEntries(read: Config, before: Config): KeptEntries {
 }
 
 export const NOTHING_KEPT: ReadonlyMap<string, string> = new Map();
+
+/** Servers that have an entry and do not run by it: it is wrong, or switches them off. */
+export function idleNames({ misconfigured, disabled }: Config): string[] {
+  return [...misconfigured.map(({ name }) => name), ...disabled];
+}

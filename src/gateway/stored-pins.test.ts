@@ -212,4 +212,45 @@ describe("StoredPins", () => {
     expect(diff?.old.definition).toBeUndefined();
     expect(diff?.new.hash).not.toBe(diff?.old.hash);
   });
+
+  it("forgets what has left the config, and keeps what a change is known by [status-true]", async () => {
+    const { book, map, changes } = open();
+    book.configure([
+      { name: "old", trust: "pinned" },
+      { name: "s", trust: "pinned" },
+    ]);
+    book.check("old", [tool("a"), tool("b")]);
+    book.check("s", [tool("here"), tool("gone")]);
+    book.check("s", [tool("here")]);
+    await expect(book.forget("old")).rejects.toMatchObject({ code: "invalid" });
+    expect(await book.forget("s")).toEqual(["gone"]);
+    await expect(book.forget("s")).rejects.toThrow(/its pins are in use: `toolway pins accept`/);
+    book.check("s", [tool("here", { description: "evil" })]);
+    expect(book.isQuarantined("s", ownToolName("here"))).toBe(true);
+    await expect(book.forget("s", ownToolName("here"))).rejects.toMatchObject({ code: "invalid" });
+
+    // One that is switched off, or wrong, is in the config all the same.
+    book.configure([{ name: "s", trust: "pinned" }], ["old"]);
+    expect(book.list().map(({ server, state }) => `${server} ${state}`)).toEqual([
+      "old pinned",
+      "old pinned",
+      "s changed",
+    ]);
+    book.configure([{ name: "s", trust: "pinned" }]);
+    expect(book.list().map(({ server, state }) => `${server} ${state}`)).toEqual(["old left", "old left", "s changed"]);
+    expect(await book.forget("old", ownToolName("a"))).toEqual(["a"]);
+    expect(await book.forget("old")).toEqual(["b"]);
+    expect(changes).toContain("old");
+    expect([...map.entries()].map(([, record]) => record.server)).toEqual(["s"]);
+    await expect(book.forget("old")).rejects.toMatchObject({ code: "not-found" });
+    expect(book.list()).toHaveLength(1);
+  });
+
+  it("names the servers that are trusted, for as long as they are in the config [status-true]", () => {
+    const { book } = open();
+    book.configure([{ name: "ours", trust: "always" }]);
+    expect(book.trusted).toEqual(["ours"]);
+    book.configure([]);
+    expect(book.trusted).toEqual([]);
+  });
 });

@@ -65,6 +65,8 @@ export class StoredPins {
   readonly #deps: StoredPinsDeps;
   readonly #servers = new Map<string, ServerPins>();
   readonly #trusted = new Set<string>();
+  /** The servers of the config, whatever their state. Undefined until one is known: then none has left it. */
+  #configured: ReadonlySet<string> | undefined;
   /** Records that are written but not committed, or that the disk refused: they count until they are there. */
   readonly #unsaved = new Map<string, PinRecord>();
   /** How many characters of definitions are kept, by server. */
@@ -80,9 +82,17 @@ export class StoredPins {
     }
   }
 
-  /** Returns the servers that are trusted no longer: their lists have to be checked again. */
-  configure(servers: readonly { readonly name: string; readonly trust: "pinned" | "always" }[]): string[] {
+  /**
+   * `others` are servers of the config that do not run. Returns the servers that are trusted no longer: their lists have
+   * to be checked again.
+   */
+  configure(
+    servers: readonly { readonly name: string; readonly trust: "pinned" | "always" }[],
+    others: readonly string[] = [],
+  ): string[] {
     const recheck: string[] = [];
+    this.#configured = new Set([...servers.map(({ name }) => name), ...others]);
+    for (const name of this.#trusted) if (!this.#configured.has(name)) this.#trusted.delete(name);
     for (const { name, trust } of servers) {
       const wasTrusted = this.#trusted.has(name);
       if (wasTrusted === (trust === "always")) continue;
@@ -128,6 +138,15 @@ export class StoredPins {
   watch(watcher: (change: PinChange) => void): () => void {
     this.#watchers.add(watcher);
     return () => void this.#watchers.delete(watcher);
+  }
+
+  /** Servers whose tools are not pinned, since their entries say so. */
+  get trusted(): string[] {
+    return [...this.#trusted];
+  }
+
+  #hasLeft(server: string): boolean {
+    return this.#configured?.has(server) === false;
   }
 
   list(): PinLine[] {
@@ -205,13 +224,44 @@ export class StoredPins {
     }
   }
 
-  async #deleteGone(server: string, pins: ServerPins): Promise<void> {
-    for (const tool of [...pins.pins.keys()]) {
-      if (!pins.isGone(tool)) continue;
-      await this.#deps.map.delete(keyOf(server, tool));
-      this.#unsaved.delete(keyOf(server, tool));
-      pins.delete(tool);
+  /**
+   * Forgets the pins of a server that has left the config or is trusted, and of others those of tools that are gone: a
+   * pin that is in use is what a change is known by. Resolves with the tools when that is on disk. Throws a Fault where
+   * there is nothing to forget.
+   */
+  async forget(server: string, tool?: OwnToolName): Promise<OwnToolName[]> {
+    const pins = this.#servers.get(server);
+    const known = [...(pins?.pins.keys() ?? [])].filter((name) => tool === undefined || name === tool);
+    if (pins === undefined || known.length === 0) {
+      const what = tool === undefined ? "" : `"${tool}" of `;
+      throw new Fault(
+        "not-found",
+        `There is no pin of ${what}server "${server}": \`toolway pins\` shows those there are.`,
+      );
     }
+    const isFree = this.#hasLeft(server) || this.#trusted.has(server);
+    const forgotten = known.filter((name) => isFree || pins.isGone(name));
+    if (forgotten.length === 0) {
+      const next = `\`toolway pins accept\` takes what it lists now; pins of tools that are gone can be forgotten.`;
+      throw new Fault("invalid", `Server "${server}" is in the config, and its pins are in use: ${next}`);
+    }
+    for (const name of forgotten) await this.#delete(server, pins, name);
+    if (pins.pins.size === 0 && this.#hasLeft(server)) this.#servers.delete(server);
+    this.#deps.onChange(server);
+    this.#announce(server);
+    return forgotten;
+  }
+
+  async #deleteGone(server: string, pins: ServerPins): Promise<void> {
+    for (const tool of [...pins.pins.keys()]) if (pins.isGone(tool)) await this.#delete(server, pins, tool);
+  }
+
+  async #delete(server: string, pins: ServerPins, tool: OwnToolName): Promise<void> {
+    const before = this.#read(server, tool);
+    await this.#deps.map.delete(keyOf(server, tool));
+    this.#unsaved.delete(keyOf(server, tool));
+    this.#count(server, -sizeOf(before));
+    pins.delete(tool);
   }
 
   #pinsOf(server: string): ServerPins {
@@ -236,12 +286,10 @@ export class StoredPins {
 
   #line(server: string, tool: OwnToolName, pin: Pin, book: ServerPins): PinLine {
     const reason = book.quarantined.get(tool);
-    const here = book.isGone(tool) ? "gone" : "pinned";
-    const state = book.problem(tool) !== undefined ? "refused" : pin.changed !== undefined ? "changed" : here;
     return {
       server,
       tool,
-      state,
+      state: this.#hasLeft(server) ? "left" : stateOf(tool, pin, book),
       firstSeen: iso(pin.firstSeenMs),
       acceptedAt: iso(pin.acceptedMs),
       hash: pin.hash,
@@ -325,6 +373,12 @@ export class StoredPins {
     const more = tools.length - shown.length;
     return more === 0 ? shown.join(", ") : `${shown.join(", ")} and ${more} more`;
   }
+}
+
+function stateOf(tool: OwnToolName, pin: Pin, book: ServerPins): PinLine["state"] {
+  if (book.problem(tool) !== undefined) return "refused";
+  if (pin.changed !== undefined) return "changed";
+  return book.isGone(tool) ? "gone" : "pinned";
 }
 
 function refuseOther({ tool, hash }: AcceptedPin, wanted: string | undefined): void {

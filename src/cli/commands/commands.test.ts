@@ -342,7 +342,23 @@ describe("tokens", () => {
     expect((await create("something")).err).not.toContain("Did you mean");
     rmSync(join(folder, "toolway.json"));
     expect((await create("executer")).err).toContain('Did you mean "executor"?');
-    expect((await create("something")).err).toBe("");
+    expect((await create("something")).err).toBe("The built-in demo has no roles: this token may use every tool.\n");
+  });
+
+  it("of executors that the config does not have are made, with a remark [status-true]", async () => {
+    const executors = { mcpServers: { a: { url: "http://a", via: "office" } }, executors: { office: {}, lab: {} } };
+    writeFileSync(join(folder, "toolway.json"), JSON.stringify(executors));
+    fakeGateway({ "/tokens": { token: "tw_new" } });
+    const create = (...more: string[]) => run(["token", "create", "--role", "executor", ...more]);
+    expect((await create("--id", "office")).err).toBe("");
+    expect((await create("--id", "x", "--name", "lab,office")).err).toBe("");
+    expect((await create("--id", "ofice")).err).toBe(
+      'The config has no executor "ofice" under "executors": nobody is let in by that name. ' +
+        'Did you mean "office"? Then revoke this one, and make another.\n',
+    );
+    expect((await create("--id", "office", "--name", "lab,annex")).err).toContain(
+      'no executor "annex" under "executors": nobody is let in by that name. Add it: "executors": { "annex": {} }.',
+    );
   });
 
   it("are shown from the state directory where no gateway runs", async () => {

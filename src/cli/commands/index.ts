@@ -10,7 +10,7 @@ import { down } from "./down.js";
 import { list, remove } from "./entries.js";
 import { executor } from "./executor.js";
 import { importConfigs } from "./import.js";
-import { pinsAccept, pinsDiff, pinsList } from "./pins.js";
+import { pinsAccept, pinsDiff, pinsForget, pinsList } from "./pins.js";
 import { ps } from "./ps.js";
 import { serve } from "./serve.js";
 import { reload, start, stop } from "./server-verbs.js";
@@ -49,6 +49,7 @@ export const commands: readonly Command[] = [
   pinsList,
   pinsDiff,
   pinsAccept,
+  pinsForget,
   tokenCreate,
   tokenList,
   tokenShow,

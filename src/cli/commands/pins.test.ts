@@ -1,7 +1,9 @@
 // `pins` from the words of the line to output and exit code, with a fake gateway.
 
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { fakeGateway, leaveFolder, makeFolder, run } from "../../../test/fixtures/fake-gateway.js";
+import { fakeGateway, folder, leaveFolder, makeFolder, run } from "../../../test/fixtures/fake-gateway.js";
 import { Fault } from "../../protocol/errors.js";
 
 beforeEach(makeFolder);
@@ -122,5 +124,33 @@ describe("pins", () => {
     fakeGateway({ "/pins": { pins: PINS }, "/status": { servers: [{ name: "demo" }, { name: "wiki" }] } });
     expect((await run(["__complete", "server"])).out).toBe("demo\nwiki\n");
     expect((await run(["__complete", "pinned", "--", "pins", "diff", "demo"])).out).toBe("add\n");
+  });
+
+  it("list says that a server is trusted, unknown, or has left the config [status-true]", async () => {
+    fakeGateway({ "/pins": { pins: [], trusted: ["demo"], servers: ["demo"] } });
+    expect((await run(["pins"])).err).toBe("No tool is pinned: the built-in demo is a part of Toolway, and trusted.\n");
+    writeFileSync(join(folder, "toolway.json"), "{}");
+    expect((await run(["pins"])).err).toContain('demo is trusted, its entry says "trust": "always".');
+    const unknown = await run(["pins", "--server", "demp"]);
+    expect(unknown).toMatchObject({ code: 1, out: "" });
+    expect(unknown.err).toContain("There is no server demp, and no pin of one.\n  Did you mean demo?");
+    fakeGateway({ "/pins": { pins: [{ server: "old wiki", tool: "a", state: "left" }], trusted: [], servers: [] } });
+    const { out, err } = await run(["pins"]);
+    expect(out).toMatch(/^old wiki +a +left /m);
+    expect(err).toBe("old wiki is no longer in the config: `toolway pins forget 'old wiki'` drops its pins.\n");
+  });
+
+  it("forget says what it forgot [status-true]", async () => {
+    const forgotten = ["a", "b", "c", "d", "e", "f"];
+    const { requests } = fakeGateway({ "/pins/forget": { forgotten } });
+    expect(await run(["pins", "forget", "old"])).toEqual({
+      code: 0,
+      out: "Forgot 6 pins of old: a, b, c, d, e and 1 more.\n",
+      err: "",
+    });
+    expect(requests).toEqual([{ path: "/pins/forget", body: { server: "old" } }]);
+    expect(JSON.parse((await run(["pins", "forget", "old", "a", "--json"])).out)).toEqual({ server: "old", forgotten });
+    fakeGateway({ "/pins/forget": new Fault("invalid", "In use.") });
+    expect(await run(["pins", "forget", "s"])).toMatchObject({ code: 1, err: "toolway: In use.\n" });
   });
 });

@@ -1,11 +1,13 @@
-// `toolway pins list`, `diff` and `accept`: which tools are pinned, how one changed, and that the change is accepted.
+// `toolway pins list`, `diff`, `accept` and `forget`: which tools are pinned, how one changed, that the change is
+// accepted, and that what is gone need not be remembered.
 
 import type { AcceptedPin, PinDiff, PinLine } from "../../contracts/pins.js";
+import { nearest } from "../../runtime/nearest.js";
 import { visible, visibleJson } from "../../runtime/visible.js";
 import { gatewayFor } from "../gateway/which.js";
 import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
-import { Exit } from "../line/errors.js";
+import { Exit, UserError } from "../line/errors.js";
 import { note, print } from "../line/io.js";
 import { pinDiffText, shellWord } from "../text/pin-text.js";
 import { count, fittedTable, HASH_SHOWN, heading, oneLine, type Style, styleOf } from "../text/print.js";
@@ -34,15 +36,18 @@ export const pinsList = defineCommand({
     { line: "toolway pins list --json | jq '.[] | select(.state == \"changed\")'", note: "what waits for you" },
   ],
   async handler(input, io) {
-    return withGateway(await gatewayFor(input, io), io, { servers: false }, async ({ client }) => {
-      const { pins } = (await client.get("/pins", io.signal)) as { pins: readonly PinLine[] };
+    const source = await gatewayFor(input, io);
+    return withGateway(source, io, { servers: false }, async ({ client }) => {
+      const answer = (await client.get("/pins", io.signal)) as PinsAnswer;
+      const { pins } = answer;
+      demandKnown(input.server, answer);
       const shown = input.server === undefined ? pins : pins.filter(({ server }) => server === input.server);
       if (input.json) {
         print(io, visibleJson(JSON.stringify(shown, null, 2)));
         return Exit.ok;
       }
       if (shown.length === 0) {
-        note(io, "No tool is pinned: tools are pinned when a gateway first sees them.");
+        note(io, whyNone(answer, input.server, source.configPath === undefined));
         return Exit.ok;
       }
       const style = styleOf(io);
@@ -53,6 +58,11 @@ export const pinsList = defineCommand({
         const servers = [...new Set(changed.map(({ server }) => visible(server)))];
         note(io, `${count(changed.length, "tool")} changed: \`toolway pins diff ${servers[0]}\` shows how.`);
       }
+      const left = new Set(shown.filter(({ state }) => state === "left").map(({ server }) => server));
+      for (const server of left) {
+        const drop = `\`toolway pins forget ${shellWord(server)}\` drops its pins`;
+        note(io, `${visible(server)} is no longer in the config: ${drop}.`);
+      }
       for (const { server, tool, reason } of shown.filter(({ state }) => state === "refused")) {
         note(io, `${visible(server)}/${oneLine(visible(tool), NAME_WIDTH)} is refused: ${visible(reason ?? "")}.`);
       }
@@ -61,8 +71,39 @@ export const pinsList = defineCommand({
   },
 });
 
+interface PinsAnswer {
+  readonly pins: readonly PinLine[];
+  /** Servers whose tools are not pinned. */
+  readonly trusted?: readonly string[];
+  /** Servers of the config. */
+  readonly servers?: readonly string[];
+}
+
+/** A name that nobody has is a typo: "nothing is pinned" would be believed. */
+function demandKnown(server: string | undefined, { pins, trusted = [], servers = [] }: PinsAnswer): void {
+  const known = [...new Set([...servers, ...trusted, ...pins.map((pin) => pin.server)])];
+  if (server === undefined || known.includes(server)) return;
+  const near = nearest(server, known);
+  throw new UserError(`There is no server ${server}, and no pin of one.`, {
+    hint: near === undefined ? `There is ${known.join(", ") || "none"}.` : `Did you mean ${near}?`,
+  });
+}
+
+function whyNone({ trusted = [] }: PinsAnswer, server: string | undefined, isDemo: boolean): string {
+  const names = trusted.filter((name) => server === undefined || name === server);
+  if (names.length === 0) return "No tool is pinned: tools are pinned when a gateway first sees them.";
+  if (isDemo) return "No tool is pinned: the built-in demo is a part of Toolway, and trusted.";
+  const their = names.length === 1 ? "its entry says" : "their entries say";
+  return `No tool is pinned: ${names.map(visible).join(", ")} ${names.length === 1 ? "is" : "are"} trusted, ${their} "trust": "always".`;
+}
+
 function row({ server, tool, state, firstSeen, hash, newHash }: PinLine, style: Style): string[] {
-  const paint = state === "changed" || state === "refused" ? style.red : state === "gone" ? style.dim : style.green;
+  const paint =
+    state === "changed" || state === "refused"
+      ? style.red
+      : state === "gone" || state === "left"
+        ? style.dim
+        : style.green;
   const hashes = [hash, newHash].flatMap((one) => (one === undefined ? [] : [one.slice(0, HASH_SHOWN)]));
   return [
     style.bold(oneLine(visible(server), NAME_WIDTH)),
@@ -164,6 +205,47 @@ export const pinsAccept = defineCommand({
         const [before, after] = [one.oldHash, one.hash].map((text) => text.slice(0, HASH_SHOWN));
         print(io, `Accepted ${visible(server)}/${visible(one.tool)}: ${before} → ${after}`);
       }
+      return Exit.ok;
+    });
+  },
+});
+
+/** So many are named; `--json` has them all. */
+const MAX_NAMED = 5;
+
+export const pinsForget = defineCommand({
+  metadata: {
+    name: "pins forget",
+    summary: "Forgets the pins of a server that is no longer there.",
+    description:
+      "Forgets the pins of a server that has left the config, or that is trusted. Of a server that is in use it forgets " +
+      "the pins of tools that are gone, and no others: a pin is what a change is known by. A tool that comes back is " +
+      "pinned as it then is. It is on disk when this returns.",
+  },
+  args: {
+    server: { required: true, description: "Its name, as `toolway pins` shows it.", completes: "server" },
+    tool: {
+      description: "The server's own name of the tool. Default: all that can be forgotten.",
+      completes: "pinned",
+    },
+  },
+  options: { ...gatewayOptions, ...jsonOption },
+  examples: [
+    { line: "toolway pins forget old-wiki", note: "after its entry was removed" },
+    { line: "toolway pins forget github list_gists --json", note: "one tool that it no longer has" },
+  ],
+  async handler(input, io) {
+    return withGateway(await gatewayFor(input, io), io, { servers: false }, async ({ client }) => {
+      const { server, tool } = input;
+      const body = { server, ...(tool === undefined ? {} : { tool }) };
+      const { forgotten } = (await client.post("/pins/forget", body, io.signal)) as { forgotten: readonly string[] };
+      if (input.json) {
+        print(io, visibleJson(JSON.stringify({ server, forgotten }, null, 2)));
+        return Exit.ok;
+      }
+      const named = forgotten.slice(0, MAX_NAMED).map((name) => oneLine(visible(name), NAME_WIDTH));
+      const more = forgotten.length > MAX_NAMED ? ` and ${forgotten.length - MAX_NAMED} more` : "";
+      print(io, `Forgot ${count(forgotten.length, "pin")} of ${visible(server)}: ${named.join(", ")}${more}.`);
       return Exit.ok;
     });
   },

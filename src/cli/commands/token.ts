@@ -61,7 +61,7 @@ export const tokenCreate = defineCommand({
         printJson(io, isObject(answer) ? { id: input.id, role: input.role, ...names, ...answer } : answer);
       else print(io, token);
       if (!input.json && io.isErrTTY) note(io, "Keep it: it cannot be shown again.");
-      const remark = await remarkOn(input.role, source);
+      const remark = await remarkOn(input.role, names.names ?? [input.id], source);
       if (remark !== undefined) note(io, remark);
       return Exit.ok;
     });
@@ -78,25 +78,39 @@ function namesIn(option: string | undefined, role: string): { readonly names?: r
   return { names };
 }
 
-/** A role that the config does not have is legal, and seldom what was meant. */
-async function remarkOn(role: string, { configPath, env, home }: GatewaySource): Promise<string | undefined> {
-  // Not of the config: it opens the door of executors, and no tools.
-  if (role === EXECUTOR_ROLE) return undefined;
+/** What the config does not have is legal, and seldom what was meant: so it is said what the token may do. */
+async function remarkOn(
+  role: string,
+  executors: readonly string[],
+  { configPath, env, home }: GatewaySource,
+): Promise<string | undefined> {
   const { loadConfig } = await import("../../config/load.js");
   try {
     const config = configPath === undefined ? undefined : loadConfig(configPath, { env, home, wrongEntries: "keep" });
+    if (role === EXECUTOR_ROLE) return executorRemark(executors, config?.executors.map(({ name }) => name) ?? []);
     const { roles, unlistedRoles } = config ?? { roles: {}, unlistedRoles: "allow" };
     if (Object.hasOwn(roles, role)) return undefined;
     const near = nearest(role, [...Object.keys(roles), EXECUTOR_ROLE]);
-    // The demo has no roles, and nobody expects some there.
-    if (config === undefined && near === undefined) return undefined;
-    const may = unlistedRoles === "allow" ? "every tool" : "no tool";
-    const meant = near === undefined ? "" : ` Did you mean "${near}"? Then revoke this one, and make another.`;
-    return `The config has no role "${role}" under "roles": this token may use ${may}.${meant}`;
+    const may = `this token may use ${unlistedRoles === "allow" ? "every tool" : "no tool"}.`;
+    if (config === undefined && near === undefined) return `The built-in demo has no roles: ${may}`;
+    return `The config has no role "${role}" under "roles": ${may}${insteadOf(near)}`;
   } catch {
     // The token was made; what is wrong with the config is for `config check` to tell.
     return undefined;
   }
+}
+
+/** The role opens the door of executors of these names, and no tools. */
+function executorRemark(names: readonly string[], known: readonly string[]): string | undefined {
+  const missing = names.find((name) => !known.includes(name));
+  if (missing === undefined) return undefined;
+  const near = nearest(missing, known);
+  const add = near === undefined ? ` Add it: "executors": { ${JSON.stringify(missing)}: {} }.` : insteadOf(near);
+  return `The config has no executor "${missing}" under "executors": nobody is let in by that name.${add}`;
+}
+
+function insteadOf(near: string | undefined): string {
+  return near === undefined ? "" : ` Did you mean "${near}"? Then revoke this one, and make another.`;
 }
 
 interface TokenEntry {
