@@ -16,12 +16,12 @@ const ALLOWED: Readonly<Record<string, string>> = {
   catalog: "contracts protocol protocol/definitions runtime",
   cli: "cli/commands cli/line runtime",
   "cli/commands":
-    "agents/import cli/edit cli/executor cli/gateway cli/line cli/text config contracts demo protocol runtime",
+    "agents/import cli/edit cli/executor cli/gateway cli/line cli/text config contracts demo protocol runtime runtime/words",
   "cli/edit": "agents/import cli/gateway cli/line cli/text config config/edit contracts runtime",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
   "cli/gateway": "cli/line config contracts control demo gateway observe protocol runtime upstream upstream/stdio",
   "cli/line": "protocol runtime",
-  "cli/text": "cli/gateway cli/line contracts protocol runtime",
+  "cli/text": "cli/gateway cli/line contracts protocol runtime runtime/words",
   config: "contracts runtime",
   "config/edit": "config runtime/redact",
   contracts: "protocol",
@@ -38,7 +38,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "endpoint/stdio": "contracts endpoint/modern endpoint/session protocol runtime runtime/memory",
   "executor/allow": "runtime runtime/redact",
   "executor/client": "executor/wire runtime sockets",
-  "executor/group": "contracts executor/wire runtime/redact sockets",
+  "executor/group": "contracts executor/wire runtime runtime/redact sockets",
   "executor/http": "executor/allow executor/wire runtime runtime/redact",
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
@@ -56,12 +56,13 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "runtime/memory": "",
   "runtime/network": "",
   "runtime/redact": "",
+  "runtime/words": "",
   sockets: "runtime runtime/network runtime/redact",
   store: "contracts runtime",
   "store/local": "contracts runtime store",
   tokens: "contracts runtime",
   upstream:
-    "contracts protocol protocol/definitions runtime runtime/memory runtime/redact upstream/connection upstream/era upstream/http upstream/link upstream/lists upstream/modern upstream/stdio upstream/supervise",
+    "contracts protocol protocol/definitions runtime runtime/memory runtime/redact runtime/words upstream/connection upstream/era upstream/http upstream/link upstream/lists upstream/modern upstream/stdio upstream/supervise",
   "upstream/connection":
     "contracts protocol protocol/bytes runtime runtime/redact upstream/era upstream/link upstream/modern upstream/supervise",
   "upstream/era": "contracts protocol runtime upstream/link",
@@ -70,7 +71,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "upstream/link": "contracts protocol runtime runtime/redact",
   "upstream/lists": "contracts protocol runtime upstream/link",
   "upstream/modern": "contracts protocol runtime upstream/era upstream/link upstream/lists",
-  "upstream/stdio": "contracts protocol runtime runtime/memory runtime/redact upstream/link",
+  "upstream/stdio": "contracts protocol runtime runtime/memory runtime/redact runtime/words upstream/link",
   "upstream/supervise": "contracts protocol runtime upstream/link",
 };
 

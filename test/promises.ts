@@ -214,6 +214,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "told-why",
+    text: "A server that does not come up is told of at once: which one, why, in its own words where it has any, and what to do, by where the fault arose.",
+    status: "made",
+  },
+  {
     id: "own-era",
     text: "A server of both eras can ask its agents as it could without us: over HTTP each agent meets it in the agent's own era, and an entry may name the era.",
     status: "made",

@@ -55,6 +55,7 @@ function routesOf(gateway: Gateway): ControlRoutes {
       startServer: (name) => gateway.startServer(name),
       stopServer: (name) => gateway.stopServer(name),
     }),
+    "POST /servers/:server/probe": ({ params, signal }) => gateway.servers.probe(params["server"] ?? "", signal),
     "GET /status": () => gateway.status(),
     "GET /tools": () => ({ tools: gateway.tools() }),
     "POST /call": ({ body, signal }) => call(gateway, fields(body), signal),

@@ -30,6 +30,7 @@ export interface GatewayServers {
 export class Executors {
   readonly #log: Log;
   readonly #gateway: GatewayServers | undefined;
+  readonly #isImpatient: boolean | undefined;
   readonly #groups = new Map<string, { readonly group: ExecutorGroup; wasReady: boolean }>();
   #configs: readonly ExecutorConfig[] = [];
   #loading: Promise<void> | undefined;
@@ -39,9 +40,10 @@ export class Executors {
   /** How servers are reached: through the executor that their entry names, or from here. */
   readonly openWire: OpenWire = wiresBy((name) => this.#groups.get(name)?.group);
 
-  constructor(log: Log, gateway?: GatewayServers) {
+  constructor(log: Log, gateway?: GatewayServers, options: Pick<GroupOptions, "isImpatient"> = {}) {
     this.#log = log;
     this.#gateway = gateway;
+    this.#isImpatient = options.isImpatient;
   }
 
   has(name: string): boolean {
@@ -124,6 +126,7 @@ export class Executors {
       dial: (url, token, signal) => clients().dial(url, token, signal),
       wall: systemClock.wall,
       onState: () => this.#changed(name),
+      isImpatient: this.#isImpatient,
     });
     this.#groups.set(name, { group, wasReady: false });
   }

@@ -1,6 +1,6 @@
 // What can go wrong on a call's way, as a closed set of codes, and the one table that puts them on the wire.
 
-import { ExpectedError, type ExpectedKind } from "../runtime/expected-error.js";
+import { ExpectedError, type ExpectedKind, sentence } from "../runtime/expected-error.js";
 import { ErrorCode, type RpcError } from "./jsonrpc.js";
 
 /** Codes say where the fault arose; `outcome` of the table says whether the server may have acted. */
@@ -30,23 +30,101 @@ export type FaultCode =
   /** A server asked something of an agent, and it cannot be told of which, or that agent cannot answer. */
   | "no-caller";
 
+/** Why a server cannot be had, where that is known: `doctor` advises by it, and never by the words of a message. */
+export type FaultReason =
+  /** The program of a child is not on the PATH, or not where its path says. */
+  | "command-unknown"
+  | "command-missing"
+  /** "command" holds a whole line. */
+  | "command-line"
+  | "cwd-missing"
+  | "not-executable"
+  /** It is there and may be executed, and is no program: a directory, or a script without its interpreter. */
+  | "not-a-program"
+  /** The system has no more processes, memory or open files to give, or the arguments are too long. */
+  | "no-resources"
+  /** The child started and ended. */
+  | "exited"
+  | "nothing-listens"
+  | "unknown-host"
+  | "unreachable"
+  | "not-tls"
+  | "certificate"
+  /** What answers does not speak HTTP, or hangs up. */
+  | "not-http"
+  | "redirect"
+  /** It wants credentials, and the entry has none; it wants those of OAuth; it knows ours, and does not accept them. */
+  | "no-credentials"
+  | "oauth"
+  | "credentials-refused"
+  | "wrong-path"
+  | "overloaded"
+  /** It answered with an error of its own, or with something that is no reply. */
+  | "server-error"
+  /** The entry names an era or a transport that the server does not speak. */
+  | "wrong-era"
+  | "wrong-type"
+  | "no-executor"
+  | "executor-refuses";
+
+/** What a call is told that may have been acted on. */
+export const OUTCOME_UNKNOWN = "Whether the call took effect is unknown.";
+
+export interface FaultOptions {
+  readonly cause?: unknown;
+  readonly data?: unknown;
+  /** What happened, as the operator may read it, where agents read less. */
+  readonly forOperator?: string | undefined;
+  readonly reason?: FaultReason | undefined;
+  /** Whether the server may have acted: a sentence for whoever made a call, which the start of a server is not. */
+  readonly outcome?: string | undefined;
+  /** What to do about it, as a sentence of its own. */
+  readonly remedy?: string | undefined;
+}
+
+/** `message` is for agents: what happened, whether it took effect, and what to do. */
 export class Fault extends ExpectedError {
   override readonly name = "Fault";
   readonly code: FaultCode;
   readonly data: unknown;
-  /** What is said to the operator, in status, log and doctor. `message` is for agents, and may say less. */
-  readonly forOperator: string;
+  readonly reason: FaultReason | undefined;
+  readonly outcome: string | undefined;
+  readonly remedy: string | undefined;
+  /** What happened, and nothing else: for agents, and for the operator, who may read more. */
+  readonly plain: string;
+  readonly fact: string;
 
-  constructor(code: FaultCode, message: string, options?: { cause?: unknown; data?: unknown; forOperator?: string }) {
-    super(message, options?.cause === undefined ? undefined : { cause: options.cause });
+  constructor(code: FaultCode, plain: string, options: FaultOptions = {}) {
+    super(joined(plain, options), options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
-    this.data = options?.data;
-    this.forOperator = options?.forOperator ?? message;
+    this.data = options.data;
+    this.reason = options.reason;
+    this.outcome = options.outcome;
+    this.remedy = options.remedy;
+    this.plain = plain;
+    this.fact = options.forOperator ?? plain;
+  }
+
+  /** What is said to the operator, in status and log. */
+  get forOperator(): string {
+    return joined(this.fact, this);
+  }
+
+  /** The same, for what could have no effect: the start of a server, or a question of the gateway's own. */
+  withoutOutcome(): Fault {
+    if (this.outcome === undefined) return this;
+    const { cause, data, fact, reason, remedy } = this;
+    return new Fault(this.code, this.plain, { cause, data, forOperator: fact, reason, remedy });
   }
 
   override get kind(): ExpectedKind {
     return this.code === "cancelled" ? "cancelled" : "failed";
   }
+}
+
+function joined(what: string, { outcome, remedy }: Pick<FaultOptions, "outcome" | "remedy">): string {
+  if (outcome === undefined && remedy === undefined) return what;
+  return [sentence(what), outcome, remedy].filter((part) => part !== undefined).join(" ");
 }
 
 /**

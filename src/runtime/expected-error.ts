@@ -12,6 +12,12 @@ export type ExpectedKind =
   /** The one who asked for it took it back. */
   | "cancelled";
 
+/** A text that others follow, with a full stop where it has no end of its own. What a server wrote often has none. */
+export function sentence(text: string): string {
+  const trimmed = text.trimEnd();
+  return trimmed === "" || /[.?!…]["'`)\]]?$/.test(trimmed) ? trimmed : `${trimmed}.`;
+}
+
 export abstract class ExpectedError extends Error {
   abstract readonly kind: ExpectedKind;
 }

@@ -123,7 +123,8 @@ function unreachable(target: URL, error: Error & { code?: string }): DialError {
   // Of several addresses, each with an error of its own, the first tells enough.
   const first = error instanceof AggregateError ? (error.errors[0] as Error & { code?: string }) : error;
   const code = error.code ?? first.code;
-  const hint = code === undefined ? undefined : (NETWORK_HINTS[code] ?? certificateFault(code));
+  const certificate = code === undefined ? undefined : certificateFault(code, first);
+  const hint = certificate === undefined ? NETWORK_HINTS[code ?? ""] : `${certificate.what}. ${certificate.remedy}`;
   const why = hint ?? (first.message === "" ? (code ?? "it failed") : first.message);
   return unavailable(`cannot connect to ${safeAddress(target)}: ${why}`, code);
 }

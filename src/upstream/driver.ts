@@ -9,6 +9,7 @@ import type { JsonObject } from "../protocol/jsonrpc.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import { faultReply } from "../protocol/reply.js";
 import { isRedacted } from "../runtime/redact/redactor.js";
+import { errorLine } from "../runtime/words/error-lines.js";
 import { Connection } from "./connection/connection.js";
 import type { AboutTask } from "./connection/from-server.js";
 import type { CallCount } from "./connection/in-flight.js";
@@ -307,7 +308,9 @@ export class ServerDriver implements ServerConnection {
   async #open(connection: Connection, attempt: AbortController): Promise<ServerIntro> {
     const { name, connectTimeoutMs } = this.#spec;
     if (this.#closing.size > 0) await Promise.all(this.#closing);
-    const late = new Fault("timeout", `Server "${name}" was not ready within ${connectTimeoutMs} ms.`);
+    const late = new Fault("timeout", `Server "${name}" was not ready within ${connectTimeoutMs} ms.`, {
+      remedy: 'Is it slow to start, or does it hang? "connectTimeoutMs" in its entry gives it more time.',
+    });
     const deadline = setTimeout(() => attempt.abort(late), connectTimeoutMs);
     let done: (() => void) | undefined;
     try {
@@ -368,14 +371,16 @@ export class ServerDriver implements ServerConnection {
   /** Resolves when nothing is left of the attempt. */
   #failed(connection: Connection, error: unknown): Promise<void> {
     this.#attempt = undefined;
-    const fault = error instanceof Fault ? error : new Fault("unavailable", String(error), { cause: error });
+    // A start is no call: nobody asks what became of it.
+    const fault =
+      error instanceof Fault ? error.withoutOutcome() : new Fault("unavailable", String(error), { cause: error });
     const gone = this.#drop(connection, fault);
     this.#supervisor.failed(this.#context.now());
     const isEjected = this.#supervisor.state === "ejected";
-    const lastLine = this.describe()?.stderr?.findLast((line) => !isRedacted(line));
+    const said = errorLine(this.describe()?.stderr?.filter((line) => !isRedacted(line)) ?? []);
     this.#events.onFailed?.(fault);
     if (this.#instead !== undefined) for (const call of this.#held.takeFresh()) this.#instead.#dispatch(call);
-    this.#held.refuseAll(isEjected ? this.#whyEjected() : down(this.server, fault, lastLine, this.nextTryInMs));
+    this.#held.refuseAll(isEjected ? this.#whyEjected() : down(this.server, fault, said, this.nextTryInMs));
     this.#setTimer();
     this.#events.onState();
     return gone;

@@ -3,7 +3,7 @@
 import type { ServerSpec } from "../contracts/server-spec.js";
 import type { Listed, ServerIntro } from "../contracts/upstream.js";
 import { judge } from "../protocol/definitions/mend.js";
-import { Fault } from "../protocol/errors.js";
+import { Fault, type FaultReason } from "../protocol/errors.js";
 import type { Era } from "../protocol/modern.js";
 import { faultReply } from "../protocol/reply.js";
 import { redactorFor } from "../runtime/redact/secrets-of.js";
@@ -28,15 +28,25 @@ export interface ProbeResult {
    */
   readonly problems: readonly string[];
   readonly readyMs: number | undefined;
-  readonly error: { readonly code: string; readonly message: string } | undefined;
+  readonly error: ProbeError | undefined;
   readonly stderr: readonly string[];
   readonly noise: { readonly count: number; readonly sample: string | undefined };
+}
+
+export interface ProbeError {
+  readonly code: string;
+  readonly reason: FaultReason | undefined;
+  /** What happened; what to do about it stands in `remedy`. */
+  readonly message: string;
+  readonly remedy: string | undefined;
 }
 
 export interface ProbeContext {
   readonly makeLink: (spec: ServerSpec, events: LinkEvents) => Link;
   readonly clientInfo: { readonly name: string; readonly version: string };
   readonly now: () => number;
+  /** Gets what tells the last lines that a child has written so far. */
+  readonly watch?: ((stderr: () => readonly string[]) => void) | undefined;
 }
 
 export async function probeServer(spec: ServerSpec, context: ProbeContext, signal: AbortSignal): Promise<ProbeResult> {
@@ -46,6 +56,7 @@ export async function probeServer(spec: ServerSpec, context: ProbeContext, signa
   const deadline = within(spec.connectTimeoutMs, signal);
   const startedMs = now();
   const connection = connectionTo(spec, context, noise);
+  context.watch?.(() => connection.describe().stderr ?? []);
   // A server that answers something else and then nothing leaves no work behind, and the deadline keeps no process
   // alive: without this, it would end before its report.
   const awake = setInterval(() => {}, spec.connectTimeoutMs);
@@ -138,10 +149,16 @@ function problemsOf({ json, value }: Listed): string[] {
   );
 }
 
-function explain(cause: unknown, spec: ServerSpec, signal: AbortSignal): { code: string; message: string } {
-  if (cause instanceof Fault) return { code: cause.code, message: cause.forOperator };
-  if (cause instanceof Error && cause.name === "TimeoutError" && !signal.aborted) {
-    return { code: "timeout", message: `It was not ready within ${spec.connectTimeoutMs} ms.` };
+function explain(cause: unknown, spec: ServerSpec, signal: AbortSignal): ProbeError {
+  if (cause instanceof Fault) {
+    const { reason, remedy, fact } = cause;
+    // What a start failed for may be said as of a call; it is none.
+    return { code: cause.code === "outcome-unknown" ? "unavailable" : cause.code, reason, message: fact, remedy };
   }
-  return { code: "unavailable", message: cause instanceof Error ? cause.message : String(cause) };
+  if (cause instanceof Error && cause.name === "TimeoutError" && !signal.aborted) {
+    const message = `It was not ready within ${spec.connectTimeoutMs} ms.`;
+    return { code: "timeout", reason: undefined, message, remedy: undefined };
+  }
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return { code: "unavailable", reason: undefined, message, remedy: undefined };
 }

@@ -5,6 +5,7 @@ import type { ServerHandle, Servers } from "../contracts/servers.js";
 import type { ServerStatus } from "../contracts/status.js";
 import { Fault } from "../protocol/errors.js";
 import { MisconfiguredServer } from "./misconfigured.js";
+import { type ProbeResult, probeServer } from "./probe.js";
 import { type ServerDeps, UpstreamServer } from "./server.js";
 import { misconfigured } from "./supervise/refusals.js";
 
@@ -93,6 +94,17 @@ export class ServerPool implements Servers {
     this.#servers.set(name, server);
     server.ensure();
     await server.firstTry;
+  }
+
+  /**
+   * Tries a server at an address by a connection of its own, beside those that are there, and says how that went.
+   * Executors that dial in are reached by nobody else. A program is not started a second time.
+   */
+  async probe(name: string, signal: AbortSignal): Promise<ProbeResult> {
+    const { spec } = this.#demand(name);
+    if (spec.target.kind === "stdio") throw new Fault("invalid", `Server "${name}" is a program, and has no address.`);
+    const { context, clientInfo } = this.#deps;
+    return probeServer(spec, { makeLink: context.makeLink, clientInfo, now: context.now }, signal);
   }
 
   /** Stops a server until it is started, reloaded or its entry changes. Resolves when nothing of it runs. */

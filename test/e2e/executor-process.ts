@@ -21,12 +21,12 @@ export interface ExecutorProcess {
   stop(): Promise<void>;
 }
 
-/** With the right to reach this machine, where all fixtures are. */
-export function startExecutor(args: readonly string[], token?: string): ExecutorProcess {
+/** With the right to reach this machine, where all fixtures are, or what `allow` names instead. */
+export function startExecutor(args: readonly string[], token?: string, allow = "127.0.0.1"): ExecutorProcess {
   const { TOOLWAY_TOKEN: _, ...inherited } = process.env;
   const env = token === undefined ? inherited : { ...inherited, TOOLWAY_TOKEN: token };
   const auth = token === undefined ? ["--no-auth"] : [];
-  const line = [cli, "executor", ...args, "--allow", "127.0.0.1", ...auth];
+  const line = [cli, "executor", ...args, "--allow", allow, ...auth];
   const one = start("executor", process.execPath, line, env);
   started.add(one);
   return {

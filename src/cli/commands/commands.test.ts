@@ -9,7 +9,6 @@ import {
   folder,
   leaveFolder,
   makeFolder,
-  probe,
   run,
   STATUS,
   TOOLS,
@@ -377,58 +376,6 @@ describe("tokens", () => {
 it("state dump prints the lines as they come", async () => {
   fakeGateway();
   expect((await run(["state", "dump"])).out).toBe('{"a":1}\n{"b":2}\n');
-});
-
-describe("doctor", () => {
-  beforeEach(() => {
-    const servers = {
-      good: { command: "good" },
-      bad: { command: "uvx", args: ["secret-arg"] },
-      off: { command: "x", disabled: true },
-    };
-    writeFileSync(join(folder, "toolway.json"), JSON.stringify({ mcpServers: servers }));
-  });
-
-  it("shows each server and what to fix, and exits 1 when one failed", async () => {
-    const error = { code: "unavailable", message: 'Command not found: "uvx" is not on the PATH.' };
-    fakeGateway(
-      {},
-      { probe: async ({ name }) => (name === "good" ? probe({}) : probe({ ok: false, error, stderr: ["bang"] })) },
-    );
-    const { code, out } = await run(["doctor"]);
-    expect(code).toBe(1);
-    expect(out).toMatch(/ok +good +stdio +legacy +2025-11-25 +2 +120 ms +srv 1\.2/);
-    expect(out).toMatch(/FAILED +bad/);
-    expect(out).toContain("stderr: bang");
-    expect(out).toContain("fix: uvx is not installed here");
-    expect(out).toContain("off is switched off");
-    expect(out).not.toContain("secret-arg");
-    expect(JSON.parse((await run(["doctor", "--json"])).out)).toHaveLength(2);
-    expect(await run(["doctor", "--server", "good"])).toMatchObject({ code: 0 });
-    expect(await run(["doctor", "--server", "none"])).toMatchObject({ code: 2 });
-  });
-
-  it("shows a server whose entry is wrong with its mistake, starts the others, and exits 1 [bad-entry-alone]", async () => {
-    const servers = { good: { command: "good" }, wrong: { command: "x", env: { A: "$" + "{NOT_SET}" } } };
-    writeFileSync(join(folder, "toolway.json"), JSON.stringify({ mcpServers: servers }));
-    fakeGateway({}, { probe: async () => probe({}) });
-    const { code, out } = await run(["doctor"]);
-    expect(code).toBe(1);
-    expect(out).toMatch(/ok +good/);
-    expect(out).toMatch(/MISCONFIGURED +wrong +-/);
-    expect(out).toMatch(
-      /toolway\.json:1:\d+: mcpServers\.wrong\.env\.A: NOT_SET is not set \(set this environment variable/,
-    );
-    expect(JSON.parse((await run(["doctor", "--json", "--server", "wrong"])).out)).toMatchObject([
-      { name: "wrong", ok: false, error: { code: "misconfigured" } },
-    ]);
-    expect(await run(["config", "check"])).toMatchObject({ code: 2 });
-  });
-
-  it("stops nothing else when a probe throws", async () => {
-    fakeGateway({}, { probe: async ({ name }) => (name === "good" ? probe({}) : Promise.reject(new Error("boom"))) });
-    expect((await run(["doctor"])).out).toContain("boom");
-  });
 });
 
 describe("import", () => {

@@ -1,31 +1,42 @@
-// `toolway doctor`: starts each server by itself, and says what to fix.
+// `toolway doctor`: starts each server by itself, tells of each as it ends, and says what to fix.
 
-import { accessSync, constants } from "node:fs";
-import { delimiter, isAbsolute, join } from "node:path";
 import type { Config } from "../../config/config.js";
 import type { MisconfiguredSpec, ServerSpec } from "../../contracts/server-spec.js";
 import { demoConfig } from "../../demo/config.js";
 import { within } from "../../runtime/wait.js";
+import { errorLines } from "../../runtime/words/error-lines.js";
+import { failedProbe } from "../gateway/failed-probe.js";
 import { type GatewaySource, gatewayPort, type Probe } from "../gateway/port.js";
 import { configPathFor, sourceFor } from "../gateway/source.js";
 import { defineCommand, jsonOption } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
 import { type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
-import { adviceFor } from "../text/advice.js";
+import { adviceFor, mayDownload } from "../text/advice.js";
 import { count, duration, heading, oneLine, type Style, styleOf, table } from "../text/print.js";
 
 /** Beyond the server's own deadline, for stopping it again. */
 const STOP_MS = 15_000;
 
 /** Servers are heavy to start: more at once would make each of them look slow. */
-const AT_ONCE = 6;
+const AT_ONCE = 4;
 
-/** The reason stands in the last lines. */
+/**
+ * A first `npx`, `uvx` or `docker run` downloads the server, and an image may have hundreds of megabytes. A gateway does
+ * not wait so long: whoever asked the doctor first has the download behind them.
+ */
+const DOWNLOAD_MS = 180_000;
+
+/** A person who sees nothing for longer wonders whether anything happens. */
+const PROGRESS_MS = 5_000;
+
+/** An error has a few lines. */
 const STDERR_LINES = 8;
 /** So many problems of a server's tools are shown. */
 const PROBLEM_LINES = 10;
 
 const LINE_WIDTH = 200;
+/** What a server calls itself. */
+const NAME_WIDTH = 40;
 
 export interface Finding {
   /** One that is misconfigured has no target, and is not started. */
@@ -39,9 +50,10 @@ export const doctor = defineCommand({
     name: "doctor",
     summary: "Starts each server by itself, and says what to fix.",
     description:
-      "Starts each server by itself, apart from a gateway that may run, and shows its protocol, its tools, how long it " +
-      "took, and on failure what it wrote and what to fix. A server behind an executor that dials in is tried by the " +
-      "gateway that runs, which is asked. Exits 1 when any server failed.",
+      "Starts each server by itself, four at a time, apart from a gateway that may run, and shows its protocol, its " +
+      "tools, how long it took, and on failure what it wrote and what to fix. What npx, uvx or docker may have to " +
+      "download at a first start has three minutes. A server behind an executor that dials in is tried by the gateway " +
+      "that runs, which is asked. Exits 1 when any server failed, 2 when the config cannot be read.",
   },
   args: { config: { description: "The config, as for serve.", isConfig: true, completes: "file" } },
   options: {
@@ -54,27 +66,28 @@ export const doctor = defineCommand({
     { line: "toolway doctor ~/.cursor/mcp.json --server github", note: "one server of another client's file" },
   ],
   async handler(input, io) {
+    const started = performance.now();
     const config = await load(configPathFor(input.config, io), io);
     const isMeant = ({ name }: { name: string }) => input.server === undefined || name === input.server;
     const specs = config.servers.filter(isMeant);
     const wrong = config.misconfigured.filter(isMeant);
     if (specs.length + wrong.length === 0) throw nothingToDo(config, input.server);
-    const style = styleOf(io);
-    if (!input.json && io.isErrTTY) note(io, `Starting ${count(specs.length, "server")} …`);
     const source = await sourceFor({ config: input.config, state: input.state }, io);
-    const examined = specs.length === 0 ? [] : await examineAll(specs, config, source, io);
-    const findings = [...examined, ...wrong.map((spec) => misconfiguredFinding(spec, io))];
+    if (!input.json) for (const warning of config.warnings) note(io, `warning: ${warning}`);
+    const told = input.json ? undefined : new Told([...wrong, ...specs], io);
+    // What is wrong with an entry is known before anything is started.
+    const misconfigured = wrong.map(misconfiguredFinding);
+    for (const found of misconfigured) told?.ended(found);
+    const findings = [...(await examineAll(specs, { config, source, told }, io)), ...misconfigured];
     if (input.json) printJson(io, findings.map(toJson));
     else {
-      for (const warning of config.warnings) note(io, `warning: ${warning}`);
-      print(
-        io,
-        report(
-          findings.map((found) => ({ ...found, probe: shown(found.probe, io.isTTY) })),
-          style,
-        ),
-      );
-      for (const name of config.disabled) print(io, style.dim(`${name} is switched off in ${where(config, io)}.`));
+      const style = styleOf(io);
+      for (const found of findings.filter(needsWords)) {
+        print(io, `\n${detail({ ...found, probe: shown(found.probe, io.isTTY) }, style)}`);
+      }
+      const off = config.disabled.map((name) => `${name} is switched off in ${where(config, io)}.`);
+      if (off.length > 0) print(io, `\n${style.dim(off.join("\n"))}`);
+      print(io, `\n${total(findings, performance.now() - started)}`);
     }
     return findings.every(({ probe }) => probe.ok || probe.untried === true) ? Exit.ok : Exit.failure;
   },
@@ -90,6 +103,7 @@ function nothingToDo(config: Config, server: string | undefined): UserError {
   if (server === undefined) {
     return new UserError("The config has no servers.", {
       hint: "`toolway import --write` takes those of your clients.",
+      kind: "usage",
     });
   }
   const off = config.disabled.includes(server);
@@ -99,24 +113,23 @@ function nothingToDo(config: Config, server: string | undefined): UserError {
   });
 }
 
-export async function examineAll(
-  specs: readonly ServerSpec[],
-  { executors }: Config,
-  source: GatewaySource,
-  io: Io,
-): Promise<Finding[]> {
-  const port = await gatewayPort();
+export interface Examination {
+  readonly config: Config;
+  readonly source: GatewaySource;
+  /** Where it is told as it ends. */
+  readonly told?: Told | undefined;
+}
+
+export async function examineAll(specs: readonly ServerSpec[], examination: Examination, io: Io): Promise<Finding[]> {
   const findings: Finding[] = [];
   let next = 0;
   const worker = async (): Promise<void> => {
     for (let i = next++; i < specs.length; i = next++) {
-      const spec = specs[i];
-      if (spec === undefined) return;
+      const spec = specs[i] as ServerSpec;
       io.signal.throwIfAborted();
-      const signal = within(spec.connectTimeoutMs + STOP_MS, io.signal);
-      const probing = port.probe(spec, { signal, executors, source });
-      const probe = await probing.catch((error: unknown) => failedProbe(error, io));
-      findings[i] = { spec, probe, advice: adviceFor(spec, probe, (program) => isOnPath(program, io)) };
+      const found = await examine(spec, examination, io);
+      findings[i] = found;
+      examination.told?.ended(found);
     }
   };
   await Promise.all(Array.from({ length: Math.min(AT_ONCE, specs.length) }, worker));
@@ -124,59 +137,114 @@ export async function examineAll(
 }
 
 /** Its entry cannot be used: each mistake says its own fix. */
-function misconfiguredFinding(spec: MisconfiguredSpec, io: Io): Finding {
-  const probe = failedProbe(new Error(spec.forOperator), io);
-  return { spec, probe: { ...probe, error: { code: "misconfigured", message: spec.forOperator } }, advice: [] };
+function misconfiguredFinding(spec: MisconfiguredSpec): Finding {
+  return { spec, probe: failedProbe({ code: "misconfigured", message: spec.forOperator }), advice: [] };
 }
 
-function failedProbe(error: unknown, io: Io): Probe {
-  io.signal.throwIfAborted();
-  const message = error instanceof Error ? error.message : String(error);
-  const code = error instanceof Error && "code" in error ? String(error.code) : "unavailable";
-  return {
-    ok: false,
-    era: undefined,
-    version: undefined,
-    serverInfo: undefined,
-    tools: [],
-    problems: [],
-    readyMs: undefined,
-    error: { code, message },
-    stderr: [],
-    noise: { count: 0, sample: undefined },
+async function examine(spec: ServerSpec, { config, source, told }: Examination, io: Io): Promise<Finding> {
+  const port = await gatewayPort();
+  const connectTimeoutMs = Math.max(spec.connectTimeoutMs, mayDownload(spec) ? DOWNLOAD_MS : 0);
+  const signal = within(connectTimeoutMs + STOP_MS, io.signal);
+  let stderr: () => readonly string[] = () => [];
+  const watch = (lines: typeof stderr): void => {
+    stderr = lines;
   };
+  const started = performance.now();
+  const progress = setInterval(() => {
+    if (told !== undefined || io.isErrTTY) noteWaiting(spec, performance.now() - started, stderr(), io);
+  }, PROGRESS_MS);
+  try {
+    const { executors } = config;
+    const probe = await port.probe({ ...spec, connectTimeoutMs }, { signal, executors, source, watch });
+    return { spec, probe, advice: adviceFor(spec, probe) };
+  } catch (error) {
+    io.signal.throwIfAborted();
+    const probe = failedProbe({ message: error instanceof Error ? error.message : String(error) });
+    return { spec, probe, advice: adviceFor(spec, probe) };
+  } finally {
+    clearInterval(progress);
+  }
 }
 
-function report(findings: readonly Finding[], style: Style): string {
-  const head = heading(style, ["", "SERVER", "KIND", "ERA", "PROTOCOL", "TOOLS", "READY IN", "CALLS ITSELF"]);
-  const rows = findings.map(({ spec, probe }) => [
-    probe.ok
-      ? style.green("ok")
-      : probe.untried === true
-        ? style.yellow("not tried")
-        : style.red("target" in spec ? "FAILED" : "MISCONFIGURED"),
-    style.bold(spec.name),
-    kindOf(spec),
-    probe.era ?? "-",
-    probe.version ?? "-",
-    probe.ok ? String(probe.tools.length) : "-",
-    probe.readyMs === undefined ? "-" : duration(probe.readyMs),
-    oneLine([probe.serverInfo?.name, probe.serverInfo?.version].filter((part) => part !== undefined).join(" "), 40),
-  ]);
-  const details = findings
-    .filter(({ probe, advice }) => !probe.ok || advice.length > 0 || probe.problems.length > 0)
-    .map((found) => detail(found, style));
-  return [table([head, ...rows]), ...details].join("\n\n");
+/** Tells of the servers while they are examined: a line of the table as each ends. */
+class Told {
+  readonly #io: Io;
+  readonly #style: Style;
+  /** Rows that come one by one line up only with what is known before. */
+  readonly #widest: readonly string[];
+
+  constructor(specs: readonly Finding["spec"][], io: Io) {
+    this.#io = io;
+    this.#style = styleOf(io);
+    const longest = (texts: readonly string[]) =>
+      texts.reduce((one, other) => (other.length > one.length ? other : one));
+    const [names, kinds] = [specs.map(({ name }) => name), specs.map(kindOf)];
+    const verdict = specs.every((spec) => "target" in spec) ? "not tried" : "MISCONFIGURED";
+    this.#widest = [verdict, longest(["SERVER", ...names]), longest(["KIND", ...kinds]), "legacy", "2025-11-25"];
+    this.#row(heading(this.#style, ["", "SERVER", "KIND", "ERA", "PROTOCOL", "TOOLS", "READY IN", "CALLS ITSELF"]));
+  }
+
+  ended({ spec, probe }: Finding): void {
+    const style = this.#style;
+    const info = shown(probe.serverInfo, this.#io.isTTY);
+    this.#row([
+      this.#verdict(spec, probe),
+      style.bold(spec.name),
+      kindOf(spec),
+      probe.era ?? "-",
+      oneLine(shown(probe.version ?? "-", this.#io.isTTY), 10),
+      probe.ok ? String(probe.tools.length) : "-",
+      probe.readyMs === undefined ? "-" : duration(probe.readyMs),
+      oneLine([info?.name, info?.version].filter((part) => part !== undefined).join(" "), NAME_WIDTH),
+    ]);
+  }
+
+  #verdict(spec: Finding["spec"], probe: Probe): string {
+    if (probe.ok) return this.#style.green("ok");
+    if (probe.untried === true) return this.#style.yellow("not tried");
+    return this.#style.red("target" in spec ? "FAILED" : "MISCONFIGURED");
+  }
+
+  #row(cells: readonly string[]): void {
+    const [, row] = table([[...this.#widest, "TOOLS", "READY IN", ""], cells]).split("\n");
+    print(this.#io, row ?? "");
+  }
 }
 
+/** It takes long; the last line that it wrote may say for what. */
+function noteWaiting(spec: ServerSpec, ms: number, stderr: readonly string[], io: Io): void {
+  const why = mayDownload(spec) ? ", perhaps with a download" : "";
+  const last = stderr.at(-1);
+  const wrote = last === undefined ? "." : `: ${oneLine(last, LINE_WIDTH)}`;
+  note(io, `${spec.name} has been starting for ${duration(ms)}${why}${wrote}`);
+}
+
+function total(findings: readonly Finding[], ms: number): string {
+  const number = (of: (found: Finding) => boolean) => findings.filter(of).length;
+  const parts = [
+    `${number(({ probe }) => probe.ok)} ok`,
+    `${number(({ probe }) => !probe.ok && probe.untried !== true)} failed`,
+  ];
+  const untried = number(({ probe }) => probe.untried === true);
+  if (untried > 0) parts.push(`${untried} not tried`);
+  return `${count(findings.length, "server")} in ${duration(ms)}: ${parts.join(", ")}.`;
+}
+
+function needsWords({ probe, advice }: Finding): boolean {
+  return !probe.ok || advice.length > 0 || probe.problems.length > 0;
+}
+
+/** Its texts are shown as they are: the caller has made them fit for a terminal. */
 export function detail({ spec, probe, advice }: Finding, style: Style): string {
   const lines = [style.bold(spec.name)];
-  for (const line of probe.ok ? [] : (probe.error?.message ?? "It failed.").split("\n")) {
-    lines.push(`  ${style.red(oneLine(line, LINE_WIDTH * 2))}`);
-  }
   if (!probe.ok) {
-    for (const line of probe.stderr.slice(-STDERR_LINES))
-      lines.push(style.dim(`  stderr: ${oneLine(line, LINE_WIDTH)}`));
+    const message = probe.error?.message ?? "It failed.";
+    for (const line of message.split("\n")) lines.push(`  ${style.red(oneLine(line, LINE_WIDTH * 2))}`);
+    for (const line of errorLines(probe.stderr).slice(0, STDERR_LINES)) {
+      const text = oneLine(line, LINE_WIDTH);
+      // What the message has said already is not said twice.
+      if (!message.includes(text)) lines.push(style.dim(`  stderr: ${text}`));
+    }
   }
   if (probe.noise.sample !== undefined) lines.push(style.dim(`  stdout: ${oneLine(probe.noise.sample, LINE_WIDTH)}`));
   for (const text of advice) lines.push(`  ${style.yellow("fix:")} ${text}`);
@@ -198,16 +266,4 @@ function kindOf(spec: Finding["spec"]): string {
 
 function where(config: Config, io: Io): string {
   return config.path === undefined ? "the config" : shortPath(io, config.path);
-}
-
-function isOnPath(program: string, io: Io): boolean {
-  const folders = isAbsolute(program) ? [""] : (io.env["PATH"] ?? "").split(delimiter);
-  return folders.some((folder) => {
-    try {
-      accessSync(folder === "" ? program : join(folder, program), constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
 }

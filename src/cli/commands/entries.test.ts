@@ -147,7 +147,7 @@ describe("add", () => {
   it("writes nothing when the server does not work, and says why; --no-check writes it [told-truly]", async () => {
     const failed = probe({
       ok: false,
-      error: { code: "unavailable", message: "It ended." },
+      error: { code: "unavailable", reason: undefined, message: "It ended.", remedy: undefined },
       stderr: ["no such thing"],
     });
     fakeGateway({}, { probe: async () => failed }, false);

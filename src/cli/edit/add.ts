@@ -50,7 +50,7 @@ interface Examined {
 
 /** How `doctor` tries servers, and tells of one. */
 interface Doctor<E extends Examined> {
-  examineAll(specs: readonly ServerSpec[], config: Config, source: GatewaySource, io: Io): Promise<E[]>;
+  examineAll(specs: readonly ServerSpec[], how: { config: Config; source: GatewaySource }, io: Io): Promise<E[]>;
   detail(found: E, style: Style): string;
 }
 
@@ -70,7 +70,7 @@ export async function addToConfig<E extends Examined>(input: AddInput, io: Io, d
     refuseUnset(name, needed, io);
     if (!input.json && io.isErrTTY) note(io, `Starting ${name} …`);
     const source = await sourceFor({ config: existsSync(path) ? path : undefined, state: undefined }, io);
-    [check] = await doctor.examineAll([spec.server], spec.config, source, io);
+    [check] = await doctor.examineAll([spec.server], { config: spec.config, source }, io);
     if (check !== undefined && !check.probe.ok) {
       if (input.json) printJson(io, { config: path, name, added: false, check: check.probe, advice: check.advice });
       else

@@ -4,38 +4,28 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex, Readable, Writable } from "node:stream";
-import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import { type ControlClient, connectControl, findGateway } from "../../control/client.js";
 import { enlist } from "../../control/registry.js";
 import { demoConfig } from "../../demo/config.js";
 import { openControl, STDIO_UPGRADE } from "../../gateway/control-routes.js";
 import { createGateway } from "../../gateway/create.js";
-import { Executors } from "../../gateway/executors.js";
 import type { Gateway, ServerStart } from "../../gateway/gateway.js";
-import { boundedWrite, type Log, SILENT } from "../../observe/log.js";
+import { boundedWrite, type Log } from "../../observe/log.js";
 import { Fault } from "../../protocol/errors.js";
-import { systemClock } from "../../runtime/clock.js";
 import { realPath, StateDirError, stateRootFor } from "../../runtime/state-dir.js";
-import { packageVersion } from "../../runtime/version.js";
-import { linkMaker } from "../../upstream/links.js";
-import { probeServer } from "../../upstream/probe.js";
-import { Reaper } from "../../upstream/stdio/reaper.js";
-import { hashStateDir } from "../../upstream/stdio/reaper-marker.js";
-import { askGateway } from "./ask-gateway.js";
 import { logOf } from "./log-of.js";
 import type {
   GatewayClient,
   GatewayPort,
   GatewaySource,
   LocalGateway,
-  Probe,
-  ProbeOptions,
   StartedGateway,
   StartOptions,
   StdioStreams,
   StopAsked,
 } from "./port.js";
+import { probe } from "./probe.js";
 import { clientOf, defaultToken, find, isHeld, list } from "./running.js";
 
 /** A verb that is done in a moment says what failed by itself; its log would only repeat it. */
@@ -262,46 +252,6 @@ async function serveOwn(gateway: Gateway, signal: AbortSignal, agent: Promise<vo
 
 function isUsed({ sessions, presences }: GatewayStatus): boolean {
   return sessions + presences > 0;
-}
-
-/** Nobody but a gateway that runs is dialled by an executor. */
-async function probeByGateway(spec: ServerSpec, executor: string, { source, signal }: ProbeOptions): Promise<Probe> {
-  const running = source === undefined ? undefined : await find(source);
-  if (running !== undefined) {
-    return askGateway(running, { name: spec.name, executor, waitMs: spec.connectTimeoutMs }, signal);
-  }
-  const message = `Executor "${executor}" dials in to the gateway, and none runs that could try this server through it.`;
-  return { ...NOTHING_LEARNT, untried: true, error: { code: "unavailable", message } };
-}
-
-const NOTHING_LEARNT: Omit<Probe, "error"> = {
-  ok: false,
-  era: undefined,
-  version: undefined,
-  serverInfo: undefined,
-  tools: [],
-  problems: [],
-  readyMs: undefined,
-  stderr: [],
-  noise: { count: 0, sample: undefined },
-};
-
-async function probe(spec: ServerSpec, options: ProbeOptions): Promise<Probe> {
-  const { signal, executors: configs = [] } = options;
-  const wanted = spec.target.kind === "stdio" ? undefined : spec.target.via;
-  const via = configs.find(({ name }) => name === wanted);
-  if (via !== undefined && via.urls.length === 0) return probeByGateway(spec, via.name, options);
-  const executors = new Executors(SILENT);
-  executors.apply(via === undefined ? [] : [via]);
-  const reaper = new Reaper({ stateHash: hashStateDir(`probe ${process.pid}`), env: process.env });
-  try {
-    const makeLink = linkMaker({ reaper, env: process.env, openWire: executors.openWire });
-    const clientInfo = { name: "toolway", version: packageVersion() };
-    return await probeServer(spec, { makeLink, clientInfo, now: systemClock.now }, signal);
-  } finally {
-    await executors.close();
-    await reaper.close();
-  }
 }
 
 export const adapter: GatewayPort = { find, list, isHeld, start, connect, stdio, probe, defaultToken };

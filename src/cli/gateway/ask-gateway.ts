@@ -1,48 +1,43 @@
-// What a gateway that runs knows of one server, in the form that `doctor` shows: for servers behind an executor that
-// dials in, which nobody but that gateway can try.
+// Has a gateway that runs try one server, for `doctor`: a server behind an executor that dials in is reached by nobody
+// else.
 
-import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
+import type { GatewayStatus } from "../../contracts/status.js";
+import type { ProbeResult } from "../../upstream/probe.js";
+import { failedProbe } from "./failed-probe.js";
 import type { GatewayClient, Probe } from "./port.js";
 
 const LOOK_MS = 200;
 
+/** An executor that was just started has so long to dial in: it does so at once, and again every ten seconds at most. */
+const DIAL_IN_MS = 10_000;
+
 interface Asked {
   readonly name: string;
   readonly executor: string;
-  /** An executor that was just started has so long to dial in, and the server to answer. */
+  /** As long as the server's own start may take. */
   readonly waitMs: number;
 }
 
 export async function askGateway(client: GatewayClient, asked: Asked, signal: AbortSignal): Promise<Probe> {
-  const until = performance.now() + asked.waitMs;
+  const { name, executor } = asked;
+  const until = performance.now() + Math.min(asked.waitMs, DIAL_IN_MS);
   for (;;) {
     signal.throwIfAborted();
-    const status = (await client.get("/status", signal)) as GatewayStatus;
-    const server = status.servers.find(({ name }) => name === asked.name);
-    const isUp = server?.state === "ready" && !server.listsFromBefore;
-    if (isUp || server === undefined || performance.now() >= until) {
-      const { tools } = (await client.get("/tools", signal)) as { tools?: { server: string; ownName: string }[] };
-      const names = (tools ?? []).filter((tool) => tool.server === asked.name).map(({ ownName }) => ownName);
-      return probeOf(server, isUp, names, asked);
+    const { servers, executors } = (await client.get("/status", signal)) as GatewayStatus;
+    if (!servers.some((server) => server.name === name)) {
+      const remedy = "It reads its config when the file changes: `toolway status` says what keeps it from that.";
+      return failedProbe({ message: "The gateway that runs does not have this server.", remedy });
     }
+    if (executors.find((one) => one.name === executor)?.ready === true) {
+      return (await client.post(`/servers/${encodeURIComponent(name)}/probe`, {}, signal)) as ProbeResult;
+    }
+    if (performance.now() >= until) return nobodyThere(executor);
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
 }
 
-function probeOf(server: ServerStatus | undefined, ok: boolean, tools: readonly string[], asked: Asked): Probe {
-  const missing = "The gateway that runs does not have this server: `toolway reload` reads the config again.";
-  const silent = `No executor "${asked.executor}" is connected.`;
-  const message = server === undefined ? missing : (server.lastError ?? silent);
-  return {
-    ok,
-    era: server?.era,
-    version: server?.version,
-    serverInfo: server?.serverInfo,
-    tools: ok ? tools : [],
-    problems: server?.problems ?? [],
-    readyMs: server?.readyAfterMs,
-    error: ok ? undefined : { code: "unavailable", message },
-    stderr: server?.stderr ?? [],
-    noise: { count: 0, sample: undefined },
-  };
+function nobodyThere(executor: string): Probe {
+  const message = `No executor "${executor}" is connected to the gateway that runs.`;
+  const remedy = `Start one in its network: \`toolway executor --connect ws://GATEWAY/executors/${encodeURIComponent(executor)} --allow HOST\`. If one runs, its log says why it does not get in.`;
+  return failedProbe({ reason: "no-executor", message, remedy });
 }

@@ -82,6 +82,8 @@ export interface ProbeOptions {
   readonly executors?: readonly ExecutorConfig[];
   /** Where the gateway is that may run for this config. */
   readonly source?: GatewaySource;
+  /** Gets what tells the last lines that a child has written so far. */
+  readonly watch?: ((stderr: () => readonly string[]) => void) | undefined;
 }
 
 export interface GatewayPort {

@@ -20,7 +20,7 @@ const spec = (target: Partial<ServerSpec["target"]>): ServerSpec => ({
   ...SUPERVISED,
 });
 
-const probe = (message: string, more: Partial<Probe> & { code?: string } = {}): Probe => ({
+const probe = (error: Partial<NonNullable<Probe["error"]>>, stderr: readonly string[] = []): Probe => ({
   ok: false,
   era: undefined,
   version: undefined,
@@ -28,32 +28,37 @@ const probe = (message: string, more: Partial<Probe> & { code?: string } = {}): 
   tools: [],
   problems: [],
   readyMs: undefined,
-  error: { code: more.code ?? "unavailable", message },
-  stderr: [],
+  error: { code: "unavailable", reason: undefined, message: "", remedy: undefined, ...error },
+  stderr,
   noise: { count: 0, sample: undefined },
-  ...more,
 });
 
-const advice = (target: Partial<ServerSpec["target"]>, found: Probe, has = true): string =>
-  adviceFor(spec(target), found, () => has).join("\n");
+const advice = (target: Partial<ServerSpec["target"]>, found: Probe): string =>
+  adviceFor(spec(target), found).join("\n");
 
 describe("a program that is missing", () => {
   it.each([
     ["npx", "nodejs.org"],
     ["uvx", "docs.astral.sh/uv"],
     ["docker", "docs.docker.com"],
-    ["my-own", "no program my-own on the PATH"],
-    ["npx -y some-server", 'put what follows it into "args"'],
+    ["my-own", "Install it."],
   ])("%s", (command, says) => {
-    const message = `Command not found: "${command}" is not on the PATH.`;
-    expect(advice({ kind: "stdio", command }, probe(message), false)).toContain(says);
+    const error = { reason: "command-unknown", message: "Command not found.", remedy: "Install it." } as const;
+    expect(advice({ kind: "stdio", command }, probe(error))).toContain(says);
+  });
+
+  it("is told what its fault says, and what its program wrote before counts for nothing [host-3]", () => {
+    const error = { reason: "cwd-missing", remedy: 'Create it, or correct "cwd".' } as const;
+    expect(advice({}, probe(error, ["npm error code E404"]))).toBe('Create it, or correct "cwd".');
   });
 });
 
 describe("what a server wrote before it died", () => {
   it.each([
     ["npm error code E404", "package does not exist"],
+    ["npm error notarget No matching version found for x@9.", "no such version"],
     ["Error: Cannot find module '/x/index.js'", "module is missing"],
+    ["Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'x'", "module is missing"],
     ["ModuleNotFoundError: No module named 'mcp'", "module is missing"],
     ["Cannot connect to the Docker daemon at unix:///var/run/docker.sock", "start it"],
     ["Error: GITHUB_TOKEN environment variable is not set", "environment variable"],
@@ -61,43 +66,40 @@ describe("what a server wrote before it died", () => {
     ["Error: listen EADDRINUSE: address already in use :::3000", "port that is taken"],
     ["getaddrinfo ENOTFOUND registry.example", "network"],
   ])("%s", (line, says) => {
-    expect(advice({}, probe("The server ended.", { stderr: [line] }))).toContain(says);
+    expect(advice({}, probe({ reason: "exited" }, [line]))).toContain(says);
   });
 
   it("and when nothing fits, it is run by hand, without its arguments in the text", () => {
-    const text = advice({}, probe("The server ended."));
+    const text = advice({}, probe({ reason: "exited", message: "The server ended." }));
     expect(text).toContain("by hand");
     expect(text).not.toContain("secret");
-    expect(advice({}, probe("No answer.", { code: "timeout" }))).toContain("connectTimeoutMs");
+    expect(advice({}, probe({ code: "timeout" }))).toContain("downloading");
+    expect(advice({ command: "mine" }, probe({ code: "timeout" }))).toContain("connectTimeoutMs");
   });
 });
 
 describe("an HTTP server", () => {
-  const http = { kind: "http", url: "http://x/mcp", headers: {} } as const;
-  it.each([
-    ["http://x/mcp wants credentials (HTTP 401).", "unauthorized", "headers"],
-    ["cannot be reached: nothing listens there.", "unavailable", "Start that server"],
-    ["cannot be reached: the name does not resolve (ENOTFOUND).", "unavailable", "host name"],
-    ["http://x/mcp does not exist (HTTP 404).", "protocol", "/mcp"],
-    ["No answer.", "timeout", "firewall"],
-  ])("%s", (message, code, says) => {
-    expect(advice(http, probe(message, { code }))).toContain(says);
+  const http = { kind: "http", url: "http://x/401/mcp", headers: {} } as const;
+
+  it("is told what its fault says, whatever words and numbers its address has [host-3]", () => {
+    const message = "http://x/401/mcp cannot be reached: nothing listens there.";
+    const remedy = 'Start that server, or correct the port in "url".';
+    expect(advice(http, probe({ reason: "nothing-listens", message, remedy }))).toBe(remedy);
+    expect(advice(http, probe({ reason: "server-error", message: "http://x/401/mcp failed (HTTP 500)." }))).toContain(
+      "Its own log",
+    );
+    expect(advice(http, probe({ code: "timeout" }))).toContain("firewall");
+  });
+
+  it("behind an executor is told of the executor where that is what failed [host-3]", () => {
+    const via = { ...http, via: "office" } as const;
+    expect(advice(via, probe({ reason: "no-executor" }))).toContain("Start that executor");
+    expect(advice(via, probe({ reason: "executor-refuses" }))).toContain("--dry-run URL");
   });
 });
 
 it("speaks of noise on stdout even when all is well", () => {
-  const noisy = { ...probe(""), ok: true, error: undefined, noise: { count: 3, sample: "Listening…" } };
+  const noisy = { ...probe({}), ok: true, error: undefined, noise: { count: 3, sample: "Listening…" } };
   expect(advice({}, noisy)).toContain("stderr");
   expect(advice({}, { ...noisy, noise: { count: 0, sample: undefined } })).toBe("");
-});
-
-describe("the way through an executor", () => {
-  it.each([
-    ['No executor "office" is connected. Last: nothing listens there (ECONNREFUSED).', "Start that executor"],
-    ['Executor "office" does not reach http://wiki/mcp: No --allow rule covers wiki:80.', "--dry-run URL"],
-    ['Executor "office" dials in to the gateway, and none runs that could try it.', "Start the gateway"],
-    ['http://wiki/mcp cannot be reached through executor "office": nothing listens there.', "Start that server"],
-  ])("%s", (message, says) => {
-    expect(advice({ kind: "http", url: "http://wiki/mcp", via: "office" }, probe(message))).toContain(says);
-  });
 });

@@ -1,10 +1,11 @@
-// What to do about a server that did not come up: read from how it failed and from what it wrote. Pure, but for `has`,
-// which says whether a program is on the PATH.
+// What to do about a server that did not come up: by where its fault arose, and for a program that ended by what it
+// wrote. It is pure.
 
-import type { ServerSpec } from "../../contracts/server-spec.js";
+import { basename } from "node:path";
+import type { ServerSpec, StdioTarget } from "../../contracts/server-spec.js";
+import { errorLines } from "../../runtime/words/error-lines.js";
 import type { Probe } from "../gateway/port.js";
-
-type Has = (program: string) => boolean;
+import { duration } from "./print.js";
 
 /** How to get the programs that servers are usually started with. */
 const INSTALL: Readonly<Record<string, string>> = {
@@ -25,18 +26,26 @@ const INSTALL: Readonly<Record<string, string>> = {
   java: "install a Java runtime, for instance https://adoptium.net",
 };
 
+/** Programs that fetch the server at its first start. */
+const FETCHES = new Set(["npx", "npm", "pnpm", "yarn", "bunx", "uvx", "uv", "pipx", "docker", "podman", "deno", "go"]);
+
 /** What servers write when they miss something, and what that means. The first that fits is told. */
 const SAID: readonly (readonly [pattern: RegExp, advice: string])[] = [
   [
-    /\bE404\b|404 Not Found - GET|is not in this registry/,
+    /\bE404\b|404 Not Found - GET|is not in this registry|was not found in the package registry/,
     "The package does not exist under that name: check the args.",
+  ],
+  [/\bETARGET\b|No matching version found/, "The package has no such version: check the args."],
+  [
+    /could not determine executable to run/,
+    "The package has no program to run: check its name in the args, or name the program after it.",
   ],
   [
     /ENOTFOUND|EAI_AGAIN|getaddrinfo|Temporary failure in name resolution/,
     "It could not reach the network: check the connection, or a proxy.",
   ],
   [
-    /Cannot find module|ERR_MODULE_NOT_FOUND|ModuleNotFoundError|No module named/,
+    /Cannot find (?:module|package)|ERR_MODULE_NOT_FOUND|ModuleNotFoundError|No module named/,
     "A module is missing: install the server's dependencies, or check the path in args.",
   ],
   [/Cannot connect to the Docker daemon|docker daemon running/i, "Docker does not run: start it."],
@@ -45,7 +54,7 @@ const SAID: readonly (readonly [pattern: RegExp, advice: string])[] = [
     "Docker has no such image: check its name, or log in to its registry.",
   ],
   [/EADDRINUSE|address already in use/i, "It wants a port that is taken: another copy may be running."],
-  [/EACCES|Permission denied|EPERM/, "It may not read or write something: see the path in its last lines."],
+  [/EACCES|Permission denied|EPERM/, "It may not read or write something: see the path in what it wrote."],
   [
     /(missing|required|not set|must be set|provide|undefined|expected).{0,60}\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b.{0,60}(missing|required|not set|must be set|undefined|not found)/i,
     "It misses an environment variable: add it to the entry's `env`. Servers do not see the whole environment.",
@@ -58,61 +67,63 @@ const SAID: readonly (readonly [pattern: RegExp, advice: string])[] = [
   [/^usage: |unrecognized arguments|unknown option/im, "It does not understand its arguments: check the args."],
 ];
 
-export function adviceFor(spec: ServerSpec, probe: Probe, has: Has): string[] {
+/** Whether the first start of this server may take a download. */
+export function mayDownload({ target }: ServerSpec): boolean {
+  return target.kind === "stdio" && FETCHES.has(basename(target.command));
+}
+
+/** `spec` is as the config has it: `doctor` itself may have given it more time. */
+export function adviceFor(spec: ServerSpec, probe: Probe): string[] {
   const found: string[] = [];
   if (probe.noise.count > 0) {
     found.push("It writes to stdout what is no message; those lines are skipped. Its logs belong on stderr.");
   }
-  if (probe.ok) return found;
-  const message = probe.error?.message ?? "";
-  const { target } = spec;
-  if (target.kind === "stdio") {
-    const program = target.command.split(/[/\\]/).at(-1) ?? target.command;
-    const missing = /not found|ENOENT|not on the PATH/i.test(message) && !has(target.command);
-    if (missing && INSTALL[program] !== undefined) found.push(`${program} is not installed here: ${INSTALL[program]}.`);
-    else if (missing && /\s/.test(program)) {
-      // Other clients take a whole line; here no shell reads it.
-      found.push(`"command" is the program alone: put what follows it into "args", word by word.`);
-    } else if (missing) found.push(`There is no program ${program} on the PATH: install it, or write its full path.`);
-    const text = probe.stderr.join("\n");
-    const said = SAID.find(([pattern]) => pattern.test(text));
-    if (said !== undefined) found.push(said[1]);
-    if (!missing && said === undefined) {
-      if (probe.error?.code === "timeout") {
-        found.push(`It did not answer in time. A first start may download: try again, or raise "connectTimeoutMs".`);
-      } else found.push(`Run it by hand to see what it says: ${commandLine(target.command, target.args.length)}`);
-    }
-  } else {
-    found.push(executorAdvice(message) ?? httpAdvice(probe.error?.code, message));
+  if (!probe.ok) found.push(fixFor(spec, probe));
+  else if (probe.readyMs !== undefined && probe.readyMs > spec.connectTimeoutMs) {
+    found.push(
+      `A gateway waits ${duration(spec.connectTimeoutMs)} for it. If it downloaded something, it is quicker now; else raise "connectTimeoutMs".`,
+    );
   }
   return found;
 }
 
-/** Where the way to the server failed, not the server. */
-function executorAdvice(message: string): string | undefined {
-  if (/^Executor .* dials in to the gateway/.test(message)) {
-    return "Start the gateway (`toolway serve`) and the executor, and ask again: the gateway that runs is then asked.";
+function fixFor(spec: ServerSpec, { error, stderr }: Probe): string {
+  const { target } = spec;
+  if (target.kind !== "stdio") return httpFix(error);
+  const program = basename(target.command);
+  const install = INSTALL[program];
+  if (error?.reason === "command-unknown" && install !== undefined) {
+    return `${program} is not installed here: ${install}.`;
   }
-  if (/^No executor /.test(message)) return "Start that executor, or correct its url or token under `executors`.";
-  if (/^Executor .* does not reach /.test(message)) {
-    return "What an executor may reach is said where it runs: `toolway executor --allow RULE --dry-run URL` tries a rule.";
-  }
-  return undefined;
+  if (error?.remedy !== undefined) return error.remedy;
+  const text = errorLines(stderr).join("\n");
+  const said = SAID.find(([pattern]) => pattern.test(text));
+  if (said !== undefined) return said[1];
+  if (error?.code !== "timeout") return `Run it by hand to see what it says: ${commandLine(target)}`;
+  return mayDownload(spec)
+    ? 'If it was still downloading, ask again; else run it by hand, or raise "connectTimeoutMs".'
+    : `Does it speak MCP on stdin and stdout? Run it by hand: ${commandLine(target)} If it is only slow, raise "connectTimeoutMs".`;
 }
 
-function httpAdvice(code: string | undefined, message: string): string {
-  if (code === "unauthorized" || /\b40[13]\b/.test(message)) {
-    return `It wants credentials: add them to the entry, for instance "headers": {"Authorization": "Bearer \${MY_TOKEN}"}.`;
+function httpFix(error: Probe["error"]): string {
+  if (error?.remedy !== undefined) return error.remedy;
+  switch (error?.reason) {
+    case "no-executor":
+      return "Start that executor, or correct its url or token under `executors`.";
+    case "executor-refuses":
+      return "What an executor may reach is said where it runs: `toolway executor --allow RULE --dry-run URL` tries a rule.";
+    case "overloaded":
+      return "Try again later.";
+    case "not-http":
+      return 'Check the port in "url", and whether it is http:// or https:// there.';
+    default:
+      return error?.code === "timeout"
+        ? "Is it an MCP server, and is a firewall or a proxy between? Open its url with curl to see who answers."
+        : "Its own log may say more; or open its url with curl to see who answers.";
   }
-  if (/nothing listens|ECONNREFUSED/.test(message)) return "Start that server, or correct the port in its url.";
-  if (/does not resolve|ENOTFOUND|EAI_AGAIN/.test(message)) return "Check the host name in its url, and the network.";
-  if (/certificate|TLS|CERT/.test(message)) return "Check https or http in its url, and its certificate.";
-  if (/\b40[45]\b/.test(message)) return "The path is wrong: servers mostly answer at /mcp, older ones at /sse.";
-  if (code === "timeout") return "It did not answer in time: is there a firewall or a proxy between?";
-  return "Open its url with curl to see who answers.";
 }
 
 /** Without the arguments: they may hold secrets. */
-function commandLine(command: string, args: number): string {
-  return args === 0 ? command : `${command} … (with the args of the config)`;
+function commandLine({ command, args }: StdioTarget): string {
+  return args.length === 0 ? `${command}.` : `${command} … (with the args of the config).`;
 }

@@ -67,6 +67,7 @@ export class SocketClient {
   readonly #redial: Redial | undefined;
   #state: ClientState = "connecting";
   #lastError: ExecutorError | undefined;
+  #toldWhy: string | undefined;
   #session: Session | undefined;
   #handshake: ClientHandshake | undefined;
   #giveUp: NodeJS.Timeout | undefined;
@@ -210,6 +211,7 @@ export class SocketClient {
     this.#redial?.worked();
     clearTimeout(this.#giveUp);
     this.#lastError = undefined;
+    this.#toldWhy = undefined;
     if (goesOn) {
       before.socket = socket;
       // This comes before anybody hears of it, so that they do not find it full of what has arrived.
@@ -311,7 +313,10 @@ export class SocketClient {
   /** An attempt came to nothing. */
   #failed(error: ExecutorError): void {
     this.#lastError = error;
-    this.#options.log?.debug("executor: not connected", { why: error.message });
+    // Dialling goes on for ever; the same reason is told once, until it was connected.
+    const isNew = this.#toldWhy !== error.message;
+    this.#toldWhy = error.message;
+    this.#options.log?.[isNew ? "warn" : "debug"]("executor: not connected; it is tried again", { why: error.message });
     this.#checkKept();
     this.#options.onState?.();
     this.#redial?.need();

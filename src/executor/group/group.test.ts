@@ -4,7 +4,7 @@ import type { MemberState } from "../../contracts/executors.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import type { Socket } from "../../sockets/socket.js";
 import { type AnswerHandler, ExecutorError, type ExecutorRequest, type RequestHandle } from "../wire/types.js";
-import { ExecutorGroup, type GroupClient } from "./group.js";
+import { ExecutorGroup, type GroupClient, type GroupOptions } from "./group.js";
 
 interface Flight {
   readonly request: ExecutorRequest;
@@ -62,7 +62,7 @@ class FakeClient implements GroupClient {
   }
 }
 
-function rig(urls: readonly string[]) {
+function rig(urls: readonly string[], more: Partial<GroupOptions> = {}) {
   const clients: FakeClient[] = [];
   const group = new ExecutorGroup({
     name: "office",
@@ -73,6 +73,7 @@ function rig(urls: readonly string[]) {
     },
     dial: () => Promise.reject(new Error("never")),
     wall: () => 0,
+    ...more,
   });
   group.configure(urls, undefined);
   return { group, clients };
@@ -245,7 +246,21 @@ describe("a group of executors", () => {
     expect((error as ExecutorError).message).toContain("toolway executor --connect ws://GATEWAY/executors/office");
     const { group: dialled, clients: dials } = rig(["ws://a"]);
     dials[0]?.become("connecting", new Error("nothing listens there"));
-    await expect(dialled.ready(AbortSignal.timeout(10))).rejects.toThrow(/nothing listens there.*--listen/s);
+    await expect(dialled.ready(AbortSignal.timeout(10))).rejects.toThrow(/nothing listens there\./);
+  });
+
+  it("tells whoever only wants to know of the first failure, once all that are dialled have failed [told-why]", async () => {
+    const { group, clients } = rig(["ws://a", "ws://b"], { isImpatient: true });
+    let told: unknown;
+    const waiting = group.ready(new AbortController().signal).catch((reason: unknown) => {
+      told = reason;
+    });
+    clients[0]?.become("connecting", new Error("refused the token (401)"));
+    await turn();
+    expect(told).toBeUndefined();
+    clients[1]?.become("connecting", new Error("nothing listens there"));
+    await waiting;
+    expect(told).toMatchObject({ code: "unavailable", message: expect.stringContaining("401") });
   });
 
   it("goes on with the conversation that an executor names, if it is its own", () => {

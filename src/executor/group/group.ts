@@ -3,6 +3,7 @@
 
 import type { Principal } from "../../contracts/caller.js";
 import type { ExecutorStatus, MemberState, Visitor } from "../../contracts/executors.js";
+import { sentence } from "../../runtime/expected-error.js";
 import { safeAddress } from "../../runtime/redact/safe-url.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import type { Socket } from "../../sockets/socket.js";
@@ -48,6 +49,8 @@ export interface GroupOptions {
   readonly wall: () => number;
   /** One came, went, was lost or is back. */
   readonly onState?: () => void;
+  /** Who waits is told as soon as all that are dialled have failed once: for somebody who wants to know, not to get by. */
+  readonly isImpatient?: boolean | undefined;
 }
 
 interface Member {
@@ -227,6 +230,9 @@ export class ExecutorGroup {
       this.#remove(member);
       return;
     }
+    if (this.#options.isImpatient === true && this.#members.every(({ client }) => client.lastError !== undefined)) {
+      for (const waiter of [...this.#waiters]) waiter.reject(this.#none());
+    }
     if (state === member.state) return;
     member.state = state;
     member.sinceMs = this.#options.wall();
@@ -325,12 +331,14 @@ export class ExecutorGroup {
 
   #none(): ExecutorError {
     const told = this.#members.map(({ client }) => textOf(client.lastError)).find((text) => text !== undefined);
-    const why = told === undefined ? "" : ` Last: ${told}${/[.?!]$/.test(told) ? "" : "."}`;
-    const advice = this.#dialled
-      ? "Is it running there? `toolway executor --listen` starts one."
+    const why = told === undefined ? "" : ` Last: ${sentence(told)}`;
+    // What became of the last attempt says by itself what to do.
+    const remedy = this.#dialled
+      ? told === undefined
+        ? "Is it running there? `toolway executor --listen` starts one."
+        : undefined
       : `Start one in its network: toolway executor --connect ws://GATEWAY/executors/${encodeURIComponent(this.name)} --allow HOST.`;
-    const message = `No executor "${this.name}" is connected.${why} ${advice}`;
-    return new ExecutorError("unavailable", message, { sent: false });
+    return new ExecutorError("unavailable", `No executor "${this.name}" is connected.${why}`, { sent: false, remedy });
   }
 }
 

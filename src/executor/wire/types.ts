@@ -70,13 +70,18 @@ export class ExecutorError extends Error {
   readonly networkCode: string | undefined;
   /** The HTTP status that the other end answered in place of a WebSocket. */
   readonly status: number | undefined;
+  /** What happened, and what to do about it; `message` is both. */
+  readonly fact: string;
+  readonly remedy: string | undefined;
 
   constructor(
     code: ExecutorErrorCode,
-    message: string,
-    options: { sent: boolean; networkCode?: string | undefined; status?: number },
+    fact: string,
+    options: { sent: boolean; networkCode?: string | undefined; status?: number; remedy?: string | undefined },
   ) {
-    super(message);
+    super(options.remedy === undefined ? fact : `${fact} ${options.remedy}`);
+    this.fact = fact;
+    this.remedy = options.remedy;
     this.code = code;
     this.sent = options.sent;
     this.networkCode = options.networkCode;

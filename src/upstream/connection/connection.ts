@@ -9,7 +9,7 @@ import type { ListKind, ServerIntro, UpstreamCall } from "../../contracts/upstre
 import { type Anchor, findAnchor, findAnchorIn, largeReply } from "../../protocol/anchor.js";
 import { PiecedReply, WholeReply } from "../../protocol/arrived.js";
 import { flawOfLong, flawOfShort, isAmbiguous, PARSED_REPLY_BYTES } from "../../protocol/check-reply.js";
-import { Fault, toRpcError } from "../../protocol/errors.js";
+import { Fault, OUTCOME_UNKNOWN, toRpcError } from "../../protocol/errors.js";
 import { isObject, type JsonObject, type RpcId } from "../../protocol/jsonrpc.js";
 import {
   idSpan,
@@ -21,6 +21,7 @@ import {
 import { type BytesReply, faultReply } from "../../protocol/reply.js";
 import { scanElements } from "../../protocol/scan.js";
 import { redactorFor } from "../../runtime/redact/secrets-of.js";
+import { resultWithin } from "../../runtime/wait.js";
 import type { HandshakeOffer } from "../era/handshake.js";
 import { type MeetingOptions, meet } from "../era/meeting.js";
 import { identityOf } from "../era/verdict.js";
@@ -58,6 +59,9 @@ export interface ConnectionEvents extends CallReturns {
   onClosed(fault: Fault): void;
 }
 
+/** Longer than a link waits for the last output of a child that has exited. */
+const END_KNOWN_MS = 1_500;
+
 export interface ConnectionOptions {
   readonly spec: ServerSpec;
   /** The one agent of a connection that is not shared. */
@@ -94,6 +98,7 @@ export class Connection implements LinkEvents {
   /** Until the server is known, the end of a link is not the end of the connection: the probe may have caused it. */
   #meeting: boolean = false;
   #gone: Fault | undefined;
+  #onGone: (() => void) | undefined;
   /** Counts all that came, readable or not: signs of life. */
   received = 0;
   #closed = false;
@@ -169,9 +174,22 @@ export class Connection implements LinkEvents {
       this.#tell('{"jsonrpc":"2.0","method":"notifications/initialized"}');
       return intro;
     } catch (error) {
+      const end = await this.#endBehind(error);
       await this.close();
-      throw error instanceof Error ? this.#safe(error) : error;
+      throw end instanceof Error ? this.#safe(end) : end;
     }
+  }
+
+  /** A child that dies at once closes its input before its end is known, and its end says why. */
+  async #endBehind(error: unknown): Promise<unknown> {
+    if (!(error instanceof Fault) || error.reason !== "exited" || this.#spec.target.kind !== "stdio") return error;
+    if (this.#gone === undefined) {
+      const ended = new Promise<void>((resolve) => {
+        this.#onGone = resolve;
+      });
+      await resultWithin(ended, END_KNOWN_MS);
+    }
+    return this.#gone ?? error;
   }
 
   send(call: UpstreamCall): void {
@@ -303,6 +321,7 @@ export class Connection implements LinkEvents {
     const fault = this.#safe(raw);
     if (this.#meeting) {
       this.#gone = fault;
+      this.#onGone?.();
       for (const pending of this.#inFlight.inOrder()) this.#endings.fail(pending, fault);
       return;
     }
@@ -514,8 +533,8 @@ export class Connection implements LinkEvents {
     this.#modern?.stop();
     this.#messages.questions.cancelAll();
     for (const pending of this.#inFlight.inOrder()) this.#endings.lose(pending, this.#inFlight.lost(pending, fault));
-    const message = `Server "${this.#spec.name}" went away in the middle of the call (${fault.message}). Whether it took effect is unknown.`;
-    this.#modern?.end(new Fault("outcome-unknown", message, { cause: fault }));
+    const message = `Server "${this.#spec.name}" went away in the middle of the call: ${fault.plain}`;
+    this.#modern?.end(new Fault("outcome-unknown", message, { cause: fault, outcome: OUTCOME_UNKNOWN }));
   }
 }
 

@@ -4,7 +4,7 @@
 import type { OwnName } from "../../contracts/names.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { UpstreamCall } from "../../contracts/upstream.js";
-import { Fault } from "../../protocol/errors.js";
+import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { faultReply } from "../../protocol/reply.js";
 import { Table } from "../../runtime/table.js";
 import type { Link, Ticket } from "../link/link.js";
@@ -169,8 +169,8 @@ export class PendingCalls {
   lost(pending: PendingCall, fault: Fault): Fault {
     if (pending.call.caller === undefined) return fault;
     const what = pending.subject ?? pending.method;
-    const message = `Server "${this.#spec.name}" went away before it answered ${what} (${fault.message}). Whether the call took effect is unknown.`;
-    return new Fault("outcome-unknown", message, { cause: fault });
+    const message = `Server "${this.#spec.name}" went away before it answered ${what}: ${fault.plain}`;
+    return new Fault("outcome-unknown", message, { cause: fault, outcome: OUTCOME_UNKNOWN });
   }
 
   #timeoutOf(call: UpstreamCall): number {

@@ -5,6 +5,7 @@ import type { ServerIntro } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { LATEST_LEGACY, LEGACY_VERSIONS } from "../../protocol/versions.js";
+import { sentence } from "../../runtime/expected-error.js";
 import { ask, type CallSender, ServerError } from "../link/own-call.js";
 
 /** What we tell a server of the agents behind us. */
@@ -41,7 +42,7 @@ export async function shakeHands(sender: CallSender, offer: HandshakeOffer, sign
   };
   const { result } = await ask(sender, "initialize", params, signal).catch((error: unknown) => {
     if (error instanceof ServerError) {
-      throw new Fault("unavailable", `initialize was refused: ${error.message}`, { cause: error });
+      throw new Fault("unavailable", sentence(`It refused initialize: ${error.message}`), { cause: error });
     }
     throw error;
   });

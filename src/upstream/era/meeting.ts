@@ -34,7 +34,8 @@ export interface MeetingOptions {
 /** Rejects with a Fault. The link is open. */
 export async function meet(options: MeetingOptions, signal: AbortSignal): Promise<ServerIntro> {
   const { era } = options.spec;
-  if (options.kind === "sse" || era === "legacy") return await shakeHands(options.direct, options.offer, signal);
+  if (options.kind === "sse") return await shakeHands(options.direct, options.offer, signal);
+  if (era === "legacy") return await meetLegacy(options, signal);
   if (era === "modern") return await meetModern(options, options.kind, signal);
   const memory = new Memory(options);
   if (memory.get() === "legacy") {
@@ -50,6 +51,18 @@ export async function meet(options: MeetingOptions, signal: AbortSignal): Promis
   return await new Meeting(options, options.kind, memory, signal).run();
 }
 
+/** The entry says that it is legacy. */
+async function meetLegacy(options: MeetingOptions, signal: AbortSignal): Promise<ServerIntro> {
+  try {
+    return await shakeHands(options.direct, options.offer, signal);
+  } catch (error) {
+    if (!(error instanceof Fault) || !refutesLegacy(error) || error.reason !== undefined) throw error;
+    const { code, plain, fact, data } = error;
+    const remedy = 'If it speaks the modern era alone, remove "era": "legacy" from its entry.';
+    throw new Fault(code, plain, { forOperator: fact, data, cause: error.cause, reason: "wrong-era", remedy });
+  }
+}
+
 /** The entry says that it is modern: nothing else is tried, and nothing has to be remembered. */
 async function meetModern(options: MeetingOptions, kind: "stdio" | "http", signal: AbortSignal): Promise<ServerIntro> {
   const outcome = await probe(options.direct, kind, signal);
@@ -58,8 +71,8 @@ async function meetModern(options: MeetingOptions, kind: "stdio" | "http", signa
   if (verdict.kind === "modern") return introOf(verdict.result);
   if (verdict.kind === "unusable") throw new Fault("protocol", verdict.message);
   if ("fault" in outcome && (verdict.kind === "none" || outcome.kind === "exited")) throw outcome.fault;
-  const message = `It does not answer server/discover as a server of the modern era, which its entry says it is. Remove "era": "modern".`;
-  throw new Fault("protocol", message);
+  const message = "It does not answer server/discover as a server of the modern era, which its entry says it is.";
+  throw new Fault("protocol", message, { reason: "wrong-era", remedy: 'Remove "era": "modern" from its entry.' });
 }
 
 /** The memory of eras, for one server. */

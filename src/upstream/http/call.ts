@@ -1,7 +1,7 @@
 // One message on its way to a streamable HTTP server: the POST, what its answer is, and the GETs that go on
 // with a stream which ended before the reply. streamable.ts has sessions and the link's life.
 
-import { Fault } from "../../protocol/errors.js";
+import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
 import { backoffCeiling } from "../../runtime/backoff.js";
 import { type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
@@ -290,6 +290,7 @@ export class HttpCall implements ExchangeHandler {
       probe: this.ticket?.method === "server/discover",
       url: this.#link.destination.shown,
       redactor: this.#link.destination.redactor,
+      credentials: this.#link.destination.credentials,
     };
     const verdict = judge(refusal);
     if (this.#resumes > 0) {
@@ -346,7 +347,7 @@ export class HttpCall implements ExchangeHandler {
     if (this.#settled || this.ticket === undefined) {
       this.#finish();
     } else if (this.#modern || !isResumable(this.#lastEventId)) {
-      this.#fail(this.#lost(cause?.message ?? "The stream ended."), true);
+      this.#fail(this.#lost(cause?.fact ?? "The stream ended."), true);
     } else {
       this.#resume(cause);
     }
@@ -362,7 +363,7 @@ export class HttpCall implements ExchangeHandler {
     if (this.#resumes === 0) this.#brokeAtMs = nowMs;
     const spent = this.#resumes >= MAX_RESUMES || nowMs - this.#brokeAtMs > MAX_RESUME_TIME_MS;
     if (spent || this.#resumeFailures >= MAX_RESUME_FAILURES) {
-      this.#fail(this.#lost(cause?.message ?? `It was resumed ${this.#resumes} times.`), true);
+      this.#fail(this.#lost(cause?.fact ?? `It was resumed ${this.#resumes} times.`), true);
       return;
     }
     this.#resumes++;
@@ -379,15 +380,15 @@ export class HttpCall implements ExchangeHandler {
 
   #lost(why: string): Fault {
     const { shown } = this.#link.destination;
-    const message = `The stream of ${shown} ended before the reply; whether the call took effect is unknown. ${why}`;
-    return new Fault("outcome-unknown", message);
+    const message = `The stream of ${shown} ended before the reply. ${why}`;
+    return new Fault("outcome-unknown", message, { outcome: OUTCOME_UNKNOWN });
   }
 
   // ---- ends
 
   #cutOff(): Fault {
-    const message = `${this.#link.destination.shown} answered with a body that breaks off. Whether the call took effect is unknown.`;
-    return new Fault("outcome-unknown", message);
+    const message = `${this.#link.destination.shown} answered with a body that breaks off.`;
+    return new Fault("outcome-unknown", message, { outcome: OUTCOME_UNKNOWN });
   }
 
   #late(): void {

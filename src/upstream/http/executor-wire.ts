@@ -3,7 +3,7 @@
 
 import type { HttpHeader } from "../../executor/wire/protocol.js";
 import type { AnswerHandler, ExecutorError, ExecutorRequest, RequestHandle } from "../../executor/wire/types.js";
-import { Fault } from "../../protocol/errors.js";
+import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
 import { Bag, NOWHERE } from "../../runtime/table.js";
 import { executorFault } from "./faults.js";
@@ -217,8 +217,8 @@ class WiredExchange implements HttpExchange, AnswerHandler {
 
   /** Over our own network HTTP itself sees to it that a body is as long as it was said to be. */
   #broken(what: string): Fault {
-    const message = `Executor "${this.#wire.way.name}" sent ${what}. Whether the call took effect is unknown.`;
-    return new Fault("outcome-unknown", message);
+    const message = `Executor "${this.#wire.way.name}" sent ${what}.`;
+    return new Fault("outcome-unknown", message, { outcome: OUTCOME_UNKNOWN });
   }
 
   onError(error: ExecutorError): void {

@@ -1,9 +1,10 @@
 // Tells what an HTTP status, or a failure of the network, means for a call. It is pure: no I/O, no state.
 
 import type { ExecutorError } from "../../executor/wire/types.js";
-import { Fault } from "../../protocol/errors.js";
+import { Fault, type FaultOptions, type FaultReason, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { ModernError } from "../../protocol/modern.js";
+import { sentence } from "../../runtime/expected-error.js";
 import { certificateFault } from "../../runtime/network/certificates.js";
 import { type Redactor, withoutRedacted } from "../../runtime/redact/redactor.js";
 import { saysNothingOfEra } from "../era/verdict.js";
@@ -42,6 +43,8 @@ export interface HttpRefusal {
   readonly url: string;
   /** Takes out what must appear in no message, even where a server echoes it. */
   readonly redactor: Redactor;
+  /** What the entry sends as credentials, in words. */
+  readonly credentials: readonly string[];
 }
 
 /** Every server refuses with these before it does anything about a request, so that it may be sent again. */
@@ -82,95 +85,143 @@ function sessionGone(refusal: HttpRefusal): RefusalVerdict {
 
 function describe(refusal: HttpRefusal, rpc: JsonObject | undefined): { fault: Fault; sent: boolean } {
   const { status, url, headers } = refusal;
+  if (status === 401 || status === 403) return { fault: unauthorized(refusal), sent: false };
   const said = refusal.redactor.redact(complaint(refusal, rpc), refusal.body.length > COMPLAINT_BYTES);
   const sent = !REFUSED_UNREAD.has(status);
-  if (status === 401 || status === 403) {
-    const what = status === 401 ? "wants credentials" : "refuses our credentials";
-    const fix = "Check the entry's headers (for example Authorization).";
-    const hint = challengeOf(headers, refusal.redactor);
-    const message = (words: string) => `${url} ${what} (HTTP ${status}${challenge(words)}). ${fix}`;
-    return { fault: fault("unauthorized", message, hint, refusal), sent: false };
-  }
   const wait = retryAfter(headers);
   if (status === 429 || (status === 503 && wait !== undefined)) {
     const when = wait === undefined ? "" : ` It asks to be left alone ${wait}.`;
     const message = (words: string) => `${url} is overloaded (HTTP ${status}).${when}${excerpt(words)}`;
-    return { fault: fault("unavailable", message, said, refusal), sent: false };
+    return { fault: fault("unavailable", message, said, refusal, { reason: "overloaded" }), sent: false };
   }
   if (status >= 500) {
-    const message = (words: string) =>
-      `${url} failed (HTTP ${status}). Whether the call took effect is unknown.${excerpt(words)}`;
-    return { fault: fault("outcome-unknown", message, said, refusal), sent: true };
+    const message = (words: string) => `${url} failed (HTTP ${status}).${excerpt(words)}`;
+    const more = { reason: "server-error", outcome: OUTCOME_UNKNOWN } as const;
+    return { fault: fault("outcome-unknown", message, said, refusal, more), sent: true };
   }
   if (status === 404) {
-    const message = (words: string) => `${url} does not exist (HTTP 404). Check the URL.${excerpt(words)}`;
-    return { fault: fault("protocol", message, said, refusal), sent };
+    const message = (words: string) => `${url} does not exist (HTTP 404).${excerpt(words)}`;
+    return { fault: fault("protocol", message, said, refusal, { reason: "wrong-path", remedy: CHECK_PATH }), sent };
   }
   const what = status < 400 ? "answered with nothing that is a reply" : "refused the request";
   const message = (words: string) => `${url} ${what} (HTTP ${status}).${excerpt(words)}`;
-  return { fault: fault("protocol", message, said, refusal), sent };
+  const more =
+    status === 405 || status < 400
+      ? ({ reason: "wrong-path", remedy: CHECK_PATH } as const)
+      : ({ reason: "server-error" } as const);
+  return { fault: fault("protocol", message, said, refusal, more), sent };
+}
+
+const CHECK_PATH = 'Check the path in "url": servers mostly answer at /mcp, older ones at /sse.';
+
+const ADD_HEADER = `for instance "headers": {"Authorization": "Bearer \${MY_TOKEN}"}.`;
+
+/** Which of the three it is says what to do: none were sent, they must come from a login, or ours are not good. */
+function unauthorized(refusal: HttpRefusal): Fault {
+  const { status, url, headers, credentials } = refusal;
+  const hint = challengeOf(headers, refusal.redactor);
+  const told = (what: string) => (words: string) => `${url} ${what} (HTTP ${status}${challenge(words)}).`;
+  const made = (what: string, reason: FaultReason, remedy: string) =>
+    fault("unauthorized", told(what), hint, refusal, { reason, remedy });
+  if (credentials.length > 0) {
+    const names = credentials.join(" and ");
+    const remedy =
+      status === 401
+        ? `The entry sends ${names}: is the value right, and has it expired?`
+        : `The entry sends ${names}: does its owner have access there?`;
+    return made("refuses our credentials", "credentials-refused", remedy);
+  }
+  if (status === 403) {
+    return made("refuses us", "no-credentials", `It may want credentials: add them to the entry, ${ADD_HEADER}`);
+  }
+  if (namesOAuth(headers)) {
+    const remedy = `Toolway does not log in by OAuth yet: if the service gives out tokens, add one to the entry, ${ADD_HEADER}`;
+    return made("wants a login by OAuth", "oauth", remedy);
+  }
+  return made("wants credentials", "no-credentials", `Add them to the entry, ${ADD_HEADER}`);
+}
+
+/** A server that is for OAuth says where its metadata is (RFC 9728); one that takes keys alone has none. */
+function namesOAuth(headers: ResponseHeaders): boolean {
+  const value = headers["www-authenticate"];
+  return [value ?? []].flat().some((one) => /(?:^|[\s,])resource_metadata\s*=/i.test(one));
 }
 
 /**
  * The fault carries the status, for programs. `said` is what the server said, redacted; agents see less of it than the
  * operator.
  */
-function fault(code: Fault["code"], message: (said: string) => string, said: string, { status }: HttpRefusal): Fault {
+function fault(
+  code: Fault["code"],
+  message: (said: string) => string,
+  said: string,
+  { status }: HttpRefusal,
+  more: Pick<FaultOptions, "reason" | "outcome" | "remedy"> = {},
+): Fault {
   const data = { fault: code, status };
-  return new Fault(code, message(withoutRedacted(said)), { data, forOperator: message(said) });
+  return new Fault(code, message(withoutRedacted(said)), { ...more, data, forOperator: message(said) });
 }
 
 /** A failure of the network, of TLS, or of a redirect. */
 export function networkFault(error: Error, written: boolean, url: string): { fault: Fault; sent: boolean } {
   if (error instanceof Fault) return { fault: error, sent: written };
   if (error instanceof RedirectError) {
-    const message = `${url} redirects (HTTP ${error.status}) to ${error.location}, which is not followed. Put that address into the config if it is right.`;
-    return { fault: new Fault("protocol", message, { cause: error }), sent: false };
+    const message = `${url} redirects (HTTP ${error.status}) to ${error.location}, which is not followed.`;
+    const remedy = "Put that address into the config if it is right.";
+    return { fault: new Fault("protocol", message, { cause: error, reason: "redirect", remedy }), sent: false };
   }
   const code = codeOf(error);
   if (!written) {
-    const message = `${url} cannot be reached: ${connectHint(code, error)}`;
-    return { fault: new Fault("unavailable", message, { cause: error }), sent: false };
+    const { what, reason, remedy } = connectHint(code, error);
+    const message = `${url} cannot be reached: ${what}.`;
+    return { fault: new Fault("unavailable", message, { cause: error, reason, remedy }), sent: false };
   }
   if (error.name === "HTTPParserError" || code === "UND_ERR_HEADERS_OVERFLOW") {
-    return { fault: new Fault("protocol", notHttp(url, code), { cause: error }), sent: true };
+    return { fault: notHttp(url, code, error), sent: true };
   }
-  const message = `The connection to ${url} broke before the answer was complete (${code || error.message}). Whether the call took effect is unknown.`;
-  return { fault: new Fault("outcome-unknown", message, { cause: error }), sent: true };
+  const message = `The connection to ${url} broke before the answer was complete (${code || error.message}).`;
+  const more = { cause: error, reason: "not-http", outcome: OUTCOME_UNKNOWN, remedy: undefined } as const;
+  return { fault: new Fault("outcome-unknown", message, more), sent: true };
 }
 
 /** A failure on the way through an executor: at the executor, or at the server as it sees it. */
 export function executorFault(error: ExecutorError, url: string, via: string): { fault: Fault; sent: boolean } {
   const { sent, networkCode = "" } = error;
-  const made = (code: Fault["code"], message: string) => ({ fault: new Fault(code, message, { cause: error }), sent });
+  const made = (code: Fault["code"], message: string, more: FaultOptions = {}) => ({
+    fault: new Fault(code, message, { ...more, cause: error }),
+    sent,
+  });
   const executor = `executor "${via}"`;
   switch (error.code) {
     case "unavailable":
-      return made("unavailable", error.message);
-    case "refused":
+      return made("unavailable", error.fact, { reason: "no-executor", remedy: error.remedy });
+    case "refused": {
       // Every refusal begins with the name of the method, which leaves less room for what to do.
-      return made(
-        "unavailable",
-        `${capital(executor)} does not reach ${url}: ${error.message.replace(/^http\/request failed: /, "")}`,
-      );
+      const why = error.message.replace(/^http\/request failed: /, "");
+      return made("unavailable", `${capital(executor)} does not reach ${url}: ${why}`, { reason: "executor-refuses" });
+    }
     case "limit":
       return made("limit", `${capital(executor)}: ${error.message}`);
     case "protocol":
       return made("protocol", `${capital(executor)} broke its protocol: ${error.message}`);
   }
   if (!sent) {
-    const why = error.code === "failed" ? connectHint(networkCode, error) : error.message;
-    return made("unavailable", `${url} cannot be reached through ${executor}: ${why}`);
+    const { what, reason, remedy } =
+      error.code === "failed" ? connectHint(networkCode, error) : { what: error.message, reason: undefined };
+    const message = sentence(`${url} cannot be reached through ${executor}: ${what}`);
+    return made("unavailable", message, { reason, remedy });
   }
-  if (isUnreadable(networkCode)) return made("protocol", notHttp(url, networkCode));
+  if (isUnreadable(networkCode)) return { fault: notHttp(url, networkCode, error), sent };
   const where = error.code === "failed" ? `from ${executor} to ${url}` : `to ${executor}`;
   const why = nameOf(networkCode, error);
-  const message = `The connection ${where} broke before the answer was complete (${why}). Whether the call took effect is unknown.`;
-  return made("outcome-unknown", message);
+  const message = `The connection ${where} broke before the answer was complete (${why}).`;
+  return made("outcome-unknown", message, { outcome: OUTCOME_UNKNOWN });
 }
 
-function notHttp(url: string, code: string): string {
-  return `${url} answered with something that is not HTTP (${code || "it cannot be parsed"}).`;
+function notHttp(url: string, code: string, cause: Error): Fault {
+  const message = `${url} answered with something that is not HTTP (${code || "it cannot be parsed"}).`;
+  const remedy = 'Check the port in "url", and whether it is https:// there.';
+  return new Fault("protocol", message, { cause, reason: "not-http", remedy });
 }
 
 /** Node's parser gave up on what came; an end in the middle is a cut. */
@@ -182,19 +233,47 @@ function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-function connectHint(code: string, error: Error): string {
-  if (code === "ECONNREFUSED") return "nothing listens there. Is the server running, and the port right?";
-  if (code === "ENOENT") return "there is no such socket. Is the server running, and the path right?";
-  if (code === "EACCES")
-    return "this user may not use the socket (EACCES). Check the rights of the socket and its folder.";
-  if (code === "ENOTFOUND" || code === "EAI_AGAIN") return `the name does not resolve (${code}). Check the host name.`;
-  if (code === "UND_ERR_CONNECT_TIMEOUT" || code === "ETIMEDOUT")
-    return "no answer to the connect. Is there a firewall?";
-  if (code === "EHOSTUNREACH" || code === "ENETUNREACH") return `there is no route to it (${code}).`;
-  if (code === "EPROTO" || code.startsWith("ERR_SSL")) return `TLS failed (${code}). Does the port speak https at all?`;
-  const certificate = certificateFault(code);
-  return certificate === undefined ? nameOf(code, error) : `${certificate}.`;
+interface ConnectHint {
+  /** Without a full stop. */
+  readonly what: string;
+  readonly reason: FaultReason | undefined;
+  readonly remedy?: string | undefined;
 }
+
+function connectHint(code: string, error: Error): ConnectHint {
+  switch (code) {
+    case "ECONNREFUSED":
+      return { what: "nothing listens there", reason: "nothing-listens", remedy: START_OR_CORRECT };
+    case "ENOENT":
+      return { what: "there is no such socket", reason: "nothing-listens", remedy: START_OR_PATH };
+    case "EACCES":
+      return { what: `this user may not use the socket (${code})`, reason: "unreachable", remedy: CHECK_RIGHTS };
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return { what: `the name does not resolve (${code})`, reason: "unknown-host", remedy: CHECK_NAME };
+    case "UND_ERR_CONNECT_TIMEOUT":
+    case "ETIMEDOUT":
+      return { what: "no answer to the connect", reason: "unreachable", remedy: "Is a firewall or a proxy between?" };
+    case "EHOSTUNREACH":
+    case "ENETUNREACH":
+      return { what: `there is no route to it (${code})`, reason: "unreachable", remedy: "Is the network up?" };
+  }
+  if (code === "EPROTO" || code.startsWith("ERR_SSL")) {
+    return {
+      what: `TLS failed (${code})`,
+      reason: "not-tls",
+      remedy: 'If the port speaks no TLS, write http:// in "url".',
+    };
+  }
+  const certificate = certificateFault(code, error);
+  if (certificate !== undefined) return { ...certificate, reason: "certificate" };
+  return { what: nameOf(code, error), reason: undefined };
+}
+
+const START_OR_CORRECT = 'Start that server, or correct the port in "url".';
+const START_OR_PATH = 'Start that server, or correct the path in "url".';
+const CHECK_RIGHTS = "Check the rights of the socket and its folder.";
+const CHECK_NAME = 'Check the host name in "url", and the network.';
 
 /** Node's code, which people can look up. An executor's own, in lower case or `ERROR`, says less than its words. */
 function nameOf(code: string, error: Error): string {
@@ -231,7 +310,7 @@ function complaint({ body }: HttpRefusal, rpc: JsonObject | undefined): string {
 /** `said` is redacted already: a secret that is cut in two would not be found. */
 function excerpt(said: string): string {
   const clean = said.replace(/\s+/g, " ").trim().slice(0, EXCERPT_CHARACTERS);
-  return clean === "" ? "" : ` It said: ${clean}`;
+  return clean === "" ? "" : ` It said: ${sentence(clean)}`;
 }
 
 function challengeOf(headers: ResponseHeaders, redactor: Redactor): string {

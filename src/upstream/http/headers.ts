@@ -3,6 +3,7 @@
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
+import { SECRET_NAME } from "../../runtime/redact/ordinary.js";
 import type { Redactor } from "../../runtime/redact/redactor.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
 import { redactorFor } from "../../runtime/redact/secrets-of.js";
@@ -50,6 +51,8 @@ export class HttpDestination {
   readonly shown: string;
   /** Takes out what must not be shown of it. */
   redactor: Redactor;
+  /** What it sends as credentials, in words: the names of its headers, in quotes. */
+  readonly credentials: readonly string[];
   readonly #configured: string[] = [];
   readonly #posted: string[];
 
@@ -69,6 +72,10 @@ export class HttpDestination {
       authorized ||= lower === "authorization";
       this.#configured.push(lower, value);
     }
+    const names = Object.keys(target.headers)
+      .filter((name) => SECRET_NAME.test(name))
+      .map((name) => JSON.stringify(name));
+    this.credentials = this.url.username !== "" && !authorized ? [...names, "the login in its url"] : names;
     if (this.url.username !== "" && !authorized) this.#configured.push("authorization", this.#basic());
     this.#posted = [
       ...this.#configured,

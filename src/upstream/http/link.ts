@@ -3,6 +3,7 @@
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
+import { sentence } from "../../runtime/expected-error.js";
 import { type Holder, ownHolder } from "../../runtime/memory/held-bytes.js";
 import type { Link, LinkDescription, LinkEvents, Ticket } from "../link/link.js";
 import { type HttpRefusal, parseRpc } from "./faults.js";
@@ -116,12 +117,15 @@ class DetectingLink implements Link {
  */
 function neither(first: Fault, { status }: HttpRefusal, second: unknown): Fault {
   if (second instanceof Fault && second.code === "unauthorized") return second;
-  const both = (one: string, other: string) =>
-    `${one} As a server of the old HTTP+SSE kind it does not work either: ${other}`;
   const why = second instanceof Fault ? second : new Fault("unavailable", String(second));
-  return new Fault(first.code, both(first.message, why.message), {
+  const both = (one: string, other: string) =>
+    `${sentence(one)} As a server of the old HTTP+SSE kind it does not work either${one === other ? "." : `: ${other}`}`;
+  const { code, reason, remedy } = first;
+  return new Fault(code, both(first.plain, why.plain), {
     cause: second,
-    data: { fault: first.code, status },
-    forOperator: both(first.forOperator, why.forOperator),
+    data: { fault: code, status },
+    forOperator: both(first.fact, why.fact),
+    reason,
+    remedy,
   });
 }

@@ -202,7 +202,7 @@ describe("the choice between streamable HTTP and the old HTTP+SSE", () => {
       sent: false,
       data: { fault: "protocol", status: 404 },
     });
-    expect(fault.message).toMatch(/Check the URL.*old HTTP\+SSE kind/);
+    expect(fault.message).toMatch(/does not exist.*old HTTP\+SSE kind.*Check the path/);
   });
 
   it("ends with close()", async () => {

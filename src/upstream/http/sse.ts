@@ -2,7 +2,7 @@
 // stream names carry everything out. There is no resuming: the stream is the session.
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
-import { Fault } from "../../protocol/errors.js";
+import { Fault, type FaultReason } from "../../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
 import { type Holder, ownHolder } from "../../runtime/memory/held-bytes.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
@@ -166,10 +166,10 @@ export class SseLink implements Link, ExchangeHandler {
       this.#lost(new Fault("outcome-unknown", `The stream of ${this.destination.shown} ended.`));
       return;
     }
-    const { shown: url, redactor } = this.destination;
+    const { shown: url, redactor, credentials } = this.destination;
     const refusal = { status: this.#status, headers: this.#headers, body: this.#body.take(), url, redactor };
-    const verdict = judge({ ...refusal, id: undefined, inSession: false });
-    this.#lost(verdict.kind === "failed" ? verdict.fault : this.#neverNamed());
+    const verdict = judge({ ...refusal, credentials, id: undefined, inSession: false });
+    this.#lost(verdict.kind === "failed" ? this.#wrongKind(verdict.fault) : this.#neverNamed());
   }
 
   onError(error: Error, written: boolean): void {
@@ -203,7 +203,22 @@ export class SseLink implements Link, ExchangeHandler {
   }
 
   #neverNamed(): Fault {
-    return new Fault("protocol", `${this.destination.shown} opened no stream of the old HTTP+SSE kind.`);
+    const message = `${this.destination.shown} opened no stream of the old HTTP+SSE kind.`;
+    return new Fault("protocol", message, this.#notOld);
+  }
+
+  /** What a server of the newer kind refuses a GET with is a status; what to do about it is in the entry. */
+  #wrongKind(fault: Fault): Fault {
+    if (fault.code !== "protocol" || this.#notOld === undefined) return fault;
+    const { code, plain, fact, data } = fault;
+    return new Fault(code, plain, { ...this.#notOld, data, forOperator: fact });
+  }
+
+  /** Undefined where both kinds are tried: then it is not the entry that is wrong. */
+  get #notOld(): { readonly reason: FaultReason; readonly remedy: string } | undefined {
+    if (this.#target.kind !== "sse") return undefined;
+    const remedy = 'The entry says "type": "sse", the old HTTP+SSE: without it the newer kind is tried first.';
+    return { reason: "wrong-type", remedy };
   }
 
   // ---- what POSTs say
@@ -300,8 +315,9 @@ class SsePost implements ExchangeHandler {
   onEnd(): void {
     if (!this.#finish() || this.#settled) return;
     if (this.#status >= 200 && this.#status <= 299) return;
-    const { shown: url, redactor } = this.#link.destination;
+    const { shown: url, redactor, credentials } = this.#link.destination;
     const verdict = judge({
+      credentials,
       status: this.#status,
       headers: this.#headers,
       body: this.#body.take(),

@@ -2,7 +2,7 @@
 // call.ts has one exchange, wire.ts HTTP itself, sse.ts the old HTTP+SSE.
 
 import type { HttpTarget } from "../../contracts/server-spec.js";
-import { Fault } from "../../protocol/errors.js";
+import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { type Holder, ownHolder } from "../../runtime/memory/held-bytes.js";
 import { Bag, Table } from "../../runtime/table.js";
 import { resultWithin } from "../../runtime/wait.js";
@@ -259,8 +259,8 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     this.#drain(fault);
     const { ticket } = call;
     if (ticket !== undefined && sent) {
-      const message = `${fault.message} Whether the call took effect is unknown.`;
-      this.#events.onFailed(ticket, new Fault("outcome-unknown", message), true);
+      const unknown = new Fault("outcome-unknown", fault.message, { outcome: OUTCOME_UNKNOWN });
+      this.#events.onFailed(ticket, unknown, true);
     } else if (ticket !== undefined) {
       this.#draining?.unsent.set(ticket.id, { ticket, fault });
     }

@@ -79,7 +79,7 @@ export async function ask(
     signal?.addEventListener("abort", onAbort, { once: true });
     sender.send(call);
   });
-  if (reply.kind === "error" && reply.fault !== undefined) throw reply.fault;
+  if (reply.kind === "error" && reply.fault !== undefined) throw reply.fault.withoutOutcome();
   const reading = reply.kind === "stream" ? withLimit(signal) : signal;
   const text = await replyText(reply, "0", { maxBytes: MAX_ANSWER_BYTES, signal: reading });
   // Making a long text and parsing it are work for a turn of the loop each.

@@ -6,12 +6,13 @@ import { isRedacted, LEFT_OUT, type Redactor, withoutRedacted } from "../../runt
 
 /** The same error where there is nothing to take out; else a Fault in its place, without the cause. */
 export function withoutSecrets<E extends Error>(error: E, redactor: Redactor): E | Fault {
-  const said = error instanceof Fault ? error.forOperator : error.message;
-  const forOperator = redactor.redact(said);
-  const message = forAgents(error.message, redactor);
-  if (forOperator === said && message === error.message) return error;
-  const code = error instanceof Fault ? error.code : "unavailable";
-  return new Fault(code, message, { forOperator, ...(error instanceof Fault ? { data: error.data } : {}) });
+  const fault = error instanceof Fault ? error : new Fault("unavailable", error.message);
+  const { code, data, outcome, reason } = fault;
+  const fact = redactor.redact(fault.fact);
+  const plain = forAgents(fault.plain, redactor);
+  const remedy = fault.remedy && redactor.redact(fault.remedy);
+  if (fact === fault.fact && plain === fault.plain && remedy === fault.remedy) return error;
+  return new Fault(code, plain, { forOperator: fact, data, outcome, reason, remedy });
 }
 
 /** What our own words show redacted (an address with a token in its path) was meant to be shown so. */

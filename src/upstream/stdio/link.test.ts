@@ -196,7 +196,7 @@ describe("StdioLink: the end", () => {
     expect(seen.messages[0]?.result).toBe("x".repeat(300_000));
     expect(seen.order).toEqual(["message", "closed"]);
     expect(seen.closed[0]?.code).toBe("outcome-unknown");
-    expect(seen.closed[0]?.forOperator).toBe("The server exited with code 5: Error: told to go, key was [redacted]");
+    expect(seen.closed[0]?.forOperator).toBe("The server exited with code 5: Error: told to go, key was [redacted].");
     expect(seen.closed[0]?.message).toMatch(/^The server exited with code 5: \[left out: it names a secret/);
     const { stderr } = link.describe();
     expect(stderr).toEqual(["Error: told to go, key was [redacted]"]);

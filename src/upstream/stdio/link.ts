@@ -5,6 +5,7 @@ import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { StdioTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
+import { sentence } from "../../runtime/expected-error.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
 import { type Holder, NO_ROOM, ownHolder } from "../../runtime/memory/held-bytes.js";
 import type { Redactor } from "../../runtime/redact/redactor.js";
@@ -321,8 +322,9 @@ export class StdioLink implements Link {
     const why = this.#complaint === undefined ? "" : ` after it had ${this.#complaint}`;
     const last = this.#stderr.reason();
     const said = (words: string | undefined) =>
-      `The server ${how}${why}${words === undefined ? "." : `: ${words.slice(0, LAST_WORDS_CHARS)}`}`;
-    return new Fault("outcome-unknown", said(last?.forAgents), { forOperator: said(last?.forOperator) });
+      sentence(`The server ${how}${why}${words === undefined ? "" : `: ${words.slice(0, LAST_WORDS_CHARS)}`}`);
+    const forOperator = said(last?.forOperator);
+    return new Fault("outcome-unknown", said(last?.forAgents), { forOperator, reason: "exited" });
   }
 
   async #stop(): Promise<void> {

@@ -4,7 +4,9 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { statSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
 import type { StdioTarget } from "../../contracts/server-spec.js";
-import { Fault } from "../../protocol/errors.js";
+import { Fault, type FaultReason } from "../../protocol/errors.js";
+
+const CORRECT_CWD = 'Create it, or correct "cwd".';
 
 /** Resolves when the program runs; rejects with a Fault `unavailable`. `onChild` gets the process at once. */
 export function spawnServer(
@@ -36,43 +38,71 @@ export function spawnServer(
   });
 }
 
-function explain(target: StdioTarget, error: NodeJS.ErrnoException): Fault {
-  // The cause is left out: that error carries the arguments, and they may hold secrets.
-  return new Fault("unavailable", sentence(target, error));
-}
-
-function sentence({ command, cwd }: StdioTarget, error: NodeJS.ErrnoException): string {
+function explain({ command, cwd }: StdioTarget, error: NodeJS.ErrnoException): Fault {
   const quoted = JSON.stringify(command);
+  // The cause is left out: that error carries the arguments, and they may hold secrets.
+  const made = (reason: FaultReason, what: string, remedy?: string) =>
+    new Fault("unavailable", what, { reason, remedy });
   // The system reports a missing directory as if the program were missing.
   if (cwd !== undefined && kindOf(cwd) !== "directory") {
-    return `The working directory ${JSON.stringify(cwd)} does not exist. Create it, or correct "cwd".`;
+    const what = kindOf(cwd) === "nothing" ? "does not exist" : "is no directory";
+    return made("cwd-missing", `The working directory ${JSON.stringify(cwd)} ${what}.`, CORRECT_CWD);
   }
   const path = /[/\\]/.test(command) ? (isAbsolute(command) ? command : resolve(cwd ?? ".", command)) : undefined;
   switch (error.code) {
     case "ENOENT":
+      if (isLine(command, cwd)) {
+        const [program = ""] = command.trim().split(/\s/);
+        const remedy = `Write "command": ${JSON.stringify(program)}, and each word after it into "args": no shell reads them.`;
+        return made("command-line", `Command not found: ${quoted} is a whole line.`, remedy);
+      }
       if (path === undefined) {
-        return `Command not found: ${quoted} is not on the PATH. Install it, or write its full path as "command".`;
+        const remedy = 'Install it, or write its full path as "command".';
+        return made("command-unknown", `Command not found: ${quoted} is not on the PATH.`, remedy);
       }
       return kindOf(path) === "nothing"
-        ? `Command not found: ${quoted} does not exist. Correct "command".`
-        : `${quoted} cannot be run: the interpreter named in its first line does not exist.`;
+        ? made("command-missing", `Command not found: ${quoted} does not exist.`, 'Correct "command".')
+        : made(
+            "not-a-program",
+            `${quoted} cannot be run: the interpreter named in its first line does not exist.`,
+            'Install that interpreter, or name one that is there as "command", with the script in "args".',
+          );
     case "EACCES":
       return path !== undefined && kindOf(path) === "directory"
-        ? `${quoted} is a directory. "command" names a program.`
-        : `${quoted} may not be executed. Make it executable (chmod +x), or start it by its interpreter.`;
-    case "ENOEXEC":
-      return `${quoted} is not a program for this machine. A script needs a first line such as "#!/usr/bin/env node".`;
+        ? made("not-a-program", `${quoted} is a directory.`, 'Name the program itself as "command".')
+        : made(
+            "not-executable",
+            `${quoted} may not be executed.`,
+            'Make it executable (chmod +x), or name its interpreter as "command", with the file in "args".',
+          );
+    case "ENOEXEC": {
+      const remedy = 'A script needs a first line such as "#!/usr/bin/env node".';
+      return made("not-a-program", `${quoted} is not a program for this machine.`, remedy);
+    }
     case "EAGAIN":
-    case "ENOMEM":
-      return `${quoted} cannot be started: the system has no more processes or memory to give (${error.code}).`;
+    case "ENOMEM": {
+      const what = `${quoted} cannot be started: the system has no more processes or memory to give (${error.code}).`;
+      return made("no-resources", what, "End what is not needed, or raise the limits (ulimit -u).");
+    }
     case "EMFILE":
-    case "ENFILE":
-      return `${quoted} cannot be started: too many open files (${error.code}). Raise the limit (ulimit -n).`;
-    case "E2BIG":
-      return `${quoted} cannot be started: its arguments and environment are too long.`;
+    case "ENFILE": {
+      const what = `${quoted} cannot be started: too many open files (${error.code}).`;
+      return made("no-resources", what, "Raise the limit (ulimit -n).");
+    }
+    case "E2BIG": {
+      const what = `${quoted} cannot be started: its arguments and environment are too long.`;
+      return made("no-resources", what, 'Shorten "args" and "env".');
+    }
     default:
-      return `${quoted} cannot be started: ${error.code ?? error.message}.`;
+      return new Fault("unavailable", `${quoted} cannot be started: ${error.code ?? error.message}.`);
   }
+}
+
+/** Other clients take a whole line. A path may have spaces, too: then what stands before the first is no program. */
+function isLine(command: string, cwd: string | undefined): boolean {
+  const [program = "", ...more] = command.trim().split(/\s+/);
+  if (more.length === 0) return false;
+  return !/[/\\]/.test(program) || kindOf(resolve(cwd ?? ".", program)) === "other";
 }
 
 function kindOf(path: string): "nothing" | "directory" | "other" {

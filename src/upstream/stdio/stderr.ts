@@ -1,6 +1,7 @@
 // Keeps the last that a child wrote to stderr, for status and error messages: bounded, readable, without known secrets.
 
 import { isRedacted, LEFT_OUT, type Redactor } from "../../runtime/redact/redactor.js";
+import { errorLine, namesError } from "../../runtime/words/error-lines.js";
 
 /** It is enough for a stack trace, and little enough to show; a child that writes gigabytes costs no more than this. */
 const MAX_BYTES = 16 * 1024;
@@ -58,17 +59,13 @@ export class StderrRing {
       .slice(-MAX_LINES);
   }
 
-  /** The one line that most likely says why it died: the last that names an error, else the last at all. */
+  /** The one line that most likely says why it died. */
   reason(): StderrReason | undefined {
-    const lines = this.lines().filter((line) => !/^\s+at |^Node\.js v\d/.test(line));
-    const forOperator = (lines.findLast(namesError) ?? lines.at(-1))?.trim();
+    const lines = this.lines();
+    const forOperator = errorLine(lines);
     if (forOperator === undefined) return undefined;
     if (!isRedacted(forOperator)) return { forOperator, forAgents: forOperator };
-    const other = lines.findLast((line) => namesError(line) && !isRedacted(line));
-    return { forOperator, forAgents: other?.trim() ?? LEFT_OUT };
+    const other = errorLine(lines.filter((line) => namesError(line) && !isRedacted(line)));
+    return { forOperator, forAgents: other ?? LEFT_OUT };
   }
-}
-
-function namesError(line: string): boolean {
-  return /error|exception|panic|fatal|cannot|not found/i.test(line);
 }

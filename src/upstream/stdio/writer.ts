@@ -152,5 +152,6 @@ export class LineWriter {
 }
 
 function notTaken(): Fault {
-  return new Fault("unavailable", "The server closed its input before the message was written.");
+  const message = "The server closed its input before the message was written.";
+  return new Fault("unavailable", message, { reason: "exited" });
 }

@@ -2,6 +2,7 @@
 
 import type { Supervision } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
+import { sentence } from "../../runtime/expected-error.js";
 
 /** `nextTryInMs` is undefined where nothing is tried by itself. */
 function unavailable(server: string, state: string, message: string, nextTryInMs?: number, cause?: Fault): Fault {
@@ -13,17 +14,14 @@ function unavailable(server: string, state: string, message: string, nextTryInMs
 
 const seconds = (ms: number): string => `${Math.ceil(ms / 1000)} s`;
 
-/** The server did not start. `lastLine` is the last line of its stderr. */
-export function down(
-  server: string,
-  fault: Fault,
-  lastLine: string | undefined,
-  nextTryInMs: number | undefined,
-): Fault {
-  const said = lastLine === undefined || fault.message.includes(lastLine) ? "" : ` Its last words: ${lastLine}`;
-  const again =
-    nextTryInMs === undefined ? "" : ` It is tried again on the next call, in ${seconds(nextTryInMs)} at the latest.`;
-  const message = `Server "${server}" is not available: ${fault.message}${said}${again}`;
+/** The server did not start. `said` is the line of its stderr that says most. */
+export function down(server: string, fault: Fault, said: string | undefined, nextTryInMs: number | undefined): Fault {
+  const parts = [sentence(`Server "${server}" is not available: ${fault.message}`)];
+  if (said !== undefined && !fault.message.includes(said)) parts.push(`It wrote: ${sentence(said)}`);
+  if (nextTryInMs !== undefined) {
+    parts.push(`It is tried again on the next call, in ${seconds(nextTryInMs)} at the latest.`);
+  }
+  const message = parts.join(" ");
   return unavailable(server, "backoff", message, nextTryInMs, fault);
 }
 
@@ -33,7 +31,7 @@ export function ejected(
   fault: Fault | undefined,
   nextTryInMs: number | undefined,
 ): Fault {
-  const why = fault === undefined ? "" : ` Last: ${fault.message}`;
+  const why = fault === undefined ? "" : ` Last: ${sentence(fault.message)}`;
   const count = max === 1 ? "once" : `${max} times`;
   const again =
     nextTryInMs === undefined

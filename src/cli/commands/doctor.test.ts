@@ -1,0 +1,116 @@
+// `toolway doctor` in process, with a fake in the place of what starts servers.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { fakeGateway, folder, leaveFolder, makeFolder, probe, run } from "../../../test/fixtures/fake-gateway.js";
+import { heldIo } from "../../../test/fixtures/held-io.js";
+import { until } from "../../../test/fixtures/wait.js";
+import { runCli } from "../program.js";
+
+beforeEach(makeFolder);
+
+afterEach(leaveFolder);
+
+describe("doctor", () => {
+  beforeEach(() => {
+    const servers = {
+      good: { command: "good" },
+      bad: { command: "uvx", args: ["secret-arg"] },
+      off: { command: "x", disabled: true },
+    };
+    writeFileSync(join(folder, "toolway.json"), JSON.stringify({ mcpServers: servers }));
+  });
+
+  it("shows each server and what to fix, and exits 1 when one failed", async () => {
+    const message = 'Command not found: "uvx" is not on the PATH.';
+    const error = { code: "unavailable", reason: "command-unknown", message, remedy: "Install it." } as const;
+    fakeGateway(
+      {},
+      { probe: async ({ name }) => (name === "good" ? probe({}) : probe({ ok: false, error, stderr: ["bang"] })) },
+    );
+    const { code, out } = await run(["doctor"]);
+    expect(code).toBe(1);
+    expect(out).toMatch(/ok +good +stdio +legacy +2025-11-25 +2 +120 ms +srv 1\.2/);
+    expect(out).toMatch(/FAILED +bad/);
+    expect(out).toContain("stderr: bang");
+    expect(out).toContain("fix: uvx is not installed here");
+    expect(out).toContain("off is switched off");
+    expect(out).toMatch(/2 servers in .*: 1 ok, 1 failed\.\n$/);
+    expect(out).not.toContain("secret-arg");
+    expect(JSON.parse((await run(["doctor", "--json"])).out)).toHaveLength(2);
+    expect(await run(["doctor", "--server", "good"])).toMatchObject({ code: 0 });
+    expect(await run(["doctor", "--server", "none"])).toMatchObject({ code: 2 });
+  });
+
+  it("starts at most four at a time, and tells of each as it ends [told-why]", async () => {
+    const names = ["a", "b", "c", "d", "e", "f"];
+    const mcpServers = Object.fromEntries(names.map((name) => [name, { command: name }]));
+    writeFileSync(join(folder, "toolway.json"), JSON.stringify({ mcpServers }));
+    const held = new Map<string, () => void>();
+    fakeGateway(
+      {},
+      {
+        probe: async ({ name }) => {
+          await new Promise<void>((resolve) => held.set(name, resolve));
+          return probe({});
+        },
+      },
+    );
+    const io = heldIo({ cwd: folder, home: folder });
+    const running = runCli(["doctor"], io.io);
+    await until("four", () => held.size === 4);
+    expect([...held.keys()]).toEqual(["a", "b", "c", "d"]);
+    held.get("c")?.();
+    await until("the next", () => held.has("e"));
+    expect(io.out()).toMatch(/^ok +c /m);
+    expect(io.out()).not.toMatch(/^ok +a /m);
+    await until("all", () => {
+      for (const end of held.values()) end();
+      return held.size === 6;
+    });
+    expect(await running).toBe(0);
+    expect(io.out()).toMatch(/6 servers in .*: 6 ok, 0 failed\.\n$/);
+  });
+
+  it("gives what may be downloading more time than a gateway does [told-why]", async () => {
+    const mcpServers = { fetched: { command: "npx", args: ["x"] }, own: { command: "mine" } };
+    writeFileSync(join(folder, "toolway.json"), JSON.stringify({ mcpServers }));
+    const times = new Map<string, number>();
+    fakeGateway(
+      {},
+      {
+        probe: async ({ name, connectTimeoutMs }) => {
+          times.set(name, connectTimeoutMs);
+          return probe({ readyMs: 40_000 });
+        },
+      },
+    );
+    const { out } = await run(["doctor"]);
+    expect(times.get("own")).toBe(30_000);
+    expect(times.get("fetched")).toBe(180_000);
+    expect(out).toContain("A gateway waits 30.0 s for it.");
+  });
+
+  it("shows a server whose entry is wrong with its mistake, starts the others, and exits 1 [bad-entry-alone]", async () => {
+    const servers = { good: { command: "good" }, wrong: { command: "x", env: { A: "$" + "{NOT_SET}" } } };
+    writeFileSync(join(folder, "toolway.json"), JSON.stringify({ mcpServers: servers }));
+    fakeGateway({}, { probe: async () => probe({}) });
+    const { code, out } = await run(["doctor"]);
+    expect(code).toBe(1);
+    expect(out).toMatch(/ok +good/);
+    expect(out).toMatch(/MISCONFIGURED +wrong +-/);
+    expect(out).toMatch(
+      /toolway\.json:1:\d+: mcpServers\.wrong\.env\.A: NOT_SET is not set \(set this environment variable/,
+    );
+    expect(JSON.parse((await run(["doctor", "--json", "--server", "wrong"])).out)).toMatchObject([
+      { name: "wrong", ok: false, error: { code: "misconfigured" } },
+    ]);
+    expect(await run(["config", "check"])).toMatchObject({ code: 2 });
+  });
+
+  it("stops nothing else when a probe throws", async () => {
+    fakeGateway({}, { probe: async ({ name }) => (name === "good" ? probe({}) : Promise.reject(new Error("boom"))) });
+    expect((await run(["doctor"])).out).toContain("boom");
+  });
+});
