@@ -202,6 +202,20 @@ describe("variables", () => {
     ["$TOKEN $${", "$TOKEN $${"],
   ])("%s", (text, value) => expect(arg(text)).toBe(value));
 
+  it("need no braces in Gemini CLI's own files [config-kept]", () => {
+    const entry = {
+      httpUrl: "https://$HOST/mcp",
+      headers: { A: "Bearer $TOKEN", B: "$TOKEN.${HOST}-$1 $$ 5$", C: "${UNSET:-$TOKEN}" },
+    };
+    expect(target(entry, "/home/me/.gemini/settings.json")).toMatchObject({
+      url: "https://example.com/mcp",
+      headers: { A: "Bearer t0ken", B: "t0ken.example.com-$1 $$ 5$", C: "t0ken" },
+      secrets: ["t0ken", "example.com"],
+    });
+    expect(() => target({ httpUrl: "https://x/$UNSET" }, "/p/.gemini/settings.json")).toThrow(/UNSET is not set/);
+    expect(target({ url: "https://x/$UNSET" }, "/p/mcp.json")).toMatchObject({ url: "https://x/$UNSET" });
+  });
+
   it("are expanded where a value can hold them", () => {
     expect(
       target({ command: "${HOST}", args: ["${HOST}"], env: { A: "${HOST}", N: 1, B: true, U: null }, cwd: "${HOST}" }),

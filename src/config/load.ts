@@ -8,7 +8,7 @@ import type { Config } from "./config.js";
 import { isObject } from "./form.js";
 import { Source } from "./jsonc.js";
 import { ConfigError, Report } from "./mistakes.js";
-import { absolutePath, baseFolder } from "./paths.js";
+import { absolutePath, baseFolder, expandsBareVariables } from "./paths.js";
 import { resolve } from "./resolve.js";
 import type { ConfigInput } from "./schema.js";
 import { expand } from "./variables.js";
@@ -85,7 +85,12 @@ export function stateKeyOf(
 
 function finish(value: unknown, file: string | undefined, dir: string, report: Report, options: LoadOptions): Config {
   const home = options.home ?? homedir();
-  const variables = { env: options.env ?? process.env, home, workspaceFolder: dir };
+  const variables = {
+    env: options.env ?? process.env,
+    home,
+    workspaceFolder: dir,
+    expandsBare: file !== undefined && expandsBareVariables(file),
+  };
   const config = resolve(value, { file, dir, variables, report, keepsWrong: options.wrongEntries === "keep" });
   report.throwIfFailed();
   if (config === undefined) throw new Error("a config that could not be resolved must have a mistake");

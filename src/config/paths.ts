@@ -3,12 +3,25 @@
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 
 /** Folders that a client keeps in a project for its own files; paths in there mean the project. */
-const PROJECT_FOLDERS: ReadonlySet<string> = new Set([".vscode", ".cursor", ".roo", ".gemini", ".codex", ".opencode"]);
+const PROJECT_FOLDERS: ReadonlySet<string> = new Set([
+  ".vscode",
+  ".cursor",
+  ".roo",
+  ".gemini",
+  ".qwen",
+  ".codex",
+  ".opencode",
+]);
 
 /** The folder that the relative paths of a file start from. */
 export function baseFolder(file: string): string {
   const folder = dirname(resolve(file));
   return PROJECT_FOLDERS.has(basename(folder)) ? dirname(folder) : folder;
+}
+
+/** Gemini CLI and its relative write `$VAR`; elsewhere that is a text as any other. */
+export function expandsBareVariables(file: string): boolean {
+  return /^\.(?:gemini|qwen)$/.test(basename(dirname(resolve(file))));
 }
 
 export function absolutePath(path: string, base: string, home: string): string {

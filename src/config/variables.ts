@@ -6,6 +6,8 @@ export interface Variables {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   readonly workspaceFolder: string;
+  /** `$VAR` is a variable, too, as the client has it whose file this is. */
+  readonly expandsBare?: boolean;
 }
 
 interface Problem {
@@ -32,7 +34,9 @@ export function isOrdinaryVariable(name: string): boolean {
 }
 
 export function expand(text: string, variables: Variables): Expansion {
-  if (!text.includes("${")) return { value: text, problems: [], literal: [], outside: [] };
+  if (!text.includes(variables.expandsBare === true ? "$" : "${")) {
+    return { value: text, problems: [], literal: [], outside: [] };
+  }
   const outside: string[] = [];
   const problems: Problem[] = [];
   const literal: string[] = [];
@@ -42,14 +46,24 @@ export function expand(text: string, variables: Variables): Expansion {
     const open = text.indexOf("${", at);
     const close = open < 0 ? -1 : closingBrace(text, open + 2);
     if (close < 0) break;
-    value += text.slice(at, open);
+    value += plainPart(text.slice(at, open), variables, { problems, literal, outside });
     const body = text.slice(open + 2, close);
     const known = lookUp(body, variables, { problems, literal, outside });
     if (known === undefined) literal.push(`\${${body}}`);
     value += known ?? `\${${body}}`;
     at = close + 1;
   }
-  return { value: value + text.slice(at), problems, literal, outside };
+  value += plainPart(text.slice(at), variables, { problems, literal, outside });
+  return { value, problems, literal, outside };
+}
+
+/** What stands between the forms with braces. */
+function plainPart(text: string, variables: Variables, found: Findings): string {
+  if (variables.expandsBare !== true) return text;
+  return text.replaceAll(
+    /\$([A-Za-z_][A-Za-z0-9_]*)/g,
+    (form, name: string) => lookUp(`env:${name}`, variables, found) ?? form,
+  );
 }
 
 /** What is found on the way. */
