@@ -23,6 +23,7 @@ export const INTEGRATION: readonly string[] = [
   "src/endpoint/modern/http-outlet.test.ts",
   "src/endpoint/modern/listen.test.ts",
   "src/endpoint/modern/questions.test.ts",
+  "src/endpoint/memory.test.ts",
   "src/endpoint/modern/sdk.test.ts",
   "src/endpoint/server.test.ts",
   "src/endpoint/stdio/pipes.test.ts",

@@ -178,6 +178,19 @@ describe("warnings", () => {
     expect(parse({}).warnings[0]).toContain('expected "mcpServers"');
   });
 
+  it("tell of bodies that there is never room for, at the limit that the file sets [bounded]", () => {
+    const warningsOf = (limits: string) =>
+      parseConfig(`{ "mcpServers": {}, "limits": ${limits} }`, { ...options, path: "mcp.json" }).warnings;
+    expect(warningsOf('{ "heldBytes": 8388608 }')).toEqual([
+      'mcp.json:1:46: limits.heldBytes: bodies of more than 2097152 bytes are refused, although "bodyBytes" is 16777216: there is never room for them with "heldBytes" at 8388608 (four times "bodyBytes", 67108864, has room for the largest)',
+    ]);
+    expect(warningsOf('{ "bodyBytes": 67108864 }')[0]).toMatch(
+      /^mcp\.json:1:46: limits\.bodyBytes: .*of more than 33554432/,
+    );
+    expect(warningsOf('{ "heldBytes": 67108864 }')).toEqual([]);
+    expect(warningsOf('{ "heldBytes": 1048576, "bodyBytes": 262144 }')).toEqual([]);
+  });
+
   it("tell of a form that is no variable, which stays", () => {
     const config = parse({ mcpServers: { a: { command: "sh", args: ["-c", "echo ${x%y}"] } } });
     expect(config.servers[0]?.target).toMatchObject({ args: ["-c", "echo ${x%y}"] });

@@ -105,6 +105,11 @@ const TABLE: readonly [what: string, text: string, printed: string][] = [
     'mcp.json:1:33: limits.bodybytes: unknown key: expected "bodyBytes", "batch", "depth", "headerMs", "connections", "outputBytes", "questionMs" or "heldBytes" (did you mean "bodyBytes"?)',
   ],
   [
+    "no room for ordinary calls",
+    '{ "mcpServers": {}, "limits": { "heldBytes": 5 } }',
+    "mcp.json:1:46: limits.heldBytes: expected a number of at least 1048576",
+  ],
+  [
     "a limit of nothing",
     '{ "mcpServers": {}, "limits": { "batch": 0 } }',
     "mcp.json:1:42: limits.batch: expected a number of at least 1",

@@ -16,6 +16,9 @@ import { type ResolveContext, resolveUrl, text } from "./servers.js";
 /** A server's name and a tool's fit in twice. */
 const MAX_PATTERN = 512;
 
+/** A body takes three times its bytes of "heldBytes", of which its principal has three quarters at most. */
+export const HELD_FOR_BODY = 4;
+
 /** Undefined where the report has mistakes. */
 export function resolve(value: unknown, context: EntriesContext): Config | undefined {
   const { file, dir, report, variables } = context;
@@ -53,6 +56,7 @@ export function resolve(value: unknown, context: EntriesContext): Config | undef
   const { state } = settings;
   const stateDir = state && absolutePath(text(state, ["state"], context), dir, variables.home);
   const telemetry = resolveTelemetry(settings.telemetry, context);
+  checkMemory(settings.limits, value, context);
   if (report.failed || listen === undefined) return undefined;
   // No mistake was found, so every setting is there.
   const { names, menu, allowedHosts, allowedOrigins, unlistedRoles, sessions, limits, drainMs, pageSize, cache, log } =
@@ -82,6 +86,26 @@ export function resolve(value: unknown, context: EntriesContext): Config | undef
     log,
     warnings: report.warnings,
   };
+}
+
+/** A body that there is never room for would be refused, whatever its own limit says. */
+function checkMemory(
+  limits: Settings["limits"] | undefined,
+  value: Readonly<Record<string, unknown>>,
+  { report }: ResolveContext,
+): void {
+  if (limits === undefined) return;
+  const { bodyBytes, heldBytes } = limits;
+  const largest = Math.floor(heldBytes / HELD_FOR_BODY);
+  if (bodyBytes <= largest) return;
+  // Whichever of the two the file has: the other is the default.
+  const key = isObject(value["limits"]) && "heldBytes" in value["limits"] ? "heldBytes" : "bodyBytes";
+  report.warning(
+    ["limits", key],
+    `bodies of more than ${largest} bytes are refused, although "bodyBytes" is ${bodyBytes}: ` +
+      `there is never room for them with "heldBytes" at ${heldBytes}`,
+    { hint: `four times "bodyBytes", ${HELD_FOR_BODY * bodyBytes}, has room for the largest` },
+  );
 }
 
 /** An object without our key is another client's. */

@@ -48,6 +48,8 @@ const MAX_TOOL_PATTERN = 256;
 
 const millis = whole({ min: 1, max: MAX_TIMER_MS });
 const count = whole({ min: 1 });
+/** With less there is no room for ordinary calls: a dozen of 20 kB, counted three times, take three quarters of it. */
+const MIN_HELD_BYTES = 1024 * 1024;
 /** A time between two events; 0 means never. */
 const interval = whole({ min: 0, max: MAX_TIMER_MS });
 const filled = text({ min: 1 });
@@ -270,9 +272,10 @@ const limits = strict({
       "milliseconds. The call's own time stands still meanwhile.",
   ),
   heldBytes: defaulted(
-    count,
+    whole({ min: MIN_HELD_BYTES }),
     DEFAULT_LIMITS.heldBytes,
-    "All bodies, replies and streams that are held in memory at one time, in bytes; one principal has three quarters.",
+    "All bodies, replies and streams that are held in memory at one time, in bytes. One principal has three quarters at " +
+      "most, and a body counts three times: four times `bodyBytes` are needed for the largest.",
   ),
 });
 

@@ -18,6 +18,7 @@ import { accepts, bearer, HostCheck, hasTokenInQuery, isJsonType } from "./http/
 import { allowReading, answerPreflight, isPreflight } from "./http/cors.js";
 import { EXECUTOR_PATH, EXECUTOR_ROLE, type ExecutorRegistry, executorDoor } from "./http/executor-door.js";
 import { OpenBodies } from "./http/open-bodies.js";
+import { closeWithConnection } from "./http/queued-answers.js";
 import { type BodyReading, readPost } from "./http/read-post.js";
 import { SlowReaders } from "./http/slow-readers.js";
 import { ignoreUpgrade, offersWebSocket, RETRY_AFTER_S, STOPPING, UpgradeDoors } from "./http/upgrade-door.js";
@@ -250,14 +251,17 @@ class Endpoint implements HttpEndpoint {
     this.#modern.sweep();
   }
 
-  /** Ends what comes too slowly, and, while memory is short, readers that stand still. */
+  /** Counts what waits for readers, and ends what comes too slowly and, while memory is short, readers that stand still. */
   #look(): void {
     this.#reading.open.sweep(this.#clock.now());
+    for (const stream of this.#streams) stream.watchReader();
+    for (const stream of this.#modernStreams) stream.watchReader();
     this.#readers.sweep();
     this.#sse.watchReaders(this.#readers.isShort);
   }
 
   #handle(req: IncomingMessage, res: ServerResponse): void {
+    closeWithConnection(req, res);
     try {
       this.#route(req, res);
     } catch (error) {

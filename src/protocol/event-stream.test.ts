@@ -216,7 +216,7 @@ describe("an event that has not ended", () => {
     for (let i = 0; i < 8; i++) parser.push(chunk);
     expect(held.used).toBeGreaterThanOrEqual(8 * chunk.length);
     parser.push(Buffer.from("\n\ndata: "));
-    expect([sizes, held.used]).toEqual([[8 * chunk.length], 0]);
+    expect([sizes, held.used]).toEqual([[8 * chunk.length], "data: ".length]);
     for (let i = 0; i < 20; i++) parser.push(chunk);
     expect([held.used, faults.length, faults[0]?.code]).toEqual([0, 1, "limit"]);
     expect(faults[0]?.message).toContain("limits.heldBytes");

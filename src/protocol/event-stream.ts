@@ -1,7 +1,7 @@
 // Parses text/event-stream at the level of bytes. It knows nothing of JSON-RPC; large data is never turned into a
 // string.
 
-import { type Holder, NO_ROOM, SMALL_BYTES } from "../runtime/memory/held-bytes.js";
+import { type Holder, NO_ROOM } from "../runtime/memory/held-bytes.js";
 import { Fault } from "./errors.js";
 
 /** One event is held whole. 64 MiB is far above any tool result seen, and small enough to survive a few at once. */
@@ -156,6 +156,7 @@ export class EventStreamParser {
       this.#line.push(start === 0 ? chunk : chunk.subarray(start));
       this.#withinBound(0);
     }
+    this.#count();
   }
 
   /** False when the stream has failed. */
@@ -243,22 +244,32 @@ export class EventStreamParser {
     this.#retry = undefined;
   }
 
+  /** How much there is of an event that has not ended. */
+  get #unfinished(): number {
+    return this.#line.length + (this.#data?.length ?? 0) + this.#joined.length;
+  }
+
   #withinBound(more: number): boolean {
     if (this.#failed) return false;
-    const held = this.#line.length + (this.#data?.length ?? 0) + this.#joined.length + more;
+    if (this.#unfinished + more <= this.#maxEventBytes) return true;
+    this.#fail(`One event of the stream is larger than ${this.#maxEventBytes} bytes.`);
+    return false;
+  }
+
+  /** Once for each chunk: most end with their event, and leave nothing to count. */
+  #count(): void {
     const { holder } = this.#handler;
-    const hasRoom = holder === undefined || (held < SMALL_BYTES && holder.bytes === 0) || holder.hold(held);
-    if (held <= this.#maxEventBytes && hasRoom) return true;
-    holder?.release();
+    if (this.#failed || holder === undefined || holder.hold(this.#unfinished)) return;
+    this.#fail(`One event of the stream was thrown away: ${NO_ROOM}`);
+  }
+
+  #fail(why: string): void {
+    this.#handler.holder?.release();
     this.#failed = true;
     this.#line.clear();
     this.#joined.clear();
     this.#reset();
-    const why = hasRoom
-      ? `One event of the stream is larger than ${this.#maxEventBytes} bytes.`
-      : `One event of the stream was thrown away: ${NO_ROOM}`;
     this.#handler.onError(new Fault("limit", why));
-    return false;
   }
 
   /** The index behind a byte order mark; a mark that turns out to be none is given back to the line. */

@@ -21,8 +21,8 @@ export interface RequestMessage extends ScannedText {
   readonly id: RpcId;
   readonly method: string;
   readonly params: JsonObject | undefined;
-  /** What a large one takes of the memory for bodies. Whoever keeps the message claims it, and drops it then. */
-  held?: Holder;
+  /** What it takes of the memory for bodies. Whoever keeps the message claims it, and drops it then. */
+  held?: Holder | undefined;
 }
 
 export interface NotificationMessage extends ScannedText {
@@ -56,7 +56,7 @@ export function toMessage(text: string, value: unknown): Message {
   if (params !== undefined && !isObject(params)) throw new Fault("invalid", '"params" is an object.');
   if (!("id" in value)) return { kind: "notification", method, params, text, members, inParams };
   if (!isRpcId(id)) throw new Fault("invalid", '"id" is a string or an integer.');
-  return { kind: "request", id, method, params, text, members, inParams };
+  return { kind: "request", id, method, params, text, members, inParams, held: undefined };
 }
 
 export function parseMessage(text: string): Message {

@@ -1,129 +1,23 @@
 // Attacks on the memory of the gateway as a whole: bodies that never end, results that nobody reads, answers that
 // servers do not finish, streams that nobody resumes. One principal or server attacks, another is served meanwhile.
 
-import { connect, type Socket } from "node:net";
 import { join } from "node:path";
-import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { freePort, type Gateway, root, type ServerEntry, sleep, startGateway, until } from "../e2e/harness.js";
-import { createToken } from "../e2e/operator.js";
-import { INITIALIZED, initialize, post } from "../e2e/wire.js";
+import { afterAll, describe, expect, it } from "vitest";
+import { freePort, root, sleep, startGateway, until } from "../e2e/harness.js";
 import { type Started, start } from "../fixtures/processes.js";
-import { faultServer, toolCall } from "./gateway.js";
+import { faultServer } from "./gateway.js";
 import { figure, full } from "./length.js";
-import { linux, MB, megabytes, peakRss, report, resetPeak, rss } from "./measure.js";
-
-/** What an attack may cost above an idle gateway: limits.heldBytes is half of it, the rest are copies and garbage. */
-const RSS_GROWTH = 256 * MB;
+import { linux, MB, report } from "./measure.js";
+import { type Agent, agentOf, callBody, type Raw, RSS_GROWTH, raw, scene, serveHonest, told } from "./memory-scene.js";
 
 /** Notifications are strings on their way, and V8 frees those late: that much more was seen on newer Node. */
 const STREAMS_RSS_GROWTH = 300 * MB;
 
-const sockets = new Set<Socket>();
 const started: Started[] = [];
-
-afterEach(() => {
-  for (const socket of sockets) socket.destroy();
-  sockets.clear();
-});
 
 afterAll(async () => {
   await Promise.all(started.map((one) => one.stop("SIGKILL")));
 });
-
-interface Agent {
-  /** Headers of its requests, as lines. */
-  readonly head: string;
-  /** The text of the answer, or the message of the error. */
-  call(name: string, args: object): Promise<{ status: number; text: string | undefined; error: string | undefined }>;
-}
-
-async function agentOf(gateway: Gateway, id: string): Promise<Agent> {
-  const authorization = `Bearer ${await createToken(gateway, id, "default")}`;
-  const opened = await post(gateway.url, initialize("0"), { authorization });
-  const session = opened.headers.get("mcp-session-id") ?? "";
-  const headers = { authorization, "mcp-session-id": session, "mcp-protocol-version": "2025-11-25" };
-  await post(gateway.url, INITIALIZED, headers);
-  return {
-    head:
-      `POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:${gateway.port}\r\nContent-Type: application/json\r\n` +
-      `Accept: application/json, text/event-stream\r\nAuthorization: ${authorization}\r\nMcp-Session-Id: ${session}\r\n`,
-    async call(name, args) {
-      const { status, messages } = await post(gateway.url, toolCall(Math.random(), name, args), headers);
-      const { result, error } = JSON.parse(messages.at(-1) ?? "{}") as {
-        result?: { content: [{ text: string }?] };
-        error?: { message: string };
-      };
-      return { status, text: result?.content[0]?.text, error: error?.message };
-    },
-  };
-}
-
-/** A gateway that is warm, an attacker and an honest agent. */
-async function scene(mcpServers: Record<string, ServerEntry>, ready: readonly [string, object][] = []) {
-  const gateway = await startGateway({ mcpServers: { plain: faultServer("plain"), ...mcpServers } }, { auth: true });
-  const attacker = await agentOf(gateway, "attacker");
-  const honest = await agentOf(gateway, "honest");
-  for (const [name, args] of [["echo", {}], ...ready] as const) {
-    await until(name, async () => (await honest.call(name, args)).error === undefined);
-  }
-  for (let i = 0; i < 20; i++) await honest.call("echo", { x: "x".repeat(200_000) });
-  const before = rss(gateway.pid);
-  resetPeak(gateway.pid);
-  return { gateway, attacker, honest, growth: () => peakRss(gateway.pid) - before };
-}
-
-/** The honest agent's calls until `over`, with 200 kB each; how many, and the slowest. */
-async function serveHonest(honest: Agent, over: () => boolean): Promise<{ calls: number; slowestMs: number }> {
-  const x = "y".repeat(200_000);
-  let calls = 0;
-  let slowestMs = 0;
-  while (!over()) {
-    const asked = performance.now();
-    const { text, error } = await honest.call("echo", { x });
-    expect([error, text?.length]).toEqual([undefined, x.length + 8]);
-    slowestMs = Math.max(slowestMs, performance.now() - asked);
-    calls++;
-    await sleep(50);
-  }
-  return { calls, slowestMs };
-}
-
-interface Raw {
-  readonly socket: Socket;
-  said: string;
-  closed: boolean;
-}
-
-/** A connection of its own; `reads` false: it takes nothing of what comes. */
-function raw(gateway: Gateway, pieces: readonly (string | Buffer)[], reads = true): Raw {
-  const socket = connect(gateway.port, "127.0.0.1");
-  const one: Raw = { socket, said: "", closed: false };
-  sockets.add(socket);
-  for (const piece of pieces) socket.write(piece);
-  if (reads) socket.on("data", (chunk) => (one.said = (one.said + chunk.toString("latin1")).slice(0, 4096)));
-  else socket.pause();
-  socket.on("error", () => {});
-  socket.on("close", () => (one.closed = true));
-  return one;
-}
-
-function callBody(head: string, name: string, args: object): string {
-  const body = JSON.stringify({
-    jsonrpc: "2.0",
-    id: Math.random(),
-    method: "tools/call",
-    params: { name, arguments: args, _meta: { progressToken: "p" } },
-  });
-  return `${head}Content-Length: ${body.length}\r\n\r\n${body}`;
-}
-
-function told(what: string, growth: number, served: { calls: number; slowestMs: number }, more = ""): void {
-  report(
-    what,
-    `RSS at most +${megabytes(growth)}; ${served.calls} calls of another principal meanwhile, ` +
-      `the slowest ${Math.round(served.slowestMs)} ms${more} [bounded]`,
-  );
-}
 
 describe.skipIf(!linux)("memory", () => {
   it("is bounded under bodies that never end, of which those without room are refused with 503 [bounded]", async () => {

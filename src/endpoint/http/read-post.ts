@@ -8,18 +8,22 @@ import type { Principal } from "../../contracts/caller.js";
 import { Fault, LIMIT, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import type { Message } from "../../protocol/message.js";
-import { type HeldBytes, type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
+import { BODY_COST, type HeldBytes, type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
 import { KIB } from "../../runtime/sizes.js";
 import { NOWHERE } from "../../runtime/table.js";
+import { idText } from "../session/call.js";
 import type { EndpointLimits } from "../session/limits.js";
 import {
   BODY,
-  BODY_COST,
+  hasRequest,
   heldBy,
   parseText,
   readMessage,
+  SHORT_BYTES,
+  SMALL_BYTES,
   TextCheck,
   toMessages,
+  tooLargeToHold,
   type Unreadable,
 } from "../session/read-message.js";
 import type { OpenBodies, OpenBody } from "./open-bodies.js";
@@ -80,8 +84,9 @@ class PostReader implements OpenBody {
   #filled = 0;
   #size = 0;
   #ended = false;
-  /** Made when the body turns out not to be small. */
+  /** Made when the body has come, or has not come whole with its first piece. */
   #holder: Holder | undefined;
+  #declared = 0;
   #checked: TextCheck | undefined;
   place = NOWHERE;
   windowFrom: number | undefined = undefined;
@@ -108,6 +113,12 @@ class PostReader implements OpenBody {
       this.#tooLarge(declared > bodyBytes * MAX_DRAINED);
       return;
     }
+    if (declared > this.#reading.held.largestBody) {
+      this.#neverFits(declared);
+      req.resume();
+      return;
+    }
+    this.#declared = declared;
     req[READER] = this;
     req.on("data", onData);
     req.on("end", onEnd);
@@ -123,9 +134,15 @@ class PostReader implements OpenBody {
     if (!close) req.resume();
   }
 
-  #noRoom(): void {
+  #noRoom(id?: string): void {
     this.#letGo();
-    refuse(this.#to.res, 503, LIMIT, `The body was not read: ${NO_ROOM}`, RETRY_AFTER);
+    if (this.#size > this.#reading.held.largestBody) this.#neverFits(this.#size, id);
+    else refuse(this.#to.res, 503, LIMIT, `The body was not taken: ${NO_ROOM}`, RETRY_AFTER, id);
+  }
+
+  /** To come back later would not help. */
+  #neverFits(bytes: number, id?: string): void {
+    refuse(this.#to.res, 413, LIMIT, tooLargeToHold("body", bytes, this.#reading.held), [], id);
   }
 
   endSlow(bytes: number, ms: number): void {
@@ -145,10 +162,17 @@ class PostReader implements OpenBody {
       if (!res.headersSent) this.#tooLarge(false);
       this.#letGo();
       if (this.#size > bodyBytes * MAX_DRAINED) req.destroy();
-    } else if (this.#size >= SMALL_BYTES && !(this.#hold(this.#size) && this.#check(chunk))) {
+    } else if (!this.#mayTake(chunk)) {
       // Refused before or just now: the rest is thrown away as it comes.
     } else if (this.#first === undefined) this.#first = chunk;
     else this.#push(chunk);
+  }
+
+  /** What is whole with its first piece is counted at its end, which comes at once: most bodies are. */
+  #mayTake(chunk: Buffer): boolean {
+    if (this.#to.res.headersSent) return false;
+    if (this.#size !== this.#declared && !this.#hold(this.#size)) return false;
+    return this.#size < SMALL_BYTES || this.#check(chunk);
   }
 
   #push(chunk: Buffer): void {
@@ -158,8 +182,9 @@ class PostReader implements OpenBody {
       this.#rest.push(chunk);
       return;
     }
-    if (this.#filled + chunk.length > BLOCK_BYTES) this.#endBlock();
-    this.#block ??= Buffer.allocUnsafeSlow(BLOCK_BYTES);
+    if (this.#block !== undefined && this.#filled + chunk.length > this.#block.length) this.#endBlock();
+    // A block is no larger than what has come: a body that stands still after a few bytes must not cost a large one.
+    this.#block ??= Buffer.allocUnsafeSlow(Math.min(BLOCK_BYTES, Math.max(SHORT_PIECE_BYTES, this.#size)));
     this.#filled += chunk.copy(this.#block, this.#filled);
   }
 
@@ -172,7 +197,6 @@ class PostReader implements OpenBody {
 
   /** False where there is no room, and the body has been refused. */
   #hold(bytes: number): boolean {
-    if (this.#to.res.headersSent) return false;
     if (this.#holder === undefined) {
       this.#holder = this.#reading.held.holder(this.#to.principal.id);
       this.#to.req.once("close", onClose);
@@ -182,11 +206,20 @@ class PostReader implements OpenBody {
     return false;
   }
 
+  /** The same for what becomes of the body. */
+  #holdMessage(id?: string): boolean {
+    this.#holder ??= this.#reading.held.holder(this.#to.principal.id);
+    if (this.#holder.hold(this.#size * BODY_COST)) return true;
+    this.#noRoom(id);
+    return false;
+  }
+
   /** False where there is too much to it, and it has been refused. */
   #check(chunk: Buffer): boolean {
     let unreadable: Unreadable | undefined;
     if (this.#checked === undefined) {
       this.#checked = new TextCheck(this.#reading.limits, BODY);
+      this.#endBlock();
       for (const before of this.#rest ?? (this.#first === undefined ? [] : [this.#first]))
         unreadable ??= this.#checked.push(before);
     }
@@ -219,7 +252,7 @@ class PostReader implements OpenBody {
       this.#letGo();
       return;
     }
-    if (this.#size >= SMALL_BYTES && !this.#hold(this.#size * BODY_COST)) return;
+    if (this.#size >= SHORT_BYTES && !this.#holdMessage()) return;
     this.#endBlock();
     if (this.#rest !== undefined && this.#size >= LONG_BYTES) {
       void this.#takeLong(this.#rest);
@@ -265,7 +298,11 @@ class PostReader implements OpenBody {
 
   #take(read: ReturnType<typeof readMessage>): void {
     const to = this.#to;
-    if (this.#holder !== undefined) heldBy(read, this.#holder);
+    // Nobody keeps what is no request.
+    if (hasRequest(read)) {
+      if (!this.#holdMessage("id" in read ? idText(read) : undefined)) return;
+      heldBy(read, this.#holder as Holder);
+    }
     if (Array.isArray(read)) {
       if (read.length === 0) refuse(to.res, 400, ErrorCode.invalidRequest, "The batch is empty.");
       else to.onBatch(read);

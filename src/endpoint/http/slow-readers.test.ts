@@ -12,6 +12,7 @@ class FakeResponse extends EventEmitter {
   writableLength = 0;
   writableEnded = true;
   timeoutMs = -1;
+  socket: object | null = {};
   setTimeout(ms: number): void {
     this.timeoutMs = ms;
   }
@@ -35,8 +36,29 @@ describe("readers that are behind", () => {
     expect(held.used).toBe(MIB);
     res.emit("close");
     expect([held.used, readers.size]).toEqual([0, 0]);
-    expect(readers.watch(reader(10 * KIB), "a")).toBe(true);
-    expect(readers.size).toBe(0);
+  });
+
+  it("are counted from 4 KiB on, and all that wait behind another answer of their connection [bounded]", () => {
+    const held = new HeldBytes(16 * MIB);
+    const readers = new SlowReaders(held, DEFAULT_LIMITS);
+    const [short, longer, queued] = [reader(4 * KIB - 1), reader(4 * KIB), reader(10)];
+    queued.socket = null;
+    for (const res of [short, longer, queued]) expect(readers.watch(res, "a")).toBe(true);
+    expect([readers.size, held.used]).toEqual([2, 4 * KIB + 4 * KIB + 2 * 10]);
+    // Its turn has come, and it goes out.
+    Object.assign(queued, { socket: {}, writableLength: 0 });
+    readers.sweep();
+    expect(held.used).toBe(4 * KIB);
+    for (const res of [short, longer, queued]) res.emit("close");
+    expect([readers.size, held.used]).toEqual([0, 0]);
+  });
+
+  it("are refused together what none of them would be refused alone, and others are not [bounded]", () => {
+    const held = new HeldBytes(16 * MIB);
+    const readers = new SlowReaders(held, DEFAULT_LIMITS);
+    const kept = Array.from({ length: 1_000 }, () => readers.watch(reader(60 * KIB), "a")).filter(Boolean);
+    expect(kept.length).toBe(Math.floor((12 * MIB) / (60 * KIB)));
+    expect(readers.watch(reader(60 * KIB), "b")).toBe(true);
   });
 
   it("must go where there is no room for what waits [bounded]", () => {
@@ -97,14 +119,14 @@ describe("what is kept for streams", () => {
     };
     const first = keep("a", 4 * MIB);
     const second = keep("a", 4 * MIB);
-    expect(held.holder("b").hold(10 * MIB)).toBe(true);
-    expect([first.bytes, second.bytes, retained.bytes, held.used]).toEqual([0, 4 * MIB, 4 * MIB, 14 * MIB]);
+    expect(held.holder("b").hold(9 * MIB)).toBe(true);
+    expect([first.bytes, second.bytes, retained.bytes, held.used]).toEqual([0, 4 * MIB, 4 * MIB, 13 * MIB]);
     const third = keep("b", 4 * MIB);
     expect([second.bytes, third.bytes, retained.bytes]).toEqual([4 * MIB, 0, 4 * MIB]);
     const fourth = keep("a", 10 * MIB);
-    expect([second.bytes, fourth.bytes, retained.bytes, held.used]).toEqual([0, 0, 0, 10 * MIB]);
+    expect([second.bytes, fourth.bytes, retained.bytes, held.used]).toEqual([0, 0, 0, 9 * MIB]);
     retained.release(keep("c", MIB));
-    expect([retained.bytes, held.used, held.usedBy("c")]).toEqual([0, 10 * MIB, 0]);
+    expect([retained.bytes, held.used, held.usedBy("c")]).toEqual([0, 9 * MIB, 0]);
   });
 });
 

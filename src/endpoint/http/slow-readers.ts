@@ -2,8 +2,26 @@
 // room for all, a reader that stands still is cut.
 
 import type { ServerResponse } from "node:http";
-import { type HeldBytes, type Holder, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
+import type { HeldBytes, Holder } from "../../runtime/memory/held-bytes.js";
+import { KIB } from "../../runtime/sizes.js";
 import type { EndpointLimits } from "../session/limits.js";
+
+/**
+ * What waits on one connection is counted from here on: less is not worth an entry, since the connection itself takes
+ * more, and the number of connections bounds it.
+ */
+const WAITING_BYTES = 4 * KIB;
+/**
+ * What waits for the reader of an event stream is counted at once from here on, and what is less when it is still there
+ * at the next look: Node keeps every event until the end of the turn, so that something always waits after a write.
+ */
+export const AT_ONCE_BYTES = 16 * KIB;
+/**
+ * An answer that waits behind another of its connection takes Node's objects for it too, and is a string for the most
+ * part: of those, V8 has about as many again that it has not freed yet.
+ */
+const QUEUED_BYTES = 4 * KIB;
+const QUEUED_COST = 2;
 
 /** While memory is short, a reader that takes no byte for so long is cut: an honest one takes some every second. */
 export const STILL_MS = 10_000;
@@ -23,7 +41,7 @@ interface Reader {
 export class SlowReaders {
   readonly held: HeldBytes;
   readonly limits: EndpointLimits;
-  /** Those for whom more waits than is small. Each has a connection, which bounds them. */
+  /** Those for whom something waits. What is counted for each bounds them. */
   readonly #readers = new Set<Reader>();
   #refusals = 0;
   #isShort = false;
@@ -45,9 +63,9 @@ export class SlowReaders {
 
   /** To be called after a write: counts what waits. False where there is no room for it, and the reader must go. */
   watch(res: ServerResponse, owner: string): boolean {
-    const waiting = res.writableLength;
+    const waiting = waitingFor(res);
     const known = (res as WithReader)[READER];
-    if (known === undefined && waiting < SMALL_BYTES) return true;
+    if (known === undefined && waiting < WAITING_BYTES) return true;
     const reader = known ?? this.#add(res, owner);
     return reader.holder.hold(waiting);
   }
@@ -70,7 +88,7 @@ export class SlowReaders {
     this.#refusals = held.refusals;
     for (const reader of this.#readers) {
       const { res, holder } = reader;
-      holder.hold(res.writableLength);
+      holder.hold(waitingFor(res));
       // One that has caught up may be an event stream, which is silent for as long as it likes.
       const idleMs = res.writableEnded ? this.limits.stallMs : 0;
       const stillMs = holder.bytes === 0 ? idleMs : this.#isShort ? STILL_MS : this.limits.stallMs;
@@ -79,4 +97,13 @@ export class SlowReaders {
       res.setTimeout(stillMs);
     }
   }
+}
+
+/**
+ * Answers to requests that were sent one behind the other leave in their order: one that is not yet at the socket waits
+ * in memory whole, however short it is.
+ */
+function waitingFor(res: ServerResponse): number {
+  const waiting = res.writableLength;
+  return waiting > 0 && res.socket === null ? waiting * QUEUED_COST + QUEUED_BYTES : waiting;
 }

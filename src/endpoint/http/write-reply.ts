@@ -9,10 +9,11 @@ import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { type BytesReply, type Reply, renderReply, type StreamReply, spliceLatin1 } from "../../protocol/reply.js";
 import { KIB } from "../../runtime/sizes.js";
 import { OneLine, oneLineBytes } from "../session/one-line.js";
+import { cutConnection } from "./queued-answers.js";
 import type { SlowReaders } from "./slow-readers.js";
 import { EVENT_END, eventHead } from "./sse.js";
 
-/** From here on a reply is written in pieces rather than copied next to its head, and its reader is watched. */
+/** From here on a reply is written in pieces rather than copied next to its head, and has its time to be read. */
 const LARGE_BYTES = 64 * KIB;
 /** An id that stands so near the beginning is written with what is before it. */
 const HEAD_BYTES = 128;
@@ -44,6 +45,7 @@ export function writeReply(
   } else if (res.destroyed) return;
   else if (reply.kind === "bytes" && reply.latin1 !== undefined) {
     sendLatin1(res, status, spliceLatin1(reply, reply.latin1, idText));
+    watchReader(res, readers, owner);
   } else if (reply.kind === "bytes" && isLarge(reply)) writeLarge(res, reply, idText, readers, owner);
   else sendBytes(res, status, renderReply(reply, idText), readers, owner);
 }
@@ -83,10 +85,11 @@ function piecesOf(reply: Exclude<Reply, StreamReply>, idText: string): Buffer[] 
 
 /** What is written already cannot be taken back: where there is no room for it, the connection is cut. */
 function watchReader(res: ServerResponse, readers: SlowReaders, owner: string): void {
+  const waiting = res.writableLength;
   // What the kernel took at once waits for nobody.
-  if (res.writableLength < LARGE_BYTES) return;
-  if (readers.watch(res, owner)) res.setTimeout(readers.limits.stallMs);
-  else res.destroy();
+  if (waiting === 0) return;
+  if (!readers.watch(res, owner)) cutConnection(res);
+  else if (waiting >= LARGE_BYTES) res.setTimeout(readers.limits.stallMs);
 }
 
 function jsonHeaders(size: number | undefined): string[] {
@@ -106,7 +109,7 @@ export function sendBytes(
   if (res.destroyed) return;
   res.writeHead(status, jsonHeaders(bytes.length));
   res.end(bytes);
-  if (bytes.length >= LARGE_BYTES) watchReader(res, readers, owner);
+  watchReader(res, readers, owner);
 }
 
 /**
@@ -167,7 +170,7 @@ export function pipeBody(
     // write() says no to any chunk of a socket's size, also where the kernel has taken it.
     if (!res.write(chunk) && res.writableLength > WAITING_BYTES) {
       source.pause();
-      if (!readers.watch(res, owner)) res.destroy();
+      if (!readers.watch(res, owner)) cutConnection(res);
     }
   });
   res.on("drain", () => source.resume());

@@ -23,7 +23,7 @@ import type { ParamHeader } from "../../protocol/param-headers.js";
 import { type BytesReply, type Reply, responseOf, resultBytes } from "../../protocol/reply.js";
 import { splice } from "../../protocol/scan.js";
 import type { Clock } from "../../runtime/clock.js";
-import type { HeldBytes } from "../../runtime/memory/held-bytes.js";
+import type { HeldBytes, Holder } from "../../runtime/memory/held-bytes.js";
 import { NOWHERE } from "../../runtime/table.js";
 import { collect } from "../session/bounded-reply.js";
 import { cutOff } from "../session/call.js";
@@ -75,6 +75,8 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
   #declaredHeaders: readonly ParamHeader[] = NO_HEADERS;
   /** A reply that came while nobody waited for it here. */
   #held: Reply | Promise<Reply> | undefined;
+  /** Counts it. */
+  #holder: Holder | undefined;
   /** What the agent was not asked, for want of a capability. */
   #unasked: { readonly message: string; readonly lacking: JsonObject }[] | undefined;
 
@@ -273,7 +275,8 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     const outlet = this.#outlet;
     this.#end("closing", "The call is over.");
     if (outlet !== undefined) this.#deliver(outlet, modern);
-    else this.#held = modern.kind === "stream" ? this.#kept(modern) : modern;
+    else if (modern.kind === "stream") this.#held = this.#kept(modern);
+    else this.#held = modern.kind !== "bytes" || this.#keeps(replySize(modern)) ? modern : notKept();
   }
 
   #deliver(outlet: Outlet, reply: Reply | Promise<Reply>): void {
@@ -290,12 +293,15 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     const holder = this.#context.held.holder(this.principalId);
     const bytes = await collect(reply.open("0"), this.#context.limits.replayBytes, holder);
     const id = bytes === undefined ? undefined : findAnchor(bytes);
-    if (bytes !== undefined && id !== undefined) return new WholeReply(bytes, id, "modern");
-    const fault = new Fault(
-      "limit",
-      "The reply came while the call waited for its retry, and is too large to be kept.",
-    );
-    return { kind: "error", error: toRpcError(fault), fault };
+    if (bytes === undefined || id === undefined || !this.#keeps(bytes.length)) return notKept();
+    return new WholeReply(bytes, id, "modern");
+  }
+
+  /** Counts a reply that waits for the retry. Once the retry is there, the reply goes out at once. */
+  #keeps(bytes: number): boolean {
+    if (this.#parkedId === undefined) return true;
+    this.#holder = this.#context.held.holder(this.principalId);
+    return this.#holder.hold(bytes);
   }
 
   #toModern(reply: Reply): Reply {
@@ -393,6 +399,7 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
   }
 
   #leave(): void {
+    this.#holder?.release();
     if (this.#parkedId !== undefined) this.#context.parked.leave(this.#parkedId);
     this.#parkedId = undefined;
   }
@@ -400,4 +407,10 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
 
 function takenBack(method: string): Fault {
   return new Fault("cancelled", `${method} was taken back.`);
+}
+
+function notKept(): Reply {
+  const message = "The reply came while the call waited for its retry, and is too large to be kept.";
+  const fault = new Fault("limit", message);
+  return { kind: "error", error: toRpcError(fault), fault };
 }

@@ -135,7 +135,9 @@ export class ModernEra {
     if (principalId !== presence.principal.id) fail(outlet, stale("it was given to somebody else"));
     else {
       const text = rewrite(outlet.message, [{ path: REQUEST_STATE, json }]);
-      this.#call(outlet, presence, parseMessage(text) as RequestMessage);
+      const message = parseMessage(text) as RequestMessage;
+      message.held = outlet.message.held;
+      this.#call(outlet, presence, message);
     }
   }
 

@@ -7,10 +7,10 @@ import type { RequestMessage } from "../../protocol/message.js";
 import { ModernError, type RequestMeta } from "../../protocol/modern.js";
 import type { ParamHeader } from "../../protocol/param-headers.js";
 import type { Reply } from "../../protocol/reply.js";
-import { SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
 import { NOWHERE } from "../../runtime/table.js";
 import type { Accepts } from "../http/checks.js";
-import type { SlowReaders } from "../http/slow-readers.js";
+import { cutConnection } from "../http/queued-answers.js";
+import { AT_ONCE_BYTES, type SlowReaders } from "../http/slow-readers.js";
 import { EVENT_STREAM_HEADERS, KEEP_ALIVE, messageEvent } from "../http/sse.js";
 import type { WaitingPost, WaitingPosts } from "../http/waiting-posts.js";
 import { isLarge, writeReply, writeReplyEvent } from "../http/write-reply.js";
@@ -128,8 +128,13 @@ export class HttpOutlet implements Outlet, WaitingPost {
     // A reader this far behind is cut; that cancels the request, as leaving does.
     const waiting = this.#res.writableLength;
     const { readers } = this.#http;
-    if (waiting > readers.limits.slowReaderBytes) this.#res.destroy();
-    else if (waiting >= SMALL_BYTES && !readers.watch(this.#res, this.#owner)) this.#res.destroy();
+    if (waiting > readers.limits.slowReaderBytes) cutConnection(this.#res);
+    else if (waiting >= AT_ONCE_BYTES) this.watchReader();
+  }
+
+  /** Counts what waits for the reader; one for whom there is no room is cut. */
+  watchReader(): void {
+    if (!this.#http.readers.watch(this.#res, this.#owner)) cutConnection(this.#res);
   }
 
   /** After a long silence the client, and what is between us, must see that somebody is at work. */

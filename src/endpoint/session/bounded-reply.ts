@@ -24,12 +24,17 @@ export function bounded<R extends Reply>(
   if (reply.kind === "bytes") {
     const size = replySize(reply);
     if (size > outputBytes) return limited(`The reply has ${size} bytes; the limit is ${outputBytes}.`);
-    if (!held.fits(owner, size)) return limited(`The reply of ${size} bytes was not passed on: ${NO_ROOM}`);
+    if (!held.fits(owner, size)) return limited(`The reply of ${size} bytes was not passed on: ${noRoom(size, held)}`);
   } else if (reply.kind === "stream" && !held.fits(owner, STREAM_HELD_BYTES)) {
     reply.open("0").destroy();
     return limited(`The reply was not passed on: ${NO_ROOM}`);
   }
   return reply;
+}
+
+function noRoom(size: number, { limit, most }: HeldBytes): string {
+  if (size <= most) return NO_ROOM;
+  return `with limits.heldBytes at ${limit} there is never room for more than ${most} at once. Ask for less, or have limits.heldBytes raised.`;
 }
 
 function limited(message: string): ErrorReply {

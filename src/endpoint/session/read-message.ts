@@ -6,14 +6,31 @@ import { Fault } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { type Message, type RequestMessage, toMessage } from "../../protocol/message.js";
 import { deeperThan, scanElements } from "../../protocol/scan.js";
-import { type Holder, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
+import type { HeldBytes, Holder } from "../../runtime/memory/held-bytes.js";
+import { KIB } from "../../runtime/sizes.js";
 import type { EndpointLimits } from "./limits.js";
 
 /**
- * How many times its bytes a message is counted while somebody keeps it: its text, what was parsed of it, and the text
- * that goes to its server.
+ * A text that is shorter is read before room is asked for it: it may be a cancellation or an answer, which nobody keeps,
+ * and which is taken although there is no room.
  */
-export const BODY_COST = 3;
+export const SHORT_BYTES = 4 * KIB;
+
+/** A text that is shorter is judged when it is there; a longer one as it comes. */
+export const SMALL_BYTES = 64 * KIB;
+
+/** Why a text of `bytes` is refused that finds no room even where nothing else is held. */
+export function tooLargeToHold(noun: string, bytes: number, { limit, largestBody }: HeldBytes): string {
+  return `The ${noun} has ${bytes} bytes, and with limits.heldBytes at ${limit} there is never room for more than ${largestBody} at once. Send less, or have limits.heldBytes raised.`;
+}
+
+/** Whether somebody may keep something of it: only requests are. */
+export function hasRequest(
+  read: Message | readonly Message[] | Unreadable,
+): read is RequestMessage | readonly Message[] {
+  if (!Array.isArray(read)) return (read as Message | Unreadable).kind === "request";
+  return (read as readonly Message[]).some(({ kind }) => kind === "request");
+}
 
 /** Notes what the messages of one text take of the memory, for those who keep one. */
 export function heldBy(read: Message | readonly Message[] | Unreadable, holder: Holder): void {

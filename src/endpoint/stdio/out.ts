@@ -3,7 +3,8 @@
 
 import type { Readable, Writable } from "node:stream";
 import { type Reply, renderReply } from "../../protocol/reply.js";
-import { type HeldBytes, type Holder, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
+import type { HeldBytes, Holder } from "../../runtime/memory/held-bytes.js";
+import { KIB } from "../../runtime/sizes.js";
 import { bounded, brokenOff } from "../session/bounded-reply.js";
 import type { EndpointLimits } from "../session/limits.js";
 import { OneLine, oneLine, oneLineBytes } from "../session/one-line.js";
@@ -15,6 +16,12 @@ export interface Framing {
 
 export const LINES: Framing = { before: "", after: "\n" };
 export const EVENTS: Framing = { before: "event: message\ndata: ", after: "\n\n" };
+
+/**
+ * What waits for the reader is counted at once from here on, and what is less at the next look: of what was just
+ * written, something may wait until the end of the turn.
+ */
+const AT_ONCE_BYTES = 16 * KIB;
 
 interface BodyJob {
   readonly body: Readable;
@@ -88,7 +95,7 @@ export class PipeOut {
       this.#queue.push(message);
       this.#queuedBytes += message.length;
     }
-    if (this.#waiting >= SMALL_BYTES) this.recount();
+    if (this.#waiting >= AT_ONCE_BYTES) this.recount();
   }
 
   /** Sends an error that belongs to no request that could be read, or to `id`. */

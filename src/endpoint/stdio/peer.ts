@@ -2,14 +2,15 @@
 // the era that it is of. Where the texts come from and how they are framed is not its concern.
 
 import type { AgentProfile, Principal } from "../../contracts/caller.js";
-import { Fault, toRpcError } from "../../protocol/errors.js";
+import { Fault, LIMIT, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode, isObject } from "../../protocol/jsonrpc.js";
 import type { Message, RequestMessage } from "../../protocol/message.js";
 import { Meta } from "../../protocol/modern.js";
-import type { Holder } from "../../runtime/memory/held-bytes.js";
+import { type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
 import { saysModern } from "../modern/checks.js";
+import { idText } from "../session/call.js";
 import { profileOf } from "../session/profile.js";
-import { heldBy, PIPED, readMessage } from "../session/read-message.js";
+import { hasRequest, heldBy, PIPED, readMessage } from "../session/read-message.js";
 import { boundCapabilities } from "../session/session-id.js";
 import { LegacyPipe, type LegacyPipeOptions } from "./legacy-pipe.js";
 import type { ModernPipe } from "./modern-pipe.js";
@@ -45,14 +46,20 @@ export class PipePeer {
   }
 
   /**
-   * Takes one message or batch as text, and what it takes of the memory where it is large. It never throws: what is
-   * wrong with the text is answered.
+   * Takes one message or batch as text; `holder` counts `cost` for it while one of its requests is kept. It never
+   * throws: what is wrong with the text is answered.
    */
-  receive(text: string, holder?: Holder): void {
+  receive(text: string, holder: Holder, cost: number): void {
     const { limits, out, failed } = this.#options;
     try {
       const read = readMessage(text, limits, PIPED);
-      if (holder !== undefined) heldBy(read, holder);
+      if (hasRequest(read)) {
+        if (!holder.hold(cost)) {
+          this.#refuseRequests(Array.isArray(read) ? read : [read]);
+          return;
+        }
+        heldBy(read, holder);
+      }
       if (Array.isArray(read)) this.takeBatch(read);
       else if (read.kind === "unreadable") out.refuse(read.code, read.why);
       else this.take(read);
@@ -63,6 +70,12 @@ export class PipePeer {
         out.refuse(ErrorCode.internal, toRpcError(error).message);
       }
     }
+  }
+
+  #refuseRequests(messages: readonly Message[]): void {
+    const { out } = this.#options;
+    for (const message of messages)
+      if (message.kind === "request") out.refuse(LIMIT, `The request was not taken: ${NO_ROOM}`, idText(message));
   }
 
   take(message: Message): void {

@@ -7,12 +7,12 @@ import type { Service } from "../../contracts/service.js";
 import { Fault, LIMIT } from "../../protocol/errors.js";
 import { type Clock, systemClock } from "../../runtime/clock.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
-import { HeldBytes, type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
+import { BODY_COST, HeldBytes, NO_ROOM } from "../../runtime/memory/held-bytes.js";
 import { createSealer, type Sealer } from "../../runtime/seal.js";
 import { ModernEra } from "../modern/era.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
 import { DEFAULT_LIMITS, type EndpointLimits } from "../session/limits.js";
-import { BODY_COST, PIPED, TextCheck } from "../session/read-message.js";
+import { PIPED, SHORT_BYTES, SMALL_BYTES, TextCheck, tooLargeToHold } from "../session/read-message.js";
 import { ModernPipe } from "./modern-pipe.js";
 import { LINES, PipeOut } from "./out.js";
 import { PipePeer } from "./peer.js";
@@ -48,6 +48,8 @@ const LOOK_MS = 20;
 /** The last lines have so long to leave: an agent that does not read must not hold up our end. */
 const FLUSH_MS = 1000;
 
+const SKIPPED = `A line was skipped: ${NO_ROOM}`;
+
 export function createStdioEndpoint(options: StdioEndpointOptions): StdioEndpoint {
   return new Stdio(options);
 }
@@ -60,7 +62,8 @@ class Stdio implements StdioEndpoint {
   readonly #out: PipeOut;
   readonly #peer: PipePeer;
   readonly #lines: LineSplitter;
-  readonly #newHolder: () => Holder;
+  readonly #held: HeldBytes;
+  readonly #owner: string;
   #settle: () => void = () => {};
   #over = false;
 
@@ -71,7 +74,8 @@ class Stdio implements StdioEndpoint {
     this.#limits = { ...DEFAULT_LIMITS, ...limits };
     const held = options.held ?? new HeldBytes();
     this.#out = new PipeOut(output, LINES, this.#limits, held, principal.id);
-    this.#newHolder = () => held.holder(principal.id);
+    this.#held = held;
+    this.#owner = principal.id;
     const failed = (error: unknown) => log?.({ kind: "failed", error });
     const shared = { service, principal, scope, limits: this.#limits, clock, held, out: this.#out, failed };
     const sealer = options.sealer ?? createSealer(randomBytes(SEALING_KEY_BYTES));
@@ -81,7 +85,7 @@ class Stdio implements StdioEndpoint {
       onLine: (line: Buffer) => this.#line(line),
       onOversize: (_head: Buffer, _tail: Buffer, _length: number, hadRoom: boolean) => this.#skipped(hadRoom),
     };
-    this.#lines = new LineSplitter(events, this.#limits.bodyBytes, this.#newHolder());
+    this.#lines = new LineSplitter(events, this.#limits.bodyBytes, held.holder(principal.id));
     this.closed = new Promise((resolve) => {
       this.#settle = resolve;
     });
@@ -110,21 +114,23 @@ class Stdio implements StdioEndpoint {
 
   #line(line: Buffer): void {
     if (this.#over) return;
-    const holder = line.length < SMALL_BYTES ? undefined : this.#newHolder();
-    if (holder?.hold(line.length * BODY_COST) === false) {
-      this.#skipped(false);
+    const holder = this.#held.holder(this.#owner);
+    const cost = line.length * BODY_COST;
+    if (line.length >= SHORT_BYTES && !holder.hold(cost)) {
+      const neverFits = line.length > this.#held.largestBody;
+      this.#out.refuse(LIMIT, neverFits ? tooLargeToHold("line", line.length, this.#held) : SKIPPED);
       return;
     }
-    const unreadable = holder === undefined ? undefined : new TextCheck(this.#limits, PIPED).push(line);
+    const unreadable = line.length < SMALL_BYTES ? undefined : new TextCheck(this.#limits, PIPED).push(line);
     const text = unreadable === undefined ? line.toString().trim() : "";
     if (unreadable !== undefined) this.#out.refuse(unreadable.code, unreadable.why);
-    else if (text !== "") this.#peer.receive(text, holder);
-    holder?.releaseUnclaimed();
+    else if (text !== "") this.#peer.receive(text, holder, cost);
+    holder.releaseUnclaimed();
   }
 
   #skipped(hadRoom: boolean): void {
     const { bodyBytes } = this.#limits;
-    if (!hadRoom) this.#out.refuse(LIMIT, `A line was skipped: ${NO_ROOM}`);
+    if (!hadRoom) this.#out.refuse(LIMIT, SKIPPED);
     else this.#out.refuse(LIMIT, `A line has more than ${bodyBytes} bytes, which is the limit; it was skipped.`);
   }
 

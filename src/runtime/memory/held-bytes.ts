@@ -3,8 +3,9 @@
 // there is no room for; it does no I/O, holds no bytes itself, and does not know the time.
 
 /**
- * What is shorter is not counted: the bounds on connections and calls hold it, and it is most of all that comes. From
- * here on a thing is counted whole.
+ * What is shorter is not counted where there is one of it for each pipe (its half-read line, what waits to be written):
+ * the number of pipes bounds it. And a reply that is shorter does not ask for room before it is passed on: it is
+ * counted where it has to wait.
  */
 export const SMALL_BYTES = 64 * 1024;
 
@@ -15,27 +16,46 @@ export const SMALL_BYTES = 64 * 1024;
 export const DEFAULT_HELD_BYTES = 128 * 1024 * 1024;
 
 /**
- * One principal alone never has more than this share, and neither have all servers together, so that there is room for
- * others. Of the servers' share one server has the same part, which its largest answer fits into.
+ * An owner may hold so many times what it leaves free: one alone gets three quarters, and there is always some room for
+ * the next, however many hold all they can. All servers together are one owner beside the principals; what they have is
+ * shared among them in the same way.
  */
-const OWN_SHARE = 3 / 4;
+const HELD_TO_FREE = 3;
+
+/**
+ * How many times its bytes a message is counted while somebody keeps it: its text, what was parsed of it, and the text
+ * that goes to its server.
+ */
+export const BODY_COST = 3;
+
+/** So many owners that hold nothing are remembered, so that each call of one does not make its account anew. */
+const MAX_IDLE_ACCOUNTS = 1_000;
 
 /** What those are told who find no room, behind a sentence on what did not fit. */
 export const NO_ROOM = "the memory for bodies and replies is in use (limits.heldBytes). Try again later.";
 
+/** What is held for one owner. One that holds something is the only account of its owner. */
+class Account {
+  readonly owner: string;
+  readonly isServer: boolean;
+  used = 0;
+
+  constructor(owner: string, isServer: boolean) {
+    this.owner = owner;
+    this.isServer = isServer;
+  }
+}
+
 export class HeldBytes {
   #limit = 0;
-  #share = 0;
-  #serverShare = 0;
   #used = 0;
   #usedByServers = 0;
   #refusals = 0;
-  /** An owner that holds nothing has no entry. */
-  readonly #owners = new Map<string, number>();
+  readonly #accounts = new Map<string, Account>();
   #reclaim: ((bytes: number) => void) | undefined;
 
   constructor(limit = DEFAULT_HELD_BYTES) {
-    this.setLimit(limit);
+    this.#limit = limit;
   }
 
   get limit(): number {
@@ -45,8 +65,16 @@ export class HeldBytes {
   /** What is held already stays, also where it is more than the new limit. */
   setLimit(limit: number): void {
     this.#limit = limit;
-    this.#share = Math.floor(limit * OWN_SHARE);
-    this.#serverShare = Math.floor(this.#share * OWN_SHARE);
+  }
+
+  /** The most that one principal can have, when nobody else has anything. */
+  get most(): number {
+    return Math.floor((this.#limit * HELD_TO_FREE) / (HELD_TO_FREE + 1));
+  }
+
+  /** The largest message that it can have then: a quarter of the limit. */
+  get largestBody(): number {
+    return Math.floor(this.most / BODY_COST);
   }
 
   get used(): number {
@@ -59,34 +87,26 @@ export class HeldBytes {
   }
 
   usedBy(owner: string): number {
-    return this.#owners.get(owner) ?? 0;
+    return this.#accounts.get(owner)?.used ?? 0;
   }
 
-  /** Whether `bytes` more would fit. Counts as a refusal where they do not. */
-  fits(owner: string, bytes: number): boolean {
-    if (bytes < SMALL_BYTES || this.#makeRoom(owner, bytes, false)) return true;
-    this.#refusals++;
-    return false;
+  /** Whether `bytes` more of a principal would fit. Counts as a refusal where they do not. */
+  fits(principal: string, bytes: number): boolean {
+    if (bytes < SMALL_BYTES) return true;
+    const account = this.account(principal, false);
+    const hasRoom = this.#makeRoom(account, bytes);
+    if (!hasRoom) this.#refusals++;
+    this.#forgetIdle(account);
+    return hasRoom;
   }
 
-  /** An owner is a principal, or a server. Takes nothing where it says no. */
-  take(owner: string, bytes: number, isServer = false): boolean {
-    if (!this.#makeRoom(owner, bytes, isServer)) {
-      this.#refusals++;
-      return false;
-    }
-    this.#used += bytes;
-    if (isServer) this.#usedByServers += bytes;
-    this.#owners.set(owner, this.usedBy(owner) + bytes);
-    return true;
+  /** Takes nothing where it says no. */
+  take(principal: string, bytes: number): boolean {
+    return this.takeFor(this.account(principal, false), bytes);
   }
 
-  giveBack(owner: string, bytes: number, isServer = false): void {
-    const left = this.usedBy(owner) - bytes;
-    this.#used -= bytes;
-    if (isServer) this.#usedByServers -= bytes;
-    if (left > 0) this.#owners.set(owner, left);
-    else this.#owners.delete(owner);
+  giveBack(principal: string, bytes: number): void {
+    this.giveBackFor(this.account(principal, false), bytes);
   }
 
   /** For one thing of a principal, which grows and goes. */
@@ -105,14 +125,63 @@ export class HeldBytes {
     this.#reclaim = reclaim;
   }
 
-  #makeRoom(owner: string, bytes: number, isServer: boolean): boolean {
-    if (this.usedBy(owner) + bytes > (isServer ? this.#serverShare : this.#share)) return false;
-    if (isServer && this.#usedByServers + bytes > this.#share) return false;
-    const short = this.#used + bytes - this.#limit;
+  /** It is good as long as something is held by it. */
+  account(owner: string, isServer: boolean): Account {
+    let account = this.#accounts.get(owner);
+    if (account === undefined) {
+      account = new Account(owner, isServer);
+      this.#accounts.set(owner, account);
+    }
+    return account;
+  }
+
+  takeFor(account: Account, bytes: number): boolean {
+    if (!this.#makeRoom(account, bytes)) {
+      this.#refusals++;
+      this.#forgetIdle(account);
+      return false;
+    }
+    this.#used += bytes;
+    account.used += bytes;
+    if (account.isServer) this.#usedByServers += bytes;
+    return true;
+  }
+
+  giveBackFor(account: Account, bytes: number): void {
+    this.#used -= bytes;
+    account.used -= bytes;
+    if (account.isServer) this.#usedByServers -= bytes;
+    this.#forgetIdle(account);
+  }
+
+  #forgetIdle({ owner, used }: Account): void {
+    if (used === 0 && this.#accounts.size > MAX_IDLE_ACCOUNTS) this.#accounts.delete(owner);
+  }
+
+  #makeRoom(account: Account, bytes: number): boolean {
+    const own = account.isServer ? this.#usedByServers : account.used;
+    // Whoever has all that one can have makes no room at the cost of others.
+    if (own + bytes > this.most || this.#shortFor(account, bytes) > 0) return false;
+    const short = this.#short(account, bytes);
     if (short <= 0) return true;
     this.#reclaim?.(short);
-    return this.#used + bytes <= this.#limit;
+    return this.#short(account, bytes) <= 0;
   }
+
+  /** How much more would have to be free for `bytes` of this owner. */
+  #short(account: Account, bytes: number): number {
+    return lacking(account.isServer ? this.#usedByServers : account.used, bytes, this.#limit - this.#used);
+  }
+
+  /** The same of what one server may have of that of all servers. */
+  #shortFor(account: Account, bytes: number): number {
+    return account.isServer ? lacking(account.used, bytes, this.most - this.#usedByServers) : 0;
+  }
+}
+
+/** How much `free` lacks for one that has `own` and wants `more`: afterwards it holds too much for what it leaves. */
+function lacking(own: number, more: number, free: number): number {
+  return Math.ceil((own + more) / HELD_TO_FREE) - (free - more);
 }
 
 /** For those who hold things outside a gateway, where nothing else is counted. */
@@ -125,6 +194,8 @@ export class Holder {
   readonly #held: HeldBytes;
   readonly #owner: string;
   readonly #isServer: boolean;
+  /** Undefined while it holds nothing. */
+  #account: Account | undefined;
   #bytes = 0;
   #claims = 0;
 
@@ -154,17 +225,24 @@ export class Holder {
 
   /** It has `bytes` now. False where there is no room for them; then it is counted as it was before. */
   hold(bytes: number): boolean {
-    const counted = bytes < SMALL_BYTES ? 0 : bytes;
-    const more = counted - this.#bytes;
-    if (more === 0) return true;
-    if (more < 0) this.#held.giveBack(this.#owner, -more, this.#isServer);
-    else if (!this.#held.take(this.#owner, more, this.#isServer)) return false;
-    this.#bytes = counted;
+    if (bytes === 0) {
+      this.release();
+      return true;
+    }
+    const more = bytes - this.#bytes;
+    this.#account ??= this.#held.account(this.#owner, this.#isServer);
+    if (more < 0) this.#held.giveBackFor(this.#account, -more);
+    else if (more > 0 && !this.#held.takeFor(this.#account, more)) {
+      if (this.#bytes === 0) this.#account = undefined;
+      return false;
+    }
+    this.#bytes = bytes;
     return true;
   }
 
   release(): void {
-    if (this.#bytes > 0) this.#held.giveBack(this.#owner, this.#bytes, this.#isServer);
+    if (this.#account !== undefined) this.#held.giveBackFor(this.#account, this.#bytes);
+    this.#account = undefined;
     this.#bytes = 0;
   }
 }

@@ -4,7 +4,7 @@
 import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
 import { backoffCeiling } from "../../runtime/backoff.js";
-import { type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
+import { type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
 import { NOWHERE } from "../../runtime/table.js";
 import type { Ticket } from "../link/link.js";
 import { endsAsJson, LARGE_REPLY_BYTES, LargeBody, PIECED_REPLY_BYTES } from "./body.js";
@@ -64,7 +64,7 @@ export class HttpCall implements ExchangeHandler {
   /** Counts the bytes of a body that nobody wants. */
   #ignoredBytes = 0;
   #large: LargeBody | undefined;
-  /** Counts what is held of the answer, once that is not small. */
+  /** Counts what is held of an answer that has not come whole in one piece. */
   #holder: Holder | undefined;
   #parser: EventStreamParser | undefined;
   /** It is carried from stream to stream. */
@@ -165,7 +165,7 @@ export class HttpCall implements ExchangeHandler {
       case "json":
         this.#body.push(chunk);
         if (this.#body.length > LARGE_REPLY_BYTES) this.#turnLarge();
-        else if (this.#body.length >= SMALL_BYTES && !this.#hold(this.#body.length)) this.#noRoom();
+        else if (!this.#isWhole && !this.#hold(this.#body.length)) this.#noRoom();
         break;
       case "refused":
         this.#body.push(chunk);
@@ -212,6 +212,11 @@ export class HttpCall implements ExchangeHandler {
     } else {
       this.#fail(fault, sent);
     }
+  }
+
+  /** Most answers are, with their first piece. */
+  get #isWhole(): boolean {
+    return this.#body.length === lengthOf(this.#headers);
   }
 
   #hold(bytes: number): boolean {

@@ -2,7 +2,7 @@
 
 import type { Writable } from "node:stream";
 import { Fault } from "../../protocol/errors.js";
-import { type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
+import { type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
 import type { Ticket } from "../link/link.js";
 
 /**
@@ -38,7 +38,7 @@ export interface WriterEvents {
 export class LineWriter {
   readonly #stream: Writable;
   readonly #maxPendingBytes: number;
-  /** Counts what waits for the server. */
+  /** Counts what waits for the server, once that is not small. */
   readonly #holder: Holder;
   readonly #events: WriterEvents;
   #writing: Batch | undefined;
@@ -68,7 +68,8 @@ export class LineWriter {
       this.#fail(ticket, new Fault("limit", `The server does not read: ${this.#maxPendingBytes} bytes wait for it.`));
       return;
     }
-    if (!this.#holder.hold(this.#waitingBytes + bytes)) {
+    const waiting = this.#waitingBytes + bytes;
+    if (waiting >= SMALL_BYTES && !this.#holder.hold(waiting)) {
       this.#fail(ticket, new Fault("limit", `The message was not sent to the server: ${NO_ROOM}`));
       return;
     }
@@ -118,7 +119,7 @@ export class LineWriter {
     const taken = count === this.#waiting.length ? this.#waiting : this.#waiting.splice(0, count);
     if (taken === this.#waiting) this.#waiting = [];
     for (const { bytes } of taken) this.#waitingBytes -= bytes;
-    this.#holder.hold(this.#waitingBytes);
+    this.#holder.hold(this.#waitingBytes < SMALL_BYTES ? 0 : this.#waitingBytes);
     return taken;
   }
 

@@ -5,7 +5,8 @@ import type { ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import { SMALL_BYTES } from "../../../runtime/memory/held-bytes.js";
 import { KIB } from "../../../runtime/sizes.js";
-import type { SlowReaders } from "../../http/slow-readers.js";
+import { cutConnection } from "../../http/queued-answers.js";
+import { AT_ONCE_BYTES, type SlowReaders } from "../../http/slow-readers.js";
 import { EVENT_END, EVENT_STREAM_HEADERS, eventHead, KEEP_ALIVE, messageEvent, primingEvent } from "../../http/sse.js";
 import { pipeBody } from "../../http/write-reply.js";
 import type { EndpointLimits } from "../../session/limits.js";
@@ -197,9 +198,13 @@ export class EventStream {
     this.#end();
   }
 
-  /** Counts what waits for the reader; one for whom there is no room is cut. */
   #watch(res: ServerResponse): void {
     if (!this.#context.readers.watch(res, this.#owner)) this.cut();
+  }
+
+  /** Counts what waits for the reader; one for whom there is no room is cut. */
+  watchReader(): void {
+    if (this.#res !== undefined) this.#watch(this.#res);
   }
 
   /** Sends the last message from a stream, which is not kept. A reader must be attached. */
@@ -231,12 +236,12 @@ export class EventStream {
     res.write(event);
     const waiting = res.writableLength;
     if (waiting > this.#context.limits.slowReaderBytes && !this.#finished) this.cut();
-    else if (waiting >= SMALL_BYTES) this.#watch(res);
+    else if (waiting >= AT_ONCE_BYTES) this.#watch(res);
   }
 
   /** Breaks the connection off; the stream can be resumed. */
   cut(): void {
-    this.#res?.destroy();
+    if (this.#res !== undefined) cutConnection(this.#res);
     this.#detached();
   }
 
@@ -244,6 +249,8 @@ export class EventStream {
     const res = this.#res;
     this.#detached();
     res?.end();
+    if (res !== undefined && res.writableLength > 0 && !this.#context.readers.watch(res, this.#owner))
+      cutConnection(res);
   }
 
   /** Ends the stream: what was sent was all. It stays for a client that did not get it. */
