@@ -16,7 +16,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   catalog: "contracts protocol protocol/definitions runtime",
   cli: "cli/commands cli/line runtime",
   "cli/commands":
-    "agents/import cli/edit cli/executor cli/gateway cli/line cli/text config contracts demo protocol runtime runtime/words",
+    "agents/import cli/edit cli/executor cli/gateway cli/line cli/text config contracts demo observe/server-logs protocol runtime runtime/words",
   "cli/edit": "agents/import cli/gateway cli/line cli/text config config/edit contracts runtime",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
   "cli/gateway": "cli/line config contracts control demo gateway observe protocol runtime upstream upstream/stdio",
@@ -43,9 +43,10 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
   gateway:
-    "cache catalog config contracts control endpoint endpoint/stdio executor/client executor/group executor/wire observe pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/redact sockets store store/local tokens upstream upstream/http upstream/stdio",
+    "cache catalog config contracts control endpoint endpoint/stdio executor/client executor/group executor/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/redact sockets store store/local tokens upstream upstream/http upstream/stdio",
   host: "config contracts gateway observe policy protocol runtime upstream",
   observe: "contracts protocol runtime",
+  "observe/server-logs": "observe",
   pipeline: "cache catalog contracts observe pipeline/tasks policy protocol",
   "pipeline/tasks": "contracts protocol",
   policy: "contracts protocol runtime",

@@ -117,13 +117,17 @@ function addCommand(
 
 function toOption(option: CommandOption): Option {
   const repeat = option.repeat === true ? " May be repeated." : "";
-  const made = new Option(option.flag + valueTerm(option), option.description + repeat);
+  const made = new Option(flagTerm(option) + valueTerm(option), option.description + repeat);
   if (option.preset !== undefined) made.preset(option.preset);
   if (option.choices !== undefined && option.repeat !== true) made.choices(option.choices);
   if (option.repeat === true) {
     made.argParser((value: string, before: readonly string[] | undefined) => [...(before ?? []), value]);
   }
   return made.makeOptionMandatory(option.required === true);
+}
+
+function flagTerm({ flag, short }: CommandOption): string {
+  return short === undefined ? flag : `-${short}, ${flag}`;
 }
 
 function valueTerm({ value, preset }: OptionSpec): string {

@@ -10,22 +10,21 @@ import type { CacheStats, GatewayStatus } from "../contracts/status.js";
 import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
 import type { ControlServer } from "../control/server.js";
 import { createStdioEndpoint, type StdioEndpoint } from "../endpoint/stdio/stdio.js";
-import { CallLines } from "../observe/call-lines.js";
-import { CallRecorder } from "../observe/call-recorder.js";
+import { CallLog } from "../observe/call-lines.js";
 import { sessionLog } from "../observe/debug-log.js";
 import type { Log } from "../observe/log.js";
+import { type KeptStderr, keepStderr } from "../observe/server-logs/keep.js";
 import type { Telemetry } from "../observe/telemetry.js";
 import { OPERATOR } from "../pipeline/access.js";
 import { Pipeline } from "../pipeline/pipeline.js";
 import { TaskOwners } from "../pipeline/tasks/owners.js";
 import { compileBudgets } from "../policy/budget.js";
 import type { Guard } from "../policy/guard.js";
-import { compilePolicy } from "../policy/policy.js";
+import { compilePolicy, unknownRole } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { systemClock } from "../runtime/clock.js";
 import { HeldBytes } from "../runtime/memory/held-bytes.js";
-import { nearest } from "../runtime/nearest.js";
 import { redactorFor } from "../runtime/redact/secrets-of.js";
 import { packageVersion } from "../runtime/version.js";
 import { resultWithin } from "../runtime/wait.js";
@@ -112,7 +111,8 @@ export class Gateway {
   #endpoint: OpenEndpoint | undefined;
   #control: ControlServer | undefined;
   readonly #stdio = new Set<StdioEndpoint>();
-  #recorder: CallRecorder | undefined;
+  readonly #callLog: CallLog;
+  readonly #stderr: KeptStderr;
   #tokenTimer: NodeJS.Timeout | undefined;
   readonly #patterns: UnusedPatterns;
   #closing: Promise<void> | undefined;
@@ -187,13 +187,17 @@ export class Gateway {
       env,
       onProblem: (text) => log.warn(text),
     });
+    this.#callLog = new CallLog(log, systemClock);
+    this.#stderr = keepStderr(state.dir, log, systemClock.wall);
     this.#executors = new Executors(log, this);
     const { openWire } = this.#executors;
+    const { take: onStderr } = this.#stderr;
+    const swept = () => this.sweep();
     this.servers = new ServerPool({
       context: {
         now: systemClock.now,
         random: Math.random,
-        makeLink: linkMaker({ reaper: this.#reaper, env, swept: () => this.sweep(), openWire, held: this.#held }),
+        makeLink: linkMaker({ reaper: this.#reaper, env, swept, openWire, held: this.#held, onStderr }),
       },
       openWire,
       events: this.pipeline,
@@ -216,7 +220,7 @@ export class Gateway {
     }
     this.#patterns.tell(config);
     this.pipeline.setBudgets(compileBudgets(config, undefined));
-    this.#recordCalls(config);
+    this.pipeline.setCallEnds(this.#callLog.ends(config.log.calls));
     // At once, without waiting for the next look.
     state.tokens.onRevoked(() => this.#endHeld());
     if (parts.startServers === true) this.#start();
@@ -308,12 +312,8 @@ export class Gateway {
 
   /** Throws where the config has no such role: a misspelt one would be one without rules. */
   demandRole(role: string): void {
-    const known = Object.keys(this.#config.roles);
-    if (known.includes(role)) return;
-    const near = nearest(role, known);
-    const there = known.length === 0 ? "the config has none" : `the config has ${known.join(", ")}`;
-    const hint = near === undefined ? "" : ` Did you mean ${near}?`;
-    throw new Fault("invalid", `There is no role ${JSON.stringify(role)}: ${there}.${hint}`);
+    const fault = unknownRole(role, Object.keys(this.#config.roles));
+    if (fault !== undefined) throw fault;
   }
 
   /** Calls a tool by the name that agents see. Rejects with a CallError where there is no result. */
@@ -470,7 +470,8 @@ export class Gateway {
     // First, because it is quick and what follows may not come to its end.
     await this.#lists.save();
     await this.servers.close();
-    this.#recorder?.flush();
+    this.#callLog.flush();
+    await this.#stderr.close();
     // The servers behind them are closed first: they say goodbye through them.
     await this.#executors.close();
     await this.#control?.close();
@@ -503,7 +504,7 @@ export class Gateway {
     const rules = ({ roles, unlistedRoles }: Config) => JSON.stringify([roles, unlistedRoles]);
     if (rules(before) !== rules(config)) this.pipeline.setPolicy(this.#policyOf(config));
     this.pipeline.setBudgets(compileBudgets(config, this.pipeline.budgets));
-    this.#recordCalls(config);
+    this.pipeline.setCallEnds(this.#callLog.ends(config.log.calls));
     this.#setCached(config);
     this.#held.setLimit(config.limits.heldBytes);
     this.#endpoint?.http.configure(endpointSettings(config));
@@ -567,13 +568,6 @@ export class Gateway {
     const policy = compilePolicy({ roles: config.roles, unlistedRoles: config.unlistedRoles });
     for (const problem of policy.problems) this.#log.warn(problem);
     return policy;
-  }
-
-  /** Where nobody reads of calls, none is recorded. */
-  #recordCalls({ log: { calls } }: Config): void {
-    const isRead = calls === true && this.#log.lines?.isOn("info") !== false;
-    if (isRead) this.#recorder ??= new CallRecorder(systemClock, new CallLines(this.#log));
-    this.pipeline.setCallEnds(isRead ? this.#recorder : undefined);
   }
 
   /** Tells the cache its bounds, and which tools of which server it may answer. */

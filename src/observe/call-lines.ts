@@ -2,9 +2,11 @@
 // essence in front, JSON has every fact in a field of its own.
 
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
+import type { Clock } from "../runtime/clock.js";
 import type { CallRecord } from "./call-record.js";
-import type { CallSink } from "./call-recorder.js";
+import { CallRecorder, type CallSink } from "./call-recorder.js";
 import type { Log, LogFields, LogLevel } from "./log.js";
+import type { CallEnds } from "./recorded-call.js";
 
 /** Agents ask for lists all the time, and nothing is done by it. */
 const QUIET: ReadonlySet<string> = new Set([
@@ -18,6 +20,30 @@ const QUIET: ReadonlySet<string> = new Set([
 
 /** Names and ids are as long as an agent likes; real ones are far shorter. */
 const MAX_NAME_CHARACTERS = 128;
+
+/** Who is told of calls that end, for as long as somebody reads of them in the log. */
+export class CallLog {
+  readonly #log: Log;
+  readonly #clock: Clock;
+  #recorder: CallRecorder | undefined;
+
+  constructor(log: Log, clock: Clock) {
+    this.#log = log;
+    this.#clock = clock;
+  }
+
+  /** Undefined where no call is to be recorded: they are not wanted, or the log is not at `info`. */
+  ends(areWanted: boolean | undefined): CallEnds | undefined {
+    if (areWanted !== true || this.#log.lines?.isOn("info") === false) return undefined;
+    this.#recorder ??= new CallRecorder(this.#clock, new CallLines(this.#log));
+    return this.#recorder;
+  }
+
+  /** Writes what waits. */
+  flush(): void {
+    this.#recorder?.flush();
+  }
+}
 
 export class CallLines implements CallSink {
   readonly #log: Log;

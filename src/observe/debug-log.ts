@@ -1,4 +1,4 @@
-// What the log tells at `debug` of agents that come and go. Where nobody reads it, nothing is called for it.
+// What the log tells at `debug` of agents that come and go, and of what servers say. Where nobody reads it, nothing is called for it.
 
 import type { Caller } from "../contracts/caller.js";
 import type { Log } from "./log.js";
@@ -26,6 +26,14 @@ export function connectionLog(
 ): ((what: "opened" | "closed", peer: string | undefined, open: number) => void) | undefined {
   if (!isDebug(log)) return undefined;
   return (what, peer, open) => log.debug(`connection ${what}`, { peer, open });
+}
+
+/** A server's own words; each line is one of the log. Undefined where the log is not at `debug`. */
+export function stderrLog(log: Log): ((server: string, lines: readonly string[]) => void) | undefined {
+  if (!isDebug(log)) return undefined;
+  return (server, lines) => {
+    for (const line of lines) log.debug("server says", { server, line });
+  };
 }
 
 function isDebug(log: Log): boolean {

@@ -4,6 +4,8 @@
 import type { Principal } from "../contracts/caller.js";
 import type { OwnToolName } from "../contracts/names.js";
 import type { RoleRules, UnlistedRoles } from "../contracts/settings.js";
+import { Fault } from "../protocol/errors.js";
+import { nearest } from "../runtime/nearest.js";
 import { covers, denies, type Pattern, parsePattern, touches } from "./pattern.js";
 
 export interface PolicyConfig {
@@ -106,4 +108,13 @@ function judge(role: Role, name: string, server: string, tool: OwnToolName | und
   if (denied !== undefined) return deny(`deny ${JSON.stringify(denied.text)}`);
   if (role.allow === undefined || role.allow.some((pattern) => covers(pattern, server, tool))) return ALLOW;
   return deny(role.allow.length === 0 ? "its allow list is empty" : "nothing in its allow list covers this");
+}
+
+/** What is wrong with the name of a role that must be one of the config's; undefined where it is. */
+export function unknownRole(role: string, known: readonly string[]): Fault | undefined {
+  if (known.includes(role)) return undefined;
+  const near = nearest(role, known);
+  const there = known.length === 0 ? "the config has none" : `the config has ${known.join(", ")}`;
+  const hint = near === undefined ? "" : ` Did you mean ${near}?`;
+  return new Fault("invalid", `There is no role ${JSON.stringify(role)}: ${there}.${hint}`);
 }

@@ -7,8 +7,11 @@ import { openHttpLink } from "./http/link.js";
 import type { OpenWire } from "./http/wire.js";
 import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
 import { type StdioContext, StdioLink } from "./stdio/link.js";
+import type { StderrBatch } from "./stdio/stderr-lines.js";
 
-export interface LinkContext extends StdioContext {
+export interface LinkContext extends Omit<StdioContext, "onStderr"> {
+  /** Takes what servers that are children write to stderr. */
+  readonly onStderr?: ((server: string, batch: StderrBatch) => void) | undefined;
   /** How addresses are reached. By default it is over our own network. */
   readonly openWire?: OpenWire;
   /** The gateway's count of the bytes that it holds. */
@@ -22,7 +25,11 @@ export function linkMaker(context: LinkContext): (spec: ServerSpec, events: Link
     try {
       switch (target.kind) {
         case "stdio":
-          return new StdioLink(target, events, { ...context, newHolder });
+          return new StdioLink(target, events, {
+            ...context,
+            newHolder,
+            onStderr: context.onStderr && ((batch) => context.onStderr?.(name, batch)),
+          });
         case "http":
         case "sse":
           return openHttpLink(target, events, context.openWire, newHolder);

@@ -10,6 +10,7 @@ import { down } from "./down.js";
 import { list, remove } from "./entries.js";
 import { executor } from "./executor.js";
 import { importConfigs } from "./import.js";
+import { logs } from "./logs.js";
 import { pinsAccept, pinsDiff, pinsForget, pinsList } from "./pins.js";
 import { ps } from "./ps.js";
 import { serve } from "./serve.js";
@@ -37,6 +38,7 @@ export const commands: readonly Command[] = [
   status,
   ps,
   down,
+  logs,
   reload,
   stop,
   start,

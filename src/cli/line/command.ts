@@ -25,6 +25,8 @@ export interface ArgSpec {
 
 export interface OptionSpec {
   readonly description: string;
+  /** One letter: `f` for `-f`. */
+  readonly short?: string;
   /** The word for the value in the help. An option without one is a switch. */
   readonly value?: string;
   /** The value may be left out, and is then this. */

@@ -77,7 +77,7 @@ function flags(node: Node): string[] {
 /** Flags that take the next word, so that it is not counted as an argument. */
 function flagsWithValue(nodes: readonly Node[]): string[] {
   const found = nodes.flatMap(({ options }) => options.filter(({ value }) => value !== undefined));
-  return [...new Set(found.map(({ flag }) => flag))];
+  return [...new Set(found.flatMap(({ flag, short }) => (short === undefined ? [flag] : [flag, `-${short}`])))];
 }
 
 /** Lines of a shell `case`: which words lead from one path to the next. */

@@ -59,7 +59,7 @@ const CONFIG_FLAG = "--config";
 const CONFIG: OptionSpec = { value: "FILE", description: "" };
 
 function keyOf(word: string, { options }: Command, configArg: string | undefined): string | undefined {
-  const own = Object.entries(options).find(([, { flag }]) => flag === word)?.[0];
+  const own = Object.entries(options).find(([, { flag, short }]) => flag === word || word === `-${short}`)?.[0];
   return own ?? (configArg !== undefined && word === CONFIG_FLAG ? CONFIG_KEY : undefined);
 }
 

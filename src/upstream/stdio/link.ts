@@ -18,6 +18,7 @@ import type { Reaper } from "./reaper.js";
 import { MARKER_VARIABLE } from "./reaper-marker.js";
 import { spawnServer } from "./spawn.js";
 import { StderrRing } from "./stderr.js";
+import { type StderrBatch, StderrLines } from "./stderr-lines.js";
 import { LineWriter } from "./writer.js";
 
 export interface StdioLimits {
@@ -88,6 +89,9 @@ const ID_LAST = /,"id":(\d{1,16})\}\s*$/;
 const HEAD_BYTES = 64;
 const TAIL_BYTES = 64;
 
+/** Lines of stderr are gathered so long: one write of a file for many of them. */
+const STDERR_GATHER_MS = 50;
+
 export interface StdioContext {
   readonly reaper: Reaper;
   /** Our environment, of which the child sees the allowlisted part. */
@@ -95,6 +99,8 @@ export interface StdioContext {
   readonly limits?: Partial<StdioLimits>;
   /** For what is half read, and for what waits to be written: it is counted as the server's. */
   readonly newHolder?: () => Holder;
+  /** Takes what the child writes to stderr, line by line and without known secrets. Undefined where nobody keeps it. */
+  readonly onStderr?: ((batch: StderrBatch) => void) | undefined;
   /** Resolves when what an earlier gateway left behind is gone. The start of a child waits for this. */
   readonly swept?: () => Promise<unknown>;
 }
@@ -112,6 +118,8 @@ export class StdioLink implements Link {
   readonly #limits: StdioLimits;
   readonly #redactor: Redactor;
   readonly #stderr: StderrRing;
+  readonly #stderrLines: StderrLines;
+  #stderrTimer: NodeJS.Timeout | undefined;
   readonly #splitter: LineSplitter;
   /** Requests that wait for an answer: one that is too long to read still fails the right call. It is bounded. */
   readonly #tickets = new Table<number, Ticket>();
@@ -140,6 +148,7 @@ export class StdioLink implements Link {
     };
     this.#redactor = redactorFor(target);
     this.#stderr = new StderrRing(this.#redactor);
+    this.#stderrLines = new StderrLines(this.#redactor);
     this.#splitter = new LineSplitter(
       {
         onLine: (line) => this.#line(line),
@@ -213,11 +222,26 @@ export class StdioLink implements Link {
       this.#splitter.end();
       void this.#pipeBroke("closed its output");
     });
-    child.stderr.on("data", (chunk: Buffer) => this.#stderr.push(chunk));
+    child.stderr.on("data", (chunk: Buffer) => this.#readStderr(chunk));
+    child.stderr.once("close", () => this.#giveStderr(true));
     child.stdout.on("error", () => {});
     child.stderr.on("error", () => {});
     const pipesEnded = new Promise<void>((resolve) => child.once("close", () => resolve()));
     child.once("exit", (code, signal) => void this.#exited(code, signal, pipesEnded));
+  }
+
+  #readStderr(chunk: Buffer): void {
+    this.#stderr.push(chunk);
+    if (this.#context.onStderr === undefined) return;
+    this.#stderrLines.push(chunk, performance.now());
+    this.#stderrTimer ??= setTimeout(() => this.#giveStderr(false), STDERR_GATHER_MS).unref();
+  }
+
+  #giveStderr(isEnd: boolean): void {
+    clearTimeout(this.#stderrTimer);
+    this.#stderrTimer = undefined;
+    const batch = this.#stderrLines.take(isEnd);
+    if (batch !== undefined) this.#context.onStderr?.(batch);
   }
 
   #read(chunk: Buffer): void {

@@ -1,0 +1,149 @@
+// `toolway logs`: what servers wrote to stderr, from the files that the gateway keeps of it.
+
+import type { ServerLine } from "../../observe/server-logs/files.js";
+import type { Follower as FollowerOf } from "../../observe/server-logs/reader.js";
+import { nearest } from "../../runtime/nearest.js";
+import { gatewayFor } from "../gateway/which.js";
+import { defineCommand, gatewayOptions } from "../line/command.js";
+import { Exit, UserError, usageError } from "../line/errors.js";
+import { type Io, note, print, shown } from "../line/io.js";
+import { styleOf } from "../text/print.js";
+
+const USUAL_LINES = 50;
+/** More than all files of a server hold. */
+const MAX_LINES = 1_000_000;
+
+/** Often enough to watch; a look is a few calls of the system. */
+const LOOK_MS = 250;
+
+export const logs = defineCommand({
+  metadata: {
+    name: "logs",
+    summary: "Shows what servers wrote to stderr.",
+    description:
+      "Shows what servers that are child processes wrote to stderr, without known secrets: the last lines of one, or of " +
+      "all. They are kept in the state directory, 3 MiB for each server at most, and can be read whether a gateway runs or not.",
+  },
+  args: { server: { description: "Its name in the config. Default: all of them.", completes: "server" } },
+  options: {
+    follow: { short: "f", description: "Goes on with what is written from now on, until Ctrl-C." },
+    lines: { short: "n", value: "COUNT", description: `So many of the last lines. Default: ${USUAL_LINES}.` },
+    ...gatewayOptions,
+    json: { description: "Prints one JSON object a line: server, time, text." },
+  },
+  examples: [
+    { line: "toolway logs github", note: "the last lines of one server" },
+    { line: "toolway logs -f", note: "all servers, as they write" },
+    { line: "toolway logs github -n 500 --json | jq -r .text", note: "for scripts" },
+  ],
+  async handler(input, io) {
+    const { server, follow, json } = input;
+    const count = lineCount(input.lines);
+    const { stateDir } = await gatewayFor(input, io);
+    return showLogs({ stateDir, server, count, follow, json }, io);
+  },
+});
+
+function lineCount(text: string | undefined): number {
+  if (text === undefined) return USUAL_LINES;
+  const count = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (!(count <= MAX_LINES)) throw usageError(`--lines ${text}: expected a number from 0 to ${MAX_LINES}.`);
+  return count;
+}
+
+interface Wanted {
+  readonly stateDir: string;
+  /** Undefined for all of them. */
+  readonly server: string | undefined;
+  /** So many of the last lines. */
+  readonly count: number;
+  readonly follow: boolean;
+  readonly json: boolean;
+}
+
+async function showLogs({ stateDir, server: named, count, follow: goesOn, json }: Wanted, io: Io): Promise<0> {
+  const [{ loggedServers }, { Follower }] = await Promise.all([
+    import("../../observe/server-logs/files.js"),
+    import("../../observe/server-logs/reader.js"),
+  ]);
+  const known = loggedServers(stateDir);
+  if (named !== undefined && !known.includes(named) && !goesOn) throw unknown(named, known);
+  const chosen = () => (named === undefined ? loggedServers(stateDir) : [named]);
+  const write = writer(io, { json, named: named === undefined });
+  const followers = new Map(chosen().map((server) => [server, new Follower(stateDir, server)]));
+  try {
+    const before = await Promise.all([...followers.values()].map((follower) => follower.begin(count)));
+    const last = byTime(before.flat());
+    write(last.slice(Math.max(0, last.length - count)));
+    if (!goesOn) {
+      if (known.length === 0) note(io, "No server of this config has written anything to stderr yet.");
+      return Exit.ok;
+    }
+    // One may write its first line while we watch: from its beginning, since all of it is new.
+    const all = (): Iterable<FollowerOf> => {
+      for (const server of chosen()) {
+        if (!followers.has(server)) followers.set(server, new Follower(stateDir, server));
+      }
+      return followers.values();
+    };
+    await follow(all, write, io.signal);
+  } finally {
+    for (const follower of followers.values()) await follower.close();
+  }
+  return Exit.ok;
+}
+
+function unknown(server: string, known: readonly string[]): UserError {
+  const near = nearest(server, known);
+  const there = known.length === 0 ? "No server has written anything yet." : `There are lines of ${known.join(", ")}.`;
+  return new UserError(`Nothing that server ${server} wrote is kept.`, {
+    hint:
+      near === undefined
+        ? `${there} Servers that are reached over HTTP have their logs where they run.`
+        : `Did you mean ${near}?`,
+  });
+}
+
+/** Until the signal; that is how it ends. */
+async function follow(
+  all: () => Iterable<FollowerOf>,
+  write: (lines: readonly ServerLine[]) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    const lines = await Promise.all([...all()].map((follower) => follower.look()));
+    write(byTime(lines.flat()));
+    await pause(LOOK_MS, signal);
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((done) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      done();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end, { once: true });
+    if (signal.aborted) end();
+  });
+}
+
+/** Lines of one server stay in their order. */
+function byTime(lines: ServerLine[]): ServerLine[] {
+  return lines.sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
+}
+
+function writer(io: Io, { json, named }: { json: boolean; named: boolean }): (lines: readonly ServerLine[]) => void {
+  const style = styleOf(io);
+  return (lines) => {
+    for (const line of lines) {
+      if (json) print(io, JSON.stringify(line));
+      else {
+        const { server, time, text } = shown(line, io.isTTY);
+        print(io, `${style.dim(time)} ${named ? `${style.bold(server)} ` : ""}${text}`);
+      }
+    }
+  };
+}
