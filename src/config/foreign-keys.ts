@@ -7,6 +7,9 @@ import { basename, dirname } from "node:path";
 /** Top level: only those that are near a key of ours, or so usual that they deserve no thought. */
 export const FOREIGN_TOP_KEYS: ReadonlySet<string> = new Set(["inputs", "version", "rules", "mcp", "projects"]);
 
+/** Where other clients keep their servers, in a form that is not ours. */
+export const FOREIGN_GROUPS = ["mcp", "context_servers", "mcp_servers", "projects"] as const;
+
 /** In a server's entry: they change nothing here. */
 export const FOREIGN_ENTRY_KEYS: ReadonlySet<string> = new Set([
   // Approval, which agents do themselves: Cline, Roo, Windsurf, Gemini CLI, Kiro, Codex.

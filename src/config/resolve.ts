@@ -7,7 +7,7 @@ import { nearest } from "../runtime/nearest.js";
 import { type Config, parseListen } from "./config.js";
 import { type EntriesContext, nameProblem, resolveEntries } from "./entries.js";
 import { resolveExecutors } from "./executors.js";
-import { FOREIGN_TOP_KEYS } from "./foreign-keys.js";
+import { FOREIGN_GROUPS, FOREIGN_TOP_KEYS } from "./foreign-keys.js";
 import { isObject, mismatch, readFields } from "./form.js";
 import { absolutePath } from "./paths.js";
 import { type Settings, settingsFields, TOP_KEYS } from "./schema.js";
@@ -126,7 +126,7 @@ function checkTopKeys(value: Readonly<Record<string, unknown>>, { report }: Reso
     if (near !== undefined) report.mistake([key], "unknown key", { hint: `did you mean "${near}"?`, onKey: true });
   }
   if ("mcpServers" in value || "servers" in value || report.failed) return;
-  const foreign = ["mcp", "context_servers", "mcp_servers", "projects"].find((key) => isObject(value[key]));
+  const foreign = FOREIGN_GROUPS.find((key) => isObject(value[key]));
   if (foreign === undefined) {
     report.warning([], 'there are no servers in this config: expected "mcpServers"');
   } else {

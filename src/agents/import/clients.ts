@@ -79,6 +79,7 @@ export function clientFiles(place: Place): ClientFile[] {
   project("codex", "codex", ".codex", "config.toml");
   project("gemini", "mcpServers", ".gemini", "settings.json");
   project("qwen", "mcpServers", ".qwen", "settings.json");
+  project("copilot", "mcpServers", ".github", "mcp.json");
   project("opencode", "opencode", "opencode.json");
   project("opencode", "opencode", "opencode.jsonc");
   project("opencode", "opencode", ".opencode", "opencode.json");

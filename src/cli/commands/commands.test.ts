@@ -422,6 +422,8 @@ describe("import", () => {
     expect(await taken("--only", "a,b", "--exclude", "b")).toEqual(["a"]);
     expect(await taken("--from", "Cursor")).toEqual(["a", "b", "c"]);
     expect(await taken("--from", "vs-code")).toEqual([]);
+    const narrowed = await run(["import", "--from", "cursor", "--exclude", "b*"]);
+    expect(narrowed.err).toContain("`toolway import --from cursor --exclude 'b*' --write` adds 2 servers");
     expect(await run(["import", "--only", "d"])).toMatchObject({ code: 2, out: "" });
     expect((await run(["import", "--from", "cursr"])).err).toContain("Did you mean cursor?");
   });

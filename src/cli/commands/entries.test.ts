@@ -42,14 +42,15 @@ describe("list", () => {
     expect(code).toBe(0);
     expect(out).toMatch(/docs +http +on +https:\/\/docs\.example\/mcp\n/);
     expect(out).toMatch(/files +stdio +off +npx -y files --api-key \[redacted\]\n/);
-    expect(out).toMatch(/gh +stdio +needs GH_TOKEN +gh\n/);
-    expect(out).toContain("3 servers in ./toolway.json.");
+    expect(out).toMatch(/gh +stdio +misconfigured +gh\n/);
+    expect(out).toContain("3 servers in ./toolway.json.\ngh is misconfigured: ");
+    expect(out).toContain("GH_TOKEN is not set");
     expect(JSON.parse((await run(["list", "--json"], { env: { GH_TOKEN: "x" } })).out)).toMatchObject({
       config: join(folder, "toolway.json"),
       servers: [
         { name: "docs", kind: "http", disabled: false, entry: { headers: { Authorization: "(hidden)" } } },
         { name: "files", disabled: true },
-        { name: "gh", unset: [] },
+        { name: "gh", entry: { command: "gh" } },
       ],
     });
   });

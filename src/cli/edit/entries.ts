@@ -1,8 +1,9 @@
 // What `toolway list` and `toolway remove` do: they read and edit the file of a config. They start nothing and need no
 // gateway; one that runs sees the edit by itself.
 
-import { hideSecrets, neededVariables } from "../../config/edit/entry-secrets.js";
+import { hideSecrets } from "../../config/edit/entry-secrets.js";
 import { removeServer, serversInText } from "../../config/edit/text.js";
+import { ConfigError, parseConfig } from "../../config/load.js";
 import { nearest } from "../../runtime/nearest.js";
 import { runningGateway } from "../gateway/port.js";
 import { configPathFor } from "../gateway/source.js";
@@ -22,13 +23,16 @@ interface ListInput {
 
 export function listServers(input: ListInput, io: Io): ExitCode {
   const path = existingConfig(input.config, io);
-  const servers = Object.entries(serversInText(readConfigText(path), path)).map(([name, raw]) => {
+  const text = readConfigText(path);
+  const wrong = wrongEntries(text, path, io);
+  const servers = Object.entries(serversInText(text, path)).map(([rawName, raw]) => {
     const entry = typeof raw === "object" && raw !== null ? (raw as Record<string, unknown>) : {};
+    const name = rawName.trim();
     return {
       name,
       kind: kindOf(entry),
       disabled: entry["disabled"] === true || entry["enabled"] === false,
-      unset: neededVariables(entry).filter((variable) => io.env[variable] === undefined),
+      misconfigured: wrong.get(name),
       entry: hideSecrets(entry),
     };
   });
@@ -41,15 +45,30 @@ export function listServers(input: ListInput, io: Io): ExitCode {
     return Exit.ok;
   }
   const style = styleOf(io);
-  const rows = shown(servers, io.isTTY).map(({ name, kind, disabled, unset, entry }) => [
+  const told = shown(servers, io.isTTY);
+  const rows = told.map(({ name, kind, disabled, misconfigured, entry }) => [
     style.bold(name),
     kind,
-    disabled ? style.dim("off") : unset.length > 0 ? style.yellow(`needs ${unset.join(", ")}`) : "on",
+    disabled ? style.dim("off") : misconfigured === undefined ? "on" : style.yellow("misconfigured"),
     oneLine(whatOf(entry), WHAT_WIDTH),
   ]);
   print(io, table([heading(style, ["SERVER", "KIND", "STATE", "WHAT"]), ...rows]));
   print(io, style.dim(`\n${count(servers.length, "server")} in ${shortPath(io, path)}.`));
+  for (const { name, misconfigured } of told) {
+    if (misconfigured !== undefined) print(io, `${style.bold(name)} is misconfigured: ${misconfigured}`);
+  }
   return Exit.ok;
+}
+
+/** What is wrong with entries, by their names. What is wrong elsewhere in the file is for `config check` to tell. */
+function wrongEntries(text: string, path: string, { env, home }: Io): ReadonlyMap<string, string> {
+  try {
+    const { misconfigured } = parseConfig(text, { path, env, home, wrongEntries: "keep" });
+    return new Map(misconfigured.map(({ name, why }) => [name, why]));
+  } catch (error) {
+    if (error instanceof ConfigError) return new Map();
+    throw error;
+  }
 }
 
 export async function removeFromConfig(input: ListInput & { readonly server: string }, io: Io): Promise<ExitCode> {

@@ -75,9 +75,18 @@ export function importServers(input: ImportInput, io: Io): ExitCode {
     print(io, `\nWrote ${count(names.length, "server")} to ${style.bold(where)}.`);
     print(io, "Next: toolway doctor, then toolway serve.");
   } else {
-    note(io, `\nNothing was written. \`toolway import --write\` adds ${count(names.length, "server")} to ${where}.`);
+    const line = ["toolway import", ...narrowing(input), "--write"].join(" ");
+    note(io, `\nNothing was written. \`${line}\` adds ${count(names.length, "server")} to ${where}.`);
   }
   return Exit.ok;
+}
+
+/** The words of the line that narrowed it, to be typed once more. */
+function narrowing({ from, only, exclude, allProjects }: ImportInput): string[] {
+  const option = (flag: string, values: readonly string[]) =>
+    values.map((value) => `${flag} ${/^[\w.,@/-]+$/.test(value) ? value : `'${value}'`}`);
+  const narrowed = [...option("--from", from), ...option("--only", only), ...option("--exclude", exclude)];
+  return allProjects ? [...narrowed, "--all-projects"] : narrowed;
 }
 
 function namesIn(text: string): string[] {

@@ -38,6 +38,7 @@ describe("addServers", () => {
   it("refuses a file that it would spoil", () => {
     expect(() => addServers("{ oops", servers, "my.json")).toThrow(/^my.json:1:3: not valid JSON/);
     expect(() => addServers("[]", servers)).toThrow(/expected an object/);
+    expect(() => addServers('{ "mcp": { "a": {} } }', servers)).toThrow(/this is the form of another client/);
     expect(() => addServers('{ "mcpServers": 7 }', servers, "my.json")).toThrow(/^my.json:1:17: mcpServers: expected/);
   });
 });

@@ -3,6 +3,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { createScanner, type Node, parseTree } from "jsonc-parser";
+import { FOREIGN_GROUPS } from "../foreign-keys.js";
 import { isObject } from "../form.js";
 import { Source } from "../jsonc.js";
 import { Report } from "../mistakes.js";
@@ -61,6 +62,15 @@ function readRoot(text: string, path: string): Record<string, unknown> {
   const report = new Report(path, source);
   const value = source.read((at, offset, message, hint) => report.mistakeAt(at, offset, message, hint));
   if (!report.failed && !isObject(value)) report.mistake([], "expected an object");
+  else if (isObject(value) && !("mcpServers" in value || "servers" in value)) {
+    const foreign = FOREIGN_GROUPS.find((key) => isObject(value[key]));
+    if (foreign !== undefined) {
+      report.mistake([foreign], 'expected the servers under "mcpServers": this is the form of another client', {
+        hint: "run `toolway import` to bring its servers over",
+        onKey: true,
+      });
+    }
+  }
   report.throwIfFailed();
   return value as Record<string, unknown>;
 }
