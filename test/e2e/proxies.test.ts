@@ -88,7 +88,7 @@ describe.each(Object.entries(PROXIES))("behind %s", (_, { program, line }) => {
   });
 
   it.skipIf(missing)(
-    "progress arrives while the call goes on, and whoever leaves ends the call [documents-true]",
+    "progress arrives while the call goes on, and a call that is taken back ends [documents-true]",
     async () => {
       const agent = await connectV1(`http://127.0.0.1:${port}/mcp`);
       const leave = new AbortController();
