@@ -62,7 +62,7 @@ Start here:
   toolway doctor                starts each server, and says what to fix
   toolway call demo__add --arg a=2 --arg b=3
 
-Exit codes: 0 done, 1 failed, 2 wrong command line or config, 130 interrupted.`;
+Exit codes: 0 done, 1 failed or found something wrong, 2 wrong command line or config, 130 interrupted.`;
 
 const HELP_HINT = "(add --help for the options and examples)";
 

@@ -1,7 +1,7 @@
 // Makes a Config of a file, of its text or of an object, or throws a ConfigError with every mistake found. What the
 // keys mean is resolve.ts.
 
-import { readFileSync } from "node:fs";
+import { accessSync, constants, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { extname, resolve as resolvePath } from "node:path";
 import type { Config } from "./config.js";
@@ -23,6 +23,11 @@ export interface LoadOptions {
    * it alone in `misconfigured`, so that all other servers can be used. Default: throw.
    */
   readonly wrongEntries?: "throw" | "keep";
+  /**
+   * A certificate or key that cannot be read is a mistake. Whoever serves reads them itself, and an edit of a config must
+   * not fail for a file that is just being renewed. Default: false.
+   */
+  readonly checksFiles?: boolean;
 }
 
 export interface ResolveOptions extends LoadOptions {
@@ -92,9 +97,24 @@ function finish(value: unknown, file: string | undefined, dir: string, report: R
     expandsBare: file !== undefined && expandsBareVariables(file),
   };
   const config = resolve(value, { file, dir, variables, report, keepsWrong: options.wrongEntries === "keep" });
+  if (options.checksFiles === true && config?.tls !== undefined) checkTls(config.tls, report);
   report.throwIfFailed();
   if (config === undefined) throw new Error("a config that could not be resolved must have a mistake");
   return config;
+}
+
+function checkTls(tls: NonNullable<Config["tls"]>, report: Report): void {
+  for (const key of ["cert", "key"] as const) {
+    try {
+      accessSync(tls[key], constants.R_OK);
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code ?? "unknown error";
+      const why = code === "ENOENT" ? "it does not exist" : code === "EACCES" ? "this user may not" : code;
+      report.mistake(["tls", key], `${tls[key]} cannot be read: ${why}`, {
+        hint: "the path is relative to the folder of the config; it names a PEM file",
+      });
+    }
+  }
 }
 
 function unreadable(path: string, cause: unknown): ConfigError {

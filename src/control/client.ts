@@ -41,7 +41,7 @@ export async function findGateway(stateDir: string): Promise<ControlClient | und
     socket.once("error", (error: NodeJS.ErrnoException) => {
       // No socket, a socket of a dead gateway, no state directory.
       if (error.code === "ENOENT" || error.code === "ECONNREFUSED" || error.code === "ENOTDIR") done(false);
-      else fail(new ControlError("unavailable", `The control socket ${path} cannot be opened: ${error.message}`));
+      else fail(new ControlError("unavailable", `The control socket ${path} cannot be opened: ${error.message}.`));
     });
   });
   return alive ? connectControl(path) : undefined;

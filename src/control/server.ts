@@ -43,7 +43,9 @@ export class ControlError extends ExpectedError {
   }
 
   override get kind(): ExpectedKind {
-    return this.code === "cancelled" ? "cancelled" : "failed";
+    if (this.code === "cancelled") return "cancelled";
+    // What the gateway calls invalid stood in the command line.
+    return this.code === "invalid" ? "usage" : "failed";
   }
 }
 

@@ -171,10 +171,12 @@ async function loadClients(log: Log): Promise<ExecutorClients> {
   };
 }
 
+/** Which executor it is stands first, as the name of a server does in what is told of that. */
 function named(log: Log, executor: string): ExecutorLog {
+  const of = (text: string) => text.replace(/^executor: /, () => `executor ${JSON.stringify(executor)}: `);
   return {
-    debug: (text, fields) => log.debug(text, { executor, ...fields }),
-    info: (text, fields) => log.info(text, { executor, ...fields }),
-    warn: (text, fields) => log.warn(text, { executor, ...fields }),
+    debug: (text, fields) => log.debug(of(text), fields),
+    info: (text, fields) => log.info(of(text), fields),
+    warn: (text, fields) => log.warn(of(text), fields),
   };
 }

@@ -383,9 +383,16 @@ function stateOf(tool: OwnToolName, pin: Pin, book: ServerPins): PinLine["state"
 
 function refuseOther({ tool, hash }: AcceptedPin, wanted: string | undefined): void {
   if (wanted === undefined) return;
-  if (wanted.length < MIN_HASH_CHARS) throw new Fault("invalid", `A hash is given by ${MIN_HASH_CHARS} characters.`);
+  if (wanted.length < MIN_HASH_CHARS)
+    throw new Fault(
+      "invalid",
+      `A hash is given by its first ${MIN_HASH_CHARS} characters at least, as \`toolway pins diff\` shows it.`,
+    );
   if (hash.startsWith(wanted)) return;
-  throw new Fault("invalid", `Tool "${tool}" is not what was looked at: its hash is ${hash} now. See its diff again.`);
+  throw new Fault(
+    "invalid",
+    `Tool "${tool}" is not what was looked at: its hash is ${hash} now. Look at its diff again, and accept that hash.`,
+  );
 }
 
 function keptOf({ hash, seenMs }: { hash: string; seenMs: number }, known: Kept | undefined): Kept {

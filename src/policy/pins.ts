@@ -170,7 +170,8 @@ function fingerprint(tool: ListedTool): { hash: string; text: string } | string 
 function changedReason(server: string, tool: string): string {
   return (
     "its definition changed since it was accepted: " +
-    `\`toolway pins diff ${shellWord(server)}\`, then \`toolway pins accept ${shellWord(server)} ${shellWord(tool)}\``
+    `\`toolway pins diff ${shellWord(server)}\` shows how, \`toolway pins accept ${shellWord(server)} ${shellWord(tool)}\` ` +
+    "accepts it (in a program, `host.pins`)"
   );
 }
 

@@ -192,6 +192,8 @@ describe("serve", () => {
     const { out } = await run(["serve"], { signal: stopped() });
     expect(out).toContain("without TLS");
     expect(out).toContain("allowedHosts");
+    // Nobody can connect to that address, from here either.
+    expect(out).toContain("claude mcp add --transport http toolway http://127.0.0.1:7420/mcp ");
   });
 
   it("names the config and state in the lines to paste when they are not the usual ones", async () => {
@@ -308,6 +310,20 @@ it("status shows what is wrong below the table", async () => {
     "demo: It ended with code 1. Next try in 2.0 s.\n  stderr: Error: no key\n`toolway doctor` says what to fix.",
   );
   expect(JSON.parse((await run(["status", "--json"])).out)).toMatchObject({ running: true, pid: 7 });
+});
+
+it("status without a gateway promises no next try, and config check misses no file of tls [told-why]", async () => {
+  fakeGateway({}, {}, false);
+  const { out } = await run(["status"]);
+  expect(out).toContain("demo: It ended with code 1.\n");
+  expect(out).not.toContain("Next try");
+  const tls = { cert: "cert.pem", key: "key.pem" };
+  writeFileSync(join(folder, "toolway.json"), JSON.stringify({ mcpServers: {}, tls }));
+  writeFileSync(join(folder, "key.pem"), "");
+  const { code, err } = await run(["config", "check"]);
+  expect(code).toBe(2);
+  expect(err).toMatch(/toolway\.json:1:\d+: tls\.cert: .*cert\.pem cannot be read: it does not exist/);
+  expect(err).not.toContain("tls.key");
 });
 
 describe("tokens", () => {

@@ -18,7 +18,7 @@ export const configCheck = defineCommand({
     summary: "Checks a config without starting any server.",
     description:
       "Checks a config without starting any server. Each mistake is one line: file:line:column, the key, what was " +
-      "expected. Exits 2 when there are any. Patterns of roles are compared with the tools that a gateway of this " +
+      "expected. Exits 2 when there are any. The files of `tls` must be there. Patterns of roles are compared with the tools that a gateway of this " +
       "config has seen.",
   },
   args: { file: { description: "The config. Default: the one that serve takes.", isConfig: true, completes: "file" } },
@@ -34,7 +34,7 @@ export const configCheck = defineCommand({
     }
     const { ConfigError, loadConfig } = await import("../../config/load.js");
     try {
-      const config = loadConfig(path, { env: io.env, home: io.home });
+      const config = loadConfig(path, { env: io.env, home: io.home, checksFiles: true });
       const unusedPatterns = await unusedIn(config.roles, await sourceFor({ config: path, state: undefined }, io), io);
       if (input.json) {
         const servers = config.servers.map(({ name, target }) => ({ name, kind: target.kind }));

@@ -34,12 +34,18 @@ describe("reload, stop and start", () => {
     expect((await run(["start", "git hub"])).out).toContain("starts with its first call");
   });
 
-  it("exit 1 when the server does not come up, when there is none of that name, or no gateway", async () => {
+  it("exit 1 when the server does not come up or no gateway runs, and 2 when there is none of that name [told-why]", async () => {
     fakeGateway({ "/status": server("backoff", { lastError: "It ended with code 1." }) });
     expect(await run(["reload", "git hub"])).toMatchObject({ code: 1, out: "" });
-    expect((await run(["start", "git hub"])).err).toContain("git hub is backoff: It ended with code 1.");
+    expect((await run(["start", "git hub"])).err).toContain("git hub did not come up: It ended with code 1.");
     expect(await run(["start", "git hub", "--json"])).toMatchObject({ code: 1 });
-    expect((await run(["stop", "githob"])).err).toContain("Did you mean git hub?");
+    const unknown = await run(["stop", "githob"]);
+    expect(unknown.code).toBe(2);
+    expect(unknown.err).toContain("Did you mean git hub?");
+    fakeGateway({ "/status": server("ejected", { lastError: "It ended" }) });
+    expect((await run(["start", "git hub"])).err).toContain(
+      "git hub was restarted too often, and is left alone: It ended.\n",
+    );
     fakeGateway({}, {}, false);
     const { code, err } = await run(["stop", "git hub"]);
     expect(code).toBe(1);

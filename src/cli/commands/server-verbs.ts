@@ -2,6 +2,7 @@
 // to its config. Asks the gateway, waits for what comes of it, and says so.
 
 import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
+import { sentence } from "../../runtime/expected-error.js";
 import { nearest } from "../../runtime/nearest.js";
 import { type GatewayClient, runningGateway } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
@@ -68,7 +69,7 @@ export const start = defineCommand({
 });
 
 /** An error in one line; `status --json` has the whole. */
-const ERROR_WIDTH = 160;
+const ERROR_WIDTH = 320;
 
 interface GatewayInput {
   readonly config: string | undefined;
@@ -114,6 +115,7 @@ async function actOnServer(verb: "reload" | "stop" | "start", input: Input, io: 
   if (!names.includes(input.server)) {
     const near = nearest(input.server, names);
     throw new UserError(`The gateway has no server ${input.server}.`, {
+      kind: "usage",
       hint: near === undefined ? `It has ${names.join(", ") || "none"}.` : `Did you mean ${near}?`,
     });
   }
@@ -126,7 +128,7 @@ async function actOnServer(verb: "reload" | "stop" | "start", input: Input, io: 
     const trouble = lastError === undefined ? {} : { lastError };
     printJson(io, { server: name, state, tools: counts.tools, quarantined, ...trouble });
   } else if (failed) {
-    throw new UserError(`${server.name} is ${server.state}: ${oneLine(server.lastError ?? "", ERROR_WIDTH)}`, {
+    throw new UserError(`${server.name} ${NOT_UP[server.state]}${why(server)}`, {
       hint: "`toolway status` shows what it wrote, `toolway doctor` what to fix.",
     });
   } else {
@@ -134,6 +136,21 @@ async function actOnServer(verb: "reload" | "stop" | "start", input: Input, io: 
     if (verb !== "stop" && server.quarantined > 0) note(io, quarantineText(server));
   }
   return failed ? Exit.failure : Exit.ok;
+}
+
+/** What became of a server that was to come up, by its state. */
+const NOT_UP: Readonly<Record<ServerStatus["state"], string>> = {
+  idle: "is idle",
+  starting: "is still starting",
+  ready: "is ready",
+  backoff: "did not come up",
+  ejected: "was restarted too often, and is left alone",
+  stopped: "is stopped",
+  misconfigured: "is misconfigured",
+};
+
+function why({ lastError }: ServerStatus): string {
+  return lastError === undefined ? "." : `: ${sentence(oneLine(lastError, ERROR_WIDTH))}`;
 }
 
 function outcome(verb: "reload" | "stop" | "start", { name, state, counts }: ServerStatus): string {

@@ -4,9 +4,9 @@ import { ExpectedError, type ExpectedKind } from "../../runtime/expected-error.j
 
 export const Exit = {
   ok: 0,
-  /** It was tried and did not work. */
+  /** It was tried and did not work, or something was found to be wrong. */
   failure: 1,
-  /** A wrong command line or config; nothing was started. */
+  /** The command line or the config is wrong, or names what there is not; nothing was started or changed. */
   usage: 2,
   /** 128 + SIGINT, as shells have it. */
   interrupted: 130,

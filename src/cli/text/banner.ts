@@ -40,12 +40,19 @@ export function banner(started: StartedGateway, options: BannerOptions, io: Io):
 
   lines.push("", "Connect an agent:");
   if (!options.noAuth && !token.fromEnv) lines.push(`  export ${TOKEN_VARIABLE}=$(${verb("token show")})`, "");
-  for (const { client, line } of pasteLines(started.url, !options.noAuth))
+  for (const { client, line } of pasteLines(fromHere(started.url), !options.noAuth))
     lines.push(`  ${style.dim(`# ${client}`)}`, `  ${line}`);
 
   lines.push("", "From another terminal:", `  ${verb("status")}`, `  ${verb("tools")}`);
   if (config.path === undefined) lines.push(`  ${verb("call demo__add --arg a=2 --arg b=3")}`);
   return `${lines.join("\n")}\n`;
+}
+
+/** Nobody can connect to the address that stands for every interface: from this machine, loopback is one of them. */
+function fromHere(url: string): string {
+  return url
+    .replace(/^(https?:\/\/)0\.0\.0\.0(?=[:/])/, "$1127.0.0.1")
+    .replace(/^(https?:\/\/)\[::\](?=[:/])/, "$1[::1]");
 }
 
 /** No token in it: what scripts log stays harmless. */

@@ -2,6 +2,8 @@
 
 import type { ExecutorStatus } from "../../contracts/executors.js";
 import type { GatewayStatus, ServerState, ServerStatus } from "../../contracts/status.js";
+import { sentence } from "../../runtime/expected-error.js";
+import { errorLines } from "../../runtime/words/error-lines.js";
 import { type Io, shortPath } from "../line/io.js";
 import { shellWord } from "./pin-text.js";
 import { count, duration, fittedTable, heading, oneLine, type Style, styleOf, table } from "./print.js";
@@ -9,7 +11,7 @@ import { count, duration, fittedTable, heading, oneLine, type Style, styleOf, ta
 /** An error in one line, with its advice; `--json` has the whole. */
 const ERROR_WIDTH = 320;
 
-/** The last lines of stderr are where the reason stands. */
+/** So much of the error that a server wrote; `doctor` shows more. */
 const STDERR_LINES = 3;
 
 export function statusText(status: GatewayStatus, running: boolean, io: Io, nowMs: number): string {
@@ -42,7 +44,7 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
     const head = heading(style, ["EXECUTOR", "STATE", "WHERE", "IN FLIGHT", "SINCE"]);
     parts.push(fittedTable([head, ...status.executors.flatMap((one) => executorRows(one, style, nowMs))], io));
   }
-  const remarks = remarksOf(status, style);
+  const remarks = remarksOf(status, running, style);
   if (remarks.length > 0) parts.push(remarks.join("\n"));
   return parts.join("\n\n");
 }
@@ -132,8 +134,8 @@ function paintState(state: ServerState, style: Style): string {
 }
 
 /** Faults first, then what waits for somebody, then what is merely worth knowing. */
-function remarksOf(status: GatewayStatus, style: Style): string[] {
-  return [...configRemarks(status, style), ...faultRemarks(status, style), ...lesserRemarks(status, style)];
+function remarksOf(status: GatewayStatus, running: boolean, style: Style): string[] {
+  return [...configRemarks(status, style), ...faultRemarks(status, running, style), ...lesserRemarks(status, style)];
 }
 
 function configRemarks({ config, certificate }: GatewayStatus, style: Style): string[] {
@@ -148,7 +150,7 @@ function configRemarks({ config, certificate }: GatewayStatus, style: Style): st
   return lines;
 }
 
-function faultRemarks(status: GatewayStatus, style: Style): string[] {
+function faultRemarks(status: GatewayStatus, running: boolean, style: Style): string[] {
   const lines: string[] = [];
   for (const { name, members } of status.executors) {
     for (const { where, state, lastError } of members) {
@@ -162,11 +164,14 @@ function faultRemarks(status: GatewayStatus, style: Style): string[] {
         ...(server.lastError ?? "").split("\n").map((line) => style.red(`${server.name}: misconfigured: ${line}`)),
       );
     } else if (server.lastError !== undefined) {
-      const again = nextTry(server);
-      lines.push(style.red(`${server.name}: ${oneLine(server.lastError, ERROR_WIDTH)}${again}`));
-      lines.push(
-        ...server.stderr.slice(-STDERR_LINES).map((line) => style.dim(`  stderr: ${oneLine(line, ERROR_WIDTH)}`)),
-      );
+      // Nobody tries again what was started for this command only.
+      const again = running ? nextTry(server) : "";
+      const message = sentence(oneLine(server.lastError, ERROR_WIDTH));
+      lines.push(style.red(`${server.name}: ${message}${again}`));
+      for (const line of errorLines(server.stderr).slice(0, STDERR_LINES)) {
+        const text = oneLine(line, ERROR_WIDTH);
+        if (!message.includes(text)) lines.push(style.dim(`  stderr: ${text}`));
+      }
     }
     if (server.ejected) {
       lines.push(

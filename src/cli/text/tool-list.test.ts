@@ -20,4 +20,10 @@ describe("a typed name", () => {
     expect(unknownTool("zzzzzz", tools).hint).toContain("toolway tools");
     expect(unknownTool("x", []).hint).toContain("doctor");
   });
+
+  it("that may be of a server that is down is told so before another is offered [told-why]", () => {
+    expect(unknownTool("commit", tools, "Not up: svn.").hint).toBe(
+      "Not up: svn. Did you mean git__commit, hg__commit?",
+    );
+  });
 });

@@ -49,7 +49,9 @@ export function unknownTool(typed: string, tools: readonly ToolLine[], unknown?:
     });
   }
   const near = suggestions(typed, tools);
-  const hint = near.length > 0 ? `Did you mean ${near.join(", ")}?` : (unknown ?? "`toolway tools` lists them.");
+  // What is looked for may be of a server that is down, and then no other tool was meant.
+  const meant = near.length > 0 ? `Did you mean ${near.join(", ")}?` : undefined;
+  const hint = [unknown, meant].filter((part) => part !== undefined).join(" ") || "`toolway tools` lists them.";
   return new UserError(`There is no tool ${typed}.`, { hint });
 }
 

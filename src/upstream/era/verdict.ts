@@ -97,7 +97,7 @@ function classifyError(kind: "stdio" | "http", outcome: Extract<ProbeOutcome, { 
   }
   // On stdio there are no headers to disagree about, and a legacy server's errors are its own.
   if (kind === "http" && (code === ModernError.headerMismatch || code === ModernError.missingCapability)) {
-    return { kind: "unusable", message: `server/discover was refused: ${message} (${code})` };
+    return { kind: "unusable", message: `It refused server/discover: ${message} (${code}).` };
   }
   return LEGACY;
 }

@@ -124,7 +124,7 @@ function parseUrl(text: string): URL {
     throw new Fault("invalid", "The URL of the server cannot be read as one.");
   }
   if (url.protocol === "http:" || url.protocol === "https:") return url;
-  throw new Fault("invalid", `A server's URL begins with http: or https:, not ${url.protocol}`);
+  throw new Fault("invalid", `A server's URL begins with http: or https:, not ${url.protocol}.`);
 }
 
 /** An address on a Unix socket is shown as people write it. */

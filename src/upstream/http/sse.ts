@@ -217,7 +217,7 @@ export class SseLink implements Link, ExchangeHandler {
   /** Undefined where both kinds are tried: then it is not the entry that is wrong. */
   get #notOld(): { readonly reason: FaultReason; readonly remedy: string } | undefined {
     if (this.#target.kind !== "sse") return undefined;
-    const remedy = 'The entry says "type": "sse", the old HTTP+SSE: without it the newer kind is tried first.';
+    const remedy = 'Remove "type": "sse" from its entry: then the newer kind is tried first, and the old one after it.';
     return { reason: "wrong-type", remedy };
   }
 

@@ -6,6 +6,7 @@ import { forgetCanonical } from "../../protocol/canonical.js";
 import { Fault } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { backoffCeiling } from "../../runtime/backoff.js";
+import { sentence } from "../../runtime/expected-error.js";
 import { type CallSender, ServerError } from "../link/own-call.js";
 import { readList } from "./read.js";
 import { FreshnessReader } from "./rereads.js";
@@ -92,7 +93,7 @@ export class ServerLists {
   }
 
   get fault(): string | undefined {
-    for (const [kind, reason] of this.#faults) return `Its ${kind} could not be read: ${reason}`;
+    for (const [kind, reason] of this.#faults) return sentence(`Its ${kind} could not be read: ${reason}`);
     return undefined;
   }
 

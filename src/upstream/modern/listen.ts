@@ -281,7 +281,8 @@ export class ServerListen {
 
   #complain(call: ListenCall, agreed: JsonObject): void {
     const left = Object.keys(call.filter).filter((field) => agreed[field] === undefined || agreed[field] === false);
-    if (left.length > 0) this.#options.onProblem(`It does not tell of all that was listened to: no ${left.join(", ")}`);
+    if (left.length > 0)
+      this.#options.onProblem(`It does not tell of all that was listened to: no ${left.join(", ")}.`);
   }
 }
 

@@ -225,7 +225,7 @@ class CallInRounds implements UpstreamCall {
       }
       if (method === "elicitation/create") return this.#unansweredBy(paramsJson, errorReply(response));
       const why = response.error === undefined ? "" : `: ${response.error.message} (${response.error.code})`;
-      throw new Fault("no-caller", `The agent did not answer ${method}${why}`);
+      throw new Fault("no-caller", `The agent did not answer ${method}${why}.`);
     } catch (error) {
       if (signal.aborted) throw error;
       // That an agent does not answer is no fault of the server, whatever it was that kept the agent from it.
