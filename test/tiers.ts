@@ -43,6 +43,7 @@ export const INTEGRATION: readonly string[] = [
   "src/executor/server/resume.test.ts",
   "src/gateway/create.test.ts",
   "src/gateway/told.test.ts",
+  "src/gateway/behind-executor.test.ts",
   "src/gateway/control-routes.test.ts",
   "src/gateway/misconfigured.test.ts",
   "src/gateway/requests.test.ts",

@@ -30,5 +30,7 @@ export interface ExecutorStatus {
   readonly name: string;
   /** A request can be made now. */
   readonly ready: boolean;
+  /** Why none can, and what to do about it. Undefined where one can. */
+  readonly problem: string | undefined;
   readonly members: readonly MemberStatus[];
 }

@@ -3,8 +3,19 @@
 import type { ExecutorStatus } from "./executors.js";
 import type { ListKind } from "./upstream.js";
 
-/** `misconfigured`: its entry in the config cannot be used, and `lastError` says why. */
-export type ServerState = "idle" | "starting" | "ready" | "backoff" | "ejected" | "stopped" | "misconfigured";
+/**
+ * `misconfigured`: its entry in the config cannot be used, and `lastError` says why. `waiting`: the executor that it is
+ * reached through is not connected.
+ */
+export type ServerState =
+  | "idle"
+  | "starting"
+  | "waiting"
+  | "ready"
+  | "backoff"
+  | "ejected"
+  | "stopped"
+  | "misconfigured";
 
 /** What the cache did for one server. */
 export interface CacheStats {

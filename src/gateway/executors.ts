@@ -4,6 +4,7 @@
 import type { ExecutorConfig } from "../config/config.js";
 import type { Principal } from "../contracts/caller.js";
 import type { ExecutorStatus, Visitor } from "../contracts/executors.js";
+import type { ServerStatus } from "../contracts/status.js";
 import type { HttpEndpoint } from "../endpoint/server.js";
 import { ExecutorGroup, type GroupClient, type GroupOptions, type MakeClient } from "../executor/group/group.js";
 import type { ExecutorLog } from "../executor/wire/types.js";
@@ -22,7 +23,9 @@ interface ExecutorClients {
 
 /** The gateway, as executors need it: the servers that are behind them. */
 export interface GatewayServers {
-  readonly servers: { readonly all: Iterable<Pick<UpstreamServer, "spec" | "isFailing" | "isStopped" | "tryNow">> };
+  readonly servers: {
+    readonly all: Iterable<Pick<UpstreamServer, "spec" | "isFailing" | "isStopped" | "tryNow" | "verify">>;
+  };
   /** Starts a server anew. */
   reloadServer(name: string): Promise<void>;
 }
@@ -105,6 +108,21 @@ export class Executors {
     return [...this.#groups.values()].map(({ group }) => group.status());
   }
 
+  /**
+   * A server as it is for whoever calls it: where its executor is not there, what it was when it last was is of no use.
+   * One that is being dialled for the first time may be there in a moment.
+   */
+  seen(server: ServerStatus): ServerStatus {
+    if (server.via === undefined || (server.state !== "ready" && server.state !== "starting")) return server;
+    const executor = this.#groups.get(server.via)?.group.status();
+    if (executor === undefined || executor.ready) return server;
+    const isDialled = executor.members.some(
+      ({ state, lastError }) => state === "connecting" && lastError === undefined,
+    );
+    if (isDialled && server.state === "starting") return server;
+    return { ...server, state: "waiting", lastError: executor.problem, nextTryInMs: undefined };
+  }
+
   dropPrincipals(ended: (principal: Principal) => boolean): void {
     for (const { group } of this.#groups.values()) group.dropPrincipals(ended);
   }
@@ -146,7 +164,11 @@ export class Executors {
       const { spec, isFailing, isStopped } = server;
       if (isStopped || spec.target.kind === "stdio" || spec.target.via !== name) continue;
       if (isFailing) void this.#gateway?.reloadServer(spec.name).catch(() => {});
-      else server.tryNow();
+      else {
+        server.tryNow();
+        // Another executor may be there now, which reaches other addresses.
+        server.verify();
+      }
     }
   }
 

@@ -392,7 +392,7 @@ export class Gateway {
       servers: this.servers
         .status((server) => this.#catalog.counts(server))
         .map((one) => ({
-          ...one,
+          ...this.#executors.seen(one),
           quarantined: quarantined.get(one.name) ?? 0,
           cache: this.#cache.statsOf(one.name),
           problems: [...this.#keptText(one.name), ...one.problems, ...this.#problemsOf(one.name)],

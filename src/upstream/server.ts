@@ -221,6 +221,12 @@ export class UpstreamServer implements ServerHandle {
     this.#breaker.tryNow(this.#deps.context.now());
   }
 
+  /** Its way is another now: whether it is still reached is seen by reading a list, and `status` tells. */
+  verify(): void {
+    const [kind] = this.#intro === undefined ? [] : listKinds(this.#intro.capabilities);
+    if (kind !== undefined && this.#shared.state === "ready") void this.#read(this.#shared, [kind], true);
+  }
+
   get isStopped(): boolean {
     return this.#stopped;
   }

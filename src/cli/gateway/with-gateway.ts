@@ -102,7 +102,8 @@ function pendingServers(status: GatewayStatus, waitedMs: number): string[] {
 /** Whether it is not known yet how its start ends. Up is not enough: its lists are read after that. */
 export function isPending({ state, listsFromBefore, lastError }: ServerStatus, waitedMs: number): boolean {
   if (state === "ready") return listsFromBefore && lastError === undefined;
-  return state === "starting" || (state === "idle" && waitedMs < IDLE_GRACE_MS);
+  // An executor that is dialled is known to be under way a moment after the start.
+  return state === "starting" || ((state === "idle" || state === "waiting") && waitedMs < IDLE_GRACE_MS);
 }
 
 /** Says on stderr that something still goes on, once; `work` is not touched. */

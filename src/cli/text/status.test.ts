@@ -93,8 +93,8 @@ it("executors have a table of their own, and what is not connected is not to be 
   const office = { where: "ws://10.0.0.7:7430", state: "ready", ...at } as const;
   const away = { where: "ws://10.0.0.8:7430", state: "connecting", ...at, lastError: "nothing listens there" } as const;
   const executors = [
-    { name: "office", ready: true, members: [office, away] },
-    { name: "lab", ready: false, members: [] },
+    { name: "office", ready: true, problem: undefined, members: [office, away] },
+    { name: "lab", ready: false, problem: "No executor.", members: [] },
   ];
   const found = { ...status({ ...server("wiki", []), via: "office" }), executors };
   const text = statusText(found, true, io(false), 60_000);

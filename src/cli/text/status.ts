@@ -123,6 +123,7 @@ function paintState(state: ServerState, style: Style): string {
       // What the supervisor does next is its business; what a person needs to see is that the server is down.
       return style.red("down");
     case "ejected":
+    case "waiting":
     case "misconfigured":
       return style.red(state);
     case "starting":

@@ -184,7 +184,8 @@ export class ExecutorGroup {
       since: new Date(sinceMs).toISOString(),
       lastError: textOf(client.lastError),
     }));
-    return { name: this.name, ready: this.#isReady, members };
+    const ready = this.#isReady;
+    return { name: this.name, ready, problem: ready ? undefined : this.#none().message, members };
   }
 
   /** Executors that came with a token that is no longer good are closed at once. */
