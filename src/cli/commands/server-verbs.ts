@@ -142,6 +142,7 @@ async function actOnServer(verb: "reload" | "stop" | "start", input: Input, io: 
 const NOT_UP: Readonly<Record<ServerStatus["state"], string>> = {
   idle: "is idle",
   starting: "is still starting",
+  waiting: "waits for its executor",
   ready: "is ready",
   backoff: "did not come up",
   ejected: "was restarted too often, and is left alone",
