@@ -266,6 +266,13 @@ describe("importConfigs with several clients", () => {
     ]);
   });
 
+  it("takes nothing twice out of the file that it writes into [config-kept]", () => {
+    const target = put("proj/.mcp.json", { mcpServers: { a: { command: "./a" } } });
+    const existing = { a: { command: "./a" } };
+    expect(found({ target, existing }).servers).toEqual({});
+    expect(found({ existing }).servers).toHaveProperty("a-2");
+  });
+
   it("changes nothing when it runs a second time", () => {
     put("home/.cursor/mcp.json", { mcpServers: { a: { command: "a" }, b: { url: "https://b/" } } });
     const text = addServers(undefined, found().servers);

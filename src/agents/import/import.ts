@@ -41,6 +41,8 @@ export interface ImportOptions extends Place {
   readonly exclude?: readonly string[];
   /** Also what a client keeps for other projects than the one of `cwd`. */
   readonly allProjects?: boolean;
+  /** The file that they are taken into: where it is a client's own, it is not read. */
+  readonly target?: string;
   /** Servers that the config has already: they keep their names, and equal ones are not taken again. */
   readonly existing?: Readonly<Record<string, unknown>>;
 }
@@ -58,6 +60,7 @@ export function importConfigs(options: ImportOptions): ImportResult {
   const refuse = listsOf(options, notes);
 
   for (const source of findClientConfigs(options).filter(isAsked)) {
+    if (source.file === options.target) continue;
     const { client, file } = source;
     const takenHere: string[] = [];
     const remark = (list: Remark[], name: string | undefined, reason: string): void => {

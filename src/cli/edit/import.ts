@@ -38,6 +38,7 @@ export function importServers(input: ImportInput, io: Io): ExitCode {
     only: input.only.flatMap(namesIn),
     exclude: input.exclude.flatMap(namesIn),
     allProjects: input.allProjects,
+    target,
     existing: before === undefined ? {} : serversInText(before, target),
   });
   refuseUnmatched(result);

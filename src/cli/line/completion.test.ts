@@ -92,7 +92,8 @@ describe.each(SHELLS)("%s", (shell) => {
     });
 
     it("offers the options of the command, and the words an option takes", () => {
-      expect(press("serve", "--n")).toEqual(["--names", "--no-auth", "--no-call-log"]);
+      expect(press("serve", "--n")).toEqual(expect.arrayContaining(["--names", "--no-auth"]));
+      expect(press("serve", "--nam")).toEqual(["--names"]);
       expect(press("token", "create", "--")).toEqual(
         expect.arrayContaining(["--id", "--role", "--expires", "--json", "--help"]),
       );
@@ -107,7 +108,7 @@ describe.each(SHELLS)("%s", (shell) => {
       expect(press("call", "demo__a")).toEqual(["demo__add"]);
       expect(press("call", "--config", "x.json", "")).toEqual(["demo__add", "demo__echo"]);
       expect(press("tools", "--server", "")).toEqual(["demo"]);
-      expect(press("pins", "")).toEqual(["accept", "diff", "list"]);
+      expect(press("pins", "")).toEqual(expect.arrayContaining(["accept", "diff", "list"]));
       expect(press("pins", "accept", "")).toEqual(["demo"]);
       expect(press("pins", "accept", "demo", "")).toEqual(["add"]);
       expect(press("stop", "")).toEqual(["demo"]);
