@@ -17,7 +17,7 @@ export {
 export { createGateway, type GatewayInput, type GatewayOptions } from "./gateway/create.js";
 export type { Gateway, ToolListing } from "./gateway/gateway.js";
 export { CallError } from "./gateway/program-call.js";
-export type { PinChange } from "./gateway/stored-pins.js";
+export type { PinChange } from "./gateway/state/stored-pins.js";
 export { createHost, type HostOptions } from "./host/create.js";
 export { HostCallError } from "./host/errors.js";
 export type {

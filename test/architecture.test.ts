@@ -10,7 +10,7 @@ const src = fileURLToPath(new URL("../src", import.meta.url));
 
 /** Folder → the folders that its files import, types included. "." is the root: the public API alone. */
 const ALLOWED: Readonly<Record<string, string>> = {
-  ".": "config contracts executor/client executor/wire gateway host observe policy protocol runtime",
+  ".": "config contracts executor/client executor/wire gateway gateway/state host observe policy protocol runtime",
   "agents/import": "config runtime",
   cache: "contracts protocol runtime",
   catalog: "contracts protocol protocol/definitions runtime",
@@ -43,8 +43,12 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
   gateway:
-    "cache catalog config contracts control endpoint endpoint/stdio executor/client executor/group executor/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/redact sockets store store/local tokens upstream upstream/http upstream/stdio",
-  host: "config contracts gateway observe policy protocol runtime upstream",
+    "cache catalog config contracts control endpoint endpoint/stdio executor/client executor/group executor/wire gateway/state mailbox/broker mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/redact sockets tokens upstream upstream/http upstream/stdio",
+  "gateway/state": "contracts observe pipeline/tasks policy protocol runtime runtime/redact store store/local tokens",
+  mailbox: "runtime",
+  "mailbox/broker": "contracts mailbox mailbox/wire observe runtime sockets",
+  "mailbox/wire": "protocol runtime",
+  host: "config contracts gateway gateway/state observe policy protocol runtime upstream",
   observe: "contracts protocol runtime",
   "observe/server-logs": "observe",
   pipeline: "cache catalog contracts observe pipeline/tasks policy protocol",

@@ -50,6 +50,7 @@ export const INTEGRATION: readonly string[] = [
   "src/host/create.test.ts",
   "src/host/executors.test.ts",
   "src/observe/otlp.test.ts",
+  "src/mailbox/broker/broker.test.ts",
   "src/runtime/addresses.test.ts",
   "src/runtime/state-dir.test.ts",
   "src/sockets/dial.test.ts",

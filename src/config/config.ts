@@ -90,6 +90,8 @@ export interface Config {
   /** Names of the servers that the file switches off. */
   readonly disabled: readonly string[];
   readonly executors: readonly ExecutorConfig[];
+  /** Whether mailboxes are kept. */
+  readonly mailboxes: boolean;
   readonly listen: ListenAddress;
   readonly names: NameMode;
   readonly menu: MenuMode;

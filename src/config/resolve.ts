@@ -68,6 +68,7 @@ export function resolve(value: unknown, context: EntriesContext): Config | undef
     misconfigured,
     disabled,
     executors,
+    mailboxes: settings.mailboxes !== undefined,
     listen,
     names,
     menu,

@@ -325,6 +325,9 @@ const executor = strict(
 
 const servers = record(serverForm);
 
+/** Mailboxes have no settings of their own: their bounds are the broker's. */
+const mailboxes = strict({});
+
 /** The keys of the file beside the servers. Each is read on its own, so that all mistakes are found at once. */
 export const settingsFields = {
   $schema: optional(text(), "The address of the JSON Schema, for editors."),
@@ -350,6 +353,10 @@ export const settingsFields = {
     filled,
     "The folder where tokens, pins and lists are kept, relative to the file. Default: one that is named after the " +
       "config's path, in `~/.local/state/toolway`.",
+  ),
+  mailboxes: optional(
+    mailboxes,
+    "Keeps mailboxes, at `/mailboxes`: machines share their tools through them, and agents elsewhere use those. `{}`.",
   ),
   executors: defaulted(
     record(executor),
@@ -397,6 +404,7 @@ export const OWN_OBJECTS = {
   telemetry: telemetry.fields,
   log: log.fields,
   executors: executor.fields,
+  mailboxes: mailboxes.fields,
   restarts: restarts.fields,
   backoff: backoff.fields,
   breaker: breaker.fields,

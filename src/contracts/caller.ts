@@ -11,6 +11,8 @@ export interface Principal {
   readonly role: string;
   /** Of one that dials in, the names that it may come in under. Absent: the one that equals its id. */
   readonly names?: readonly string[] | undefined;
+  /** The mailboxes that it may send to, by their ids. Absent: none. */
+  readonly maySendTo?: readonly string[] | "any" | undefined;
 }
 
 /**

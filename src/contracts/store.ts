@@ -23,15 +23,18 @@ export interface DurableMap<V> {
   entries(range?: KeyRange): IterableIterator<[key: string, value: V]>;
 }
 
-/** Sequence numbers rise from 1 and are never used twice; a failed append leaves a gap. */
-export interface OrderedLog<V> {
+/**
+ * Sequence numbers rise from 1 and are never used twice; a failed append leaves a gap. Entries are JSON, given and taken
+ * as text: what is appended is often text already, and is passed on as it is.
+ */
+export interface OrderedLog {
   readonly name: string;
   /** Resolves with the entry's sequence number once it is on disk. */
-  append(value: V): Promise<number>;
+  append(json: string): Promise<number>;
+  get(sequence: number): string | undefined;
   /** In order, from a sequence number on, itself included. */
-  entries(from?: number, limit?: number): IterableIterator<[sequence: number, value: V]>;
-  /** Drops all entries up to a sequence number, itself included. */
-  trim(upTo: number): Promise<void>;
+  entries(from?: number, limit?: number): IterableIterator<[sequence: number, json: string]>;
+  remove(sequence: number): Promise<void>;
 }
 
 export interface StoreStats {
@@ -47,7 +50,8 @@ export interface StoreStats {
 export interface Batch {
   put<V>(map: DurableMap<V>, key: string, value: V): void;
   delete<V>(map: DurableMap<V>, key: string): void;
-  append<V>(log: OrderedLog<V>, value: V): number;
+  append(log: OrderedLog, json: string): number;
+  remove(log: OrderedLog, sequence: number): void;
 }
 
 export type DumpEntry =
@@ -56,7 +60,7 @@ export type DumpEntry =
 
 export interface Store extends AsyncDisposable {
   map<V>(name: string): DurableMap<V>;
-  log<V>(name: string): OrderedLog<V>;
+  log(name: string): OrderedLog;
   /** Several writes, one commit: all of them or none. `fn` is run at once; if it throws, nothing is written. */
   batch<T>(fn: (batch: Batch) => T): Promise<T>;
   stats(): StoreStats;

@@ -17,6 +17,10 @@ import { BACKLOG, drain } from "./drain.js";
 import { accepts, bearer, HostCheck, hasTokenInQuery, isJsonType } from "./http/checks.js";
 import { allowReading, answerPreflight, isPreflight } from "./http/cors.js";
 import { EXECUTOR_PATH, EXECUTOR_ROLE, type ExecutorRegistry, executorDoor } from "./http/executor-door.js";
+import { MAILBOX_PATH, type MailboxRegistry, mailboxDoor, SHARER_ROLE } from "./http/mailbox-door.js";
+
+export { SHARER_ROLE };
+
 import { OpenBodies } from "./http/open-bodies.js";
 import { closeWithConnection } from "./http/queued-answers.js";
 import { type BodyReading, readPost } from "./http/read-post.js";
@@ -86,6 +90,7 @@ export interface HttpEndpoint {
   closePrincipals(ended: (principal: Principal) => boolean): void;
   /** Who takes executors in from now on. Undefined for nobody; those who are in stay. */
   admitExecutors(registry: ExecutorRegistry | undefined): void;
+  admitMailboxes(registry: MailboxRegistry | undefined): void;
   /** Other settings from here on; those that are not named are the default ones. */
   configure(settings: EndpointSettings): void;
   /** New connections are shown this certificate. It does nothing where the endpoint does not speak TLS. */
@@ -305,8 +310,9 @@ class Endpoint implements HttpEndpoint {
     }
     const principal = this.#principal(req, res, path, query);
     if (principal === undefined) return;
-    if (principal.role === EXECUTOR_ROLE) {
-      const why = `This token is for an executor (its role is "${EXECUTOR_ROLE}"), which is no agent.`;
+    if (principal.role === EXECUTOR_ROLE || principal.role === SHARER_ROLE) {
+      const whom = principal.role === EXECUTOR_ROLE ? "an executor" : "a sharer";
+      const why = `This token is for ${whom} (its role is "${principal.role}"), which is no agent.`;
       this.#options.log?.({ kind: "refused", status: 403, path, why });
       refuse(res, 403, DENIED, `${why} Make one for the agent with "toolway token create".`);
       return;
@@ -426,6 +432,12 @@ class Endpoint implements HttpEndpoint {
   admitExecutors(registry: ExecutorRegistry | undefined): void {
     if (registry === undefined) this.#doors.close(EXECUTOR_PATH);
     else this.#doors.open(executorDoor(registry));
+    this.#listenForUpgrades();
+  }
+
+  admitMailboxes(registry: MailboxRegistry | undefined): void {
+    if (registry === undefined) this.#doors.close(MAILBOX_PATH);
+    else this.#doors.open(mailboxDoor(registry, this.#options.noAuth === true));
     this.#listenForUpgrades();
   }
 

@@ -6,7 +6,7 @@ import { type ControlClient, connectControl } from "../control/client.js";
 import { type ControlServer, serveControl } from "../control/server.js";
 import { MemoryMap } from "../store/memory-map.js";
 import { pinRoutes, serverRoutes } from "./control-routes.js";
-import { type PinRecord, StoredPins } from "./stored-pins.js";
+import { type PinRecord, StoredPins } from "./state/stored-pins.js";
 
 let folder: string;
 let server: ControlServer;

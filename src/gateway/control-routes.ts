@@ -18,7 +18,7 @@ import { systemClock } from "../runtime/clock.js";
 import { parseExpires } from "../tokens/tokens.js";
 import type { Gateway } from "./gateway.js";
 import { CallError } from "./program-call.js";
-import { redactedDump } from "./state.js";
+import { redactedDump } from "./state/state.js";
 
 /** `toolway stdio` asks for this upgrade: the socket then carries an agent's lines. */
 export const STDIO_UPGRADE = "toolway-stdio";
@@ -64,10 +64,11 @@ function routesOf(gateway: Gateway): ControlRoutes {
       return { changes, ...gateway.status() };
     },
     "GET /tokens": () => ({
-      tokens: tokens.list().map(({ id, role, names, source, created, expires }) => ({
+      tokens: tokens.list().map(({ id, role, names, maySendTo, source, created, expires }) => ({
         id,
         role,
         names,
+        maySendTo,
         source,
         createdAt: isoTime(created),
         expiresAt: isoTime(expires),
@@ -75,10 +76,16 @@ function routesOf(gateway: Gateway): ControlRoutes {
     }),
     "GET /tokens/default": () => ({ token: tokens.defaultToken() }),
     "POST /tokens": async ({ body }) => {
-      const { id, role, expires, names } = fields(body);
+      const { id, role, expires, names, maySendTo } = fields(body);
       const nowMs = systemClock.wall();
       const end = expires === undefined ? undefined : parseExpires(text(expires, "expires"), nowMs);
-      const made = { id: text(id, "id"), role: text(role, "role"), expires: end, names: texts(names, "names") };
+      const made = {
+        id: text(id, "id"),
+        role: text(role, "role"),
+        expires: end,
+        names: texts(names, "names"),
+        maySendTo: maySendTo === "any" ? ("any" as const) : texts(maySendTo, "maySendTo"),
+      };
       return { token: await tokens.create(made, nowMs) };
     },
     "DELETE /tokens/:id": async ({ params }) => {

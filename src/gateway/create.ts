@@ -10,7 +10,7 @@ import { openTelemetry } from "../observe/telemetry.js";
 import { systemClock } from "../runtime/clock.js";
 import { packageVersion } from "../runtime/version.js";
 import { Gateway, type GatewayParts, type ServerStart } from "./gateway.js";
-import { memoryState, openState } from "./state.js";
+import { memoryState, openState } from "./state/state.js";
 
 /** The path of a config file, or what would be in one. */
 export type GatewayInput = string | ConfigInput;

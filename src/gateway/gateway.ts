@@ -2,8 +2,8 @@
 
 import type { Readable, Writable } from "node:stream";
 import { Cache } from "../cache/cache.js";
-import { Catalog, type CatalogServer } from "../catalog/catalog.js";
-import { type Config, inFileOrder, type ListenAddress } from "../config/config.js";
+import { Catalog } from "../catalog/catalog.js";
+import type { Config, ListenAddress } from "../config/config.js";
 import type { AgentProfile, Principal } from "../contracts/caller.js";
 import { ownToolName } from "../contracts/names.js";
 import type { CacheStats, GatewayStatus } from "../contracts/status.js";
@@ -38,12 +38,14 @@ import { openControl, type StopGateway } from "./control-routes.js";
 import { Executors } from "./executors.js";
 import { idleNames, keepEntries, NOTHING_KEPT } from "./kept-entries.js";
 import { endpointSettings, type OpenEndpoint, openEndpoint, questionLimits } from "./listen.js";
+import { Mailboxes } from "./mailboxes.js";
+import { menusOf } from "./menus.js";
 import { ProgramCalls } from "./program-call.js";
 import { Readiness } from "./readiness.js";
-import type { GatewayState } from "./state.js";
-import { StoredEras } from "./stored-eras.js";
-import { StoredLists } from "./stored-lists.js";
-import { StoredPins } from "./stored-pins.js";
+import type { GatewayState } from "./state/state.js";
+import { StoredEras } from "./state/stored-eras.js";
+import { StoredLists } from "./state/stored-lists.js";
+import { StoredPins } from "./state/stored-pins.js";
 import { listTools, quarantinedByServer, type ToolListing, UnusedPatterns } from "./tool-listing.js";
 
 export type { ReloadReport, ToolListing };
@@ -101,6 +103,7 @@ export class Gateway {
   readonly #startedAt = new Date(systemClock.wall()).toISOString();
   readonly #lists: StoredLists;
   readonly #executors: Executors;
+  readonly #mailboxes: Mailboxes;
   /** As it was when what needs a restart was made of it. */
   readonly #startConfig: Config;
   #config: Config;
@@ -190,6 +193,7 @@ export class Gateway {
     this.#callLog = new CallLog(log, systemClock);
     this.#stderr = keepStderr(state.dir, log, systemClock.wall);
     this.#executors = new Executors(log, this);
+    this.#mailboxes = new Mailboxes(state, log);
     const { openWire } = this.#executors;
     const { take: onStderr } = this.#stderr;
     const swept = () => this.sweep();
@@ -271,6 +275,8 @@ export class Gateway {
     this.#refuseIfClosing();
     this.#endpoint = endpoint;
     this.#executors.acceptOn(endpoint.http);
+    this.#mailboxes.acceptOn(endpoint.http);
+    this.#mailboxes.apply(this.#config.mailboxes);
     this.#tokenTimer = setInterval(() => this.#endHeld(), TOKEN_LOOK_MS).unref();
     // It still is the turn in which it began to listen: no request has been read, so none finds the servers missing.
     if (this.#startServers === "listening") this.#start();
@@ -474,6 +480,7 @@ export class Gateway {
     await this.#stderr.close();
     // The servers behind them are closed first: they say goodbye through them.
     await this.#executors.close();
+    await this.#mailboxes.close();
     await this.#control?.close();
     await this.#reaper.close();
     await this.#telemetry?.close();
@@ -489,6 +496,7 @@ export class Gateway {
     const ended = (principal: Principal) => !tokens.isCurrent(principal, nowMs);
     this.#endpoint?.http.closePrincipals(ended);
     this.#executors.dropPrincipals(ended);
+    this.#mailboxes.dropPrincipals(ended);
   }
 
   #refuseIfClosing(): void {
@@ -509,6 +517,7 @@ export class Gateway {
     this.#held.setLimit(config.limits.heldBytes);
     this.#endpoint?.http.configure(endpointSettings(config));
     if (config.tls !== undefined) this.#endpoint?.certificate?.reload(config.tls);
+    if (this.#endpoint !== undefined) this.#mailboxes.apply(config.mailboxes);
     const lists = new Set([
       ...this.#catalog.setServers(menusOf(config)),
       ...this.#catalog.setModes(config.names, config.menu),
@@ -586,11 +595,4 @@ export class Gateway {
     const items = tools.map(({ item }) => item);
     if (this.pins.check(server, items).differs) this.pipeline.pinsChanged(server);
   }
-}
-
-/** What agents are shown of each server. Of one whose entry is wrong it is what is known from before, if anything. */
-function menusOf({ servers, misconfigured }: Config): (CatalogServer & { readonly isShown: boolean })[] {
-  return inFileOrder(servers, misconfigured).map((one) =>
-    "place" in one ? { name: one.name, ...one.menu, isShown: one.menu !== undefined } : { ...one, isShown: true },
-  );
 }

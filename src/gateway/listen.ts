@@ -10,7 +10,7 @@ import { isLoopback } from "../runtime/addresses.js";
 import type { HeldBytes } from "../runtime/memory/held-bytes.js";
 import { Certificate, readCertificate } from "./certificate.js";
 import { RefusalLog } from "./refusal-log.js";
-import type { GatewayState } from "./state.js";
+import type { GatewayState } from "./state/state.js";
 
 export interface EndpointPlan {
   readonly config: Config;

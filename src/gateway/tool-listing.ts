@@ -5,7 +5,7 @@ import type { Catalog } from "../catalog/catalog.js";
 import type { Config } from "../config/config.js";
 import { ownToolName } from "../contracts/names.js";
 import { unusedPatterns } from "../policy/unused-patterns.js";
-import type { StoredPins } from "./stored-pins.js";
+import type { StoredPins } from "./state/stored-pins.js";
 
 export interface ToolListing {
   readonly name: string;

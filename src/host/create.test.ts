@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { ConfigError } from "../config/mistakes.js";
 import { CallError } from "../gateway/program-call.js";
-import type { PinChange } from "../gateway/stored-pins.js";
+import type { PinChange } from "../gateway/state/stored-pins.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { StateDirError } from "../runtime/state-dir.js";
 import { createHost, type HostOptions } from "./create.js";

@@ -2,7 +2,7 @@
 
 import { ownToolName } from "../contracts/names.js";
 import type { AcceptedPin, PinDiff, PinLine } from "../contracts/pins.js";
-import type { PinChange, StoredPins } from "../gateway/stored-pins.js";
+import type { PinChange, StoredPins } from "../gateway/state/stored-pins.js";
 
 export class HostPins {
   readonly #pins: StoredPins;

@@ -22,6 +22,12 @@ const MAX_TOKENS = 10_000;
 const MAX_NAMES = 32;
 /** The roles whose tokens are good for names: their holders dial in. */
 const ROLES_WITH_NAMES = ["executor"];
+/** The role of a token that offers a machine's tools in a mailbox of its own: it sends to nobody but who asks. */
+const SHARER_ROLE = "sharer";
+/** Mailboxes that one token may send to by name; whoever needs more may send to any. */
+const MAX_RECIPIENTS = 256;
+/** Follows the id of a principal in the addresses of its inboxes. */
+const ADDRESS_MARK = "#";
 export const DEFAULT_PRINCIPAL: Principal = { id: "default", role: "default" };
 
 export type TokenErrorCode = "exists" | "not-found" | "invalid" | "weak" | "limit";
@@ -46,6 +52,8 @@ export interface TokenRecord {
   readonly expires?: number;
   /** Of an executor's token, the names that it is good for. Absent: the one that equals its id. */
   readonly names?: readonly string[];
+  /** The mailboxes that it may send to. Absent: none. */
+  readonly maySendTo?: readonly string[] | "any";
 }
 
 export interface TokenInfo extends Principal {
@@ -60,6 +68,7 @@ export interface NewToken {
   readonly role: string;
   readonly expires?: number | undefined;
   readonly names?: readonly string[] | undefined;
+  readonly maySendTo?: readonly string[] | "any" | undefined;
 }
 
 export interface TokenBookOptions {
@@ -107,9 +116,13 @@ export class TokenBook {
 
   /** Makes a token and returns it, once; it cannot be shown again. Resolves when it is on disk. */
   async create(input: NewToken, nowMs: number): Promise<string> {
-    const { id, role, expires, names } = input;
+    const { id, role, expires, names, maySendTo } = input;
     checkLabel("id", id);
     checkLabel("role", role);
+    if (id.includes(ADDRESS_MARK)) {
+      throw new TokenError("invalid", `The id of a token has no "${ADDRESS_MARK}" in it: addresses of mailboxes have.`);
+    }
+    if (maySendTo !== undefined) checkRecipients(role, maySendTo);
     if (names !== undefined) checkNames(role, names);
     // Its id is its name then.
     else if (ROLES_WITH_NAMES.includes(role)) checkName(id);
@@ -132,6 +145,7 @@ export class TokenBook {
       created: nowMs,
       ...(expires === undefined ? {} : { expires }),
       ...(names === undefined ? {} : { names: [...new Set(names)] }),
+      ...(maySendTo === undefined ? {} : { maySendTo: maySendTo === "any" ? maySendTo : [...new Set(maySendTo)] }),
     };
     this.#pending.add(id);
     try {
@@ -141,6 +155,11 @@ export class TokenBook {
       this.#pending.delete(id);
     }
     return token;
+  }
+
+  /** Whether there is a token of this id, whoever holds it. */
+  has(id: string): boolean {
+    return this.#ids.has(id) || id === DEFAULT_PRINCIPAL.id;
   }
 
   list(): TokenInfo[] {
@@ -217,8 +236,13 @@ export class TokenBook {
   }
 }
 
-function principalOf(id: string, { role, names }: TokenRecord): Principal {
-  return names === undefined ? { id, role } : { id, role, names };
+function principalOf(id: string, { role, names, maySendTo }: TokenRecord): Principal {
+  return {
+    id,
+    role,
+    ...(names === undefined ? {} : { names }),
+    ...(maySendTo === undefined ? {} : { maySendTo }),
+  };
 }
 
 function digestOf(token: string): Buffer {
@@ -243,7 +267,19 @@ function checkNames(role: string, names: readonly string[]): void {
   for (const name of names) checkName(name);
 }
 
-function checkLabel(what: "id" | "role" | "name", text: string): void {
+function checkRecipients(role: string, maySendTo: readonly string[] | "any"): void {
+  if (role === SHARER_ROLE) {
+    throw new TokenError("invalid", `A token of the role "${SHARER_ROLE}" sends to nobody but those who ask it.`);
+  }
+  if (maySendTo === "any") return;
+  if (maySendTo.length === 0) throw new TokenError("invalid", "The token would send to no mailbox at all.");
+  if (maySendTo.length > MAX_RECIPIENTS) {
+    throw new TokenError("limit", `A token sends to ${MAX_RECIPIENTS} mailboxes by name at most; else to any.`);
+  }
+  for (const id of maySendTo) checkLabel("recipient", id);
+}
+
+function checkLabel(what: "id" | "role" | "name" | "recipient", text: string): void {
   const wrong =
     text.trim() === ""
       ? "must not be empty"

@@ -2,6 +2,7 @@
 
 import type { Command } from "../line/command.js";
 import { add } from "./add.js";
+import { broker } from "./broker.js";
 import { call } from "./call.js";
 import { complete, completionOf } from "./completion.js";
 import { configCheck, configSchema } from "./config.js";
@@ -48,6 +49,7 @@ export const commands: readonly Command[] = [
   list,
   remove,
   executor,
+  broker,
   pinsList,
   pinsDiff,
   pinsAccept,

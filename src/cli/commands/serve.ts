@@ -74,7 +74,7 @@ export const serve = defineCommand({
   },
 });
 
-async function untilStopped(started: StartedGateway, drainMs: number | undefined, io: Io): Promise<0> {
+export async function untilStopped(started: StartedGateway, drainMs: number | undefined, io: Io): Promise<0> {
   io.onHangUp?.(() => void started.reload());
   const asked = await Promise.race([started.stopAsked, aborted(io.signal)]);
   if (io.isErrTTY) note(io, "\nStopping as soon as the calls in flight have ended; Ctrl-C again stops at once.");
@@ -91,7 +91,7 @@ function aborted(signal: AbortSignal): Promise<undefined> {
   });
 }
 
-function listenOption(text: string | undefined): ListenAddress | undefined {
+export function listenOption(text: string | undefined): ListenAddress | undefined {
   if (text === undefined) return undefined;
   // A port alone is what many type; it means this machine only.
   const address = parseListen(/^:?\d+$/.test(text) ? `127.0.0.1:${text.replace(":", "")}` : text);
@@ -104,7 +104,7 @@ function listenOption(text: string | undefined): ListenAddress | undefined {
   return address;
 }
 
-function tlsOption(cert: string | undefined, key: string | undefined, io: Io): StartOptions["tls"] {
+export function tlsOption(cert: string | undefined, key: string | undefined, io: Io): StartOptions["tls"] {
   if (cert === undefined && key === undefined) return undefined;
   if (cert === undefined || key === undefined) {
     throw usageError(

@@ -29,6 +29,11 @@ export const tokenCreate = defineCommand({
       description:
         "Of an executor: the names it may dial in under, separated by commas; no patterns. Default: the one that is its id.",
     },
+    maySendTo: {
+      value: "IDS",
+      description: "The mailboxes that it may send to, by their ids, separated by commas; no patterns.",
+    },
+    maySendToAny: { description: "It may send to every mailbox." },
     expires: { value: "TIME", description: "When it ends: 30d, 12h, or a date such as 2030-01-31. Default: never." },
     ...gatewayOptions,
     ...jsonOption,
@@ -47,12 +52,20 @@ export const tokenCreate = defineCommand({
       line: "toolway token create --id site --role executor --name lab,annex",
       note: "at /executors/lab and .../annex",
     },
+    {
+      line: "toolway token create --id studio --role sharer",
+      note: "for a machine that shares its tools in the mailbox studio",
+    },
+    {
+      line: "toolway token create --id worker-1 --role researcher --may-send-to studio",
+      note: "for an agent that uses them",
+    },
   ],
   async handler(input, io) {
     const expires = input.expires === undefined ? {} : { expires: input.expires };
     if (input.id.trim() === "") throw usageError("--id is empty.");
     if (input.role.trim() === "") throw usageError("--role is empty.");
-    const names = namesIn(input.name, input.role);
+    const names = { ...namesIn(input.name, input.role), ...recipientsIn(input.maySendTo, input.maySendToAny) };
     const source = await gatewayFor(input, io);
     return withGateway(source, io, { servers: false }, async ({ client }) => {
       const answer = await client.post("/tokens", { id: input.id, role: input.role, ...names, ...expires }, io.signal);
@@ -69,6 +82,7 @@ export const tokenCreate = defineCommand({
 });
 
 const EXECUTOR_ROLE = "executor";
+const SHARER_ROLE = "sharer";
 
 function namesIn(option: string | undefined, role: string): { readonly names?: readonly string[] } {
   if (option === undefined) return {};
@@ -78,19 +92,30 @@ function namesIn(option: string | undefined, role: string): { readonly names?: r
   return { names };
 }
 
+function recipientsIn(ids: string | undefined, any: boolean): { readonly maySendTo?: readonly string[] | "any" } {
+  if (any && ids !== undefined) throw usageError("--may-send-to-any is every mailbox: leave --may-send-to out.");
+  if (any) return { maySendTo: "any" };
+  if (ids === undefined) return {};
+  const maySendTo = ids.split(",").map((id) => id.trim());
+  if (maySendTo.includes("")) throw usageError("--may-send-to has an empty id in it.");
+  return { maySendTo };
+}
+
 /** What the config does not have is legal, and seldom what was meant: so it is said what the token may do. */
 async function remarkOn(
   role: string,
   executors: readonly string[],
   { configPath, env, home }: GatewaySource,
 ): Promise<string | undefined> {
+  // Not of the config: it opens a mailbox, and no tools.
+  if (role === SHARER_ROLE) return undefined;
   const { loadConfig } = await import("../../config/load.js");
   try {
     const config = configPath === undefined ? undefined : loadConfig(configPath, { env, home, wrongEntries: "keep" });
     if (role === EXECUTOR_ROLE) return executorRemark(executors, config?.executors.map(({ name }) => name) ?? []);
     const { roles, unlistedRoles } = config ?? { roles: {}, unlistedRoles: "allow" };
     if (Object.hasOwn(roles, role)) return undefined;
-    const near = nearest(role, [...Object.keys(roles), EXECUTOR_ROLE]);
+    const near = nearest(role, [...Object.keys(roles), EXECUTOR_ROLE, SHARER_ROLE]);
     const may = `this token may use ${unlistedRoles === "allow" ? "every tool" : "no tool"}.`;
     if (config === undefined && near === undefined) return `The built-in demo has no roles: ${may}`;
     return `The config has no role "${role}" under "roles": ${may}${insteadOf(near)}`;

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex, Readable, Writable } from "node:stream";
+import type { ConfigInput } from "../../config/load.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import { type ControlClient, connectControl, findGateway } from "../../control/client.js";
 import { enlist } from "../../control/registry.js";
@@ -28,6 +29,9 @@ import type {
 import { probe } from "./probe.js";
 import { clientOf, defaultToken, find, isHeld, list } from "./running.js";
 
+/** A gateway that keeps mailboxes and has no servers of its own. */
+const BROKER_CONFIG: ConfigInput = { mcpServers: {}, mailboxes: {} };
+
 /** A verb that is done in a moment says what failed by itself; its log would only repeat it. */
 function logFor(env: GatewaySource["env"], quiet: boolean): Log {
   const write = boundedWrite(process.stderr);
@@ -39,7 +43,8 @@ async function open(
   options: Partial<StartOptions>,
   more: { startServers: ServerStart; log: Log; logCalls?: boolean | "unless-off" },
 ): Promise<Gateway> {
-  return createGateway(source.configPath ?? demoConfig(), {
+  const builtIn = source.builtIn === "broker" ? BROKER_CONFIG : demoConfig();
+  return createGateway(source.configPath ?? builtIn, {
     stateDir: source.stateDir,
     env: { ...source.env },
     home: source.home,

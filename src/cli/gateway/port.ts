@@ -18,8 +18,10 @@ export interface GatewayClient {
 }
 
 export interface GatewaySource {
-  /** Undefined for the built-in demo. */
+  /** Undefined for what is built in. */
   readonly configPath: string | undefined;
+  /** What is built in and meant where there is no config: the demo, if nothing is said. */
+  readonly builtIn?: "broker";
   readonly stateDir: string;
   /** `--state` named it, so that other verbs must be told of it too. */
   readonly stateNamed: boolean;

@@ -1,10 +1,12 @@
 // The door of executors: what one says of itself in the headers of its upgrade, and who takes it over.
 
 import type { Visitor } from "../../contracts/executors.js";
+import { DENIED } from "../../protocol/errors.js";
+import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { MAX_CONNECTIONS } from "../../sockets/limits.js";
 import { MACHINE_HEADER, SESSION_HEADER } from "../../sockets/protocol.js";
 import type { Socket } from "../../sockets/socket.js";
-import type { Door } from "./upgrade-door.js";
+import { type Door, type Refused, refused, type Visit } from "./upgrade-door.js";
 
 /** The role of a token that lets an executor in, and nobody else. */
 export const EXECUTOR_ROLE = "executor";
@@ -29,16 +31,51 @@ export function executorDoor(registry: ExecutorRegistry): Door {
   return {
     path: EXECUTOR_PATH,
     role: EXECUTOR_ROLE,
+    hasNames: true,
+    takesTokenLater: false,
     maxConnections: MAX_CONNECTIONS,
-    has: (name) => registry.has(name),
-    isOpen: (name) => registry.isOpen(name),
+    judge: (visit) => judge(visit, registry),
+    howToGetIn,
     adopt: (name, socket, { req, principal, address }) => {
+      if (principal === undefined) return;
       const session = req.headers[SESSION_HEADER];
       const sessionId = typeof session === "string" && session.length <= MAX_SESSION_CHARS ? session : undefined;
       const machine = machineOf(req.headers[MACHINE_HEADER]);
       registry.adopt(name, socket, { sessionId, address, machine, principal });
     },
   };
+}
+
+function judge({ name, principal, isEverybody, isFor }: Visit, registry: ExecutorRegistry): Refused | undefined {
+  const key = JSON.stringify(name);
+  if (!isEverybody && principal.role !== EXECUTOR_ROLE) {
+    const why = `This token is for ${isFor} (its role is ${JSON.stringify(principal.role)}).`;
+    return refused(403, DENIED, `${why} ${howToGetIn(name)}`);
+  }
+  if (!registry.has(name)) {
+    const why = `There is no executor ${key} in the config ("executors": { ${key}: {} }).`;
+    return refused(404, ErrorCode.invalidRequest, why);
+  }
+  const names = principal.names ?? [principal.id];
+  if (!isEverybody && !names.includes(name)) {
+    const good = names.map((one) => JSON.stringify(one)).join(", ");
+    return refused(403, DENIED, `This token is good for ${good}, and not for ${key}. ${howToGetIn(name)}`);
+  }
+  if (isEverybody && !registry.isOpen(name)) {
+    const why = "Nobody is asked for a token here (--no-auth), so that anybody could be this executor.";
+    const setting = `"executors": { ${key}: { "noAuth": true } }`;
+    return refused(
+      403,
+      DENIED,
+      `${why} Start the gateway with tokens, or say in the config that it may be so: ${setting}.`,
+    );
+  }
+  return undefined;
+}
+
+function howToGetIn(name: string): string {
+  const id = /^[\w.-]+$/.test(name) ? name : "office";
+  return `Make one with "toolway token create --id ${id} --role ${EXECUTOR_ROLE}", and give it to the executor as TOOLWAY_TOKEN.`;
 }
 
 function machineOf(header: string | string[] | undefined): string | undefined {

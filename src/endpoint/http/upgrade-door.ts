@@ -1,5 +1,5 @@
-// Where others than agents dial in by WebSocket: each kind has a door, with a path, a role, names, and somebody who
-// adopts the sockets. Checked here are host, token, role and name; what is then said on a socket is not known here.
+// Where others than agents dial in by WebSocket: each kind has a door, with a path, a rule, and somebody who adopts the
+// sockets. Checked here are host, token and number; what is then said on a socket is not known here.
 
 import { type IncomingMessage, type Server, STATUS_CODES } from "node:http";
 import { Server as TlsServer } from "node:https";
@@ -17,20 +17,39 @@ import { bearer, type HostCheck, hasTokenInQuery } from "./checks.js";
 export interface Door {
   /** `executors` for /executors/<name>. Those who come here are called so, and so is their part of the config. */
   readonly path: string;
-  /** The role of a token that lets one in, and nobody else; one who comes here is called so. */
+  /** The role of the tokens that are for this door, and open nothing else. */
   readonly role: string;
+  /** They dial in at /<path>/<name>, or at /<path> alone. */
+  readonly hasNames: boolean;
+  /** They may dial in at / as well. */
+  readonly isAtRoot?: boolean;
+  /** A token may also come later, with the first message. */
+  readonly takesTokenLater: boolean;
   /** Connections that may be open at once. */
   readonly maxConnections: number;
-  has(name: string): boolean;
-  /** Whether it may come in under this name without a token, where nobody is asked for one. */
-  isOpen(name: string): boolean;
+  /** Why one that came with its token is not let in. */
+  judge(visit: Visit): Refused | undefined;
+  /** How one gets in, for whoever was refused. */
+  howToGetIn(name: string): string;
   adopt(name: string, socket: Socket, upgrade: Upgrade): void;
+}
+
+/** Somebody at a door. */
+export interface Visit {
+  /** "" where the door has no names. */
+  readonly name: string;
+  readonly principal: Principal;
+  /** Nobody is asked for a token here. */
+  readonly isEverybody: boolean;
+  /** What the token is for: the path of a door, or `agents`. */
+  readonly isFor: string;
 }
 
 /** A request that has become a WebSocket. */
 export interface Upgrade {
   readonly req: IncomingMessage;
-  readonly principal: Principal;
+  /** Undefined where the token comes later. */
+  readonly principal: Principal | undefined;
   /** The address and the port that it came from. */
   readonly address: string;
 }
@@ -44,7 +63,7 @@ export interface UpgradeDoorsOptions {
   readonly log?: ((event: EndpointEvent) => void) | undefined;
 }
 
-interface Refused {
+export interface Refused {
   readonly status: 401 | 403 | 404 | 503;
   readonly code: number;
   readonly why: string;
@@ -53,7 +72,7 @@ interface Refused {
 interface Admitted {
   readonly door: Door;
   readonly name: string;
-  readonly principal: Principal;
+  readonly principal: Principal | undefined;
 }
 
 /** Of the places of a door, what one token may hold: the others always find some. */
@@ -147,9 +166,9 @@ export class UpgradeDoors {
   }
 
   #doorAt(path: string): { readonly door: Door; readonly name: string } | undefined {
-    const [, kind = "", encoded = ""] = /^\/([^/]+)\/([^/]+)\/?$/.exec(path) ?? [];
-    const door = this.#doors.get(kind);
-    if (door === undefined) return undefined;
+    const [, kind = "", encoded = ""] = /^\/([^/]+)(?:\/([^/]+))?\/?$/.exec(path) ?? [];
+    const door = path === "/" ? [...this.#doors.values()].find(({ isAtRoot }) => isAtRoot) : this.#doors.get(kind);
+    if (door === undefined || door.hasNames !== (encoded !== "")) return undefined;
     try {
       return { door, name: decodeURIComponent(encoded) };
     } catch {
@@ -168,7 +187,9 @@ export class UpgradeDoors {
       return refused(403, DENIED, `${capitalized(who)} are no web pages: an Origin is refused.`);
     }
     if (at === undefined) {
-      const doors = [...this.#doors.keys()].map((one) => `${capitalized(one)} dial in at /${one}/<name>.`);
+      const doors = [...this.#doors.values()].map(
+        (one) => `${capitalized(one.path)} dial in at /${one.path}${one.hasNames ? "/<name>" : ""}.`,
+      );
       return refused(404, ErrorCode.invalidRequest, `Nothing is here for WebSockets. ${doors.join(" ")}`);
     }
     if (hasTokenInQuery(query)) {
@@ -177,40 +198,22 @@ export class UpgradeDoors {
     const { door, name } = at;
     const token = bearer(headers.authorization);
     const principal = everybody ?? (token === undefined ? undefined : authenticate(token));
-    if (principal === undefined) {
+    if (principal === undefined && !(token === undefined && door.takesTokenLater)) {
       const why = token === undefined ? "A token is needed." : "The token is unknown, expired or revoked.";
-      return refused(401, UNAUTHORIZED, `${why} ${howToGetIn(door, name)}`);
+      return refused(401, UNAUTHORIZED, `${why} ${door.howToGetIn(name)}`);
     }
-    if (principal !== everybody && principal.role !== door.role) {
-      const whose = [...this.#doors.values()].find(({ role }) => role === principal.role)?.path ?? "agents";
-      const why = `This token is for ${whose} (its role is ${JSON.stringify(principal.role)}).`;
-      return refused(403, DENIED, `${why} ${howToGetIn(door, name)}`);
-    }
-    if (!door.has(name)) {
-      const key = JSON.stringify(name);
-      const why = `There is no ${door.role} ${key} in the config ("${door.path}": { ${key}: {} }).`;
-      return refused(404, ErrorCode.invalidRequest, why);
-    }
-    if (principal !== everybody && !(principal.names ?? [principal.id]).includes(name)) {
-      const good = (principal.names ?? [principal.id]).map((one) => JSON.stringify(one)).join(", ");
-      const why = `This token is good for ${good}, and not for ${JSON.stringify(name)}.`;
-      return refused(403, DENIED, `${why} ${howToGetIn(door, name)}`);
-    }
-    if (principal === everybody && !door.isOpen(name)) {
-      const key = `"${door.path}": { ${JSON.stringify(name)}: { "noAuth": true } }`;
-      const why = `Nobody is asked for a token here (--no-auth), so that anybody could be this ${door.role}.`;
-      return refused(
-        403,
-        DENIED,
-        `${why} Start the gateway with tokens, or say in the config that it may be so: ${key}.`,
-      );
+    if (principal !== undefined) {
+      const isFor = [...this.#doors.values()].find(({ role }) => role === principal.role)?.path ?? "agents";
+      const wrong = door.judge({ name, principal, isEverybody: principal === everybody, isFor });
+      if (wrong !== undefined) return wrong;
     }
     if (this.#refusesNew && headers[SESSION_HEADER] === undefined) return refused(503, CLOSING, STOPPING);
     if ((this.#connections.get(door.path) ?? 0) >= door.maxConnections) {
       return refused(503, LIMIT, `There are ${door.maxConnections} ${door.path} here already.`);
     }
     const own = Math.ceil(door.maxConnections * OWN_PLACES);
-    if (principal !== everybody && (this.#connections.get(placesOf(door, principal)) ?? 0) >= own) {
+    const isOwn = principal !== undefined && principal !== everybody;
+    if (isOwn && (this.#connections.get(placesOf(door, principal)) ?? 0) >= own) {
       return refused(503, LIMIT, `This token has ${own} connections here already, and the rest is for others.`);
     }
     return { door, name, principal };
@@ -218,8 +221,8 @@ export class UpgradeDoors {
 }
 
 /** What the connections of one token are counted under; a path has no blank in it. */
-function placesOf({ path }: Door, { id }: Principal): string {
-  return `${path} ${id}`;
+function placesOf({ path }: Door, principal: Principal | undefined): string {
+  return `${path} ${principal?.id ?? ""}`;
 }
 
 /** Answers an upgrade that is refused; the connection ends with it. */
@@ -238,13 +241,8 @@ function refuseUpgrade(socket: Duplex, { status, code, why }: Refused): void {
   socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`);
 }
 
-function refused(status: Refused["status"], code: number, why: string): Refused {
+export function refused(status: Refused["status"], code: number, why: string): Refused {
   return { status, code, why };
-}
-
-function howToGetIn({ role }: Door, name: string): string {
-  const id = /^[\w.-]+$/.test(name) ? name : "office";
-  return `Make one with "toolway token create --id ${id} --role ${role}", and give it to the ${role} as TOOLWAY_TOKEN.`;
 }
 
 function capitalized(word: string): string {

@@ -6,15 +6,13 @@ import { MIB } from "../../runtime/sizes.js";
 import { corrupt, StoreError, toStoreError } from "../store-error.js";
 import type { Write } from "./committer.js";
 import type { Env } from "./env.js";
-import { after, checkName, logKey, logSequence, mapKey, mapKeyText, prefixOf, trimKey } from "./keys.js";
+import { after, checkName, logKey, logSequence, mapKey, mapKeyText, prefixOf, reachedKey } from "./keys.js";
 
 /** Encoded and decoded on the main thread: anything larger belongs into a file of its own. */
 const MAX_VALUE_BYTES = 16 * MIB;
 /** Read at a time by a walk; between two pages no transaction is held, so that old pages can be used again. */
 const PAGE_ENTRIES = 256;
 const PAGE_BYTES = 1 * MIB;
-/** Trimmed in one commit: keeps a trim of a long log from becoming one huge transaction. */
-const TRIM_ENTRIES = 1000;
 
 /** What maps and logs need of the store that they belong to. */
 export interface Backing {
@@ -27,6 +25,10 @@ export interface Backing {
 function encode(path: string, key: Buffer, value: unknown): Write {
   const json = JSON.stringify(value) as string | undefined;
   if (json === undefined) throw new StoreError("invalid", "Only what JSON can express can be stored.");
+  return encoded(path, key, json);
+}
+
+function encoded(path: string, key: Buffer, json: string): Write {
   const size = Buffer.byteLength(json);
   if (size > MAX_VALUE_BYTES) {
     const limit = `${MAX_VALUE_BYTES / MIB} MiB`;
@@ -133,23 +135,21 @@ function earlier(a: Buffer, b: Buffer): Buffer {
   return Buffer.compare(a, b) < 0 ? a : b;
 }
 
-export class StoredLog<V> implements OrderedLog<V> {
+export class StoredLog implements OrderedLog {
   readonly name: string;
   readonly #backing: Backing;
   readonly #prefix: Buffer;
   #next: number;
-  #trimmed: number;
 
   constructor(backing: Backing, name: string) {
     this.name = checkName(name);
     this.#backing = backing;
     this.#prefix = prefixOf("log", name);
     try {
-      const mark = backing.env().get(trimKey(name));
-      this.#trimmed = mark === undefined ? 0 : Number(decode(backing.path, mark));
+      const mark = backing.env().get(reachedKey(name));
+      let last = mark === undefined ? 0 : Number(decode(backing.path, mark));
       // Backwards: `start` is the far end then.
       const range = { start: after(this.#prefix), end: this.#prefix, reverse: true, limit: 1 };
-      let last = this.#trimmed;
       for (const key of backing.env().getKeys(range)) last = Math.max(last, logSequence(key));
       this.#next = last + 1;
     } catch (error) {
@@ -157,45 +157,43 @@ export class StoredLog<V> implements OrderedLog<V> {
     }
   }
 
-  async append(value: V): Promise<number> {
-    const { sequence, write } = this.appendWrite(value);
+  async append(json: string): Promise<number> {
+    const { sequence, write } = this.appendWrite(json);
     await this.#backing.submit([write]);
     return sequence;
   }
 
-  appendWrite(value: V): { sequence: number; write: Write } {
-    const write = encode(this.#backing.path, logKey(this.#prefix, this.#next), value);
+  appendWrite(json: string): { sequence: number; write: Write } {
+    const write = encoded(this.#backing.path, logKey(this.#prefix, this.#next), json);
     return { sequence: this.#next++, write };
   }
 
-  *entries(from = 1, limit = Number.POSITIVE_INFINITY): IterableIterator<[number, V]> {
-    const start = logKey(this.#prefix, Math.max(from, this.#trimmed + 1));
-    for (const [key, json] of walk(this.#backing, start, after(this.#prefix), limit)) {
-      yield [logSequence(key), decode(this.#backing.path, json) as V];
-    }
-  }
-
-  async trim(upTo: number): Promise<void> {
-    const target = Math.min(upTo, this.#next - 1);
-    if (target <= this.#trimmed) return;
-    // The mark goes first: it hides what is still to be removed, and keeps the numbers rising after a restart.
-    const mark = trimKey(this.name);
-    const json = String(target);
-    let writes: Write[] = [{ key: mark, json, bytes: mark.length + json.length }];
-    const end = logKey(this.#prefix, target + 1);
+  get(sequence: number): string | undefined {
+    const env = this.#backing.env();
     try {
-      const keys = [...this.#backing.env().getKeys({ start: this.#prefix, end })];
-      for (const key of keys) {
-        writes.push({ key: Buffer.from(key), json: undefined, bytes: key.length });
-        if (writes.length < TRIM_ENTRIES) continue;
-        await this.#backing.submit(writes);
-        this.#trimmed = Math.max(this.#trimmed, target);
-        writes = [];
-      }
+      return env.get(logKey(this.#prefix, sequence));
     } catch (error) {
       throw toStoreError(error, this.#backing.path);
     }
-    await this.#backing.submit(writes);
-    this.#trimmed = Math.max(this.#trimmed, target);
+  }
+
+  *entries(from = 1, limit = Number.POSITIVE_INFINITY): IterableIterator<[number, string]> {
+    for (const [key, json] of walk(this.#backing, logKey(this.#prefix, from), after(this.#prefix), limit)) {
+      yield [logSequence(key), json];
+    }
+  }
+
+  async remove(sequence: number): Promise<void> {
+    await this.#backing.submit(this.removeWrites(sequence));
+  }
+
+  removeWrites(sequence: number): Write[] {
+    const key = logKey(this.#prefix, sequence);
+    const removal: Write = { key, json: undefined, bytes: key.length };
+    if (sequence < this.#next - 1) return [removal];
+    // With the last entry the log would forget how far it has got, and after a restart use its number again.
+    const mark = reachedKey(this.name);
+    const json = String(this.#next - 1);
+    return [removal, { key: mark, json, bytes: mark.length + json.length }];
   }
 }

@@ -2,7 +2,7 @@
 //
 //   m <name> 00 <key, UTF-8>        an entry of a map
 //   l <name> 00 <sequence, 8 bytes> an entry of a log, big-endian, so that bytes sort as numbers
-//   t <name>                        how far a log is trimmed
+//   t <name>                        how far a log has got, where its last entry was removed
 //   s <what>                        the store's own: the schema version
 //
 // One key space instead of LMDB's named databases: a write to two maps is one commit, a new map costs no
@@ -56,7 +56,8 @@ export function logKey(prefix: Buffer, sequence: number): Buffer {
   return key;
 }
 
-export function trimKey(name: string): Buffer {
+/** Where a log keeps the highest number that it gave. */
+export function reachedKey(name: string): Buffer {
   return Buffer.from(`t${name}`, "latin1");
 }
 

@@ -98,7 +98,7 @@ class LmdbStore implements Store, Backing {
   readonly #committer: Committer | undefined;
   readonly #env: Env;
   readonly #maps = new Map<string, StoredMap<unknown>>();
-  readonly #logs = new Map<string, StoredLog<unknown>>();
+  readonly #logs = new Map<string, StoredLog>();
   #closing: Promise<void> | undefined;
   #closed = false;
 
@@ -120,14 +120,14 @@ class LmdbStore implements Store, Backing {
     return map as DurableMap<unknown> as DurableMap<V>;
   }
 
-  log<V>(name: string): OrderedLog<V> {
+  log(name: string): OrderedLog {
     let log = this.#logs.get(name);
     // One object a name: it holds the next sequence number.
     if (log === undefined) {
-      log = new StoredLog<unknown>(this, name);
+      log = new StoredLog(this, name);
       this.#logs.set(name, log);
     }
-    return log as OrderedLog<unknown> as OrderedLog<V>;
+    return log;
   }
 
   async batch<T>(fn: (batch: Batch) => T): Promise<T> {
@@ -139,10 +139,13 @@ class LmdbStore implements Store, Backing {
       delete: (map, key) => {
         writes.push(this.#own(this.#maps, map).deleteWrite(key));
       },
-      append: (log, value) => {
-        const { sequence, write } = this.#own(this.#logs, log).appendWrite(value);
+      append: (log, json) => {
+        const { sequence, write } = this.#own(this.#logs, log).appendWrite(json);
         writes.push(write);
         return sequence;
+      },
+      remove: (log, sequence) => {
+        writes.push(...this.#own(this.#logs, log).removeWrites(sequence));
       },
     });
     await this.submit(writes);

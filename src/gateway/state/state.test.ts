@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import type { DumpEntry } from "../contracts/store.js";
-import { Redactor } from "../runtime/redact/redactor.js";
+import type { DumpEntry } from "../../contracts/store.js";
+import { Redactor } from "../../runtime/redact/redactor.js";
 import { redactedDump } from "./state.js";
 
 async function* stored(...entries: DumpEntry[]): AsyncIterable<DumpEntry> {

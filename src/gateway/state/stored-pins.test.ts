@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { ownToolName } from "../contracts/names.js";
-import { Redactor } from "../runtime/redact/redactor.js";
-import { openStore } from "../store/local/store.js";
-import { MemoryMap } from "../store/memory-map.js";
+import { ownToolName } from "../../contracts/names.js";
+import { Redactor } from "../../runtime/redact/redactor.js";
+import { openStore } from "../../store/local/store.js";
+import { MemoryMap } from "../../store/memory-map.js";
 import { type PinRecord, StoredPins } from "./stored-pins.js";
 
 const folders: string[] = [];

@@ -1,8 +1,8 @@
 // Keeps the lists of servers for the next start, soon after they change. What is in them is the catalog's.
 
-import type { DurableMap } from "../contracts/store.js";
-import type { Log } from "../observe/log.js";
-import type { JsonObject } from "../protocol/jsonrpc.js";
+import type { DurableMap } from "../../contracts/store.js";
+import type { Log } from "../../observe/log.js";
+import type { JsonObject } from "../../protocol/jsonrpc.js";
 
 /** A burst of list changes is one write. */
 const SAVE_AFTER_MS = 200;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { TestClock } from "../../test/fixtures/test-clock.js";
-import { MemoryMap } from "../store/memory-map.js";
+import { TestClock } from "../../../test/fixtures/test-clock.js";
+import { MemoryMap } from "../../store/memory-map.js";
 import { type EraRecord, StoredEras } from "./stored-eras.js";
 
 const DAY = 24 * 60 * 60 * 1000;

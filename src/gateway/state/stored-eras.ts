@@ -1,7 +1,7 @@
 // Which era each server was found to speak, kept over restarts, so that it is not asked again at every connect.
 
-import type { DurableMap } from "../contracts/store.js";
-import type { Era } from "../protocol/modern.js";
+import type { DurableMap } from "../../contracts/store.js";
+import type { Era } from "../../protocol/modern.js";
 
 /**
  * A server that has moved on answers as it did before for as long as nobody asks: a legacy verdict is good for a day.

@@ -6,11 +6,11 @@
 // A change never needs the disk: the accepted hash lies there already. An acceptance is on disk before it is in force.
 
 import { createHash } from "node:crypto";
-import type { OwnToolName } from "../contracts/names.js";
-import type { AcceptedPin, PinDiff, PinLine, PinSide } from "../contracts/pins.js";
-import type { DurableMap } from "../contracts/store.js";
-import { accept, type ListedTool, type Pin, ServerPins, type Sighting } from "../policy/pins.js";
-import { Fault } from "../protocol/errors.js";
+import type { OwnToolName } from "../../contracts/names.js";
+import type { AcceptedPin, PinDiff, PinLine, PinSide } from "../../contracts/pins.js";
+import type { DurableMap } from "../../contracts/store.js";
+import { accept, type ListedTool, type Pin, ServerPins, type Sighting } from "../../policy/pins.js";
+import { Fault } from "../../protocol/errors.js";
 
 /** Definitions have about 1 kB. A larger one is pinned all the same, but `diff` can only show that it changed. */
 const MAX_DEFINITION_CHARS = 64 * 1024;

@@ -4,17 +4,17 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { SessionRecord } from "../contracts/session-record.js";
-import type { DumpEntry, DurableMap } from "../contracts/store.js";
-import { TaskIds } from "../pipeline/tasks/ids.js";
-import type { TaskRecord } from "../pipeline/tasks/table.js";
-import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import { isRedacted } from "../runtime/redact/redactor.js";
-import { createSealer, createSteadySealer, openKey, type Sealer } from "../runtime/seal.js";
-import { lockStateDir } from "../runtime/state-dir.js";
-import { openStore } from "../store/local/store.js";
-import { MemoryMap } from "../store/memory-map.js";
-import { TokenBook, type TokenRecord } from "../tokens/tokens.js";
+import type { SessionRecord } from "../../contracts/session-record.js";
+import type { DumpEntry, DurableMap, Store } from "../../contracts/store.js";
+import { TaskIds } from "../../pipeline/tasks/ids.js";
+import type { TaskRecord } from "../../pipeline/tasks/table.js";
+import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { isRedacted } from "../../runtime/redact/redactor.js";
+import { createSealer, createSteadySealer, openKey, type Sealer } from "../../runtime/seal.js";
+import { lockStateDir } from "../../runtime/state-dir.js";
+import { openStore } from "../../store/local/store.js";
+import { MemoryMap } from "../../store/memory-map.js";
+import { TokenBook, type TokenRecord } from "../../tokens/tokens.js";
 import type { EraRecord } from "./stored-eras.js";
 import type { PinRecord } from "./stored-pins.js";
 
@@ -33,6 +33,8 @@ export interface GatewayState {
   readonly taskIds: TaskIds;
   /** Whose each task is. */
   readonly tasks: DurableMap<TaskRecord>;
+  /** Where mailboxes are kept. Undefined where nothing outlives the process: there are none then. */
+  readonly store: Store | undefined;
   dump(): AsyncIterable<DumpEntry>;
   close(): Promise<void>;
 }
@@ -60,6 +62,7 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
       sessions: store.map<SessionRecord>("sessions"),
       taskIds: taskIdsOf(key),
       tasks: store.map<TaskRecord>("tasks"),
+      store,
       dump: () => store.dump(),
       async close() {
         try {
@@ -92,6 +95,7 @@ export function memoryState(env: NodeJS.ProcessEnv): GatewayState {
     sessions: new MemoryMap<SessionRecord>("sessions"),
     taskIds: taskIdsOf(randomBytes(SEALING_KEY_BYTES)),
     tasks: new MemoryMap<TaskRecord>("tasks"),
+    store: undefined,
     async *dump() {
       for (const [key, value] of known.entries()) yield { map: known.name, key, value };
     },

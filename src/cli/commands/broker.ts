@@ -1,0 +1,99 @@
+// `toolway broker`: mailboxes by themselves, without servers. It is a gateway whose config is built in.
+
+import { join, resolve } from "node:path";
+import { parseListen } from "../../config/config.js";
+import { isLoopback } from "../../runtime/addresses.js";
+import { stateRootFor } from "../../runtime/state-dir.js";
+import { gatewayPort, type StartedGateway } from "../gateway/port.js";
+import { defineCommand } from "../line/command.js";
+import { drainMsOf } from "../line/drain.js";
+import { usageError } from "../line/errors.js";
+import { type Io, print, shellPath } from "../line/io.js";
+import { styleOf, table } from "../text/print.js";
+import { listenOption, tlsOption, untilStopped } from "./serve.js";
+
+const DEFAULT_BROKER_LISTEN = "127.0.0.1:7440";
+
+export const broker = defineCommand({
+  metadata: {
+    name: "broker",
+    summary: "Keeps mailboxes: machines share their tools through them.",
+    description:
+      "Keeps mailboxes, and nothing else: a machine shares its tools in one, and agents anywhere use them. What is " +
+      'taken in is on disk. A gateway keeps mailboxes too, with "mailboxes": {} in its config. Who may come is decided ' +
+      "by tokens, made with `toolway token create --state DIR`. The frames are in docs/mailbox-protocol.md.",
+  },
+  args: {},
+  options: {
+    listen: { value: "HOST:PORT", description: `Where peers connect. Default: ${DEFAULT_BROKER_LISTEN}.` },
+    state: { value: "DIR", description: "Where tokens and messages are kept.", completes: "folder" },
+    noAuth: { description: "Asks for no token: whoever comes is who it says. On a loopback address only." },
+    tlsCert: { value: "FILE", description: "Serves wss:// with this certificate (PEM).", completes: "file" },
+    tlsKey: { value: "FILE", description: "The certificate's private key (PEM).", completes: "file" },
+    drain: {
+      value: "SECONDS",
+      description: "How long what is under way has to end at a stop. Default: 22.",
+    },
+    json: { description: "Prints where it listens as one line of JSON, for scripts." },
+  },
+  examples: [
+    { line: "toolway broker", note: "at ws://127.0.0.1:7440" },
+    { line: "toolway broker --listen 0.0.0.0:7440 --tls-cert cert.pem --tls-key key.pem", note: "for other machines" },
+    { line: "toolway broker --listen 127.0.0.1:0 --no-auth --json", note: "any free port, for a try" },
+  ],
+  async handler(input, io) {
+    const listen = listenOption(input.listen) ?? parseListen(DEFAULT_BROKER_LISTEN);
+    if (input.noAuth && listen !== undefined && !isLoopback(listen.host)) {
+      throw usageError(
+        `--no-auth is refused on ${listen.host}: anybody who reaches it could be any mailbox.`,
+        "Listen on 127.0.0.1, or leave --no-auth out.",
+      );
+    }
+    const drainMs = drainMsOf(input.drain);
+    const { env, home } = io;
+    const stateDir = input.state === undefined ? join(stateRootFor(env, home), "broker") : resolve(io.cwd, input.state);
+    const port = await gatewayPort();
+    const started = await port.start({
+      configPath: undefined,
+      builtIn: "broker",
+      stateDir,
+      stateNamed: true,
+      env,
+      home,
+      listen,
+      noAuth: input.noAuth,
+      names: undefined,
+      tls: tlsOption(input.tlsCert, input.tlsKey, io),
+      logCalls: false,
+    });
+    const url = brokerUrl(started);
+    if (input.json) print(io, JSON.stringify({ broker: url, pid: process.pid, stateDir }));
+    else print(io, bannerOf(url, stateDir, input.noAuth, io));
+    return untilStopped(started, drainMs, io);
+  },
+});
+
+/** `ws://127.0.0.1:7440`, of the endpoint's `http://127.0.0.1:7440/mcp`. */
+function brokerUrl({ url }: StartedGateway): string {
+  return url.replace(/^http/, "ws").replace(/\/mcp$/, "");
+}
+
+function bannerOf(url: string, stateDir: string, noAuth: boolean, io: Io): string {
+  const style = styleOf(io);
+  const state = shellPath(io, stateDir);
+  const facts = [
+    ["broker", style.bold(url)],
+    ["state", state],
+    ["tokens", noAuth ? "none asked for: any program of this machine may be any mailbox" : "asked for"],
+  ];
+  const lines = [table(facts, "  ")];
+  if (!noAuth) {
+    lines.push(
+      "",
+      "For a machine that shares its tools, and for an agent that uses them:",
+      `  npx toolway token create --id studio --role sharer --state ${state}`,
+      `  npx toolway token create --id worker-1 --role researcher --may-send-to studio --state ${state}`,
+    );
+  }
+  return `${lines.join("\n")}\n`;
+}

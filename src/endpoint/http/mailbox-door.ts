@@ -1,0 +1,47 @@
+// The door of mailboxes: sharers, and those whose tokens may send to some, dial in at /mailboxes. A token may come with
+// the upgrade or with the first frame; what is said there is the broker's.
+
+import type { Principal } from "../../contracts/caller.js";
+import { DENIED } from "../../protocol/errors.js";
+import type { Socket } from "../../sockets/socket.js";
+import { type Door, refused } from "./upgrade-door.js";
+
+/** The role of a token that offers tools in a mailbox of its own, and opens nothing else. */
+export const SHARER_ROLE = "sharer";
+
+export const MAILBOX_PATH = "mailboxes";
+
+/** Each costs about as much as an idle agent. */
+const MAX_MAILBOX_CONNECTIONS = 12_000;
+
+/** Who takes in those who come to their mailboxes. */
+export interface MailboxRegistry {
+  /** Whether this one has a mailbox to offer tools in, or some to send to. */
+  mayCome(principal: Principal): boolean;
+  adopt(socket: Socket, principal: Principal | undefined, isEverybody: boolean): void;
+}
+
+export function mailboxDoor(registry: MailboxRegistry, isOpen: boolean): Door {
+  return {
+    path: MAILBOX_PATH,
+    role: SHARER_ROLE,
+    hasNames: false,
+    // An address without a path is what people type.
+    isAtRoot: true,
+    takesTokenLater: true,
+    maxConnections: MAX_MAILBOX_CONNECTIONS,
+    judge: ({ principal, isEverybody, isFor }) =>
+      isEverybody || registry.mayCome(principal)
+        ? undefined
+        : refused(403, DENIED, `This token is for ${isFor}, and may send to no mailbox. ${howToGetIn()}`),
+    howToGetIn,
+    adopt: (_name, socket, { principal }) => registry.adopt(socket, principal, isOpen),
+  };
+}
+
+function howToGetIn(): string {
+  return (
+    'Make one with "toolway token create --id studio --role sharer" for a machine that shares its tools, or with ' +
+    '"--may-send-to studio" for whoever uses them.'
+  );
+}

@@ -1,0 +1,123 @@
+// The gateway's own broker: it keeps mailboxes in the state while the config wants some, and takes in those who come to
+// them. Its parts are loaded with the first config that does.
+
+import type { Principal } from "../contracts/caller.js";
+import { type HttpEndpoint, SHARER_ROLE } from "../endpoint/server.js";
+import type { Broker } from "../mailbox/broker/broker.js";
+import type { Peer, PeerConnection } from "../mailbox/broker/peer-connection.js";
+import type { Hello } from "../mailbox/wire/frames.js";
+import type { Log } from "../observe/log.js";
+import { systemClock } from "../runtime/clock.js";
+import type { Socket } from "../sockets/socket.js";
+import type { GatewayState } from "./state/state.js";
+
+/** What is loaded of the broker. */
+interface Parts {
+  readonly broker: Broker;
+  readonly PeerConnection: typeof PeerConnection;
+}
+
+export class Mailboxes {
+  readonly #state: GatewayState;
+  readonly #log: Log;
+  readonly #connections = new Map<PeerConnection, Principal | undefined>();
+  #endpoint: Pick<HttpEndpoint, "admitMailboxes"> | undefined;
+  #parts: Promise<Parts | undefined> | undefined;
+  #isWanted: boolean = false;
+
+  constructor(state: GatewayState, log: Log) {
+    this.#state = state;
+    this.#log = log;
+  }
+
+  apply(isWanted: boolean): void {
+    this.#isWanted = isWanted;
+    if (isWanted) this.#parts ??= this.#load();
+    else this.#endConnections("this gateway keeps no mailboxes any more");
+    this.#admit();
+  }
+
+  acceptOn(endpoint: Pick<HttpEndpoint, "admitMailboxes">): void {
+    this.#endpoint = endpoint;
+    this.#admit();
+  }
+
+  mayCome({ role, maySendTo }: Principal): boolean {
+    return role === SHARER_ROLE || maySendTo !== undefined;
+  }
+
+  adopt(socket: Socket, principal: Principal | undefined, isEverybody: boolean): void {
+    void this.#parts?.then((parts) => {
+      if (parts === undefined || !this.#isWanted) socket.destroy("there are no mailboxes here");
+      else this.#serve(parts, socket, isEverybody ? undefined : principal, isEverybody);
+    });
+  }
+
+  /** Ends the connections of those whose tokens have ended. */
+  dropPrincipals(ended: (principal: Principal) => boolean): void {
+    for (const [connection, principal] of this.#connections) {
+      if (principal !== undefined && ended(principal)) connection.end("the token has ended");
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isWanted = false;
+    this.#endConnections("the gateway stops");
+    (await this.#parts)?.broker.close();
+  }
+
+  #serve(
+    { broker, PeerConnection }: Parts,
+    socket: Socket,
+    principal: Principal | undefined,
+    isEverybody: boolean,
+  ): void {
+    const connection: PeerConnection = new PeerConnection(socket, {
+      broker,
+      log: this.#log,
+      peer: principal === undefined ? undefined : peerOf(principal),
+      identify: (token, hello) => (isEverybody ? openPeer(hello) : this.#identify(connection, token)),
+      onEnd: () => this.#connections.delete(connection),
+    });
+    this.#connections.set(connection, principal);
+  }
+
+  #identify(connection: PeerConnection, token: string | undefined): Peer | undefined {
+    const principal = token === undefined ? undefined : this.#state.tokens.authenticate(token, systemClock.wall());
+    if (principal === undefined || !this.mayCome(principal)) return undefined;
+    this.#connections.set(connection, principal);
+    return peerOf(principal);
+  }
+
+  /** Never rejects. */
+  async #load(): Promise<Parts | undefined> {
+    const { store, tokens } = this.#state;
+    try {
+      if (store === undefined) throw new Error("without a state directory there is no place for them");
+      const { openBroker, PeerConnection } = await import("../mailbox/broker/open-broker.js");
+      return { broker: openBroker({ store, log: this.#log, knows: (id) => tokens.has(id) }), PeerConnection };
+    } catch (error) {
+      this.#parts = undefined;
+      this.#log.error("mailboxes cannot be kept", { why: (error as Error).message });
+      return undefined;
+    }
+  }
+
+  #admit(): void {
+    this.#endpoint?.admitMailboxes(this.#isWanted ? this : undefined);
+  }
+
+  #endConnections(why: string): void {
+    for (const connection of this.#connections.keys()) connection.end(why);
+  }
+}
+
+function peerOf({ id, role, maySendTo = [] }: Principal): Peer {
+  return { id, role, maySendTo: maySendTo === "any" ? undefined : new Set(maySendTo) };
+}
+
+/** Where nobody is asked for a token, whoever comes is who it says. */
+function openPeer({ address, role }: Hello): Peer {
+  const end = address.indexOf("#");
+  return { id: end < 0 ? address : address.slice(0, end), role: role ?? "default", maySendTo: undefined };
+}

@@ -1,0 +1,310 @@
+// A broker on a real store with real sockets, spoken to by a bare client that knows the frames of the protocol alone.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { WebSocketServer } from "ws";
+import { BareClient, closeBareClients } from "../../../test/fixtures/mailbox/bare-client.js";
+import type { Store } from "../../contracts/store.js";
+import { SOCKET_OPTIONS, Socket } from "../../sockets/socket.js";
+import { openStore } from "../../store/local/store.js";
+import { ElapsedClock } from "../elapsed-clock.js";
+import { Broker } from "./broker.js";
+import { type Peer, PeerConnection } from "./peer-connection.js";
+
+const MEMBERS: Record<string, Peer> = {
+  "studio-token": { id: "studio", role: "sharer", maySendTo: new Set() },
+  "worker-token": { id: "worker-1", role: "researcher", maySendTo: new Set(["studio"]) },
+  "other-token": { id: "worker-2", role: "researcher", maySendTo: new Set(["studio", "attic"]) },
+};
+const OWNERS = new Set(["studio", "worker-1", "worker-2"]);
+
+const log = { debug() {}, info() {}, warn() {}, error() {} } as never;
+
+let dir: string;
+let store: Store;
+let broker: Broker;
+let http: Server;
+let url: string;
+/** What the broker's clocks say beyond the real time. */
+let aheadMs = 0;
+
+async function open(): Promise<void> {
+  store = await openStore({ dir: join(dir, "store") });
+  const clock = new ElapsedClock({ now: () => performance.now() + aheadMs, wall: () => Date.now() + aheadMs });
+  broker = new Broker({ store, clock, log, knows: (owner) => OWNERS.has(owner) });
+  const upgrader = new WebSocketServer({ ...SOCKET_OPTIONS, noServer: true });
+  http = createServer();
+  http.on("upgrade", (request, socket, head) => {
+    upgrader.handleUpgrade(request, socket, head, (ws) => {
+      new PeerConnection(new Socket(ws, request.socket), {
+        broker,
+        log,
+        peer: undefined,
+        identify: (token) => MEMBERS[token ?? ""],
+        onEnd: () => {},
+      });
+    });
+  });
+  await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
+  url = `ws://127.0.0.1:${(http.address() as AddressInfo).port}`;
+}
+
+async function close(): Promise<void> {
+  closeBareClients();
+  broker.close();
+  await new Promise<void>((resolve) => {
+    http.close(() => resolve());
+    http.closeAllConnections();
+  });
+  await store.close();
+}
+
+beforeEach(async () => {
+  aheadMs = 0;
+  dir = mkdtempSync(join(tmpdir(), "toolway-broker-"));
+  await open();
+});
+afterEach(async () => {
+  await close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const connect = (address: string, token: string, hello: object = {}): Promise<BareClient> =>
+  BareClient.connect(url, address, token, hello);
+
+describe("a broker", () => {
+  it("passes a call and its reply between clients that know the bare frames alone", async () => {
+    const worker = await connect("worker-1#mcp", "worker-token");
+    worker.send({ kind: "subscribe" });
+    const body = { op: "call", tool: "screen", arguments: '{"a":1}' };
+    worker.deliver("studio", "m-1", body, {}, { from: { session_id: "root" }, created_at: "1970" });
+    expect(await worker.next("delivered", "error")).toEqual({ kind: "delivered", id: "m-1" });
+    const studio = await connect("studio", "studio-token", {
+      agent: { session_id: "studio", role: "sharer" },
+    });
+    studio.send({ kind: "subscribe" });
+    const call = await studio.message();
+    expect(call).toMatchObject({ id: "m-1", kind: "mcp_request", body });
+    // Who sent it is what the token says, and when is the broker's.
+    expect(call["from"]).toEqual({ session_id: "worker-1#mcp", role: "researcher" });
+    expect(call["created_at"]).not.toBe("1970");
+    const reply = { id: "r-1", kind: "mcp_reply", body: { result: { success: true } }, correlation_id: "m-1" };
+    studio.send({ kind: "deliver", to: "worker-1#mcp", message: reply });
+    expect(await studio.next("delivered", "error")).toEqual({ kind: "delivered", id: "r-1" });
+    studio.send({ kind: "ack", id: "m-1" });
+    expect(await worker.message()).toMatchObject({ ...reply, from: { session_id: "studio", role: "sharer" } });
+    worker.send({ kind: "ack", id: "r-1" });
+    worker.send({ kind: "ack", id: "r-1" });
+    expect(await worker.next("error")).toMatchObject({ id: "r-1" });
+    await expect.poll(() => [...store.log("mail").entries()]).toEqual([]);
+  });
+
+  it("keeps what it has taken over a restart, and hands it out again [ack-is-durable]", async () => {
+    let worker = await connect("worker-1", "worker-token");
+    for (let n = 1; n <= 20; n++) worker.deliver("studio", `m-${n}`, { n });
+    for (let n = 1; n <= 20; n++) await worker.next("delivered");
+    let studio = await connect("studio", "studio-token");
+    studio.send({ kind: "subscribe" });
+    for (let n = 1; n <= 3; n++) {
+      expect((await studio.message()).id).toBe(`m-${n}`);
+      studio.send({ kind: "ack", id: `m-${n}` });
+    }
+    await close();
+    await open();
+    studio = await connect("studio", "studio-token");
+    studio.send({ kind: "subscribe" });
+    for (let n = 4; n <= 20; n++) {
+      expect((await studio.message()).id).toBe(`m-${n}`);
+      studio.send({ kind: "ack", id: `m-${n}` });
+    }
+    worker = await connect("worker-1", "worker-token");
+    worker.deliver("studio", "m-21");
+    expect((await studio.message()).id).toBe("m-21");
+  });
+
+  it("takes a repeat for what it is, and another message of the same id for a mistake", async () => {
+    const worker = await connect("worker-1", "worker-token");
+    for (let n = 0; n < 3; n++) worker.deliver("studio", "m-1", { n: 1 });
+    for (let n = 0; n < 3; n++) expect(await worker.next("delivered", "error")).toMatchObject({ kind: "delivered" });
+    worker.deliver("studio", "m-1", { n: 2 });
+    expect(await worker.next("error")).toMatchObject({ id: "m-1", reason: expect.stringContaining("another message") });
+    const studio = await connect("studio", "studio-token");
+    studio.send({ kind: "subscribe" });
+    expect(await studio.message()).toMatchObject({ body: { n: 1 } });
+    worker.deliver("studio", "m-2");
+    expect((await studio.message()).id).toBe("m-2");
+  });
+
+  it("lets nobody send where its token may not, and answers only to whoever asked", async () => {
+    const worker = await connect("worker-1", "worker-token");
+    const other = await connect("worker-2", "other-token");
+    const studio = await connect("studio", "studio-token");
+    studio.send({ kind: "subscribe" });
+    worker.deliver("worker-2", "m-1");
+    expect(await worker.next("error")).toMatchObject({ reason: expect.stringContaining("may not send") });
+    other.deliver("attic", "m-2");
+    expect(await other.next("error")).toMatchObject({ reason: expect.stringContaining('no token has the id "attic"') });
+    worker.deliver("studio", "m-3");
+    await studio.message();
+    for (const [to, correlation] of [
+      ["worker-2", "m-3"],
+      ["worker-1", "m-4"],
+      ["worker-1#mcp", "m-3"],
+    ]) {
+      studio.deliver(to as string, "r-1", {}, {}, { kind: "mcp_reply", correlation_id: correlation });
+      expect(await studio.next("error", "delivered")).toMatchObject({ kind: "error", id: "r-1" });
+    }
+    studio.deliver("worker-1", "r-1", {}, {}, { kind: "mcp_reply", correlation_id: "m-3" });
+    expect(await studio.next("error", "delivered")).toMatchObject({ kind: "delivered" });
+  });
+
+  it.each([
+    ["another first frame", { kind: "subscribe" }, /first frame is "hello"/],
+    [
+      "a token that nobody has",
+      { kind: "hello", agent: { session_id: "studio" }, token: "wrong" },
+      /token is not known/,
+    ],
+    [
+      "another's mailbox",
+      { kind: "hello", agent: { session_id: "studio" }, token: "worker-token" },
+      /this token is "worker-1"/,
+    ],
+    [
+      "another role",
+      { kind: "hello", agent: { session_id: "worker-1", role: "root" }, token: "worker-token" },
+      /the role "researcher"/,
+    ],
+    [
+      "an id of a kilobyte",
+      { kind: "hello", agent: { session_id: "x".repeat(1024) }, token: "worker-token" },
+      /at most 128 characters/,
+    ],
+    ["no JSON", "hello", /a frame is a JSON/],
+  ])("refuses and closes at %s", async (_what, frame, reason) => {
+    const client = await BareClient.open(url);
+    client.send(frame as object);
+    expect(await client.next("error")).toMatchObject({ reason: expect.stringMatching(reason) });
+    await expect(client.next("nothing more")).rejects.toThrow("closed");
+    expect(client.closed?.code).toBe(1008);
+  });
+
+  it("answers frames that it does not know with an error that changes nothing", async () => {
+    const worker = await connect("worker-1", "worker-token");
+    worker.send({ kind: "dance" });
+    expect(await worker.next("error")).toMatchObject({ reason: expect.stringContaining('"dance"') });
+    worker.deliver("studio", "m-1");
+    expect(await worker.next("delivered", "error")).toMatchObject({ kind: "delivered" });
+  });
+
+  it("takes ids that look like paths, subjects and patterns for nothing but ids", async () => {
+    const worker = await connect("worker-1", "worker-token");
+    const studio = await connect("studio", "studio-token");
+    studio.send({ kind: "subscribe" });
+    for (const id of ["../studio", "*", ">", ".", "🦊", "a\u0001b", "#"]) {
+      worker.deliver("studio", id);
+      expect((await studio.message()).id).toBe(id);
+      studio.send({ kind: "ack", id });
+    }
+    worker.deliver("studio", "x".repeat(129));
+    expect(await worker.next("error")).toMatchObject({ reason: expect.stringContaining("128 characters") });
+  });
+
+  it("tells the sender when the end of its message has come, and never hands it out then", async () => {
+    const worker = await connect("worker-1", "worker-token");
+    worker.send({ kind: "subscribe" });
+    worker.deliver("studio", "m-1", {}, { left_ms: 5_000 });
+    worker.deliver("studio", "m-2", {}, { left_ms: 500_000 });
+    await worker.next("delivered");
+    await worker.next("delivered");
+    aheadMs += 60_000;
+    const studio = await connect("studio", "studio-token");
+    studio.send({ kind: "subscribe" });
+    expect((await studio.message()).id).toBe("m-2");
+    const told = await worker.message();
+    expect(told).toMatchObject({
+      kind: "mcp_reply",
+      correlation_id: "m-1",
+      from: { session_id: "studio", role: "broker" },
+    });
+    expect(told["body"]).toEqual({ error: expect.stringContaining("it was not run"), outcome: "not run" });
+    expect(studio.left).toEqual([]);
+  });
+
+  it("hands a journal's message to that journal alone, and says that the outcome is unknown when it never comes back [no-double-effect] [unknown-is-said]", async () => {
+    const worker = await connect("worker-1", "worker-token");
+    worker.send({ kind: "subscribe" });
+    const first = await connect("studio", "studio-token", { version: 1, journal: "J1" });
+    first.send({ kind: "subscribe", kinds: ["mcp_request"] });
+    first.send({ kind: "credit", messages: 1 });
+    worker.deliver("studio", "m-1", {}, { left_ms: 20_000 });
+    expect((await first.message()).id).toBe("m-1");
+    first.socket.terminate();
+    const second = await connect("studio", "studio-token", { version: 1, journal: "J2" });
+    second.send({ kind: "subscribe" });
+    second.send({ kind: "credit", messages: 10 });
+    worker.deliver("studio", "m-2");
+    expect((await second.message()).id).toBe("m-2");
+    await close();
+    await open();
+    const again = await connect("worker-1", "worker-token");
+    again.send({ kind: "subscribe" });
+    const third = await connect("studio", "studio-token", { version: 1, journal: "J2" });
+    third.send({ kind: "subscribe" });
+    third.send({ kind: "credit", messages: 10 });
+    expect((await third.message()).id).toBe("m-2");
+    third.send({ kind: "ack", id: "m-2", from: "worker-1" });
+    aheadMs += 30_000;
+    again.deliver("studio", "m-3");
+    expect((await third.message()).id).toBe("m-3");
+    expect(await again.message()).toMatchObject({ correlation_id: "m-1", body: { outcome: "unknown" } });
+  });
+
+  it("keeps what failed too often apart, the last ones only, and tells its sender why [bounded]", async () => {
+    const worker = await connect("worker-1", "worker-token");
+    worker.send({ kind: "subscribe" });
+    const studio = await connect("studio", "studio-token", { version: 1 });
+    studio.send({ kind: "subscribe" });
+    studio.send({ kind: "credit", messages: 100 });
+    worker.deliver("studio", "m-1", { secret: 1 });
+    for (let time = 1; time <= 5; time++) {
+      expect((await studio.message()).id).toBe("m-1");
+      studio.send({ kind: "release", id: "m-1", from: "worker-1", failed: true, reason: `no ${time}` });
+    }
+    const told = await worker.message();
+    expect(told["body"]).toMatchObject({ error: expect.stringContaining("no 5"), outcome: "unknown" });
+    const [[, dead] = []] = [...store.log("dead-letters").entries()];
+    expect(JSON.parse(dead ?? "")).toMatchObject({ mailbox: "studio", why: expect.stringContaining("no 5") });
+    // A week later it is nobody's business any more.
+    aheadMs += 8 * 24 * 3_600_000;
+    worker.deliver("studio", "m-2");
+    for (let time = 1; time <= 5; time++) {
+      expect((await studio.message()).id).toBe("m-2");
+      studio.send({ kind: "release", id: "m-2", from: "worker-1", failed: true });
+    }
+    await expect.poll(() => [...store.log("dead-letters").entries()].map(([sequence]) => sequence)).toEqual([2]);
+  });
+
+  it("removes what was cancelled before it was handed out, and tells whoever has it else", async () => {
+    const worker = await connect("worker-1", "worker-token", { version: 1 });
+    worker.deliver("studio", "m-1");
+    await worker.next("delivered");
+    worker.send({ kind: "cancel", to: "studio", correlation_id: "m-1" });
+    expect(await worker.next("cancelled")).toEqual({ kind: "cancelled", correlation_id: "m-1", removed: true });
+    const studio = await connect("studio", "studio-token");
+    studio.send({ kind: "subscribe" });
+    worker.deliver("studio", "m-2");
+    expect((await studio.message()).id).toBe("m-2");
+    const other = await connect("worker-2", "other-token", { version: 1 });
+    other.send({ kind: "cancel", to: "studio", correlation_id: "m-2" });
+    expect(await other.next("cancelled")).toMatchObject({ removed: false });
+    worker.send({ kind: "cancel", to: "studio", correlation_id: "m-2" });
+    expect(await worker.next("cancelled")).toMatchObject({ removed: false });
+    expect(await studio.next("cancel")).toMatchObject({ correlation_id: "m-2" });
+    expect(studio.left).toEqual([]);
+  });
+});

@@ -1,0 +1,384 @@
+// The queue against a model that is a plain list, in thousands of histories; then what a reader wants to see by itself.
+
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type Consumer, type Ended, MailboxQueue, type QueuedMessage, type QueueLimits } from "./queue.js";
+
+const LEASE_MS = 30_000;
+const HOUR_MS = 3_600_000;
+const LIMITS: QueueLimits = {
+  leaseMs: LEASE_MS,
+  maxFailures: 5,
+  maxMessages: 10_000,
+  maxBytes: 1 << 28,
+  maxKinds: 64,
+  replyBytes: 4_096,
+};
+
+/** Few enough that histories reach the limit often. */
+const FEW: QueueLimits = { ...LIMITS, maxFailures: 3 };
+
+const consumer = (more: Partial<Consumer> = {}): Consumer => ({
+  kinds: undefined,
+  journal: "",
+  window: 16,
+  knowsIdsOnly: false,
+  ...more,
+});
+
+/** What the model knows of a message, in words that need no structure. */
+interface Known {
+  readonly message: QueuedMessage;
+  state: "fresh" | "held" | "returned" | "over";
+  order: number;
+  failures: number;
+  journal: string;
+  stored: string | undefined;
+  mayHaveRun: boolean;
+  holder: Consumer | undefined;
+  leaseEndMs: number;
+}
+
+class Model {
+  readonly all: Known[] = [];
+  readonly consumers: Consumer[] = [];
+  order = 0;
+
+  get living(): Known[] {
+    return this.all.filter(({ state }) => state !== "over");
+  }
+
+  heldBy(one: Consumer): Known[] {
+    return this.all.filter(({ state, holder }) => state === "held" && holder === one);
+  }
+
+  /** What this consumer may be handed now, what came back first. */
+  eligible(one: Consumer): Known[] {
+    if (this.heldBy(one).length >= one.window) return [];
+    return this.all.filter(
+      ({ state, message, journal }) =>
+        (state === "fresh" || (state === "returned" && (journal === "" || journal === one.journal))) &&
+        (one.kinds === undefined || one.kinds.has(message.kind)),
+    );
+  }
+}
+
+const SENDERS = ["ann", "bob", "cid"];
+const KINDS = ["mcp_request", "mcp_reply", "note"];
+const CONSUMERS: readonly Consumer[] = [
+  consumer({ window: 3 }),
+  consumer({ window: 2, kinds: new Set(["mcp_request"]), journal: "J1" }),
+  consumer({ window: 4, kinds: new Set(["mcp_request", "note"]), journal: "J1" }),
+  consumer({ window: 2, kinds: new Set(["mcp_request", "mcp_reply"]), journal: "J2" }),
+  consumer({ window: 1, journal: "J2" }),
+];
+
+const nat = fc.nat(1_000);
+const step = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({ do: fc.constant("send"), a: nat, b: nat, ms: fc.constantFrom(500, 40_000, 400_000) }),
+  },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("attach"), a: nat, b: nat, ms: nat }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("detach"), a: nat, b: nat, ms: nat }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constantFrom("ack", "release", "fail", "extend", "cancel"),
+      a: nat,
+      b: nat,
+      ms: nat,
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant("wait"),
+      a: nat,
+      b: nat,
+      ms: fc.constantFrom(1, 400, 12_000, LEASE_MS, 90_000),
+    }),
+  },
+);
+
+const pick = <T>(from: readonly T[], n: number): T | undefined => from[n % Math.max(from.length, 1)];
+const nameOf = ({ message }: { message: QueuedMessage }) => `${message.sender} ${message.id}`;
+
+describe("a mailbox's queue", () => {
+  it("never leases twice, loses nothing, keeps the order of each sender and the journals, and ends what failed at the limit [ack-is-durable] [no-double-effect]", () => {
+    const seen = { dead: 0, expired: 0, repeats: 0, handed: 0 };
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 10, maxLength: 100 }), (steps) => {
+        const queue = new MailboxQueue(FEW);
+        const model = new Model();
+        let nowMs = 1_000;
+
+        const settle = (ended: readonly Ended[], expected: readonly Known[]) => {
+          expect(ended.map(nameOf).sort()).toEqual(expected.map(nameOf).sort());
+          for (const { message, why, mayHaveRun } of ended) {
+            const known = model.all.find((one) => one.message === message) as Known;
+            expect(mayHaveRun).toBe(known.mayHaveRun);
+            if (why === "failed") expect(known.failures).toBe(FEW.maxFailures);
+            else expect(message.endMs).toBeLessThanOrEqual(nowMs);
+            seen[why === "failed" ? "dead" : "expired"]++;
+            known.state = "over";
+          }
+        };
+
+        const tick = () => {
+          const due: Known[] = [];
+          for (const known of model.living) {
+            const isOver = known.message.endMs <= nowMs;
+            if (known.state !== "held") {
+              if (isOver) due.push(known);
+            } else if (known.leaseEndMs <= nowMs) {
+              known.state = "returned";
+              known.holder = undefined;
+              if (!isOver) known.failures++;
+              if (isOver || known.failures >= FEW.maxFailures) due.push(known);
+            }
+          }
+          settle(queue.tick(nowMs), due);
+        };
+
+        const handOut = () => {
+          for (;;) {
+            const given = queue.next(nowMs);
+            if (given === undefined) break;
+            const options = model.eligible(given.consumer);
+            const known = options.find(({ message }) => message === given.message) as Known;
+            expect(known, "it may have this one").toBeDefined();
+            const returned = options.filter(({ state }) => state === "returned");
+            if (returned.length > 0) {
+              expect(known.order).toBe(Math.min(...returned.map(({ order }) => order)));
+            } else {
+              const own = options.filter(({ message }) => message.sender === known.message.sender);
+              expect(known.message.sequence).toBe(Math.min(...own.map(({ message }) => message.sequence)));
+            }
+            expect(given.isRepeat).toBe(known.order > 0);
+            expect(given.bindTo).toBe(known.stored === given.consumer.journal ? undefined : given.consumer.journal);
+            known.stored = given.consumer.journal;
+            if (known.order === 0) known.order = ++model.order;
+            else seen.repeats++;
+            seen.handed++;
+            known.state = "held";
+            known.holder = given.consumer;
+            known.journal = given.consumer.journal;
+            known.mayHaveRun = true;
+            known.leaseEndMs = nowMs + LEASE_MS;
+          }
+          for (const one of model.consumers) expect(model.eligible(one), "nothing waits beside room").toEqual([]);
+        };
+
+        for (const [at, one] of steps.entries()) {
+          const taker = pick(model.consumers, one.a);
+          const held = taker === undefined ? undefined : pick(model.heldBy(taker), one.b);
+          switch (one.do) {
+            case "send": {
+              const [sender, kind] = [pick(SENDERS, one.a) as string, pick(KINDS, one.b) as string];
+              const message = {
+                sequence: at + 1,
+                id: `m-${at}`,
+                sender,
+                kind,
+                bytes: 10 + at,
+                endMs: nowMs + one.ms,
+                journal: undefined,
+              };
+              expect(queue.admit(sender, kind, message.bytes)).toBeUndefined();
+              queue.add(message);
+              const now = {
+                state: "fresh",
+                order: 0,
+                failures: 0,
+                journal: "",
+                stored: undefined,
+                mayHaveRun: false,
+              } as const;
+              model.all.push({ ...now, message, holder: undefined, leaseEndMs: 0 });
+              break;
+            }
+            case "attach": {
+              const next = CONSUMERS.find((each) => !model.consumers.includes(each));
+              if (next === undefined) break;
+              model.consumers.push(next);
+              queue.attach(next);
+              break;
+            }
+            case "detach":
+              if (taker === undefined) break;
+              model.consumers.splice(model.consumers.indexOf(taker), 1);
+              for (const known of model.heldBy(taker)) Object.assign(known, { state: "returned", holder: undefined });
+              queue.detach(taker);
+              break;
+            case "ack":
+              if (held === undefined || taker === undefined) break;
+              for (const other of CONSUMERS.filter((each) => each !== taker)) {
+                expect(queue.acknowledge(other, held.message.sender, held.message.id)).toBeUndefined();
+              }
+              expect(queue.acknowledge(taker, held.message.sender, held.message.id)).toBe(held.message);
+              held.state = "over";
+              break;
+            case "release":
+            case "fail": {
+              if (held === undefined || taker === undefined) break;
+              const failed = one.do === "fail";
+              Object.assign(held, { state: "returned", journal: "", mayHaveRun: failed, holder: undefined });
+              if (failed) held.failures++;
+              const { sender, id } = held.message;
+              const ended = queue.release(taker, sender, id, failed ? { reason: "no" } : undefined);
+              settle(ended === undefined ? [] : [ended], held.failures >= FEW.maxFailures ? [held] : []);
+              break;
+            }
+            case "extend":
+              if (held === undefined || taker === undefined) break;
+              held.leaseEndMs = Math.min(nowMs, held.message.endMs) + LEASE_MS;
+              expect(queue.extend(taker, held.message.sender, held.message.id, nowMs)).toBe(held.leaseEndMs > nowMs);
+              break;
+            case "cancel": {
+              const known = pick(model.living, one.b);
+              if (known === undefined) break;
+              const told = queue.cancel(known.message.sender, known.message.id);
+              if (known.mayHaveRun) expect(told).toEqual({ was: "handed-out", consumer: known.holder });
+              else {
+                expect(told).toEqual({ was: "waiting", message: known.message });
+                known.state = "over";
+              }
+              break;
+            }
+            default:
+              nowMs += one.ms;
+          }
+          tick();
+          handOut();
+          expect(queue.messages).toBe(model.living.length);
+          expect(queue.bytes).toBe(model.living.reduce((sum, { message }) => sum + message.bytes, 0));
+          const dues = model.living.map((known) => (known.state === "held" ? known.leaseEndMs : known.message.endMs));
+          expect(queue.nextDueMs).toBe(dues.length === 0 ? undefined : Math.min(...dues));
+        }
+      }),
+      { numRuns: 3_000 },
+    );
+    for (const [what, times] of Object.entries(seen)) expect(times, what).toBeGreaterThan(50);
+  });
+
+  const message = (sequence: number, more: Partial<QueuedMessage> = {}): QueuedMessage => ({
+    sequence,
+    id: `m-${sequence}`,
+    sender: "ann",
+    kind: "mcp_request",
+    bytes: 100,
+    endMs: HOUR_MS,
+    journal: undefined,
+    ...more,
+  });
+
+  function queueWith(messages: readonly QueuedMessage[], limits: Partial<QueueLimits> = {}): MailboxQueue {
+    const queue = new MailboxQueue({ ...LIMITS, ...limits });
+    for (const one of messages) {
+      expect(queue.admit(one.sender, one.kind, one.bytes)).toBeUndefined();
+      queue.add(one);
+    }
+    return queue;
+  }
+
+  it("takes turns between senders, however much one of them has sent", () => {
+    const from = (sender: string, first: number, count: number) =>
+      Array.from({ length: count }, (_, n) => message(first + n, { sender }));
+    const queue = queueWith([...from("ann", 1, 50), ...from("bob", 51, 2), ...from("cid", 53, 2)]);
+    queue.attach(consumer({ window: 7 }));
+    const given = Array.from({ length: 7 }, () => queue.next(0)?.message.sender);
+    expect(given).toEqual(["ann", "bob", "cid", "ann", "bob", "cid", "ann"]);
+  });
+
+  it("gives what was handed to a journal back to that journal alone, also after the broker started again", () => {
+    const queue = new MailboxQueue(LIMITS);
+    queue.restore(message(1, { journal: "J1" }));
+    queue.restore(message(2));
+    queue.attach(consumer({ journal: "J2" }));
+    expect(queue.next(0)?.message.sequence).toBe(2);
+    expect(queue.next(0)).toBeUndefined();
+    queue.attach(consumer({ journal: "J1" }));
+    expect(queue.next(0)).toMatchObject({ message: { sequence: 1 }, isRepeat: true, bindTo: undefined });
+  });
+
+  it("says that what was handed out may have run, when its journal is not back before its end [unknown-is-said]", () => {
+    const queue = queueWith([message(1), message(2, { sender: "bob" })]);
+    const one = consumer({ journal: "J1", window: 1 });
+    queue.attach(one);
+    expect(queue.next(0)?.message.sequence).toBe(1);
+    queue.detach(one);
+    expect(queue.tick(HOUR_MS)).toMatchObject([
+      { message: { sequence: 1 }, why: "expired", mayHaveRun: true },
+      { message: { sequence: 2 }, why: "expired", mayHaveRun: false },
+    ]);
+  });
+
+  it("ends a lease that is extended for ever one lease after the message's own end", () => {
+    const queue = queueWith([message(1, { endMs: 1_000 })]);
+    const one = consumer();
+    queue.attach(one);
+    queue.next(0);
+    for (let nowMs = 0; nowMs < LEASE_MS; nowMs += 10_000) expect(queue.extend(one, "ann", "m-1", nowMs)).toBe(true);
+    expect(queue.tick(1_000 + LEASE_MS - 1)).toEqual([]);
+    expect(queue.tick(1_000 + LEASE_MS)).toMatchObject([{ why: "expired", mayHaveRun: true }]);
+  });
+
+  it("has room for so many messages and bytes, half of it for one sender, and keeps the room of replies [bounded]", () => {
+    const limits = { maxMessages: 10, maxBytes: 10_000, replyBytes: 1_000, maxKinds: 2 };
+    const queue = queueWith(
+      [1, 2, 3, 4, 5].map((n) => message(n)),
+      limits,
+    );
+    expect(queue.admit("ann", "mcp_request", 1)).toBe("share");
+    expect(queue.admit("bob", "mcp_request", 5_001)).toBe("share");
+    expect(queue.reserve("r-1")).toBe(true);
+    for (let n = 0; n < 4; n++) expect(queue.admit("bob", "mcp_request", 100)).toBeUndefined();
+    expect(queue.admit("cid", "mcp_request", 1)).toBe("messages");
+    expect(queue.reserve("r-2")).toBe(false);
+    expect(queue.admit("ann", "mcp_reply", 20_000, "r-1")).toBe("bytes");
+    expect(queue.admit("ann", "mcp_reply", 1_000, "r-1")).toBeUndefined();
+    expect(queue.messages).toBe(10);
+    queue.abandon("ann", 1_000, "r-1");
+    expect(queue.admit("ann", "mcp_reply", 1_000, "r-1")).toBeUndefined();
+    queue.abandon("bob", 100);
+    expect(queue.admit("cid", "mcp_request", 1)).toBeUndefined();
+  });
+
+  it("refuses one kind too many: each waits in a line of its own [bounded]", () => {
+    const queue = queueWith([message(1, { kind: "a" }), message(2, { kind: "b" })], { maxKinds: 2 });
+    expect(queue.admit("bob", "c", 1)).toBe("kinds");
+    expect(queue.admit("bob", "b", 1)).toBeUndefined();
+  });
+
+  it("hands two messages of one id, from two senders, one after the other to whoever knows them by their ids alone", () => {
+    const same = [message(1), message(2, { sender: "bob", id: "m-1" }), message(3, { sender: "cid" })];
+    const queue = queueWith(same);
+    const bare = consumer({ knowsIdsOnly: true });
+    queue.attach(bare);
+    expect([queue.next(0), queue.next(0), queue.next(0)].map((given) => given?.message.sequence)).toEqual([
+      1,
+      3,
+      undefined,
+    ]);
+    queue.acknowledge(bare, "ann", "m-1");
+    expect(queue.next(0)?.message.sequence).toBe(2);
+  });
+
+  it("hands out no more than was granted and than the window holds", () => {
+    const queue = queueWith([1, 2, 3, 4].map((n) => message(n)));
+    const one = consumer({ window: 2 });
+    queue.attach(one, 3);
+    expect([queue.next(0), queue.next(0), queue.next(0)].map((given) => given?.message.sequence)).toEqual([
+      1,
+      2,
+      undefined,
+    ]);
+    queue.acknowledge(one, "ann", "m-1");
+    expect(queue.next(0)?.message.sequence).toBe(3);
+    queue.acknowledge(one, "ann", "m-2");
+    expect(queue.next(0)).toBeUndefined();
+    queue.grant(one, 1);
+    expect(queue.next(0)?.message.sequence).toBe(4);
+  });
+});

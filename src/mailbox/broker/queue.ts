@@ -1,0 +1,566 @@
+// One mailbox's queue: who gets which message next and for how long, and what becomes of those that nobody finished. A
+// state machine without clock, store or socket: the time is passed in, and what follows from it is returned. Bodies are
+// not known here: a message is its place in the store, and what decides about it.
+
+import { Heap } from "./heap.js";
+
+export interface QueueLimits {
+  /** How long a message is a consumer's before it must say that it is still at it. */
+  readonly leaseMs: number;
+  /** Leases that ran out, and those that were given back as failed, until a message is a dead letter. */
+  readonly maxFailures: number;
+  readonly maxMessages: number;
+  readonly maxBytes: number;
+  /** Kinds of messages that wait at a time: each has a line of its own, and a consumer of all looks at each. */
+  readonly maxKinds: number;
+  /** The room that is kept for one reply. A larger one has to find the rest. */
+  readonly replyBytes: number;
+}
+
+/** A message as the queue knows it. */
+export interface QueuedMessage {
+  /** Its place in the store: the order in which messages came. */
+  readonly sequence: number;
+  /** The id that its sender gave it. */
+  readonly id: string;
+  /** The id of its sender's token, by which turns are taken and shares are counted. */
+  readonly sender: string;
+  readonly kind: string;
+  readonly bytes: number;
+  /** After this it is not handed out any more. */
+  readonly endMs: number;
+  /** The journal that the store has it down for: it was handed to it, or was about to be. "" is a consumer without. */
+  readonly journal: string | undefined;
+}
+
+export interface Consumer {
+  /** The kinds that it asked for; undefined is all. */
+  readonly kinds: ReadonlySet<string> | undefined;
+  /** Where it writes down what it has begun; "" is nowhere. What was handed to a journal goes back to that one only. */
+  readonly journal: string;
+  /** How many it may hold at a time. */
+  readonly window: number;
+  /** It names messages by their ids alone: two of one id, from two senders, are not handed to it at a time. */
+  readonly knowsIdsOnly: boolean;
+}
+
+export interface HandOut {
+  readonly consumer: Consumer;
+  readonly message: QueuedMessage;
+  /** It was handed out before. */
+  readonly isRepeat: boolean;
+  /** It is this journal's from now on, which must be on disk before it leaves. */
+  readonly bindTo: string | undefined;
+}
+
+/** A message that ended without being finished. */
+export interface Ended {
+  readonly message: QueuedMessage;
+  readonly why: "expired" | "failed";
+  /** It was handed out and not given back unstarted: it may have had its effect. */
+  readonly mayHaveRun: boolean;
+  /** What the last consumer that gave it back as failed said. */
+  readonly reason: string | undefined;
+}
+
+/** Why there is no room, as it is told: `messages` and `bytes` are the mailbox's, `share` the sender's half of them. */
+export type NoRoom = "messages" | "bytes" | "share" | "kinds";
+
+export type Cancelled =
+  /** It was never handed out, or was given back unstarted, and now never will be. */
+  | { readonly was: "waiting"; readonly message: QueuedMessage }
+  /** A consumer has it, or had it and is away. */
+  | { readonly was: "handed-out"; readonly consumer: Consumer | undefined }
+  | { readonly was: "unknown" };
+
+interface Entry {
+  readonly message: QueuedMessage;
+  readonly lane: Lane;
+  /** Where it stands among all first hand-outs; 0 is never. */
+  order: number;
+  failures: number;
+  holder: Holder | undefined;
+  /** When something is to be done about it: the end of its lease, or its own. */
+  dueMs: number;
+  /** Only a consumer with this journal gets it; "" is any. */
+  journal: string;
+  /** The journal that the store has it down for. */
+  storedJournal: string | undefined;
+  /** It was handed out and not given back unstarted. */
+  mayHaveRun: boolean;
+  reason: string | undefined;
+  /** Its places in the heap of due times, and in that of its kind which came back. */
+  dueAt: number;
+  returnedAt: number;
+}
+
+type Returned = Heap<"returnedAt", Entry>;
+
+/** What one sender has in this mailbox. */
+interface Lane {
+  readonly sender: string;
+  messages: number;
+  bytes: number;
+  /** What was never handed out, by kind, the oldest first. */
+  readonly fresh: Map<string, Set<Entry>>;
+  /** How many were handed out when it had its last turn, or came. */
+  turn: number;
+}
+
+interface Holder {
+  readonly consumer: Consumer;
+  readonly held: Map<string, Entry>;
+  /** The ids of what it holds, where it knows messages by those alone. */
+  readonly heldIds: Set<string> | undefined;
+  credit: number;
+  /** Its connection is full. */
+  isPaused: boolean;
+}
+
+const isOlder = (a: Entry, b: Entry) => a.order < b.order;
+
+export class MailboxQueue {
+  readonly #limits: QueueLimits;
+  /** By sender and id: two senders may use the same id. */
+  readonly #entries = new Map<string, Entry>();
+  readonly #lanes = new Map<string, Lane>();
+  /** The senders with something that was never handed out, by its kind: the next in turn is first. */
+  readonly #turns = new Map<string, Set<Lane>>();
+  /** What was handed out and came back, by journal ("" is any) and kind. */
+  readonly #returned = new Map<string, Map<string, Returned>>();
+  /** In turn: whoever was handed something goes to the end. */
+  readonly #holders = new Map<Consumer, Holder>();
+  readonly #due = new Heap<"dueAt", Entry>("dueAt", (a, b) => a.dueMs < b.dueMs);
+  /** Room for the replies to messages that this mailbox's owner sent, by their ids. */
+  readonly #reserved = new Set<string>();
+  #messages = 0;
+  #bytes = 0;
+  #handOuts = 0;
+
+  constructor(limits: QueueLimits) {
+    this.#limits = limits;
+  }
+
+  get messages(): number {
+    return this.#messages;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get consumers(): number {
+    return this.#holders.size;
+  }
+
+  /** Nothing is in it, on its way into it or reserved, and nobody takes from it. */
+  get isIdle(): boolean {
+    return this.#messages === 0 && this.#holders.size === 0 && this.#reserved.size === 0;
+  }
+
+  // ── What comes in ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /**
+   * Takes the room for a message that is about to be stored. A reply to what this mailbox's owner sent has its room
+   * already, and is given with the id that it answers.
+   */
+  admit(sender: string, kind: string, bytes: number, answers?: string): NoRoom | undefined {
+    const hasRoom = answers !== undefined && this.#reserved.has(answers);
+    const refusal = this.#refusal(sender, kind, bytes, hasRoom);
+    if (refusal !== undefined) return refusal;
+    if (hasRoom) this.#reserved.delete(answers);
+    this.#enter(this.#laneOf(sender), bytes);
+    return undefined;
+  }
+
+  #refusal(sender: string, kind: string, bytes: number, hasRoom: boolean): NoRoom | undefined {
+    const { maxMessages, maxBytes, maxKinds, replyBytes } = this.#limits;
+    const reserved = this.#reserved.size - (hasRoom ? 1 : 0);
+    if (this.#messages + reserved + 1 > maxMessages) return "messages";
+    if (this.#bytes + reserved * replyBytes + bytes > maxBytes) return "bytes";
+    if (!this.#turns.has(kind) && this.#turns.size >= maxKinds) return "kinds";
+    if (hasRoom) return undefined;
+    const { messages, bytes: own } = this.#lanes.get(sender) ?? { messages: 0, bytes: 0 };
+    return (messages + 1) * 2 > maxMessages || (own + bytes) * 2 > maxBytes ? "share" : undefined;
+  }
+
+  /** What was admitted could not be stored. */
+  abandon(sender: string, bytes: number, answers?: string): void {
+    this.#leave(this.#laneOf(sender), bytes);
+    if (answers !== undefined) this.reserve(answers);
+  }
+
+  /** What was admitted is stored, and may be handed out. */
+  add(message: QueuedMessage): void {
+    const entry = this.#entryOf(message);
+    let line = entry.lane.fresh.get(message.kind);
+    if (line === undefined) {
+      line = new Set();
+      this.#openLine(entry.lane, message.kind, line);
+    }
+    line.add(entry);
+  }
+
+  /**
+   * What was stored when the broker started: it is there, whatever the limits say now. What is down for a journal may
+   * have been handed to it.
+   */
+  restore(message: QueuedMessage): void {
+    this.#enter(this.#laneOf(message.sender), message.bytes);
+    const { journal } = message;
+    if (journal === undefined) {
+      this.add(message);
+      return;
+    }
+    const entry = this.#entryOf(message);
+    entry.journal = journal;
+    entry.mayHaveRun = true;
+    entry.order = ++this.#handOuts;
+    this.#putBack(entry);
+  }
+
+  #entryOf(message: QueuedMessage): Entry {
+    const entry: Entry = {
+      message,
+      lane: this.#laneOf(message.sender),
+      order: 0,
+      failures: 0,
+      holder: undefined,
+      dueMs: message.endMs,
+      journal: "",
+      storedJournal: message.journal,
+      mayHaveRun: false,
+      reason: undefined,
+      dueAt: -1,
+      returnedAt: -1,
+    };
+    this.#entries.set(keyOf(message.sender, message.id), entry);
+    this.#due.push(entry);
+    return entry;
+  }
+
+  /** Keeps room for the reply to a message that this mailbox's owner sends. False: there is none. */
+  reserve(id: string): boolean {
+    if (this.#reserved.has(id)) return true;
+    const { maxMessages, maxBytes, replyBytes } = this.#limits;
+    const reserved = this.#reserved.size + 1;
+    if (this.#messages + reserved > maxMessages || this.#bytes + reserved * replyBytes > maxBytes) return false;
+    this.#reserved.add(id);
+    return true;
+  }
+
+  /** The message will get no reply, or has it. */
+  unreserve(id: string): void {
+    this.#reserved.delete(id);
+  }
+
+  // ── Consumers ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  attach(consumer: Consumer, credit = Number.POSITIVE_INFINITY): void {
+    const heldIds = consumer.knowsIdsOnly ? new Set<string>() : undefined;
+    this.#holders.set(consumer, { consumer, held: new Map(), heldIds, credit, isPaused: false });
+  }
+
+  /** All that it held is for the next one at once, and has not failed. */
+  detach(consumer: Consumer): void {
+    const holder = this.#holders.get(consumer);
+    if (holder === undefined) return;
+    this.#holders.delete(consumer);
+    for (const entry of holder.held.values()) {
+      entry.holder = undefined;
+      this.#putBack(entry);
+    }
+  }
+
+  /** It can take so many more. */
+  grant(consumer: Consumer, messages: number): void {
+    const holder = this.#holders.get(consumer);
+    if (holder !== undefined) holder.credit += messages;
+  }
+
+  /** Nothing is handed to it while its connection is full. */
+  pause(consumer: Consumer, isPaused: boolean): void {
+    const holder = this.#holders.get(consumer);
+    if (holder !== undefined) holder.isPaused = isPaused;
+  }
+
+  /** The journal of the consumer that a message will be handed to, where there is no doubt. */
+  foresee(kind: string): string | undefined {
+    const [only, second] = this.#holders.keys();
+    if (only === undefined || second !== undefined) return undefined;
+    return only.kinds?.has(kind) === false ? undefined : only.journal;
+  }
+
+  /** The next hand-out, until there is none. */
+  next(nowMs: number): HandOut | undefined {
+    for (const holder of this.#holders.values()) {
+      if (holder.isPaused || holder.credit < 1 || holder.held.size >= holder.consumer.window) continue;
+      const entry = this.#takeReturned(holder, nowMs) ?? this.#takeFresh(holder, nowMs);
+      if (entry === undefined) continue;
+      this.#holders.delete(holder.consumer);
+      this.#holders.set(holder.consumer, holder);
+      return this.#lease(entry, holder, nowMs);
+    }
+    return undefined;
+  }
+
+  #lease(entry: Entry, holder: Holder, nowMs: number): HandOut {
+    const { message } = entry;
+    const { consumer } = holder;
+    const isRepeat = entry.order > 0;
+    if (!isRepeat) entry.order = ++this.#handOuts;
+    const bindTo = entry.storedJournal === consumer.journal ? undefined : consumer.journal;
+    entry.storedJournal = consumer.journal;
+    entry.holder = holder;
+    entry.journal = consumer.journal;
+    entry.mayHaveRun = true;
+    holder.held.set(keyOf(message.sender, message.id), entry);
+    holder.heldIds?.add(message.id);
+    holder.credit--;
+    this.#expectAt(entry, nowMs + this.#limits.leaseMs);
+    return { consumer, message, isRepeat, bindTo };
+  }
+
+  /** It is finished, where it was this consumer's. */
+  acknowledge(consumer: Consumer, sender: string, id: string): QueuedMessage | undefined {
+    const entry = this.#heldBy(consumer, sender, id);
+    if (entry === undefined) return undefined;
+    this.#remove(entry);
+    return entry.message;
+  }
+
+  /** It is finished, whoever has it by now: its answer is there. */
+  finish(sender: string, id: string): void {
+    const entry = this.#entries.get(keyOf(sender, id));
+    if (entry !== undefined) this.#remove(entry);
+  }
+
+  /** The consumer is still at it. False where it is not its any more: it must not begin it. */
+  extend(consumer: Consumer, sender: string, id: string, nowMs: number): boolean {
+    const entry = this.#heldBy(consumer, sender, id);
+    if (entry === undefined) return false;
+    // One lease past its end, for the reply to come: then it is over, whatever the consumer says.
+    const leaseMs = this.#limits.leaseMs;
+    this.#expectAt(entry, Math.min(nowMs + leaseMs, entry.message.endMs + leaseMs));
+    return entry.dueMs > nowMs;
+  }
+
+  /**
+   * The consumer gives it back. Whoever gives a message back says that another may have it: it was not begun, or it may
+   * be repeated. What failed counts, and is returned where that was once too often.
+   */
+  release(
+    consumer: Consumer,
+    sender: string,
+    id: string,
+    failed?: { readonly reason?: string | undefined },
+  ): Ended | undefined {
+    const entry = this.#heldBy(consumer, sender, id);
+    if (entry === undefined) return undefined;
+    this.#letGo(entry);
+    entry.journal = "";
+    entry.mayHaveRun = failed !== undefined;
+    if (failed !== undefined) {
+      entry.reason = failed.reason;
+      entry.failures++;
+      if (entry.failures >= this.#limits.maxFailures) return this.#end(entry, "failed");
+    }
+    this.#putBack(entry);
+    return undefined;
+  }
+
+  /** Its sender does not want it any more. */
+  cancel(sender: string, id: string): Cancelled {
+    const entry = this.#entries.get(keyOf(sender, id));
+    if (entry === undefined) return { was: "unknown" };
+    if (entry.mayHaveRun) return { was: "handed-out", consumer: entry.holder?.consumer };
+    this.#remove(entry);
+    return { was: "waiting", message: entry.message };
+  }
+
+  // ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** When `tick` has something to do. */
+  get nextDueMs(): number | undefined {
+    return this.#due.peek()?.dueMs;
+  }
+
+  /** Ends what is over, and takes back what was held too long. */
+  tick(nowMs: number): Ended[] {
+    const ended: Ended[] = [];
+    for (let entry = this.#due.peek(); entry !== undefined && entry.dueMs <= nowMs; entry = this.#due.peek()) {
+      const wasHeld = entry.holder !== undefined;
+      if (wasHeld) this.#letGo(entry);
+      if (entry.message.endMs <= nowMs) ended.push(this.#end(entry, "expired"));
+      else if (wasHeld && ++entry.failures >= this.#limits.maxFailures) ended.push(this.#end(entry, "failed"));
+      else this.#putBack(entry);
+    }
+    return ended;
+  }
+
+  #expectAt(entry: Entry, ms: number): void {
+    entry.dueMs = ms;
+    this.#due.moved(entry);
+  }
+
+  // ── Lines and turns ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Of what came back and may be this consumer's, the one that was handed out first. */
+  #takeReturned({ consumer, heldIds }: Holder, nowMs: number): Entry | undefined {
+    const { journal, kinds } = consumer;
+    let first: Entry | undefined;
+    for (const owner of journal === "" ? [""] : [journal, ""]) {
+      for (const [kind, heap] of this.#returned.get(owner) ?? []) {
+        const top = heap.peek();
+        if (kinds !== undefined && !kinds.has(kind)) continue;
+        if (top === undefined || top.message.endMs <= nowMs || heldIds?.has(top.message.id) === true) continue;
+        if (first === undefined || isOlder(top, first)) first = top;
+      }
+    }
+    if (first !== undefined) this.#takeBack(first);
+    return first;
+  }
+
+  /** Of the sender whose turn it is, the oldest. */
+  #takeFresh(holder: Holder, nowMs: number): Entry | undefined {
+    const { kinds } = holder.consumer;
+    let first: Entry | undefined;
+    for (const [kind, lanes] of this.#turns) {
+      if (kinds !== undefined && !kinds.has(kind)) continue;
+      const next = this.#nextOf(lanes, holder, nowMs);
+      if (next !== undefined && (first === undefined || next.lane.turn < first.lane.turn)) first = next;
+    }
+    if (first === undefined) return undefined;
+    this.#leaveLine(first);
+    this.#hadItsTurn(first.lane);
+    return first;
+  }
+
+  /** The oldest of the first sender whose oldest this consumer can have now. */
+  #nextOf(lanes: Iterable<Lane>, { consumer: { kinds }, heldIds }: Holder, nowMs: number): Entry | undefined {
+    for (const lane of lanes) {
+      let oldest: Entry | undefined;
+      for (const [kind, line] of lane.fresh) {
+        if (kinds !== undefined && !kinds.has(kind)) continue;
+        const [first] = line;
+        if (first === undefined || (oldest !== undefined && oldest.message.sequence < first.message.sequence)) continue;
+        oldest = first;
+      }
+      // What is over is not handed out: a tick ends it first.
+      if (oldest === undefined || oldest.message.endMs <= nowMs) continue;
+      if (heldIds?.has(oldest.message.id) !== true) return oldest;
+    }
+    return undefined;
+  }
+
+  #openLine(lane: Lane, kind: string, line: Set<Entry>): void {
+    // Whoever comes anew waits for those who wait.
+    if (lane.fresh.size === 0) lane.turn = this.#handOuts;
+    lane.fresh.set(kind, line);
+    const lanes = this.#turns.get(kind);
+    if (lanes === undefined) this.#turns.set(kind, new Set([lane]));
+    else lanes.add(lane);
+  }
+
+  #leaveLine(entry: Entry): void {
+    const { lane, message } = entry;
+    const line = lane.fresh.get(message.kind);
+    line?.delete(entry);
+    if (line?.size !== 0) return;
+    lane.fresh.delete(message.kind);
+    const lanes = this.#turns.get(message.kind);
+    lanes?.delete(lane);
+    if (lanes?.size === 0) this.#turns.delete(message.kind);
+  }
+
+  #hadItsTurn(lane: Lane): void {
+    lane.turn = this.#handOuts + 1;
+    for (const kind of lane.fresh.keys()) {
+      const lanes = this.#turns.get(kind);
+      lanes?.delete(lane);
+      lanes?.add(lane);
+    }
+  }
+
+  /** For whoever may have it next, and before all that was never handed out. */
+  #putBack(entry: Entry): void {
+    let byKind = this.#returned.get(entry.journal);
+    if (byKind === undefined) {
+      byKind = new Map();
+      this.#returned.set(entry.journal, byKind);
+    }
+    let heap = byKind.get(entry.message.kind);
+    if (heap === undefined) {
+      heap = new Heap("returnedAt", isOlder);
+      byKind.set(entry.message.kind, heap);
+    }
+    heap.push(entry);
+    this.#expectAt(entry, entry.message.endMs);
+  }
+
+  #takeBack(entry: Entry): void {
+    const byKind = this.#returned.get(entry.journal);
+    const heap = byKind?.get(entry.message.kind);
+    heap?.remove(entry);
+    if (heap?.size !== 0) return;
+    byKind?.delete(entry.message.kind);
+    if (byKind?.size === 0) this.#returned.delete(entry.journal);
+  }
+
+  // ── Ends ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #heldBy(consumer: Consumer, sender: string, id: string): Entry | undefined {
+    return this.#holders.get(consumer)?.held.get(keyOf(sender, id));
+  }
+
+  #letGo(entry: Entry): void {
+    const { holder, message } = entry;
+    holder?.held.delete(keyOf(message.sender, message.id));
+    holder?.heldIds?.delete(message.id);
+    entry.holder = undefined;
+  }
+
+  #end(entry: Entry, why: Ended["why"]): Ended {
+    this.#remove(entry);
+    return { message: entry.message, why, mayHaveRun: entry.mayHaveRun, reason: entry.reason };
+  }
+
+  #remove(entry: Entry): void {
+    const { sender, id, bytes } = entry.message;
+    this.#letGo(entry);
+    if (entry.returnedAt >= 0) this.#takeBack(entry);
+    else if (entry.order === 0) this.#leaveLine(entry);
+    this.#due.remove(entry);
+    this.#entries.delete(keyOf(sender, id));
+    this.#leave(entry.lane, bytes);
+  }
+
+  #enter(lane: Lane, bytes: number): void {
+    lane.messages++;
+    lane.bytes += bytes;
+    this.#messages++;
+    this.#bytes += bytes;
+  }
+
+  #leave(lane: Lane, bytes: number): void {
+    lane.messages--;
+    lane.bytes -= bytes;
+    this.#messages--;
+    this.#bytes -= bytes;
+    if (lane.messages === 0) this.#lanes.delete(lane.sender);
+  }
+
+  #laneOf(sender: string): Lane {
+    let lane = this.#lanes.get(sender);
+    if (lane === undefined) {
+      lane = { sender, messages: 0, bytes: 0, fresh: new Map(), turn: 0 };
+      this.#lanes.set(sender, lane);
+    }
+    return lane;
+  }
+}
+
+/** Ids are free text without zero bytes. */
+function keyOf(sender: string, id: string): string {
+  return `${sender}\0${id}`;
+}

@@ -1,0 +1,80 @@
+// A message as the store has it: `[length,header,message]`. The header is for the broker; the message is what its
+// recipient gets, as it was written when it came. Neither needs the other to be read.
+
+import { hash } from "node:crypto";
+import type { QueuedMessage } from "./queue.js";
+
+/** A message in the store, as it is kept in memory: its body stays there. */
+export interface Letter extends QueuedMessage {
+  /** The mailbox that it is for. */
+  readonly to: string;
+  /** Where its answer goes: the address of its sender. */
+  readonly from: string;
+  /** Of recipient, kind and body: tells a repeat from another message of the same id. */
+  readonly hash: string;
+}
+
+export interface Header {
+  readonly to: string;
+  readonly from: string;
+  readonly id: string;
+  readonly kind: string;
+  readonly hash: string;
+  /** When it came, in milliseconds since 1970, and how long it had then. */
+  readonly at: number;
+  readonly leftMs: number;
+  readonly journal?: string | undefined;
+}
+
+export interface MessageParts {
+  readonly id: string;
+  readonly from: string;
+  readonly role: string;
+  readonly kind: string;
+  /** As JSON. */
+  readonly body: string;
+  readonly at: number;
+  readonly correlationId: string | undefined;
+}
+
+export function messageText(parts: MessageParts): string {
+  const { id, from, role, kind, body, at, correlationId } = parts;
+  const correlation = correlationId === undefined ? "" : `,"correlation_id":${JSON.stringify(correlationId)}`;
+  const sender = `{"session_id":${JSON.stringify(from)},"role":${JSON.stringify(role)}}`;
+  const created = new Date(at).toISOString();
+  return (
+    `{"id":${JSON.stringify(id)},"from":${sender},"kind":${JSON.stringify(kind)},"body":${body},` +
+    `"created_at":"${created}"${correlation}}`
+  );
+}
+
+export function recordText(header: Header, message: string): string {
+  const head = JSON.stringify(header);
+  return `[${head.length},${head},${message}]`;
+}
+
+export function headerOf(record: string): Header {
+  const [start, end] = headerSpan(record);
+  return JSON.parse(record.slice(start, end)) as Header;
+}
+
+export function messageOf(record: string): string {
+  const [, end] = headerSpan(record);
+  return record.slice(end + 1, -1);
+}
+
+function headerSpan(record: string): [start: number, end: number] {
+  const comma = record.indexOf(",");
+  const start = comma + 1;
+  return [start, start + Number(record.slice(1, comma))];
+}
+
+export function hashOf(to: string, kind: string, body: string): string {
+  return hash("sha256", `${to}\0${kind}\0${body}`, "base64url");
+}
+
+/** A token's id has no `#`: what follows it tells several inboxes of one principal apart. */
+export function ownerOf(address: string): string {
+  const end = address.indexOf("#");
+  return end < 0 ? address : address.slice(0, end);
+}

@@ -1,0 +1,219 @@
+// The frames that peers and a broker exchange: JSON texts with a `kind`. Read here with all that can be wrong with them;
+// what they lead to is the broker's.
+
+import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { MAX_EXTENDED, MAX_ID_BYTES, MAX_ID_CHARS, MAX_KIND_CHARS, MAX_SUBSCRIBED_KINDS } from "./limits.js";
+
+export interface Hello {
+  readonly kind: "hello";
+  /** The mailbox: `studio`, or an address of a worker's own, `worker-1#mcp-x7`. */
+  readonly address: string;
+  readonly role: string | undefined;
+  readonly token: string | undefined;
+  /** Set by peers that know more than the bare frames. */
+  readonly version: number | undefined;
+  /** Where this consumer writes down what it has begun. */
+  readonly journal: string | undefined;
+}
+
+export interface Subscribe {
+  readonly kind: "subscribe";
+  readonly kinds: ReadonlySet<string> | undefined;
+}
+
+export interface Deliver {
+  readonly kind: "deliver";
+  readonly to: string;
+  readonly message: {
+    readonly id: string;
+    readonly kind: string;
+    readonly body: unknown;
+    readonly correlationId: string | undefined;
+  };
+  /** How long it may wait and run, in milliseconds from now. */
+  readonly leftMs: number | undefined;
+  /** The message that it answers is finished with it, in one commit. */
+  readonly acknowledges: MessageName | undefined;
+}
+
+/** A message that a consumer holds: bare peers know its id alone. */
+export interface MessageName {
+  readonly id: string;
+  /** The address of its sender. */
+  readonly from: string | undefined;
+}
+
+export interface Ack extends MessageName {
+  readonly kind: "ack";
+}
+
+export interface Cancel {
+  readonly kind: "cancel";
+  readonly to: string;
+  readonly correlationId: string;
+}
+
+export interface Extend {
+  readonly kind: "extend";
+  readonly messages: readonly MessageName[];
+}
+
+export interface Release extends MessageName {
+  readonly kind: "release";
+  readonly failed: boolean;
+  readonly reason: string | undefined;
+}
+
+export interface Credit {
+  readonly kind: "credit";
+  readonly messages: number;
+}
+
+export type ClientFrame = Hello | Subscribe | Deliver | Ack | Cancel | Extend | Release | Credit;
+
+/** A frame that cannot be taken: why, and the id of the message that it was about. */
+export class FrameError extends Error {
+  override readonly name = "FrameError";
+  readonly id: string | undefined;
+
+  constructor(reason: string, id?: string) {
+    super(reason);
+    this.id = id;
+  }
+}
+
+/** Throws a FrameError. */
+export function readFrame(text: string): ClientFrame {
+  let frame: unknown;
+  try {
+    frame = JSON.parse(text);
+  } catch {
+    throw new FrameError("a frame is a JSON text, and this is none");
+  }
+  if (!isObject(frame)) throw new FrameError("a frame is a JSON object");
+  const { kind } = frame;
+  const read = typeof kind === "string" ? READERS.get(kind) : undefined;
+  if (read !== undefined) return read(frame);
+  const known = [...READERS.keys()].join(", ");
+  throw new FrameError(`there is no frame of the kind ${JSON.stringify(kind) ?? "undefined"}; there are ${known}`);
+}
+
+const READERS: ReadonlyMap<string, (frame: JsonObject) => ClientFrame> = new Map<
+  string,
+  (frame: JsonObject) => ClientFrame
+>([
+  ["hello", readHello],
+  ["subscribe", readSubscribe],
+  ["deliver", readDeliver],
+  ["ack", (frame) => ({ kind: "ack", ...nameOf(frame) })],
+  ["cancel", readCancel],
+  ["extend", readExtend],
+  ["release", readRelease],
+  ["credit", readCredit],
+]);
+
+function readHello(frame: JsonObject): Hello {
+  const { agent, token, version, journal } = frame;
+  if (!isObject(agent)) throw new FrameError('"hello" wants an "agent" with its "session_id"');
+  const { role } = agent;
+  if (role !== undefined && role !== null && typeof role !== "string") {
+    throw new FrameError('"role" is a text, or is left out');
+  }
+  if (token !== undefined && typeof token !== "string") throw new FrameError('"token" is a text');
+  return {
+    kind: "hello",
+    address: idOf(agent["session_id"], "session_id"),
+    role: role ?? undefined,
+    token,
+    version: typeof version === "number" ? version : undefined,
+    journal: journal === undefined ? undefined : idOf(journal, "journal"),
+  };
+}
+
+function readSubscribe({ kinds }: JsonObject): Subscribe {
+  if (kinds === undefined || kinds === null) return { kind: "subscribe", kinds: undefined };
+  if (!Array.isArray(kinds) || kinds.length === 0 || kinds.length > MAX_SUBSCRIBED_KINDS) {
+    throw new FrameError(`"kinds" is a list of 1 to ${MAX_SUBSCRIBED_KINDS} kinds of messages, or is left out for all`);
+  }
+  return { kind: "subscribe", kinds: new Set(kinds.map((kind) => kindOf(kind))) };
+}
+
+function readDeliver(frame: JsonObject): Deliver {
+  const { message, left_ms: leftMs, ack } = frame;
+  if (!isObject(message)) throw new FrameError('"deliver" wants a "message"');
+  const id = idOf(message["id"], "id");
+  try {
+    if (leftMs !== undefined && !(typeof leftMs === "number" && leftMs > 0)) {
+      throw new FrameError('"left_ms" is a number of milliseconds above 0');
+    }
+    const correlation = message["correlation_id"] ?? undefined;
+    return {
+      kind: "deliver",
+      to: idOf(frame["to"], "to"),
+      message: {
+        id,
+        kind: kindOf(message["kind"]),
+        body: message["body"],
+        correlationId: correlation === undefined ? undefined : idOf(correlation, "correlation_id"),
+      },
+      leftMs,
+      acknowledges: isObject(ack) ? nameOf(ack) : undefined,
+    };
+  } catch (error) {
+    throw error instanceof FrameError ? new FrameError(error.message, id) : error;
+  }
+}
+
+function readCancel(frame: JsonObject): Cancel {
+  return {
+    kind: "cancel",
+    to: idOf(frame["to"], "to"),
+    correlationId: idOf(frame["correlation_id"], "correlation_id"),
+  };
+}
+
+function readExtend({ ids }: JsonObject): Extend {
+  if (!Array.isArray(ids) || ids.length > MAX_EXTENDED) {
+    throw new FrameError(`"ids" is a list of at most ${MAX_EXTENDED} messages, each with "id" and "from"`);
+  }
+  return { kind: "extend", messages: ids.map((one) => (isObject(one) ? nameOf(one) : nameOf({ id: one }))) };
+}
+
+function readRelease(frame: JsonObject): Release {
+  const { failed, reason } = frame;
+  return {
+    kind: "release",
+    ...nameOf(frame),
+    failed: failed === true,
+    reason: typeof reason === "string" ? reason : undefined,
+  };
+}
+
+function readCredit({ messages }: JsonObject): Credit {
+  if (!(typeof messages === "number" && Number.isSafeInteger(messages) && messages > 0)) {
+    throw new FrameError('"messages" is a whole number above 0');
+  }
+  return { kind: "credit", messages };
+}
+
+function nameOf({ id, from }: JsonObject): MessageName {
+  return { id: idOf(id, "id"), from: from === undefined ? undefined : idOf(from, "from") };
+}
+
+/** Ids are opaque, and reach no other mailbox whatever is in them; only their length is bounded. */
+function idOf(value: unknown, key: string): string {
+  if (typeof value !== "string" || value === "") throw new FrameError(`"${key}" is a text that is not empty`);
+  if (value.length > MAX_ID_CHARS || Buffer.byteLength(value) > MAX_ID_BYTES) {
+    throw new FrameError(`"${key}" has at most ${MAX_ID_CHARS} characters and ${MAX_ID_BYTES} bytes`);
+  }
+  // Where ids are joined, a zero byte stands between them; a lone surrogate has no UTF-8.
+  if (/\0|\p{Surrogate}/u.test(value)) {
+    throw new FrameError(`"${key}" has a character that is none, or a zero byte`);
+  }
+  return value;
+}
+
+function kindOf(value: unknown): string {
+  if (typeof value === "string" && value !== "" && value.length <= MAX_KIND_CHARS) return value;
+  throw new FrameError(`the "kind" of a message is a text of 1 to ${MAX_KIND_CHARS} characters`);
+}
