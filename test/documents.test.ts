@@ -119,14 +119,11 @@ function unknownWords(span: string): string[] {
     .map((word) => `toolway ${name} ${word}`);
 }
 
-/** Named by code that has arrived before them. */
-const ARRIVING = ["toolway add"];
-
 it("texts and comments of the code name commands and options that there are [documents-true]", () => {
   const files = everything.filter((path) => /^(?:src|test|scripts|bench)\/.*\.(?:ts|mjs)$/.test(path));
   const wrong = files.flatMap((path) => {
     const spans = [...read(path).matchAll(/\\?`(toolway [a-z][^`\n\\$]*)\\?`/g)].map(([, span = ""]) => span);
-    const unknown = spans.flatMap(unknownWords).filter((one) => !ARRIVING.includes(one));
+    const unknown = spans.flatMap(unknownWords);
     return unknown.map((one) => `${path}: ${one}`);
   });
   expect(wrong).toEqual([]);

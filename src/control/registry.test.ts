@@ -62,7 +62,7 @@ it("has one entry for a state directory: the one before it was killed [right-gat
   expect(await listGateways(state)).toEqual([next]);
 });
 
-it("passes over what is none of its own, and leaves it where it is", async () => {
+it("passes over what is no entry, and leaves other files where they are", async () => {
   const state = join(root, "state");
   const { entry } = await gateway("a", 1);
   enlist(state, entry);

@@ -103,7 +103,9 @@ async function startSite(): Promise<{ origin: string; visit(gateway: Gateway, to
     const profile = await temporaryDirectory();
     const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"];
     const line = [...flags, `--user-data-dir=${profile}`, `${origin}/`];
-    const browser = spawn(chromium ?? "", line, { stdio: "ignore", detached: true });
+    // What it leaves behind is in its profile too, and goes with it.
+    const env = { ...process.env, TMPDIR: profile };
+    const browser = spawn(chromium ?? "", line, { stdio: "ignore", detached: true, env });
     const gone = once(browser, "exit");
     onTestFinished(async () => {
       // Its own processes too.

@@ -54,22 +54,17 @@ describe("a verb away from the folder of a config", () => {
   beforeEach(makeFolder);
   afterEach(leaveFolder);
 
-  it.each([
-    ["token", "show"],
-    ["token", "create", "--id", "x", "--role", "y"],
-    ["status"],
-    ["tools"],
-    ["call", "demo__add"],
-    ["reload", "demo"],
-    ["down"],
-  ])("names those that run, asks none of them, and exits 2: %s %s [right-gateway]", async (...line) => {
-    const fake = fakeGateway({}, { list: async () => [work, demo], defaultToken: async () => "tw_of_the_demo" });
-    const { code, out, err } = await run(line);
-    expect({ code, out }).toEqual({ code: 2, out: "" });
-    expect(err).toContain("--config /work/toolway.json  (process 4711, http://127.0.0.1:7420/mcp)");
-    expect(err).toContain("--state /state/default  (the built-in demo, process 4711");
-    expect(fake.requests).toEqual([]);
-  });
+  it.each(["token show", "token create --id x --role y", "status", "tools", "call demo__add", "reload demo", "down"])(
+    "names those that run, asks none of them, and exits 2: %s [right-gateway]",
+    async (line) => {
+      const fake = fakeGateway({}, { list: async () => [work, demo], defaultToken: async () => "tw_of_the_demo" });
+      const { code, out, err } = await run(line.split(" "));
+      expect({ code, out }).toEqual({ code: 2, out: "" });
+      expect(err).toContain("--config /work/toolway.json  (process 4711, http://127.0.0.1:7420/mcp)");
+      expect(err).toContain("--state /state/default  (the built-in demo, process 4711");
+      expect(fake.requests).toEqual([]);
+    },
+  );
 
   it("gives out no token of the demo that does not run [right-gateway]", async () => {
     fakeGateway({}, { defaultToken: async () => "tw_of_the_demo" }, false);
