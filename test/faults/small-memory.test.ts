@@ -22,7 +22,7 @@ import {
 const MIB = 1024 * 1024;
 /** In the short run there is less to fill, and what a heap at work takes beside it is most of what is measured. */
 const HELD_BYTES = figure(16, 128) * MIB;
-const GROWTH = figure(150 * MB, RSS_GROWTH);
+const GROWTH = figure(180 * MB, RSS_GROWTH);
 /** One principal has three quarters. */
 const SHARE = HELD_BYTES * 0.75;
 /** In one body or one reply: just below what was once too small to be counted. */

@@ -199,9 +199,9 @@ export class Connection implements LinkEvents {
       else this.#events.onUnsent(call, fault);
       return;
     }
-    const full = this.#inFlight.full;
-    if (full !== undefined) {
-      call.reply(faultReply(full));
+    const refusal = this.#inFlight.refusal(call);
+    if (refusal !== undefined) {
+      call.reply(faultReply(refusal));
       return;
     }
     if (this.#modern === undefined || !this.#modern.send(call)) this.#sendDirect(call);

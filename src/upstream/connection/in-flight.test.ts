@@ -214,3 +214,34 @@ it("calls that are lost with their connection end in the order in which they wer
   await connection.close();
   expect(ended).toEqual(sent);
 });
+
+describe("calls in flight", () => {
+  const agentOf = (id: string) => Object.assign(new Agent(id), { principal: { id, role: "default" } });
+  /** How many of `count` calls are taken. */
+  const taken = (connection: ReturnType<typeof connect>, agent: Agent | undefined, count: number) => {
+    const calls = Array.from({ length: count }, () => new TestCall(agent));
+    for (const call of calls) connection.send(call);
+    return calls.filter(({ replies }) => replies.length === 0);
+  };
+
+  it("are one principal's up to three quarters of 10,000, and others have the rest [bounded]", async () => {
+    const connection = connect();
+    const [ada, bob] = [agentOf("ada"), agentOf("bob")];
+    const own = taken(connection, ada, 8_000);
+    expect(own.length).toBe(7_500);
+    const refused = new TestCall(ada);
+    connection.send(refused);
+    const { error } = (await refused.answer()) as { error: { code: number; message: string } };
+    expect(error.code).toBe(-31006);
+    expect(error.message).toContain('has 7500 calls of "ada" in flight; this one was not sent.');
+    expect(taken(connection, bob, 3_000).length).toBe(1_875);
+    // A place that is free again is first of use to those who have less.
+    for (const call of own.slice(0, 100)) connection.cancel(call, "enough");
+    expect(taken(connection, bob, 500).length).toBe(75);
+    expect(taken(connection, agentOf("eve"), 1).length).toBe(1);
+    // What the gateway itself asks is nobody's.
+    expect(taken(connection, undefined, 5).length).toBe(5);
+    await connection.close();
+    expect(connection.inFlight).toBe(0);
+  });
+});

@@ -7,12 +7,25 @@ import type { UpstreamCall } from "../../contracts/upstream.js";
 import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { faultReply } from "../../protocol/reply.js";
 import { Table } from "../../runtime/table.js";
+import { mayTake } from "../link/fair-line.js";
 import type { Link, Ticket } from "../link/link.js";
 import { callToRepeat } from "../modern/rounds.js";
 import { type Breaker, countsAsFault, type LateCall, OverdueFault } from "../supervise/breaker.js";
 
-/** So many calls may be in flight on one connection. Agents make far fewer; a hung server must not eat the memory. */
+/**
+ * So many calls may be in flight on one connection. Agents make far fewer; a hung server must not eat the memory. One
+ * principal has three quarters of them at most, as it has of places.
+ */
 const MAX_IN_FLIGHT = 10_000;
+
+/** So many principals that have nothing in flight are remembered, so that each call of one does not make its entry anew. */
+const MAX_IDLE_SHARES = 64;
+
+/** What one principal has in flight. */
+interface Share {
+  readonly principal: string;
+  calls: number;
+}
 
 /**
  * A call that was cancelled or timed out may still make the server ask something, and on a pipe nothing tells that
@@ -36,6 +49,8 @@ export class PendingCall implements Ticket {
   questions = 0;
   /** It has not been sent: it waits for a place. */
   isWaiting = false;
+  /** Where it is counted while it is in flight; undefined for what the gateway itself asks. */
+  share: Share | undefined = undefined;
   /** An agent was asked for it: its answer is one to more than the request. */
   asked = false;
   /** What a modern server wants beside the body, over HTTP: names and values in turn. */
@@ -79,6 +94,7 @@ export class PendingCall implements Ticket {
 export class PendingCalls {
   readonly #spec: ServerSpec;
   readonly #byId = new Table<number, PendingCall>();
+  readonly #shares = new Map<string, Share>();
   #nextId = 1;
 
   constructor(spec: ServerSpec) {
@@ -89,11 +105,18 @@ export class PendingCalls {
     return this.#byId.size;
   }
 
-  /** Says why there is no room for one more; undefined where there is. */
-  get full(): Fault | undefined {
-    if (this.#byId.size < MAX_IN_FLIGHT) return undefined;
+  /** Says why there is no room for this one; undefined where there is. */
+  refusal({ caller }: UpstreamCall): Fault | undefined {
+    const free = MAX_IN_FLIGHT - this.#byId.size;
     const { name } = this.#spec;
-    return new Fault("limit", `Server "${name}" has ${MAX_IN_FLIGHT} calls in flight; this one was not sent.`);
+    if (free <= 0)
+      return new Fault("limit", `Server "${name}" has ${MAX_IN_FLIGHT} calls in flight; this one was not sent.`);
+    if (caller === undefined) return undefined;
+    const { id } = caller.principal;
+    const calls = this.#shares.get(id)?.calls ?? 0;
+    if (mayTake(calls, free)) return undefined;
+    const message = `Server "${name}" has ${calls} calls of ${JSON.stringify(id)} in flight; this one was not sent. One principal gets three quarters of ${MAX_IN_FLIGHT} at most. Make fewer calls at the same time.`;
+    return new Fault("limit", message);
   }
 
   /** A call with an id of its own, not yet in the table: what is sent may still turn out not to be sendable. */
@@ -105,6 +128,20 @@ export class PendingCalls {
 
   add(pending: PendingCall): void {
     this.#byId.set(pending.id, pending);
+    const { principal } = pending;
+    if (principal === undefined) return;
+    const share = this.#shareOf(principal);
+    share.calls++;
+    pending.share = share;
+  }
+
+  #shareOf(principal: string): Share {
+    let share = this.#shares.get(principal);
+    if (share === undefined) {
+      share = { principal, calls: 0 };
+      this.#shares.set(principal, share);
+    }
+    return share;
   }
 
   get(id: number): PendingCall | undefined {
@@ -119,6 +156,10 @@ export class PendingCalls {
 
   delete(pending: PendingCall): void {
     this.#byId.delete(pending.id);
+    const { share } = pending;
+    if (share === undefined) return;
+    pending.share = undefined;
+    if (--share.calls === 0 && this.#shares.size > MAX_IDLE_SHARES) this.#shares.delete(share.principal);
   }
 
   /** They come in no order. */

@@ -5,8 +5,9 @@ import type { HttpTarget } from "../../contracts/server-spec.js";
 import { safeUrl } from "../../runtime/redact/safe-url.js";
 
 /**
- * So many requests may be in flight to one server. Each holds a connection (a stream may last for minutes), so this is
- * generous.
+ * So many requests may be in flight on one link to a server. Each holds a connection (a stream may last for minutes), so
+ * this is generous. A server that has sessions for agents of different capabilities has up to five links: they stay
+ * apart here, since one that is replaced may still be read from while the next is in use.
  */
 export const MAX_CALLS_IN_FLIGHT = 256;
 /** So many of them are not for agents: what the gateway itself asks must get through whatever they do. */

@@ -4,9 +4,15 @@
 import type { UpstreamCall } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import { faultReply } from "../../protocol/reply.js";
+import { mayTake } from "../link/fair-line.js";
 
-/** So many calls may wait for a server to come up. More would hardly be served before they time out. */
+/**
+ * So many calls may wait for a server to come up. More would hardly be served before they time out. One principal has
+ * three quarters of them at most, as it has of places.
+ */
 const MAX_WAITING = 1_000;
+/** While so few wait, nobody can have more than its part. */
+const UNCOUNTED = MAX_WAITING / 4;
 
 export class HeldCalls {
   readonly #server: string;
@@ -65,10 +71,23 @@ export class HeldCalls {
   }
 
   refusedAsFull(call: UpstreamCall): boolean {
-    if (this.waiting.size < MAX_WAITING) return false;
-    const message = `Server "${this.#server}" is not up, and ${MAX_WAITING} calls wait for it already.`;
+    const free = MAX_WAITING - this.waiting.size;
+    const own = this.waiting.size < UNCOUNTED ? 0 : this.#waitingOf(call);
+    if (free > 0 && mayTake(own, free)) return false;
+    const whose = free > 0 ? ` of ${JSON.stringify(principalOf(call))}` : "";
+    const count = free > 0 ? own : MAX_WAITING;
+    const message = `Server "${this.#server}" is not up, and ${count} calls${whose} wait for it already.`;
     this.refuse(call, new Fault("limit", message));
     return true;
+  }
+
+  /** It walks through all: only while a server is down, and many wait for it. What the gateway asks is nobody's. */
+  #waitingOf(call: UpstreamCall): number {
+    const principal = principalOf(call);
+    if (principal === undefined) return 0;
+    let count = 0;
+    for (const one of this.waiting) if (principalOf(one) === principal) count++;
+    return count;
   }
 
   /** A call that was sent once may have taken effect: it is not told that it never left. */
@@ -82,4 +101,8 @@ export class HeldCalls {
     this.#stranded.clear();
     for (const call of calls) this.refuse(call, fault);
   }
+}
+
+function principalOf({ caller }: UpstreamCall): string | undefined {
+  return caller?.principal.id;
 }
