@@ -57,6 +57,7 @@ function routesOf(gateway: Gateway): ControlRoutes {
     }),
     "POST /servers/:server/probe": ({ params, signal }) => gateway.servers.probe(params["server"] ?? "", signal),
     "GET /status": () => gateway.status(),
+    "GET /access": ({ query }) => ({ access: accessTo(gateway, query.get("server") ?? "", query.get("tool") ?? "") }),
     "GET /tools": () => ({ tools: gateway.tools() }),
     "POST /call": ({ body, signal }) => call(gateway, fields(body), signal),
     "POST /reload": async () => {
@@ -116,6 +117,20 @@ function down(gateway: Gateway, { drainMs }: JsonObject, stop: StopGateway | und
   stop({ drainMs });
   return { pid: process.pid, drainMs: drainMs ?? gateway.config.drainMs };
 }
+
+/** Which roles may call a tool: those of the config, and all others. */
+function accessTo(gateway: Gateway, server: string, tool: string): { role: string; allowed: boolean; rule?: string }[] {
+  const { access } = gateway.pipeline;
+  return [...Object.keys(gateway.config.roles), ANY_OTHER_ROLE].map((role) => {
+    const decision = access.decide({ id: role, role }, server, ownToolName(tool));
+    return decision.kind === "allow"
+      ? { role, allowed: true }
+      : { role, allowed: false, rule: role === ANY_OTHER_ROLE ? 'unlistedRoles is "deny"' : decision.rule };
+  });
+}
+
+/** No role of a token is called so: ids and roles have no parentheses. */
+const ANY_OTHER_ROLE = "(any other role)";
 
 /** What the routes about pins need. */
 interface PinsControl {

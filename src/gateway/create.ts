@@ -1,6 +1,6 @@
 // `createGateway`: from what a program or the CLI has to a running gateway, with its config watched.
 
-import type { Config } from "../config/config.js";
+import type { Config, ServerConfig } from "../config/config.js";
 import { type ConfigInput, loadConfig, resolveConfig } from "../config/load.js";
 import { watchConfig } from "../config/watch.js";
 import type { NameMode } from "../contracts/settings.js";
@@ -34,6 +34,8 @@ export interface GatewayOptions {
    * said what it can be asked ("agent"), or never. Default: true.
    */
   readonly startServers?: ServerStart;
+  /** Starts each server by the first call that needs it, whatever its entry says: for a program of one call. */
+  readonly onDemand?: boolean;
   /** Where variables of the config are looked up, and what children see of it. Default: process.env. */
   readonly env?: NodeJS.ProcessEnv;
   readonly home?: string;
@@ -59,7 +61,17 @@ export async function createGateway(input: GatewayInput, options: GatewayOptions
   const reload = configReader(input, options);
   const config = reload();
   const stateDir = options.stateDir ?? config.stateDir;
-  const gateway = await openGateway({ config, reload, log, env, noAuth, startServers, stateDir, opentelemetry });
+  const gateway = await openGateway({
+    config,
+    reload,
+    log,
+    env,
+    noAuth,
+    startServers,
+    stateDir,
+    opentelemetry,
+    lazyLists: options.onDemand === true,
+  });
   if (typeof input === "string" && options.watch !== false) {
     const watcher = watchConfig(input, () => void gateway.reload().catch(() => {}));
     gateway.onClose(() => watcher.close());
@@ -94,11 +106,16 @@ export async function openGateway({ stateDir, opentelemetry, ...parts }: ClosedP
 }
 
 function configReader(input: GatewayInput, options: GatewayOptions): () => Config {
-  const { env = process.env, home, names, tls, logCalls } = options;
+  const { env = process.env, home, names, tls, logCalls, onDemand } = options;
   const around = { env, wrongEntries: "keep" as const, ...(home === undefined ? {} : { home }) };
   return () => {
     const config = typeof input === "string" ? loadConfig(input, around) : resolveConfig(input, around);
     const calls = typeof logCalls === "boolean" ? logCalls : (config.log.calls ?? logCalls === "unless-off");
-    return { ...config, names: names ?? config.names, tls: tls ?? config.tls, log: { calls } };
+    const servers = onDemand === true ? config.servers.map(lazy) : config.servers;
+    return { ...config, servers, names: names ?? config.names, tls: tls ?? config.tls, log: { calls } };
   };
+}
+
+function lazy(server: ServerConfig): ServerConfig {
+  return { ...server, supervision: { ...server.supervision, lazy: true } };
 }

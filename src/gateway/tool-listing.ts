@@ -5,6 +5,7 @@ import type { Catalog } from "../catalog/catalog.js";
 import type { Config } from "../config/config.js";
 import { ownToolName } from "../contracts/names.js";
 import { unusedPatterns } from "../policy/unused-patterns.js";
+import type { JsonObject } from "../protocol/jsonrpc.js";
 import type { StoredPins } from "./state/stored-pins.js";
 
 export interface ToolListing {
@@ -13,6 +14,10 @@ export interface ToolListing {
   readonly ownName: string;
   readonly description: string | undefined;
   readonly inputSchema: unknown;
+  /** Absent where the server gives none. */
+  readonly outputSchema?: unknown;
+  /** What its server claims of it; absent where it claims nothing. */
+  readonly annotations?: unknown;
   /** Why no agent may use it: its definition changed. Absent for a tool that may be used. */
   readonly quarantined?: string;
 }
@@ -26,6 +31,8 @@ export function listTools(catalog: Catalog, pins: StoredPins): ToolListing[] {
       ownName: item.own,
       description,
       inputSchema: item.value["inputSchema"],
+      ...given(item.value, "outputSchema"),
+      ...given(item.value, "annotations"),
       ...(quarantined === undefined ? {} : { quarantined }),
     };
   });
@@ -87,4 +94,11 @@ export class UnusedPatterns {
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
+}
+
+function given(
+  value: JsonObject,
+  key: "outputSchema" | "annotations",
+): { outputSchema?: unknown; annotations?: unknown } {
+  return value[key] === undefined ? {} : { [key]: value[key] };
 }

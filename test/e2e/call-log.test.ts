@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { callText, connectStdioV1, connectV1, connectV2, waitForTools } from "./clients.js";
 import { type Gateway, root, type ServerEntry, startGateway, temporaryDirectory, until } from "./harness.js";
-import { callTool, createToken, refusal } from "./operator.js";
+import { callTool, createToken, refusal, toolway } from "./operator.js";
 
 const SECRET = "only-agent-and-server-know-this";
 const JSON_LOG = { TOOLWAY_LOG_FORMAT: "json" };
@@ -60,7 +60,7 @@ it("a call of an agent of either era, and one that is refused, are a line each, 
   expect(callsIn(gateway)).toHaveLength(before + 1);
 });
 
-it("whose token it was, and in which role, is told of a call that is denied [calls-recorded]", async () => {
+it("whose token it was, and in which role, is told of a call that is denied, and inspect says why [calls-recorded]", async () => {
   const roles = { reader: { deny: ["demo/now"] } };
   const gateway = await startGateway({ ...config, roles }, { auth: true, env: JSON_LOG });
   const token = await createToken(gateway, "ann", "reader");
@@ -69,6 +69,9 @@ it("whose token it was, and in which role, is told of a call that is denied [cal
   await until("its line", () => callsIn(gateway).length > 0);
   expect(callsIn(gateway)).toContainEqual(expect.objectContaining(denied));
   expect(gateway.log()).not.toContain(token);
+  const { out } = await toolway(gateway, "inspect", "now");
+  expect(out).toContain("timeZone  string");
+  expect(out).toMatch(/reader: no, .*deny "demo\/now"\n +\(any other role\): yes/);
 });
 
 it("a log that nobody reads delays neither calls nor the end of the gateway [calls-recorded]", async () => {

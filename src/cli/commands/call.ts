@@ -7,6 +7,7 @@ import { readJsonText, toArguments } from "../line/call-arguments.js";
 import { defineCommand, gatewayOptions } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
 import { note, print, printJson, shown } from "../line/io.js";
+import { checkArguments } from "../line/parameters.js";
 import { resultText } from "../text/call-result.js";
 import { findTool, listTools, unknownServers, unknownTool } from "../text/tool-list.js";
 
@@ -16,14 +17,20 @@ export const call = defineCommand({
     summary: "Calls a tool and prints its result.",
     description:
       "Calls a tool and prints its result: through the running gateway, else through one started for this. " +
-      "Text is printed plainly. A tool that answers with an error makes it exit 1.",
+      "Text is printed plainly. Arguments that the tool needs and does not get, and those that its schema forbids, are " +
+      "refused before anything is called; those that it does not declare are warned of. A tool that answers with an error makes it exit 1.",
   },
   args: {
     tool: { required: true, description: "Its name, as `toolway tools` lists it.", completes: "tool" },
     arguments: { description: "A JSON object, `-` for stdin, or `@file`.", completes: "file" },
   },
   options: {
-    arg: { value: "KEY=VALUE", repeat: true, description: "One argument; its type follows the tool's schema." },
+    arg: {
+      value: "KEY=VALUE",
+      repeat: true,
+      description: "One argument; its type follows the tool's schema.",
+      completes: "argument",
+    },
     ...gatewayOptions,
     json: { description: "Prints the whole result as JSON." },
   },
@@ -37,11 +44,13 @@ export const call = defineCommand({
     const source = await gatewayFor(input, io);
     const isThere = async (client: Parameters<typeof listTools>[0]): Promise<boolean> =>
       findTool(input.tool, await listTools(client, io.signal)) !== undefined;
-    return withGateway(source, io, { servers: true, until: isThere }, async ({ client }) => {
+    return withGateway(source, io, { servers: "called", until: isThere }, async ({ client }) => {
       const tools = await listTools(client, io.signal);
       const tool = findTool(input.tool, tools);
       if (tool === undefined) throw unknownTool(input.tool, tools, await unknownServers(client, io.signal));
-      const body = { tool: tool.name, arguments: toArguments(json, input.arg, tool.inputSchema) };
+      const args = toArguments(json, input.arg, tool.inputSchema);
+      for (const warning of checkArguments(tool.name, args, tool.inputSchema)) note(io, `toolway: ${warning}`);
+      const body = { tool: tool.name, arguments: args };
       const work = client.post("/call", body, io.signal);
       const answer = await noteIfSlow(io, `Waiting for ${tool.name} …`, work);
       if (!isObject(answer)) throw new UserError("The gateway's answer cannot be read.");

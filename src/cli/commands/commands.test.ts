@@ -261,6 +261,78 @@ describe("tools", () => {
   });
 });
 
+describe("inspect", () => {
+  const needy = {
+    name: "demo__add",
+    server: "demo",
+    ownName: "add",
+    description: "Adds two numbers.",
+    inputSchema: { properties: { a: { type: "number", description: "The first." } }, required: ["a"] },
+    annotations: { readOnlyHint: true },
+  };
+  const answers = {
+    "/tools": { tools: [needy] },
+    "/pins": { pins: [{ server: "demo", tool: "add", state: "pinned", hash: "HASH", firstSeen: "2026-01-01" }] },
+    "/access?server=demo&tool=add": {
+      access: [
+        { role: "reader", allowed: true },
+        { role: "(any other role)", allowed: false, rule: 'unlistedRoles is "deny"' },
+      ],
+    },
+  };
+
+  it("shows what a tool takes, a call to paste, what is claimed of it, its pin and who may call it", async () => {
+    fakeGateway(answers);
+    const { code, out } = await run(["inspect", "add"]);
+    expect(code).toBe(0);
+    expect(out).toBe(`demo__add
+Adds two numbers.
+
+add of server demo
+
+PARAMETERS
+  a  number  required  The first.
+
+EXAMPLE
+  toolway call demo__add --arg a=1
+
+CLAIMS OF ITS SERVER
+  readOnlyHint: true
+
+PIN
+  pinned, HASH, since 2026-01-01
+
+MAY CALL IT
+  reader: yes
+  (any other role): no, unlistedRoles is "deny"
+`);
+  });
+
+  it("prints all of it as JSON for scripts, and says what is near a name that is not there", async () => {
+    fakeGateway(answers);
+    const { out } = await run(["inspect", "demo__add", "--json"]);
+    expect(JSON.parse(out)).toMatchObject({ ...needy, pin: { hash: "HASH" }, example: expect.any(String) });
+    expect((await run(["inspect", "demo__ad"])).err).toContain("Did you mean demo__add?");
+  });
+
+  it("is what call goes by: it refuses what is missing or forbidden before anything is called", async () => {
+    const inputSchema = { ...needy.inputSchema, additionalProperties: false };
+    const gateway = fakeGateway({ ...answers, "/tools": { tools: [{ ...needy, inputSchema }] } });
+    expect(await run(["call", "demo__add"])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("needs a (number)"),
+    });
+    const wrong = await run(["call", "demo__add", "--arg", "a=1", "--arg", "aa=2"]);
+    expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining("Did you mean a?") });
+    expect(gateway.requests.map(({ path }) => path)).not.toContain("/call");
+  });
+
+  it("is what completes --arg", async () => {
+    fakeGateway(answers);
+    expect((await run(["__complete", "argument", "--", "call", "demo__add", "--arg"])).out).toBe("a=\n");
+  });
+});
+
 describe("call", () => {
   const text = (value: string): unknown => ({ result: { content: [{ type: "text", text: value }] } });
 

@@ -10,7 +10,8 @@ import { gatewayFor } from "../gateway/which.js";
 import { type Command, defineCommand } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
 import { type Io, print } from "../line/io.js";
-import { listTools } from "../text/tool-list.js";
+import { parametersOf } from "../line/parameters.js";
+import { findTool, listTools } from "../text/tool-list.js";
 
 const SHELLS = ["bash", "zsh", "fish"] as const;
 
@@ -81,6 +82,11 @@ async function names(kind: string, words: readonly string[], io: Io, signal: Abo
   if (client === undefined) return [];
   if (kind === "server")
     return ((await client.get("/status", signal)) as GatewayStatus).servers.map(({ name }) => name);
+  if (kind === "argument") {
+    const tools = await listTools(client, signal);
+    const tool = words.map((word) => findTool(word, tools)).find((found) => found !== undefined);
+    return parametersOf(tool?.inputSchema).flatMap(({ name }) => (/^[\w.-]+$/.test(name) ? [`${name}=`] : []));
+  }
   if (kind !== "pinned") return (await listTools(client, signal)).map(({ name }) => name);
   const { pins } = (await client.get("/pins", signal)) as { pins: readonly PinLine[] };
   // The server stands before the tool on the line. A name with a control character is no word to complete.

@@ -11,6 +11,7 @@ import { down } from "./down.js";
 import { list, remove } from "./entries.js";
 import { executor } from "./executor.js";
 import { importConfigs } from "./import.js";
+import { inspect } from "./inspect.js";
 import { logs } from "./logs.js";
 import { pinsAccept, pinsDiff, pinsForget, pinsList } from "./pins.js";
 import { ps } from "./ps.js";
@@ -35,6 +36,7 @@ export const commands: readonly Command[] = [
   serve,
   stdio,
   tools,
+  inspect,
   call,
   status,
   ps,

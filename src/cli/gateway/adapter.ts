@@ -41,7 +41,7 @@ function logFor(env: GatewaySource["env"], quiet: boolean): Log {
 async function open(
   source: GatewaySource,
   options: Partial<StartOptions>,
-  more: { startServers: ServerStart; log: Log; logCalls?: boolean | "unless-off" },
+  more: { startServers: ServerStart; log: Log; logCalls?: boolean | "unless-off"; onDemand?: boolean },
 ): Promise<Gateway> {
   const builtIn = source.builtIn === "broker" ? BROKER_CONFIG : demoConfig();
   return createGateway(source.configPath ?? builtIn, {
@@ -50,6 +50,7 @@ async function open(
     home: source.home,
     log: more.log,
     startServers: more.startServers,
+    onDemand: more.onDemand ?? false,
     noAuth: options.noAuth ?? false,
     ...(more.logCalls === undefined ? {} : { logCalls: more.logCalls }),
     ...(options.names === undefined ? {} : { names: options.names }),
@@ -113,8 +114,10 @@ function enlistGateway(gateway: Gateway, { configPath, stateDir, env, home }: Ga
  * Talks to it by a control socket that nobody else finds: it ends with this verb, and another verb must not lose its
  * call by that.
  */
-async function local(source: GatewaySource, { servers }: { servers: boolean }): Promise<LocalGateway> {
-  const gateway = await open(source, {}, { startServers: servers, log: logFor(source.env, true), logCalls: false });
+async function local(source: GatewaySource, { servers }: { servers: boolean | "called" }): Promise<LocalGateway> {
+  const onDemand = servers === "called";
+  const startServers = onDemand || servers;
+  const gateway = await open(source, {}, { startServers, log: logFor(source.env, true), logCalls: false, onDemand });
   const folder = await mkdtemp(join(tmpdir(), "toolway-"));
   const closeAll = async (): Promise<void> => {
     await gateway.close({ drainMs: 0 });
@@ -159,7 +162,7 @@ async function findOr<T>(
 
 async function connect(
   source: GatewaySource,
-  options: { readonly servers: boolean; readonly signal: AbortSignal },
+  options: { readonly servers: boolean | "called"; readonly signal: AbortSignal },
 ): Promise<{ readonly client: GatewayClient; readonly own: LocalGateway | undefined }> {
   const found = await findOr(source, () => local(source, options), options.signal);
   if ("close" in found) return { client: found, own: found };

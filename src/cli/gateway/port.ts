@@ -99,11 +99,11 @@ export interface GatewayPort {
   start(options: StartOptions): Promise<StartedGateway>;
   /**
    * For a verb: the gateway that runs, else one of its own (`own`, to be closed). `servers: false` leaves the servers
-   * alone, for verbs about tokens and state.
+   * alone, for verbs about tokens and state; "called" starts the ones that are called.
    */
   connect(
     source: GatewaySource,
-    options: { readonly servers: boolean; readonly signal: AbortSignal },
+    options: { readonly servers: boolean | "called"; readonly signal: AbortSignal },
   ): Promise<{ readonly client: GatewayClient; readonly own: LocalGateway | undefined }>;
   /** `stdio`: speaks MCP on the streams until the input ends; joins a running gateway, else is one. */
   stdio(source: GatewaySource, streams: StdioStreams): Promise<void>;

@@ -2,7 +2,7 @@
 
 import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
 import { type Io, note } from "../line/io.js";
-import { type GatewayClient, type GatewaySource, gatewayPort, runningGateway } from "./port.js";
+import { type GatewayClient, type GatewaySource, gatewayPort, type LocalGateway, runningGateway } from "./port.js";
 
 /** After so long a person wonders whether anything happens. */
 const NOTE_AFTER_MS = 1500;
@@ -23,8 +23,11 @@ interface VerbGateway {
 }
 
 interface GatewayNeeds {
-  /** Verbs about tokens and state need no server. */
-  readonly servers: boolean;
+  /**
+   * Verbs about tokens and state need no server. "called": one of our own starts what is called and nothing else, where
+   * `until` is content with what is known from before.
+   */
+  readonly servers: boolean | "called";
   /** When a gateway is far enough; by default one of our own is when every server is up or has failed. */
   readonly until?: (client: GatewayClient) => Promise<boolean>;
 }
@@ -42,11 +45,38 @@ export async function withGateway<T>(
     return use({ client: running, running: true });
   }
   const port = await gatewayPort();
-  const { client, own } = await port.connect(source, { servers: needs.servers, signal: io.signal });
+  let { client, own } = await port.connect(source, { servers: needs.servers, signal: io.signal });
+  if (own !== undefined && needs.servers === "called" && !(await isContent(client, own, needs.until))) {
+    await own.close();
+    ({ client, own } = await port.connect(source, { servers: true, signal: io.signal }));
+  } else if (own !== undefined && needs.servers === "called") {
+    return useOwn(client, own, use);
+  }
   if (own === undefined) return use({ client, running: true });
   if (source.others !== undefined) note(io, `No gateway runs for this config. ${source.others}`);
+  const settled = async (gateway: VerbGateway): Promise<T> => {
+    if (needs.servers !== false) await settle(client, io, needs.until, NONE_RUNS, true);
+    return use(gateway);
+  };
+  return useOwn(client, own, settled);
+}
+
+/** Of one of our own that cannot be asked, nothing stays. */
+async function isContent(client: GatewayClient, own: LocalGateway, until: GatewayNeeds["until"]): Promise<boolean> {
   try {
-    if (needs.servers) await settle(client, io, needs.until, NONE_RUNS, true);
+    return until !== undefined && (await until(client));
+  } catch (error) {
+    await own.close();
+    throw error;
+  }
+}
+
+async function useOwn<T>(
+  client: GatewayClient,
+  own: LocalGateway,
+  use: (gateway: VerbGateway) => Promise<T>,
+): Promise<T> {
+  try {
     return await use({ client, running: false });
   } finally {
     await own.close();

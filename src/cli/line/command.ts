@@ -8,7 +8,16 @@ import type { Io } from "./io.js";
  * What a shell can offer for a value: files, names that a running gateway, the config (`entry`) or the clients of this
  * machine (`importable`) know, or fixed words.
  */
-export type Completes = "file" | "folder" | "tool" | "server" | "pinned" | "entry" | "importable" | readonly string[];
+export type Completes =
+  | "file"
+  | "folder"
+  | "tool"
+  | "argument"
+  | "server"
+  | "pinned"
+  | "entry"
+  | "importable"
+  | readonly string[];
 
 export interface ArgSpec {
   readonly description: string;

@@ -104,7 +104,9 @@ function bash(nodes: readonly Node[]): string {
       typeof completes === "string"
         ? `$("\${COMP_WORDS[0]}" __complete ${completes} -- "\${COMP_WORDS[@]:1}" 2>/dev/null)`
         : completes.join(" ");
-    return `COMPREPLY=($(compgen -W "${words}" -- "$cur"))`;
+    // What follows `key=` belongs to the same word.
+    const joined = completes === "argument" ? "compopt -o nospace 2>/dev/null; " : "";
+    return `${joined}COMPREPLY=($(compgen -W "${words}" -- "$cur"))`;
   };
   const values = nodes.flatMap((node) =>
     node.options
@@ -156,7 +158,8 @@ function zsh(nodes: readonly Node[]): string {
     if (completes === "folder") return "_files -/";
     if (completes === undefined) return "return 1";
     if (typeof completes !== "string") return `compadd -- ${completes.join(" ")}`;
-    return `compadd -- \${(f)"$($words[1] __complete ${completes} -- \${words[2,-1]} 2>/dev/null)"}`;
+    const joined = completes === "argument" ? "-S '' " : "";
+    return `compadd ${joined}-- \${(f)"$($words[1] __complete ${completes} -- \${words[2,-1]} 2>/dev/null)"}`;
   };
   const values = nodes.flatMap((node) =>
     node.options

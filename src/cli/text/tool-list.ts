@@ -13,6 +13,9 @@ export interface ToolLine {
   readonly ownName: string;
   readonly description?: string;
   readonly inputSchema?: JsonObject;
+  readonly outputSchema?: JsonObject;
+  /** What its server claims of it. */
+  readonly annotations?: JsonObject;
   /** Why no agent may use it. */
   readonly quarantined?: string;
 }
