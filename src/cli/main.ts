@@ -4,6 +4,7 @@
 import { homedir } from "node:os";
 import { isatty } from "node:tty";
 import { Exit } from "./line/errors.js";
+import { programName } from "./line/hints.js";
 import { type Io, Stopped, type StopSignal } from "./line/io.js";
 import { runCli } from "./program.js";
 
@@ -53,6 +54,7 @@ const io: Io = {
   isErrTTY: process.stderr.isTTY === true,
   columns: process.stdout.isTTY === true ? process.stdout.columns : undefined,
   signal: stop.signal,
+  program: programName(process.argv[1], process.env),
   onHangUp: hasTerminal
     ? undefined
     : (act) => {

@@ -4,17 +4,27 @@
 import { ExpectedError, type ExpectedKind } from "../runtime/expected-error.js";
 import { commands } from "./commands/index.js";
 import { Exit, type ExitCode, UserError } from "./line/errors.js";
+import { hintsFor } from "./line/hints.js";
 import { type Io, note, Stopped } from "./line/io.js";
-import { readPlainLine } from "./line/plain-line.js";
+import { type PlainLine, readPlainLine } from "./line/plain-line.js";
 
-export async function runCli(argv: readonly string[], io: Io): Promise<ExitCode> {
+export async function runCli(argv: readonly string[], given: Io): Promise<ExitCode> {
+  let io = given;
   try {
     // The parser takes longer to load than most verbs to run; a line without a mistake needs none of it.
     const line = readPlainLine(argv, commands) ?? (await (await import("./parser.js")).parseLine(argv, io));
-    return typeof line === "number" ? line : await line.command.run(line.input, io);
+    if (typeof line === "number") return line;
+    io = withHints(line, given);
+    return await line.command.run(line.input, io);
   } catch (error) {
     return explain(error, io);
   }
+}
+
+/** The same, and getters stay getters: to open stdin costs a stream. */
+function withHints(line: PlainLine, io: Io): Io {
+  const hint = { value: hintsFor(line, commands, io), enumerable: true };
+  return Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(io), hint }) as Io;
 }
 
 /** How the CLI ends by an expected error. A new kind does not compile until it has a line here. */

@@ -136,7 +136,7 @@ it("a server that names them in the error of its handshake shows no secret [secr
   expect(told.message).toContain("[left out: it names a secret; `toolway status` shows the rest]");
   const status = await shownToOperator(gateway);
   expectNoSecret(status + gateway.log());
-  expect(status).toContain("initialize was refused: no licence for --die refuse --mode strict");
+  expect(status).toContain("It refused initialize: no licence for --die refuse --mode strict");
 });
 
 const servers: Server[] = [];

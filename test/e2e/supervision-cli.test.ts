@@ -45,7 +45,7 @@ describe("toolway stop and start", () => {
     const first = await pid(gateway);
     const stop = await toolway(gateway, "stop", "moody");
     expect(stop).toMatchObject({ code: 0 });
-    expect(stop.out).toContain("Stopped moody, until `toolway start moody`");
+    expect(stop.out).toMatch(/Stopped moody, until `npx toolway start moody --config \S+ --state \S+`/);
     expect(isAlive(first)).toBe(false);
     expect(await statusOf(gateway, "moody")).toMatchObject({ state: "stopped", counts: { tools: 9 } });
     expect((await toolway(gateway, "status")).out).toMatch(/moody +stopped/);
@@ -113,7 +113,9 @@ describe("a server that fails too often", () => {
       /^Server "moody" is ejected: it was restarted 2 times within 300 s and failed again\. .*until `toolway reload moody`\.$/,
     );
     expect(await statusOf(gateway, "moody")).toMatchObject({ state: "ejected", ejected: true, restarts: 2 });
-    expect((await toolway(gateway, "status")).out).toContain("`toolway reload moody` tries it.");
+    expect((await toolway(gateway, "status")).out).toMatch(
+      /`npx toolway reload moody --config \S+ --state \S+` tries it\./,
+    );
     expect(gateway.log()).toMatch(/moody.*ejected/);
     expect(await hasTool(gateway.url, "pid")).toBe(true);
     made(await callTool(gateway.url, "count"));

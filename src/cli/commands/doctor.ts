@@ -10,7 +10,7 @@ import { type GatewaySource, gatewayPort, type Probe } from "../gateway/port.js"
 import { configPathFor, sourceFor } from "../gateway/source.js";
 import { defineCommand, jsonOption } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
-import { type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
+import { hinted, type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
 import { adviceFor, mayDownload } from "../text/advice.js";
 import { count, duration, heading, oneLine, type Style, styleOf, table } from "../text/print.js";
 
@@ -83,7 +83,8 @@ export const doctor = defineCommand({
     else {
       const style = styleOf(io);
       for (const found of findings.filter(needsWords)) {
-        print(io, `\n${detail({ ...found, probe: shown(found.probe, io.isTTY) }, style)}`);
+        const advice = found.advice.map((text) => hinted(io, text));
+        print(io, `\n${detail({ ...found, advice, probe: shown(found.probe, io.isTTY) }, style)}`);
       }
       const off = config.disabled.map((name) => `${name} is switched off in ${where(config, io)}.`);
       if (off.length > 0) print(io, `\n${style.dim(off.join("\n"))}`);

@@ -113,7 +113,7 @@ describe("add", () => {
     fakeGateway({}, { probe: trying }, false);
     const { code, out } = await run(["add", "files", "npx", "-y", "@a/files", "/srv"]);
     expect(code).toBe(0);
-    expect(out).toBe("Made ./toolway.json with files: 2 tools, ready in 120 ms.\nNext: toolway serve.\n");
+    expect(out).toBe("Made ./toolway.json with files: 2 tools, ready in 120 ms.\nNext: `toolway serve`.\n");
     expect(json()).toEqual({ mcpServers: { files: { command: "npx", args: ["-y", "@a/files", "/srv"] } } });
     expect(tried).toMatchObject([{ kind: "stdio", command: "npx", args: ["-y", "@a/files", "/srv"] }]);
     expect(statSync(join(folder, "toolway.json")).mode & 0o777).toBe(0o600);

@@ -3,7 +3,7 @@
 import { runningGateway } from "../gateway/port.js";
 import { defineCommand, jsonOption } from "../line/command.js";
 import { Exit } from "../line/errors.js";
-import { print, printJson, shortPath, shown } from "../line/io.js";
+import { hinted, print, printJson, shortPath, shown } from "../line/io.js";
 import { heading, longDuration, styleOf, table } from "../text/print.js";
 
 export const ps = defineCommand({
@@ -36,7 +36,7 @@ export const ps = defineCommand({
       return Exit.ok;
     }
     if (gateways.length === 0) {
-      print(io, "No gateway runs. `toolway serve` starts one.");
+      print(io, hinted(io, "No gateway runs. `toolway serve` starts one."));
       return Exit.ok;
     }
     const style = styleOf(io);

@@ -9,7 +9,7 @@ import { gatewayFor } from "../gateway/which.js";
 import { IDLE_GRACE_MS, isPending, noteIfSlow, POLL_MS, SETTLE_MS } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, type ExitCode, UserError } from "../line/errors.js";
-import { type Io, note, print, printJson } from "../line/io.js";
+import { hinted, type Io, note, print, printJson } from "../line/io.js";
 import { count, oneLine } from "../text/print.js";
 import { quarantineText, restartText } from "../text/status.js";
 
@@ -132,7 +132,7 @@ async function actOnServer(verb: "reload" | "stop" | "start", input: Input, io: 
       hint: "`toolway status` shows what it wrote, `toolway doctor` what to fix.",
     });
   } else {
-    print(io, outcome(verb, server));
+    print(io, hinted(io, outcome(verb, server)));
     if (verb !== "stop" && server.quarantined > 0) note(io, quarantineText(server));
   }
   return failed ? Exit.failure : Exit.ok;

@@ -177,7 +177,7 @@ describe("several gateways", () => {
       // One that was killed is on no list either.
       demo.child.kill("SIGKILL");
       await demo.exited;
-      expect((await cli("several", "ps")).out).toBe("No gateway runs. `toolway serve` starts one.\n");
+      expect((await cli("several", "ps")).out).toBe("No gateway runs. `npx toolway serve` starts one.\n");
     } finally {
       demo.child.kill("SIGKILL");
       own.child.kill("SIGKILL");

@@ -15,7 +15,7 @@ import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { GatewaySource, Probe } from "../gateway/port.js";
 import { configPathFor, sourceFor } from "../gateway/source.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
-import { type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
+import { hinted, type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
 import { count, duration, type Style, styleOf } from "../text/print.js";
 import { readConfigText, writeConfigText } from "./config-file.js";
 import { isServed } from "./entries.js";
@@ -92,7 +92,8 @@ export async function addToConfig<E extends Examined>(input: AddInput, io: Io, d
   }
   print(io, `${isNew ? "Made" : "Added"} ${isNew ? `${where} with ${name}` : `${name} to ${where}`}${outcome(check)}.`);
   if (secrets.length > 0) print(io, secretsText(secrets, where));
-  print(io, running ? "The gateway that runs for it starts the server by itself." : "Next: toolway serve.");
+  const next = "Next: `toolway serve`.";
+  print(io, running ? "The gateway that runs for it starts the server by itself." : hinted(io, next));
   return Exit.ok;
 }
 

@@ -9,7 +9,7 @@ import { hideSecrets, literalSecrets, neededVariables } from "../../config/edit/
 import { addServers, serversInText } from "../../config/edit/text.js";
 import { nearest } from "../../runtime/nearest.js";
 import { Exit, type ExitCode, usageError } from "../line/errors.js";
-import { type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
+import { hinted, type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
 import { count, type Style, styleOf } from "../text/print.js";
 import { readConfigText, writeConfigText } from "./config-file.js";
 
@@ -74,7 +74,7 @@ export function importServers(input: ImportInput, io: Io): ExitCode {
   for (const line of summary(shown(needs, io.isTTY), { where, write, style, io })) print(io, line);
   if (write) {
     print(io, `\nWrote ${count(names.length, "server")} to ${style.bold(where)}.`);
-    print(io, "Next: toolway doctor, then toolway serve.");
+    print(io, hinted(io, "Next: `toolway doctor`, then `toolway serve`."));
   } else {
     const line = ["toolway import", ...narrowing(input), "--write"].join(" ");
     note(io, `\nNothing was written. \`${line}\` adds ${count(names.length, "server")} to ${where}.`);

@@ -22,6 +22,10 @@ export interface Io {
    * From this call on, a SIGHUP calls `act` and stops nothing. Undefined on a terminal, whose end a SIGHUP tells there.
    */
   readonly onHangUp?: ((act: () => void) => void) | undefined;
+  /** How the user calls this program: `toolway`, or `npx toolway`. */
+  readonly program?: string | undefined;
+  /** Puts the commands that a text of ours names right for whoever typed this line; see hints.ts. */
+  readonly hint?: ((text: string) => string) | undefined;
 }
 
 export type StopSignal = "SIGINT" | "SIGTERM" | "SIGHUP";
@@ -65,7 +69,12 @@ export function printJson(io: Io, value: unknown): void {
  * often the words of a server.
  */
 export function note(io: Io, text: string): void {
-  io.stderr.write(`${shown(text, io.isErrTTY)}\n`);
+  io.stderr.write(`${shown(hinted(io, text), io.isErrTTY)}\n`);
+}
+
+/** A text of ours with its commands as they can be typed here. What servers and tools wrote is printed as it is. */
+export function hinted(io: Io, text: string): string {
+  return io.hint?.(text) ?? text;
 }
 
 /** A path as a person writes it: relative below the current folder, `~` below the home folder. */

@@ -24,7 +24,7 @@ const ROLE_WIDTH = 60;
 export function banner(started: StartedGateway, options: BannerOptions, io: Io): string {
   const style = styleOf(io);
   const { config, token } = started;
-  const verb = (words: string): string => `npx toolway ${words}${sameGateway(options, io)}`;
+  const verb = (words: string): string => `${io.program ?? "npx toolway"} ${words}${sameGateway(options, io)}`;
 
   const facts: string[][] = [
     ["endpoint", style.bold(started.url)],

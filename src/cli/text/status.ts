@@ -4,7 +4,7 @@ import type { ExecutorStatus } from "../../contracts/executors.js";
 import type { GatewayStatus, ServerState, ServerStatus } from "../../contracts/status.js";
 import { sentence } from "../../runtime/expected-error.js";
 import { errorLines } from "../../runtime/words/error-lines.js";
-import { type Io, shortPath } from "../line/io.js";
+import { hinted, type Io, shortPath } from "../line/io.js";
 import { shellWord } from "./pin-text.js";
 import { count, duration, fittedTable, heading, oneLine, type Style, styleOf, table } from "./print.js";
 
@@ -45,7 +45,7 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
     parts.push(fittedTable([head, ...status.executors.flatMap((one) => executorRows(one, style, nowMs))], io));
   }
   const remarks = remarksOf(status, running, style);
-  if (remarks.length > 0) parts.push(remarks.join("\n"));
+  if (remarks.length > 0) parts.push(hinted(io, remarks.join("\n")));
   return parts.join("\n\n");
 }
 

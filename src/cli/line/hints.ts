@@ -1,0 +1,49 @@
+// Makes the commands that texts of ours name ready to be typed where they are read: by the name that the program was
+// started by, and with the config and state that this line named. Texts write them as `toolway VERB …`, in backticks.
+
+import { basename, resolve } from "node:path";
+import type { Command } from "./command.js";
+import { type Io, shellPath } from "./io.js";
+import type { PlainLine } from "./plain-line.js";
+
+/** By npx, or by npm from a folder where the shell does not find it, it is not called as where it is installed. */
+export function programName(started: string | undefined, env: Io["env"]): string {
+  const isFound = basename(started ?? "") === "toolway" && env["npm_command"] === undefined;
+  return isFound ? "toolway" : "npx toolway";
+}
+
+/** The function that puts a text right for whoever typed this line. */
+export function hintsFor(line: PlainLine, commands: readonly Command[], io: Io): (text: string) => string {
+  const named = namedIn(line, io);
+  return (text) =>
+    text.replace(/`toolway ([a-z][^`]*)`/g, (_whole, words: string) => {
+      const command = commandOf(words, commands);
+      return `\`${io.program ?? "toolway"} ${words}${command === undefined ? "" : optionsFor(command, words, named)}\``;
+    });
+}
+
+interface Named {
+  readonly config: string | undefined;
+  readonly state: string | undefined;
+}
+
+function namedIn({ command, input }: PlainLine, io: Io): Named {
+  const arg = Object.keys(command.args).find((name) => command.args[name]?.isConfig === true);
+  const path = (value: unknown) =>
+    typeof value === "string" && value !== "" ? shellPath(io, resolve(io.cwd, value)) : undefined;
+  return { config: path(input[arg ?? "config"]), state: path(input["state"]) };
+}
+
+/** The one with the longest name that the words begin with: `pins diff`, not `pins`. */
+function commandOf(words: string, commands: readonly Command[]): Command | undefined {
+  const fits = commands.filter(({ metadata }) => `${words} `.startsWith(`${metadata.name} `));
+  return fits.sort((one, other) => other.metadata.name.length - one.metadata.name.length)[0];
+}
+
+function optionsFor({ args, options }: Command, words: string, { config, state }: Named): string {
+  // What stands behind a command that takes all the rest would be that command's.
+  if (Object.values(args).some(({ rest }) => rest !== undefined)) return "";
+  const takesConfig = "config" in options || Object.values(args).some(({ isConfig }) => isConfig === true);
+  const given = config === undefined || !takesConfig || /--config|\bFILE\b/.test(words) ? "" : ` --config ${config}`;
+  return given + (state === undefined || !("state" in options) || words.includes("--state") ? "" : ` --state ${state}`);
+}
