@@ -19,10 +19,12 @@ const ALLOWED: Readonly<Record<string, string>> = {
     "agents/import cli/edit cli/executor cli/gateway cli/line cli/text config contracts demo observe/server-logs protocol runtime runtime/words",
   "cli/edit": "agents/import cli/gateway cli/line cli/text config config/edit contracts runtime",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
-  "cli/gateway": "cli/line config contracts control demo gateway observe protocol runtime upstream upstream/stdio",
+  "cli/gateway":
+    "cli/line config config/inputs contracts control demo gateway observe protocol runtime upstream upstream/stdio",
   "cli/line": "protocol runtime",
   "cli/text": "cli/gateway cli/line contracts protocol runtime runtime/words",
-  config: "contracts runtime",
+  config: "config/inputs contracts runtime",
+  "config/inputs": "runtime",
   "config/edit": "config runtime/redact",
   contracts: "protocol",
   control: "runtime",
@@ -43,7 +45,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
   gateway:
-    "cache catalog config contracts control endpoint endpoint/stdio executor/client executor/group executor/wire gateway/state mailbox/broker mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/redact sockets tokens upstream upstream/http upstream/stdio",
+    "cache catalog config config/inputs contracts control endpoint endpoint/stdio executor/client executor/group executor/wire gateway/state mailbox/broker mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/redact sockets tokens upstream upstream/http upstream/stdio",
   "gateway/state": "contracts observe pipeline/tasks policy protocol runtime runtime/redact store store/local tokens",
   mailbox: "runtime",
   "mailbox/broker": "contracts mailbox mailbox/wire observe runtime sockets",

@@ -12,6 +12,8 @@ import type {
   UnlistedRoles,
 } from "../contracts/settings.js";
 
+import type { Input } from "./inputs/inputs.js";
+
 /** And what it says of a tool, which a server's own annotations do not decide. */
 export interface ToolOverride extends Override {
   /** It changes nothing: it may be called again, and its results may be shared. */
@@ -87,6 +89,8 @@ export interface Config {
   readonly servers: readonly ServerConfig[];
   /** The entries that cannot be used. Empty where such a one makes the whole config wrong (`wrongEntries`). */
   readonly misconfigured: readonly WrongEntry[];
+  /** Inputs that entries ask for, and nobody has answered: those entries are misconfigured. */
+  readonly unanswered: readonly Input[];
   /** Names of the servers that the file switches off. */
   readonly disabled: readonly string[];
   readonly executors: readonly ExecutorConfig[];

@@ -6,6 +6,7 @@ import { homedir } from "node:os";
 import { extname, resolve as resolvePath } from "node:path";
 import type { Config } from "./config.js";
 import { isObject } from "./form.js";
+import { Inputs } from "./inputs/inputs.js";
 import { Source } from "./jsonc.js";
 import { ConfigError, Report } from "./mistakes.js";
 import { absolutePath, baseFolder, expandsBareVariables } from "./paths.js";
@@ -13,11 +14,15 @@ import { resolve } from "./resolve.js";
 import type { ConfigInput } from "./schema.js";
 import { expand } from "./variables.js";
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 export interface LoadOptions {
   /** Where variables are looked up. Default: the environment of the process. */
-  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly env?: Environment;
   /** What `~` and `${userHome}` mean. */
   readonly home?: string;
+  /** What people have answered to inputs, by their ids. It is called when the first input is met. */
+  readonly answers?: (() => ReadonlyMap<string, string>) | undefined;
   /**
    * What becomes of a server's entry that is wrong in itself: `throw` makes it a mistake of the config; `keep` leaves
    * it alone in `misconfigured`, so that all other servers can be used. Default: throw.
@@ -79,10 +84,17 @@ export function stateKeyOf(
   path: string,
   { env, home }: Required<Pick<LoadOptions, "env" | "home">>,
 ): string | undefined {
-  const value = new Source(text).read(() => {});
+  return stateIn(
+    new Source(text).read(() => {}),
+    baseFolder(path),
+    env,
+    home,
+  );
+}
+
+function stateIn(value: unknown, dir: string, env: Environment, home: string): string | undefined {
   const state = isObject(value) ? value["state"] : undefined;
   if (typeof state !== "string" || state === "") return undefined;
-  const dir = baseFolder(path);
   const expanded = expand(state, { env, home, workspaceFolder: dir });
   // What is wrong with it is told when the config is loaded.
   return expanded.problems.length > 0 ? undefined : absolutePath(expanded.value, dir, home);
@@ -90,18 +102,18 @@ export function stateKeyOf(
 
 function finish(value: unknown, file: string | undefined, dir: string, report: Report, options: LoadOptions): Config {
   const home = options.home ?? homedir();
-  const variables = {
-    env: options.env ?? process.env,
-    home,
-    workspaceFolder: dir,
-    expandsBare: file !== undefined && expandsBareVariables(file),
-  };
+  const env = options.env ?? process.env;
+  const inputs = new Inputs(isObject(value) ? value["inputs"] : undefined, env, options.answers ?? noAnswers);
+  const expandsBare = file !== undefined && expandsBareVariables(file);
+  const variables = { env, home, workspaceFolder: dir, expandsBare, inputs };
   const config = resolve(value, { file, dir, variables, report, keepsWrong: options.wrongEntries === "keep" });
   if (options.checksFiles === true && config?.tls !== undefined) checkTls(config.tls, report);
   report.throwIfFailed();
   if (config === undefined) throw new Error("a config that could not be resolved must have a mistake");
-  return config;
+  return { ...config, unanswered: inputs.unanswered };
 }
+
+const noAnswers = (): ReadonlyMap<string, string> => new Map();
 
 function checkTls(tls: NonNullable<Config["tls"]>, report: Report): void {
   for (const key of ["cert", "key"] as const) {

@@ -192,7 +192,7 @@ const ENTRIES: readonly [what: string, text: string, printed: string][] = [
   [
     "an input of VS Code",
     '"command": "x", "env": { "KEY": "${input:api-key}" }',
-    "mcp.json:2:43: mcpServers.gh.env.KEY: ${input:api-key} is filled in by an editor, and there is none here (use an environment variable: ${API_KEY})",
+    'mcp.json:2:43: mcpServers.gh.env.KEY: INPUT_API_KEY is not set (the file asks for the input "api-key": set this environment variable before the start, or run `toolway doctor` on a terminal, which asks for it and keeps the answer)',
   ],
   [
     "an envFile that is not there",

@@ -66,6 +66,7 @@ export function resolve(value: unknown, context: EntriesContext): Config | undef
     dir,
     servers,
     misconfigured,
+    unanswered: [],
     disabled,
     executors,
     mailboxes: settings.mailboxes !== undefined,

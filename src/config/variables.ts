@@ -1,6 +1,7 @@
 // Expands `${…}` in the values of a config. Its messages name the variable that is wrong, never a value.
 
 import { sep } from "node:path";
+import { type Inputs, inputVariable } from "./inputs/inputs.js";
 
 export interface Variables {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -8,6 +9,8 @@ export interface Variables {
   readonly workspaceFolder: string;
   /** `$VAR` is a variable, too, as the client has it whose file this is. */
   readonly expandsBare?: boolean;
+  /** Where `${input:…}` is looked up. Undefined where nothing is an input. */
+  readonly inputs?: Inputs | undefined;
 }
 
 interface Problem {
@@ -102,7 +105,9 @@ function lookUp(body: string, variables: Variables, found: Findings): string | u
     return "";
   }
 
-  const foreign = /^(input|command|config):(.*)$/s.exec(body);
+  const id = /^input:(.*)$/s.exec(body)?.[1];
+  if (id !== undefined) return lookUpInput(id, variables, found);
+  const foreign = /^(command|config):(.*)$/s.exec(body);
   if (foreign !== null) {
     const suggestion = (foreign[2] ?? "").replace(/[^A-Za-z0-9]+/g, "_").toUpperCase();
     found.problems.push({
@@ -112,6 +117,19 @@ function lookUp(body: string, variables: Variables, found: Findings): string | u
     return "";
   }
   return undefined;
+}
+
+function lookUpInput(id: string, { inputs }: Variables, found: Findings): string {
+  const input = inputs?.find(id);
+  if (input === undefined) {
+    found.problems.push({
+      message: `${inputVariable(id)} is not set`,
+      hint: `the file asks for the input "${id}": set this environment variable before the start, or run \`toolway doctor\` on a terminal, which asks for it and keeps the answer`,
+    });
+    return "";
+  }
+  if (input.isOutside) found.outside.push(input.value);
+  return input.value;
 }
 
 function predefined(name: string, variables: Variables): string | undefined {

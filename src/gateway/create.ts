@@ -1,6 +1,7 @@
 // `createGateway`: from what a program or the CLI has to a running gateway, with its config watched.
 
 import type { Config, ServerConfig } from "../config/config.js";
+import { answersIn } from "../config/inputs/answers.js";
 import { type ConfigInput, loadConfig, resolveConfig } from "../config/load.js";
 import { watchConfig } from "../config/watch.js";
 import type { NameMode } from "../contracts/settings.js";
@@ -106,10 +107,17 @@ export async function openGateway({ stateDir, opentelemetry, ...parts }: ClosedP
 }
 
 function configReader(input: GatewayInput, options: GatewayOptions): () => Config {
-  const { env = process.env, home, names, tls, logCalls, onDemand } = options;
+  const { env = process.env, home, names, tls, logCalls, onDemand, stateDir } = options;
   const around = { env, wrongEntries: "keep" as const, ...(home === undefined ? {} : { home }) };
+  const read = (answersDir: string | undefined): Config => {
+    const all = { ...around, answers: answersDir === undefined ? undefined : () => answersIn(answersDir) };
+    return typeof input === "string" ? loadConfig(input, all) : resolveConfig(input, all);
+  };
   return () => {
-    const config = typeof input === "string" ? loadConfig(input, around) : resolveConfig(input, around);
+    const first = read(stateDir);
+    // The config itself says where answers to its inputs are kept.
+    const isAnswered = first.unanswered.length === 0 || stateDir !== undefined || first.stateDir === undefined;
+    const config = isAnswered ? first : read(first.stateDir);
     const calls = typeof logCalls === "boolean" ? logCalls : (config.log.calls ?? logCalls === "unless-off");
     const servers = onDemand === true ? config.servers.map(lazy) : config.servers;
     return { ...config, servers, names: names ?? config.names, tls: tls ?? config.tls, log: { calls } };

@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { afterEach, expect, it, vi } from "vitest";
+import { keepAnswer } from "../config/inputs/answers.js";
 import { createGateway, createLog, type Gateway, type GatewayInput, type GatewayOptions } from "../index.js";
 
 /** Two busy cores start a process in a second or two. */
@@ -113,4 +114,20 @@ it("a server that runs goes on by its old entry when the new one is wrong, and s
   write({ one: good });
   await gateway.reload();
   expect(stateOf(gateway, "one")).toMatchObject({ pid, problems: [] });
+});
+
+it("an input is the answer that is kept in the state, also where the config names that; a reload finds a new one", async () => {
+  const servers = { one: { ...good, env: { KEY: "${input:key}" } } };
+  for (const isNamed of [false, true]) {
+    const stateDir = temporary();
+    const input = isNamed ? { servers, state: stateDir } : { servers };
+    const gateway = await create(input, isNamed ? {} : { stateDir });
+    expect(stateOf(gateway, "one")).toMatchObject({
+      state: "misconfigured",
+      lastError: expect.stringContaining("INPUT_KEY is not set"),
+    });
+    keepAnswer(stateDir, "key", "typed");
+    await gateway.reloadServer("one");
+    await ready(gateway, "one");
+  }
 });

@@ -4,6 +4,7 @@
 import { existsSync } from "node:fs";
 import type { Config } from "../../config/config.js";
 import { ExpectedError } from "../../runtime/expected-error.js";
+import { answersFor } from "../gateway/ask-inputs.js";
 import type { GatewaySource } from "../gateway/port.js";
 import { configPathFor, sourceFor } from "../gateway/source.js";
 import { withGateway } from "../gateway/with-gateway.js";
@@ -34,8 +35,14 @@ export const configCheck = defineCommand({
     }
     const { ConfigError, loadConfig } = await import("../../config/load.js");
     try {
-      const config = loadConfig(path, { env: io.env, home: io.home, checksFiles: true });
-      const unusedPatterns = await unusedIn(config.roles, await sourceFor({ config: path, state: undefined }, io), io);
+      const source = await sourceFor({ config: path, state: undefined }, io);
+      const config = loadConfig(path, {
+        env: io.env,
+        home: io.home,
+        answers: await answersFor(source),
+        checksFiles: true,
+      });
+      const unusedPatterns = await unusedIn(config.roles, source, io);
       if (input.json) {
         const servers = config.servers.map(({ name, target }) => ({ name, kind: target.kind }));
         const { disabled, warnings } = config;

@@ -2,6 +2,7 @@
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fakeGateway, folder, leaveFolder, makeFolder, probe, run } from "../../../test/fixtures/fake-gateway.js";
 import { heldIo } from "../../../test/fixtures/held-io.js";
@@ -90,6 +91,23 @@ describe("doctor", () => {
     expect(times.get("own")).toBe(30_000);
     expect(times.get("fetched")).toBe(180_000);
     expect(out).toContain("A gateway waits 30.0 s for it.");
+  });
+
+  it("asks on a terminal for inputs that nobody answered, and keeps the answers; piped it asks nobody", async () => {
+    const servers = { wrong: { command: "x", env: { A: "$" + "{input:my-key}" } } };
+    writeFileSync(join(folder, "toolway.json"), JSON.stringify({ servers }));
+    const state = join(folder, "answers");
+    fakeGateway({}, { probe: async () => probe({}) });
+    const piped = await run(["doctor", "--state", state]);
+    expect(piped).toMatchObject({ code: 1, out: expect.stringContaining("INPUT_MY_KEY is not set") });
+    const stdin = Object.assign(new PassThrough(), { isTTY: true });
+    stdin.write("s3cret\r");
+    const asked = await run(["doctor", "--state", state], { stdin, isErrTTY: true });
+    expect(asked).toMatchObject({ code: 0, out: expect.stringMatching(/ok +wrong/) });
+    expect(asked.err).toContain("[my-key]: ");
+    expect(asked.err + asked.out).not.toContain("s3cret");
+    // Once is enough.
+    expect(await run(["doctor", "--state", state])).toMatchObject({ code: 0 });
   });
 
   it("shows a server whose entry is wrong with its mistake, starts the others, and exits 1 [bad-entry-alone]", async () => {

@@ -5,9 +5,11 @@ import type { MisconfiguredSpec, ServerSpec } from "../../contracts/server-spec.
 import { demoConfig } from "../../demo/config.js";
 import { within } from "../../runtime/wait.js";
 import { errorLines } from "../../runtime/words/error-lines.js";
+import { answersFor, askForInputs } from "../gateway/ask-inputs.js";
 import { failedProbe } from "../gateway/failed-probe.js";
 import { type GatewaySource, gatewayPort, type Probe } from "../gateway/port.js";
-import { configPathFor, sourceFor } from "../gateway/source.js";
+import { sourceFor } from "../gateway/source.js";
+import { canAsk } from "../line/ask.js";
 import { defineCommand, jsonOption } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
 import { hinted, type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
@@ -53,7 +55,8 @@ export const doctor = defineCommand({
       "Starts each server by itself, four at a time, apart from a gateway that may run, and shows its protocol, its " +
       "tools, how long it took, and on failure what it wrote and what to fix. What npx, uvx or docker may have to " +
       "download at a first start has three minutes. A server behind an executor that dials in is tried by the gateway " +
-      "that runs, which is asked. Exits 1 when any server failed, 2 when the config cannot be read.",
+      "that runs, which is asked. On a terminal it asks for inputs of the config that nobody has answered (VS Code's " +
+      "`inputs`), and keeps the answers sealed. Exits 1 when any server failed, 2 when the config cannot be read.",
   },
   args: { config: { description: "The config, as for serve.", isConfig: true, completes: "file" } },
   options: {
@@ -66,13 +69,13 @@ export const doctor = defineCommand({
     { line: "toolway doctor ~/.cursor/mcp.json --server github", note: "one server of another client's file" },
   ],
   async handler(input, io) {
+    const source = await sourceFor({ config: input.config, state: input.state }, io);
+    const config = await loadAsking(source, input.json, io);
     const started = performance.now();
-    const config = await load(configPathFor(input.config, io), io);
     const isMeant = ({ name }: { name: string }) => input.server === undefined || name === input.server;
     const specs = config.servers.filter(isMeant);
     const wrong = config.misconfigured.filter(isMeant);
     if (specs.length + wrong.length === 0) throw nothingToDo(config, input.server);
-    const source = await sourceFor({ config: input.config, state: input.state }, io);
     if (!input.json) for (const warning of config.warnings) note(io, `warning: ${warning}`);
     const told = input.json ? undefined : new Told([...wrong, ...specs], io);
     // What is wrong with an entry is known before anything is started.
@@ -94,9 +97,19 @@ export const doctor = defineCommand({
   },
 });
 
-async function load(path: string | undefined, io: Io): Promise<Config> {
+/** Asks the person for inputs of the config that nobody has answered, if there is one to ask, and keeps the answers. */
+async function loadAsking(source: GatewaySource, isJson: boolean, io: Io): Promise<Config> {
+  const config = await load(source, io);
+  if (isJson || config.unanswered.length === 0 || !canAsk(io)) return config;
+  const kept = await askForInputs(config.unanswered, source, io);
+  return kept > 0 ? await load(source, io) : config;
+}
+
+async function load(source: GatewaySource, io: Io): Promise<Config> {
+  const { configPath: path } = source;
   const { loadConfig, resolveConfig } = await import("../../config/load.js");
-  if (path !== undefined) return loadConfig(path, { env: io.env, home: io.home, wrongEntries: "keep" });
+  const answers = await answersFor(source);
+  if (path !== undefined) return loadConfig(path, { env: io.env, home: io.home, answers, wrongEntries: "keep" });
   return resolveConfig(demoConfig(), { env: io.env, home: io.home, dir: io.cwd });
 }
 

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex, Readable, Writable } from "node:stream";
+import { answersIn, keepAnswer } from "../../config/inputs/answers.js";
 import type { ConfigInput } from "../../config/load.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import { type ControlClient, connectControl, findGateway } from "../../control/client.js";
@@ -262,4 +263,23 @@ function isUsed({ sessions, presences }: GatewayStatus): boolean {
   return sessions + presences > 0;
 }
 
-export const adapter: GatewayPort = { find, list, isHeld, start, connect, stdio, probe, defaultToken };
+async function answers({ stateDir }: Pick<GatewaySource, "stateDir">): Promise<ReadonlyMap<string, string>> {
+  return answersIn(stateDir);
+}
+
+async function keep({ stateDir }: Pick<GatewaySource, "stateDir">, id: string, answer: string): Promise<void> {
+  keepAnswer(stateDir, id, answer);
+}
+
+export const adapter: GatewayPort = {
+  find,
+  list,
+  isHeld,
+  start,
+  connect,
+  stdio,
+  probe,
+  defaultToken,
+  answers,
+  keepAnswer: keep,
+};

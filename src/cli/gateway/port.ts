@@ -111,6 +111,10 @@ export interface GatewayPort {
   probe(spec: ServerSpec, options: ProbeOptions): Promise<Probe>;
   /** The default token of the state directory, read without a gateway. */
   defaultToken(source: GatewaySource): Promise<string | undefined>;
+  /** What people have answered to inputs of the config, by their ids. */
+  answers(source: Pick<GatewaySource, "stateDir">): Promise<ReadonlyMap<string, string>>;
+  /** Keeps a person's answer to an input of the config, sealed, in the state directory. Throws where it cannot. */
+  keepAnswer(source: Pick<GatewaySource, "stateDir">, id: string, answer: string): Promise<void>;
 }
 
 export interface StdioStreams {
