@@ -75,7 +75,7 @@ describe("lines of stderr", () => {
         // Nothing is lost without being counted, but for redactions, line ends and spaces.
         expect(out).toBeGreaterThanOrEqual(came - chunks.length * (2 * SECRET.length + 4));
       }),
-      { numRuns: 200 },
+      { numRuns: 40 },
     );
   });
 
