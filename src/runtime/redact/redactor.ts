@@ -112,7 +112,9 @@ export class Redactor {
 
   /** Once more in the text without its line breaks and escapes: a terminal wraps, and some programs escape everything. */
   #findUnfolded(plain: string, isCut: boolean, found: [from: number, to: number][]): void {
-    for (const fold of FOLDS) {
+    for (const [mark, fold] of FOLDS) {
+      // Most texts have no escapes in them, and many no line break.
+      if (!plain.includes(mark)) continue;
       const unfolded = unfold(plain, fold);
       if (unfolded === undefined) continue;
       const inside: [from: number, to: number][] = [];
@@ -182,15 +184,16 @@ const SPACES = / *\n */g;
 
 /**
  * A line break with the indent that follows it; and the escapes of JSON, of C, of URLs and of HTML, each by itself: a
- * secret may have in it what looks like one of another kind.
+ * secret may have in it what looks like one of another kind. With what a text must have in it for each to matter.
  */
-const FOLDS: readonly RegExp[] = [
-  SPACES,
-  /\n *|\\+[nr]/g,
-  /\n *|\\+u([\da-fA-F]{4})/g,
-  /\n *|\\+x([\da-fA-F]{2})/g,
-  /\n *|%([\da-fA-F]{2})/g,
-  /\n *|&#(?:x([\da-fA-F]{1,6})|(\d{1,7}));/g,
+const FOLDS: readonly (readonly [mark: string, fold: RegExp])[] = [
+  ["\n", SPACES],
+  ["\n", /\n */g],
+  ["\\", /\n *|\\+[nr]/g],
+  ["\\u", /\n *|\\+u([\da-fA-F]{4})/g],
+  ["\\x", /\n *|\\+x([\da-fA-F]{2})/g],
+  ["%", /\n *|%([\da-fA-F]{2})/g],
+  ["&#", /\n *|&#(?:x([\da-fA-F]{1,6})|(\d{1,7}));/g],
 ];
 const LAST_CODE = 0x10ffff;
 
