@@ -45,7 +45,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
   gateway:
-    "cache catalog config config/inputs contracts control endpoint endpoint/stdio executor/client executor/group executor/wire gateway/state mailbox/broker mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/redact sockets tokens upstream upstream/http upstream/stdio",
+    "cache catalog config config/inputs contracts control endpoint endpoint/stdio executor/client executor/group executor/wire gateway/state mailbox/broker mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory sockets tokens upstream upstream/http upstream/stdio",
   "gateway/state": "contracts observe pipeline/tasks policy protocol runtime runtime/redact store store/local tokens",
   mailbox: "runtime",
   "mailbox/broker": "contracts mailbox mailbox/wire observe runtime sockets",
@@ -75,8 +75,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "upstream/era": "contracts protocol runtime upstream/link",
   "upstream/http":
     "contracts executor/wire protocol runtime runtime/memory runtime/network runtime/redact upstream/era upstream/link",
-  "upstream/link": "contracts protocol runtime runtime/redact",
-  "upstream/lists": "contracts protocol runtime upstream/link",
+  "upstream/link": "contracts protocol protocol/bytes runtime runtime/redact",
+  "upstream/lists": "contracts protocol protocol/bytes runtime upstream/link",
   "upstream/modern": "contracts protocol runtime upstream/era upstream/link upstream/lists",
   "upstream/stdio": "contracts protocol runtime runtime/memory runtime/redact runtime/words upstream/link",
   "upstream/supervise": "contracts protocol runtime upstream/link",

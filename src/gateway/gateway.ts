@@ -25,7 +25,6 @@ import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { systemClock } from "../runtime/clock.js";
 import { HeldBytes } from "../runtime/memory/held-bytes.js";
-import { redactorFor } from "../runtime/redact/secrets-of.js";
 import { packageVersion } from "../runtime/version.js";
 import { resultWithin } from "../runtime/wait.js";
 import { DEFAULT_PRINCIPAL } from "../tokens/tokens.js";
@@ -42,7 +41,7 @@ import { Mailboxes } from "./mailboxes.js";
 import { menusOf } from "./menus.js";
 import { ProgramCalls } from "./program-call.js";
 import { Readiness } from "./readiness.js";
-import type { GatewayState } from "./state/state.js";
+import { type GatewayState, redactedText } from "./state/state.js";
 import { StoredEras } from "./state/stored-eras.js";
 import { StoredLists } from "./state/stored-lists.js";
 import { StoredPins } from "./state/stored-pins.js";
@@ -235,15 +234,9 @@ export class Gateway {
     return this.#config;
   }
 
-  /** A text of a server's, without the secrets of its entry. What is no longer in the config has none that is known. */
+  /** A text of a server's, without the secrets of its entry. */
   redact(server: string, text: string): string {
-    const target = this.#config.servers.find(({ name }) => name === server)?.target;
-    return target === undefined ? text : redactorFor(target).redact(text);
-  }
-
-  /** What is wrong with a server's lists: names of tools are in it. */
-  #problemsOf(server: string): string[] {
-    return this.#catalog.problems(server).map((problem) => this.redact(server, problem));
+    return redactedText(this.#config.servers, server, text);
   }
 
   get state(): GatewayState {
@@ -401,7 +394,9 @@ export class Gateway {
           ...this.#executors.seen(one),
           quarantined: quarantined.get(one.name) ?? 0,
           cache: this.#cache.statsOf(one.name),
-          problems: [...this.#keptText(one.name), ...one.problems, ...this.#problemsOf(one.name)],
+          problems: [...this.#keptText(one.name), ...one.problems, ...this.#catalog.problems(one.name)].map((text) =>
+            this.redact(one.name, text),
+          ),
         })),
       executors: this.#executors.status(),
       conflicts: this.#catalog.conflicts(),
@@ -476,6 +471,7 @@ export class Gateway {
     // First, because it is quick and what follows may not come to its end.
     await this.#lists.save();
     await this.servers.close();
+    this.pins.flush();
     this.#callLog.flush();
     await this.#stderr.close();
     // The servers behind them are closed first: they say goodbye through them.

@@ -2,7 +2,7 @@
 // quarantined because theirs is another now. Lists and the time are passed in; the disk is gateway/stored-pins.ts's.
 
 import { type OwnToolName, ownToolName } from "../contracts/names.js";
-import { canonicalizeText, hashText, takeCanonical } from "../protocol/canonical.js";
+import { type Canonical, canonicalizeText, takeCanonical } from "../protocol/canonical.js";
 import { Fault } from "../protocol/errors.js";
 
 export interface Pin {
@@ -157,10 +157,9 @@ export class ServerPins {
 }
 
 /** What is wrong with it, where it has no hash: then nobody could tell whether it changed. */
-function fingerprint(tool: ListedTool): { hash: string; text: string } | string {
+function fingerprint(tool: ListedTool): Canonical | string {
   try {
-    const text = takeCanonical(tool);
-    return { hash: hashText(text), text };
+    return takeCanonical(tool);
   } catch (error) {
     if (error instanceof Fault) return error.message;
     throw error;

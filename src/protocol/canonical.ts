@@ -18,27 +18,38 @@ export function canonicalizeText(text: string, at = 0): string {
   return new TextReader(text, at).value(MAX_DEPTH);
 }
 
+/** A canonical text and its hash. */
+export interface Canonical {
+  readonly text: string;
+  readonly hash: string;
+}
+
 /** Texts that were made ahead of time, by the parsed value of what they are the text of. */
-const prepared = new WeakMap<object, string>();
+const prepared = new WeakMap<object, Canonical>();
 
 /**
- * Makes the text of a definition ahead of time: of a list of thousands, that takes too long for one turn. It is kept
+ * Makes the text of a definition and its hash ahead of time: of a list of thousands, that takes too long for one turn. It is kept
  * until it is taken or forgotten.
  */
 export function prepareCanonical({ json, value }: { readonly json: string; readonly value: object }): void {
   try {
-    prepared.set(value, canonicalizeText(json));
+    prepared.set(value, canonicalOf(json));
   } catch (error) {
     // Whoever takes it is told why there is none.
     if (!(error instanceof Fault)) throw error;
   }
 }
 
-/** As canonicalizeText, or what was made ahead of time. */
-export function takeCanonical({ json, value }: { readonly json: string; readonly value: object }): string {
-  const text = prepared.get(value) ?? canonicalizeText(json);
+/** Made now, or ahead of time. Throws as canonicalizeText does. */
+export function takeCanonical({ json, value }: { readonly json: string; readonly value: object }): Canonical {
+  const made = prepared.get(value) ?? canonicalOf(json);
   prepared.delete(value);
-  return text;
+  return made;
+}
+
+function canonicalOf(json: string): Canonical {
+  const text = canonicalizeText(json);
+  return { text, hash: hashText(text) };
 }
 
 export function forgetCanonical({ value }: { readonly value: object }): void {

@@ -26,7 +26,7 @@ const ATTACK_MS = 50;
 const HONEST_MS = 2 * 50;
 
 /** A list of the most entries that are taken, hashed and pinned for the first time, on a machine that is busy. */
-const LIST_MS = 400;
+const LIST_MS = 200;
 
 const BODY_BYTES = 16 * 1024 * 1024 - 300;
 

@@ -10,6 +10,7 @@ import { TaskIds } from "../../pipeline/tasks/ids.js";
 import type { TaskRecord } from "../../pipeline/tasks/table.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { isRedacted } from "../../runtime/redact/redactor.js";
+import { redactorFor, type SecretSource } from "../../runtime/redact/secrets-of.js";
 import { createSealer, createSteadySealer, openKey, type Sealer } from "../../runtime/seal.js";
 import { lockStateDir } from "../../runtime/state-dir.js";
 import { openStore } from "../../store/local/store.js";
@@ -106,6 +107,16 @@ export function memoryState(env: NodeJS.ProcessEnv): GatewayState {
 function taskIdsOf(key: Uint8Array): TaskIds {
   const sealer = createSteadySealer(key);
   return new TaskIds({ seal: (value) => sealer.seal("task", value), unseal: (text) => sealer.unseal("task", text) });
+}
+
+/** A text of a server's, without the secrets of its entry. What is no longer in the config has none that is known. */
+export function redactedText(
+  servers: readonly { readonly name: string; readonly target: SecretSource }[],
+  server: string,
+  text: string,
+): string {
+  const target = servers.find(({ name }) => name === server)?.target;
+  return target === undefined ? text : redactorFor(target).redact(text);
 }
 
 /** So many characters are looked at in one turn of the event loop, which takes some milliseconds. */

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { ownToolName } from "../../contracts/names.js";
+import type { DurableMap } from "../../contracts/store.js";
 import { Redactor } from "../../runtime/redact/redactor.js";
 import { openStore } from "../../store/local/store.js";
 import { MemoryMap } from "../../store/memory-map.js";
@@ -35,6 +36,61 @@ function open(map = new MemoryMap<PinRecord>("pins") as Pick<MemoryMap<PinRecord
 }
 
 describe("StoredPins", () => {
+  it("write thousands of first sights over many turns, and none is lost by an end between them [one-bad-server]", async () => {
+    const store = new MemoryMap<PinRecord>("pins");
+    let written = 0;
+    const map: DurableMap<PinRecord> = {
+      name: store.name,
+      get: (key) => store.get(key),
+      entries: () => store.entries(),
+      delete: (key) => store.delete(key),
+      put: (key, record) => {
+        written++;
+        return store.put(key, record);
+      },
+    };
+    const { book } = open(map as never);
+    const many = Array.from({ length: 5_000 }, (_, n) => tool(`tool ${n}`));
+    const { quarantined } = book.check("s", many);
+    expect([quarantined.size, written]).toEqual([0, 100]);
+    // In force at once, written or not.
+    expect(book.check("other", [tool("one")]).differs).toBe(false);
+    expect(book.list().filter(({ server }) => server === "s")).toHaveLength(5_000);
+    let most = 0;
+    for (let turns = 0, before = written; written < 5_001; before = written, turns++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      most = Math.max(most, written - before);
+      if (turns > 1_000) throw new Error(`${written} written`);
+    }
+    expect(most).toBeLessThanOrEqual(200);
+    const changed = many.map(({ value: { name } }) => tool(name, { description: "x" }));
+    book.check("s", changed);
+    expect(book.diff("s")).toHaveLength(5_000);
+    book.check("s", many);
+    book.flush();
+    expect([...map.entries()].filter(([, { changed }]) => changed !== undefined)).toEqual([]);
+    expect([...map.entries()]).toHaveLength(5_001);
+  });
+
+  it("that are waiting when the store is closed are given up, and said", async () => {
+    const store = new MemoryMap<PinRecord>("pins");
+    let isClosed = false;
+    const map = Object.assign(store, {
+      get: () => {
+        if (isClosed) throw new Error("The store is closed.");
+        return undefined;
+      },
+    });
+    const { book, lines } = open(map);
+    book.check(
+      "s",
+      Array.from({ length: 300 }, (_, n) => tool(`tool ${n}`)),
+    );
+    isClosed = true;
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(lines.at(-1)).toBe("warn: pins could not be kept: The store is closed.");
+  });
+
   it("log no tool that is named like a secret of its server's entry, nor half of one [secrets-unseen]", () => {
     const { book, lines } = open();
     const names = ["hunter2hunter2", `${"x".repeat(75)}hunter2hunter2`];

@@ -1,7 +1,7 @@
 // The pins of all servers, kept on disk: what each tool's definition was when it was first seen or accepted. What a
 // change means is policy/pins.ts's; who is told of one is the wiring's.
 //
-// What holds: a pin is in force at once, and on disk a commit later. A gateway that dies between the two has seen the
+// What holds: a pin is in force at once, and on disk a commit later, or some turns of the event loop where there are many. A gateway that dies between the two has seen the
 // tool for the last milliseconds only; its next start pins what it finds in the lists that were kept, then what comes.
 // A change never needs the disk: the accepted hash lies there already. An acceptance is on disk before it is in force.
 
@@ -17,6 +17,9 @@ const MAX_DEFINITION_CHARS = 64 * 1024;
 
 /** All definitions kept of one server: more than one list may have, so that a first sight fits as a whole. */
 const MAX_KEPT_CHARS = 32 * 1024 * 1024;
+
+/** So many records are written in one turn of the event loop, which takes a few milliseconds. */
+const RECORDS_A_TURN = 100;
 
 /** So many tools are named in a line of the log, and so much of each name; so much of one is looked at for that. */
 const MAX_NAMED = 5;
@@ -72,6 +75,13 @@ export class StoredPins {
   /** How many characters of definitions are kept, by server. */
   readonly #kept = new Map<string, number>();
 
+  /**
+   * Sightings whose records are yet to be written, the oldest first. Each is of another tool: of a server there are as
+   * many as it may have pins.
+   */
+  #waiting: { readonly server: string; readonly sighting: Sighting }[] = [];
+  #isWriting = false;
+
   readonly #watchers = new Set<(change: PinChange) => void>();
 
   constructor(deps: StoredPinsDeps) {
@@ -115,10 +125,14 @@ export class StoredPins {
     tools: readonly ListedTool[],
   ): { readonly quarantined: ReadonlyMap<OwnToolName, string>; readonly differs: boolean } {
     if (this.#trusted.has(server)) return { quarantined: NONE, differs: false };
+    // What came before of these tools is written before what comes now.
+    if (this.#waiting.some((one) => one.server === server)) this.flush();
     const pins = this.#pinsOf(server);
     const { sightings, differs } = pins.see(tools, this.#deps.wall());
     for (const [key, record] of this.#unsaved) if (record.server === server) this.#write(key, record);
-    for (const sighting of sightings) this.#record(server, sighting);
+    for (const sighting of sightings) this.#waiting.push({ server, sighting });
+    // A few are written at once. The first sight of thousands is the work of many turns: in force they are already.
+    this.#writeSome();
     this.#tell(server, sightings);
     if (differs) this.#announce(server);
     return { quarantined: pins.quarantined, differs };
@@ -163,6 +177,7 @@ export class StoredPins {
 
   /** What changed, of all changed tools of the server or of the one. */
   diff(server: string, tool?: OwnToolName): PinDiff[] {
+    this.flush();
     const pins = this.#demand(server, tool);
     const diffs: PinDiff[] = [];
     for (const [name, { changed }] of pins.pins) {
@@ -179,6 +194,7 @@ export class StoredPins {
    * hash begins so. Resolves when that is on disk; only then are the tools there again.
    */
   async accept(server: string, tool?: OwnToolName, hash?: string): Promise<AcceptedPin[]> {
+    this.flush();
     const pins = this.#demand(server, tool);
     const wanted = [...pins.pins].filter(([name]) => tool === undefined || name === tool);
     const changed = wanted.flatMap(([name, pin]) =>
@@ -299,6 +315,31 @@ export class StoredPins {
   }
 
   // ── The disk ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Gives the store all that is waiting. To be called before it is closed. */
+  flush(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    try {
+      for (const { server, sighting } of waiting) this.#record(server, sighting);
+    } catch (error) {
+      // The store was closed meanwhile: the next start pins what it finds.
+      this.#deps.log("warn", `pins could not be kept: ${(error as Error).message}`);
+    }
+  }
+
+  #writeSome(): void {
+    if (this.#isWriting) return;
+    const rest = this.#waiting.splice(RECORDS_A_TURN);
+    this.flush();
+    this.#waiting = rest;
+    if (rest.length === 0) return;
+    this.#isWriting = true;
+    setImmediate(() => {
+      this.#isWriting = false;
+      this.#writeSome();
+    });
+  }
 
   #read(server: string, tool: OwnToolName): PinRecord | undefined {
     const key = keyOf(server, tool);

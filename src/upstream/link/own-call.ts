@@ -2,9 +2,10 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Upstream, UpstreamCall } from "../../contracts/upstream.js";
+import { excessOf, MESSAGE_BOUNDS, type TextBounds } from "../../protocol/bytes/text-bounds.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
-import { parseMessage, type ResponseMessage } from "../../protocol/message.js";
+import { locate, type Message, parseMessage, type ResponseMessage, scanText } from "../../protocol/message.js";
 import { type Reply, replyText } from "../../protocol/reply.js";
 import { within } from "../../runtime/wait.js";
 
@@ -15,6 +16,15 @@ export type CallSender = Pick<Upstream, "send" | "cancel">;
 const LONG_CHARS = 1_000_000;
 /** A list or a handshake that is larger is an attack; parsed, it would take many times as much. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+
+/**
+ * A page of a list may have more in it than one message: 15,000 tools were seen, with some 20 values each. It is parsed
+ * over many turns, and only as far as it is taken. How deep one entry may be is judged entry by entry.
+ */
+const PAGE_BOUNDS: TextBounds = { depth: Number.POSITIVE_INFINITY, values: 2_000_000, names: 100_000 };
+
+/** In a shorter text there is room for no excess, not even of levels. */
+const COUNTED_CHARS = 256;
 
 /** The deadline of an answer that comes as a stream: once it has begun, the call's own deadline is over. */
 const READ_MS = 30_000;
@@ -66,6 +76,48 @@ export async function ask(
   /** Where it is undefined, only the connection's own deadline ends the call. */
   signal: AbortSignal | undefined,
 ): Promise<ResponseMessage & { result: JsonObject }> {
+  return toResult(parseMessage(await textOf(sender, method, params, signal, MESSAGE_BOUNDS)), method);
+}
+
+/** A page of a list: what the result has beside it, and the JSON text of its entries, which are yet to be parsed. */
+export interface ListPage {
+  /** The list itself is empty in it. Absent where the result had none. */
+  readonly result: JsonObject;
+  /** Starts with its bracket; undefined where there is no list. */
+  readonly list: string | undefined;
+  /** How long the whole answer was. */
+  readonly chars: number;
+}
+
+/**
+ * As `ask`, for an answer that has a list of thousands as the member `kind` of its result: parsing that is too much for
+ * one turn of the event loop, so its entries are left to the caller, to be parsed one by one.
+ */
+export async function askPage(
+  sender: CallSender,
+  method: string,
+  params: JsonObject | undefined,
+  signal: AbortSignal | undefined,
+  kind: string,
+): Promise<ListPage> {
+  const text = await textOf(sender, method, params, signal, PAGE_BOUNDS);
+  // It need not be JSON, and is only looked through for where the list stands. What is around it is parsed.
+  const at = locate(scanText(text), ["result", kind]);
+  const isList = at !== undefined && text[at.start] === "[";
+  const around = isList ? `${text.slice(0, at.start)}[]${text.slice(at.end)}` : text;
+  if (text.length > LONG_CHARS) await nextTurn();
+  refuseExcess(around, method, MESSAGE_BOUNDS);
+  const { result } = toResult(parseMessage(around), method);
+  return { result, list: isList ? text.slice(at.start, at.end) : undefined, chars: text.length };
+}
+
+async function textOf(
+  sender: CallSender,
+  method: string,
+  params: JsonObject | undefined,
+  signal: AbortSignal | undefined,
+  bounds: TextBounds,
+): Promise<string> {
   signal?.throwIfAborted();
   const reply = await new Promise<Reply>((resolve, reject) => {
     const call = new OwnCall(method, params, (answer) => {
@@ -82,9 +134,20 @@ export async function ask(
   if (reply.kind === "error" && reply.fault !== undefined) throw reply.fault.withoutOutcome();
   const reading = reply.kind === "stream" ? withLimit(signal) : signal;
   const text = await replyText(reply, "0", { maxBytes: MAX_ANSWER_BYTES, signal: reading });
-  // Making a long text and parsing it are work for a turn of the loop each.
+  // Making a long text, counting what is in it and parsing it are work for a turn of the loop each.
   if (text.length > LONG_CHARS) await nextTurn();
-  const message = parseMessage(text);
+  refuseExcess(text, method, bounds);
+  if (text.length > LONG_CHARS) await nextTurn();
+  return text;
+}
+
+function refuseExcess(text: string, method: string, bounds: TextBounds): void {
+  const excess = text.length < COUNTED_CHARS ? undefined : excessOf([Buffer.from(text)], bounds);
+  if (excess !== undefined) throw new Fault("limit", `The answer to ${method} ${excess}.`);
+}
+
+/** Throws a ServerError where the server refused. */
+function toResult(message: Message, method: string): ResponseMessage & { result: JsonObject } {
   if (message.kind !== "response") throw new Fault("protocol", `The answer to ${method} is not a response.`);
   const { error } = message;
   if (error !== undefined) throw new ServerError(error.code, error.message, error.data);

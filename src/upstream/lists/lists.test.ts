@@ -36,6 +36,44 @@ describe("a list", () => {
     expect(await readList(server(5_000, 700), "tools", AbortSignal.timeout(60_000))).toHaveLength(5_000);
   });
 
+  it("is never parsed as a whole: an entry at a time, whatever is around it [one-bad-server]", async () => {
+    const many = server(15_000, 15_000);
+    const parse = vi.spyOn(JSON, "parse");
+    try {
+      await readList(many, "tools", AbortSignal.timeout(60_000));
+      const longest = Math.max(...parse.mock.calls.map(([text]) => text.length));
+      expect(longest).toBeLessThan(1_000);
+    } finally {
+      parse.mockRestore();
+    }
+  });
+
+  it.each([
+    ["an entry that is no JSON", '{"tools":[{"name":"a"},{oops}]}', /not JSON/],
+    ["no comma between two", '{"tools":[{"name":"a"} {"name":"b"}]}', /not JSON/],
+    ["a comma too many", '{"tools":[{"name":"a"},]}', /not JSON/],
+    ["nothing but commas", '{"tools":[,,]}', /not JSON/],
+    ["another bracket at its end", '{"tools":[{"name":"a"}}}', /[Nn]ot JSON/],
+    ["something behind it that is no JSON", '{"tools":[{"name":"a"}] oops}', /[Nn]ot JSON/],
+    ["two of them", '{"tools":[],"tools":[]}', /Duplicate member/],
+    ["an object in its place", '{"tools":{}}', /has no "tools" list/],
+    ["too many values", `{"tools":[${"{},".repeat(2_000_000)}{}]}`, /has more than 2000000 values/],
+    ["too much beside it", `{"tools":[],"x":[${"1,".repeat(200_000)}1]}`, /has more than 200000 values/],
+  ])("is refused for %s [bounded]", async (_what, result, why) => {
+    const sender: CallSender = { send: (call) => call.reply(resultBytes(result)), cancel: () => {} };
+    await expect(readList(sender, "tools", AbortSignal.timeout(60_000))).rejects.toThrow(why);
+  });
+
+  it("has the others where one entry is too much to be parsed [bounded] [one-bad-server]", async () => {
+    const large = `{"name":"large","x":[${"1,".repeat(200_001)}1]}`;
+    const sender: CallSender = {
+      send: (call) => call.reply(resultBytes(`{"tools": [ {"name":"a"} , ${large}, {"name":"b"} ] }`)),
+      cancel: () => {},
+    };
+    const items = await readList(sender, "tools", AbortSignal.timeout(60_000));
+    expect(items.map(({ value }) => value["name"])).toEqual(["a", undefined, "b"]);
+  });
+
   it("is taken in by slices, so that others have their turns meanwhile [one-bad-server]", async () => {
     let turns = 0;
     let done = false;

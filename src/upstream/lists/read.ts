@@ -2,12 +2,12 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Listed, ListKind } from "../../contracts/upstream.js";
+import { excessOf, MESSAGE_BOUNDS, type TextBounds } from "../../protocol/bytes/text-bounds.js";
 import { prepareCanonical } from "../../protocol/canonical.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
-import { locate } from "../../protocol/message.js";
 import { scanElements } from "../../protocol/scan.js";
-import { ask, type CallSender } from "../link/own-call.js";
+import { askPage, type CallSender } from "../link/own-call.js";
 
 /** A server whose cursors never end would be read for ever; real ones have one page, a few have tens. */
 const MAX_PAGES = 500;
@@ -15,6 +15,11 @@ const MAX_PAGES = 500;
 const MAX_ITEMS = 5_000;
 /** So long may all pages of one list be together: 20,000 entries of about 1 kB, which is what a definition has. */
 const MAX_CHARS = 20_000_000;
+/** A definition has about 1 kB; from here on it is counted what is in one. */
+const LONG_ENTRY_CHARS = 64 * 1024;
+/** How deep one may be is said by those who use it, with its name. */
+const ENTRY_BOUNDS: TextBounds = { ...MESSAGE_BOUNDS, depth: Number.POSITIVE_INFINITY };
+
 /** So many entries are prepared in one turn of the loop, which takes some milliseconds. */
 const ITEMS_A_TURN = 100;
 
@@ -59,29 +64,47 @@ export async function readList(
   let cursor: string | undefined;
   let chars = 0;
   for (let page = 0; page < MAX_PAGES; page++) {
-    const message = await ask(sender, METHOD[kind], cursor === undefined ? {} : { cursor }, signal);
-    onPage?.(message.result);
-    const values = message.result[kind];
-    const at = locate(message, ["result", kind]);
-    if (!Array.isArray(values) || at === undefined) {
-      throw new Fault("protocol", `The result of ${METHOD[kind]} has no "${kind}" list.`);
-    }
-    chars += message.text.length;
+    const params = cursor === undefined ? {} : { cursor };
+    const { result, list, chars: length } = await askPage(sender, METHOD[kind], params, signal, kind);
+    onPage?.(result);
+    if (list === undefined) throw new Fault("protocol", `The result of ${METHOD[kind]} has no "${kind}" list.`);
+    chars += length;
     if (chars > MAX_CHARS) throw new Fault("limit", `${METHOD[kind]} has more than ${MAX_CHARS} characters.`);
     // One more than is taken shows that there are more.
     const room = MAX_ITEMS + 1 - items.length;
-    for (const [i, { start, end }] of scanElements(message.text, at.start, Math.min(values.length, room)).entries()) {
-      const value: unknown = values[i];
+    const elements = scanElements(list, 0, room);
+    if (elements.length < room && list.slice(elements.at(-1)?.end ?? 1).trim() !== "]") throw notJson(METHOD[kind]);
+    for (const { start, end } of elements) {
+      const json = withinBounds(list.slice(start, end));
+      const value = parsed(json, METHOD[kind]);
       // What is no object has no name either, and is left out for that, by those who say so.
-      const item: Listed = { json: message.text.slice(start, end), value: isObject(value) ? value : {} };
+      const item: Listed = { json, value: isObject(value) ? value : {} };
       items.push(item);
       if (kind === "tools" && isObject(value)) prepareCanonical(item);
       if (items.length % ITEMS_A_TURN === 0) await nextTurn();
     }
     if (items.length > MAX_ITEMS) return items;
-    const next = message.result["nextCursor"];
+    const next = result["nextCursor"];
     if (typeof next !== "string" || next === "" || next === cursor) return items;
     cursor = next;
   }
   throw new Fault("limit", `${METHOD[kind]} has more than ${MAX_PAGES} pages.`);
+}
+
+function parsed(json: string, method: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch (cause) {
+    throw notJson(method, cause);
+  }
+}
+
+function notJson(method: string, cause?: unknown): Fault {
+  return new Fault("protocol", `The answer to ${method} is not JSON.`, { cause });
+}
+
+/** The text of an entry; one that is too much to be parsed in one turn becomes one without a name, which is left out. */
+function withinBounds(json: string): string {
+  if (json.length < LONG_ENTRY_CHARS) return json;
+  return excessOf([Buffer.from(json)], ENTRY_BOUNDS) === undefined ? json : "{}";
 }
