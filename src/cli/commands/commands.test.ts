@@ -495,6 +495,10 @@ describe("import", () => {
     const written = (await run(["import", "--write"])).out;
     expect(written).toContain("REF (not set here): gh");
     expect(written).toContain("Keys that were copied as they stand:");
+    expect(written).toContain("Next: `toolway doctor`, then `toolway serve`.");
+    expect((await run(["import", "--write", "mine.json"])).out).toContain(
+      "Next: `toolway doctor --config ./mine.json`, then",
+    );
     const json = JSON.parse((await run(["import", "--json", "--write", "other.json"])).out);
     expect(json.needs).toEqual([{ name: "gh", variables: ["REF"], secrets: ["env.TOKEN"] }]);
   });

@@ -181,7 +181,8 @@ describe("add", () => {
     mkdirSync(join(folder, "work"));
     writeFileSync(join(folder, "work/server.js"), "");
     const there = { cwd: join(folder, "work") };
-    await run(["add", "--config", "../team.json", "a", "./run", "x"], there);
+    const first = await run(["add", "--config", "../team.json", "a", "./run", "x"], there);
+    expect(first.out).toContain(`toolway serve --config ${join(folder, "team.json")}`);
     await run(["add", "--config", "../team.json", "b", "node", "server.js"], there);
     await run(["add", "--config", "here.json", "c", "./run", "server.js"], there);
     expect(json("team.json").mcpServers).toEqual({

@@ -8,8 +8,9 @@ import { type ImportResult, importConfigs, type Remark } from "../../agents/impo
 import { hideSecrets, literalSecrets, neededVariables } from "../../config/edit/entry-secrets.js";
 import { addServers, serversInText } from "../../config/edit/text.js";
 import { nearest } from "../../runtime/nearest.js";
+import { configPathFor } from "../gateway/source.js";
 import { Exit, type ExitCode, usageError } from "../line/errors.js";
-import { hinted, type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
+import { hinted, type Io, note, print, printJson, shellPath, shortPath, shown } from "../line/io.js";
 import { count, type Style, styleOf } from "../text/print.js";
 import { readConfigText, writeConfigText } from "./config-file.js";
 
@@ -74,7 +75,8 @@ export function importServers(input: ImportInput, io: Io): ExitCode {
   for (const line of summary(shown(needs, io.isTTY), { where, write, style, io })) print(io, line);
   if (write) {
     print(io, `\nWrote ${count(names.length, "server")} to ${style.bold(where)}.`);
-    print(io, hinted(io, "Next: `toolway doctor`, then `toolway serve`."));
+    const named = configPathFor(undefined, io) === target ? "" : ` --config ${shellPath(io, target)}`;
+    print(io, hinted(io, `Next: \`toolway doctor${named}\`, then \`toolway serve${named}\`.`));
   } else {
     const line = ["toolway import", ...narrowing(input), "--write"].join(" ");
     note(io, `\nNothing was written. \`${line}\` adds ${count(names.length, "server")} to ${where}.`);
