@@ -56,7 +56,8 @@ afterEach(({ task }) => {
 
 afterAll(async () => {
   await Promise.all([...started].map((one) => one.stop()));
-  for (const dir of directories) await rm(dir, { recursive: true, force: true, maxRetries: 5 });
+  // One that something still writes into must not keep the others.
+  await Promise.allSettled(directories.map((dir) => rm(dir, { recursive: true, force: true, maxRetries: 10 })));
 });
 
 export async function temporaryDirectory(): Promise<string> {
