@@ -47,11 +47,11 @@ describe("the bytes that are held", () => {
             // It is refused for want of room alone, and nothing but what can be spared has gone.
             const more = size - one.bytes;
             const isServer = one.owner.startsWith("server ");
-            const own = (isServer ? usedByServers() : held.usedBy(one.owner)) + more;
+            const own = held.usedBy(one.owner) + more;
             const isFull =
               own > limit * 0.75 - 1 ||
               own > 3 * (limit - held.used - more) - 3 ||
-              (isServer && held.usedBy(one.owner) + more > 3 * (limit * 0.75 - usedByServers() - more) - 6);
+              (isServer && own > 3 * (limit * 0.75 - usedByServers() - more) - 6);
             if (!isFull || before - held.used !== others - spare) expect({ seed, step }).toBe("refused for nothing");
           }
         } else {
@@ -67,7 +67,7 @@ describe("the bytes that are held", () => {
       }
       // Whatever was taken, a newcomer has three quarters of what is left, and so has a new server of what servers may.
       const free = limit - held.used;
-      const left = Math.min(Math.floor(limit * 0.75) - usedByServers(), (3 * free - usedByServers()) / 4);
+      const left = Math.min(Math.floor(limit * 0.75) - usedByServers(), free);
       const newcomer = held.holder("e");
       const fits = newcomer.hold(Math.max(0, Math.floor(free * 0.75) - 1));
       newcomer.release();

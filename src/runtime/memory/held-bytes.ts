@@ -16,9 +16,9 @@ export const SMALL_BYTES = 64 * 1024;
 export const DEFAULT_HELD_BYTES = 128 * 1024 * 1024;
 
 /**
- * An owner may hold so many times what it leaves free: one alone gets three quarters, and there is always some room for
- * the next, however many hold all they can. All servers together are one owner beside the principals; what they have is
- * shared among them in the same way.
+ * An owner, a principal or a server, may hold so many times what it leaves free: one alone gets three quarters, and there
+ * is always some room for the next, however many hold all they can. Servers share among them, in the same way, what one
+ * principal could have.
  */
 const HELD_TO_FREE = 3;
 
@@ -159,23 +159,14 @@ export class HeldBytes {
   }
 
   #makeRoom(account: Account, bytes: number): boolean {
-    const own = account.isServer ? this.#usedByServers : account.used;
+    const { used, isServer } = account;
     // Whoever has all that one can have makes no room at the cost of others.
-    if (own + bytes > this.most || this.#shortFor(account, bytes) > 0) return false;
-    const short = this.#short(account, bytes);
+    if (used + bytes > this.most) return false;
+    if (isServer && lacking(used, bytes, this.most - this.#usedByServers) > 0) return false;
+    const short = lacking(used, bytes, this.#limit - this.#used);
     if (short <= 0) return true;
     this.#reclaim?.(short);
-    return this.#short(account, bytes) <= 0;
-  }
-
-  /** How much more would have to be free for `bytes` of this owner. */
-  #short(account: Account, bytes: number): number {
-    return lacking(account.isServer ? this.#usedByServers : account.used, bytes, this.#limit - this.#used);
-  }
-
-  /** The same of what one server may have of that of all servers. */
-  #shortFor(account: Account, bytes: number): number {
-    return account.isServer ? lacking(account.used, bytes, this.most - this.#usedByServers) : 0;
+    return lacking(account.used, bytes, this.#limit - this.#used) <= 0;
   }
 }
 
