@@ -18,7 +18,7 @@ async function main(): Promise<void> {
     const result = await gateway.call("demo__add", { a: 2, b: 3 });
     process.stdout.write(`2 + 3 = ${JSON.stringify(result["structuredContent"])}\n`);
 
-    for (const { name, server } of gateway.tools()) process.stdout.write(`${name} of ${server}\n`);
+    for (const { name, server } of await gateway.tools()) process.stdout.write(`${name} of ${server}\n`);
 
     const { url } = await gateway.listen({ host: "127.0.0.1", port: 0 });
     process.stdout.write(`agents may connect at ${url}\n`);

@@ -300,6 +300,12 @@ export class Catalog {
     return fitting.map(({ name }) => name);
   }
 
+  /** Whether a tool of this name is the server's, if anybody's, by its prefix or by the config. */
+  mayBeOf(server: string, exposed: ExposedName): boolean {
+    const known = this.#servers.get(server);
+    return known !== undefined && this.#names === "prefixed" && this.#mayName(known, "tools", exposed);
+  }
+
   #mayName(known: KnownServer, kind: NamedKind, exposed: ExposedName): boolean {
     if (exposed.startsWith(`${this.#prefixes.get(known.name)}${SEPARATOR}`)) return true;
     return isRenamedTo(known, kind, exposed);

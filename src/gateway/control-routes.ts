@@ -58,7 +58,9 @@ function routesOf(gateway: Gateway): ControlRoutes {
     "POST /servers/:server/probe": ({ params, signal }) => gateway.servers.probe(params["server"] ?? "", signal),
     "GET /status": () => gateway.status(),
     "GET /access": ({ query }) => ({ access: accessTo(gateway, query.get("server") ?? "", query.get("tool") ?? "") }),
-    "GET /tools": () => ({ tools: gateway.tools() }),
+    "GET /tools": async () => ({ tools: await gateway.tools() }),
+    // Who may have a tool that is not listed.
+    "GET /tools/owners": ({ query }) => ({ servers: gateway.possibleOwners(query.get("tool") ?? "") }),
     "POST /call": ({ body, signal }) => call(gateway, fields(body), signal),
     "POST /reload": async () => {
       const { changes } = await gateway.reload();
@@ -101,7 +103,7 @@ function routesOf(gateway: Gateway): ControlRoutes {
     "POST /roles/check": ({ body }) => {
       const { roles } = fields(body);
       if (!isObject(roles)) throw new ControlError("invalid", '"roles" is an object.');
-      return { unusedPatterns: gateway.unusedPatterns(roles as Gateway["config"]["roles"]) };
+      return { unusedPatterns: gateway.patterns.of({ ...gateway.config, roles: roles as Gateway["config"]["roles"] }) };
     },
     "GET /state/dump": () =>
       jsonLines(redactedDump(gateway.state.dump(), (server, text) => gateway.redact(server, text))),

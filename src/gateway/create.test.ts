@@ -71,7 +71,7 @@ describe("createGateway", () => {
     const result = await gateway.call("one__count");
     expect(json(result)).toMatchObject({ count: 1 });
     expect(json(await gateway.call("two__sleep", { ms: 1, label: "x" }))).toEqual({ slept: 1, label: "x" });
-    expect(gateway.tools()).toContainEqual(
+    expect(await gateway.tools()).toContainEqual(
       expect.objectContaining({
         name: "one__count",
         server: "one",
@@ -145,7 +145,7 @@ it("only what an entry's `only` shows is listed and called, by agents, at /mcp/<
     expect(json(await client.callTool({ name: `${name}count`, arguments: {} }))).toHaveProperty("count");
     expect(await fails(client.callTool({ name: `${name}whoami`, arguments: {} }))).toMatchObject({ code: -32602 });
   }
-  expect(gateway.tools().map(({ ownName }) => ownName)).toEqual(["count"]);
+  expect((await gateway.tools()).map(({ ownName }) => ownName)).toEqual(["count"]);
   expect(await fails(gateway.call("one__whoami"))).toMatchObject({ fault: "not-found" });
 });
 
@@ -175,7 +175,10 @@ it("a server on a Unix socket is reached by unix://, in both ways of writing, an
     },
   });
   for (const name of ["code", "proxy"]) {
-    await vi.waitFor(() => expect(gateway.tools().map((tool) => tool.name)).toContain(`${name}__ping`), SOON);
+    await vi.waitFor(
+      async () => expect((await gateway.tools()).map((tool) => tool.name)).toContain(`${name}__ping`),
+      SOON,
+    );
     expect(await gateway.call(`${name}__ping`)).toMatchObject({ content: [{ text: '"pong"' }] });
   }
   expect(seen).toContain("/mcp?a=1");
@@ -286,7 +289,7 @@ describe("state", () => {
     const broken = { mcpServers: { one: { command: "/no/such/program" } } };
     const second = await create(broken, { stateDir });
     expect(second.token).toBe(token);
-    expect(second.tools().map(({ name }) => name)).toEqual(["one__count", "one__whoami"]);
+    expect((await second.tools()).map(({ name }) => name)).toEqual(["one__count", "one__whoami"]);
     expect(await fails(second.call("one__count"))).toMatchObject({ code: -31001 });
     await second.close();
     // Given back, whatever happened.
@@ -316,7 +319,7 @@ describe("a config that changes", () => {
 
     const tools = { count: { name: "tally", description: "Counts." }, whoami: { hide: true } };
     write({ ...entry("stateful"), tools });
-    await vi.waitFor(() => expect(gateway.tools().map(({ name }) => name)).toEqual(["tally"]), SOON);
+    await vi.waitFor(async () => expect((await gateway.tools()).map(({ name }) => name)).toEqual(["tally"]), SOON);
     await vi.waitFor(() => expect(changes).toBeGreaterThan(0), SOON);
     expect((await client.listTools()).tools).toEqual([
       expect.objectContaining({ name: "tally", description: "Counts." }),
@@ -372,7 +375,7 @@ describe("a config that changes", () => {
     expect((await client.listTools()).tools).toEqual([]);
     await expect(client.callTool({ name: "one__count", arguments: {} })).rejects.toMatchObject({ code: -31007 });
     // The program itself is not an agent.
-    expect(gateway.tools()).toHaveLength(2);
+    expect(await gateway.tools()).toHaveLength(2);
   });
 });
 

@@ -45,7 +45,7 @@ import { type GatewayState, redactedText } from "./state/state.js";
 import { StoredEras } from "./state/stored-eras.js";
 import { StoredLists } from "./state/stored-lists.js";
 import { StoredPins } from "./state/stored-pins.js";
-import { listTools, quarantinedByServer, type ToolListing, UnusedPatterns } from "./tool-listing.js";
+import { listTools, possibleOwners, quarantinedByServer, type ToolListing, UnusedPatterns } from "./tool-listing.js";
 
 export type { ReloadReport, ToolListing };
 
@@ -116,7 +116,7 @@ export class Gateway {
   readonly #callLog: CallLog;
   readonly #stderr: KeptStderr;
   #tokenTimer: NodeJS.Timeout | undefined;
-  readonly #patterns: UnusedPatterns;
+  readonly patterns: UnusedPatterns;
   #closing: Promise<void> | undefined;
   #swept: Promise<unknown> | undefined;
   readonly #readiness = new Readiness();
@@ -150,7 +150,7 @@ export class Gateway {
         return typeof value === "string" ? value : undefined;
       },
     });
-    this.#patterns = new UnusedPatterns(this.#catalog, (text) => log.warn(text));
+    this.patterns = new UnusedPatterns(this.#catalog, (text) => log.warn(text));
     this.#lists = new StoredLists({ map: state.known, snapshot: (server) => this.#catalog.snapshot(server), log });
     this.pins = new StoredPins({
       map: state.pins,
@@ -178,7 +178,7 @@ export class Gateway {
       onSession: sessionLog(log),
       onKnown: (server) => {
         this.#lists.saveSoon(server);
-        this.#patterns.tellSoon(() => this.#config);
+        this.patterns.tellSoon(() => this.#config);
       },
       log: (level, text, error) => log[level](text, error === undefined ? undefined : { error }),
       redact: (server, text) => this.redact(server, text),
@@ -221,7 +221,7 @@ export class Gateway {
       this.#catalog.restore(name, state.known.get(name));
       this.#checkPins(name);
     }
-    this.#patterns.tell(config);
+    this.patterns.tell(config);
     this.pipeline.setBudgets(compileBudgets(config, undefined));
     this.pipeline.setCallEnds(this.#callLog.ends(config.log.calls));
     // At once, without waiting for the next look.
@@ -329,9 +329,14 @@ export class Gateway {
     return toToolResult(result);
   }
 
-  /** Every tool there is, whatever the menu shows. */
-  tools(): ToolListing[] {
+  /** Every tool there is, whatever the menu shows, as current as an agent's list. */
+  async tools(): Promise<ToolListing[]> {
+    await this.pipeline.renewTools();
     return listTools(this.#catalog, this.pins);
+  }
+
+  possibleOwners(tool: string): string[] {
+    return possibleOwners(this.#catalog, this.servers.names, tool);
   }
 
   /** The program's own say in who may use what; undefined leaves the rules of roles alone. */
@@ -378,7 +383,7 @@ export class Gateway {
         path,
         error: this.#configError,
         warnings,
-        unusedPatterns: this.#patterns.now(this.#config),
+        unusedPatterns: this.patterns.now(this.#config),
         waitsForRestart: waitsForRestart(this.#startConfig, this.#config),
       },
       certificate: this.#endpoint?.certificate?.status,
@@ -412,11 +417,6 @@ export class Gateway {
   #keptText(name: string): string[] {
     const wrong = this.#kept.get(name);
     return wrong === undefined ? [] : [`its new entry is not used, the one before goes on: ${wrong}`];
-  }
-
-  /** Patterns of these roles that fit no tool, as far as the servers' tools are known. */
-  unusedPatterns(roles: Config["roles"]): readonly string[] {
-    return this.#patterns.of({ ...this.#config, roles });
   }
 
   /**
@@ -457,7 +457,7 @@ export class Gateway {
       this.calls.ended(drainMs),
     ]);
     clearInterval(this.#tokenTimer);
-    this.#patterns.close();
+    this.patterns.close();
     try {
       const ended = await resultWithin(this.#end(), endBy - systemClock.now());
       if (ended === undefined) this.#log.warn("not everything stopped in time; the gateway ends without it");
@@ -532,7 +532,7 @@ export class Gateway {
     for (const kind of lists) this.pipeline.sessions.listChanged(kind, [...this.servers.names, ...removed]);
     const report = logApplied(this.#log, { before, after: config, added, changed, removed });
     logMisconfigured(this.#log, config, kept);
-    this.#patterns.tell(config);
+    this.patterns.tell(config);
     return report;
   }
 

@@ -75,3 +75,9 @@ it("the status counts the tools that are quarantined [status-true] [host-12]", a
   await vi.waitFor(() => expect(gateway.status().servers[0]).toMatchObject({ quarantined: 1 }), SOON);
   expect(gateway.status().servers[0]?.counts.tools).toBe(2);
 });
+
+it("a tool that is not listed may be that of the server whose prefix it has, or of one that nobody knows [status-true]", () => {
+  expect(gateway.possibleOwners("rug__nothing")).toEqual(["rug"]);
+  expect(gateway.possibleOwners("rug/nothing")).toEqual(["rug"]);
+  expect(gateway.possibleOwners("other__nothing")).toEqual([]);
+});

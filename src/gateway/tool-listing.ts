@@ -3,7 +3,7 @@
 
 import type { Catalog } from "../catalog/catalog.js";
 import type { Config } from "../config/config.js";
-import { ownToolName } from "../contracts/names.js";
+import { exposedName, ownToolName } from "../contracts/names.js";
 import { unusedPatterns } from "../policy/unused-patterns.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import type { StoredPins } from "./state/stored-pins.js";
@@ -36,6 +36,15 @@ export function listTools(catalog: Catalog, pins: StoredPins): ToolListing[] {
       ...(quarantined === undefined ? {} : { quarantined }),
     };
   });
+}
+
+/**
+ * The servers that may have a tool which is not listed: those whose prefix or name it begins with, else those whose tools
+ * nobody knows yet.
+ */
+export function possibleOwners(catalog: Catalog, servers: readonly string[], typed: string): string[] {
+  const named = servers.filter((name) => catalog.mayBeOf(name, exposedName(typed)) || typed.startsWith(`${name}/`));
+  return named.length > 0 ? named : servers.filter((name) => catalog.ownTools(name) === undefined);
 }
 
 /** How many tools of each server are hidden, of those that it lists. */

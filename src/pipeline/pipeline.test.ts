@@ -219,6 +219,31 @@ async function names(agent: Agent): Promise<string[]> {
   return (result as { tools: { name: string }[] }).tools.map(({ name }) => name);
 }
 
+it("the operator's list of tools is read again where an agent's would be, within a short wait [menu-current]", async () => {
+  const { pipeline, files, mail } = twoServers();
+  const asked: string[] = [];
+  const renews = (server: StandInServer, reading: Promise<void>) =>
+    Object.assign(server, {
+      renew: (kind: string, why: string) => {
+        asked.push(`${server.name} ${kind} ${why}`);
+        return reading;
+      },
+    });
+  let isRead = false;
+  renews(
+    files,
+    Promise.resolve().then(() => {
+      isRead = true;
+    }),
+  );
+  await pipeline.renewTools();
+  expect([isRead, asked]).toEqual([true, ["files tools asked"]]);
+  // One that hangs does not hold up the list.
+  renews(mail, new Promise<void>(() => {}));
+  await pipeline.renewTools();
+  expect(asked).toHaveLength(3);
+});
+
 describe("a call", () => {
   it("reaches the server that the menu's name means, under the server's own name of the tool", async () => {
     const { pipeline, files, mail } = twoServers();
@@ -408,6 +433,15 @@ describe("a server of another kind, beside one that is not", () => {
     box.fetch();
     expect(await early.json()).toMatchObject({ server: "box", name: "post" });
     expect(agent.heardMethods()).toEqual(["notifications/tools/list_changed"]);
+  });
+
+  it("is not waited for by whoever calls what it cannot list [one-bad-server]", async () => {
+    const { pipeline, box } = withMailbox();
+    const agent = new Agent({ pipeline }, "ada");
+    for (const name of ["boks__post", "post", "files__raed"]) {
+      expect(await agent.call(name).answer()).toMatchObject({ error: { message: `Unknown tool: ${name}` } });
+    }
+    expect(box.listed).toBe(false);
   });
 
   it("is said to be the reason where its tools are not known after its first try", async () => {

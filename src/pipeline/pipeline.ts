@@ -29,7 +29,7 @@ import { isServedBy, Subscriptions } from "./subscriptions.js";
 import type { TaskIds } from "./tasks/ids.js";
 import type { TaskOwners } from "./tasks/owners.js";
 import { TASK_ID, TASK_METHODS, Tasks } from "./tasks.js";
-import { afterFirstTry, afterRenewal, unknownName, unreadLists } from "./wait-for-lists.js";
+import { afterFirstTry, afterRenewal, renewed, unknownName, unreadLists } from "./wait-for-lists.js";
 
 /** It is a Map, since a method may be called `constructor`. */
 const LISTS: ReadonlyMap<string, ListKind> = new Map([
@@ -144,6 +144,12 @@ export class Pipeline implements Service, UpstreamEvents {
     const isRead = this.#servers.get(server)?.listed === true;
     if (isRead && this.#catalog.resolveTool(tool, server).kind === "found") return;
     this.access.demandByGuard(principal, server, this.#catalog.ownTool(server, tool));
+  }
+
+  /** Reads the tools of servers again whose lists may be old, as for an agent that asks. Waits a short time alone. */
+  async renewTools(): Promise<void> {
+    const readings = [...this.#servers.all].flatMap((server) => server.renew?.("tools", "asked") ?? []);
+    if (readings.length > 0) await renewed(readings);
   }
 
   /** Tools of the server were quarantined or set free. */
@@ -384,7 +390,8 @@ export class Pipeline implements Service, UpstreamEvents {
       call,
       [kind],
       meant,
-      unreadLists(this.#servers, call.scope ?? server),
+      // A name with nobody's prefix is waited for by nobody: it is a typo, and no list will bring it.
+      unreadLists(this.#servers, server === undefined ? meant() : [server]),
       waited,
       again,
     );
@@ -445,8 +452,8 @@ export class Pipeline implements Service, UpstreamEvents {
     if (typeof uri !== "string") throw new Fault("invalid", `${method} needs "uri".`);
     const server = this.#catalog.resolveResource(uri, call.scope);
     if (server === undefined) {
-      const unread = unreadLists(this.#servers, call.scope);
       const meant = () => (call.scope === undefined ? this.#servers.names : [call.scope]);
+      const unread = unreadLists(this.#servers, meant());
       if (this.#awaits(call, OF_RESOURCES, meant, unread, waited, (next) => this.#resource(call, next))) return;
       call.reply({
         kind: "error",

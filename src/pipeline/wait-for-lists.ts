@@ -6,10 +6,12 @@ import type { AgentCall } from "../contracts/service.js";
 import { Fault } from "../protocol/errors.js";
 import { faultReply } from "../protocol/reply.js";
 
-/** Servers whose lists may yet bring what is asked for; `server`: the only one that can. */
-export function unreadLists(servers: Servers, server: string | undefined): Promise<void>[] {
-  const meant = server === undefined ? [...servers.all] : [servers.get(server)];
-  return meant.flatMap((one) => (one === undefined || one.listed ? [] : [one.firstTry]));
+/** The first tries of those of these servers whose lists may yet bring what is asked for. */
+export function unreadLists(servers: Servers, names: readonly string[]): Promise<void>[] {
+  return names.flatMap((name) => {
+    const server = servers.get(name);
+    return server === undefined || server.listed ? [] : [server.firstTry];
+  });
 }
 
 /**
@@ -20,12 +22,17 @@ const RENEWAL_MS = 250;
 
 /** `act` is run when the readings have ended, or when that takes too long; not for a call that was taken back. */
 export function afterRenewal(call: AgentCall, readings: readonly Promise<void>[], act: () => void): void {
+  afterFirstTry(call, [renewed(readings)], act);
+}
+
+/** Resolves when the readings have ended, or when that takes too long. */
+export function renewed(readings: readonly Promise<void>[]): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, RENEWAL_MS);
   });
   const inTime = Promise.all(readings).then(() => clearTimeout(timer));
-  afterFirstTry(call, [Promise.race([inTime, late])], act);
+  return Promise.race([inTime, late]);
 }
 
 /** The servers' deadlines to connect bound the wait. `act` is not run for a call that was taken back meanwhile. */

@@ -1,6 +1,7 @@
 // `toolway call`: calls one tool and prints its result.
 
 import { isObject } from "../../protocol/jsonrpc.js";
+import type { GatewayClient } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
 import { noteIfSlow, withGateway } from "../gateway/with-gateway.js";
 import { readJsonText, toArguments } from "../line/call-arguments.js";
@@ -9,7 +10,7 @@ import { Exit, UserError } from "../line/errors.js";
 import { note, print, printJson, shown } from "../line/io.js";
 import { checkArguments } from "../line/parameters.js";
 import { resultText } from "../text/call-result.js";
-import { findTool, listTools, unknownServers, unknownTool } from "../text/tool-list.js";
+import { findTool, isDecided, listTools, unknownServers, unknownTool } from "../text/tool-list.js";
 
 export const call = defineCommand({
   metadata: {
@@ -42,12 +43,16 @@ export const call = defineCommand({
   async handler(input, io) {
     const json = await readJsonText(input.arguments, io);
     const source = await gatewayFor(input, io);
-    const isThere = async (client: Parameters<typeof listTools>[0]): Promise<boolean> =>
-      findTool(input.tool, await listTools(client, io.signal)) !== undefined;
-    return withGateway(source, io, { servers: "called", until: isThere }, async ({ client }) => {
+    let said = false;
+    const say = (text: string): void => {
+      if (!said) note(io, text);
+      said = true;
+    };
+    const until = (client: GatewayClient): Promise<boolean> => isDecided(input.tool, client, io.signal, say);
+    return withGateway(source, io, { servers: "called", until }, async ({ client }) => {
       const tools = await listTools(client, io.signal);
       const tool = findTool(input.tool, tools);
-      if (tool === undefined) throw unknownTool(input.tool, tools, await unknownServers(client, io.signal));
+      if (tool === undefined) throw unknownTool(input.tool, tools, await unknownServers(client, io.signal, input.tool));
       const args = toArguments(json, input.arg, tool.inputSchema);
       for (const warning of checkArguments(tool.name, args, tool.inputSchema)) note(io, `toolway: ${warning}`);
       const body = { tool: tool.name, arguments: args };

@@ -241,7 +241,45 @@ describe("tools", () => {
     fakeGateway({ "/status": { ...STATUS, servers: [demo, away] } });
     expect((await run(["tools"])).err).toContain("Not up, so that their tools are not known: away.");
     expect((await run(["tools", "--json"])).err).toBe("");
+  });
+
+  it("that are not there are blamed on servers that could have them, and on no others [status-true]", async () => {
+    const [demo] = STATUS.servers;
+    const away = { ...demo, name: "away", counts: { tools: 0, prompts: 0, resources: 0, resourceTemplates: 0 } };
+    fakeGateway({
+      "/status": { ...STATUS, servers: [demo, away] },
+      "/tools/owners?tool=xyz": { servers: ["away"] },
+      "/tools/owners?tool=demo__xyz": { servers: ["demo"] },
+    });
     expect((await run(["call", "xyz"])).err).toContain("away");
+    expect((await run(["call", "demo__xyz"])).err).not.toContain("away");
+  });
+
+  it("that are not there are waited for while a server that could have them starts, and it is said at once [status-true]", async () => {
+    const [demo] = STATUS.servers;
+    const slow = { ...demo, name: "slow", state: "starting", counts: { tools: 0 } };
+    const owners = {
+      "/tools/owners?tool=demo__xyz": { servers: ["demo"] },
+      "/tools/owners?tool=xyz": { servers: ["slow"] },
+    };
+    // It starts for ever: whoever waited for it would not come back.
+    fakeGateway({
+      "/status": { ...STATUS, servers: [{ ...demo, state: "ready", listsFromBefore: false }, slow] },
+      ...owners,
+    });
+    expect((await run(["call", "demo__xyz"])).err).not.toContain("slow");
+    let asked = 0;
+    fakeGateway({
+      "/status": () => ({
+        ...STATUS,
+        servers: [demo, asked++ < 4 ? slow : { ...slow, state: "ready", listsFromBefore: false }],
+      }),
+      ...owners,
+    });
+    const { code, err } = await run(["call", "xyz"]);
+    expect(code).toBe(1);
+    expect(err.split("\n")[0]).toBe("xyz is not among the tools that are known; waiting for slow …");
+    expect(err).toContain("There is no tool xyz.");
   });
 
   it("are those of a gateway of our own where none runs, which is closed again", async () => {

@@ -36,9 +36,46 @@ export function findTool(typed: string, tools: readonly ToolLine[]): ToolLine | 
   return own.length === 1 ? own[0] : undefined;
 }
 
-/** Servers that are not up and whose tools nobody knows: what is looked for may be theirs. */
-export async function unknownServers(client: GatewayClient, signal: AbortSignal): Promise<string | undefined> {
+/**
+ * Whether it is of no use to wait for a tool any longer: it is there, or no server that is still starting could have it.
+ * Where it is not there, `say` is told once what is waited for.
+ */
+export async function isDecided(
+  typed: string,
+  client: GatewayClient,
+  signal: AbortSignal,
+  say: (text: string) => void,
+): Promise<boolean> {
+  const tools = await listTools(client, signal);
+  if (findTool(typed, tools) !== undefined) return true;
+  const owners = await ownersOf(typed, client, signal);
   const { servers } = (await client.get("/status", signal)) as GatewayStatus;
+  const awaited = servers.filter(({ name, state, listsFromBefore }) => {
+    return (
+      owners.includes(name) && (state === "starting" || state === "idle" || (state === "ready" && listsFromBefore))
+    );
+  });
+  if (awaited.length > 0 && tools.length > 0) {
+    say(`${typed} is not among the tools that are known; waiting for ${awaited.map(({ name }) => name).join(", ")} …`);
+  }
+  return awaited.length === 0;
+}
+
+/** The servers that may have a tool that is not listed. */
+async function ownersOf(typed: string, client: GatewayClient, signal: AbortSignal): Promise<readonly string[]> {
+  const answer = await client.get(`/tools/owners?tool=${encodeURIComponent(typed)}`, signal);
+  return isObject(answer) && Array.isArray(answer["servers"]) ? (answer["servers"] as string[]) : [];
+}
+
+/** Servers that are not up and whose tools nobody knows: what is looked for, if something is, may be theirs. */
+export async function unknownServers(
+  client: GatewayClient,
+  signal: AbortSignal,
+  typed?: string,
+): Promise<string | undefined> {
+  const status = (await client.get("/status", signal)) as GatewayStatus;
+  const owners = typed === undefined ? undefined : await ownersOf(typed, client, signal);
+  const servers = status.servers.filter(({ name }) => owners?.includes(name) ?? true);
   const names = servers.filter(({ state, counts }) => state !== "ready" && counts.tools === 0).map(({ name }) => name);
   return names.length === 0
     ? undefined
