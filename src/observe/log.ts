@@ -50,10 +50,11 @@ export function createLog(options: LogOptions): Log {
   const lowest = LOG_LEVELS.indexOf(level);
   const isOn = (at: LogLevel) => LOG_LEVELS.indexOf(at) >= lowest;
   const line: LogLines["line"] = (at, atMs, text, fields) => {
-    const time = new Date(atMs).toISOString();
+    const time = timeOf(atMs);
     return `${format === "json" ? json(jsonLine(time, at, text, fields)) : textLine(time, at, text, fields, clean)}\n`;
   };
   let dropped = 0;
+  const timeOf = isoTimes();
   const writeLines: LogLines["write"] = (text, lines) => {
     const said = dropped === 0 ? "" : line("warn", now(), droppedText(dropped), { dropped });
     if (write(said + text) === false) dropped += lines;
@@ -93,11 +94,14 @@ export const SILENT: Log = createLog({ write: () => {} });
 /** Cut in its parts, so that it stays JSON; fields do not hide what every line has. */
 function jsonLine(time: string, level: LogLevel, text: string, fields: LogFields | undefined): string {
   const own = { time, level, text: cut(text) };
-  const shown = Object.entries(plain(fields)).map(([key, value]) => {
-    const json = JSON.stringify(value) ?? "";
-    return [key, json.length > MAX_LINE ? cut(json) : value];
-  });
-  return JSON.stringify({ ...own, ...Object.fromEntries(shown), ...own });
+  if (fields === undefined) return JSON.stringify(own);
+  const all: Record<string, unknown> = own;
+  for (const key in fields) {
+    const value = plain(fields[key]);
+    if (value === undefined || key === "time" || key === "level" || key === "text") continue;
+    all[key] = isShort(value) ? value : shortened(value);
+  }
+  return JSON.stringify(all);
 }
 
 function textLine(
@@ -107,25 +111,51 @@ function textLine(
   fields: LogFields | undefined,
   clean: (text: string) => string,
 ): string {
-  const shown = Object.entries(plain(fields)).map(([key, value]) => ` ${key}=${JSON.stringify(value)}`);
-  return cut(`${time.slice(11, 23)} ${level.padEnd(5)} ${text}${shown.join("")}`, clean);
+  let line = `${time.slice(11, 23)} ${level.padEnd(5)} ${text}`;
+  for (const key in fields) {
+    const value = plain(fields[key]);
+    if (value !== undefined) line += ` ${key}=${typeof value === "number" ? value : JSON.stringify(value)}`;
+  }
+  return cut(line, clean);
 }
 
 /** Errors have no members of their own to show; their stack says where. */
-function plain(fields: LogFields | undefined): Record<string, unknown> {
-  const out: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(fields ?? {})) {
-    if (value === undefined) continue;
-    out[key] = value instanceof Error ? (value.stack ?? value.message) : value;
-  }
-  return out;
+function plain(value: unknown): unknown {
+  return value instanceof Error ? (value.stack ?? value.message) : value;
+}
+
+/** Known without making its text. */
+function isShort(value: unknown): boolean {
+  return typeof value === "string" ? value.length < MAX_LINE / 2 : typeof value !== "object";
+}
+
+function shortened(value: unknown): unknown {
+  const json = JSON.stringify(value) ?? "";
+  return json.length > MAX_LINE ? cut(json) : value;
+}
+
+/** Many lines are of one moment, and the text of it costs more than the rest of them. */
+function isoTimes(): (atMs: number) => string {
+  let lastMs = Number.NaN;
+  let last = "";
+  return (atMs) => {
+    if (atMs !== lastMs) {
+      lastMs = atMs;
+      last = new Date(atMs).toISOString();
+    }
+    return last;
+  };
 }
 
 /** What servers and agents say gets into the log: it must not forge lines or move a terminal's cursor. */
 function withoutControls(line: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out.
-  return line.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, " ");
+  // Most have none, and a test makes no copy.
+  return HAS_CONTROL.test(line) ? line.replace(CONTROLS, " ") : line;
 }
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out.
+const HAS_CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
+const CONTROLS = new RegExp(HAS_CONTROL, "g");
 
 function cut(line: string, clean = withoutControls): string {
   const whole = clean(line);

@@ -4,10 +4,10 @@
 import type { Redactor } from "../../runtime/redact/redactor.js";
 
 /** As much as may wait for its moment, and the longest line that is kept: a stack trace in one line has far less. */
-const MAX_WAITING_BYTES = 64 * 1024;
+const MAX_WAITING_BYTES = 32 * 1024;
 
 /** So much is taken in a second: to look for secrets in more would cost the other servers their time. */
-const MAX_BYTES_A_SECOND = 256 * 1024;
+const MAX_BYTES_A_SECOND = 128 * 1024;
 const SECOND_MS = 1_000;
 
 const LINE_FEED = 0x0a;
