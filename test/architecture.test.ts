@@ -11,7 +11,7 @@ const src = fileURLToPath(new URL("../src", import.meta.url));
 /** Folder → the folders that its files import, types included. "." is the root: the public API alone. */
 const ALLOWED: Readonly<Record<string, string>> = {
   ".": "config contracts executor/client executor/wire gateway gateway/state host observe policy protocol runtime",
-  "agents/import": "config runtime",
+  "agents/import": "config config/inputs runtime",
   cache: "contracts protocol runtime",
   catalog: "contracts protocol protocol/definitions runtime",
   cli: "cli/commands cli/line runtime",

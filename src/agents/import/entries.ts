@@ -5,6 +5,7 @@
 
 import { basename } from "node:path";
 import { readForeign } from "../../config/foreign-keys.js";
+import { inputVariable } from "../../config/inputs/inputs.js";
 import { Source } from "../../config/jsonc.js";
 import { absolutePath, baseFolder, commandPath } from "../../config/paths.js";
 import { isLoopback } from "../../runtime/addresses.js";
@@ -229,7 +230,7 @@ function translate(value: unknown, how: Translation): unknown {
     let text = value
       .replaceAll(/\$\{workspaceFolderBasename\}/g, () => basename(base))
       .replaceAll(/\$\{workspaceFolder(:[^}]*)?\}/g, () => base)
-      .replaceAll(/\$\{input:([^}]*)\}/g, (_, id: string) => inputVariable(id, how));
+      .replaceAll(/\$\{input:([^}]*)\}/g, (_, id: string) => askedFor(id, how));
     if (file.format === "opencode") text = text.replaceAll(/\{env:(\w+)\}/g, "$${$1}");
     if (file.id === "gemini" || file.id === "qwen") text = text.replaceAll(/\$([A-Za-z_]\w*)/g, "$${$1}");
     return text;
@@ -240,8 +241,8 @@ function translate(value: unknown, how: Translation): unknown {
 }
 
 /** What an editor asks a person for comes from a variable here; what it offers as an answer stands for it. */
-function inputVariable(id: string, { inputs, notes }: Translation): string {
-  const name = `INPUT_${id.replace(/[^A-Za-z0-9]+/g, "_").toUpperCase()}`;
+function askedFor(id: string, { inputs, notes }: Translation): string {
+  const name = inputVariable(id);
   const { default: usual, password } = inputs.get(id) ?? {};
   const fallback = typeof usual === "string" && password !== true && !/[{}]/.test(usual) ? usual : undefined;
   const note = `its editor asks for "${id}": here it is the variable ${name}${fallback === undefined ? "" : ", with the same default"}`;
