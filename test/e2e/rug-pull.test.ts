@@ -92,7 +92,7 @@ describe("a definition that changes", () => {
     const diff = await toolway(gateway, "pins", "diff", "rug", "add", "--json");
     const [{ new: fresh }] = JSON.parse(diff.out) as [{ new: { hash: string; definition: { description: string } } }];
     expect(fresh.definition.description).toBe(EVIL);
-    expect((await toolway(gateway, "pins", "accept", "rug", "add", "--hash", "not-that-hash")).code).toBe(1);
+    expect((await toolway(gateway, "pins", "accept", "rug", "add", "--hash", "not-that-hash")).code).toBe(2);
     await expectQuarantined(gateway.url);
     const told = changes;
     expect(await toolway(gateway, "pins", "accept", "rug", "add", "--hash", fresh.hash)).toMatchObject({ code: 0 });
