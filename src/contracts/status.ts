@@ -107,6 +107,8 @@ export interface GatewayStatus {
   /** Bytes of bodies, replies and streams that are held, of those that may be (`limits.heldBytes`). */
   readonly memory: { readonly heldBytes: number; readonly limitBytes: number };
   readonly servers: readonly ServerStatus[];
+  /** Whether it keeps mailboxes. */
+  readonly mailboxes: boolean;
   /** Those who make requests in other networks. */
   readonly executors: readonly ExecutorStatus[];
   /** Names and URIs that two servers claim, and what became of them; those of one cause are one line. */

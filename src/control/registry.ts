@@ -19,8 +19,10 @@ import { findGateway } from "./client.js";
 /** A gateway that runs, as `toolway ps` shows it. */
 export interface RunningGateway {
   readonly pid: number;
-  /** Undefined for the built-in demo. */
+  /** Undefined for what is built in. */
   readonly config: string | undefined;
+  /** What is built in and is no demo. */
+  readonly builtIn?: "broker" | undefined;
   readonly stateDir: string;
   /** Undefined for one that serves a client over stdio alone. */
   readonly endpoint: string | undefined;
@@ -110,10 +112,11 @@ function readEntry(path: string): RunningGateway | undefined {
   try {
     const stat = lstatSync(path);
     if (!stat.isFile() || stat.size > MAX_ENTRY_BYTES) return undefined;
-    const { pid, config, stateDir, endpoint, startedAt } = JSON.parse(readFileSync(path, "utf8"));
+    const { pid, config, builtIn, stateDir, endpoint, startedAt } = JSON.parse(readFileSync(path, "utf8"));
     if (!Number.isSafeInteger(pid) || typeof stateDir !== "string" || typeof startedAt !== "string") return undefined;
     const textOrNone = (value: unknown) => (typeof value === "string" ? value : undefined);
-    return { pid, config: textOrNone(config), stateDir, endpoint: textOrNone(endpoint), startedAt };
+    const what = builtIn === "broker" ? { builtIn } : {};
+    return { pid, config: textOrNone(config), ...what, stateDir, endpoint: textOrNone(endpoint), startedAt };
   } catch {
     return undefined;
   }

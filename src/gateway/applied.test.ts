@@ -16,10 +16,14 @@ describe("what a reload changed [status-true]", () => {
     const before = config({ roles: { a: { deny: ["notes/x"] } } }, { tools: { x: { hide: true }, same: {} } });
     const after = config(
       { roles: { a: { deny: ["notes/y"] } }, limits: { depth: 64 } },
-      { tools: { x: { name: "z" }, same: {}, more: { cache: true } }, budget: { calls: 1, windowMs: 1000 } },
+      {
+        tools: { x: { name: "z" }, same: {}, more: { cache: true } },
+        only: ["x"],
+        budget: { calls: 1, windowMs: 1000 },
+      },
     );
     const applied = { before, after, ...NO_SERVER };
-    expect(changesOf(applied)).toEqual(["roles", "limits", "2 tools", "budget of notes"]);
+    expect(changesOf(applied)).toEqual(["roles", "limits", "2 tools", "what is shown of notes", "budget of notes"]);
     expect(changesOf({ ...applied, added: ["wiki", "git"], removed: ["old"] }).slice(0, 2)).toEqual([
       "added wiki, git",
       "removed old",

@@ -21,6 +21,7 @@ const TAKEN_ON: readonly (keyof Config)[] = [
   "names",
   "menu",
   "executors",
+  "mailboxes",
   "allowedHosts",
   "allowedOrigins",
   "tls",
@@ -72,7 +73,12 @@ function ofServers(before: Config, after: Config): string[] {
     return n === 0 ? [] : [`${n} ${n === 1 ? kind.slice(0, -1) : kind}`];
   });
   const budgets = both.filter(({ was, now }) => !same(was.budget, now.budget)).map(({ now }) => now.name);
-  return [...counted, ...(budgets.length === 0 ? [] : [`budget of ${budgets.join(", ")}`])];
+  const shown = both.filter(({ was, now }) => !same(was.only, now.only)).map(({ now }) => now.name);
+  return [
+    ...counted,
+    ...(shown.length === 0 ? [] : [`what is shown of ${shown.join(", ")}`]),
+    ...(budgets.length === 0 ? [] : [`budget of ${budgets.join(", ")}`]),
+  ];
 }
 
 function differing(was: ServerConfig["prompts"], now: ServerConfig["prompts"]): number {

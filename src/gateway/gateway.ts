@@ -403,6 +403,7 @@ export class Gateway {
             this.redact(one.name, text),
           ),
         })),
+      mailboxes: this.#config.mailboxes,
       executors: this.#executors.status(),
       conflicts: this.#catalog.conflicts(),
       notes: this.#catalog.notes(),
@@ -584,11 +585,11 @@ export class Gateway {
     }
   }
 
-  /** Checks the list that the catalog has, read or restored. */
+  /** Checks the list that the catalog has, read or restored: what agents are shown, which may be less than there is. */
   #checkPins(server: string): void {
     const tools = this.#catalog.tools().filter((tool) => tool.server === server);
     if (tools.length === 0) return;
     const items = tools.map(({ item }) => item);
-    if (this.pins.check(server, items).differs) this.pipeline.pinsChanged(server);
+    if (this.pins.check(server, items, false).differs) this.pipeline.pinsChanged(server);
   }
 }

@@ -115,7 +115,8 @@ export class ServerPins {
     this.#quarantined.delete(tool);
   }
 
-  see(listed: readonly ListedTool[], nowMs: number): Seen {
+  /** `isWhole` false: a part of what the server lists, of which nothing can be known to be gone. */
+  see(listed: readonly ListedTool[], nowMs: number, isWhole = true): Seen {
     const before = this.#quarantined;
     const printed = new Map<OwnToolName, Printed>();
     const problems = new Map<OwnToolName, string>();
@@ -143,8 +144,13 @@ export class ServerPins {
         sightings.push({ kind, tool, pin: next, definition: print.text ?? canonicalizeText(json) });
       }
     }
+    if (isWhole) this.#listed = true;
+    else {
+      for (const [tool, print] of this.#printed)
+        if (!problems.has(tool) && !printed.has(tool)) printed.set(tool, print);
+      for (const [tool, why] of this.#problems) if (!printed.has(tool) && !problems.has(tool)) problems.set(tool, why);
+    }
     this.#printed = printed;
-    this.#listed = true;
     this.#problems = problems;
     const quarantined = new Map(problems);
     // A tool that is away keeps its quarantine: it may be back before its next list is read.

@@ -76,8 +76,11 @@ it("have all that was delivered when the gateway was killed [ack-is-durable]", a
 it("lose those whose tokens are revoked, and keep what is in their boxes for a new token of that id", async () => {
   const worker = await connect("worker-1");
   const studio = await connect("studio");
-  worker.deliver("studio", "kept");
+  worker.deliver("studio", "kept", { text: "for studio's eyes" });
   await worker.next("delivered");
+  const { out } = await toolway(gateway, "state", "dump");
+  expect(out).toContain('"id":"kept"');
+  expect(out).not.toContain("for studio's eyes");
   expect(await toolway(gateway, "token", "revoke", "studio")).toMatchObject({ code: 0 });
   await expect(studio.next("nothing")).rejects.toThrow("the token has ended");
   worker.deliver("studio", "lost");

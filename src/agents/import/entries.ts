@@ -142,16 +142,21 @@ export function readEntry(raw: unknown, { file, group, home }: EntryPlace): Read
     const sse = type === "sse" ? { type: "sse" as const } : {};
     return { kind: "entry", entry: { ...sse, url: words.url, ...headers, ...rest }, notes };
   }
-  const cwd = words.cwd === undefined ? project : absolutePath(words.cwd, base, home);
+  const cwd = words.cwd === undefined ? project : pathOf(words.cwd, base, home);
   const entry: ImportedEntry = {
     command: commandPath(words.command ?? "", base, home),
     ...(words.args.length > 0 && { args: words.args }),
     ...(Object.keys(words.env).length > 0 && { env: words.env }),
-    ...(words.envFile !== undefined && { envFile: absolutePath(words.envFile, base, home) }),
+    ...(words.envFile !== undefined && { envFile: pathOf(words.envFile, base, home) }),
     ...(cwd !== undefined && { cwd }),
     ...rest,
   };
   return { kind: "entry", entry, notes };
+}
+
+/** A path in the new file. What begins with a variable has no folder yet that it could be relative to. */
+function pathOf(path: string, base: string, home: string): string {
+  return path.startsWith("$") ? path : absolutePath(path, base, home);
 }
 
 /** True for an entry that leads back to a gateway of ours: behind itself it would wait for itself. */

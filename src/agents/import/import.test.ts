@@ -172,6 +172,7 @@ enabled = false
       ],
       servers: {
         v: { type: "stdio", command: "./v", args: ["${workspaceFolder}/x"], envFile: ".env" },
+        far: { type: "stdio", command: "./w", envFile: "${userHome}/.env", cwd: "${env:HOME}" },
         asks: { url: "https://x", headers: { A: "Bearer ${input:api-key}", R: "${input:region}" } },
         runs: { command: "x", args: ["${command:pick}"] },
       },
@@ -200,6 +201,7 @@ enabled = false
     expect(servers).toEqual({
       c: { command: "c", env: { K: "${env:K}" }, cwd: `${cwd}/sub` },
       v: { command: `${cwd}/v`, args: [`${cwd}/x`], envFile: `${cwd}/.env`, cwd },
+      far: { command: `${cwd}/w`, envFile: "${userHome}/.env", cwd: "${env:HOME}" },
       asks: { url: "https://x", headers: { A: "Bearer ${INPUT_API_KEY}", R: "${INPUT_REGION:-eu}" } },
       old: { command: "old" },
       w: { type: "sse", url: "https://w" },

@@ -144,9 +144,12 @@ describe("serve", () => {
     expect(out).toContain("export TOOLWAY_TOKEN=$(npx toolway token show)");
     expect(out).toContain("claude mcp add --transport http toolway");
     expect(out).not.toContain("warning");
-    expect(out.match(/tw_secret/g)).toHaveLength(1);
     // The config decides how long that is.
     expect(fake.closed).toEqual(["drained undefined"]);
+    // The token is shown on a terminal alone: what is piped ends up in a log.
+    expect(out).not.toContain("tw_secret");
+    const seen = await run(["serve", "--listen", "127.0.0.1:0"], { signal: stopped(), isTTY: true });
+    expect(seen.out.match(/tw_secret/g)).toHaveLength(1);
   });
 
   it("drains for as long as --drain says, and refuses what is no time", async () => {

@@ -40,9 +40,9 @@ export const ps = defineCommand({
       return Exit.ok;
     }
     const style = styleOf(io);
-    const rows = gateways.map(({ pid, config, endpoint, startedAt, stateDir }) => [
+    const rows = gateways.map(({ pid, config, builtIn, endpoint, startedAt, stateDir }) => [
       style.bold(String(pid)),
-      config === undefined ? "(built-in demo)" : shown(shortPath(io, config), io.isTTY),
+      config === undefined ? `(${builtIn ?? "built-in demo"})` : shown(shortPath(io, config), io.isTTY),
       endpoint ?? "(stdio)",
       longDuration(Math.max(0, Date.now() - Date.parse(startedAt))),
       shown(shortPath(io, stateDir), io.isTTY),

@@ -74,7 +74,9 @@ export const tokenCreate = defineCommand({
         printJson(io, isObject(answer) ? { id: input.id, role: input.role, ...names, ...answer } : answer);
       else print(io, token);
       if (!input.json && io.isErrTTY) note(io, "Keep it: it cannot be shown again.");
-      const remark = await remarkOn(input.role, names.names ?? [input.id], source);
+      // Whoever sends to mailboxes needs no role of a config, and a broker has none.
+      const isOfNoConfig = names.maySendTo !== undefined && source.configPath === undefined;
+      const remark = isOfNoConfig ? undefined : await remarkOn(input.role, names.names ?? [input.id], source);
       if (remark !== undefined) note(io, remark);
       return Exit.ok;
     });

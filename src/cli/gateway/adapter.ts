@@ -99,11 +99,15 @@ async function start(options: StartOptions): Promise<StartedGateway> {
 }
 
 /** So that `toolway ps`, and verbs in other folders, know of it. Returns what takes it off the list. */
-function enlistGateway(gateway: Gateway, { configPath, stateDir, env, home }: GatewaySource, log: Log): () => void {
+function enlistGateway(
+  gateway: Gateway,
+  { configPath, builtIn, stateDir, env, home }: GatewaySource,
+  log: Log,
+): () => void {
   const { pid, endpoint, startedAt } = gateway.status();
   const config = configPath === undefined ? undefined : realPath(configPath);
   try {
-    return enlist(stateRootFor(env, home), { pid, config, stateDir, endpoint, startedAt });
+    return enlist(stateRootFor(env, home), { pid, config, builtIn, stateDir, endpoint, startedAt });
   } catch (error) {
     // A home that cannot be written, as services have it, keeps nobody from serving.
     log.info(`\`toolway ps\` will not list this gateway: ${(error as Error).message}`);

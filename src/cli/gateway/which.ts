@@ -70,11 +70,11 @@ export async function gatewayFor(input: NamedGateway, io: Io): Promise<GatewaySo
 function howToName(gateways: readonly RunningGateway[], running: readonly RunningGateway[], io: Io): string {
   return gateways
     .map((gateway) => {
-      const { config, stateDir, endpoint, pid } = gateway;
+      const { config, builtIn, stateDir, endpoint, pid } = gateway;
       const isOnly = running.filter((other) => other.config === config).length === 1;
       const option =
         config !== undefined && isOnly ? `--config ${shellPath(io, config)}` : `--state ${shellPath(io, stateDir)}`;
-      const demo = config === undefined ? "the built-in demo, " : "";
+      const demo = config === undefined ? `${builtIn === undefined ? "the built-in demo" : "a broker"}, ` : "";
       return `    ${option}  (${demo}process ${pid}, ${endpoint ?? "over stdio"})`;
     })
     .join("\n");

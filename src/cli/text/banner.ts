@@ -31,7 +31,7 @@ export function banner(started: StartedGateway, options: BannerOptions, io: Io):
     ["config", config.path === undefined ? "built-in demo (no toolway.json found)" : shortPath(io, config.path)],
     ["servers", shown(serverList(started), io.isTTY)],
     ["roles", shown(roleText(config), io.isTTY)],
-    ["token", options.noAuth ? "none asked for" : tokenText(token, verb)],
+    ["token", options.noAuth ? "none asked for" : tokenText(token, verb, io.isTTY)],
   ];
 
   const lines = [`${style.bold("Toolway")} ${packageVersion()}`, "", table(facts, "  ")];
@@ -75,9 +75,11 @@ function sameGateway(options: BannerOptions, io: Io): string {
   return config + (stateNamed ? ` --state ${shellPath(io, stateDir)}` : "");
 }
 
-function tokenText(token: StartedGateway["token"], verb: (words: string) => string): string {
+function tokenText(token: StartedGateway["token"], verb: (words: string) => string, isSeen: boolean): string {
   if (token.fromEnv) return `from ${TOKEN_VARIABLE}`;
   if (!token.isNew || token.value === undefined) return `as before; ${verb("token show")} prints it`;
+  // A pipe leads to a log as a rule, and a token belongs in none.
+  if (!isSeen) return `made just now; ${verb("token show")} prints it`;
   return `${token.value}\n${" ".repeat(12)}(shown this once; later: ${verb("token show")})`;
 }
 

@@ -27,7 +27,10 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
   } else {
     facts.push(["gateway", "not running; the servers were started for this command only"]);
   }
-  facts.push(["config", status.config.path === undefined ? "built-in demo" : shortPath(io, status.config.path)]);
+  const isBroker = status.config.path === undefined && status.mailboxes;
+  const builtIn = isBroker ? "none: a broker" : "built-in demo";
+  facts.push(["config", status.config.path === undefined ? builtIn : shortPath(io, status.config.path)]);
+  if (status.mailboxes) facts.push(["mailboxes", "kept, at /mailboxes"]);
   if (status.stateDir !== undefined) facts.push(["state", shortPath(io, status.stateDir)]);
   facts.push(["names", status.menu === "search" ? `${status.names}, behind find_tools and call_tool` : status.names]);
 
@@ -37,7 +40,7 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
     const columns = ["SERVER", "STATE", "KIND", "TOOLS", "READY IN", "RESTARTS", "IN FLIGHT"];
     const head = heading(style, [...columns, ...(isCached ? ["CACHED"] : []), "VERSION"]);
     parts.push(fittedTable([head, ...status.servers.map((server) => serverRow(server, style, isCached))], io));
-  } else {
+  } else if (!isBroker) {
     parts.push("No servers. Add some to the config; it is read again when it changes.");
   }
   if (status.executors.length > 0) {

@@ -64,7 +64,7 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
       taskIds: taskIdsOf(key),
       tasks: store.map<TaskRecord>("tasks"),
       store,
-      dump: () => store.dump(),
+      dump: () => withoutBodies(store.dump()),
       async close() {
         try {
           await store.close();
@@ -76,6 +76,18 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
   } catch (error) {
     await lock.release();
     throw error;
+  }
+}
+
+/** What is in messages is nobody's who looks at the state: of each, who sent it to whom, and when. */
+async function* withoutBodies(entries: AsyncIterable<DumpEntry>): AsyncIterableIterator<DumpEntry> {
+  for await (const entry of entries) {
+    if (!("log" in entry)) yield entry;
+    else if (Array.isArray(entry.value)) yield { ...entry, value: entry.value[1] };
+    else {
+      const { record, ...rest } = entry.value as { readonly record?: readonly unknown[] };
+      yield { ...entry, value: record === undefined ? rest : { ...rest, header: record[1] } };
+    }
   }
 }
 
