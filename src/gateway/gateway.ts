@@ -1,51 +1,44 @@
-// Wires the stages into one gateway, and applies changes of the config to it while it runs.
+// A gateway while it lives: when it starts, listens and ends, and what programs and the operator may ask of it. Its
+// stages are made in stages.ts; what the config says to them is config-in-use.ts.
 
 import type { Readable, Writable } from "node:stream";
-import { Cache } from "../cache/cache.js";
-import { Catalog } from "../catalog/catalog.js";
 import type { Config, ListenAddress } from "../config/config.js";
 import type { AgentProfile, Principal } from "../contracts/caller.js";
-import { ownToolName } from "../contracts/names.js";
 import type { CacheStats, GatewayStatus } from "../contracts/status.js";
 import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
 import type { ControlServer } from "../control/server.js";
 import { createStdioEndpoint, type StdioEndpoint } from "../endpoint/stdio/stdio.js";
-import { CallLog } from "../observe/call-lines.js";
-import { sessionLog } from "../observe/debug-log.js";
 import type { Log } from "../observe/log.js";
-import { type KeptStderr, keepStderr } from "../observe/server-logs/keep.js";
 import type { Telemetry } from "../observe/telemetry.js";
 import { OPERATOR } from "../pipeline/access.js";
-import { Pipeline } from "../pipeline/pipeline.js";
-import { TaskOwners } from "../pipeline/tasks/owners.js";
-import { compileBudgets } from "../policy/budget.js";
+import type { Pipeline } from "../pipeline/pipeline.js";
 import type { Guard } from "../policy/guard.js";
-import { compilePolicy, unknownRole } from "../policy/policy.js";
+import { unknownRole } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { systemClock } from "../runtime/clock.js";
-import { HeldBytes } from "../runtime/memory/held-bytes.js";
 import { packageVersion } from "../runtime/version.js";
 import { resultWithin } from "../runtime/wait.js";
 import { DEFAULT_PRINCIPAL } from "../tokens/tokens.js";
-import { linkMaker } from "../upstream/links.js";
-import { ServerPool } from "../upstream/servers.js";
-import { Reaper, sweepOrphans } from "../upstream/stdio/reaper.js";
+import type { ServerPool } from "../upstream/servers.js";
+import { sweepOrphans } from "../upstream/stdio/reaper.js";
 import { hashStateDir } from "../upstream/stdio/reaper-marker.js";
-import { logApplied, logMisconfigured, type ReloadReport, waitsForRestart } from "./applied.js";
+import type { ReloadReport } from "./applied.js";
+import { ConfigInUse } from "./config-in-use.js";
 import { openControl, type StopGateway } from "./control-routes.js";
-import { Executors } from "./executors.js";
-import { idleNames, keepEntries, NOTHING_KEPT } from "./kept-entries.js";
 import { endpointSettings, type OpenEndpoint, openEndpoint, questionLimits } from "./listen.js";
-import { Mailboxes } from "./mailboxes.js";
-import { menusOf } from "./menus.js";
-import { ProgramCalls } from "./program-call.js";
+import type { ProgramCalls } from "./program-call.js";
 import { Readiness } from "./readiness.js";
+import { type Stages, wireStages } from "./stages.js";
 import { type GatewayState, redactedText } from "./state/state.js";
-import { StoredEras } from "./state/stored-eras.js";
-import { StoredLists } from "./state/stored-lists.js";
-import { StoredPins } from "./state/stored-pins.js";
-import { listTools, possibleOwners, quarantinedByServer, type ToolListing, UnusedPatterns } from "./tool-listing.js";
+import type { StoredPins } from "./state/stored-pins.js";
+import {
+  listTools,
+  possibleOwners,
+  quarantinedByServer,
+  type ToolListing,
+  type UnusedPatterns,
+} from "./tool-listing.js";
 
 export type { ReloadReport, ToolListing };
 
@@ -91,35 +84,20 @@ export class Gateway {
   readonly #env: NodeJS.ProcessEnv;
   readonly #noAuth: boolean;
   #startServers: ServerStart;
-  readonly #readConfig: () => Config;
   readonly #telemetry: Telemetry | undefined;
   readonly #onClose: (() => void)[] = [];
-  readonly #catalog: Catalog;
-  readonly #cache: Cache;
-  readonly #reaper: Reaper;
-  /** All that comes in and goes out is counted by this one. */
-  readonly #held: HeldBytes;
   readonly #startedAt = new Date(systemClock.wall()).toISOString();
-  readonly #lists: StoredLists;
-  readonly #executors: Executors;
-  readonly #mailboxes: Mailboxes;
-  /** As it was when what needs a restart was made of it. */
-  readonly #startConfig: Config;
-  #config: Config;
-  #configError: string | undefined;
-  /** Servers that go on by the entry that they had, and what is wrong with the new one. */
-  #kept = NOTHING_KEPT;
+  readonly #stages: Stages;
+  readonly #inUse: ConfigInUse;
   #soleAgent: AgentProfile | undefined;
   #endpoint: OpenEndpoint | undefined;
   #control: ControlServer | undefined;
   readonly #stdio = new Set<StdioEndpoint>();
-  readonly #callLog: CallLog;
-  readonly #stderr: KeptStderr;
   #tokenTimer: NodeJS.Timeout | undefined;
-  readonly patterns: UnusedPatterns;
   #closing: Promise<void> | undefined;
   #swept: Promise<unknown> | undefined;
   readonly #readiness = new Readiness();
+  readonly patterns: UnusedPatterns;
   readonly pipeline: Pipeline;
   /** Calls of the program and the operator. */
   readonly calls: ProgramCalls;
@@ -127,103 +105,37 @@ export class Gateway {
   readonly servers: ServerPool;
 
   constructor(parts: GatewayParts) {
-    const { config, state, log, env } = parts;
-    this.#config = config;
-    this.#startConfig = config;
+    const { config, state, log, env, telemetry, lazyLists = false } = parts;
     this.#state = state;
     this.#log = log;
     this.#env = env;
     this.#noAuth = parts.noAuth;
     this.#startServers = parts.startServers;
-    this.#readConfig = parts.reload;
-    this.#telemetry = parts.telemetry;
-    const version = packageVersion();
-    this.#held = new HeldBytes(config.limits.heldBytes);
-    this.#catalog = new Catalog({
-      names: config.names,
-      menu: config.menu,
-      pageSize: config.pageSize,
-      serverInfo: { name: "toolway", title: "Toolway", version },
-      seal: (value) => state.sealer.seal("cursor", value),
-      unseal: (text) => {
-        const value = state.sealer.unseal("cursor", text);
-        return typeof value === "string" ? value : undefined;
+    this.#telemetry = telemetry;
+    const stages = wireStages(
+      { config, state, log, telemetry, env, lazyLists, startedAt: this.#startedAt },
+      {
+        config: () => this.config,
+        soleAgent: () => this.#soleAgent,
+        sweep: () => this.sweep(),
+        reloadServer: (name) => this.reloadServer(name),
       },
+    );
+    this.#stages = stages;
+    this.patterns = stages.patterns;
+    this.pipeline = stages.pipeline;
+    this.calls = stages.calls;
+    this.pins = stages.pins;
+    this.servers = stages.servers;
+    this.#inUse = new ConfigInUse({
+      config,
+      stages,
+      state,
+      log,
+      read: parts.reload,
+      toEndpoint: (now) => this.#configureEndpoint(now),
     });
-    this.patterns = new UnusedPatterns(this.#catalog, (text) => log.warn(text));
-    this.#lists = new StoredLists({ map: state.known, snapshot: (server) => this.#catalog.snapshot(server), log });
-    this.pins = new StoredPins({
-      map: state.pins,
-      wall: systemClock.wall,
-      onChange: (server) => this.pipeline.pinsChanged(server),
-      log: (level, text) => log[level](text),
-      redact: (server, text) => this.redact(server, text),
-    });
-    this.#cache = new Cache(config.cache, systemClock);
-    this.#setCached(config);
-    this.pipeline = new Pipeline({
-      cache: this.#cache,
-      pins: this.pins,
-      now: systemClock.now,
-      catalog: this.#catalog,
-      policy: this.#policyOf(config),
-      version,
-      taskIds: state.taskIds,
-      taskOwners: new TaskOwners({
-        map: state.tasks,
-        wall: systemClock.wall,
-        failed: (error) => log.warn(`what is kept of tasks could not be written: ${(error as Error).message}`),
-      }),
-      tracer: parts.telemetry?.tracer,
-      onSession: sessionLog(log),
-      onKnown: (server) => {
-        this.#lists.saveSoon(server);
-        this.patterns.tellSoon(() => this.#config);
-      },
-      log: (level, text, error) => log[level](text, error === undefined ? undefined : { error }),
-      redact: (server, text) => this.redact(server, text),
-    });
-    this.calls = new ProgramCalls(this.pipeline);
-    this.#reaper = new Reaper({
-      stateHash: hashStateDir(state.dir ?? `memory ${process.pid} ${this.#startedAt}`),
-      env,
-      onProblem: (text) => log.warn(text),
-    });
-    this.#callLog = new CallLog(log, systemClock);
-    this.#stderr = keepStderr(state.dir, log, systemClock.wall);
-    this.#executors = new Executors(log, this);
-    this.#mailboxes = new Mailboxes(state, log);
-    const { openWire } = this.#executors;
-    const { take: onStderr } = this.#stderr;
-    const swept = () => this.sweep();
-    this.servers = new ServerPool({
-      context: {
-        now: systemClock.now,
-        random: Math.random,
-        makeLink: linkMaker({ reaper: this.#reaper, env, swept, openWire, held: this.#held, onStderr }),
-      },
-      openWire,
-      events: this.pipeline,
-      clientInfo: { name: "toolway", version },
-      eras: new StoredEras(state.eras, systemClock.wall, (error) =>
-        log.warn(`the era of a server could not be kept for the next start: ${(error as Error).message}`),
-      ),
-      isKnown: (server) => parts.lazyLists === true || state.known.get(server) !== undefined,
-      agents: this.pipeline.sessions,
-      soleAgent: () => this.#soleAgent,
-      log: (level, text) => log[level](text),
-    });
-    this.pipeline.attach(this.servers);
-    this.#catalog.setServers(menusOf(config));
-    this.pins.configure(config.servers, idleNames(config));
-    for (const { name, isShown } of menusOf(config)) {
-      if (!isShown) continue;
-      this.#catalog.restore(name, state.known.get(name));
-      this.#checkPins(name);
-    }
-    this.patterns.tell(config);
-    this.pipeline.setBudgets(compileBudgets(config, undefined));
-    this.pipeline.setCallEnds(this.#callLog.ends(config.log.calls));
+    this.#inUse.begin();
     // At once, without waiting for the next look.
     state.tokens.onRevoked(() => this.#endHeld());
     if (parts.startServers === true) this.#start();
@@ -231,12 +143,12 @@ export class Gateway {
   }
 
   get config(): Config {
-    return this.#config;
+    return this.#inUse.current;
   }
 
   /** A text of a server's, without the secrets of its entry. */
   redact(server: string, text: string): string {
-    return redactedText(this.#config.servers, server, text);
+    return redactedText(this.config.servers, server, text);
   }
 
   get state(): GatewayState {
@@ -255,21 +167,21 @@ export class Gateway {
       throw new Fault("invalid", `The gateway already listens at ${this.#endpoint.url}.`);
     }
     const endpoint = await openEndpoint({
-      config: this.#config,
-      address: { ...this.#config.listen, ...address },
+      config: this.config,
+      address: { ...this.config.listen, ...address },
       service: this.pipeline,
       state: this.#state,
       noAuth: this.#noAuth,
-      held: this.#held,
+      held: this.#stages.held,
       log: this.#log,
       ready: () => this.#readiness.isReady(systemClock.now()),
     });
     if (this.#closing !== undefined) await endpoint.http.close({ drainMs: 0 });
     this.#refuseIfClosing();
     this.#endpoint = endpoint;
-    this.#executors.acceptOn(endpoint.http);
-    this.#mailboxes.acceptOn(endpoint.http);
-    this.#mailboxes.apply(this.#config.mailboxes);
+    this.#stages.executors.acceptOn(endpoint.http);
+    this.#stages.mailboxes.acceptOn(endpoint.http);
+    this.#stages.mailboxes.apply(this.config.mailboxes);
     this.#tokenTimer = setInterval(() => this.#endHeld(), TOKEN_LOOK_MS).unref();
     // It still is the turn in which it began to listen: no request has been read, so none finds the servers missing.
     if (this.#startServers === "listening") this.#start();
@@ -300,8 +212,8 @@ export class Gateway {
       // No token's id has a slash: what is private to somebody is not this one's.
       principal: role === undefined ? DEFAULT_PRINCIPAL : { id: `stdio/${role}`, role },
       sealer: this.#state.sealer,
-      limits: questionLimits(this.#config),
-      held: this.#held,
+      limits: questionLimits(this.config),
+      held: this.#stages.held,
       log: (event) => this.#log.warn(`stdio: ${event.kind === "failed" ? String(event.error) : event.why}`),
     });
     this.#stdio.add(stdio);
@@ -311,7 +223,7 @@ export class Gateway {
 
   /** Throws where the config has no such role: a misspelt one would be one without rules. */
   demandRole(role: string): void {
-    const fault = unknownRole(role, Object.keys(this.#config.roles));
+    const fault = unknownRole(role, Object.keys(this.config.roles));
     if (fault !== undefined) throw fault;
   }
 
@@ -332,11 +244,11 @@ export class Gateway {
   /** Every tool there is, whatever the menu shows, as current as an agent's list. */
   async tools(): Promise<ToolListing[]> {
     await this.pipeline.renewTools();
-    return listTools(this.#catalog, this.pins);
+    return listTools(this.#stages.catalog, this.pins);
   }
 
   possibleOwners(tool: string): string[] {
-    return possibleOwners(this.#catalog, this.servers.names, tool);
+    return possibleOwners(this.#stages.catalog, this.servers.names, tool);
   }
 
   /** The program's own say in who may use what; undefined leaves the rules of roles alone. */
@@ -346,78 +258,64 @@ export class Gateway {
 
   /** Hits, misses and what is kept, by server. */
   cacheStats(): ReadonlyMap<string, CacheStats> {
-    return this.#cache.stats();
+    return this.#stages.cache.stats();
   }
 
   /** Ends what runs of a server and starts it anew, also after it was ejected. What was kept of it goes. */
   async reloadServer(name: string): Promise<void> {
-    if (this.#isWrong(name)) {
+    if (this.#inUse.isWrong(name)) {
       await this.reload();
       // Its new entry has started it, or still says why it does not.
-      if (!this.#isWrong(name) || this.servers.supervised(name) === undefined) return this.servers.startServer(name);
+      if (!this.#inUse.isWrong(name) || this.servers.supervised(name) === undefined)
+        return this.servers.startServer(name);
     }
-    this.#cache.invalidate(name);
+    this.#stages.cache.invalidate(name);
     await this.servers.reload(name);
   }
 
   async stopServer(name: string): Promise<void> {
-    this.#cache.invalidate(name);
+    this.#stages.cache.invalidate(name);
     await this.servers.stopServer(name);
   }
 
   async startServer(name: string): Promise<void> {
-    if (this.#isWrong(name)) await this.reload();
+    if (this.#inUse.isWrong(name)) await this.reload();
     await this.servers.startServer(name);
   }
 
   status(): GatewayStatus {
-    const { path, warnings, names, menu } = this.#config;
-    const quarantined = quarantinedByServer(this.#catalog, this.pins);
+    const { names, menu, mailboxes } = this.config;
+    const { catalog, cache, executors, held } = this.#stages;
+    const quarantined = quarantinedByServer(catalog, this.pins);
     return {
       toolway: packageVersion(),
       pid: process.pid,
       startedAt: this.#startedAt,
       endpoint: this.#endpoint?.url,
       stateDir: this.#state.dir,
-      config: {
-        path,
-        error: this.#configError,
-        warnings,
-        unusedPatterns: this.patterns.now(this.#config),
-        waitsForRestart: waitsForRestart(this.#startConfig, this.#config),
-      },
+      config: this.#inUse.status(),
       certificate: this.#endpoint?.certificate?.status,
       names,
       menu,
       sessions: this.pipeline.sessions.count("legacy") - this.calls.sessions,
       presences: this.pipeline.sessions.count("modern"),
       draining: this.#closing !== undefined,
-      memory: { heldBytes: this.#held.used, limitBytes: this.#held.limit },
+      memory: { heldBytes: held.used, limitBytes: held.limit },
       servers: this.servers
-        .status((server) => this.#catalog.counts(server))
+        .status((server) => catalog.counts(server))
         .map((one) => ({
-          ...this.#executors.seen(one),
+          ...executors.seen(one),
           quarantined: quarantined.get(one.name) ?? 0,
-          cache: this.#cache.statsOf(one.name),
-          problems: [...this.#keptText(one.name), ...one.problems, ...this.#catalog.problems(one.name)].map((text) =>
+          cache: cache.statsOf(one.name),
+          problems: [...this.#inUse.keptText(one.name), ...one.problems, ...catalog.problems(one.name)].map((text) =>
             this.redact(one.name, text),
           ),
         })),
-      mailboxes: this.#config.mailboxes,
-      executors: this.#executors.status(),
-      conflicts: this.#catalog.conflicts(),
-      notes: this.#catalog.notes(),
+      mailboxes,
+      executors: executors.status(),
+      conflicts: catalog.conflicts(),
+      notes: catalog.notes(),
     };
-  }
-
-  /** Its entry in the file cannot be used, as it was last read. */
-  #isWrong(name: string): boolean {
-    return this.#kept.has(name) || this.#config.misconfigured.some((one) => one.name === name);
-  }
-
-  #keptText(name: string): string[] {
-    const wrong = this.#kept.get(name);
-    return wrong === undefined ? [] : [`its new entry is not used, the one before goes on: ${wrong}`];
   }
 
   /**
@@ -427,15 +325,7 @@ export class Gateway {
    */
   async reload(): Promise<ReloadReport> {
     this.#refuseIfClosing();
-    let config: Config;
-    try {
-      config = this.#readConfig();
-    } catch (error) {
-      this.#configError = (error as Error).message;
-      this.#log.error(`the config was not applied, the one before goes on: ${this.#configError}`);
-      throw error;
-    }
-    return this.#apply(config);
+    return this.#inUse.reload();
   }
 
   onClose(act: () => void): void {
@@ -444,7 +334,7 @@ export class Gateway {
 
   /** Lets calls in flight end, at most `drainMs` (default: the config's), then stops every server. */
   close(options: { drainMs?: number | undefined } = {}): Promise<void> {
-    this.#closing ??= this.#close(options.drainMs ?? this.#config.drainMs);
+    this.#closing ??= this.#close(options.drainMs ?? this.config.drainMs);
     return this.#closing;
   }
 
@@ -470,16 +360,16 @@ export class Gateway {
 
   async #end(): Promise<true> {
     // First, because it is quick and what follows may not come to its end.
-    await this.#lists.save();
+    await this.#stages.lists.save();
     await this.servers.close();
     this.pins.flush();
-    this.#callLog.flush();
-    await this.#stderr.close();
+    this.#stages.callLog.flush();
+    await this.#stages.stderr.close();
     // The servers behind them are closed first: they say goodbye through them.
-    await this.#executors.close();
-    await this.#mailboxes.close();
+    await this.#stages.executors.close();
+    await this.#stages.mailboxes.close();
     await this.#control?.close();
-    await this.#reaper.close();
+    await this.#stages.reaper.close();
     await this.#telemetry?.close();
     return true;
   }
@@ -492,49 +382,21 @@ export class Gateway {
     const { tokens } = this.#state;
     const ended = (principal: Principal) => !tokens.isCurrent(principal, nowMs);
     this.#endpoint?.http.closePrincipals(ended);
-    this.#executors.dropPrincipals(ended);
-    this.#mailboxes.dropPrincipals(ended);
+    this.#stages.executors.dropPrincipals(ended);
+    this.#stages.mailboxes.dropPrincipals(ended);
   }
 
   #refuseIfClosing(): void {
     if (this.#closing !== undefined) throw new Fault("closing", "The gateway is closing.");
   }
 
-  #apply(read: Config): ReloadReport {
-    const before = this.#config;
-    const { config, kept } = keepEntries(read, before);
-    this.#kept = kept;
-    this.#config = config;
-    this.#configError = undefined;
-    const rules = ({ roles, unlistedRoles }: Config) => JSON.stringify([roles, unlistedRoles]);
-    if (rules(before) !== rules(config)) this.pipeline.setPolicy(this.#policyOf(config));
-    this.pipeline.setBudgets(compileBudgets(config, this.pipeline.budgets));
-    this.pipeline.setCallEnds(this.#callLog.ends(config.log.calls));
-    this.#setCached(config);
-    this.#held.setLimit(config.limits.heldBytes);
-    this.#endpoint?.http.configure(endpointSettings(config));
-    if (config.tls !== undefined) this.#endpoint?.certificate?.reload(config.tls);
-    if (this.#endpoint !== undefined) this.#mailboxes.apply(config.mailboxes);
-    const lists = new Set([
-      ...this.#catalog.setServers(menusOf(config)),
-      ...this.#catalog.setModes(config.names, config.menu),
-    ]);
-    if (this.#startServers === true) this.#executors.apply(config.executors);
-    const { added, changed, removed } =
-      this.#startServers === true
-        ? this.servers.apply(config.servers, config.misconfigured)
-        : { added: [], changed: [], removed: [] };
-    for (const server of changed) this.#cache.invalidate(server);
-    for (const server of removed) {
-      this.#cache.removeServer(server);
-      this.#lists.forget(server);
-    }
-    for (const server of this.pins.configure(config.servers, idleNames(config))) this.#checkPins(server);
-    for (const kind of lists) this.pipeline.sessions.listChanged(kind, [...this.servers.names, ...removed]);
-    const report = logApplied(this.#log, { before, after: config, added, changed, removed });
-    logMisconfigured(this.#log, config, kept);
-    this.patterns.tell(config);
-    return report;
+  /** What listens is told of another config. */
+  #configureEndpoint(config: Config): void {
+    const endpoint = this.#endpoint;
+    if (endpoint === undefined) return;
+    endpoint.http.configure(endpointSettings(config));
+    if (config.tls !== undefined) endpoint.certificate?.reload(config.tls);
+    this.#stages.mailboxes.apply(config.mailboxes);
   }
 
   /** Starts the servers if they wait for the agent that the gateway is for, which can be asked this. */
@@ -546,9 +408,7 @@ export class Gateway {
 
   #start(): void {
     this.#startServers = true;
-    this.#executors.apply(this.#config.executors);
-    this.servers.apply(this.#config.servers, this.#config.misconfigured);
-    logMisconfigured(this.#log, this.#config, this.#kept);
+    this.#inUse.startServers();
     this.#awaitServers();
     // This is done also where no server is a child any more.
     void this.sweep();
@@ -556,7 +416,7 @@ export class Gateway {
 
   /** Lazy servers do not count, nor those whose lists are known from before: agents find what they have. */
   #awaitServers(): void {
-    const untried = this.#config.servers
+    const untried = this.config.servers
       .filter(({ name, supervision }) => !supervision.lazy && this.#state.known.get(name) === undefined)
       .map(({ name }) => name);
     this.#readiness.begin(untried, systemClock.now());
@@ -566,30 +426,8 @@ export class Gateway {
   /** Kills what an earlier gateway of this directory left behind, if it was killed together with its reaper; once. */
   sweep(): Promise<unknown> {
     const { dir } = this.#state;
-    this.#swept ??= dir === undefined ? Promise.resolve() : sweepOrphans(hashStateDir(dir), this.#reaper.instance);
+    this.#swept ??=
+      dir === undefined ? Promise.resolve() : sweepOrphans(hashStateDir(dir), this.#stages.reaper.instance);
     return this.#swept;
-  }
-
-  #policyOf(config: Config): ReturnType<typeof compilePolicy> {
-    const policy = compilePolicy({ roles: config.roles, unlistedRoles: config.unlistedRoles });
-    for (const problem of policy.problems) this.#log.warn(problem);
-    return policy;
-  }
-
-  /** Tells the cache its bounds, and which tools of which server it may answer. */
-  #setCached(config: Config): void {
-    this.#cache.setLimits(config.cache);
-    for (const { name, tools } of config.servers) {
-      const cached = Object.keys(tools).filter((tool) => tools[tool]?.cache === true);
-      this.#cache.setServer(name, new Set(cached.map(ownToolName)));
-    }
-  }
-
-  /** Checks the list that the catalog has, read or restored: what agents are shown, which may be less than there is. */
-  #checkPins(server: string): void {
-    const tools = this.#catalog.tools().filter((tool) => tool.server === server);
-    if (tools.length === 0) return;
-    const items = tools.map(({ item }) => item);
-    if (this.pins.check(server, items, false).differs) this.pipeline.pinsChanged(server);
   }
 }

@@ -1,0 +1,163 @@
+// The config that a gateway goes by: tells the stages what it says, at the start and when it was read again, and knows
+// what of the file is not in use: an entry that is wrong, a whole file that is, what waits for a restart.
+
+import type { CatalogServer } from "../catalog/catalog.js";
+import { type Config, inFileOrder } from "../config/config.js";
+import { ownToolName } from "../contracts/names.js";
+import type { GatewayStatus } from "../contracts/status.js";
+import type { Log } from "../observe/log.js";
+import { compileBudgets } from "../policy/budget.js";
+import { logApplied, logMisconfigured, type ReloadReport, waitsForRestart } from "./applied.js";
+import { idleNames, keepEntries, NOTHING_KEPT } from "./kept-entries.js";
+import { policyOf, type Stages } from "./stages.js";
+import type { GatewayState } from "./state/state.js";
+
+interface ConfigParts {
+  readonly config: Config;
+  readonly stages: Stages;
+  readonly state: Pick<GatewayState, "known">;
+  readonly log: Log;
+  /** Reads the config again. Throws what is wrong with it. */
+  readonly read: () => Config;
+  /** Tells what listens, if anything does. */
+  readonly toEndpoint: (config: Config) => void;
+}
+
+export class ConfigInUse {
+  readonly #parts: ConfigParts;
+  readonly #stages: Stages;
+  readonly #log: Log;
+  #current: Config;
+  #error: string | undefined;
+  /** Servers that go on by the entry that they had, and what is wrong with the new one. */
+  #kept = NOTHING_KEPT;
+  #areServersStarted = false;
+
+  constructor(parts: ConfigParts) {
+    this.#parts = parts;
+    this.#stages = parts.stages;
+    this.#log = parts.log;
+    this.#current = parts.config;
+  }
+
+  get current(): Config {
+    return this.#current;
+  }
+
+  /** Tells the stages what they go by at the start; they may ask for `current` meanwhile. */
+  begin(): void {
+    const { config, stages, state } = this.#parts;
+    this.#setCached();
+    stages.catalog.setServers(menusOf(config));
+    stages.pins.configure(config.servers, idleNames(config));
+    for (const { name, isShown } of menusOf(config)) {
+      if (!isShown) continue;
+      stages.catalog.restore(name, state.known.get(name));
+      this.#checkPins(name);
+    }
+    stages.patterns.tell(config);
+    stages.pipeline.setBudgets(compileBudgets(config, undefined));
+    stages.pipeline.setCallEnds(stages.callLog.ends(config.log.calls));
+  }
+
+  status(): GatewayStatus["config"] {
+    const { path, warnings } = this.#current;
+    return {
+      path,
+      error: this.#error,
+      warnings,
+      unusedPatterns: this.#stages.patterns.now(this.#current),
+      waitsForRestart: waitsForRestart(this.#parts.config, this.#current),
+    };
+  }
+
+  /** The server's entry in the file cannot be used, as it was last read. */
+  isWrong(server: string): boolean {
+    return this.#kept.has(server) || this.#current.misconfigured.some(({ name }) => name === server);
+  }
+
+  /** Why a server goes on by the entry that it had; empty where it does not. */
+  keptText(server: string): string[] {
+    const wrong = this.#kept.get(server);
+    return wrong === undefined ? [] : [`its new entry is not used, the one before goes on: ${wrong}`];
+  }
+
+  /** Starts what the config names. Changes of it start and stop servers from now on. */
+  startServers(): void {
+    this.#areServersStarted = true;
+    this.#stages.executors.apply(this.#current.executors);
+    this.#stages.servers.apply(this.#current.servers, this.#current.misconfigured);
+    logMisconfigured(this.#log, this.#current, this.#kept);
+  }
+
+  /** Reads the config again and takes it on. One that cannot be used changes nothing, and is thrown. */
+  reload(): ReloadReport {
+    let read: Config;
+    try {
+      read = this.#parts.read();
+    } catch (error) {
+      this.#error = (error as Error).message;
+      this.#log.error(`the config was not applied, the one before goes on: ${this.#error}`);
+      throw error;
+    }
+    return this.#apply(read);
+  }
+
+  #apply(read: Config): ReloadReport {
+    const { catalog, cache, pipeline, servers, executors, pins, patterns } = this.#stages;
+    const before = this.#current;
+    const { config, kept } = keepEntries(read, before);
+    this.#kept = kept;
+    this.#current = config;
+    this.#error = undefined;
+    const rules = ({ roles, unlistedRoles }: Config) => JSON.stringify([roles, unlistedRoles]);
+    if (rules(before) !== rules(config)) pipeline.setPolicy(policyOf(config, this.#log));
+    pipeline.setBudgets(compileBudgets(config, pipeline.budgets));
+    pipeline.setCallEnds(this.#stages.callLog.ends(config.log.calls));
+    this.#setCached();
+    this.#stages.held.setLimit(config.limits.heldBytes);
+    this.#parts.toEndpoint(config);
+    const lists = new Set([...catalog.setServers(menusOf(config)), ...catalog.setModes(config.names, config.menu)]);
+    if (this.#areServersStarted) executors.apply(config.executors);
+    const { added, changed, removed } = this.#areServersStarted
+      ? servers.apply(config.servers, config.misconfigured)
+      : { added: [], changed: [], removed: [] };
+    for (const server of changed) cache.invalidate(server);
+    for (const server of removed) {
+      cache.removeServer(server);
+      this.#stages.lists.forget(server);
+    }
+    for (const server of pins.configure(config.servers, idleNames(config))) this.#checkPins(server);
+    for (const kind of lists) pipeline.sessions.listChanged(kind, [...servers.names, ...removed]);
+    const report = logApplied(this.#log, { before, after: config, added, changed, removed });
+    logMisconfigured(this.#log, config, kept);
+    patterns.tell(config);
+    return report;
+  }
+
+  /** Tells the cache its bounds, and which tools of which server it may answer. */
+  #setCached(): void {
+    const { cache } = this.#stages;
+    cache.setLimits(this.#current.cache);
+    for (const { name, tools } of this.#current.servers) {
+      const cached = Object.keys(tools).filter((tool) => tools[tool]?.cache === true);
+      cache.setServer(name, new Set(cached.map(ownToolName)));
+    }
+  }
+
+  /** Checks the list that the catalog has, read or restored: what agents are shown, which may be less than there is. */
+  #checkPins(server: string): void {
+    const { catalog, pins, pipeline } = this.#stages;
+    const tools = catalog.tools().filter((tool) => tool.server === server);
+    if (tools.length === 0) return;
+    const items = tools.map(({ item }) => item);
+    if (pins.check(server, items, false).differs) pipeline.pinsChanged(server);
+  }
+}
+
+/** What agents are shown of each server. Of one whose entry is wrong it is what is known from before, if anything. */
+function menusOf({ servers, misconfigured }: Config): (CatalogServer & { readonly isShown: boolean })[] {
+  return inFileOrder(servers, misconfigured).map((one) =>
+    "place" in one ? { name: one.name, ...one.menu, isShown: one.menu !== undefined } : { ...one, isShown: true },
+  );
+}

@@ -1,0 +1,175 @@
+// Makes the stages of a gateway and ties them to each other. What a config then says to them is the job of
+// config-in-use.ts; when they start, listen and end is the gateway's.
+
+import { Cache } from "../cache/cache.js";
+import { Catalog } from "../catalog/catalog.js";
+import type { Config } from "../config/config.js";
+import type { AgentProfile } from "../contracts/caller.js";
+import { CallLog } from "../observe/call-lines.js";
+import { sessionLog } from "../observe/debug-log.js";
+import type { Log } from "../observe/log.js";
+import { type KeptStderr, keepStderr } from "../observe/server-logs/keep.js";
+import type { Telemetry } from "../observe/telemetry.js";
+import { Pipeline } from "../pipeline/pipeline.js";
+import { TaskOwners } from "../pipeline/tasks/owners.js";
+import { compilePolicy, type Policy } from "../policy/policy.js";
+import { systemClock } from "../runtime/clock.js";
+import { HeldBytes } from "../runtime/memory/held-bytes.js";
+import { packageVersion } from "../runtime/version.js";
+import { linkMaker } from "../upstream/links.js";
+import { ServerPool } from "../upstream/servers.js";
+import { Reaper } from "../upstream/stdio/reaper.js";
+import { hashStateDir } from "../upstream/stdio/reaper-marker.js";
+import { Executors } from "./executors.js";
+import { Mailboxes } from "./mailboxes.js";
+import { ProgramCalls } from "./program-call.js";
+import { type GatewayState, redactedText } from "./state/state.js";
+import { StoredEras } from "./state/stored-eras.js";
+import { StoredLists } from "./state/stored-lists.js";
+import { StoredPins } from "./state/stored-pins.js";
+import { UnusedPatterns } from "./tool-listing.js";
+
+interface StageParts {
+  /** As it is at the start. */
+  readonly config: Config;
+  readonly state: GatewayState;
+  readonly log: Log;
+  readonly telemetry: Telemetry | undefined;
+  readonly env: NodeJS.ProcessEnv;
+  readonly startedAt: string;
+  readonly lazyLists: boolean;
+}
+
+/** The gateway, as its stages need it: what changes while it runs, and what they ask it to do. */
+interface StageOwner {
+  config(): Config;
+  /** The agent that all of it is for, where there is only one. */
+  soleAgent(): AgentProfile | undefined;
+  sweep(): Promise<unknown>;
+  reloadServer(name: string): Promise<void>;
+}
+
+export interface Stages {
+  /** All that comes in and goes out is counted by this one. */
+  readonly held: HeldBytes;
+  readonly catalog: Catalog;
+  readonly cache: Cache;
+  readonly pipeline: Pipeline;
+  readonly servers: ServerPool;
+  readonly executors: Executors;
+  readonly mailboxes: Mailboxes;
+  readonly pins: StoredPins;
+  readonly lists: StoredLists;
+  readonly patterns: UnusedPatterns;
+  /** Calls of the program and the operator. */
+  readonly calls: ProgramCalls;
+  readonly callLog: CallLog;
+  readonly stderr: KeptStderr;
+  readonly reaper: Reaper;
+}
+
+export function wireStages(parts: StageParts, owner: StageOwner): Stages {
+  const { config, state, log, env } = parts;
+  const version = packageVersion();
+  const redact = (server: string, text: string) => redactedText(owner.config().servers, server, text);
+  const held = new HeldBytes(config.limits.heldBytes);
+  const catalog = new Catalog({
+    names: config.names,
+    menu: config.menu,
+    pageSize: config.pageSize,
+    serverInfo: { name: "toolway", title: "Toolway", version },
+    seal: (value) => state.sealer.seal("cursor", value),
+    unseal: (text) => {
+      const value = state.sealer.unseal("cursor", text);
+      return typeof value === "string" ? value : undefined;
+    },
+  });
+  const patterns = new UnusedPatterns(catalog, (text) => log.warn(text));
+  const lists = new StoredLists({ map: state.known, snapshot: (server) => catalog.snapshot(server), log });
+  const pins = new StoredPins({
+    map: state.pins,
+    wall: systemClock.wall,
+    onChange: (server) => pipeline.pinsChanged(server),
+    log: (level, text) => log[level](text),
+    redact,
+  });
+  const cache = new Cache(config.cache, systemClock);
+  const pipeline = new Pipeline({
+    cache,
+    pins,
+    now: systemClock.now,
+    catalog,
+    policy: policyOf(config, log),
+    version,
+    taskIds: state.taskIds,
+    taskOwners: new TaskOwners({
+      map: state.tasks,
+      wall: systemClock.wall,
+      failed: (error) => log.warn(`what is kept of tasks could not be written: ${(error as Error).message}`),
+    }),
+    tracer: parts.telemetry?.tracer,
+    onSession: sessionLog(log),
+    onKnown: (server) => {
+      lists.saveSoon(server);
+      patterns.tellSoon(() => owner.config());
+    },
+    log: (level, text, error) => log[level](text, error === undefined ? undefined : { error }),
+    redact,
+  });
+  const reaper = new Reaper({
+    stateHash: hashStateDir(state.dir ?? `memory ${process.pid} ${parts.startedAt}`),
+    env,
+    onProblem: (text) => log.warn(text),
+  });
+  const stderr = keepStderr(state.dir, log, systemClock.wall);
+  const executors = new Executors(log, {
+    get servers() {
+      return servers;
+    },
+    reloadServer: (name) => owner.reloadServer(name),
+  });
+  const { openWire } = executors;
+  const { take: onStderr } = stderr;
+  const swept = () => owner.sweep();
+  const servers = new ServerPool({
+    context: {
+      now: systemClock.now,
+      random: Math.random,
+      makeLink: linkMaker({ reaper, env, swept, openWire, held, onStderr }),
+    },
+    openWire,
+    events: pipeline,
+    clientInfo: { name: "toolway", version },
+    eras: new StoredEras(state.eras, systemClock.wall, (error) =>
+      log.warn(`the era of a server could not be kept for the next start: ${(error as Error).message}`),
+    ),
+    isKnown: (server) => parts.lazyLists || state.known.get(server) !== undefined,
+    agents: pipeline.sessions,
+    soleAgent: () => owner.soleAgent(),
+    log: (level, text) => log[level](text),
+  });
+  pipeline.attach(servers);
+  return {
+    held,
+    catalog,
+    cache,
+    pipeline,
+    servers,
+    executors,
+    mailboxes: new Mailboxes(state, log),
+    pins,
+    lists,
+    patterns,
+    calls: new ProgramCalls(pipeline),
+    callLog: new CallLog(log, systemClock),
+    stderr,
+    reaper,
+  };
+}
+
+/** The rules of a config's roles. What is wrong with them is logged. */
+export function policyOf({ roles, unlistedRoles }: Config, log: Log): Policy {
+  const policy = compilePolicy({ roles, unlistedRoles });
+  for (const problem of policy.problems) log.warn(problem);
+  return policy;
+}
