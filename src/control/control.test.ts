@@ -82,7 +82,7 @@ describe("requests", () => {
     expect(await failed(client.get("/boom"))).toEqual(["internal", "kaputt"]);
     expect(await failed(client.get("/full"))).toEqual(["disk-full", "no room"]);
     expect((await failed(client.get("/system")))?.[0]).toBe("internal");
-    expect(await failed(client.get("/nowhere"))).toEqual(["not-found", "There is nothing at /nowhere."]);
+    expect(await failed(client.get("/nowhere"))).toEqual(["no-route", "There is nothing at /nowhere."]);
     expect((await failed(client.get("/x")))?.[0]).toBe("wrong-method");
     expect(await failed(client.post("/x", {}))).toEqual(["invalid", "not like this"]);
     const status = (path: string, method = "GET", body?: string) =>
@@ -222,7 +222,7 @@ describe("upgrades", () => {
     let text = "";
     for await (const chunk of socket) text += chunk;
     expect(text).toBe("hello a b\nABC");
-    await expect(client.upgrade("toString")).rejects.toMatchObject({ code: "not-found" });
+    await expect(client.upgrade("toString")).rejects.toMatchObject({ code: "no-route" });
   });
 
   it("end when the server closes", async () => {

@@ -5,7 +5,7 @@
 import { chmodSync, lstatSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { ExpectedError, type ExpectedKind } from "../runtime/expected-error.js";
+import { ExpectedError, type ExpectedKind, kindOfCode } from "../runtime/expected-error.js";
 
 /** Arguments of a tool call are the largest that come in. */
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
@@ -20,6 +20,8 @@ const STATUS: Readonly<Record<string, number>> = {
   weak: 400,
   denied: 403,
   "not-found": 404,
+  // Not the user's mistake: the program and the gateway are of different versions.
+  "no-route": 404,
   "wrong-method": 405,
   exists: 409,
   "too-large": 413,
@@ -43,9 +45,7 @@ export class ControlError extends ExpectedError {
   }
 
   override get kind(): ExpectedKind {
-    if (this.code === "cancelled") return "cancelled";
-    // What the gateway calls invalid stood in the command line.
-    return this.code === "invalid" ? "usage" : "failed";
+    return kindOfCode(this.code);
   }
 }
 
@@ -115,7 +115,7 @@ export async function serveControl(options: ControlOptions): Promise<ControlServ
     const name = request.headers.upgrade ?? "";
     const take = Object.hasOwn(upgrades, name) ? upgrades[name] : undefined;
     if (take === undefined) {
-      const body = JSON.stringify(errorBody(new ControlError("not-found", `There is no "${name}" to upgrade to.`)));
+      const body = JSON.stringify(errorBody(new ControlError("no-route", `There is no "${name}" to upgrade to.`)));
       const type = `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}`;
       socket.end(`HTTP/1.1 404 Not Found\r\nConnection: close\r\n${type}\r\n\r\n${body}`);
       return;
@@ -191,7 +191,7 @@ function route(
     other = true;
   }
   if (other) throw new ControlError("wrong-method", `${method} does nothing at ${path}.`);
-  throw new ControlError("not-found", `There is nothing at ${path}.`);
+  throw new ControlError("no-route", `There is nothing at ${path}.`);
 }
 
 function match(pattern: readonly string[], parts: readonly string[]): Record<string, string> | undefined {

@@ -1,6 +1,6 @@
 // What can go wrong on a call's way, as a closed set of codes, and the one table that puts them on the wire.
 
-import { ExpectedError, type ExpectedKind, sentence } from "../runtime/expected-error.js";
+import { ExpectedError, type ExpectedKind, kindOfCode, sentence } from "../runtime/expected-error.js";
 import { ErrorCode, type RpcError } from "./jsonrpc.js";
 
 /** Codes say where the fault arose; `outcome` of the table says whether the server may have acted. */
@@ -118,7 +118,7 @@ export class Fault extends ExpectedError {
   }
 
   override get kind(): ExpectedKind {
-    return this.code === "cancelled" ? "cancelled" : "failed";
+    return kindOfCode(this.code);
   }
 }
 

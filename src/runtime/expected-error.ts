@@ -3,7 +3,7 @@
 
 /** What an expected error means for the process that it ends. */
 export type ExpectedKind =
-  /** The command line is wrong; nothing was started. */
+  /** The command line is wrong, or names what there is not; nothing was started or changed. */
   | "usage"
   /** The config is wrong; nothing was started. The message has a line for each mistake, which begins with its place. */
   | "config"
@@ -16,6 +16,15 @@ export type ExpectedKind =
 export function sentence(text: string): string {
   const trimmed = text.trimEnd();
   return trimmed === "" || /[.?!…]["'`)\]]?$/.test(trimmed) ? trimmed : `${trimmed}.`;
+}
+
+/** Codes of what stood in the command line or the environment: what cannot be used, and names that there are not. */
+const MISTAKEN = new Set(["invalid", "not-found", "weak"]);
+
+/** What an error that carries a code means for the process that it ends: one rule for all that have codes. */
+export function kindOfCode(code: string): ExpectedKind {
+  if (code === "cancelled") return "cancelled";
+  return MISTAKEN.has(code) ? "usage" : "failed";
 }
 
 export abstract class ExpectedError extends Error {

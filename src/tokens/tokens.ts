@@ -5,7 +5,7 @@ import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { chmodSync, closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import type { Principal } from "../contracts/caller.js";
 import type { DurableMap } from "../contracts/store.js";
-import { ExpectedError } from "../runtime/expected-error.js";
+import { ExpectedError, type ExpectedKind, kindOfCode } from "../runtime/expected-error.js";
 import { visible } from "../runtime/visible.js";
 
 const TOKEN_BYTES = 32;
@@ -34,12 +34,15 @@ export type TokenErrorCode = "exists" | "not-found" | "invalid" | "weak" | "limi
 
 export class TokenError extends ExpectedError {
   override readonly name = "TokenError";
-  override readonly kind = "failed";
   readonly code: TokenErrorCode;
 
   constructor(code: TokenErrorCode, message: string) {
     super(message);
     this.code = code;
+  }
+
+  override get kind(): ExpectedKind {
+    return kindOfCode(this.code);
   }
 }
 

@@ -20,5 +20,5 @@ it("starts the server of a tool that is known from before, and no other", async 
   expect(await runCli("call", "one__add", "--arg", "a=2", "--arg", "b=3", ...options)).toMatchObject({ out: "5\n" });
   expect({ one: await starts("one"), two: await starts("two") }).toEqual({ ...before, one: before.one + 1 });
   // What is not known is looked for in all of them.
-  expect(await runCli("call", "one__sub", ...options)).toMatchObject({ code: 1 });
+  expect(await runCli("call", "one__sub", ...options)).toMatchObject({ code: 2 });
 });

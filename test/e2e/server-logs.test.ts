@@ -58,7 +58,7 @@ it("is shown while the gateway runs and afterwards, without secrets, and followe
   expect(after).toMatchObject({ code: 0, err: "" });
   expect(after.out).toMatch(/^\S+Z talker line 1$/m);
   const missing = await toolway(gateway, "logs", "taler");
-  expect(missing.code).toBe(1);
+  expect(missing.code).toBe(2);
   expect(missing.err).toContain("Did you mean talker?");
 });
 

@@ -170,6 +170,8 @@ async function examine(spec: ServerSpec, { config, source, told }: Examination, 
   try {
     const { executors } = config;
     const probe = await port.probe({ ...spec, connectTimeoutMs }, { signal, executors, source, watch });
+    // A server that was stopped with us has not failed.
+    io.signal.throwIfAborted();
     return { spec, probe, advice: adviceFor(spec, probe) };
   } catch (error) {
     io.signal.throwIfAborted();

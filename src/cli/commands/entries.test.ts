@@ -91,7 +91,7 @@ describe("remove", () => {
 
   it("names the nearest where there is none of that name, and refuses what is not JSON", async () => {
     expect(await run(["remove", "doc"])).toMatchObject({
-      code: 1,
+      code: 2,
       err: "toolway: ./toolway.json has no server doc.\n  Did you mean docs?\n",
     });
     writeFileSync(join(folder, "toolway.json"), "{ oops");

@@ -3,6 +3,7 @@
 import type { ServerLine } from "../../observe/server-logs/files.js";
 import type { Follower as FollowerOf } from "../../observe/server-logs/reader.js";
 import { nearest } from "../../runtime/nearest.js";
+import type { GatewaySource } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
 import { defineCommand, gatewayOptions } from "../line/command.js";
 import { Exit, UserError, usageError } from "../line/errors.js";
@@ -39,8 +40,8 @@ export const logs = defineCommand({
   async handler(input, io) {
     const { server, follow, json } = input;
     const count = lineCount(input.lines);
-    const { stateDir } = await gatewayFor(input, io);
-    return showLogs({ stateDir, server, count, follow, json }, io);
+    const source = await gatewayFor(input, io);
+    return showLogs({ source, server, count, follow, json }, io);
   },
 });
 
@@ -52,7 +53,7 @@ function lineCount(text: string | undefined): number {
 }
 
 interface Wanted {
-  readonly stateDir: string;
+  readonly source: GatewaySource;
   /** Undefined for all of them. */
   readonly server: string | undefined;
   /** So many of the last lines. */
@@ -61,13 +62,14 @@ interface Wanted {
   readonly json: boolean;
 }
 
-async function showLogs({ stateDir, server: named, count, follow: goesOn, json }: Wanted, io: Io): Promise<0> {
+async function showLogs({ source, server: named, count, follow: goesOn, json }: Wanted, io: Io): Promise<0> {
+  const { stateDir } = source;
   const [{ loggedServers }, { Follower }] = await Promise.all([
     import("../../observe/server-logs/files.js"),
     import("../../observe/server-logs/reader.js"),
   ]);
   const known = loggedServers(stateDir);
-  if (named !== undefined && !known.includes(named) && !goesOn) throw unknown(named, known);
+  if (named !== undefined && !known.includes(named) && !goesOn) throw await unknown(named, known, source);
   const chosen = () => (named === undefined ? loggedServers(stateDir) : [named]);
   const write = writer(io, { json, named: named === undefined });
   const followers = new Map(chosen().map((server) => [server, new Follower(stateDir, server)]));
@@ -93,15 +95,29 @@ async function showLogs({ stateDir, server: named, count, follow: goesOn, json }
   return Exit.ok;
 }
 
-function unknown(server: string, known: readonly string[]): UserError {
+async function unknown(server: string, known: readonly string[], source: GatewaySource): Promise<UserError> {
   const near = nearest(server, known);
   const there = known.length === 0 ? "No server has written anything yet." : `There are lines of ${known.join(", ")}.`;
   return new UserError(`Nothing that server ${server} wrote is kept.`, {
+    // One of the config has merely been quiet.
+    kind: (await isInConfig(server, source)) ? "failed" : "usage",
     hint:
       near === undefined
         ? `${there} Servers that are reached over HTTP have their logs where they run.`
         : `Did you mean ${near}?`,
   });
+}
+
+async function isInConfig(server: string, { configPath, env, home }: GatewaySource): Promise<boolean> {
+  if (configPath === undefined) return false;
+  const { loadConfig } = await import("../../config/load.js");
+  try {
+    const { servers, misconfigured, disabled } = loadConfig(configPath, { env, home, wrongEntries: "keep" });
+    return [...servers, ...misconfigured].some(({ name }) => name === server) || disabled.includes(server);
+  } catch {
+    // What is wrong with the file is for other verbs to tell.
+    return true;
+  }
 }
 
 /** Until the signal; that is how it ends. */

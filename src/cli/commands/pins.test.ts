@@ -90,7 +90,7 @@ describe("pins", () => {
     expect(await run(["pins", "diff", "demo"])).toMatchObject({ code: 0, out: "" });
     fakeGateway({ "/pins/diff?server=no": new Fault("not-found", 'Nothing of server "no" is pinned: so.') });
     expect(await run(["pins", "diff", "no"])).toMatchObject({
-      code: 1,
+      code: 2,
       err: 'toolway: Nothing of server "no" is pinned: so.\n',
     });
     expect(await run(["pins", "diff"])).toMatchObject({ code: 2 });
@@ -117,7 +117,7 @@ describe("pins", () => {
     fakeGateway({ "/pins/accept": { accepted: [] } });
     expect(await run(["pins", "accept", "demo"])).toMatchObject({ code: 0, out: "" });
     fakeGateway({ "/pins/accept": new Fault("invalid", "It changed again.") });
-    expect(await run(["pins", "accept", "demo"])).toMatchObject({ code: 1 });
+    expect(await run(["pins", "accept", "demo"])).toMatchObject({ code: 2 });
   });
 
   it("names are completed from the gateway: servers from its status, tools from the pins of the server named", async () => {
@@ -132,7 +132,7 @@ describe("pins", () => {
     writeFileSync(join(folder, "toolway.json"), "{}");
     expect((await run(["pins"])).err).toContain('demo is trusted, its entry says "trust": "always".');
     const unknown = await run(["pins", "--server", "demp"]);
-    expect(unknown).toMatchObject({ code: 1, out: "" });
+    expect(unknown).toMatchObject({ code: 2, out: "" });
     expect(unknown.err).toContain("There is no server demp, and no pin of one.\n  Did you mean demo?");
     fakeGateway({ "/pins": { pins: [{ server: "old wiki", tool: "a", state: "left" }], trusted: [], servers: [] } });
     const { out, err } = await run(["pins"]);
@@ -150,7 +150,7 @@ describe("pins", () => {
     });
     expect(requests).toEqual([{ path: "/pins/forget", body: { server: "old" } }]);
     expect(JSON.parse((await run(["pins", "forget", "old", "a", "--json"])).out)).toEqual({ server: "old", forgotten });
-    fakeGateway({ "/pins/forget": new Fault("invalid", "In use.") });
+    fakeGateway({ "/pins/forget": new Fault("denied", "In use.") });
     expect(await run(["pins", "forget", "s"])).toMatchObject({ code: 1, err: "toolway: In use.\n" });
   });
 });

@@ -7,7 +7,7 @@ import { visible, visibleJson } from "../../runtime/visible.js";
 import { gatewayFor } from "../gateway/which.js";
 import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
-import { Exit, UserError } from "../line/errors.js";
+import { Exit, usageError } from "../line/errors.js";
 import { note, print } from "../line/io.js";
 import { pinDiffText, shellWord } from "../text/pin-text.js";
 import { count, fittedTable, HASH_SHOWN, heading, oneLine, type Style, styleOf } from "../text/print.js";
@@ -84,9 +84,10 @@ function demandKnown(server: string | undefined, { pins, trusted = [], servers =
   const known = [...new Set([...servers, ...trusted, ...pins.map((pin) => pin.server)])];
   if (server === undefined || known.includes(server)) return;
   const near = nearest(server, known);
-  throw new UserError(`There is no server ${server}, and no pin of one.`, {
-    hint: near === undefined ? `There is ${known.join(", ") || "none"}.` : `Did you mean ${near}?`,
-  });
+  throw usageError(
+    `There is no server ${server}, and no pin of one.`,
+    near === undefined ? `There is ${known.join(", ") || "none"}.` : `Did you mean ${near}?`,
+  );
 }
 
 function whyNone({ trusted = [] }: PinsAnswer, server: string | undefined, isDemo: boolean): string {

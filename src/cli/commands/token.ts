@@ -231,9 +231,10 @@ export const tokenRevoke = defineCommand({
       const known = idsOf(await client.get("/tokens", io.signal));
       if (!known.includes(input.id)) {
         const near = nearest(input.id, known);
-        throw new UserError(`There is no token with the id ${input.id}.`, {
-          hint: near === undefined ? "`toolway token list` shows them." : `Did you mean ${near}?`,
-        });
+        throw usageError(
+          `There is no token with the id ${input.id}.`,
+          near === undefined ? "`toolway token list` shows them." : `Did you mean ${near}?`,
+        );
       }
       await client.delete(`/tokens/${encodeURIComponent(input.id)}`, io.signal);
       if (input.json) printJson(io, { revoked: input.id });

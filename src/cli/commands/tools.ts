@@ -1,5 +1,6 @@
 // `toolway tools`: lists the tools that agents can call.
 
+import type { GatewayStatus } from "../../contracts/status.js";
 import { gatewayFor } from "../gateway/which.js";
 import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
@@ -29,15 +30,19 @@ export const tools = defineCommand({
   ],
   async handler(input, io) {
     const source = await gatewayFor(input, io);
-    const { all, unknown } = await withGateway(source, io, { servers: true }, async ({ client }) => ({
+    const { all, unknown, servers } = await withGateway(source, io, { servers: true }, async ({ client }) => ({
       all: await listTools(client, io.signal),
       unknown: await unknownServers(client, io.signal),
+      servers: ((await client.get("/status", io.signal)) as GatewayStatus).servers.map(({ name }) => name),
     }));
     const found = input.server === undefined ? all : all.filter(({ server }) => server === input.server);
     if (input.server !== undefined && found.length === 0) {
-      const servers = [...new Set(all.map(({ server }) => server))].join(", ");
+      const shownOf = [...new Set(all.map(({ server }) => server))].join(", ");
+      // One that is there and not up is no mistake of the line.
+      const isThere = servers.includes(input.server);
       throw new UserError(`No tools of a server ${input.server} are known.`, {
-        hint: servers === "" ? "No server has any; `toolway doctor` says why." : `Those of ${servers} are known.`,
+        kind: isThere ? "failed" : "usage",
+        hint: shownOf === "" ? "No server has any; `toolway doctor` says why." : `Those of ${shownOf} are known.`,
       });
     }
     if (input.json) {

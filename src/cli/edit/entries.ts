@@ -95,9 +95,10 @@ function existingConfig(named: string | undefined, io: Io): string {
 
 function noSuchServer(name: string, names: readonly string[], path: string, io: Io): UserError {
   const near = nearest(name, names);
-  return new UserError(`${shortPath(io, path)} has no server ${name}.`, {
-    hint: near === undefined ? `It has: ${names.join(", ") || "none"}.` : `Did you mean ${near}?`,
-  });
+  return usageError(
+    `${shortPath(io, path)} has no server ${name}.`,
+    near === undefined ? `It has: ${names.join(", ") || "none"}.` : `Did you mean ${near}?`,
+  );
 }
 
 /** Whether a gateway runs for the file: it sees the edit by itself. */

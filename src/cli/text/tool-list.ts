@@ -92,7 +92,8 @@ export function unknownTool(typed: string, tools: readonly ToolLine[], unknown?:
   // What is looked for may be of a server that is down, and then no other tool was meant.
   const meant = near.length > 0 ? `Did you mean ${near.join(", ")}?` : undefined;
   const hint = [unknown, meant].filter((part) => part !== undefined).join(" ") || "`toolway tools` lists them.";
-  return new UserError(`There is no tool ${typed}.`, { hint });
+  // Nobody knows yet whether the name is wrong while a server that may have it is down.
+  return new UserError(`There is no tool ${typed}.`, { hint, kind: unknown === undefined ? "usage" : "failed" });
 }
 
 /** Names that contain what was typed, or the other way round, and the one that a typo or two leads to. */

@@ -255,7 +255,7 @@ describe("StoredPins", () => {
     expect(book.list()[1]).toMatchObject({ firstSeen: "1970-01-01T00:00:01.000Z", newHash: expect.any(String) });
     expect(() => book.diff("nobody")).toThrow('Nothing of server "nobody" is pinned');
     await expect(book.accept("s", ownToolName("zzz"))).rejects.toMatchObject({ code: "not-found" });
-    await expect(book.accept("s", ownToolName("odd"))).rejects.toMatchObject({ code: "invalid" });
+    await expect(book.accept("s", ownToolName("odd"))).rejects.toMatchObject({ code: "denied" });
   });
 
   it("keeps no definition that is too large, and pins it all the same [bounded]", () => {
@@ -278,12 +278,12 @@ describe("StoredPins", () => {
     book.check("old", [tool("a"), tool("b")]);
     book.check("s", [tool("here"), tool("gone")]);
     book.check("s", [tool("here")]);
-    await expect(book.forget("old")).rejects.toMatchObject({ code: "invalid" });
+    await expect(book.forget("old")).rejects.toMatchObject({ code: "denied" });
     expect(await book.forget("s")).toEqual(["gone"]);
     await expect(book.forget("s")).rejects.toThrow(/its pins are in use: `toolway pins accept`/);
     book.check("s", [tool("here", { description: "evil" })]);
     expect(book.isQuarantined("s", ownToolName("here"))).toBe(true);
-    await expect(book.forget("s", ownToolName("here"))).rejects.toMatchObject({ code: "invalid" });
+    await expect(book.forget("s", ownToolName("here"))).rejects.toMatchObject({ code: "denied" });
 
     // One that is switched off, or wrong, is in the config all the same.
     book.configure([{ name: "s", trust: "pinned" }], ["old"]);

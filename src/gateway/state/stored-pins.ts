@@ -260,7 +260,7 @@ export class StoredPins {
     const forgotten = known.filter((name) => isFree || pins.isGone(name));
     if (forgotten.length === 0) {
       const next = `\`toolway pins accept\` takes what it lists now; pins of tools that are gone can be forgotten.`;
-      throw new Fault("invalid", `Server "${server}" is in the config, and its pins are in use: ${next}`);
+      throw new Fault("denied", `Server "${server}" is in the config, and its pins are in use: ${next}`);
     }
     for (const name of forgotten) await this.#delete(server, pins, name);
     if (pins.pins.size === 0 && this.#hasLeft(server)) this.#servers.delete(server);
@@ -298,7 +298,7 @@ export class StoredPins {
     if (tool === undefined || pins.pins.has(tool)) return pins;
     const problem = pins.quarantined.get(tool);
     if (problem === undefined) throw new Fault("not-found", `Server "${server}" has shown no tool "${tool}".`);
-    throw new Fault("invalid", `Tool "${tool}" of server "${server}" cannot be accepted: ${problem}.`);
+    throw new Fault("denied", `Tool "${tool}" of server "${server}" cannot be accepted: ${problem}.`);
   }
 
   #line(server: string, tool: OwnToolName, pin: Pin, book: ServerPins): PinLine {

@@ -1,0 +1,52 @@
+// `call` from the words of the line to output and exit code, with a fake gateway.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { fakeGateway, folder, leaveFolder, makeFolder, run } from "../../../test/fixtures/fake-gateway.js";
+
+beforeEach(makeFolder);
+
+afterEach(leaveFolder);
+
+describe("call", () => {
+  const text = (value: string): unknown => ({ result: { content: [{ type: "text", text: value }] } });
+
+  it("passes arguments of each form, and prints text plainly", async () => {
+    const fake = fakeGateway({ "/call": text("5") });
+    expect(await run(["call", "demo__add", "--arg", "a=2", "--arg", "b=3"])).toEqual({ code: 0, out: "5\n", err: "" });
+    await run(["call", "add", '{"a":1}']);
+    await run(["call", "demo/add", "-"], { stdin: Readable.from(['{"a":', "4}"]) });
+    writeFileSync(join(folder, "args.json"), '{"a":5}');
+    await run(["call", "demo__add", "@args.json"]);
+    const sent = fake.requests.filter(({ path }) => path === "/call").map(({ body }) => body);
+    expect(sent).toEqual([
+      { tool: "demo__add", arguments: { a: 2, b: 3 } },
+      { tool: "demo__add", arguments: { a: 1 } },
+      { tool: "demo__add", arguments: { a: 4 } },
+      { tool: "demo__add", arguments: { a: 5 } },
+    ]);
+  });
+
+  it("exits 1 when the tool says error, or the call fails; stdout stays clean", async () => {
+    fakeGateway({ "/call": { result: { isError: true, content: [{ type: "text", text: "no such file" }] } } });
+    expect(await run(["call", "demo__add"])).toEqual({ code: 1, out: "", err: "no such file\n" });
+    fakeGateway({ "/call": { error: { code: -31004, message: "It took too long." } } });
+    expect(await run(["call", "demo__add"])).toMatchObject({ code: 1, err: "toolway: It took too long. (-31004)\n" });
+  });
+
+  it("prints the whole result with --json", async () => {
+    fakeGateway({ "/call": text("5") });
+    const { out } = await run(["call", "demo__add", "--json"]);
+    expect(JSON.parse(out)).toEqual({ content: [{ type: "text", text: "5" }] });
+  });
+
+  it("names the near tools when there is none of that name", async () => {
+    fakeGateway();
+    const { code, err } = await run(["call", "demo__ad"]);
+    expect(code).toBe(2);
+    expect(err).toContain("Did you mean demo__add?");
+    expect(await run(["call", "demo__add", "{"])).toMatchObject({ code: 2 });
+  });
+});

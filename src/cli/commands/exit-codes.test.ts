@@ -1,0 +1,197 @@
+// What the exit codes of all verbs mean, from the words of the line, with a fake gateway.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  fakeGateway,
+  folder,
+  leaveFolder,
+  makeFolder,
+  probe,
+  run,
+  STATUS,
+} from "../../../test/fixtures/fake-gateway.js";
+import { ControlError } from "../../control/server.js";
+import { CallError } from "../../gateway/program-call.js";
+import { Fault } from "../../protocol/errors.js";
+import { StateDirError } from "../../runtime/state-dir.js";
+import { StoreError } from "../../store/store-error.js";
+import { TokenError } from "../../tokens/tokens.js";
+import { type GatewayPort, replaceGatewayPort } from "../gateway/port.js";
+import { Stopped } from "../line/io.js";
+
+beforeEach(makeFolder);
+
+afterEach(leaveFolder);
+
+describe("exit codes", () => {
+  it("are 0 for help and version, which load no gateway", async () => {
+    replaceGatewayPort(new Proxy({} as GatewayPort, { get: () => expect.unreachable() }));
+    expect(await run(["--help"])).toMatchObject({ code: 0, err: "" });
+    expect((await run(["--help"])).out).toContain("toolway serve");
+    expect(await run(["--version"])).toEqual({ code: 0, out: "0.1.0\n", err: "" });
+    expect((await run(["call", "--help"])).out).toContain("toolway call demo__add");
+  });
+
+  it("are 2 for a wrong command line, with the way out", async () => {
+    expect(await run(["srve"])).toMatchObject({ code: 2, out: "" });
+    expect((await run(["srve"])).err).toContain("Did you mean serve?");
+    expect(await run(["call"])).toMatchObject({ code: 2 });
+    expect(await run(["serve", "--names", "odd"])).toMatchObject({ code: 2 });
+    expect(await run(["token", "create", "--id", "x"])).toMatchObject({ code: 2 });
+    expect(await run(["serve", "--listen", "nonsense"])).toMatchObject({ code: 2 });
+    expect(await run(["serve", "--tls-cert", "x"])).toMatchObject({ code: 2 });
+    expect(await run(["serve", "gone.json"])).toMatchObject({ code: 2 });
+    expect((await run(["serve", "--listen", "127.0.0.1:99999"])).err).toContain("from 0 to 65535");
+  });
+
+  it("are 0 for `help`, and for a config named in the way of other verbs", async () => {
+    expect((await run(["help"])).out).toContain("toolway serve");
+    expect((await run(["help", "token", "create"])).out).toContain("--expires");
+    writeFileSync(join(folder, "mine.json"), '{"mcpServers":{}}');
+    expect(await run(["config", "check", "--config", "mine.json"])).toMatchObject({ code: 0 });
+    expect((await run(["config", "check", "--help"])).out).not.toContain("--config");
+    const { code, err } = await run(["status", "mine.json"]);
+    expect(code).toBe(2);
+    expect(err).toContain("--config FILE");
+  });
+
+  it("are 1 for a path that cannot be used, in words", async () => {
+    const inTheWay = Object.assign(new Error("EEXIST: file already exists, mkdir '/x'"), {
+      code: "EEXIST",
+      path: "/x",
+    });
+    const noKey = Object.assign(new Error("no start line"), { code: "ERR_OSSL_PEM_NO_START_LINE" });
+    fakeGateway({}, { start: async () => Promise.reject(noKey) });
+    expect((await run(["serve"])).err).toContain("The TLS certificate or its key cannot be used");
+    fakeGateway({}, { start: async () => Promise.reject(inTheWay) });
+    expect(await run(["serve"])).toEqual({
+      code: 1,
+      out: "",
+      err: "toolway: /x cannot be used: a file is in the way.\n",
+    });
+  });
+
+  it("are 2 for a mistake in the config, named by file, line, column and key", async () => {
+    writeFileSync(join(folder, "toolway.json"), '{"mcpServers":{"a":{"comand":"x"}}}');
+    const { code, err } = await run(["config", "check"]);
+    expect(code).toBe(2);
+    expect(err).toMatch(/toolway\.json:1:21: mcpServers\.a\.comand: .*"command"/);
+    expect(JSON.parse((await run(["config", "check", "--json"])).out)).toMatchObject({ ok: false });
+  });
+
+  it("are 1 for a fault, without a stack unless it is asked for", async () => {
+    fakeGateway({ "/status": new TypeError("broken inside") });
+    const plain = await run(["status"]);
+    expect(plain).toMatchObject({ code: 1, out: "" });
+    expect(plain.err).toContain("broken inside");
+    expect(plain.err).not.toContain("at ");
+    expect((await run(["status"], { env: { TOOLWAY_DEBUG: "1" } })).err).toContain("exit-codes.test.ts");
+  });
+
+  it.each([
+    new Fault("unavailable", "It is away."),
+    new CallError({ code: -31004, message: "It is away." }, "timeout"),
+    new ControlError("unavailable", "It is away."),
+    new StateDirError("held", "It is away."),
+    new StoreError("full", "It is away."),
+    new TokenError("limit", "It is away."),
+  ])("are 1 for a $name, which is expected, and its message is all that is said", async (error) => {
+    fakeGateway({ "/status": error });
+    expect(await run(["status"])).toEqual({ code: 1, out: "", err: "toolway: It is away.\n" });
+  });
+
+  it("are 2 for a bad rule of an executor", async () => {
+    expect(await run(["executor", "--allow", "a b", "--dry-run", "http://a"])).toMatchObject({
+      code: 2,
+      out: "",
+      err: expect.stringMatching(/^toolway: --allow "a b": One rule, one host/),
+    });
+  });
+
+  it.each([
+    [["call", "demo__ad"]],
+    [["inspect", "demo__ad"]],
+    [["logs", "nope"]],
+    [["tools", "--server", "nope"]],
+    [["remove", "nope", "--config", "mine.json"]],
+    [["token", "revoke", "nope"]],
+    [["pins", "--server", "nope"]],
+    [["pins", "diff", "nope"]],
+    [["pins", "accept", "nope"]],
+    [["pins", "forget", "nope"]],
+    [["stdio", "--role", "nope"]],
+  ])("are 2 for a name that there is not: %s [told-why]", async (line) => {
+    writeFileSync(join(folder, "mine.json"), '{"mcpServers":{"files":{"command":"x"}}}');
+    const missing = new ControlError("not-found", "There is none.");
+    fakeGateway(
+      {
+        "/pins": { pins: [] },
+        "/tokens": { tokens: [] },
+        "/status": { ...STATUS, servers: STATUS.servers.map((server) => ({ ...server, state: "ready" })) },
+        "/pins/diff?server=nope": missing,
+        "/pins/accept": missing,
+        "/pins/forget": missing,
+      },
+      { stdio: async () => Promise.reject(new Fault("invalid", "There is no role.")) },
+    );
+    expect(await run(line)).toMatchObject({ code: 2, out: "" });
+  });
+
+  it("are 1 where a name may be right: its server is down, or has been quiet so far [told-why]", async () => {
+    writeFileSync(join(folder, "mine.json"), '{"mcpServers":{"files":{"command":"x"}}}');
+    fakeGateway({ "/status": { ...STATUS, servers: STATUS.servers.map((one) => ({ ...one, counts: { tools: 0 } })) } });
+    expect(await run(["inspect", "other"])).toMatchObject({ code: 1 });
+    expect(await run(["logs", "files", "--config", "mine.json"])).toMatchObject({ code: 1 });
+  });
+
+  it("are 2 for a token in the environment that is too short [told-why]", async () => {
+    fakeGateway({}, { start: async () => Promise.reject(new TokenError("weak", "The token is short.")) });
+    expect(await run(["serve"])).toEqual({ code: 2, out: "", err: "toolway: The token is short.\n" });
+  });
+
+  it("are 1 for a gateway of another version, which has no such route [told-why]", async () => {
+    fakeGateway({ "/status": new ControlError("no-route", "There is nothing at /status.") });
+    expect(await run(["status"])).toMatchObject({ code: 1 });
+  });
+
+  it.each([[["serve"]], [["broker"]], [["logs", "-f"]]])(
+    "are 0 for what runs until Ctrl-C: %s [told-why]",
+    async (line) => {
+      fakeGateway();
+      const stop = new AbortController();
+      stop.abort(new Stopped("SIGINT"));
+      expect(await run(line, { signal: stop.signal })).toMatchObject({ code: 0 });
+    },
+  );
+
+  it("are 130 for a doctor that was interrupted, whatever its servers made of it [told-why]", async () => {
+    writeFileSync(join(folder, "mine.json"), '{"mcpServers":{"files":{"command":"x"}}}');
+    const stop = new AbortController();
+    fakeGateway(
+      {},
+      {
+        probe: async () => {
+          stop.abort(new Stopped("SIGINT"));
+          return probe({ ok: false });
+        },
+      },
+    );
+    expect(await run(["doctor", "mine.json"], { signal: stop.signal })).toMatchObject({ code: 130 });
+  });
+
+  it.each([undefined, new ControlError("cancelled", "The request was taken back.")])(
+    "are 130 after Ctrl-C, which a call ends by: %s",
+    async (error) => {
+      const stop = new AbortController();
+      fakeGateway({
+        "/call": () => {
+          stop.abort(new Stopped("SIGINT"));
+          throw error ?? stop.signal.reason;
+        },
+      });
+      expect(await run(["call", "demo__add"], { signal: stop.signal })).toMatchObject({ code: 130, err: "" });
+    },
+  );
+});

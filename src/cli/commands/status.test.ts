@@ -1,0 +1,49 @@
+// `status`, `state dump` and the hidden verb of completion, with a fake gateway.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { fakeGateway, folder, leaveFolder, makeFolder, run } from "../../../test/fixtures/fake-gateway.js";
+
+beforeEach(makeFolder);
+
+afterEach(leaveFolder);
+
+it("status shows what is wrong below the table", async () => {
+  fakeGateway();
+  const { out } = await run(["status"]);
+  expect(out).toMatch(/demo +down +stdio +2 \(from before\)/);
+  expect(out).toContain(
+    "demo: It ended with code 1. Next try in 2.0 s.\n  stderr: Error: no key\n`toolway doctor` says what to fix.",
+  );
+  expect(JSON.parse((await run(["status", "--json"])).out)).toMatchObject({ running: true, pid: 7 });
+});
+
+it("status without a gateway promises no next try, and config check misses no file of tls [told-why]", async () => {
+  fakeGateway({}, {}, false);
+  const { out } = await run(["status"]);
+  expect(out).toContain("demo: It ended with code 1.\n");
+  expect(out).not.toContain("Next try");
+  const tls = { cert: "cert.pem", key: "key.pem" };
+  writeFileSync(join(folder, "toolway.json"), JSON.stringify({ mcpServers: {}, tls }));
+  writeFileSync(join(folder, "key.pem"), "");
+  const { code, err } = await run(["config", "check"]);
+  expect(code).toBe(2);
+  expect(err).toMatch(/toolway\.json:1:\d+: tls\.cert: .*cert\.pem cannot be read: it does not exist/);
+  expect(err).not.toContain("tls.key");
+});
+
+it("state dump prints the lines as they come", async () => {
+  fakeGateway();
+  expect((await run(["state", "dump"])).out).toBe('{"a":1}\n{"b":2}\n');
+});
+
+it("the hidden verb for completion gives names, and nothing when there is no gateway", async () => {
+  fakeGateway();
+  expect((await run(["__complete", "tool", "--", "call", "--json"])).out).toBe("demo__add\ndemo__echo\n");
+  expect((await run(["__complete", "server"])).out).toBe("demo\n");
+  fakeGateway({ "/tools": () => new Promise(() => undefined) });
+  expect(await run(["__complete", "tool"])).toEqual({ code: 0, out: "", err: "" });
+  fakeGateway({}, {}, false);
+  expect(await run(["__complete", "tool"])).toEqual({ code: 0, out: "", err: "" });
+});

@@ -1,0 +1,160 @@
+// `tools` and `inspect` from the words of the line to output and exit code, with a fake gateway.
+
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { fakeGateway, leaveFolder, makeFolder, run, STATUS, TOOLS } from "../../../test/fixtures/fake-gateway.js";
+
+beforeEach(makeFolder);
+
+afterEach(leaveFolder);
+
+describe("tools", () => {
+  it("are listed in a table, or as JSON", async () => {
+    fakeGateway();
+    const { out } = await run(["tools"]);
+    expect(out.split("\n")[1]).toBe("demo__add   demo    Adds two numbers. And more.");
+    expect(JSON.parse((await run(["tools", "--json"])).out)).toEqual(TOOLS);
+    expect(await run(["tools", "--server", "x"])).toMatchObject({ code: 2 });
+  });
+
+  it("say which of them are quarantined", async () => {
+    fakeGateway({ "/tools": { tools: [{ ...TOOLS[0], quarantined: "its description changed" }, TOOLS[1]] } });
+    const { out, err } = await run(["tools"]);
+    expect(out).toMatch(/demo__add +demo +quarantined: its description changed/);
+    expect(err).toContain("toolway pins diff");
+  });
+
+  it("say whose tools are not known", async () => {
+    const [demo] = STATUS.servers;
+    const away = { ...demo, name: "away", counts: { tools: 0, prompts: 0, resources: 0, resourceTemplates: 0 } };
+    fakeGateway({ "/status": { ...STATUS, servers: [demo, away] } });
+    expect((await run(["tools"])).err).toContain("Not up, so that their tools are not known: away.");
+    expect((await run(["tools", "--json"])).err).toBe("");
+  });
+
+  it("that are not there are blamed on servers that could have them, and on no others [status-true]", async () => {
+    const [demo] = STATUS.servers;
+    const away = { ...demo, name: "away", counts: { tools: 0, prompts: 0, resources: 0, resourceTemplates: 0 } };
+    fakeGateway({
+      "/status": { ...STATUS, servers: [demo, away] },
+      "/tools/owners?tool=xyz": { servers: ["away"] },
+      "/tools/owners?tool=demo__xyz": { servers: ["demo"] },
+    });
+    expect((await run(["call", "xyz"])).err).toContain("away");
+    expect((await run(["call", "demo__xyz"])).err).not.toContain("away");
+  });
+
+  it("that are not there are waited for while a server that could have them starts, and it is said at once [status-true]", async () => {
+    const [demo] = STATUS.servers;
+    const slow = { ...demo, name: "slow", state: "starting", counts: { tools: 0 } };
+    const owners = {
+      "/tools/owners?tool=demo__xyz": { servers: ["demo"] },
+      "/tools/owners?tool=xyz": { servers: ["slow"] },
+    };
+    // It starts for ever: whoever waited for it would not come back.
+    fakeGateway({
+      "/status": { ...STATUS, servers: [{ ...demo, state: "ready", listsFromBefore: false }, slow] },
+      ...owners,
+    });
+    expect((await run(["call", "demo__xyz"])).err).not.toContain("slow");
+    let asked = 0;
+    fakeGateway({
+      "/status": () => ({
+        ...STATUS,
+        servers: [demo, asked++ < 4 ? slow : { ...slow, state: "ready", listsFromBefore: false }],
+      }),
+      ...owners,
+    });
+    const { code, err } = await run(["call", "xyz"]);
+    expect(code).toBe(2);
+    expect(err.split("\n")[0]).toBe("xyz is not among the tools that are known; waiting for slow …");
+    expect(err).toContain("There is no tool xyz.");
+  });
+
+  it("are those of a gateway of our own where none runs, which is closed again", async () => {
+    const fake = fakeGateway({ "/status": { ...STATUS, servers: [] } }, {}, false);
+    expect((await run(["tools"])).out).toContain("demo__add");
+    expect(fake.closed).toEqual(["local"]);
+  });
+
+  it("wait for servers that start, and say so when it takes long", async () => {
+    const [server] = STATUS.servers;
+    let polls = 0;
+    const status = (): unknown => ({ ...STATUS, servers: [{ ...server, state: polls++ < 45 ? "starting" : "ready" }] });
+    fakeGateway({ "/status": status }, {}, false);
+    const { err, out } = await run(["tools"]);
+    expect(err).toContain("waiting for demo");
+    expect(out).toContain("demo__add");
+  });
+});
+
+describe("inspect", () => {
+  const needy = {
+    name: "demo__add",
+    server: "demo",
+    ownName: "add",
+    description: "Adds two numbers.",
+    inputSchema: { properties: { a: { type: "number", description: "The first." } }, required: ["a"] },
+    annotations: { readOnlyHint: true },
+  };
+  const answers = {
+    "/tools": { tools: [needy] },
+    "/pins": { pins: [{ server: "demo", tool: "add", state: "pinned", hash: "HASH", firstSeen: "2026-01-01" }] },
+    "/access?server=demo&tool=add": {
+      access: [
+        { role: "reader", allowed: true },
+        { role: "(any other role)", allowed: false, rule: 'unlistedRoles is "deny"' },
+      ],
+    },
+  };
+
+  it("shows what a tool takes, a call to paste, what is claimed of it, its pin and who may call it", async () => {
+    fakeGateway(answers);
+    const { code, out } = await run(["inspect", "add"]);
+    expect(code).toBe(0);
+    expect(out).toBe(`demo__add
+Adds two numbers.
+
+add of server demo
+
+PARAMETERS
+  a  number  required  The first.
+
+EXAMPLE
+  toolway call demo__add --arg a=1
+
+CLAIMS OF ITS SERVER
+  readOnlyHint: true
+
+PIN
+  pinned, HASH, since 2026-01-01
+
+MAY CALL IT
+  reader: yes
+  (any other role): no, unlistedRoles is "deny"
+`);
+  });
+
+  it("prints all of it as JSON for scripts, and says what is near a name that is not there", async () => {
+    fakeGateway(answers);
+    const { out } = await run(["inspect", "demo__add", "--json"]);
+    expect(JSON.parse(out)).toMatchObject({ ...needy, pin: { hash: "HASH" }, example: expect.any(String) });
+    expect((await run(["inspect", "demo__ad"])).err).toContain("Did you mean demo__add?");
+  });
+
+  it("is what call goes by: it refuses what is missing or forbidden before anything is called", async () => {
+    const inputSchema = { ...needy.inputSchema, additionalProperties: false };
+    const gateway = fakeGateway({ ...answers, "/tools": { tools: [{ ...needy, inputSchema }] } });
+    expect(await run(["call", "demo__add"])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("needs a (number)"),
+    });
+    const wrong = await run(["call", "demo__add", "--arg", "a=1", "--arg", "aa=2"]);
+    expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining("Did you mean a?") });
+    expect(gateway.requests.map(({ path }) => path)).not.toContain("/call");
+  });
+
+  it("is what completes --arg", async () => {
+    fakeGateway(answers);
+    expect((await run(["__complete", "argument", "--", "call", "demo__add", "--arg"])).out).toBe("a=\n");
+  });
+});
