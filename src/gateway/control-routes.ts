@@ -67,7 +67,7 @@ function routesOf(gateway: Gateway): ControlRoutes {
       return { changes, ...gateway.status() };
     },
     "GET /tokens": () => ({
-      tokens: tokens.list().map(({ id, role, names, maySendTo, source, created, expires }) => ({
+      tokens: tokens.list().map(({ id, role, names, maySendTo, source, created, expires, oldUntil }) => ({
         id,
         role,
         names,
@@ -75,6 +75,7 @@ function routesOf(gateway: Gateway): ControlRoutes {
         source,
         createdAt: isoTime(created),
         expiresAt: isoTime(expires),
+        oldSecretUntil: isoTime(oldUntil),
       })),
     }),
     "GET /tokens/default": () => ({ token: tokens.defaultToken() }),
@@ -90,6 +91,10 @@ function routesOf(gateway: Gateway): ControlRoutes {
         maySendTo: maySendTo === "any" ? ("any" as const) : texts(maySendTo, "maySendTo"),
       };
       return { token: await tokens.create(made, nowMs) };
+    },
+    "POST /tokens/:id/rotate": async ({ params }) => {
+      const { token, oldUntil } = await tokens.rotate(params["id"] ?? "", systemClock.wall());
+      return { token, oldSecretUntil: isoTime(oldUntil) };
     },
     "DELETE /tokens/:id": async ({ params }) => {
       await tokens.revoke(params["id"] ?? "");

@@ -380,6 +380,7 @@ export class Gateway {
     if (this.#noAuth) return;
     const nowMs = systemClock.wall();
     const { tokens } = this.#state;
+    tokens.dropOldSecrets(nowMs);
     const ended = (principal: Principal) => !tokens.isCurrent(principal, nowMs);
     this.#endpoint?.http.closePrincipals(ended);
     this.#stages.executors.dropPrincipals(ended);

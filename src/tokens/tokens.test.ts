@@ -12,11 +12,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { seeded } from "../../test/faults/random.js";
+import { until } from "../../test/fixtures/wait.js";
 import type { Principal } from "../contracts/caller.js";
 import type { Store } from "../contracts/store.js";
 import { openStore } from "../store/local/store.js";
 import { MemoryMap } from "../store/memory-map.js";
-import { parseExpires, TokenBook, TokenError, type TokenRecord } from "./tokens.js";
+import { OLD_SECRET_MS, parseExpires, TokenBook, TokenError, type TokenRecord } from "./tokens.js";
 
 const NOW = Date.UTC(2026, 0, 15, 12);
 let dir: string;
@@ -115,6 +116,106 @@ describe("tokens", () => {
         for (const one of held) {
           const wanted = !one.revoked && nowMs < one.expires;
           expect([seed, step, tokens.isCurrent(one.principal, nowMs)]).toEqual([seed, step, wanted]);
+        }
+      }
+    }
+  });
+
+  it("that are rotated have a new secret, and the old one for ten minutes more, over restarts too [token-ends]", async () => {
+    const tokens = book();
+    const first = await tokens.create({ id: "ci", role: "reader", maySendTo: ["studio"] }, NOW);
+    const came = tokens.authenticate(first, NOW);
+    const { token: second, oldUntil } = await tokens.rotate("ci", NOW + 5);
+    expect(oldUntil).toBe(NOW + 5 + OLD_SECRET_MS);
+    expect(second).not.toBe(first);
+    const who = { id: "ci", role: "reader", maySendTo: ["studio"] };
+    for (const one of [tokens, book()]) {
+      expect(one.authenticate(second, oldUntil - 1)).toEqual(who);
+      expect(one.authenticate(first, oldUntil - 1)).toEqual(who);
+      expect(one.list()[1]).toEqual({ ...who, source: "created", created: NOW, oldUntil });
+      expect(one.authenticate(first, oldUntil)).toBeUndefined();
+      // A clock that was set back before the rotation gives the old secret no time.
+      expect(one.authenticate(first, NOW + 4)).toBeUndefined();
+      expect(one.authenticate(second, oldUntil)).toEqual(who);
+    }
+    // Whoever came in by the old secret stays in until that ends, and is told apart from who came by the new one.
+    expect(came !== undefined && tokens.isCurrent(came, oldUntil - 1)).toBe(true);
+    expect(came !== undefined && tokens.isCurrent(came, oldUntil)).toBe(false);
+    const dump: unknown[] = [];
+    for await (const entry of store.dump()) dump.push(entry);
+    expect(JSON.stringify(dump)).not.toContain(second.slice(3));
+  });
+
+  it("that were rotated never get an old secret back that has ended, whatever the clock says later [token-ends]", async () => {
+    const tokens = book();
+    const first = await tokens.create({ id: "ci", role: "a" }, NOW);
+    const { token: second } = await tokens.rotate("ci", NOW);
+    tokens.dropOldSecrets(NOW + OLD_SECRET_MS);
+    expect(tokens.authenticate(first, NOW + 1)).toBeUndefined();
+    expect(tokens.list()[1]).not.toHaveProperty("oldUntil");
+    await until("it to be written", () => store.map<TokenRecord>("tokens").get("ci")?.old === undefined);
+    const again = book();
+    expect(again.authenticate(first, NOW + 1)).toBeUndefined();
+    expect(again.authenticate(second, NOW + 1)).toEqual({ id: "ci", role: "a" });
+  });
+
+  it("are not rotated where nobody could use the new secret, and revoking ends both", async () => {
+    const tokens = book();
+    await expect(tokens.rotate("ci", NOW)).rejects.toMatchObject({ code: "not-found" });
+    await expect(tokens.rotate("default", NOW)).rejects.toThrow(/remove the file "token"/);
+    const first = await tokens.create({ id: "ci", role: "a", expires: NOW + 1000 }, NOW);
+    await expect(tokens.rotate("ci", NOW + 1000)).rejects.toThrow(/has expired/);
+    const { token: second, oldUntil } = await tokens.rotate("ci", NOW);
+    expect(oldUntil).toBe(NOW + 1000);
+    await tokens.revoke("ci");
+    for (const one of [tokens, book()]) {
+      expect(one.authenticate(first, NOW)).toBeUndefined();
+      expect(one.authenticate(second, NOW)).toBeUndefined();
+    }
+  });
+
+  it("have the secrets that a simple model says, whatever is rotated, revoked and restarted, with any clock", async () => {
+    for (let seed = 1; seed <= 300; seed++) {
+      const random = seeded(seed);
+      const map = new MemoryMap<TokenRecord>("tokens");
+      let tokens = new TokenBook({ map, tokenPath: undefined });
+      let nowMs = NOW;
+      /** Every secret that there ever was: since when and until when it is good, and whether it is over for good. */
+      const secrets: { secret: string; since: number; until: number; over: boolean }[] = [];
+      const look = () => {
+        tokens.dropOldSecrets(nowMs);
+        for (const one of secrets) one.over ||= one.since > 0 && !(nowMs >= one.since && nowMs < one.until);
+      };
+      for (let step = 0; step < 40; step++) {
+        const current = secrets.find(({ since, over }) => since === 0 && !over);
+        const roll = random.int(10);
+        if (roll < 3) nowMs += (random.int(2001) - 700) * 1000;
+        else if (roll < 4 && current !== undefined) {
+          await tokens.revoke("ci");
+          for (const one of secrets) one.over = true;
+        } else if (roll < 5) tokens = new TokenBook({ map, tokenPath: undefined });
+        else if (current === undefined) {
+          secrets.push({
+            secret: await tokens.create({ id: "ci", role: "r" }, nowMs),
+            since: 0,
+            until: 0,
+            over: false,
+          });
+        } else {
+          look();
+          const { token } = await tokens.rotate("ci", nowMs);
+          current.since = nowMs;
+          current.until = nowMs + OLD_SECRET_MS;
+          secrets.push({ secret: token, since: 0, until: 0, over: false });
+          const old = secrets.filter(({ since, over }) => since > 0 && !over);
+          for (const one of old.slice(0, -4)) one.over = true;
+        }
+        look();
+        // What is written in passing is there in the next turn.
+        await new Promise((done) => setImmediate(done));
+        for (const { secret, over } of secrets) {
+          const isIn = tokens.authenticate(secret, nowMs) !== undefined;
+          if (isIn === over) throw new Error(`seed ${seed}, step ${step}: a secret is ${isIn ? "good" : "no good"}`);
         }
       }
     }

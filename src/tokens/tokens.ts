@@ -28,9 +28,13 @@ const SHARER_ROLE = "sharer";
 const MAX_RECIPIENTS = 256;
 /** Follows the id of a principal in the addresses of its inboxes. */
 const ADDRESS_MARK = "#";
+/** Time enough to carry a new secret to whoever uses it, and no more for a secret that leaked. */
+export const OLD_SECRET_MS = 10 * 60_000;
+/** Whoever rotates more often within that time has lost count: the oldest one ends. */
+const MAX_OLD_SECRETS = 4;
 export const DEFAULT_PRINCIPAL: Principal = { id: "default", role: "default" };
 
-export type TokenErrorCode = "exists" | "not-found" | "invalid" | "weak" | "limit";
+export type TokenErrorCode = "exists" | "not-found" | "invalid" | "weak" | "limit" | "busy";
 
 export class TokenError extends ExpectedError {
   override readonly name = "TokenError";
@@ -57,6 +61,15 @@ export interface TokenRecord {
   readonly names?: readonly string[];
   /** The mailboxes that it may send to. Absent: none. */
   readonly maySendTo?: readonly string[] | "any";
+  /** Secrets from before a rotation that are still good, the oldest first. */
+  readonly old?: readonly OldSecret[];
+}
+
+/** A secret that was replaced. It is good from `since` until `until`: before that, the clock was set back. */
+interface OldSecret {
+  readonly hash: string;
+  readonly since: number;
+  readonly until: number;
 }
 
 export interface TokenInfo extends Principal {
@@ -64,6 +77,8 @@ export interface TokenInfo extends Principal {
   readonly source: "created" | "file" | "environment" | "memory";
   readonly created?: number;
   readonly expires?: number;
+  /** Until when a secret from before a rotation is good. */
+  readonly oldUntil?: number;
 }
 
 export interface NewToken {
@@ -85,6 +100,8 @@ export interface TokenBookOptions {
 interface Known {
   readonly principal: Principal;
   readonly digest: Buffer;
+  /** It is good from here on: always, but for a secret that was replaced. */
+  readonly since: number;
   readonly expires: number;
 }
 
@@ -97,8 +114,10 @@ export class TokenBook {
   /** Tokens by their hashes: nobody can choose the hash of a guess, so how long the lookup takes tells nothing. */
   readonly #known = new Map<string, Known>();
   readonly #ids = new Map<string, TokenRecord>();
-  /** Tokens that let somebody in, by their principals' ids. */
-  readonly #current = new Map<string, Known>();
+  /** What lets somebody in, by their principals' ids: the secret first, then those that it replaced. */
+  readonly #current = new Map<string, Known[]>();
+  /** The ids that have secrets from before a rotation. */
+  readonly #rotated = new Set<string>();
   readonly #pending = new Set<string>();
   readonly #listeners = new Set<() => void>();
 
@@ -160,6 +179,56 @@ export class TokenBook {
     return token;
   }
 
+  /**
+   * Gives a token a new secret and returns it, once. The one before is good for a while longer, so that nobody is cut
+   * off while the new one is carried around. Resolves when it is on disk; until then the new one is not known.
+   */
+  async rotate(id: string, nowMs: number): Promise<{ token: string; oldUntil: number }> {
+    if (id === DEFAULT_PRINCIPAL.id) {
+      throw new TokenError("invalid", `The default token is not rotated: ${this.#howToReplaceDefault()}.`);
+    }
+    const record = this.#demand(id);
+    if (!this.#current.has(id)) throw new TokenError("invalid", `The token of "${id}" was revoked. Revoke it again.`);
+    if (record.expires !== undefined && nowMs >= record.expires) {
+      throw new TokenError("invalid", `The token of "${id}" has expired. Revoke it, and create another.`);
+    }
+    if (this.#pending.has(id)) throw new TokenError("busy", `The token of "${id}" is being changed. Try again.`);
+    this.dropOldSecrets(nowMs);
+    const token = newToken();
+    const oldUntil = Math.min(nowMs + OLD_SECRET_MS, record.expires ?? Number.POSITIVE_INFINITY);
+    const kept = this.#ids.get(id)?.old ?? [];
+    const old = [...kept, { hash: record.hash, since: nowMs, until: oldUntil }].slice(-MAX_OLD_SECRETS);
+    const rotated: TokenRecord = { ...record, hash: digestOf(token).toString("hex"), old };
+    this.#pending.add(id);
+    try {
+      await this.#map.put(id, rotated);
+      // Revoked meanwhile: the new secret is as little good as the old one.
+      if (this.#ids.has(id)) this.#replace(id, rotated);
+    } finally {
+      this.#pending.delete(id);
+    }
+    return { token, oldUntil };
+  }
+
+  /** Ends the secrets from before rotations whose time is over, for good: a clock that is set back revives none. */
+  dropOldSecrets(nowMs: number): void {
+    for (const id of this.#rotated) {
+      const record = this.#ids.get(id);
+      if (record === undefined || this.#pending.has(id)) continue;
+      const old = (record.old ?? []).filter(({ since, until }) => nowMs >= since && nowMs < until);
+      if (old.length === record.old?.length) continue;
+      const { old: _ended, ...rest } = record;
+      const left: TokenRecord = old.length === 0 ? rest : { ...rest, old };
+      this.#replace(id, left);
+      // It is over here whether or not it can be written; what is on disk has its end beside it.
+      this.#pending.add(id);
+      void this.#map
+        .put(id, left)
+        .catch(() => {})
+        .finally(() => this.#pending.delete(id));
+    }
+  }
+
   /** Whether there is a token of this id, whoever holds it. */
   has(id: string): boolean {
     return this.#ids.has(id) || id === DEFAULT_PRINCIPAL.id;
@@ -167,9 +236,11 @@ export class TokenBook {
 
   list(): TokenInfo[] {
     const created = [...this.#ids].map(([id, record]): TokenInfo => {
-      const { created, expires } = record;
+      const { created, expires, old = [] } = record;
       const until = expires === undefined ? {} : { expires };
-      return { ...principalOf(id, record), source: "created", created, ...until };
+      const last = old.at(-1);
+      const oldUntil = last === undefined ? {} : { oldUntil: last.until };
+      return { ...principalOf(id, record), source: "created", created, ...until, ...oldUntil };
     });
     created.sort((a, b) => (a.id < b.id ? -1 : 1));
     return [{ ...DEFAULT_PRINCIPAL, source: this.#defaultSource }, ...created];
@@ -178,17 +249,10 @@ export class TokenBook {
   /** The token stops working at once, and for good when the promise resolves. */
   async revoke(id: string): Promise<void> {
     if (id === DEFAULT_PRINCIPAL.id) {
-      const how =
-        this.#defaultSource === "environment"
-          ? "change TOOLWAY_TOKEN"
-          : 'remove the file "token" in the state directory';
-      throw new TokenError("invalid", `The default token cannot be revoked: ${how} and restart the gateway.`);
+      throw new TokenError("invalid", `The default token cannot be revoked: ${this.#howToReplaceDefault()}.`);
     }
-    const record = this.#ids.get(id);
-    if (record === undefined) throw new TokenError("not-found", `There is no token for "${id}" (toolway token list).`);
-    this.#ids.delete(id);
-    this.#current.delete(id);
-    this.#known.delete(Buffer.from(record.hash, "hex").toString("latin1"));
+    const record = this.#demand(id);
+    this.#forget(id);
     for (const listener of this.#listeners) listener();
     // Still refused for a new one of this id until the old one is gone from the disk.
     this.#pending.add(id);
@@ -209,7 +273,7 @@ export class TokenBook {
     const digest = digestOf(token);
     const known = this.#known.get(digest.toString("latin1"));
     if (known === undefined || !timingSafeEqual(known.digest, digest)) return undefined;
-    return nowMs >= known.expires ? undefined : known.principal;
+    return nowMs >= known.since && nowMs < known.expires ? known.principal : undefined;
   }
 
   /**
@@ -217,8 +281,8 @@ export class TokenBook {
    * It is asked again and again of whoever holds something open, so that a clock that jumps needs no care.
    */
   isCurrent(principal: Principal, nowMs: number): boolean {
-    const known = this.#current.get(principal.id);
-    return known !== undefined && known.principal === principal && nowMs < known.expires;
+    const known = this.#current.get(principal.id)?.find((one) => one.principal === principal);
+    return known !== undefined && nowMs >= known.since && nowMs < known.expires;
   }
 
   /** Called as soon as a token is revoked. Returns a function that ends it. */
@@ -227,15 +291,60 @@ export class TokenBook {
     return () => this.#listeners.delete(listener);
   }
 
-  #add(id: string, record: TokenRecord): void {
-    this.#ids.set(id, record);
-    this.#learn(principalOf(id, record), Buffer.from(record.hash, "hex"), record.expires);
+  #demand(id: string): TokenRecord {
+    const record = this.#ids.get(id);
+    if (record === undefined) throw new TokenError("not-found", `There is no token for "${id}" (toolway token list).`);
+    return record;
   }
 
-  #learn(principal: Principal, digest: Buffer, expires: number | undefined): void {
-    const known: Known = { principal, digest, expires: expires ?? Number.POSITIVE_INFINITY };
+  #howToReplaceDefault(): string {
+    const how =
+      this.#defaultSource === "environment" ? "change TOOLWAY_TOKEN" : 'remove the file "token" in the state directory';
+    return `${how} and restart the gateway`;
+  }
+
+  #add(id: string, record: TokenRecord): void {
+    this.#ids.set(id, record);
+    const principal = principalOf(id, record);
+    this.#learn(principal, Buffer.from(record.hash, "hex"), record.expires);
+    for (const { hash: text, since, until } of record.old ?? []) {
+      // Whoever came in by it is told apart, and goes when it ends.
+      this.#learn({ ...principal }, Buffer.from(text, "hex"), until, since);
+      this.#rotated.add(id);
+    }
+  }
+
+  /** Another record of the same token. Whoever came in by a secret that is in both stays who they are. */
+  #replace(id: string, record: TokenRecord): void {
+    const before = this.#current.get(id) ?? [];
+    this.#forget(id);
+    this.#add(id, record);
+    const after = (this.#current.get(id) ?? []).map((known) => {
+      const same = before.find(({ digest }) => digest.equals(known.digest));
+      return same === undefined ? known : { ...known, principal: same.principal };
+    });
+    this.#current.set(id, after);
+    for (const known of after) this.#known.set(known.digest.toString("latin1"), known);
+  }
+
+  #forget(id: string): void {
+    for (const { digest } of this.#current.get(id) ?? []) this.#known.delete(digest.toString("latin1"));
+    this.#current.delete(id);
+    this.#ids.delete(id);
+    this.#rotated.delete(id);
+  }
+
+  #learn(principal: Principal, digest: Buffer, expires: number | undefined, since?: number): void {
+    const known: Known = {
+      principal,
+      digest,
+      since: since ?? Number.NEGATIVE_INFINITY,
+      expires: expires ?? Number.POSITIVE_INFINITY,
+    };
     this.#known.set(digest.toString("latin1"), known);
-    this.#current.set(principal.id, known);
+    const all = this.#current.get(principal.id);
+    if (all === undefined) this.#current.set(principal.id, [known]);
+    else all.push(known);
   }
 }
 

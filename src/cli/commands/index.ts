@@ -20,7 +20,7 @@ import { reload, start, stop } from "./server-verbs.js";
 import { stateDump } from "./state-dump.js";
 import { status } from "./status.js";
 import { stdio } from "./stdio.js";
-import { tokenCreate, tokenList, tokenRevoke, tokenShow } from "./token.js";
+import { tokenCreate, tokenList, tokenRevoke, tokenRotate, tokenShow } from "./token.js";
 import { tools } from "./tools.js";
 import { version } from "./version.js";
 
@@ -59,6 +59,7 @@ export const commands: readonly Command[] = [
   tokenCreate,
   tokenList,
   tokenShow,
+  tokenRotate,
   tokenRevoke,
   configCheck,
   configSchema,

@@ -72,3 +72,42 @@ describe("tokens", () => {
     expect(await run(["token", "show"])).toMatchObject({ code: 1, out: "" });
   });
 });
+
+function gatewayWith(answers: Record<string, unknown>) {
+  const fake = fakeGateway({ "/tokens": { tokens: [{ id: "default" }, { id: "studio" }] }, ...answers });
+  return fake;
+}
+
+it("token rotate prints the new secret alone, and beside it until when the old one is good [token-ends]", async () => {
+  const oldSecretUntil = new Date(2026, 4, 3, 10, 12).toISOString();
+  const fake = gatewayWith({ "/tokens/studio/rotate": { token: "tw_new", oldSecretUntil } });
+  const ran = await run(["token", "rotate", "studio"]);
+  expect(ran).toMatchObject({ code: 0, out: "tw_new\n" });
+  expect(ran.err).toContain("The old secret is good until 10:12.");
+  expect(fake.requests.at(-1)).toEqual({ path: "/tokens/studio/rotate", body: {} });
+  const json = await run(["token", "rotate", "studio", "--json"]);
+  expect(JSON.parse(json.out)).toEqual({ id: "studio", token: "tw_new", oldSecretUntil });
+});
+
+it("token rotate names the nearest id where there is none, and asks for no secret", async () => {
+  const fake = gatewayWith({});
+  const ran = await run(["token", "rotate", "studoi"]);
+  expect(ran).toMatchObject({ code: 2, out: "" });
+  expect(ran.err).toContain("Did you mean studio?");
+  expect(fake.requests.map(({ path }) => path)).toEqual(["/tokens"]);
+});
+
+it("token list shows an old secret as long as it is good", async () => {
+  const soon = new Date(Date.now() + 5 * 60_000);
+  const past = new Date(Date.now() - 60_000);
+  const tokens = [
+    { id: "studio", role: "sharer", createdAt: "2026-01-01", oldSecretUntil: soon.toISOString() },
+    { id: "attic", role: "sharer", createdAt: "2026-01-01", oldSecretUntil: past.toISOString() },
+  ];
+  gatewayWith({ "/tokens": { tokens } });
+  const { out } = await run(["token", "list"]);
+  const lines = out.split("\n");
+  const time = [soon.getHours(), soon.getMinutes()].map((part) => String(part).padStart(2, "0")).join(":");
+  expect(lines.find((line) => line.startsWith("studio"))).toContain(`never, old secret until ${time}`);
+  expect(lines.find((line) => line.startsWith("attic"))).toMatch(/never$/);
+});

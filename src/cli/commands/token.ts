@@ -1,15 +1,14 @@
-// `toolway token create`, `list`, `show` and `revoke`: who may come in, with which role. A token is shown when it is
-// made; only its hash is kept, but for the default token.
+// `toolway token create`, `list`, `show`, `rotate` and `revoke`: who may come in, with which role. A token is shown when
+// it is made; only its hash is kept, but for the default token.
 
 import { isObject } from "../../protocol/jsonrpc.js";
 import { nearest } from "../../runtime/nearest.js";
-import type { GatewaySource } from "../gateway/port.js";
-import { runningGateway } from "../gateway/port.js";
+import { type GatewayClient, type GatewaySource, runningGateway } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
 import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, UserError, usageError } from "../line/errors.js";
-import { note, print, printJson } from "../line/io.js";
+import { type Io, note, print, printJson } from "../line/io.js";
 import { fittedTable, heading, oneLine, styleOf } from "../text/print.js";
 
 export const tokenCreate = defineCommand({
@@ -148,6 +147,8 @@ interface TokenEntry {
   /** Undefined for the default token. */
   readonly createdAt?: string;
   readonly expiresAt?: string;
+  /** Until when the secret from before a rotation is good. */
+  readonly oldSecretUntil?: string;
 }
 
 /** Longer ids are cut in the table; `--json` has them whole. */
@@ -167,17 +168,29 @@ export const tokenList = defineCommand({
         return Exit.ok;
       }
       const style = styleOf(io);
-      const rows = tokens.map(({ id, role, names, createdAt, expiresAt }) => [
+      const rows = tokens.map(({ id, role, names, createdAt, expiresAt, oldSecretUntil }) => [
         style.bold(oneLine(id, ID_WIDTH)),
         oneLine(role === EXECUTOR_ROLE ? `${role} ${(names ?? [id]).join(", ")}` : role, ID_WIDTH),
         createdAt ?? "-",
-        expiresAt === undefined ? "never" : expiryText(expiresAt, style.red),
+        `${expiresAt === undefined ? "never" : expiryText(expiresAt, style.red)}${oldSecretText(oldSecretUntil)}`,
       ]);
       print(io, fittedTable([heading(style, ["ID", "ROLE", "CREATED", "EXPIRES"]), ...rows], io));
       return Exit.ok;
     });
   },
 });
+
+/** Of a token that was rotated a moment ago. The day does not matter: it is minutes away. */
+function oldSecretText(until: string | undefined): string {
+  if (until === undefined || Date.parse(until) <= Date.now()) return "";
+  return `, old secret until ${clockTime(until)}`;
+}
+
+/** `10:12`, where the person is. */
+function clockTime(iso: string): string {
+  const at = new Date(iso);
+  return [at.getHours(), at.getMinutes()].map((part) => String(part).padStart(2, "0")).join(":");
+}
 
 function expiryText(expiresAt: string, alarm: (text: string) => string): string {
   return Date.parse(expiresAt) <= Date.now() ? alarm(`${expiresAt} (expired)`) : expiresAt;
@@ -218,24 +231,48 @@ export const tokenShow = defineCommand({
   },
 });
 
+export const tokenRotate = defineCommand({
+  metadata: {
+    name: "token rotate",
+    summary: "Gives a token a new secret; the old one is good for 10 minutes more.",
+    description:
+      "Gives a token a new secret, and prints it once. Id, role and what it may do stay. The old secret is good for 10 " +
+      "minutes more, so that nobody is cut off while the new one is carried around; what came in by it ends then. " +
+      "A secret that leaked is ended at once by `toolway token revoke`, which ends both.",
+  },
+  args: { id: { required: true, description: "The id that it was created with." } },
+  options: { ...gatewayOptions, ...jsonOption },
+  examples: [
+    { line: "toolway token rotate studio", note: "prints the new secret" },
+    { line: "export TOOLWAY_TOKEN=$(toolway token rotate ci)", note: "straight into the environment" },
+  ],
+  async handler(input, io) {
+    return withGateway(await gatewayFor(input, io), io, { servers: false }, async ({ client }) => {
+      await demandId(client, input.id, io);
+      const answer = await client.post(`/tokens/${encodeURIComponent(input.id)}/rotate`, {}, io.signal);
+      const { token, oldSecretUntil } = (isObject(answer) ? answer : {}) as { token?: string; oldSecretUntil?: string };
+      if (input.json) printJson(io, { id: input.id, token, oldSecretUntil });
+      else print(io, token ?? "");
+      if (!input.json && oldSecretUntil !== undefined) {
+        note(io, `Keep it: it cannot be shown again. The old secret is good until ${clockTime(oldSecretUntil)}.`);
+      }
+      return Exit.ok;
+    });
+  },
+});
+
 export const tokenRevoke = defineCommand({
   metadata: {
     name: "token revoke",
     summary: "Ends a token, and the sessions that it opened.",
+    description: "Ends a token at once, and the sessions that it opened; a secret from before a rotation, too.",
   },
   args: { id: { required: true, description: "The id that it was created with." } },
   options: { ...gatewayOptions, ...jsonOption },
   examples: [{ line: "toolway token revoke ci", note: "whoever holds it is out" }],
   async handler(input, io) {
     return withGateway(await gatewayFor(input, io), io, { servers: false }, async ({ client }) => {
-      const known = idsOf(await client.get("/tokens", io.signal));
-      if (!known.includes(input.id)) {
-        const near = nearest(input.id, known);
-        throw usageError(
-          `There is no token with the id ${input.id}.`,
-          near === undefined ? "`toolway token list` shows them." : `Did you mean ${near}?`,
-        );
-      }
+      await demandId(client, input.id, io);
       await client.delete(`/tokens/${encodeURIComponent(input.id)}`, io.signal);
       if (input.json) printJson(io, { revoked: input.id });
       else print(io, `Revoked ${input.id}.`);
@@ -243,6 +280,16 @@ export const tokenRevoke = defineCommand({
     });
   },
 });
+
+async function demandId(client: GatewayClient, id: string, io: Io): Promise<void> {
+  const known = idsOf(await client.get("/tokens", io.signal));
+  if (known.includes(id)) return;
+  const near = nearest(id, known);
+  throw usageError(
+    `There is no token with the id ${id}.`,
+    near === undefined ? "`toolway token list` shows them." : `Did you mean ${near}?`,
+  );
+}
 
 function idsOf(answer: unknown): string[] {
   const tokens = isObject(answer) && Array.isArray(answer["tokens"]) ? answer["tokens"] : [];

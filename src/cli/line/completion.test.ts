@@ -87,7 +87,7 @@ describe.each(SHELLS)("%s", (shell) => {
     });
 
     it("offers the verbs of a group", () => {
-      expect(press("token", "")).toEqual(["create", "list", "revoke", "show"]);
+      expect(press("token", "")).toEqual(["create", "list", "revoke", "rotate", "show"]);
       expect(press("token", "re")).toEqual(["revoke"]);
     });
 
