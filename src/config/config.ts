@@ -1,7 +1,7 @@
 // The config as the rest of Toolway sees it: resolved, with every default filled in. How a file becomes one is
 // load.ts; this file holds types and defaults only, so that importing it costs nothing.
 
-import type { MisconfiguredSpec, ServerSpec, Supervision } from "../contracts/server-spec.js";
+import type { MisconfiguredSpec, ServerSpec, Supervision, Target } from "../contracts/server-spec.js";
 import type {
   CacheLimits,
   CallBudget,
@@ -183,9 +183,15 @@ export const DEFAULT_PING_MS = 30_000;
  */
 export const DEFAULT_EJECTED_PROBE_MS = { program: 300_000, address: 60_000 };
 
+/** A machine that was closed for a walk to another room is back by then, and an agent still waits. */
+export const DEFAULT_AWAY_WAIT_MS = 20_000;
+
+/** More than happens: a machine that is away for a week is not broken. */
+const NEVER = Number.MAX_SAFE_INTEGER;
+
 /** What a server is supervised by unless its entry says otherwise. An HTTP server is not pinged: it has neighbours. */
-export function defaultSupervision(kind: "stdio" | "http" | "sse"): Supervision {
-  return {
+export function defaultSupervision(kind: Target["kind"]): Supervision {
+  const usual: Supervision = {
     restarts: DEFAULT_RESTARTS,
     backoff: DEFAULT_BACKOFF,
     breaker: DEFAULT_BREAKER,
@@ -195,6 +201,19 @@ export function defaultSupervision(kind: "stdio" | "http" | "sse"): Supervision 
     pingMs: kind === "stdio" ? DEFAULT_PING_MS : undefined,
     callCeilingMs: DEFAULT_CALL_CEILING_MS,
     sessionConnections: DEFAULT_SESSION_CONNECTIONS,
+  };
+  return kind === "mailbox" ? neverGivenUp(usual) : usual;
+}
+
+/** A machine behind a mailbox comes and goes as its owner likes: that is no fault of it, and it is never given up. */
+export function neverGivenUp(supervision: Supervision): Supervision {
+  const { restarts, breaker } = supervision;
+  return {
+    ...supervision,
+    restarts: { ...restarts, max: NEVER },
+    breaker: { ...breaker, failures: NEVER },
+    ejectedProbeMs: undefined,
+    pingMs: undefined,
   };
 }
 

@@ -24,13 +24,14 @@ export function resolveEntries(value: Readonly<Record<string, unknown>>, context
   const found = new Entered(context);
   // By what the file says: an executor with a mistake in it is not unknown.
   const executors = isObject(value["executors"]) ? Object.keys(value["executors"]) : [];
+  const around = { executors, hasBroker: value["mailboxes"] !== undefined };
   for (const group of Object.keys(value).filter((key) => GROUPS.includes(key))) {
     const entries = value[group];
     if (!isObject(entries)) {
       report.mistake([group], mismatch("an object with a server under each name", entries));
       continue;
     }
-    for (const [rawName, entry] of Object.entries(entries)) found.enter(rawName, entry, [group, rawName], executors);
+    for (const [rawName, entry] of Object.entries(entries)) found.enter(rawName, entry, [group, rawName], around);
     // What is wrong with a name itself can leave no entry behind.
     found.setAsideUnder([group]);
   }
@@ -48,7 +49,7 @@ class Entered implements Entries {
     this.#context = context;
   }
 
-  enter(rawName: string, entry: unknown, path: KeyPath, executors: readonly string[]): void {
+  enter(rawName: string, entry: unknown, path: KeyPath, around: Pick<ResolveContext, "executors" | "hasBroker">): void {
     const { report } = this.#context;
     const name = rawName.trim();
     const wrong = nameProblem(name, "server");
@@ -77,7 +78,7 @@ class Entered implements Entries {
       name,
       { ...parsed, attempted: [...attempted, ...missing(entry, parsed)] },
       path,
-      { ...this.#context, executors },
+      { ...this.#context, ...around },
     );
     tellNoEffect(entry, path, this.#context);
     if (this.#setAside(name, report, path, menu)) return;
@@ -161,6 +162,9 @@ const REACH: ReadonlySet<unknown> = new Set([
   "serverUrl",
   "headers",
   "via",
+  "mailbox",
+  "broker",
+  "token",
   "card",
   "sandboxEnabled",
   "sandbox",

@@ -1,10 +1,9 @@
 // Resolves `executors` of a config: who makes HTTP requests in networks that the gateway cannot reach.
 
-import { isLoopback } from "../runtime/addresses.js";
 import type { ExecutorConfig } from "./config.js";
 import type { KeyPath } from "./mistakes.js";
 import type { Settings } from "./schema.js";
-import { expandAt, type ResolveContext } from "./servers.js";
+import { type ResolveContext, resolveSocketUrl, resolveToken } from "./servers.js";
 
 type Entry = NonNullable<Settings["executors"]>[string];
 
@@ -42,7 +41,8 @@ function resolveExecutor(name: string, entry: Entry, path: KeyPath, context: Res
   }
   const urls: string[] = [];
   for (const { url, at } of given) {
-    const resolved = resolveSocketUrl(url, at, token !== undefined, context);
+    const what = token === undefined ? "all requests" : "the token and all requests";
+    const resolved = resolveSocketUrl(url, at, what, context);
     if (resolved !== undefined && urls.includes(resolved)) report.mistake(at, "this address is there already");
     else if (resolved !== undefined) urls.push(resolved);
   }
@@ -53,28 +53,4 @@ function resolveExecutor(name: string, entry: Entry, path: KeyPath, context: Res
     });
   }
   return { name, urls, token, noAuth: entry.noAuth ?? false };
-}
-
-function resolveToken(raw: string, path: KeyPath, context: ResolveContext): string | undefined {
-  const { value, complete } = expandAt(raw, path, context);
-  if (!complete) return undefined;
-  if (/^[\x21-\x7e]+$/.test(value)) return value;
-  context.report.mistake(path, "expected a token without spaces, in letters that can be sent in a header");
-  return undefined;
-}
-
-function resolveSocketUrl(raw: string, path: KeyPath, secret: boolean, context: ResolveContext): string | undefined {
-  const { value, complete } = expandAt(raw, path, context);
-  if (!complete) return undefined;
-  const url = URL.canParse(value.trim()) ? new URL(value.trim()) : undefined;
-  if (url?.protocol !== "ws:" && url?.protocol !== "wss:") {
-    // The value may hold a secret by now, so it is not shown.
-    context.report.mistake(path, "expected an address that starts with ws:// or wss://");
-    return undefined;
-  }
-  if (url.protocol === "ws:" && !isLoopback(url.hostname)) {
-    const what = secret ? "the token and all requests" : "all requests";
-    context.report.warning(path, `${what} go there unencrypted`, { hint: "use wss://" });
-  }
-  return url.href;
 }

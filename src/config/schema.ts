@@ -2,6 +2,7 @@
 // docs/config.md are made from it. Objects that other clients share are loose; resolve.ts judges unknown keys.
 
 import {
+  DEFAULT_AWAY_WAIT_MS,
   DEFAULT_BACKOFF,
   DEFAULT_BREAKER,
   DEFAULT_CACHE,
@@ -42,6 +43,12 @@ const MAX_TIMER_MS = 2_147_483_647;
 
 /** Nobody waits longer than an hour for a gateway to stop. */
 const MAX_DRAIN_MS = 3_600_000;
+
+/** What a message may live for at all, in a broker. */
+const MAX_AWAY_WAIT_MS = 7 * 24 * 3_600_000;
+
+/** What a broker takes as the name of a mailbox. */
+const MAX_MAILBOX_NAME = 128;
 
 /** Names of tools are words; what is longer is no name of one. */
 const MAX_TOOL_PATTERN = 256;
@@ -151,6 +158,21 @@ export const serverForm = loose(
       "HTTP headers that go with every request to the server.",
     ),
     via: optional(filled, "The executor, by its name in `executors`, that makes the requests to the `url`."),
+    mailbox: optional(
+      text({ min: 1, max: MAX_MAILBOX_NAME }),
+      "The mailbox of a machine that shares its servers (`toolway share`), in place of a `command` or a `url`.",
+    ),
+    broker: optional(
+      filled,
+      "With `mailbox`: the address of its broker, `ws://…` or `wss://…`. Without it this gateway's own is meant " +
+        '(`"mailboxes": {}`).',
+    ),
+    token: optional(filled, "With `mailbox`: the token that is shown to the broker, best as a variable."),
+    awayWaitMs: defaulted(
+      whole({ min: 0, max: MAX_AWAY_WAIT_MS }),
+      DEFAULT_AWAY_WAIT_MS,
+      "With `mailbox`: how long a call waits for a machine that is away, in milliseconds.",
+    ),
     disabled: optional(flag(), "`true` leaves the server out."),
     enabled: optional(flag(), "`false` leaves the server out."),
     isolation: defaulted(

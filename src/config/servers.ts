@@ -3,10 +3,18 @@
 
 import { readFileSync } from "node:fs";
 import { ownToolName } from "../contracts/names.js";
-import type { ServerSpec, StdioTarget, Supervision, Target } from "../contracts/server-spec.js";
+import type { MailboxTarget, ServerSpec, StdioTarget, Supervision, Target } from "../contracts/server-spec.js";
 import type { Override } from "../contracts/settings.js";
+import { isLoopback } from "../runtime/addresses.js";
 import { nearest } from "../runtime/nearest.js";
-import { defaultSupervision, type ServerConfig, type ServerMenu, type ToolOverride } from "./config.js";
+import {
+  DEFAULT_AWAY_WAIT_MS,
+  defaultSupervision,
+  neverGivenUp,
+  type ServerConfig,
+  type ServerMenu,
+  type ToolOverride,
+} from "./config.js";
 import { parseEnvFile } from "./env-file.js";
 import { FOREIGN_ENTRY_KEYS, type ForeignReading, isForeignMeaning, SYNONYMS } from "./foreign-keys.js";
 import type { KeyPath, Report } from "./mistakes.js";
@@ -21,6 +29,8 @@ export interface ResolveContext {
   readonly report: Report;
   /** Names of the config's executors. */
   readonly executors?: readonly string[];
+  /** The config has a broker of its own: "mailboxes". */
+  readonly hasBroker?: boolean;
   /** Gathers what comes from outside of the config: these values are shown to nobody. */
   readonly outside?: string[];
 }
@@ -48,7 +58,8 @@ export function resolveServer(
   const menu: ServerMenu = { tools, prompts, only: entry.only };
   if (target === undefined || isolation === undefined) return { server: undefined, menu };
   if (connectTimeoutMs === undefined || callTimeoutMs === undefined) return { server: undefined, menu };
-  const supervision = resolveSupervision(entry, target, path, context.report);
+  const said = resolveSupervision(entry, target, path, context.report);
+  const supervision = target.kind === "mailbox" ? neverGivenUp(said) : said;
   // Gemini CLI's `true` means that it need not ask a person; it says nothing of changed tools.
   const trust = entry.trust === "always" ? "always" : "pinned";
   const harmless = Object.keys(tools).filter((own) => tools[own]?.readOnly || tools[own]?.idempotent);
@@ -56,7 +67,8 @@ export function resolveServer(
     name,
     target,
     isolation,
-    era,
+    // What goes through a mailbox is of the modern era, which has no handshake; both ends translate.
+    era: target.kind === "mailbox" ? "modern" : era,
     declare,
     connectTimeoutMs,
     callTimeoutMs,
@@ -145,6 +157,7 @@ function resolveParts(entry: ReadEntry, path: KeyPath, context: ResolveContext):
     return undefined;
   }
   const via = resolveVia(entry, path, context);
+  if (entry.mailbox !== undefined) return resolveMailbox(entry.mailbox, entry, path, context);
   if (urlKey === undefined) return resolveStdio(entry.command ?? "", entry, path, context);
   const headers = resolveHeaders(entry.headers ?? {}, [...path, "headers"], context);
   const address = resolveAddress(entry[urlKey] ?? "", [...path, urlKey], context);
@@ -154,6 +167,91 @@ function resolveParts(entry: ReadEntry, path: KeyPath, context: ResolveContext):
     context.report.mistake([...path, "via"], "a Unix socket is on this machine, and no executor reaches it", { hint });
   }
   return { kind: kind === "sse" ? "sse" : "http", ...address, headers, ...(via === undefined ? {} : { via }) };
+}
+
+/** Keys that mean something of a server that is reached directly, and what to do where they stand beside a mailbox. */
+const NOT_BESIDE_MAILBOX = {
+  type: "remove the key",
+  via: "remove the key",
+  headers: "remove the key",
+  args: "remove the key",
+  env: "remove the key, or set it where the machine shares",
+  cwd: "remove the key",
+  envFile: "remove the key",
+  era: "remove the key",
+  declare: "remove the key",
+} as const;
+
+function resolveMailbox(
+  mailbox: string,
+  entry: ReadEntry,
+  path: KeyPath,
+  context: ResolveContext,
+): MailboxTarget | undefined {
+  const { report } = context;
+  for (const [key, hint] of Object.entries(NOT_BESIDE_MAILBOX)) {
+    if (entry[key as keyof typeof NOT_BESIDE_MAILBOX] === undefined) continue;
+    report.mistake([...path, key], `"${key}" has no meaning beside "mailbox"`, { hint, onKey: true });
+  }
+  if (entry.isolation === "session") {
+    const hint = 'set "isolation" where the machine shares: there each session of an agent is told from others';
+    report.mistake([...path, "isolation"], 'a mailbox has one connection for all: expected "shared"', { hint });
+  }
+  const token = entry.token === undefined ? undefined : resolveToken(entry.token, [...path, "token"], context);
+  if (entry.broker === undefined) {
+    // The gateway's own broker knows its own worker, and asks it for no token.
+    if (entry.token !== undefined) {
+      report.mistake([...path, "token"], 'a "token" is shown to a "broker", and there is none', { onKey: true });
+    }
+    if (context.hasBroker !== true) {
+      report.mistake([...path, "mailbox"], 'expected the address of its "broker"', {
+        hint: 'add "broker": "wss://…", or keep mailboxes in this gateway: "mailboxes": {} beside "mcpServers"',
+        onKey: true,
+      });
+      return undefined;
+    }
+  }
+  const broker =
+    entry.broker === undefined
+      ? undefined
+      : resolveSocketUrl(entry.broker, [...path, "broker"], "the token and all messages", context);
+  if (entry.broker !== undefined && broker === undefined) return undefined;
+  return {
+    kind: "mailbox",
+    mailbox: text(mailbox, [...path, "mailbox"], context),
+    broker,
+    token,
+    awayWaitMs: entry.awayWaitMs ?? DEFAULT_AWAY_WAIT_MS,
+  };
+}
+
+export function resolveToken(raw: string, path: KeyPath, context: ResolveContext): string | undefined {
+  const { value, complete } = expandAt(raw, path, context);
+  if (!complete) return undefined;
+  if (/^[\x21-\x7e]+$/.test(value)) return value;
+  context.report.mistake(path, "expected a token without spaces, in letters that can be sent in a header");
+  return undefined;
+}
+
+/** `what` goes there, and is read on the way where it is not encrypted. */
+export function resolveSocketUrl(
+  raw: string,
+  path: KeyPath,
+  what: string,
+  context: ResolveContext,
+): string | undefined {
+  const { value, complete } = expandAt(raw, path, context);
+  if (!complete) return undefined;
+  const url = URL.canParse(value.trim()) ? new URL(value.trim()) : undefined;
+  if (url?.protocol !== "ws:" && url?.protocol !== "wss:") {
+    // The value may hold a secret by now, so it is not shown.
+    context.report.mistake(path, "expected an address that starts with ws:// or wss://");
+    return undefined;
+  }
+  if (url.protocol === "ws:" && !isLoopback(url.hostname)) {
+    context.report.warning(path, `${what} go there unencrypted`, { hint: "use wss://" });
+  }
+  return url.href;
 }
 
 function resolveVia({ via, command }: ReadEntry, path: KeyPath, context: ResolveContext): string | undefined {
@@ -181,6 +279,18 @@ function isDecided(entry: ReadEntry, path: KeyPath, report: Report): boolean {
     report.mistake([...path, key], message, { hint, onKey });
     return false;
   };
+  if (entry.mailbox !== undefined) {
+    const other = entry.command === undefined ? urlKey : "command";
+    if (other === undefined) return true;
+    const hint = "a server is a program to start, an address to connect to or the mailbox of a machine: remove one";
+    return wrong(other, `expected either "mailbox" or "${other}", found both`, hint);
+  }
+  const stray = (["broker", "token"] as const).find((key) => entry[key] !== undefined);
+  if (stray !== undefined) {
+    const isMisspelt = entry.attempted.includes("mailbox");
+    if (!isMisspelt) wrong(stray, `"${stray}" stands beside a "mailbox", and there is none`, 'add "mailbox": "NAME"');
+    return false;
+  }
   if (entry.command !== undefined && urlKey !== undefined) {
     const hint = "a server is a program to start or an address to connect to: remove one";
     return wrong(urlKey, `expected either "command" or "${urlKey}", found both`, hint);
@@ -198,7 +308,11 @@ function isDecided(entry: ReadEntry, path: KeyPath, report: Report): boolean {
   }
   if (entry.command !== undefined || urlKey !== undefined) return true;
   // Said already, where the key is there but wrong.
-  if (entry.attempted.some((key) => key === "command" || key === "type" || URL_KEYS.some((word) => word === key))) {
+  if (
+    entry.attempted.some(
+      (key) => key === "command" || key === "type" || key === "mailbox" || URL_KEYS.some((word) => word === key),
+    )
+  ) {
     return false;
   }
   const missing = kind === undefined ? '"command" or "url"' : kind === "stdio" ? '"command"' : '"url"';

@@ -27,7 +27,20 @@ export interface HttpTarget {
   readonly secrets?: readonly string[];
 }
 
-export type Target = StdioTarget | HttpTarget;
+/** A machine that shares its servers through a mailbox at a broker. */
+export interface MailboxTarget {
+  readonly kind: "mailbox";
+  readonly mailbox: string;
+  /** The broker's address, `ws://…` or `wss://…`; undefined is the broker of this gateway itself. */
+  readonly broker: string | undefined;
+  readonly token: string | undefined;
+  /** How long a call waits for a machine that is away. */
+  readonly awayWaitMs: number;
+  /** As for a program. */
+  readonly secrets?: readonly string[];
+}
+
+export type Target = StdioTarget | HttpTarget | MailboxTarget;
 
 /** `shared`: one connection for all; `session`: one for each agent session, for servers that keep state. */
 export type Isolation = "shared" | "session";

@@ -32,7 +32,7 @@ export interface CacheStats {
 export interface ServerStatus {
   readonly name: string;
   /** Undefined where the entry of a misconfigured server does not say. */
-  readonly kind: "stdio" | "http" | "sse" | undefined;
+  readonly kind: "stdio" | "http" | "sse" | "mailbox" | undefined;
   readonly isolation: "shared" | "session";
   /** The executor that makes its requests, where it is in another network. */
   readonly via: string | undefined;

@@ -162,7 +162,7 @@ export class Executors {
   #wakeServers(name: string): void {
     for (const server of this.#gateway?.servers.all ?? []) {
       const { spec, isFailing, isStopped } = server;
-      if (isStopped || spec.target.kind === "stdio" || spec.target.via !== name) continue;
+      if (isStopped || !("via" in spec.target) || spec.target.via !== name) continue;
       if (isFailing) void this.#gateway?.reloadServer(spec.name).catch(() => {});
       else {
         server.tryNow();

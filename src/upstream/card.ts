@@ -22,7 +22,7 @@ export async function readCard(
   { card, target }: ServerSpec,
   openWire: OpenWire = openPoolWire,
 ): Promise<JsonObject | undefined> {
-  const own = target.kind === "stdio" ? undefined : target;
+  const own = target.kind === "stdio" || target.kind === "mailbox" ? undefined : target;
   // The server's own headers go to the server's own address, and nowhere else.
   const elsewhere = { kind: "http", url: "", headers: {}, via: own?.via } as const;
   try {

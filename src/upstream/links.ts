@@ -33,6 +33,8 @@ export function linkMaker(context: LinkContext): (spec: ServerSpec, events: Link
         case "http":
         case "sse":
           return openHttpLink(target, events, context.openWire, newHolder);
+        case "mailbox":
+          throw new Fault("unavailable", "Mailboxes cannot be reached yet.");
       }
     } catch (error) {
       return new UnusableLink(target.kind, error);

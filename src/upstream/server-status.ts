@@ -41,7 +41,7 @@ export function statusOf(facts: ServerFacts, counts: ServerStatus["counts"], now
     name: spec.name,
     kind: link?.kind ?? spec.target.kind,
     isolation: spec.isolation,
-    via: spec.target.kind === "stdio" ? undefined : spec.target.via,
+    via: "via" in spec.target ? spec.target.via : undefined,
     state: stateOf(shown, lists),
     era: intro === undefined ? undefined : (intro.era ?? "legacy"),
     version: intro?.version,

@@ -277,7 +277,7 @@ function toJson({ spec, probe, advice }: Finding): Record<string, unknown> {
 function kindOf(spec: Finding["spec"]): string {
   if (!("target" in spec)) return "-";
   const { target } = spec;
-  return target.kind === "stdio" || target.via === undefined ? target.kind : `${target.kind} via ${target.via}`;
+  return "via" in target && target.via !== undefined ? `${target.kind} via ${target.via}` : target.kind;
 }
 
 function where(config: Config, io: Io): string {

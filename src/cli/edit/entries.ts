@@ -114,11 +114,13 @@ export async function isServed(path: string, io: Io): Promise<boolean> {
 
 function kindOf(entry: Readonly<Record<string, unknown>>): string {
   if (entry["command"] !== undefined) return "stdio";
+  if (entry["mailbox"] !== undefined) return "mailbox";
   return entry["type"] === "sse" ? "sse" : "http";
 }
 
 function whatOf(entry: Readonly<Record<string, unknown>>): string {
-  const { command, args, url, httpUrl, serverUrl } = entry;
+  const { command, args, url, httpUrl, serverUrl, mailbox, broker } = entry;
   if (typeof command === "string") return [command, ...(Array.isArray(args) ? args.map(String) : [])].join(" ");
+  if (typeof mailbox === "string") return broker === undefined ? mailbox : `${mailbox} at ${String(broker)}`;
   return String(url ?? httpUrl ?? serverUrl ?? "");
 }

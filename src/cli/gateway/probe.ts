@@ -17,7 +17,7 @@ import { find } from "./running.js";
 
 export async function probe(spec: ServerSpec, options: ProbeOptions): Promise<Probe> {
   const { signal, executors: configs = [], watch } = options;
-  const wanted = spec.target.kind === "stdio" ? undefined : spec.target.via;
+  const wanted = "via" in spec.target ? spec.target.via : undefined;
   const via = configs.find(({ name }) => name === wanted);
   if (via !== undefined && via.urls.length === 0) return probeByGateway(spec, via.name, options);
   // A wrong token or address of an executor is told at its first failure.

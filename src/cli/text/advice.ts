@@ -2,7 +2,7 @@
 // wrote. It is pure.
 
 import { basename } from "node:path";
-import type { ServerSpec, StdioTarget } from "../../contracts/server-spec.js";
+import type { MailboxTarget, ServerSpec, StdioTarget } from "../../contracts/server-spec.js";
 import { errorLines } from "../../runtime/words/error-lines.js";
 import type { Probe } from "../gateway/port.js";
 import { duration } from "./print.js";
@@ -89,6 +89,7 @@ export function adviceFor(spec: ServerSpec, probe: Probe): string[] {
 
 function fixFor(spec: ServerSpec, { error, stderr }: Probe): string {
   const { target } = spec;
+  if (target.kind === "mailbox") return mailboxFix(target, error);
   if (target.kind !== "stdio") return httpFix(error);
   const program = basename(target.command);
   const install = INSTALL[program];
@@ -103,6 +104,12 @@ function fixFor(spec: ServerSpec, { error, stderr }: Probe): string {
   return mayDownload(spec)
     ? 'If it was still downloading, ask again; else run it by hand, or raise "connectTimeoutMs".'
     : `Does it speak MCP on stdin and stdout? Run it by hand: ${commandLine(target)} If it is only slow, raise "connectTimeoutMs".`;
+}
+
+function mailboxFix({ mailbox, broker }: MailboxTarget, error: Probe["error"]): string {
+  if (error?.remedy !== undefined) return error.remedy;
+  if (broker === undefined) return "Only the gateway itself reaches its own broker: `toolway status` says how it does.";
+  return `Is the broker at its address up, and does the machine share (\`toolway share --as ${mailbox}\`)?`;
 }
 
 function httpFix(error: Probe["error"]): string {

@@ -85,6 +85,7 @@ function redactorOf(entry: Entry): Redact {
     ...(typeof entry["command"] === "string" && { command: entry["command"] }),
     args: strings(entry["args"]),
     ...(typeof entry["url"] === "string" && { url: entry["url"] }),
+    ...(typeof entry["broker"] === "string" && { broker: entry["broker"] }),
     env: texts(entry["env"]),
     headers: texts(entry["headers"]),
   };

@@ -4,7 +4,10 @@
 import { isHost, isNumber, isPath, isTrivial, isWords, looksRandom, SECRET_NAME } from "./ordinary.js";
 import { Redactor } from "./redactor.js";
 
-/** What is looked at of an entry: a program with its arguments and environment, or an address with its headers. */
+/**
+ * What is looked at of an entry: a program with its arguments and environment, an address with its headers, or a mailbox
+ * with its broker and token.
+ */
 export interface SecretSource {
   /** The program; some people write the whole line here. */
   readonly command?: string;
@@ -12,6 +15,8 @@ export interface SecretSource {
   readonly env?: Readonly<Record<string, string>>;
   readonly url?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly broker?: string | undefined;
+  readonly token?: string | undefined;
   /** Values that came from outside of the config: variables, an env file, an input. */
   readonly secrets?: readonly string[] | undefined;
 }
@@ -60,6 +65,8 @@ export function secretsOf(source: SecretSource): Set<string> {
     if (SECRET_NAME.test(name) || !isWords(value)) found.header(value);
   }
   if (source.url !== undefined) found.url(source.url, true);
+  if (source.broker !== undefined) found.url(source.broker, true);
+  if (source.token !== undefined) found.named(source.token);
   return found.values;
 }
 

@@ -412,7 +412,8 @@ export class Connection implements LinkEvents {
       });
     }
     const options: MeetingOptions = {
-      kind,
+      // A mailbox has no statuses: it either brings an answer or it does not, as a pipe.
+      kind: kind === "mailbox" ? "stdio" : kind,
       spec: this.#spec,
       eras: this.#parts.eras,
       offer,

@@ -66,8 +66,9 @@ export interface Link {
 }
 
 export interface LinkDescription {
-  readonly kind: "stdio" | "http" | "sse";
+  readonly kind: "stdio" | "http" | "sse" | "mailbox";
   readonly pid?: number;
+  /** Where it is: of a mailbox, its broker's. */
   readonly url?: string;
   /** The last lines that the child wrote to stderr. */
   readonly stderr?: readonly string[];
