@@ -160,7 +160,7 @@ export const serverForm = loose(
     via: optional(filled, "The executor, by its name in `executors`, that makes the requests to the `url`."),
     mailbox: optional(
       text({ min: 1, max: MAX_MAILBOX_NAME }),
-      "The mailbox of a machine that shares its servers (`toolway share`), in place of a `command` or a `url`.",
+      "The mailbox of a machine that shares its servers, in place of a `command` or a `url`.",
     ),
     broker: optional(
       filled,

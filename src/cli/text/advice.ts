@@ -106,10 +106,10 @@ function fixFor(spec: ServerSpec, { error, stderr }: Probe): string {
     : `Does it speak MCP on stdin and stdout? Run it by hand: ${commandLine(target)} If it is only slow, raise "connectTimeoutMs".`;
 }
 
-function mailboxFix({ mailbox, broker }: MailboxTarget, error: Probe["error"]): string {
+function mailboxFix({ broker }: MailboxTarget, error: Probe["error"]): string {
   if (error?.remedy !== undefined) return error.remedy;
   if (broker === undefined) return "Only the gateway itself reaches its own broker: `toolway status` says how it does.";
-  return `Is the broker at its address up, and does the machine share (\`toolway share --as ${mailbox}\`)?`;
+  return "Is the broker up at its address, and does that machine share its servers now?";
 }
 
 function httpFix(error: Probe["error"]): string {
