@@ -21,7 +21,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
   "cli/gateway":
     "cli/line config config/inputs contracts control demo gateway observe protocol runtime upstream upstream/stdio",
-  "cli/line": "protocol runtime",
+  "cli/line": "protocol runtime runtime/words",
   "cli/text": "cli/gateway cli/line contracts protocol runtime runtime/words",
   config: "config/inputs contracts runtime",
   "config/inputs": "runtime",
@@ -46,7 +46,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/wire": "runtime runtime/redact",
   gateway:
     "cache catalog config config/inputs contracts control endpoint endpoint/stdio executor/client executor/group executor/wire gateway/state mailbox/broker mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory sockets tokens upstream upstream/http upstream/stdio",
-  "gateway/state": "contracts observe pipeline/tasks policy protocol runtime runtime/redact store store/local tokens",
+  "gateway/state":
+    "contracts observe pipeline/tasks policy protocol runtime runtime/redact runtime/words store store/local tokens",
   mailbox: "runtime",
   "mailbox/broker": "contracts mailbox mailbox/wire observe runtime sockets",
   "mailbox/wire": "protocol runtime",
@@ -55,7 +56,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "observe/server-logs": "observe",
   pipeline: "cache catalog contracts observe pipeline/tasks policy protocol",
   "pipeline/tasks": "contracts protocol",
-  policy: "contracts protocol runtime",
+  policy: "contracts protocol runtime runtime/words",
   protocol: "protocol/bytes runtime runtime/memory",
   "protocol/bytes": "",
   "protocol/definitions": "protocol",
@@ -63,11 +64,11 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "runtime/memory": "",
   "runtime/network": "",
   "runtime/redact": "",
-  "runtime/words": "",
+  "runtime/words": "runtime",
   sockets: "runtime runtime/network runtime/redact",
   store: "contracts runtime",
   "store/local": "contracts runtime store",
-  tokens: "contracts runtime",
+  tokens: "contracts runtime runtime/words",
   upstream:
     "contracts protocol protocol/definitions runtime runtime/memory runtime/redact runtime/words upstream/connection upstream/era upstream/http upstream/link upstream/lists upstream/modern upstream/stdio upstream/supervise",
   "upstream/connection":

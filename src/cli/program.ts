@@ -23,8 +23,8 @@ export async function runCli(argv: readonly string[], given: Io): Promise<ExitCo
 
 /** The same, and getters stay getters: to open stdin costs a stream. */
 function withHints(line: PlainLine, io: Io): Io {
-  const hint = { value: hintsFor(line, commands, io), enumerable: true };
-  return Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(io), hint }) as Io;
+  const hints = { value: hintsFor(line, commands, io), enumerable: true };
+  return Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(io), hints }) as Io;
 }
 
 /** How the CLI ends by an expected error. A new kind does not compile until it has a line here. */

@@ -85,7 +85,7 @@ describe("executors in a config", () => {
     [
       "a token for nobody",
       '{ "mcpServers": {}, "executors": { "a": { "token": "x" } } }',
-      'mcp.json:1:43: executors.a.token: a "token" is shown to executors at a "url", and there is none (executors that dial in show one of ours: toolway token create --id a --role executor)',
+      'mcp.json:1:43: executors.a.token: a "token" is shown to executors at a "url", and there is none (executors that dial in show one of ours: `toolway token create --id a --role executor`)',
     ],
     [
       "a variable that is not set",

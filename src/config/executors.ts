@@ -35,7 +35,7 @@ function resolveExecutor(name: string, entry: Entry, path: KeyPath, context: Res
   const token = entry.token === undefined ? undefined : resolveToken(entry.token, [...path, "token"], context);
   if (entry.token !== undefined && given.length === 0) {
     report.mistake([...path, "token"], 'a "token" is shown to executors at a "url", and there is none', {
-      hint: `executors that dial in show one of ours: toolway token create --id ${name} --role executor`,
+      hint: `executors that dial in show one of ours: \`toolway token create --id ${name} --role executor\``,
       onKey: true,
     });
   }

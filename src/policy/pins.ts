@@ -4,6 +4,7 @@
 import { type OwnToolName, ownToolName } from "../contracts/names.js";
 import { type Canonical, canonicalizeText, takeCanonical } from "../protocol/canonical.js";
 import { Fault } from "../protocol/errors.js";
+import { shellWord } from "../runtime/words/shell-word.js";
 
 export interface Pin {
   /** SHA-256 of the accepted definition's RFC 8785 text. */
@@ -172,17 +173,16 @@ function fingerprint(tool: ListedTool): Canonical | string {
   }
 }
 
+/**
+ * Agents read it, too, on other machines perhaps: so the commands have no path of ours in them. Where the operator reads
+ * it, the command line adds the config that is meant.
+ */
 function changedReason(server: string, tool: string): string {
   return (
-    "its definition changed since it was accepted: " +
+    "its definition changed since it was accepted: for whoever runs the gateway, " +
     `\`toolway pins diff ${shellWord(server)}\` shows how, \`toolway pins accept ${shellWord(server)} ${shellWord(tool)}\` ` +
     "accepts it (in a program, `host.pins`)"
   );
-}
-
-/** A name that a server made up must not become a command when somebody pastes the line. */
-function shellWord(text: string): string {
-  return /^[\w./@:+-]+$/.test(text) ? text : "<name>";
 }
 
 function sameKeys(a: ReadonlyMap<string, unknown>, b: ReadonlyMap<string, unknown>): boolean {

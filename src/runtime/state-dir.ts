@@ -191,7 +191,7 @@ function held(dir: string): StateDirError {
   return new StateDirError(
     "held",
     `A gateway is already running with the state directory ${dir} (${who}). ` +
-      "Talk to it (toolway status), stop it first, or use another directory (--state DIR).",
+      "Talk to it (`toolway status`), stop it first, or use another directory (--state DIR).",
     pid,
   );
 }

@@ -7,6 +7,7 @@ import type { Principal } from "../contracts/caller.js";
 import type { DurableMap } from "../contracts/store.js";
 import { ExpectedError, type ExpectedKind, kindOfCode } from "../runtime/expected-error.js";
 import { visible } from "../runtime/visible.js";
+import { quotedWord } from "../runtime/words/shell-word.js";
 
 const TOKEN_BYTES = 32;
 const TOKEN_PREFIX = "tw_";
@@ -149,10 +150,13 @@ export class TokenBook {
     // Its id is its name then.
     else if (ROLES_WITH_NAMES.includes(role)) checkName(id);
     if (id === DEFAULT_PRINCIPAL.id) {
-      throw new TokenError("exists", '"default" is the principal of the default token (toolway token show).');
+      throw new TokenError("exists", '"default" is the principal of the default token (`toolway token show`).');
     }
     if (this.#ids.has(id) || this.#pending.has(id)) {
-      throw new TokenError("exists", `"${id}" has a token already. Revoke it first: toolway token revoke ${quote(id)}`);
+      throw new TokenError(
+        "exists",
+        `"${id}" has a token already. Revoke it first: \`toolway token revoke ${quotedWord(id)}\``,
+      );
     }
     if (expires !== undefined && !(expires > nowMs)) {
       throw new TokenError("invalid", "The token would have expired before it was made.");
@@ -293,7 +297,8 @@ export class TokenBook {
 
   #demand(id: string): TokenRecord {
     const record = this.#ids.get(id);
-    if (record === undefined) throw new TokenError("not-found", `There is no token for "${id}" (toolway token list).`);
+    if (record === undefined)
+      throw new TokenError("not-found", `There is no token for "${id}" (\`toolway token list\`).`);
     return record;
   }
 
@@ -363,10 +368,6 @@ function digestOf(token: string): Buffer {
 
 function newToken(): string {
   return TOKEN_PREFIX + randomBytes(TOKEN_BYTES).toString("base64url");
-}
-
-function quote(id: string): string {
-  return /^[A-Za-z0-9._@/-]+$/.test(id) ? id : `'${id.replaceAll("'", "'\\''")}'`;
 }
 
 function checkNames(role: string, names: readonly string[]): void {

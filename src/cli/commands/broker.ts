@@ -8,7 +8,7 @@ import { gatewayPort, type StartedGateway } from "../gateway/port.js";
 import { defineCommand } from "../line/command.js";
 import { drainMsOf } from "../line/drain.js";
 import { usageError } from "../line/errors.js";
-import { type Io, print, shellPath } from "../line/io.js";
+import { type Io, pasted, print, shellPath } from "../line/io.js";
 import { styleOf, table } from "../text/print.js";
 import { listenOption, tlsOption, untilStopped } from "./serve.js";
 
@@ -91,8 +91,8 @@ function bannerOf(url: string, stateDir: string, noAuth: boolean, io: Io): strin
     lines.push(
       "",
       "For a machine that shares its tools, and for an agent that uses them:",
-      `  npx toolway token create --id studio --role sharer --state ${state}`,
-      `  npx toolway token create --id worker-1 --role researcher --may-send-to studio --state ${state}`,
+      `  ${pasted(io, `token create --id studio --role sharer --state ${state}`)}`,
+      `  ${pasted(io, `token create --id worker-1 --role researcher --may-send-to studio --state ${state}`)}`,
     );
   }
   return `${lines.join("\n")}\n`;

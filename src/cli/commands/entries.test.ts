@@ -194,7 +194,7 @@ describe("add", () => {
 
   it.each([
     [["add", "a"], "missing required argument 'command'"],
-    [["add", "a", "npx -y x"], "Without the quotes: toolway add a npx -y x"],
+    [["add", "a", "npx -y x"], "Without the quotes: `toolway add a npx -y x`"],
     [["add", "a", "https://x/", "more"], "An address takes no arguments."],
     [["add", "a", "https://x/", "--env", "A=b"], "--env is for programs."],
     [["add", "a", "x", "--header", "A: b"], "--header is for addresses."],

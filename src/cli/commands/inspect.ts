@@ -6,7 +6,7 @@ import { gatewayFor } from "../gateway/which.js";
 import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit } from "../line/errors.js";
-import { type Io, print, printJson, shown } from "../line/io.js";
+import { hinted, type Io, pasted, print, printJson, shown } from "../line/io.js";
 import { exampleCall, type Parameter, parametersOf } from "../line/parameters.js";
 import { fittedTable, styleOf } from "../text/print.js";
 import { findTool, listTools, type ToolLine, unknownServers, unknownTool } from "../text/tool-list.js";
@@ -45,7 +45,7 @@ export const inspect = defineCommand({
       const pin = pins.find((one) => one.server === server && one.tool === ownName);
       const query = new URLSearchParams({ server, tool: ownName });
       const { access } = (await client.get(`/access?${query}`, io.signal)) as { access: readonly Access[] };
-      const example = exampleCall(tool.name, tool.inputSchema);
+      const example = pasted(io, exampleCall(tool.name, tool.inputSchema));
       if (input.json) printJson(io, { ...tool, pin, access, example });
       else print(io, text(shown({ tool, pin, access, example }, io.isTTY), io));
       return Exit.ok;
@@ -75,7 +75,7 @@ function text({ tool, pin, access, example }: Known, io: Io): string {
     ...(tool.description ?? "It has no description.").trimEnd().split("\n"),
     "",
     `${tool.ownName} of server ${tool.server}`,
-    ...(tool.quarantined === undefined ? [] : [style.yellow(`quarantined: ${tool.quarantined}`)]),
+    ...(tool.quarantined === undefined ? [] : [style.yellow(hinted(io, `quarantined: ${tool.quarantined}`))]),
     ...section("PARAMETERS", parameters.length === 0 ? ["none"] : rows(parameters, io)),
     ...(returned.length === 0 ? [] : section("RETURNS", rows(returned, io))),
     ...section("EXAMPLE", [example]),

@@ -101,7 +101,7 @@ describe("pins", () => {
     fakeGateway({ "/pins/diff?server=demo": { diffs: [odd, { ...DIFF, tool: `a${RLO}` }] } });
     const { err } = await run(["pins", "diff", "demo"]);
     expect(err).toContain("accept demo 'x'\\''; rm -rf ~ #' --hash");
-    expect(err).toContain("accept demo <tool> --hash");
+    expect(err).toContain("accept demo <name> --hash");
   });
 
   it("accept says what it accepted, and asks for nothing", async () => {

@@ -4,12 +4,13 @@
 import type { AcceptedPin, PinDiff, PinLine } from "../../contracts/pins.js";
 import { nearest } from "../../runtime/nearest.js";
 import { visible, visibleJson } from "../../runtime/visible.js";
+import { shellWord } from "../../runtime/words/shell-word.js";
 import { gatewayFor } from "../gateway/which.js";
 import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, usageError } from "../line/errors.js";
-import { note, print } from "../line/io.js";
-import { pinDiffText, shellWord } from "../text/pin-text.js";
+import { note, pasted, print } from "../line/io.js";
+import { pinDiffText } from "../text/pin-text.js";
 import { count, fittedTable, HASH_SHOWN, heading, oneLine, type Style, styleOf } from "../text/print.js";
 
 /** Longer names are cut in the table; `--json` has them whole. */
@@ -55,8 +56,8 @@ export const pinsList = defineCommand({
       print(io, fittedTable([heading(style, ["SERVER", "TOOL", "STATE", "FIRST SEEN", "HASH"]), ...rows], io));
       const changed = shown.filter(({ state }) => state === "changed");
       if (changed.length > 0) {
-        const servers = [...new Set(changed.map(({ server }) => visible(server)))];
-        note(io, `${count(changed.length, "tool")} changed: \`toolway pins diff ${servers[0]}\` shows how.`);
+        const server = shellWord(changed[0]?.server ?? "");
+        note(io, `${count(changed.length, "tool")} changed: \`toolway pins diff ${server}\` shows how.`);
       }
       const left = new Set(shown.filter(({ state }) => state === "left").map(({ server }) => server));
       for (const server of left) {
@@ -150,7 +151,7 @@ export const pinsDiff = defineCommand({
       for (const { server, tool, new: after } of diffs) {
         note(
           io,
-          `Accept it: toolway pins accept ${shellWord(server)} ${shellWord(tool)} --hash ${after.hash.slice(0, HASH_SHOWN)}`,
+          `Accept it: ${pasted(io, `pins accept ${shellWord(server)} ${shellWord(tool)} --hash ${after.hash.slice(0, HASH_SHOWN)}`)}`,
         );
       }
       return Exit.ok;

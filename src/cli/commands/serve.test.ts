@@ -16,7 +16,10 @@ describe("serve", () => {
 
   it("prints where it is and how to connect, and drains when told to stop", async () => {
     const fake = fakeGateway();
-    const { code, out } = await run(["serve", "--listen", "127.0.0.1:0"], { signal: stopped() });
+    const { code, out } = await run(["serve", "--listen", "127.0.0.1:0"], {
+      signal: stopped(),
+      program: "npx toolway",
+    });
     expect(code).toBe(0);
     expect(fake.started).toMatchObject({
       listen: { host: "127.0.0.1", port: 0 },
@@ -87,7 +90,7 @@ describe("serve", () => {
   it("names the config and state in the lines to paste when they are not the usual ones", async () => {
     fakeGateway();
     writeFileSync(join(folder, "my own.json"), '{"mcpServers":{}}');
-    const { out } = await run(["serve", "my own.json", "--state", "st"], { signal: stopped() });
+    const { out } = await run(["serve", "my own.json", "--state", "st"], { signal: stopped(), program: "npx toolway" });
     expect(out).toContain("$(npx toolway token show --config './my own.json' --state ./st)");
   });
 

@@ -69,7 +69,7 @@ export const serve = defineCommand({
     const port = await gatewayPort();
     const started = await port.start(options);
     if (input.json) print(io, JSON.stringify(bannerJson(started)));
-    else print(io, banner(started, { noAuth: input.noAuth, source, named: input.config !== undefined }, io));
+    else print(io, banner(started, { noAuth: input.noAuth }, io));
     return untilStopped(started, drainMs, io);
   },
 });

@@ -22,7 +22,7 @@ describe("reload, stop and start", () => {
     expect(requests[1]).toEqual({ path: "/servers/git%20hub/reload", body: {} });
     const stopping = ["ready", "ready", "stopped"];
     fakeGateway({ "/status": () => server(stopping.shift() ?? "stopped") });
-    expect((await run(["stop", "git hub"])).out).toContain("Stopped git hub, until `toolway start git hub`");
+    expect((await run(["stop", "git hub"])).out).toContain("Stopped git hub, until `toolway start 'git hub'`");
     fakeGateway({ "/status": server("ready") });
     expect(JSON.parse((await run(["start", "git hub", "--json"])).out)).toEqual({
       server: "git hub",

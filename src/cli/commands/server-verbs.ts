@@ -4,6 +4,7 @@
 import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
 import { sentence } from "../../runtime/expected-error.js";
 import { nearest } from "../../runtime/nearest.js";
+import { shellWord } from "../../runtime/words/shell-word.js";
 import { type GatewayClient, runningGateway } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
 import { IDLE_GRACE_MS, isPending, noteIfSlow, POLL_MS, SETTLE_MS } from "../gateway/with-gateway.js";
@@ -155,7 +156,8 @@ function why({ lastError }: ServerStatus): string {
 }
 
 function outcome(verb: "reload" | "stop" | "start", { name, state, counts }: ServerStatus): string {
-  if (verb === "stop") return `Stopped ${name}, until \`toolway start ${name}\` or the gateway's next start.`;
+  if (verb === "stop")
+    return `Stopped ${name}, until \`toolway start ${shellWord(name)}\` or the gateway's next start.`;
   const done = verb === "reload" ? "Reloaded" : "Started";
   return state === "ready"
     ? `${done} ${name}: ready, with ${count(counts.tools, "tool")}.`

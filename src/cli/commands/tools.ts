@@ -1,6 +1,8 @@
 // `toolway tools`: lists the tools that agents can call.
 
 import type { GatewayStatus } from "../../contracts/status.js";
+import { visible } from "../../runtime/visible.js";
+import { shellWord } from "../../runtime/words/shell-word.js";
 import { gatewayFor } from "../gateway/which.js";
 import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
@@ -61,8 +63,10 @@ export const tools = defineCommand({
       oneLine(quarantined === undefined ? (description ?? "") : `quarantined: ${quarantined}`, DESCRIPTION_WIDTH),
     ]);
     print(io, fittedTable([heading(style, ["TOOL", "SERVER", "DESCRIPTION"]), ...rows], io));
-    if (found.some(({ quarantined }) => quarantined !== undefined)) {
-      note(io, "A quarantined tool is hidden from agents; `toolway pins diff` shows what changed.");
+    const hidden = new Set(found.filter(({ quarantined }) => quarantined !== undefined).map(({ server }) => server));
+    for (const server of hidden) {
+      const how = `\`toolway pins diff ${shellWord(server)}\` shows what changed`;
+      note(io, `Quarantined tools of ${visible(server)} are hidden from agents; ${how}.`);
     }
     if (io.isTTY) print(io, style.dim(`\n${count(found.length, "tool")}`));
     return Exit.ok;

@@ -113,7 +113,7 @@ function entryFor(name: string, { command, isAddress, env, header }: AddInput, p
   if (/\s/.test(first) && args.length === 0 && !existsSync(resolve(io.cwd, first))) {
     throw usageError(
       "The command and its arguments are one word here.",
-      `Without the quotes: toolway add ${name} ${first}`,
+      `Without the quotes: \`toolway add ${name} ${first}\``,
     );
   }
   // What is relative is meant from here, and read from the folder of the config.
@@ -158,7 +158,7 @@ function textWith(name: string, entry: NewEntry, path: string, io: Io): string {
   const isThere = before !== undefined && before.trim() !== "" && Object.hasOwn(serversInText(before, path), name);
   if (!isThere) return addServers(before, { [name]: entry }, path);
   throw new UserError(`${shortPath(io, path)} has a server ${name} already.`, {
-    hint: `Choose another name, or take it out first: toolway remove ${name}`,
+    hint: `Choose another name, or take it out first: \`toolway remove ${name}\``,
   });
 }
 

@@ -9,7 +9,7 @@ import { runningGateway } from "../gateway/port.js";
 import { configPathFor } from "../gateway/source.js";
 import { gatewayFor } from "../gateway/which.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
-import { type Io, print, printJson, shortPath, shown } from "../line/io.js";
+import { hinted, type Io, print, printJson, shortPath, shown } from "../line/io.js";
 import { count, heading, oneLine, styleOf, table } from "../text/print.js";
 import { readConfigText, writeConfigText } from "./config-file.js";
 
@@ -41,7 +41,7 @@ export function listServers(input: ListInput, io: Io): ExitCode {
     return Exit.ok;
   }
   if (servers.length === 0) {
-    print(io, `${shortPath(io, path)} has no servers. \`toolway add NAME COMMAND…\` adds one.`);
+    print(io, hinted(io, `${shortPath(io, path)} has no servers. \`toolway add NAME COMMAND…\` adds one.`));
     return Exit.ok;
   }
   const style = styleOf(io);

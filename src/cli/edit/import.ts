@@ -78,7 +78,8 @@ export function importServers(input: ImportInput, io: Io): ExitCode {
     const named = configPathFor(undefined, io) === target ? "" : ` --config ${shellPath(io, target)}`;
     print(io, hinted(io, `Next: \`toolway doctor${named}\`, then \`toolway serve${named}\`.`));
   } else {
-    const line = ["toolway import", ...narrowing(input), "--write"].join(" ");
+    const file = target === resolve(io.cwd, "toolway.json") ? [] : [shellPath(io, target)];
+    const line = ["toolway import", ...narrowing(input), "--write", ...file].join(" ");
     note(io, `\nNothing was written. \`${line}\` adds ${count(names.length, "server")} to ${where}.`);
   }
   return Exit.ok;

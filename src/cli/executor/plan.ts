@@ -82,7 +82,7 @@ const LISTEN_HINT =
   `Choose one, and give it to the gateway too: export ${TOKEN_VARIABLE}=$(openssl rand -hex 32). ` +
   "On a loopback address --no-auth goes without.";
 const CONNECT_HINT =
-  `Make one at the gateway: toolway token create --id office --role executor; then export ${TOKEN_VARIABLE}=… here. ` +
+  `Make one at the gateway: \`toolway token create --id office --role executor\`; then export ${TOKEN_VARIABLE}=… here. ` +
   "--no-auth goes without, with a gateway on this machine that was started so.";
 
 /** `far` is a host that is not this machine, where there is one. */

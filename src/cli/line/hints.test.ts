@@ -7,7 +7,7 @@ import { type PlainLine, readPlainLine } from "./plain-line.js";
 const typed = (...argv: string[]): PlainLine => readPlainLine(argv, commands) as PlainLine;
 
 const hint = (line: PlainLine, text: string, program = "toolway"): string =>
-  hintsFor(line, commands, heldIo({ cwd: "/work", home: "/home/me", program }).io)(text);
+  hintsFor(line, commands, heldIo({ cwd: "/work", home: "/home/me", program }).io).text(text);
 
 describe("commands that a text names [told-why]", () => {
   it("are called as the program was: by npx where it was run so, by its name where it is installed", () => {
@@ -32,16 +32,26 @@ describe("commands that a text names [told-why]", () => {
     expect(hint(typed("doctor"), "`toolway serve` starts one.")).toBe("`toolway serve` starts one.");
   });
 
-  it("stay as they are where they name a config, take all the rest, have none, or are none of ours", () => {
+  it("stay as they are where they name a config, have none, or are none of ours", () => {
     const line = typed("status", "--config", "x.json");
     for (const text of [
       "`toolway status --config y.json`",
-      "`toolway add NAME COMMAND…`",
       "`toolway import --write`",
       "`toolway executor --connect ws://a/executors/b --allow c`",
       "`npm install`, toolway serve",
     ]) {
       expect(hint(line, text)).toBe(text);
     }
+  });
+
+  it("have the config before the words of a command that takes all the rest", () => {
+    expect(hint(typed("list", "--config", "x.json"), "`toolway add NAME COMMAND…` adds one.")).toBe(
+      "`toolway add --config ./x.json NAME COMMAND…` adds one.",
+    );
+  });
+
+  it("are whole where a name in them has a backtick or a space: a line to paste is made of its words", () => {
+    const { command } = hintsFor(typed("inspect", "a", "--config", "x.json"), commands, heldIo({ cwd: "/work" }).io);
+    expect(command("call a --arg 'b=`c` d'")).toBe("toolway call a --arg 'b=`c` d' --config ./x.json");
   });
 });

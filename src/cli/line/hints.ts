@@ -12,14 +12,28 @@ export function programName(started: string | undefined, env: Io["env"]): string
   return isFound ? "toolway" : "npx toolway";
 }
 
-/** The function that puts a text right for whoever typed this line. */
-export function hintsFor(line: PlainLine, commands: readonly Command[], io: Io): (text: string) => string {
+/** What puts commands right for whoever typed this line: one by its words, and all that a text names. */
+export interface Hints {
+  /** `status` becomes `npx toolway status --config ./mine.json`. */
+  command(words: string): string;
+  text(text: string): string;
+}
+
+export function hintsFor(line: PlainLine, commands: readonly Command[], io: Io): Hints {
   const named = namedIn(line, io);
-  return (text) =>
-    text.replace(/`toolway ([a-z][^`]*)`/g, (_whole, words: string) => {
-      const command = commandOf(words, commands);
-      return `\`${io.program ?? "toolway"} ${words}${command === undefined ? "" : optionsFor(command, words, named)}\``;
-    });
+  const program = io.program ?? "toolway";
+  const command = (words: string): string => {
+    const meant = commandOf(words, commands);
+    if (meant === undefined) return `${program} ${words}`;
+    const options = optionsFor(meant, words, named);
+    // What stands behind a command that takes all the rest would be that command's.
+    const at = hasRest(meant) ? meant.metadata.name.length : words.length;
+    return `${program} ${words.slice(0, at)}${options}${words.slice(at)}`;
+  };
+  return {
+    command,
+    text: (text) => text.replace(/`toolway ([a-z][^`]*)`/g, (_whole, words: string) => `\`${command(words)}\``),
+  };
 }
 
 interface Named {
@@ -40,9 +54,11 @@ function commandOf(words: string, commands: readonly Command[]): Command | undef
   return fits.sort((one, other) => other.metadata.name.length - one.metadata.name.length)[0];
 }
 
+function hasRest({ args }: Command): boolean {
+  return Object.values(args).some(({ rest }) => rest !== undefined);
+}
+
 function optionsFor({ args, options }: Command, words: string, { config, state }: Named): string {
-  // What stands behind a command that takes all the rest would be that command's.
-  if (Object.values(args).some(({ rest }) => rest !== undefined)) return "";
   const takesConfig = "config" in options || Object.values(args).some(({ isConfig }) => isConfig === true);
   const given = config === undefined || !takesConfig || /--config|\bFILE\b/.test(words) ? "" : ` --config ${config}`;
   return given + (state === undefined || !("state" in options) || words.includes("--state") ? "" : ` --state ${state}`);

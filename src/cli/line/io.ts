@@ -3,6 +3,7 @@
 
 import type { Readable, Writable } from "node:stream";
 import { visibleLines } from "../../runtime/visible.js";
+import type { Hints } from "./hints.js";
 
 export interface Io {
   readonly stdin: Readable;
@@ -24,8 +25,8 @@ export interface Io {
   readonly onHangUp?: ((act: () => void) => void) | undefined;
   /** How the user calls this program: `toolway`, or `npx toolway`. */
   readonly program?: string | undefined;
-  /** Puts the commands that a text of ours names right for whoever typed this line; see hints.ts. */
-  readonly hint?: ((text: string) => string) | undefined;
+  /** Puts the commands that texts of ours name right for whoever typed this line. */
+  readonly hints?: Hints | undefined;
 }
 
 export type StopSignal = "SIGINT" | "SIGTERM" | "SIGHUP";
@@ -74,7 +75,12 @@ export function note(io: Io, text: string): void {
 
 /** A text of ours with its commands as they can be typed here. What servers and tools wrote is printed as it is. */
 export function hinted(io: Io, text: string): string {
-  return io.hint?.(text) ?? text;
+  return io.hints?.text(text) ?? text;
+}
+
+/** A command of ours, `status` for instance, as a line that can be pasted here. */
+export function pasted(io: Io, words: string): string {
+  return io.hints?.command(words) ?? `${io.program ?? "toolway"} ${words}`;
 }
 
 /** A path as a person writes it: relative below the current folder, `~` below the home folder. */

@@ -30,9 +30,9 @@ describe("the parameters of a tool", () => {
   });
 
   it("give a call to paste, with what is needed and one word for each", () => {
-    expect(exampleCall("files__find", schema)).toBe("toolway call files__find --arg path=PATH --arg depth=3");
+    expect(exampleCall("files__find", schema)).toBe("call files__find --arg path=PATH --arg depth=3");
     const odd = { properties: { "it's": { default: "a b" } }, required: ["it's"] };
-    expect(exampleCall("t", odd)).toBe(`toolway call t --arg 'it'\\''s=a b'`);
+    expect(exampleCall("t", odd)).toBe(`call t --arg 'it'\\''s=a b'`);
   });
 });
 

@@ -3,6 +3,7 @@
 
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { nearest } from "../../runtime/nearest.js";
+import { quotedWord } from "../../runtime/words/shell-word.js";
 import { usageError } from "./errors.js";
 
 export interface Parameter {
@@ -67,7 +68,7 @@ export function checkArguments(tool: string, args: JsonObject, schema: unknown):
     const each = missing.map(({ name, type }) => `${name} (${type})`).join(", ");
     throw usageError(
       `${tool} needs ${each}.`,
-      `For instance ${missing.map(({ name }) => `--arg ${name}=…`).join(" ")}; \`toolway inspect ${tool}\` shows all parameters.`,
+      `For instance ${missing.map(({ name }) => `--arg ${name}=…`).join(" ")}; \`toolway inspect ${quotedWord(tool)}\` shows all parameters.`,
     );
   }
   const unknown = isComposed(schema) ? [] : Object.keys(args).filter((name) => !names.includes(name));
@@ -91,11 +92,11 @@ function isComposed(schema: unknown): boolean {
 
 const ELSEWHERE = ["patternProperties", "allOf", "anyOf", "oneOf", "$ref", "if", "dependentSchemas"];
 
-/** The shortest call that the schema allows, ready to paste. */
+/** The shortest call that the schema allows, as the words of a command of ours. */
 export function exampleCall(tool: string, schema: unknown): string {
   const parameters = parametersOf(schema);
   const shown = parameters.some(({ required }) => required) ? parameters.filter(({ required }) => required) : [];
-  return ["toolway call", quoted(tool), ...shown.map((one) => `--arg ${quoted(`${one.name}=${exampleOf(one)}`)}`)].join(
+  return ["call", quotedWord(tool), ...shown.map((one) => `--arg ${quotedWord(`${one.name}=${exampleOf(one)}`)}`)].join(
     " ",
   );
 }
@@ -120,9 +121,4 @@ function exampleOf({ name, schema }: Parameter): string {
     default:
       return name.toUpperCase();
   }
-}
-
-/** As a shell takes it for one word. */
-function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -3,16 +3,13 @@
 
 import { isLoopback } from "../../runtime/addresses.js";
 import { packageVersion } from "../../runtime/version.js";
-import type { GatewaySource, StartedGateway } from "../gateway/port.js";
-import { type Io, shellPath, shortPath, shown } from "../line/io.js";
+import type { StartedGateway } from "../gateway/port.js";
+import { hinted, type Io, pasted, shortPath, shown } from "../line/io.js";
 import { pasteLines, TOKEN_VARIABLE } from "./paste-lines.js";
 import { oneLine, styleOf, table } from "./print.js";
 
 interface BannerOptions {
   readonly noAuth: boolean;
-  readonly source: GatewaySource;
-  /** The config was named on the command line, so other verbs must be told of it too. */
-  readonly named: boolean;
 }
 
 /** As many names as fit a line or two; `status` has the rest. */
@@ -24,7 +21,7 @@ const ROLE_WIDTH = 60;
 export function banner(started: StartedGateway, options: BannerOptions, io: Io): string {
   const style = styleOf(io);
   const { config, token } = started;
-  const verb = (words: string): string => `${io.program ?? "npx toolway"} ${words}${sameGateway(options, io)}`;
+  const verb = (words: string): string => pasted(io, words);
 
   const facts: string[][] = [
     ["endpoint", style.bold(started.url)],
@@ -36,7 +33,7 @@ export function banner(started: StartedGateway, options: BannerOptions, io: Io):
 
   const lines = [`${style.bold("Toolway")} ${packageVersion()}`, "", table(facts, "  ")];
   const warnings = shown([...warningsOf(started, options), ...config.warnings], io.isTTY);
-  if (warnings.length > 0) lines.push("", ...warnings.map((text) => style.yellow(`  warning: ${text}`)));
+  if (warnings.length > 0) lines.push("", ...warnings.map((text) => style.yellow(`  warning: ${hinted(io, text)}`)));
 
   lines.push("", "Connect an agent:");
   if (!options.noAuth && !token.fromEnv) lines.push(`  export ${TOKEN_VARIABLE}=$(${verb("token show")})`, "");
@@ -66,13 +63,6 @@ export function bannerJson(started: StartedGateway): Record<string, unknown> {
     misconfigured: started.config.misconfigured.map(({ name, why }) => ({ name, why })),
     unlistedRoles: started.config.unlistedRoles,
   };
-}
-
-/** The options that make another verb find this gateway. */
-function sameGateway(options: BannerOptions, io: Io): string {
-  const { configPath, stateDir, stateNamed } = options.source;
-  const config = options.named && configPath !== undefined ? ` --config ${shellPath(io, configPath)}` : "";
-  return config + (stateNamed ? ` --state ${shellPath(io, stateDir)}` : "");
 }
 
 function tokenText(token: StartedGateway["token"], verb: (words: string) => string, isSeen: boolean): string {

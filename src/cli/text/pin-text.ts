@@ -200,9 +200,3 @@ function quote(text: string): string {
     .replaceAll("\t", "\\t");
   return `"${marked(escaped)}"`;
 }
-
-/** For a line to paste: a name is a server's own choice, and must not become a command. */
-export function shellWord(text: string): string {
-  if (/^[\w./@:+-]+$/.test(text)) return text;
-  return visible(text) === text ? `'${text.replaceAll("'", "'\\''")}'` : "<tool>";
-}

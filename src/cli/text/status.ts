@@ -4,8 +4,8 @@ import type { ExecutorStatus } from "../../contracts/executors.js";
 import type { GatewayStatus, ServerState, ServerStatus } from "../../contracts/status.js";
 import { sentence } from "../../runtime/expected-error.js";
 import { errorLines } from "../../runtime/words/error-lines.js";
+import { shellWord } from "../../runtime/words/shell-word.js";
 import { hinted, type Io, shortPath } from "../line/io.js";
-import { shellWord } from "./pin-text.js";
 import { count, duration, fittedTable, heading, oneLine, type Style, styleOf, table } from "./print.js";
 
 /** An error in one line, with its advice; `--json` has the whole. */
@@ -179,7 +179,9 @@ function faultRemarks(status: GatewayStatus, running: boolean, style: Style): st
     }
     if (server.ejected) {
       lines.push(
-        style.red(`${server.name}: restarted too often and ejected; \`toolway reload ${server.name}\` tries it.`),
+        style.red(
+          `${server.name}: restarted too often and ejected; \`toolway reload ${shellWord(server.name)}\` tries it.`,
+        ),
       );
     }
     if (server.circuit !== "closed") lines.push(style.red(circuitText(server)));

@@ -338,7 +338,7 @@ export class ExecutorGroup {
       ? told === undefined
         ? "Is it running there? `toolway executor --listen` starts one."
         : undefined
-      : `Start one in its network: toolway executor --connect ws://GATEWAY/executors/${encodeURIComponent(this.name)} --allow HOST.`;
+      : `Start one in its network: \`toolway executor --connect ws://GATEWAY/executors/${encodeURIComponent(this.name)} --allow HOST\`.`;
     return new ExecutorError("unavailable", `No executor "${this.name}" is connected.${why}`, { sent: false, remedy });
   }
 }

@@ -119,7 +119,7 @@ describe("StoredPins", () => {
     expect(differs).toBe(true);
     expect(book.isQuarantined("s", ownToolName("add"))).toBe(true);
     expect(book.quarantine("s", ownToolName("add"))).toMatch(
-      /^its definition changed since it was accepted: `toolway pins diff s`/,
+      /^its definition changed since it was accepted: for whoever runs the gateway, `toolway pins diff s`/,
     );
     expect(book.isQuarantined("s", ownToolName("sub"))).toBe(false);
     expect(book.isQuarantined("s", ownToolName("new"))).toBe(false);

@@ -11,6 +11,7 @@ import type { AcceptedPin, PinDiff, PinLine, PinSide } from "../../contracts/pin
 import type { DurableMap } from "../../contracts/store.js";
 import { accept, type ListedTool, type Pin, ServerPins, type Sighting } from "../../policy/pins.js";
 import { Fault } from "../../protocol/errors.js";
+import { shellWord } from "../../runtime/words/shell-word.js";
 
 /** Definitions have about 1 kB. A larger one is pinned all the same, but `diff` can only show that it changed. */
 const MAX_DEFINITION_CHARS = 64 * 1024;
@@ -399,7 +400,7 @@ export class StoredPins {
     const some = (tools: readonly OwnToolName[]) => this.#some(server, tools);
     if (first.length > 0) this.#deps.log("info", `server "${server}": pinned at first sight: ${some(first)}`);
     if (changed.length > 0) {
-      const next = `see \`toolway pins diff\`, then \`toolway pins accept\``;
+      const next = `see \`toolway pins diff ${shellWord(server)}\`, then \`toolway pins accept ${shellWord(server)}\``;
       this.#deps.log("warn", `server "${server}": definition changed, so quarantined: ${some(changed)}; ${next}`);
     }
     if (restored.length > 0) this.#deps.log("info", `server "${server}": as accepted again: ${some(restored)}`);
