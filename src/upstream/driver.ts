@@ -163,6 +163,11 @@ export class ServerDriver implements ServerConnection {
     return this.#connection?.hears(kind) ?? true;
   }
 
+  /** Counts the times in which the server, as it is connected now, could not be heard. */
+  get gaps(): number {
+    return this.#connection?.gaps ?? 0;
+  }
+
   get nextTryInMs(): number | undefined {
     const due = this.#supervisor.nextWakeMs;
     return due === undefined ? undefined : Math.max(0, due - this.#context.now());

@@ -131,6 +131,7 @@ export class UpstreamServer implements ServerHandle {
       reader: (kind) => this.#readerOf(kind),
       read: (reader, kind, isAwaited) => this.#read(reader, [kind], isAwaited),
       isAnnounced: (kind) => this.#isAnnounced(kind),
+      gaps: (kind) => this.#listerOf(kind).gaps,
     });
     this.#shared = this.#drive(undefined);
     const { target, isolation, era, declare } = spec;
@@ -192,12 +193,18 @@ export class UpstreamServer implements ServerHandle {
     const { capabilities } = this.#intro ?? {};
     if (capabilities === undefined || !listKinds(capabilities).includes(kind)) return undefined;
     if (this.#stopped || this.#breaker.circuit !== "closed") return undefined;
-    return this.#shared.isReady ? this.#shared : undefined;
+    const lister = this.#listerOf(kind);
+    return lister.isReady ? lister : undefined;
+  }
+
+  /** The connection whose list is the server's: the shared one, unless a session beside it told of one of its own. */
+  #listerOf(kind: ListKind): ServerDriver {
+    return this.#beside?.listerOf(kind) ?? this.#shared;
   }
 
   /** Whether changes of the list are told, and heard. Legacy servers are taken at their word. */
   #isAnnounced(kind: ListKind): boolean {
-    if (!this.#shared.hears(kind)) return false;
+    if (!this.#listerOf(kind).hears(kind)) return false;
     if (this.#intro?.era === "modern") return true;
     const capability = this.#intro?.capabilities[kind === "resourceTemplates" ? "resources" : kind];
     return isObject(capability) && capability["listChanged"] === true;
@@ -224,7 +231,7 @@ export class UpstreamServer implements ServerHandle {
   /** Its way is another now: whether it is still reached is seen by reading a list, and `status` tells. */
   verify(): void {
     const [kind] = this.#intro === undefined ? [] : listKinds(this.#intro.capabilities);
-    if (kind !== undefined && this.#shared.state === "ready") void this.#read(this.#shared, [kind], true);
+    if (kind !== undefined && this.#shared.state === "ready") void this.#read(this.#listerOf(kind), [kind], true);
   }
 
   get isStopped(): boolean {
@@ -369,6 +376,7 @@ export class UpstreamServer implements ServerHandle {
       onReady: (intro, session) => events.onSession?.(name, intro, session),
       onNotification: (session, message, caller) => this.#notified(session, message, caller),
       onState: () => events.onState(name),
+      onListsLeft: (kinds) => this.#listsLeft(kinds),
       onUnused: (session) => this.#end(session),
     });
   }
@@ -440,7 +448,8 @@ export class UpstreamServer implements ServerHandle {
 
   async #readAll(driver: ServerDriver, intro: ServerIntro): Promise<void> {
     const has = listKinds(intro.capabilities);
-    await Promise.all(EVERY_LIST.map((kind) => this.#lists.read(driver, kind, has.includes(kind))));
+    const lister = (kind: ListKind) => (driver === this.#shared ? this.#listerOf(kind) : driver);
+    await Promise.all(EVERY_LIST.map((kind) => this.#lists.read(lister(kind), kind, has.includes(kind))));
     this.#firstTry.resolve();
     this.#deps.events.onState(this.spec.name);
     this.#afterReading();
@@ -448,6 +457,11 @@ export class UpstreamServer implements ServerHandle {
 
   async #read(driver: CallSender, kinds: readonly ListKind[], isAwaited = false): Promise<void> {
     await Promise.all(kinds.map((kind) => this.#lists.read(driver, kind, true, isAwaited)));
+    this.#afterReading();
+  }
+
+  async #readFailed(): Promise<void> {
+    await Promise.all(this.#lists.failed.map((kind) => this.#lists.read(this.#listerOf(kind), kind)));
     this.#afterReading();
   }
 
@@ -523,6 +537,11 @@ export class UpstreamServer implements ServerHandle {
     } else this.#deps.events.onNotification(this.spec.name, message, caller, driver);
   }
 
+  /** What a session had listed of its own is gone with it. One that is not up reads all its lists once it is. */
+  #listsLeft(kinds: readonly ListKind[]): void {
+    if (!this.#stopped && this.#shared.isReady) void this.#readChanged(this.#shared, kinds);
+  }
+
   get #retryInMs(): number | undefined {
     return this.#retry === undefined ? undefined : Math.max(0, this.#retry.dueMs - this.#deps.context.now());
   }
@@ -552,7 +571,7 @@ export class UpstreamServer implements ServerHandle {
 
   #tryAgain(): void {
     this.#retry = undefined;
-    if (this.#shared.state === "ready") void this.#read(this.#shared, this.#lists.failed);
+    if (this.#shared.state === "ready") void this.#readFailed();
     else if (!this.listed) this.#shared.ensure();
   }
 }

@@ -10,16 +10,11 @@ import { type DriverEvents, type DriverParts, ServerDriver, type UpstreamContext
 import { type HandshakeOffer, shareable } from "./era/handshake.js";
 import { statusOf } from "./era/meeting.js";
 import { ServerError } from "./link/own-call.js";
+import { CHANGE_ECHO_MS, ListTellers } from "./lists/tellers.js";
 import { ProfileSessions } from "./profile-sessions.js";
 
 /** A session is opened within this, or its calls go out on the shared one: they wait meanwhile. */
 const CONNECT_MS = 5_000;
-
-/**
- * A server that tells all its sessions of a change tells them within this. Then the list is read by the shared one; a
- * session beside reads what changed for it alone.
- */
-const CHANGE_ECHO_MS = 250;
 
 /** The server, as far as its sessions need it. */
 export interface BesideOptions {
@@ -34,6 +29,8 @@ export interface BesideOptions {
   onReady(intro: ServerIntro, session: ServerDriver): void;
   onNotification(session: ServerDriver, message: NotificationMessage, caller: Caller | undefined): void;
   onState(): void;
+  /** A session is gone whose lists these were. */
+  onListsLeft(kinds: readonly ListKind[]): void;
   /** Is to be closed: nobody uses it. */
   onUnused(session: ServerDriver): void;
 }
@@ -41,8 +38,7 @@ export interface BesideOptions {
 export class SessionsBeside {
   readonly #options: BesideOptions;
   readonly #sessions: ProfileSessions<ServerDriver>;
-  /** When the shared connection last told of a change of a list. */
-  readonly #changedMs = new Map<ListKind, number>();
+  readonly #tellers = new ListTellers<ServerDriver>();
 
   constructor(options: BesideOptions) {
     this.#options = options;
@@ -86,17 +82,23 @@ export class SessionsBeside {
     read: (reader: ServerDriver, kinds: readonly ListKind[]) => void,
   ): void {
     const { shared, context } = this.#options;
-    if (teller === shared) for (const kind of kinds) this.#changedMs.set(kind, context.now());
+    const toldMs = context.now();
+    if (teller === shared) this.#tellers.sharedTold(kinds, toldMs);
     if (teller === shared || isModern) {
       read(shared, kinds);
       return;
     }
-    const sinceMs = context.now() - CHANGE_ECHO_MS;
     const timer = setTimeout(() => {
-      const alone = kinds.filter((kind) => (this.#changedMs.get(kind) ?? Number.NEGATIVE_INFINITY) < sinceMs);
-      if (alone.length > 0 && teller.isReady) read(teller, alone);
+      const alone = teller.isReady ? this.#tellers.toldAlone(teller, kinds, toldMs) : [];
+      if (alone.length > 0) read(teller, alone);
     }, CHANGE_ECHO_MS);
     timer.unref();
+  }
+
+  /** The session beside whose list is the server's, if there is one. */
+  listerOf(kind: ListKind): ServerDriver | undefined {
+    const teller = this.#tellers.of(kind);
+    return teller?.isReady === true ? teller : undefined;
   }
 
   #make(profile: AgentProfile): ServerDriver | "none" {
@@ -120,7 +122,11 @@ export class SessionsBeside {
         onReady: (intro) => this.#options.onReady(intro, session),
         onNotification: (message, caller) => this.#options.onNotification(session, message, caller),
         aboutTask,
-        onState: () => this.#options.onState(),
+        onState: () => {
+          const left = session.isReady ? [] : this.#tellers.left(session);
+          if (left.length > 0) this.#options.onListsLeft(left);
+          this.#options.onState();
+        },
         onFailed: (fault) => this.#sessions.bar(session, !isUnreached(fault), context.now()),
       },
       { ...parts, instead: shared },

@@ -151,6 +151,11 @@ export class Connection implements LinkEvents {
     return this.#modern?.hears(kind) ?? this.#link.isHeard !== false;
   }
 
+  /** Counts the times in which the server may have said something that was not heard. */
+  get gaps(): number {
+    return this.#link.gaps ?? 0;
+  }
+
   describe(): LinkDescription {
     return this.#link.describe();
   }

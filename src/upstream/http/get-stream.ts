@@ -28,8 +28,8 @@ export interface GetStreamLink {
   getHeaders(lastEventId: string): string[];
   readonly inSession: boolean;
   onMessage(bytes: Buffer, ticket: undefined): void;
-  /** The server has answered, one way or the other. */
-  onListenAnswered(): void;
+  /** The server has answered, one way or the other. True where nothing was sent before, by which it could say anything. */
+  onListenAnswered(): boolean;
   onListenSessionGone(status: number): void;
   onNoise(sample: string): void;
   newHolder(): Holder;
@@ -58,6 +58,11 @@ export class GetStream implements ExchangeHandler {
   #status = 0;
   /** The server has no such stream: what it says outside of calls is not heard. */
   isRefused = false;
+  /**
+   * Counts the times in which what the server said was not heard: once when the stream breaks, and once more when there
+   * is one again, since something may have been said in between. One that is resumed by its last event has no gap.
+   */
+  gaps = 0;
   readonly #body = new Pieces();
 
   constructor(link: GetStreamLink) {
@@ -83,7 +88,8 @@ export class GetStream implements ExchangeHandler {
         onError: (fault) => this.#unreadable(fault),
       });
     }
-    this.#link.onListenAnswered();
+    const isFirst = this.#link.onListenAnswered();
+    if (this.#parser !== undefined && !isFirst && this.#lastEventId === "") this.gaps++;
   }
 
   onData(chunk: Buffer): void {
@@ -145,6 +151,7 @@ export class GetStream implements ExchangeHandler {
       if (parser.lastEventId !== "") this.#lastEventId = parser.lastEventId;
       this.#retryMs = parser.retryMs ?? this.#retryMs;
     }
+    if (parser !== undefined && this.#lastEventId === "") this.gaps++;
     const lived = parser !== undefined && performance.now() - this.#openedAtMs >= GOOD_STREAM_MS;
     // A server that names a `retry` closes on purpose and wants to be asked again then.
     const wanted = parser?.retryMs !== undefined;

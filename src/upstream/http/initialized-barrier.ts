@@ -65,9 +65,11 @@ export class InitializedBarrier {
     });
   }
 
-  /** The GET stream was answered, or cannot be had. */
-  listening(): void {
-    if (this.#state === "shut" && this.#carrier === undefined) this.#open();
+  /** The GET stream was answered, or cannot be had. True where all that is sent after the handshake has waited for it. */
+  listening(): boolean {
+    if (this.#state !== "shut" || this.#carrier !== undefined) return false;
+    this.#open();
+    return true;
   }
 
   forget(ticket: Ticket): void {

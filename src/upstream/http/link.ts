@@ -81,6 +81,10 @@ class DetectingLink implements Link {
     return this.#link.isHeard !== false;
   }
 
+  get gaps(): number {
+    return this.#link.gaps ?? 0;
+  }
+
   describe(): LinkDescription {
     return this.#link.describe();
   }

@@ -271,6 +271,10 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     return this.#listen?.isRefused !== true;
   }
 
+  get gaps(): number {
+    return this.#listen?.gaps ?? 0;
+  }
+
   onListenSessionGone(status: number): void {
     if (this.#closed) return;
     const message = `${this.destination.shown} has forgotten our session (HTTP ${status}); it was probably restarted.`;
@@ -278,8 +282,8 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     this.#dropIfDrained();
   }
 
-  onListenAnswered(): void {
-    this.#barrier.listening();
+  onListenAnswered(): boolean {
+    return this.#barrier.listening();
   }
 
   #afterHandshake(): void {

@@ -61,6 +61,8 @@ export interface Link {
   close(): Promise<void>;
   /** False where the server has no way to say what it was not asked. Absent where it always has. */
   readonly isHeard?: boolean;
+  /** Counts the times in which what the server says unasked may have been lost. Absent where it never is. */
+  readonly gaps?: number;
   /** What `status` and error messages show: pid, last lines of stderr, URL. It never holds a secret. */
   describe(): LinkDescription;
 }

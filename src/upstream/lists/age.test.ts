@@ -7,13 +7,14 @@ const facts = (more: Partial<ListFacts> = {}): ListFacts => ({
   ttlMs: undefined,
   endedCalls: 0,
   calledLately: false,
+  gaps: 0,
   ...more,
 });
 
 /** A list that was read at 0, before any call. */
 function read(): ListAge {
   const age = new ListAge();
-  age.begun(0, 0);
+  age.begun(0, 0, 0);
   age.ended(true);
   return age;
 }
@@ -47,18 +48,30 @@ describe("a list that an agent asks for", () => {
     const age = read();
     age.changed();
     expect(age.asked(1, facts({ isAnnounced: true })), "also where a reading pauses").toBe("read");
-    age.begun(1, 0);
+    age.begun(1, 0, 0);
     expect(age.asked(2, facts({ isAnnounced: true }))).toBe("wait");
     age.changed();
     expect(age.asked(3, facts({ isAnnounced: true })), "the one under way may be too early").toBe("read");
-    age.begun(4, 0);
+    age.begun(4, 0, 0);
     age.ended(true);
     expect(age.asked(5, facts({ isAnnounced: true }))).toBe("known");
   });
 
+  it("is old where an announcement may have been lost, until a reading has begun [menu-current]", () => {
+    const age = read();
+    expect(age.asked(1, facts({ isAnnounced: true, gaps: 1 }))).toBe("read");
+    age.begun(1, 0, 1);
+    expect(age.asked(2, facts({ isAnnounced: true, gaps: 1 }))).toBe("wait");
+    expect(age.asked(3, facts({ isAnnounced: true, gaps: 2 })), "the one under way may be too early").toBe("read");
+    age.ended(true);
+    age.begun(4, 0, 2);
+    age.ended(true);
+    expect(age.asked(5, facts({ isAnnounced: true, gaps: 2 }))).toBe("known");
+  });
+
   it("is waited for while it is read, for so long and no longer", () => {
     const age = read();
-    age.begun(10_000, 0);
+    age.begun(10_000, 0, 0);
     expect(age.asked(10_000 + WAIT_MS - 1, facts())).toBe("wait");
     expect(age.asked(10_000 + WAIT_MS, facts())).toBe("known");
     // The reading under way knows nothing of a call that ended after it began.
@@ -78,7 +91,7 @@ describe("a name that is not listed", () => {
     const promised = facts({ isAnnounced: true, ttlMs: 60_000 });
     expect(age.missed(UNPROMISED_MS - 1, promised)).toBe("known");
     expect(age.missed(UNPROMISED_MS, promised)).toBe("read");
-    age.begun(UNPROMISED_MS, 0);
+    age.begun(UNPROMISED_MS, 0, 0);
     age.ended(false);
     expect(age.missed(UNPROMISED_MS + 1, promised)).toBe("known");
   });
@@ -92,13 +105,26 @@ describe("a list that nobody asks for", () => {
       const endedCalls = 1 + nowMs;
       if (!age.isDue(nowMs, facts({ endedCalls }))) continue;
       begun.push(nowMs);
-      age.begun(nowMs, endedCalls);
+      age.begun(nowMs, endedCalls, 0);
       age.ended(false);
     }
     expect(begun).toEqual([2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 192_000]);
     expect(read().isDue(1e9, facts())).toBe(false);
     expect(read().isDue(1e9, facts({ endedCalls: 1, isAnnounced: true }))).toBe(false);
   });
+});
+
+it("a list of a server that is often not heard is read by itself, at growing distances [menu-current] [bounded]", () => {
+  const age = read();
+  const begun: number[] = [];
+  for (let nowMs = 0; nowMs < 200_000; nowMs += 250) {
+    const gaps = 1 + nowMs;
+    if (!age.isDue(nowMs, facts({ isAnnounced: true, gaps }))) continue;
+    begun.push(nowMs);
+    age.begun(nowMs, 0, gaps);
+    age.ended(false);
+  }
+  expect(begun).toEqual([2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 192_000]);
 });
 
 /** Cheaper than expect(), of which there would be hundreds of thousands. */
@@ -121,7 +147,7 @@ function history(random: Random): void {
   let isWanted = false;
   const begin = () => {
     must(reading === undefined, "one reading at a time");
-    age.begun(nowMs, endedCalls);
+    age.begun(nowMs, endedCalls, 0);
     reading = { untilMs: nowMs + 1 + random.int(slowness), begunMs: nowMs, calls: endedCalls };
     wantedMs ??= nowMs;
     isWanted = false;

@@ -20,6 +20,8 @@ export interface ListFacts {
   readonly endedCalls: number;
   /** One of them ended a moment ago: what it changed may not have been announced yet. */
   readonly calledLately: boolean;
+  /** Counts the times in which a change could have been announced and not be heard. */
+  readonly gaps: number;
 }
 
 /** `known`: answer at once. `wait`: a reading that will do is under way. `read`: begin one, and wait for it. */
@@ -31,6 +33,8 @@ interface Reading {
   readonly begunMs: number;
   /** What it brings knows nothing of calls that ended later. */
   readonly endedCalls: number;
+  /** Nor of what was not heard later. */
+  readonly gaps: number;
 }
 
 export class ListAge {
@@ -44,8 +48,8 @@ export class ListAge {
   #hasChanged = false;
 
   /** A reading begins. */
-  begun(nowMs: number, endedCalls: number): void {
-    this.#now = { sinceMs: this.#nextSinceMs ?? nowMs, begunMs: nowMs, endedCalls };
+  begun(nowMs: number, endedCalls: number, gaps: number): void {
+    this.#now = { sinceMs: this.#nextSinceMs ?? nowMs, begunMs: nowMs, endedCalls, gaps };
     this.#nextSinceMs = undefined;
     this.#hasChanged = false;
   }
@@ -75,11 +79,14 @@ export class ListAge {
     });
   }
 
-  /** Nobody asks. True where a reading has to begin, since calls have ended, and agents wait to be told of changes. */
-  isDue(nowMs: number, { isAnnounced, endedCalls }: ListFacts): boolean {
+  /**
+   * Nobody asks. True where a reading has to begin, since calls have ended or an announcement may have been lost, and
+   * agents wait to be told of changes.
+   */
+  isDue(nowMs: number, { isAnnounced, endedCalls, gaps }: ListFacts): boolean {
     const last = this.#last;
-    if (isAnnounced || last === undefined || this.#now !== undefined || this.#nextSinceMs !== undefined) return false;
-    if (last.endedCalls === endedCalls) return false;
+    if (last === undefined || this.#now !== undefined || this.#nextSinceMs !== undefined) return false;
+    if (last.gaps === gaps && (isAnnounced || last.endedCalls === endedCalls)) return false;
     const distance = Math.min(UNPROMISED_MS * 2 ** Math.max(0, this.#unchanged - 1), LONGEST_DISTANCE_MS);
     return nowMs - last.begunMs >= distance;
   }
@@ -87,7 +94,7 @@ export class ListAge {
   #verdict(nowMs: number, facts: ListFacts, isOldNow: (last: Reading) => boolean): ListVerdict {
     if (this.#nextSinceMs !== undefined) return nowMs - this.#nextSinceMs < WAIT_MS ? "wait" : "known";
     if (this.#now !== undefined) {
-      if (this.#hasChanged || wasCalled(this.#now, facts)) return this.#wants(nowMs);
+      if (this.#hasChanged || mayBeBehind(this.#now, facts)) return this.#wants(nowMs);
       return nowMs - this.#now.sinceMs < WAIT_MS ? "wait" : "known";
     }
     // What was never read is read when its server is up, which is not decided here.
@@ -102,13 +109,16 @@ export class ListAge {
 }
 
 function isOld(last: Reading, nowMs: number, facts: ListFacts): boolean {
-  if (wasCalled(last, facts)) return true;
+  if (mayBeBehind(last, facts)) return true;
   const ageMs = nowMs - last.begunMs;
   if (facts.ttlMs !== undefined) return ageMs >= Math.max(LEAST_PROMISE_MS, facts.ttlMs);
   return !facts.isAnnounced && ageMs >= UNPROMISED_MS;
 }
 
-/** Calls have ended since that may have changed the list, unless that would have been announced by now. */
-function wasCalled(reading: Reading, { endedCalls, isAnnounced, calledLately }: ListFacts): boolean {
-  return endedCalls !== reading.endedCalls && (!isAnnounced || calledLately);
+/**
+ * The list may have changed since: calls have ended, unless what they change would have been announced by now; or an
+ * announcement was not heard.
+ */
+function mayBeBehind(reading: Reading, { endedCalls, isAnnounced, calledLately, gaps }: ListFacts): boolean {
+  return reading.gaps !== gaps || (endedCalls !== reading.endedCalls && (!isAnnounced || calledLately));
 }

@@ -115,4 +115,29 @@ describe("a list that keeps changing", () => {
     await vi.advanceTimersByTimeAsync(10);
     expect(readAt.length).toBe(before + 1);
   });
+
+  it("is read without a pause once the reading that was under way when somebody asked has ended [menu-current]", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+    const calls: UpstreamCall[] = [];
+    const slow: CallSender = { send: (call) => void calls.push(call), cancel: () => {} };
+    const lists = new ServerLists({ onBegin: () => {}, onList: () => {}, onFailed: () => {}, onFault: () => {} });
+    const answer = async () => {
+      calls.at(-1)?.reply(resultBytes('{"tools":[]}'));
+      await vi.advanceTimersByTimeAsync(0);
+    };
+    // Its distances have grown: the next would be ten seconds.
+    for (let nth = 1; nth <= 8; nth++) {
+      void lists.read(slow, "tools");
+      await vi.advanceTimersByTimeAsync(10_000);
+      expect(calls).toHaveLength(nth);
+      if (nth < 8) {
+        void lists.read(slow, "tools");
+        await answer();
+      }
+    }
+    void lists.read(slow, "tools");
+    void lists.read(slow, "tools", true, true);
+    await answer();
+    expect(calls).toHaveLength(9);
+  });
 });

@@ -46,6 +46,8 @@ interface Wanted {
   sender: CallSender;
   /** False where the server does not have this list, so that it is empty. */
   has: boolean;
+  /** Somebody waits for it: it begins without a pause. */
+  isAwaited: boolean;
   readonly done: Promise<void>;
   readonly resolve: () => void;
 }
@@ -105,14 +107,14 @@ export class ServerLists {
     const busy = this.#busy.get(kind);
     if (isAwaited) busy?.goOn();
     if (busy?.next !== undefined) {
-      Object.assign(busy.next, { sender, has });
+      Object.assign(busy.next, { sender, has, isAwaited: busy.next.isAwaited || isAwaited });
       return busy.next.done;
     }
     let resolve = () => {};
     const done = new Promise<void>((settle) => {
       resolve = settle;
     });
-    const wanted: Wanted = { sender, has, done, resolve };
+    const wanted: Wanted = { sender, has, isAwaited, done, resolve };
     if (busy === undefined) void this.#loop(kind, wanted);
     else busy.next = wanted;
     return done;
@@ -121,7 +123,10 @@ export class ServerLists {
   /** The end of the last reading that is under way or wanted. It does not pause before it, since somebody waits. */
   pending(kind: ListKind): Promise<void> | undefined {
     const busy = this.#busy.get(kind);
-    if (busy?.next !== undefined) busy.goOn();
+    if (busy?.next !== undefined) {
+      busy.next.isAwaited = true;
+      busy.goOn();
+    }
     return (busy?.next ?? busy?.now)?.done;
   }
 
@@ -139,7 +144,8 @@ export class ServerLists {
       if (!this.#stopped) await this.#once(kind, now);
       busy.now = undefined;
       now.resolve();
-      if (!this.#stopped) await pause(busy, backoffCeiling(inARow++, { baseMs: PAUSE_MS, maxMs: MAX_PAUSE_MS }));
+      const pauseMs = backoffCeiling(inARow++, { baseMs: PAUSE_MS, maxMs: MAX_PAUSE_MS });
+      if (!this.#stopped && !isAwaited(busy)) await pause(busy, pauseMs);
     }
     this.#busy.delete(kind);
   }
@@ -185,6 +191,10 @@ export class ServerLists {
     this.#faults.set(kind, reason);
     this.#events.onFault(kind, reason);
   }
+}
+
+function isAwaited({ next }: Busy): boolean {
+  return next?.isAwaited === true;
 }
 
 function pause(busy: Busy, ms: number): Promise<void> {

@@ -14,6 +14,8 @@ export interface RenewalsOptions {
   reader(kind: ListKind): CallSender | undefined;
   read(reader: CallSender, kind: ListKind, isAwaited: boolean): Promise<void>;
   isAnnounced(kind: ListKind): boolean;
+  /** Counts the times in which a change could have been announced and not be heard. */
+  gaps(kind: ListKind): number;
 }
 
 export class Renewals {
@@ -44,7 +46,7 @@ export class Renewals {
   }
 
   begun(kind: ListKind): void {
-    this.#ageOf(kind).begun(this.#options.now(), this.#options.calls.ended);
+    this.#ageOf(kind).begun(this.#options.now(), this.#options.calls.ended, this.#options.gaps(kind));
   }
 
   /** `ttlMs` is undefined where the server said nothing of the kind. */
@@ -74,6 +76,7 @@ export class Renewals {
       ttlMs: this.#ttls.get(kind),
       endedCalls,
       calledLately: endedCalls !== this.#endedBefore,
+      gaps: this.#options.gaps(kind),
     };
   }
 
