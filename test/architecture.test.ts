@@ -50,6 +50,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
     "contracts observe pipeline/tasks policy protocol runtime runtime/redact runtime/words store store/local tokens",
   mailbox: "runtime",
   "mailbox/broker": "contracts mailbox mailbox/wire observe runtime sockets",
+  "mailbox/peer": "mailbox/wire sockets",
   "mailbox/wire": "protocol runtime",
   host: "config contracts gateway gateway/state observe policy protocol runtime upstream",
   observe: "contracts protocol runtime",

@@ -56,7 +56,7 @@ export class Mailboxes {
   /** Ends the connections of those whose tokens have ended. */
   dropPrincipals(ended: (principal: Principal) => boolean): void {
     for (const [connection, principal] of this.#connections) {
-      if (principal !== undefined && ended(principal)) connection.end("the token has ended");
+      if (principal !== undefined && ended(principal)) connection.expel("the token has ended");
     }
   }
 

@@ -79,20 +79,32 @@ export function skipValue(text: string, at: number): number {
 /** The members of the object that starts at `at`, in the order in which they stand. */
 export function scanMembers(text: string, at: number): Member[] {
   const members: Member[] = [];
-  scanObject(text, at, members, undefined);
+  scanObject(text, at, members, undefined, "");
   return members;
 }
 
 /** The members of a message, and those of its `params` if that is an object: in one walk over the text. */
 export function scanMessage(text: string): { members: Member[]; params: Member[] | undefined } {
-  const members: Member[] = [];
-  const params: Member[] = [];
-  scanObject(text, 0, members, params);
-  return { members, params: params.length === 0 ? undefined : params };
+  const { members, inner } = scanNested(text, "params");
+  return { members, params: inner };
 }
 
-/** The index behind the object; `params`: where to put the members of the member of that name. */
-function scanObject(text: string, at: number, members: Member[], params: Member[] | undefined): number {
+/** The members of an object, and those of its member `key` if that is an object that is not empty: in one walk. */
+export function scanNested(text: string, key: string): { members: Member[]; inner: Member[] | undefined } {
+  const members: Member[] = [];
+  const inner: Member[] = [];
+  scanObject(text, 0, members, inner, key);
+  return { members, inner: inner.length === 0 ? undefined : inner };
+}
+
+/** The index behind the object; `inner`: where to put the members of the member `innerKey`. */
+function scanObject(
+  text: string,
+  at: number,
+  members: Member[],
+  inner: Member[] | undefined,
+  innerKey: string,
+): number {
   let i = skipSpace(text, at);
   if (text.charCodeAt(i) !== OPEN_BRACE) return i;
   i = skipSpace(text, i + 1);
@@ -102,8 +114,8 @@ function scanObject(text: string, at: number, members: Member[], params: Member[
     const key = rawKey.includes("\\") ? (JSON.parse(text.slice(i, keyEnd)) as string) : rawKey;
     const start = skipSpace(text, skipSpace(text, keyEnd) + 1);
     // Of two members of that name the second is skipped over: the message is refused for it.
-    const inside = params?.length === 0 && key === "params" && text.charCodeAt(start) === OPEN_BRACE;
-    const end = inside ? scanObject(text, start, params, undefined) : skipValue(text, start);
+    const inside = inner?.length === 0 && key === innerKey && text.charCodeAt(start) === OPEN_BRACE;
+    const end = inside ? scanObject(text, start, inner, undefined, "") : skipValue(text, start);
     members.push({ key, start, end });
     i = skipSpace(text, end);
     if (text.charCodeAt(i) !== COMMA) break;

@@ -2,7 +2,7 @@
 
 import { type Holder, SMALL_BYTES } from "./memory/held-bytes.js";
 
-export interface LineEvents {
+export interface SplitterEvents {
   /** A line without its end (LF or CRLF), never empty. The receiver may keep it. */
   onLine(line: Buffer): void;
   /** The same in the pieces that it came in, for a long one. Where this is absent, a long line is joined. */
@@ -39,7 +39,7 @@ const CR = 0x0d;
  * otherwise. So what a receiver keeps never pins more than twice its own size, and large lines are not copied.
  */
 export class LineSplitter {
-  readonly #events: LineEvents;
+  readonly #events: SplitterEvents;
   readonly #maxLineBytes: number;
   /** The unfinished line: whole pieces, then a block that is still being filled. */
   #parts: Buffer[] = [];
@@ -51,7 +51,7 @@ export class LineSplitter {
   /** Counts the unfinished line. */
   readonly #holder: Holder | undefined;
 
-  constructor(events: LineEvents, maxLineBytes: number, holder?: Holder) {
+  constructor(events: SplitterEvents, maxLineBytes: number, holder?: Holder) {
     this.#events = events;
     this.#maxLineBytes = maxLineBytes;
     this.#holder = holder;

@@ -13,6 +13,8 @@ export interface DialOptions {
   readonly signal?: AbortSignal | undefined;
   /** To the end of the upgrade. Default: HANDSHAKE_MS. */
   readonly timeoutMs?: number | undefined;
+  /** What should be there, in the words of whoever is told that it is not. Default: "an executor". */
+  readonly peer?: string | undefined;
 }
 
 /** Why there is no socket. */
@@ -60,7 +62,9 @@ export async function dialSocket(url: string | URL, options: DialOptions = {}): 
     signal?.addEventListener("abort", abort, { once: true });
     // It stays attached, as terminate() emits an error too.
     ws.on("error", (error) => fail(unreachable(target, error)));
-    ws.once("unexpected-response", (_request, response: IncomingMessage) => fail(refused(target, response)));
+    ws.once("unexpected-response", (_request, response: IncomingMessage) =>
+      fail(refused(target, response, options.peer ?? "an executor")),
+    );
     ws.once("upgrade", ({ socket: wire }: IncomingMessage) => {
       ws.once("open", () => {
         signal?.removeEventListener("abort", abort);
@@ -89,12 +93,12 @@ export function socketUrl(url: string | URL): URL {
   return target;
 }
 
-function refused(target: URL, response: IncomingMessage): DialError {
+function refused(target: URL, response: IncomingMessage, peer: string): DialError {
   const status = response.statusCode ?? 0;
-  return new DialError("unavailable", whyRefused(target, status), { status });
+  return new DialError("unavailable", whyRefused(target, status, peer), { status });
 }
 
-function whyRefused(target: URL, status: number): string {
+function whyRefused(target: URL, status: number, peer: string): string {
   const there = safeAddress(target);
   if (status === 401) return `${there} refused the token (401): give the token that was set there`;
   if (status === 403) return `${there} forbids the connection (403): ask who runs it what it allows`;
@@ -104,7 +108,7 @@ function whyRefused(target: URL, status: number): string {
   if (status >= 300 && status < 400) {
     return `${there} redirects (${status}): give the URL that it leads to`;
   }
-  return `${there} answered ${status} instead of a WebSocket: the URL is not that of an executor`;
+  return `${there} answered ${status} instead of a WebSocket: the URL is not that of ${peer}`;
 }
 
 /** Node's codes, and what each means here. */

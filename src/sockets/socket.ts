@@ -74,6 +74,7 @@ export class Socket {
   #goodbye: NodeJS.Timeout | undefined;
   #closedBefore: string | undefined;
   #saidGoodbye: boolean = false;
+  #wasRefused: boolean = false;
   #whenGone: ((why: string) => void) | undefined;
 
   /** Takes a WebSocket that is open, and the connection that carries it. Nothing is read before attach(). */
@@ -121,6 +122,11 @@ export class Socket {
   /** The peer ended it of its own will: it does not come back to what was said here. */
   get saidGoodbye(): boolean {
     return this.#saidGoodbye;
+  }
+
+  /** The peer ended it because of who we are or what we said: it would do so again. */
+  get wasRefused(): boolean {
+    return this.#wasRefused;
   }
 
   /** Never throws; what cannot be sent is lost with the socket. */
@@ -184,6 +190,7 @@ export class Socket {
     clearTimeout(this.#goodbye);
     this.#closedBefore ??= reason.length > 0 ? reason.toString() : meaningOf(code);
     this.#saidGoodbye = GOODBYES.has(code);
+    this.#wasRefused = code === Close.policy;
     this.#whenGone?.(this.#closedBefore);
     this.#events.onClose(this.#closedBefore);
   }

@@ -1,80 +1,17 @@
 // A broker on a real store with real sockets, spoken to by a bare client that knows the frames of the protocol alone.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { WebSocketServer } from "ws";
-import { BareClient, closeBareClients } from "../../../test/fixtures/mailbox/bare-client.js";
-import type { Store } from "../../contracts/store.js";
-import { SOCKET_OPTIONS, Socket } from "../../sockets/socket.js";
-import { openStore } from "../../store/local/store.js";
-import { ElapsedClock } from "../elapsed-clock.js";
-import { Broker } from "./broker.js";
-import { type Peer, PeerConnection } from "./peer-connection.js";
+import { BareClient } from "../../../test/fixtures/mailbox/bare-client.js";
+import { TestBroker } from "../../../test/fixtures/mailbox/test-broker.js";
 
-const MEMBERS: Record<string, Peer> = {
-  "studio-token": { id: "studio", role: "sharer", maySendTo: new Set() },
-  "worker-token": { id: "worker-1", role: "researcher", maySendTo: new Set(["studio"]) },
-  "other-token": { id: "worker-2", role: "researcher", maySendTo: new Set(["studio", "attic"]) },
-};
-const OWNERS = new Set(["studio", "worker-1", "worker-2"]);
-
-const log = { debug() {}, info() {}, warn() {}, error() {} } as never;
-
-let dir: string;
-let store: Store;
-let broker: Broker;
-let http: Server;
-let url: string;
-/** What the broker's clocks say beyond the real time. */
-let aheadMs = 0;
-
-async function open(): Promise<void> {
-  store = await openStore({ dir: join(dir, "store") });
-  const clock = new ElapsedClock({ now: () => performance.now() + aheadMs, wall: () => Date.now() + aheadMs });
-  broker = new Broker({ store, clock, log, knows: (owner) => OWNERS.has(owner) });
-  const upgrader = new WebSocketServer({ ...SOCKET_OPTIONS, noServer: true });
-  http = createServer();
-  http.on("upgrade", (request, socket, head) => {
-    upgrader.handleUpgrade(request, socket, head, (ws) => {
-      new PeerConnection(new Socket(ws, request.socket), {
-        broker,
-        log,
-        peer: undefined,
-        identify: (token) => MEMBERS[token ?? ""],
-        onEnd: () => {},
-      });
-    });
-  });
-  await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
-  url = `ws://127.0.0.1:${(http.address() as AddressInfo).port}`;
-}
-
-async function close(): Promise<void> {
-  closeBareClients();
-  broker.close();
-  await new Promise<void>((resolve) => {
-    http.close(() => resolve());
-    http.closeAllConnections();
-  });
-  await store.close();
-}
-
+let test: TestBroker;
 beforeEach(async () => {
-  aheadMs = 0;
-  dir = mkdtempSync(join(tmpdir(), "toolway-broker-"));
-  await open();
+  test = await TestBroker.open();
 });
-afterEach(async () => {
-  await close();
-  rmSync(dir, { recursive: true, force: true });
-});
+afterEach(() => test.end());
 
 const connect = (address: string, token: string, hello: object = {}): Promise<BareClient> =>
-  BareClient.connect(url, address, token, hello);
+  BareClient.connect(test.url, address, token, hello);
 
 describe("a broker", () => {
   it("passes a call and its reply between clients that know the bare frames alone", async () => {
@@ -100,7 +37,7 @@ describe("a broker", () => {
     worker.send({ kind: "ack", id: "r-1" });
     worker.send({ kind: "ack", id: "r-1" });
     expect(await worker.next("error")).toMatchObject({ id: "r-1" });
-    await expect.poll(() => [...store.log("mail").entries()]).toEqual([]);
+    await expect.poll(() => [...test.store.log("mail").entries()]).toEqual([]);
   });
 
   it("keeps what it has taken over a restart, and hands it out again [ack-is-durable]", async () => {
@@ -113,8 +50,7 @@ describe("a broker", () => {
       expect((await studio.message()).id).toBe(`m-${n}`);
       studio.send({ kind: "ack", id: `m-${n}` });
     }
-    await close();
-    await open();
+    await test.restart();
     studio = await connect("studio", "studio-token");
     studio.send({ kind: "subscribe" });
     for (let n = 4; n <= 20; n++) {
@@ -186,7 +122,7 @@ describe("a broker", () => {
     ],
     ["no JSON", "hello", /a frame is a JSON/],
   ])("refuses and closes at %s", async (_what, frame, reason) => {
-    const client = await BareClient.open(url);
+    const client = await BareClient.open(test.url);
     client.send(frame as object);
     expect(await client.next("error")).toMatchObject({ reason: expect.stringMatching(reason) });
     await expect(client.next("nothing more")).rejects.toThrow("closed");
@@ -221,7 +157,7 @@ describe("a broker", () => {
     worker.deliver("studio", "m-2", {}, { left_ms: 500_000 });
     await worker.next("delivered");
     await worker.next("delivered");
-    aheadMs += 60_000;
+    test.aheadMs += 60_000;
     const studio = await connect("studio", "studio-token");
     studio.send({ kind: "subscribe" });
     expect((await studio.message()).id).toBe("m-2");
@@ -249,8 +185,7 @@ describe("a broker", () => {
     second.send({ kind: "credit", messages: 10 });
     worker.deliver("studio", "m-2");
     expect((await second.message()).id).toBe("m-2");
-    await close();
-    await open();
+    await test.restart();
     const again = await connect("worker-1", "worker-token");
     again.send({ kind: "subscribe" });
     const third = await connect("studio", "studio-token", { version: 1, journal: "J2" });
@@ -258,7 +193,7 @@ describe("a broker", () => {
     third.send({ kind: "credit", messages: 10 });
     expect((await third.message()).id).toBe("m-2");
     third.send({ kind: "ack", id: "m-2", from: "worker-1" });
-    aheadMs += 30_000;
+    test.aheadMs += 30_000;
     again.deliver("studio", "m-3");
     expect((await third.message()).id).toBe("m-3");
     expect(await again.message()).toMatchObject({ correlation_id: "m-1", body: { outcome: "unknown" } });
@@ -277,16 +212,16 @@ describe("a broker", () => {
     }
     const told = await worker.message();
     expect(told["body"]).toMatchObject({ error: expect.stringContaining("no 5"), outcome: "unknown" });
-    const [[, dead] = []] = [...store.log("dead-letters").entries()];
+    const [[, dead] = []] = [...test.store.log("dead-letters").entries()];
     expect(JSON.parse(dead ?? "")).toMatchObject({ mailbox: "studio", why: expect.stringContaining("no 5") });
     // A week later it is nobody's business any more.
-    aheadMs += 8 * 24 * 3_600_000;
+    test.aheadMs += 8 * 24 * 3_600_000;
     worker.deliver("studio", "m-2");
     for (let time = 1; time <= 5; time++) {
       expect((await studio.message()).id).toBe("m-2");
       studio.send({ kind: "release", id: "m-2", from: "worker-1", failed: true });
     }
-    await expect.poll(() => [...store.log("dead-letters").entries()].map(([sequence]) => sequence)).toEqual([2]);
+    await expect.poll(() => [...test.store.log("dead-letters").entries()].map(([sequence]) => sequence)).toEqual([2]);
   });
 
   it("removes what was cancelled before it was handed out, and tells whoever has it else", async () => {

@@ -5,7 +5,7 @@
 import type { DurableMap, OrderedLog, Store } from "../../contracts/store.js";
 import type { Log } from "../../observe/log.js";
 import type { ElapsedClock } from "../elapsed-clock.js";
-import type { Deliver, MessageName } from "../wire/frames.js";
+import type { Deliver, LiveFrame, MessageName } from "../wire/frames.js";
 import { DeadLetters } from "./dead-letters.js";
 import { Heap } from "./heap.js";
 import {
@@ -17,19 +17,21 @@ import {
   QUEUE_LIMITS,
   RETRY_MS,
 } from "./limits.js";
+import { LivePeers, type MailSender } from "./live-peers.js";
 import { Mailbox, type Subscription, type Taker } from "./mailbox.js";
 import type { Consumer, Ended, HandOut, NoRoom } from "./queue.js";
-import { type Header, hashOf, headerOf, type Letter, messageOf, messageText, ownerOf, recordText } from "./record.js";
-
-/** Whoever sends: who it is was proved by its token. */
-export interface MailSender {
-  readonly address: string;
-  /** The id of its token. */
-  readonly owner: string;
-  readonly role: string;
-  /** The mailboxes that it may send to; undefined is any. What its own mailbox was sent it may answer besides. */
-  readonly maySendTo: ReadonlySet<string> | undefined;
-}
+import {
+  type Header,
+  hashOf,
+  headerOf,
+  type Letter,
+  messageOf,
+  messageText,
+  ownerOf,
+  REPLY,
+  REQUEST,
+  recordText,
+} from "./record.js";
 
 export interface BrokerOptions {
   readonly store: Store;
@@ -44,15 +46,14 @@ export class DeliveryRefusal extends Error {
   override readonly name = "DeliveryRefusal";
 }
 
-const REQUEST = "_request";
-const REPLY = "_reply";
-
 interface Storing {
   readonly hash: string;
   readonly done: Promise<void>;
 }
 
 export class Broker {
+  /** Who is connected. */
+  readonly peers: LivePeers;
   readonly #store: Store;
   readonly #mail: OrderedLog;
   readonly #dead: DeadLetters;
@@ -77,6 +78,7 @@ export class Broker {
     this.#mail = store.log("mail");
     this.#dead = new DeadLetters(store.log("dead-letters"));
     this.#journals = store.map<string>("mail-journals");
+    this.peers = new LivePeers(() => clock.wall());
     this.#clock = clock;
     this.#log = log;
     this.#knows = knows;
@@ -88,8 +90,7 @@ export class Broker {
   /** Resolves when it is on disk, or is there already. Throws a DeliveryRefusal. */
   async deliver(sender: MailSender, frame: Deliver): Promise<void> {
     const { to, message } = frame;
-    const { id, kind } = message;
-    const body = JSON.stringify(message.body) ?? "null";
+    const { id, kind, body } = message;
     const hash = hashOf(to, kind, body);
     const key = keyOf(sender.owner, id);
     const known = this.#letters.get(key) ?? this.#storing.get(key);
@@ -99,7 +100,7 @@ export class Broker {
       return "done" in known ? known.done : undefined;
     }
     this.#checkRight(sender, frame);
-    const done = this.#take(sender, frame, body, hash);
+    const done = this.#take(sender, frame, hash);
     this.#storing.set(key, { hash, done });
     try {
       await done;
@@ -108,13 +109,8 @@ export class Broker {
     }
   }
 
-  async #take(
-    sender: MailSender,
-    { to, message, leftMs, acknowledges }: Deliver,
-    body: string,
-    hash: string,
-  ): Promise<void> {
-    const { id, kind, correlationId } = message;
+  async #take(sender: MailSender, { to, message, leftMs, acknowledges }: Deliver, hash: string): Promise<void> {
+    const { id, kind, body, correlationId } = message;
     const from = sender.address;
     const at = this.#clock.wall();
     const text = messageText({ id, from, role: sender.role, kind, body, at, correlationId });
@@ -291,6 +287,14 @@ export class Broker {
     return true;
   }
 
+  /** Passes a live frame to whoever is connected, or drops it. */
+  live(sender: MailSender, frame: LiveFrame): void {
+    const { to, correlationId } = frame;
+    const has =
+      correlationId === undefined ? undefined : this.#mailboxes.get(to)?.handedTo(sender.owner, correlationId);
+    this.peers.pass(sender, frame, has);
+  }
+
   // ── What follows ─────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Ends what is over, hands out what can be, and sets the time of the next look. */
@@ -332,7 +336,7 @@ export class Broker {
     const record = this.#mail.get(letter.sequence);
     if (taker === undefined || record === undefined) return;
     if (consumer.knowsIdsOnly) taker.senders.set(letter.id, letter.sender);
-    mailbox.wasHandedOut(letter);
+    mailbox.wasHandedOut(letter, consumer);
     const left = Math.max(1, Math.round(letter.endMs - nowMs));
     const again = isRepeat ? ',"repeated":true' : "";
     const frame = `{"kind":"message","left_ms":${left}${again},"message":${messageOf(record)}}`;

@@ -19,6 +19,18 @@ export interface Taker extends Subscription {
   waiting: string[] | undefined;
 }
 
+/** Who has a message, or had it. */
+export interface HandedTo {
+  readonly consumer: Consumer;
+  readonly journal: string | undefined;
+}
+
+interface Answerable extends HandedTo {
+  /** Where the answer goes. */
+  readonly from: string;
+  readonly endMs: number;
+}
+
 export class Mailbox {
   readonly address: string;
   readonly queue = new MailboxQueue(QUEUE_LIMITS);
@@ -26,8 +38,8 @@ export class Mailbox {
   /** When its queue wants to be looked at, and its place in the broker's heap of those times. */
   dueMs: number = Number.POSITIVE_INFINITY;
   dueAt = -1;
-  /** Senders of what was handed out here, by sender and id, until the message's end: the owner may answer them. */
-  readonly #answerable = new Map<string, { readonly from: string; readonly endMs: number }>();
+  /** What was handed out here, by sender and id, until the message's end: the owner may answer it. */
+  readonly #answerable = new Map<string, Answerable>();
 
   constructor(address: string) {
     this.address = address;
@@ -40,10 +52,11 @@ export class Mailbox {
     return this.#answerable.size === 0;
   }
 
-  wasHandedOut({ sender, id, from, endMs }: Letter): void {
+  wasHandedOut({ sender, id, from, endMs }: Letter, consumer: Consumer): void {
     const key = `${sender}\0${id}`;
+    const journal = consumer.journal === "" ? undefined : consumer.journal;
     this.#answerable.delete(key);
-    this.#answerable.set(key, { from, endMs });
+    this.#answerable.set(key, { from, endMs, consumer, journal });
     if (this.#answerable.size <= MAX_ANSWERABLE) return;
     const [oldest] = this.#answerable.keys();
     if (oldest !== undefined) this.#answerable.delete(oldest);
@@ -53,5 +66,10 @@ export class Mailbox {
   mayAnswer(sender: string, id: string, address: string, nowMs: number): boolean {
     const known = this.#answerable.get(`${sender}\0${id}`);
     return known !== undefined && known.from === address && known.endMs > nowMs;
+  }
+
+  /** Who has this message of a sender, or had it last. */
+  handedTo(sender: string, id: string): HandedTo | undefined {
+    return this.#answerable.get(`${sender}\0${id}`);
   }
 }

@@ -3,18 +3,28 @@
 
 import type { Log } from "../../observe/log.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
-import { Close, type Socket, type SocketEvents } from "../../sockets/socket.js";
+import { Close, type SocketEvents } from "../../sockets/socket.js";
+import type { MailboxPresence } from "../wire/broker-frames.js";
+import { FrameError } from "../wire/frame-error.js";
 import {
   type ClientFrame,
   type Deliver,
-  FrameError,
   type Hello,
   type MessageName,
   readFrame,
   type Subscribe,
 } from "../wire/frames.js";
-import { BARE_WINDOW, HELLO_MS, MAX_FRAME_BYTES, MAX_WINDOW } from "../wire/limits.js";
-import { type Broker, DeliveryRefusal, type MailSender } from "./broker.js";
+import {
+  BARE_WINDOW,
+  HELLO_MS,
+  MAX_FRAME_BYTES,
+  MAX_LIVE_WAITING_BYTES,
+  MAX_UNDER_WAY,
+  MAX_WATCHED,
+  MAX_WINDOW,
+} from "../wire/limits.js";
+import { type Broker, DeliveryRefusal } from "./broker.js";
+import type { LivePeer, MailSender } from "./live-peers.js";
 import type { Consumer } from "./queue.js";
 import { ownerOf } from "./record.js";
 
@@ -36,22 +46,35 @@ export interface PeerOptions {
   onEnd(): void;
 }
 
+/** What is used of a Socket. */
+export interface PeerSocket {
+  /** Bytes that are not written yet. */
+  readonly waiting: number;
+  attach(events: SocketEvents): void;
+  send(frame: string): void;
+  close(code: number, reason: string): void;
+  destroy(why: string): void;
+}
+
 /** The frames that we speak beyond the bare ones. */
 const VERSION = 1;
-/** Deliveries of one connection that are on their way to the disk. */
-const MAX_UNDER_WAY = 1_000;
+/** What may wait for a peer at most. What it is handed stops long before; a peer past this asks, and does not read. */
+const MAX_WAITING_BYTES = 2 * MAX_UNACKED_BYTES;
 
 export class PeerConnection implements SocketEvents {
-  readonly #socket: Socket;
+  readonly #socket: PeerSocket;
   readonly #options: PeerOptions;
   readonly #timer: NodeJS.Timeout;
   #sender: MailSender | undefined;
+  #live: LivePeer | undefined;
   #hello: Hello | undefined;
   #consumer: Consumer | undefined;
   #isFull: boolean = false;
+  /** It was full when somebody came or left whom it watches. */
+  #missedPresence: boolean = false;
   #underWay = 0;
 
-  constructor(socket: Socket, options: PeerOptions) {
+  constructor(socket: PeerSocket, options: PeerOptions) {
     this.#socket = socket;
     this.#options = options;
     this.#timer = setTimeout(() => this.#refuse(`no hello came within ${HELLO_MS / 1000} s`), HELLO_MS).unref();
@@ -63,27 +86,40 @@ export class PeerConnection implements SocketEvents {
     return this.#sender?.owner;
   }
 
+  /** The broker goes: the peer may come back. */
   end(why: string): void {
+    this.#socket.close(Close.goingAway, why);
+  }
+
+  /** Its token is good for nothing any more: it need not come back. */
+  expel(why: string): void {
     this.#socket.close(Close.policy, why);
   }
 
   onMessage(bytes: Buffer): void {
-    let id: string | undefined;
+    let kind: string | undefined;
     try {
       if (bytes.length > MAX_FRAME_BYTES) throw new FrameError(`a frame has at most ${MAX_FRAME_BYTES} bytes`);
       const frame = readFrame(bytes.toString());
+      kind = frame.kind;
       if (this.#sender === undefined) this.#greet(frame);
       else this.#take(this.#sender, frame);
     } catch (error) {
-      if (!(error instanceof FrameError)) throw error;
-      id = error.id;
+      // There may be no room for one more mailbox.
+      const isRefusal = error instanceof FrameError || error instanceof DeliveryRefusal;
+      if (!isRefusal) throw error;
       if (this.#sender === undefined) this.#refuse(error.message);
-      else this.#tellError(error.message, id);
+      else if (error instanceof FrameError) this.#tellError(error.message, error.id, kind ?? error.kind);
+      else this.#tellError(error.message, undefined, kind);
     }
   }
 
   onDrain(): void {
     this.#isFull = false;
+    if (this.#missedPresence && this.#live !== undefined) {
+      this.#missedPresence = false;
+      this.#options.broker.peers.retell(this.#live);
+    }
     if (this.#sender !== undefined && this.#consumer !== undefined) {
       this.#options.broker.pause(this.#sender.address, this.#consumer, false);
     }
@@ -91,6 +127,7 @@ export class PeerConnection implements SocketEvents {
 
   onClose(): void {
     clearTimeout(this.#timer);
+    if (this.#live !== undefined) this.#options.broker.peers.leave(this.#live);
     if (this.#sender !== undefined && this.#consumer !== undefined) {
       this.#options.broker.unsubscribe(this.#sender.address, this.#consumer);
     }
@@ -113,9 +150,24 @@ export class PeerConnection implements SocketEvents {
     clearTimeout(this.#timer);
     this.#hello = frame;
     this.#sender = { address: frame.address, owner: member.id, role: member.role, maySendTo: member.maySendTo };
+    this.#live = this.#livePeer(this.#sender, frame.version);
+    this.#options.broker.peers.arrive(this.#live);
     const { address, role } = this.#sender;
     this.#options.log.debug("a peer came to its mailbox", { mailbox: address, role });
     this.#send({ kind: "welcome", agent: { session_id: address, role }, version: VERSION });
+  }
+
+  #livePeer(sender: MailSender, version: number | undefined): LivePeer {
+    const connection = this;
+    return {
+      sender,
+      version,
+      get consumer() {
+        return connection.#consumer;
+      },
+      pass: (frame) => this.#pass(frame),
+      tellPresence: (presence) => this.#tellPresence(presence),
+    };
   }
 
   #refuse(reason: string): void {
@@ -167,6 +219,12 @@ export class PeerConnection implements SocketEvents {
         return;
       case "credit":
         broker.grant(address, this.#subscribed(), frame.messages);
+        return;
+      case "live":
+        broker.live(sender, frame);
+        return;
+      case "presence":
+        this.#watch(sender, frame.mailbox);
     }
   }
 
@@ -179,18 +237,39 @@ export class PeerConnection implements SocketEvents {
       window: isBare ? BARE_WINDOW : MAX_WINDOW,
       knowsIdsOnly: isBare,
     };
+    const { broker } = this.#options;
+    broker.subscribe(address, { consumer, send: (frame) => this.#sendText(frame) }, isBare ? undefined : 0);
     this.#consumer = consumer;
-    this.#options.broker.subscribe(
-      address,
-      { consumer, send: (frame) => this.#sendText(frame) },
-      isBare ? undefined : 0,
-    );
+    broker.peers.changed(address);
+  }
+
+  #watch({ owner, maySendTo }: MailSender, mailbox: string): void {
+    if (maySendTo?.has(mailbox) === false) {
+      throw new FrameError(`"${owner}" may not send to "${mailbox}", and does not hear who is there`);
+    }
+    if (this.#live !== undefined && !this.#options.broker.peers.watch(this.#live, mailbox)) {
+      throw new FrameError(`a connection watches at most ${MAX_WATCHED} mailboxes`);
+    }
+  }
+
+  /** A live frame waits for nobody: where much waits already, it is dropped. */
+  #pass(frame: string): void {
+    if (this.#socket.waiting <= MAX_LIVE_WAITING_BYTES) this.#sendText(frame);
+  }
+
+  #tellPresence({ mailbox, connected, since, version }: MailboxPresence): void {
+    if (this.#isFull) this.#missedPresence = true;
+    else this.#send({ kind: "presence", mailbox, connected, since, version });
   }
 
   async #deliver(sender: MailSender, frame: Deliver): Promise<void> {
     const { id } = frame.message;
     if (this.#underWay >= MAX_UNDER_WAY) {
-      this.#tellError(`${MAX_UNDER_WAY} deliveries of this connection are under way: wait for one of them`, id);
+      this.#tellError(
+        `${MAX_UNDER_WAY} deliveries of this connection are under way: wait for one of them`,
+        id,
+        "deliver",
+      );
       return;
     }
     this.#underWay++;
@@ -199,7 +278,7 @@ export class PeerConnection implements SocketEvents {
       this.#sendText(`{"kind":"delivered","id":${JSON.stringify(id)}}`);
     } catch (error) {
       if (!(error instanceof DeliveryRefusal)) throw error;
-      this.#tellError(error.message, id);
+      this.#tellError(error.message, id, "deliver");
     } finally {
       this.#underWay--;
     }
@@ -224,8 +303,9 @@ export class PeerConnection implements SocketEvents {
     return name;
   }
 
-  #tellError(reason: string, id?: string): void {
-    this.#send({ kind: "error", reason, ...(id === undefined ? {} : { id }) });
+  /** `of` is the kind of the frame that it is about: an id alone may be that of several. */
+  #tellError(reason: string, id?: string, of?: string): void {
+    this.#send({ kind: "error", reason, id, of: this.#isBare ? undefined : of });
   }
 
   #send(frame: object): void {
@@ -236,7 +316,9 @@ export class PeerConnection implements SocketEvents {
   #sendText(frame: string): boolean {
     this.#socket.send(frame);
     // The socket says when there is room again.
-    if (this.#socket.waiting > MAX_UNACKED_BYTES) this.#isFull = true;
+    const { waiting } = this.#socket;
+    if (waiting > MAX_UNACKED_BYTES) this.#isFull = true;
+    if (waiting > MAX_WAITING_BYTES) this.#socket.destroy("it asks, and does not read what it is told");
     return !this.#isFull;
   }
 }

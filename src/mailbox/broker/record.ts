@@ -4,6 +4,10 @@
 import { hash } from "node:crypto";
 import type { QueuedMessage } from "./queue.js";
 
+/** How the kind of a message ends that is owed an answer, and that of the answer instead. */
+export const REQUEST = "_request";
+export const REPLY = "_reply";
+
 /** A message in the store, as it is kept in memory: its body stays there. */
 export interface Letter extends QueuedMessage {
   /** The mailbox that it is for. */

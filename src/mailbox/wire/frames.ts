@@ -1,8 +1,17 @@
-// The frames that peers and a broker exchange: JSON texts with a `kind`. Read here with all that can be wrong with them;
-// what they lead to is the broker's.
+// The frames that peers send to a broker: JSON texts with a `kind`. Read here with all that can be wrong with them; what
+// they lead to is the broker's. What the broker sends is in broker-frames.ts.
 
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
-import { MAX_EXTENDED, MAX_ID_BYTES, MAX_ID_CHARS, MAX_KIND_CHARS, MAX_SUBSCRIBED_KINDS } from "./limits.js";
+import { bodyOf, bodyOfMessage } from "./body.js";
+import { FrameError } from "./frame-error.js";
+import {
+  MAX_EXTENDED,
+  MAX_ID_BYTES,
+  MAX_ID_CHARS,
+  MAX_KIND_CHARS,
+  MAX_LIVE_BYTES,
+  MAX_SUBSCRIBED_KINDS,
+} from "./limits.js";
 
 export interface Hello {
   readonly kind: "hello";
@@ -27,7 +36,8 @@ export interface Deliver {
   readonly message: {
     readonly id: string;
     readonly kind: string;
-    readonly body: unknown;
+    /** JSON, as it was written. */
+    readonly body: string;
     readonly correlationId: string | undefined;
   };
   /** How long it may wait and run, in milliseconds from now. */
@@ -69,18 +79,23 @@ export interface Credit {
   readonly messages: number;
 }
 
-export type ClientFrame = Hello | Subscribe | Deliver | Ack | Cancel | Extend | Release | Credit;
-
-/** A frame that cannot be taken: why, and the id of the message that it was about. */
-export class FrameError extends Error {
-  override readonly name = "FrameError";
-  readonly id: string | undefined;
-
-  constructor(reason: string, id?: string) {
-    super(reason);
-    this.id = id;
-  }
+/** Passed to whoever is connected, or dropped: never stored. */
+export interface LiveFrame {
+  readonly kind: "live";
+  readonly to: string;
+  /** The message that it is about. */
+  readonly correlationId: string | undefined;
+  /** JSON, as it was written. */
+  readonly body: string;
 }
+
+/** Asks whether somebody takes from a mailbox, now and whenever that changes. */
+export interface Watch {
+  readonly kind: "presence";
+  readonly mailbox: string;
+}
+
+export type ClientFrame = Hello | Subscribe | Deliver | Ack | Cancel | Extend | Release | Credit | LiveFrame | Watch;
 
 /** Throws a FrameError. */
 export function readFrame(text: string): ClientFrame {
@@ -93,15 +108,14 @@ export function readFrame(text: string): ClientFrame {
   if (!isObject(frame)) throw new FrameError("a frame is a JSON object");
   const { kind } = frame;
   const read = typeof kind === "string" ? READERS.get(kind) : undefined;
-  if (read !== undefined) return read(frame);
+  if (read !== undefined) return read(frame, text);
   const known = [...READERS.keys()].join(", ");
   throw new FrameError(`there is no frame of the kind ${JSON.stringify(kind) ?? "undefined"}; there are ${known}`);
 }
 
-const READERS: ReadonlyMap<string, (frame: JsonObject) => ClientFrame> = new Map<
-  string,
-  (frame: JsonObject) => ClientFrame
->([
+type Reader = (frame: JsonObject, text: string) => ClientFrame;
+
+const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
   ["hello", readHello],
   ["subscribe", readSubscribe],
   ["deliver", readDeliver],
@@ -110,6 +124,8 @@ const READERS: ReadonlyMap<string, (frame: JsonObject) => ClientFrame> = new Map
   ["extend", readExtend],
   ["release", readRelease],
   ["credit", readCredit],
+  ["live", readLive],
+  ["presence", ({ mailbox }) => ({ kind: "presence", mailbox: idOf(mailbox, "mailbox") })],
 ]);
 
 function readHello(frame: JsonObject): Hello {
@@ -138,7 +154,7 @@ function readSubscribe({ kinds }: JsonObject): Subscribe {
   return { kind: "subscribe", kinds: new Set(kinds.map((kind) => kindOf(kind))) };
 }
 
-function readDeliver(frame: JsonObject): Deliver {
+function readDeliver(frame: JsonObject, text: string): Deliver {
   const { message, left_ms: leftMs, ack } = frame;
   if (!isObject(message)) throw new FrameError('"deliver" wants a "message"');
   const id = idOf(message["id"], "id");
@@ -153,15 +169,26 @@ function readDeliver(frame: JsonObject): Deliver {
       message: {
         id,
         kind: kindOf(message["kind"]),
-        body: message["body"],
+        body: bodyOfMessage(text),
         correlationId: correlation === undefined ? undefined : idOf(correlation, "correlation_id"),
       },
       leftMs,
       acknowledges: isObject(ack) ? nameOf(ack) : undefined,
     };
   } catch (error) {
-    throw error instanceof FrameError ? new FrameError(error.message, id) : error;
+    throw error instanceof FrameError ? new FrameError(error.message, id, "deliver") : error;
   }
+}
+
+function readLive(frame: JsonObject, text: string): LiveFrame {
+  if (text.length > MAX_LIVE_BYTES) throw new FrameError(`a live frame has at most ${MAX_LIVE_BYTES} bytes`);
+  const correlation = frame["correlation_id"] ?? undefined;
+  return {
+    kind: "live",
+    to: idOf(frame["to"], "to"),
+    correlationId: correlation === undefined ? undefined : idOf(correlation, "correlation_id"),
+    body: bodyOf(text),
+  };
 }
 
 function readCancel(frame: JsonObject): Cancel {

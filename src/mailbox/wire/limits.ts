@@ -1,6 +1,6 @@
 // The bounds of what is said to a broker, each with its reason. What a mailbox holds has bounds of its own.
 
-import { MIB } from "../../runtime/sizes.js";
+import { KIB, MIB } from "../../runtime/sizes.js";
 
 /** No frame is larger: one peer's message holds up the others of its connection for no longer than this takes. */
 export const MAX_FRAME_BYTES = 1 * MIB;
@@ -21,3 +21,12 @@ export const HELLO_MS = 5_000;
 export const BARE_WINDOW = 16;
 /** What one connection may hold at all. */
 export const MAX_WINDOW = 1_000;
+/** Deliveries of one connection that are on their way to the disk: as many as it can have handed out. */
+export const MAX_UNDER_WAY = 1_000;
+
+/** A live frame: a piece of 64 KiB in base64, and what wraps it. A small frame waits behind no more of it than that. */
+export const MAX_LIVE_BYTES = 96 * KIB;
+/** What may wait to be written to whoever a live frame is for: past it the frame is dropped, and nothing piles up. */
+export const MAX_LIVE_WAITING_BYTES = 1 * MIB;
+/** Mailboxes that one connection watches: a gateway has one for each machine whose tools it uses. */
+export const MAX_WATCHED = 64;
