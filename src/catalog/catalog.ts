@@ -223,6 +223,20 @@ export class Catalog {
       ?.items.map(({ own }) => ownToolName(own));
   }
 
+  /** Of these, those that the config does not hide. */
+  shownTools(server: string): OwnToolName[] | undefined {
+    const known = this.#servers.get(server);
+    const list = known?.lists.get("tools");
+    if (known === undefined || list === undefined) return undefined;
+    return visible(known, "tools", list).map(({ own }) => ownToolName(own));
+  }
+
+  /** What a view has of a list, whatever the menu's form: to tell two views apart. */
+  entriesOf(kind: ListKind, view: View): Entry[] {
+    const { entries } = this.#mergedOf(kind, view.scope);
+    return entries.filter(({ server, item }) => view.allows(server, ownTool(kind, item)));
+  }
+
   /** The schema of a tool's arguments; undefined where there is no such tool. */
   inputSchema(server: string, own: OwnToolName): unknown {
     const items = this.#servers.get(server)?.lists.get("tools")?.items;

@@ -6,6 +6,7 @@ import type {
   CacheLimits,
   CallBudget,
   MenuMode,
+  MenuRule,
   NameMode,
   Override,
   RoleRules,
@@ -107,6 +108,8 @@ export interface Config {
   readonly roles: Readonly<Record<string, RoleRules>>;
   /** What a role without an entry in `roles` gets. */
   readonly unlistedRoles: UnlistedRoles;
+  /** What is left of a role's tools, by the context of a principal. */
+  readonly menus: readonly MenuRule[];
   readonly sessions: SessionLimits;
   readonly limits: Limits;
   /** How long calls in flight have when the gateway is asked to stop. */

@@ -89,6 +89,7 @@ export function keyTables(): Readonly<Record<string, string>> {
     settings: table(settings),
     executors: table(OWN_OBJECTS.executors),
     roles: table(OWN_OBJECTS.roles),
+    menus: table(OWN_OBJECTS.menus),
     tls: table(OWN_OBJECTS.tls),
     sessions: table(OWN_OBJECTS.sessions),
     limits: table(OWN_OBJECTS.limits),
@@ -120,7 +121,7 @@ function typeText(shape: Shape): string {
     const words = shape.words.map((word) => `\`${JSON.stringify(word)}\``);
     return [...words, ...(shape.or === undefined ? [] : [shape.or])].join(", ");
   }
-  if (shape.kind === "list") return "list of strings";
+  if (shape.kind === "list") return shape.of.shape.kind === "text" ? "list of strings" : "list of objects";
   return { text: "string", whole: "integer", flag: "boolean", scalar: "object", record: "object", object: "object" }[
     shape.kind
   ];

@@ -1,7 +1,7 @@
 // Makes a Config of an object: decides which keys count, and resolves the settings. The servers are entries.ts's. What
 // is wrong goes to the report; reading files and text is load.ts.
 
-import type { RoleRules, UnlistedRoles } from "../contracts/settings.js";
+import type { MenuRule, RoleRules, UnlistedRoles } from "../contracts/settings.js";
 import { fits, readGlob } from "../runtime/glob.js";
 import { nearest } from "../runtime/nearest.js";
 import { type Config, parseListen } from "./config.js";
@@ -9,6 +9,7 @@ import { type EntriesContext, nameProblem, resolveEntries } from "./entries.js";
 import { resolveExecutors } from "./executors.js";
 import { FOREIGN_GROUPS, FOREIGN_TOP_KEYS } from "./foreign-keys.js";
 import { isObject, mismatch, readFields } from "./form.js";
+import type { KeyPath } from "./mistakes.js";
 import { absolutePath } from "./paths.js";
 import { type Settings, settingsFields, TOP_KEYS } from "./schema.js";
 import { type ResolveContext, resolveUrl, text } from "./servers.js";
@@ -37,11 +38,9 @@ export function resolve(value: unknown, context: EntriesContext): Config | undef
       hint: 'for instance "127.0.0.1:7420" or "[::1]:7420"',
     });
   }
-  const roles = resolveRoles(
-    settings.roles ?? {},
-    [...servers, ...misconfigured].map(({ name }) => name).concat(disabled),
-    context,
-  );
+  const serverNames = [...servers, ...misconfigured].map(({ name }) => name).concat(disabled);
+  const roles = resolveRoles(settings.roles ?? {}, serverNames, context);
+  const menus = resolveMenus(settings.menus ?? [], serverNames, context);
   tellDefaultRole(roles, settings.unlistedRoles, context);
   (settings.allowedOrigins ?? []).forEach((origin, index) => {
     const wrong = originProblem(origin);
@@ -79,6 +78,7 @@ export function resolve(value: unknown, context: EntriesContext): Config | undef
     stateDir,
     roles,
     unlistedRoles,
+    menus,
     sessions,
     limits,
     drainMs,
@@ -142,35 +142,58 @@ function checkTopKeys(value: Readonly<Record<string, unknown>>, { report }: Reso
 function resolveRoles(
   roles: Settings["roles"],
   serverNames: readonly string[],
-  { report }: ResolveContext,
+  context: ResolveContext,
 ): Record<string, RoleRules> {
   const result: Record<string, RoleRules> = Object.create(null);
   for (const [role, { allow, deny, budget }] of Object.entries(roles)) {
     result[role] = { allow, deny, budget };
-    for (const [list, patterns] of Object.entries({ allow: allow ?? [], deny })) {
-      patterns.forEach((pattern, index) => {
-        const path = ["roles", role, list, index];
-        if (pattern.length > MAX_PATTERN || !/^[^/]+(?:\/.+)?$/s.test(pattern)) {
-          report.mistake(path, 'expected a pattern of the form "server/tool" or "server"', {
-            hint: 'for instance "github/*"',
-          });
-        } else if (!mentions(pattern, serverNames)) {
-          const [server = ""] = pattern.split("/");
-          const near = nearest(server, serverNames);
-          const meant = near === undefined ? undefined : near + pattern.slice(server.length);
-          const hint = meant === undefined ? undefined : `did you mean ${JSON.stringify(meant)}?`;
-          report.warning(path, `no server of this config matches ${JSON.stringify(pattern)}`, { hint });
-        }
-      });
-    }
+    checkPatterns(allow, ["roles", role, "allow"], serverNames, context);
+    checkPatterns(deny, ["roles", role, "deny"], serverNames, context);
     if (role === EXECUTOR_ROLE) {
-      report.warning(["roles", role], "this has no effect: tokens of that role let executors in, and no agent", {
-        hint: "name the role otherwise",
-        onKey: true,
-      });
+      context.report.warning(
+        ["roles", role],
+        "this has no effect: tokens of that role let executors in, and no agent",
+        {
+          hint: "name the role otherwise",
+          onKey: true,
+        },
+      );
     }
   }
   return result;
+}
+
+function resolveMenus(menus: Settings["menus"], serverNames: readonly string[], context: ResolveContext): MenuRule[] {
+  menus.forEach(({ show, hide }, index) => {
+    checkPatterns(show, ["menus", index, "show"], serverNames, context);
+    checkPatterns(hide, ["menus", index, "hide"], serverNames, context);
+    if (show === undefined && hide.length === 0) {
+      context.report.warning(["menus", index], "this has no effect: it neither shows nor hides anything");
+    }
+  });
+  return menus;
+}
+
+function checkPatterns(
+  patterns: readonly string[] = [],
+  path: KeyPath,
+  serverNames: readonly string[],
+  { report }: ResolveContext,
+): void {
+  patterns.forEach((pattern, index) => {
+    const place = [...path, index];
+    if (pattern.length > MAX_PATTERN || !/^[^/]+(?:\/.+)?$/s.test(pattern)) {
+      report.mistake(place, 'expected a pattern of the form "server/tool" or "server"', {
+        hint: 'for instance "github/*"',
+      });
+    } else if (!mentions(pattern, serverNames)) {
+      const [server = ""] = pattern.split("/");
+      const near = nearest(server, serverNames);
+      const meant = near === undefined ? undefined : near + pattern.slice(server.length);
+      const hint = meant === undefined ? undefined : `did you mean ${JSON.stringify(meant)}?`;
+      report.warning(place, `no server of this config matches ${JSON.stringify(pattern)}`, { hint });
+    }
+  });
 }
 
 /** Its tokens open the door of executors, and no other. */

@@ -266,6 +266,16 @@ const role = strict({
   budget: optional(budget, "Most calls of each principal of the role."),
 });
 
+const menuRule = strict({
+  when: defaulted(
+    record(scalar("string", "null")),
+    {},
+    "What the principal's context must say, by key; `*` is any run of characters, `null` an unset key.",
+  ),
+  show: optional(strings, "All that is left, as `server/tool` or `server`. Default: everything."),
+  hide: defaulted(strings, [], "What is taken away, in the same form."),
+});
+
 const tls = strict({
   cert: required(filled, "Path of the certificate, PEM."),
   key: required(filled, "Path of its private key, PEM."),
@@ -391,6 +401,11 @@ export const settingsFields = {
     "allow",
     "What a role without an entry in `roles` gets: everything, or nothing.",
   ),
+  menus: defaulted(
+    list(menuRule),
+    [],
+    "What is left of a role's tools in some situations: rules by the context of a principal. All that fit count.",
+  ),
   sessions: defaulted(sessions, {}, "Bounds on sessions."),
   limits: defaulted(limits, {}, "Bounds on what comes in and goes out."),
   drainMs: defaulted(
@@ -419,6 +434,7 @@ export const OWN_OBJECTS = {
   tools: tool.fields,
   prompts: override.fields,
   roles: role.fields,
+  menus: menuRule.fields,
   tls: tls.fields,
   sessions: sessions.fields,
   limits: limits.fields,

@@ -43,3 +43,12 @@ export interface CacheLimits {
   /** Nothing is kept longer, whatever a server says. */
   readonly maxTtlMs: number;
 }
+
+/** Narrows what principals see whose context it fits. `*` is any run of characters. */
+export interface MenuRule {
+  /** What the context must say, by key; null: the key is unset. Empty: always. */
+  readonly when: Readonly<Record<string, string | null>>;
+  /** All that is left, as patterns of the form `server/tool` or `server`. Undefined: everything. */
+  readonly show?: readonly string[] | undefined;
+  readonly hide?: readonly string[] | undefined;
+}

@@ -18,6 +18,7 @@ const NEEDS_RESTART: readonly { readonly key: string; read(config: Config): unkn
 const TAKEN_ON: readonly (keyof Config)[] = [
   "roles",
   "unlistedRoles",
+  "menus",
   "names",
   "menu",
   "executors",

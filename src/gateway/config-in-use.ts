@@ -7,6 +7,7 @@ import { ownToolName } from "../contracts/names.js";
 import type { GatewayStatus } from "../contracts/status.js";
 import type { Log } from "../observe/log.js";
 import { compileBudgets } from "../policy/budget.js";
+import { compileMenus } from "../policy/menus.js";
 import { logApplied, logMisconfigured, type ReloadReport, waitsForRestart } from "./applied.js";
 import { idleNames, keepEntries, NOTHING_KEPT } from "./kept-entries.js";
 import { policyOf, type Stages } from "./stages.js";
@@ -56,6 +57,7 @@ export class ConfigInUse {
       this.#checkPins(name);
     }
     stages.patterns.tell(config);
+    this.#setMenus();
     stages.pipeline.setBudgets(compileBudgets(config, undefined));
     stages.pipeline.setCallEnds(stages.callLog.ends(config.log.calls));
   }
@@ -112,6 +114,7 @@ export class ConfigInUse {
     this.#error = undefined;
     const rules = ({ roles, unlistedRoles }: Config) => JSON.stringify([roles, unlistedRoles]);
     if (rules(before) !== rules(config)) pipeline.setPolicy(policyOf(config, this.#log));
+    if (JSON.stringify(before.menus) !== JSON.stringify(config.menus)) this.#setMenus();
     pipeline.setBudgets(compileBudgets(config, pipeline.budgets));
     pipeline.setCallEnds(this.#stages.callLog.ends(config.log.calls));
     this.#setCached();
@@ -133,6 +136,13 @@ export class ConfigInUse {
     logMisconfigured(this.#log, config, kept);
     patterns.tell(config);
     return report;
+  }
+
+  #setMenus(): void {
+    const { menus: rules } = this.#current;
+    const menus = rules.length === 0 ? undefined : compileMenus(rules);
+    for (const problem of menus?.problems ?? []) this.#log.warn(problem);
+    this.#stages.pipeline.setMenus(menus);
   }
 
   /** Tells the cache its bounds, and which tools of which server it may answer. */

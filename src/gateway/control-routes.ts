@@ -1,6 +1,7 @@
 // What the operator can ask of a running gateway: the routes behind the control socket.
 
 import type { Duplex } from "node:stream";
+import type { Principal } from "../contracts/caller.js";
 import { type OwnToolName, ownToolName } from "../contracts/names.js";
 import type { AcceptedPin, PinDiff, PinLine } from "../contracts/pins.js";
 import {
@@ -12,9 +13,11 @@ import {
   serveControl,
 } from "../control/server.js";
 import { claimSocketPath } from "../control/socket-path.js";
+import type { ContextChanges } from "../policy/contexts.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { systemClock } from "../runtime/clock.js";
+import { nearest } from "../runtime/nearest.js";
 import { parseExpires } from "../tokens/tokens.js";
 import type { Gateway } from "./gateway.js";
 import { CallError } from "./program-call.js";
@@ -58,7 +61,25 @@ function routesOf(gateway: Gateway): ControlRoutes {
     "POST /servers/:server/probe": ({ params, signal }) => gateway.servers.probe(params["server"] ?? "", signal),
     "GET /status": () => gateway.status(),
     "GET /access": ({ query }) => ({ access: accessTo(gateway, query.get("server") ?? "", query.get("tool") ?? "") }),
-    "GET /tools": async () => ({ tools: await gateway.tools() }),
+    "GET /tools": async ({ query }) => {
+      const as = query.get("as");
+      return { tools: await (as === null ? gateway.tools() : gateway.toolsOf(principalOf(gateway, as))) };
+    },
+    "GET /context": ({ query }) => {
+      const principal = query.get("principal");
+      if (principal !== null) return { principal, context: gateway.contextOf(principal) };
+      const all = [...gateway.pipeline.contexts.all.keys()].map((id) => ({
+        principal: id,
+        context: gateway.contextOf(id),
+      }));
+      return { contexts: all };
+    },
+    "POST /context": async ({ body }) => {
+      const { principal, changes } = fields(body);
+      if (!isObject(changes)) throw new ControlError("invalid", '"changes" is an object.');
+      const id = principalOf(gateway, text(principal, "principal")).id;
+      return { principal: id, context: await gateway.setContext(id, changes as ContextChanges) };
+    },
     // Who may have a tool that is not listed.
     "GET /tools/owners": ({ query }) => ({ servers: gateway.possibleOwners(query.get("tool") ?? "") }),
     "POST /call": ({ body, signal }) => call(gateway, fields(body), signal),
@@ -125,11 +146,26 @@ function down(gateway: Gateway, { drainMs }: JsonObject, stop: StopGateway | und
   return { pid: process.pid, drainMs: drainMs ?? gateway.config.drainMs };
 }
 
+/** Who has this id: the principal of a token. Throws where nobody has, with the nearest. */
+function principalOf(gateway: Gateway, id: string): Principal {
+  const known = gateway.state.tokens.list();
+  const found = known.find((token) => token.id === id);
+  if (found !== undefined) return { id, role: found.role };
+  // One over stdio, which needs no token: `stdio/<role>`.
+  if (id.startsWith("stdio/")) return { id, role: id.slice("stdio/".length) };
+  const near = nearest(
+    id,
+    known.map((token) => token.id),
+  );
+  const hint = near === undefined ? "" : ` Did you mean ${near}?`;
+  throw new ControlError("not-found", `There is no principal ${JSON.stringify(id)}: no token has this id.${hint}`);
+}
+
 /** Which roles may call a tool: those of the config, and all others. */
 function accessTo(gateway: Gateway, server: string, tool: string): { role: string; allowed: boolean; rule?: string }[] {
   const { access } = gateway.pipeline;
   return [...Object.keys(gateway.config.roles), ANY_OTHER_ROLE].map((role) => {
-    const decision = access.decide({ id: role, role }, server, ownToolName(tool));
+    const decision = access.decideUnderWay({ id: role, role }, server, ownToolName(tool));
     return decision.kind === "allow"
       ? { role, allowed: true }
       : { role, allowed: false, rule: role === ANY_OTHER_ROLE ? 'unlistedRoles is "deny"' : decision.rule };

@@ -4,6 +4,7 @@
 import type { Readable, Writable } from "node:stream";
 import type { Config, ListenAddress } from "../config/config.js";
 import type { AgentProfile, Principal } from "../contracts/caller.js";
+import { ownToolName } from "../contracts/names.js";
 import type { CacheStats, GatewayStatus } from "../contracts/status.js";
 import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
 import type { ControlServer } from "../control/server.js";
@@ -12,6 +13,7 @@ import type { Log } from "../observe/log.js";
 import type { Telemetry } from "../observe/telemetry.js";
 import { OPERATOR } from "../pipeline/access.js";
 import type { Pipeline } from "../pipeline/pipeline.js";
+import type { ContextChanges } from "../policy/contexts.js";
 import type { Guard } from "../policy/guard.js";
 import { unknownRole } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
@@ -254,6 +256,33 @@ export class Gateway {
   /** The program's own say in who may use what; undefined leaves the rules of roles alone. */
   setGuard(guard: Guard | undefined): void {
     this.pipeline.setGuard(guard);
+  }
+
+  /** The tools that are left to a principal: by its role, its context and the guard, without those in quarantine. */
+  async toolsOf(principal: Principal): Promise<ToolListing[]> {
+    const all = await this.tools();
+    return all.filter(
+      ({ server, ownName, quarantined }) =>
+        quarantined === undefined &&
+        this.pipeline.access.decide(principal, server, ownToolName(ownName)).kind === "allow",
+    );
+  }
+
+  /** What is known of a principal's situation: keys and values, by which menus are narrowed. */
+  contextOf(principal: string): Readonly<Record<string, string>> {
+    return Object.fromEntries(this.pipeline.contexts.of(principal) ?? []);
+  }
+
+  /**
+   * Changes it; null unsets a key. What the principal sees changes at once, and sessions whose lists are others then are
+   * told. Resolves when it is on disk, with the whole of it. Rejects with a Fault where it cannot be one.
+   */
+  async setContext(principal: string, changes: ContextChanges): Promise<Readonly<Record<string, string>>> {
+    this.pipeline.changeContext(principal, changes);
+    const context = this.contextOf(principal);
+    const { contexts } = this.#state;
+    await (Object.keys(context).length === 0 ? contexts.delete(principal) : contexts.put(principal, context));
+    return context;
   }
 
   /** Hits, misses and what is kept, by server. */

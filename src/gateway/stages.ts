@@ -149,6 +149,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     log: (level, text) => log[level](text),
   });
   pipeline.attach(servers);
+  for (const [principal, context] of state.contexts.entries()) pipeline.contexts.restore(principal, context);
   return {
     held,
     catalog,

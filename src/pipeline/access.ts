@@ -8,6 +8,7 @@ import type { Pins } from "../contracts/pins.js";
 import type { ProgramGuard } from "../policy/guard.js";
 import { type Decision, decide, type Policy, seesServer } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
+import type { PrincipalMenus } from "./principal-menus.js";
 
 /** The operator at the control socket or in the program that embeds us: policy is about agents. Known by identity. */
 export const OPERATOR: Principal = { id: "operator", role: "operator" };
@@ -16,6 +17,8 @@ const ALLOW: Decision = { kind: "allow" };
 
 export class Access {
   policy: Policy;
+  /** Undefined where the config has no menus. */
+  menus: PrincipalMenus | undefined;
   readonly #guard: ProgramGuard;
   readonly #pins: Pins;
 
@@ -27,13 +30,28 @@ export class Access {
 
   /** `tool` is undefined for anything else that the server has. */
   decide(principal: Principal, server: string, tool: OwnToolName | undefined): Decision {
-    const byRules = principal === OPERATOR ? ALLOW : decide(this.policy, principal, server, tool);
-    return byRules.kind === "deny" ? byRules : this.#guard.decide(principal, server, tool);
+    if (principal === OPERATOR) return this.#guard.decide(principal, server, tool);
+    const byRole = decide(this.policy, principal, server, tool);
+    if (byRole.kind === "deny") return byRole;
+    const byMenu = this.menus?.decide(principal, server, tool) ?? ALLOW;
+    return byMenu.kind === "deny" ? byMenu : this.#guard.decide(principal, server, tool);
+  }
+
+  /** The same without menus: they narrow what is begun, and touch nothing that is under way. */
+  decideUnderWay(principal: Principal, server: string, tool: OwnToolName | undefined): Decision {
+    const byRole = principal === OPERATOR ? ALLOW : decide(this.policy, principal, server, tool);
+    return byRole.kind === "deny" ? byRole : this.#guard.decide(principal, server, tool);
   }
 
   /** Throws a Fault `denied`. */
   demand(principal: Principal, server: string, tool: OwnToolName | undefined): void {
     const decision = this.decide(principal, server, tool);
+    if (decision.kind === "deny") throw denied(server, tool, decision.rule);
+  }
+
+  /** Of a call that was let through before. Throws a Fault `denied`. */
+  demandUnderWay(principal: Principal, server: string, tool: OwnToolName | undefined): void {
+    const decision = this.decideUnderWay(principal, server, tool);
     if (decision.kind === "deny") throw denied(server, tool, decision.rule);
   }
 
@@ -58,7 +76,10 @@ export class Access {
   }
 
   sees(principal: Principal, server: string): boolean {
-    if (principal !== OPERATOR && !seesServer(this.policy, principal, server)) return false;
+    if (principal !== OPERATOR) {
+      if (!seesServer(this.policy, principal, server)) return false;
+      if (this.menus?.decide(principal, server, undefined).kind === "deny") return false;
+    }
     return this.#guard.decide(principal, server, undefined).kind === "allow";
   }
 
@@ -66,7 +87,7 @@ export class Access {
     return {
       scope,
       era,
-      common: this.policy.roles.size === 0 && !this.#guard.isSet,
+      common: this.policy.roles.size === 0 && this.menus === undefined && !this.#guard.isSet,
       key: this.#viewKey(principal),
       changing: this.#guard.isSet,
       allows: (server, tool) => {
@@ -79,7 +100,10 @@ export class Access {
   /** A guard may tell principals of one role apart. */
   #viewKey(principal: Principal): string {
     if (principal === OPERATOR) return "";
-    return this.#guard.isSet ? `principal ${principal.role} ${principal.id}` : `role ${principal.role}`;
+    if (this.#guard.isSet) return `principal ${principal.role} ${principal.id}`;
+    // By the rules that fit, and not by principal: many share a page.
+    const menu = this.menus?.of(principal)?.key;
+    return menu === undefined ? `role ${principal.role}` : `menus ${menu} of role ${principal.role}`;
   }
 }
 

@@ -23,7 +23,7 @@ interface Member {
   subscribed: number;
 }
 
-const LIST_CHANGED: Record<ListKind, NotificationText> = {
+export const LIST_CHANGED: Record<ListKind, NotificationText> = {
   tools: notification("notifications/tools/list_changed"),
   prompts: notification("notifications/prompts/list_changed"),
   resources: notification("notifications/resources/list_changed"),
@@ -59,6 +59,11 @@ export class OpenSessions {
     const left: [string, string][] = [];
     for (const [server, uris] of member.subscriptions) for (const uri of uris) left.push([server, uri]);
     return left;
+  }
+
+  /** Those of one principal, with the server of `/mcp/<server>` where they are of one. */
+  ofPrincipal(id: string): { readonly session: Caller; readonly scope: string | undefined }[] {
+    return [...this.#members.values()].filter(({ session }) => session.principal.id === id);
   }
 
   hasProfile(profile: AgentProfile): boolean {

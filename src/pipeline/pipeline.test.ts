@@ -3,88 +3,15 @@
 
 import { describe, expect, it } from "vitest";
 import { Agent, notification } from "../../test/fixtures/agent.js";
-import { TestClock } from "../../test/fixtures/test-clock.js";
-import { Cache } from "../cache/cache.js";
-import { Catalog } from "../catalog/catalog.js";
+import { echo, names, StandInServer, setUpPipeline, tools, twoServers } from "../../test/fixtures/pipeline.js";
 import { ownToolName } from "../contracts/names.js";
 import type { Isolation } from "../contracts/server-spec.js";
-import type { ServerConnection, ServerHandle, Servers } from "../contracts/servers.js";
-import type { Listed, ServerIntro, Upstream, UpstreamCall } from "../contracts/upstream.js";
-import { compilePolicy, type PolicyConfig } from "../policy/policy.js";
+import type { ServerConnection, ServerHandle } from "../contracts/servers.js";
+import type { Upstream, UpstreamCall } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
-import type { NotificationMessage } from "../protocol/message.js";
-import { type BytesReply, faultReply, type Reply, resultBytes } from "../protocol/reply.js";
-import { MemoryMap } from "../store/memory-map.js";
-import { Pipeline } from "./pipeline.js";
-import { TaskIds } from "./tasks/ids.js";
-import { TaskOwners } from "./tasks/owners.js";
-
-const tools = (...names: string[]): Listed[] =>
-  names.map((name) => ({ json: JSON.stringify({ name, inputSchema: { type: "object" } }), value: { name } }));
-
-/** A reply whose text says which server got which message. */
-function echo(server: string, message: JsonObject, more: JsonObject = {}): BytesReply {
-  const text = JSON.stringify({ server, ...(message["params"] as JsonObject) });
-  return resultBytes(JSON.stringify({ content: [{ type: "text", text }], ...more }));
-}
-
-/** One server with one connection that is always up, and answers every call at once. */
-class StandInServer implements ServerHandle, ServerConnection {
-  readonly name: string;
-  readonly server: string;
-  readonly isolation: Isolation = "shared";
-  readonly listed = true;
-  readonly firstTry = Promise.resolve();
-  readonly trouble = undefined;
-  readonly isReady = true;
-  intro: ServerIntro = { version: "2025-11-25", capabilities: {}, serverInfo: {}, instructions: undefined };
-  /** The messages that reached it. */
-  readonly received: JsonObject[] = [];
-  /** The gateway's own requests to it. */
-  readonly told: [method: string, params: JsonObject][] = [];
-  readonly connections: ServerConnection[] = [this];
-  answer = (message: JsonObject): BytesReply => echo(this.name, message);
-
-  constructor(name: string) {
-    this.name = name;
-    this.server = name;
-  }
-
-  upstream(): Upstream {
-    return this;
-  }
-
-  sessionConnection(): ServerConnection {
-    return this;
-  }
-
-  send(call: UpstreamCall): void {
-    const message = JSON.parse(call.render(this.received.length)) as JsonObject;
-    this.received.push(message);
-    call.reply(this.answer(message));
-  }
-
-  cancel(): void {}
-
-  notify({ text }: NotificationMessage): void {
-    this.received.push(JSON.parse(text) as JsonObject);
-  }
-
-  async request(method: string, params: JsonObject): Promise<JsonObject> {
-    this.told.push([method, params]);
-    return {};
-  }
-
-  agentProgress(): boolean {
-    return false;
-  }
-
-  /** The names of the tools that it was called for. */
-  get called(): unknown[] {
-    return this.received.map(({ params }) => (params as JsonObject)["name"]);
-  }
-}
+import { faultReply, type Reply } from "../protocol/reply.js";
+import type { Pipeline } from "./pipeline.js";
 
 /** A mailbox's way: calls lie there until somebody fetches them, and are answered when that one says so. */
 class MailboxServer implements ServerHandle {
@@ -144,79 +71,6 @@ class MailboxServer implements ServerHandle {
       call.reply(echo(this.name, JSON.parse(text) as JsonObject));
     }
   }
-}
-
-class StandInServers implements Servers {
-  readonly #servers: ReadonlyMap<string, ServerHandle>;
-  readonly closedSessions: string[] = [];
-
-  constructor(servers: readonly ServerHandle[]) {
-    this.#servers = new Map(servers.map((server) => [server.name, server]));
-  }
-
-  get names(): string[] {
-    return [...this.#servers.keys()];
-  }
-
-  get all(): Iterable<ServerHandle> {
-    return this.#servers.values();
-  }
-
-  get(name: string): ServerHandle | undefined {
-    return this.#servers.get(name);
-  }
-
-  sessionClosed(sessionKey: string): void {
-    this.closedSessions.push(sessionKey);
-  }
-}
-
-/** What a gateway wires: the stages around a pipeline, and the servers behind it. */
-function setUp(servers: readonly ServerHandle[], roles: PolicyConfig["roles"] = {}) {
-  const clock = new TestClock();
-  const catalog = new Catalog({
-    names: "prefixed",
-    menu: "full",
-    serverInfo: { name: "toolway" },
-    seal: (value) => value,
-    unseal: (text) => text,
-  });
-  catalog.setServers(servers);
-  const cache = new Cache({ maxBytes: 1_000_000, entriesPerTool: 64, maxTtlMs: 60_000 }, clock);
-  const quarantined = new Set<string>();
-  const pipeline = new Pipeline({
-    catalog,
-    cache,
-    policy: compilePolicy({ roles, unlistedRoles: "allow" }),
-    pins: {
-      check: () => ({ differs: false }),
-      quarantine: (_, tool) => (quarantined.has(tool) ? "its definition changed" : undefined),
-      isQuarantined: (_, tool) => quarantined.has(tool),
-    },
-    now: () => clock.now(),
-    version: "0",
-    taskIds: new TaskIds({ seal: (value) => JSON.stringify(value), unseal: () => undefined }),
-    taskOwners: new TaskOwners({ map: new MemoryMap("tasks"), wall: () => clock.wall(), failed: () => {} }),
-    onKnown: () => {},
-    log: () => {},
-  });
-  const hosted = new StandInServers(servers);
-  pipeline.attach(hosted);
-  return { pipeline, cache, quarantined, servers: hosted };
-}
-
-/** Two servers whose tools have the same names, both listed. */
-function twoServers(roles?: PolicyConfig["roles"]) {
-  const [files, mail] = [new StandInServer("files"), new StandInServer("mail")];
-  const whole = setUp([files, mail], roles);
-  whole.pipeline.onList("files", "tools", tools("read", "write"));
-  whole.pipeline.onList("mail", "tools", tools("read", "send"));
-  return { files, mail, ...whole };
-}
-
-async function names(agent: Agent): Promise<string[]> {
-  const { result } = await agent.send("tools/list").answer();
-  return (result as { tools: { name: string }[] }).tools.map(({ name }) => name);
 }
 
 it("the operator's list of tools is read again where an agent's would be, within a short wait [menu-current]", async () => {
@@ -395,7 +249,7 @@ it("a modern agent's subscription at a server that is away is made when it is th
 describe("a server of another kind, beside one that is not", () => {
   function withMailbox() {
     const [files, box] = [new StandInServer("files"), new MailboxServer("box")];
-    const whole = setUp([files, box], { reader: { deny: ["box/post"] } });
+    const whole = setUpPipeline([files, box], { reader: { deny: ["box/post"] } });
     whole.pipeline.onList("files", "tools", tools("read"));
     return { files, box, ...whole };
   }

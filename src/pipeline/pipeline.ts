@@ -4,7 +4,7 @@
 import type { Cache } from "../cache/cache.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Caller, Principal } from "../contracts/caller.js";
-import { type ExposedName, exposedName, type OwnName, type OwnToolName, ownName } from "../contracts/names.js";
+import { type ExposedName, type OwnName, type OwnToolName, ownName } from "../contracts/names.js";
 import type { Pins } from "../contracts/pins.js";
 import type { Servers } from "../contracts/servers.js";
 import type { AgentCall, Introduction, Service } from "../contracts/service.js";
@@ -12,8 +12,10 @@ import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents
 import { type CallEnds, RecordedCall } from "../observe/recorded-call.js";
 import type { Tracer } from "../observe/traces.js";
 import type { Budgets } from "../policy/budget.js";
+import { type ContextChanges, Contexts } from "../policy/contexts.js";
 import { type Guard, ProgramGuard } from "../policy/guard.js";
-import type { Policy } from "../policy/policy.js";
+import type { Menus } from "../policy/menus.js";
+import { decide, type Policy } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
 import { ErrorCode, isObject } from "../protocol/jsonrpc.js";
 import { isLoggingLevel } from "../protocol/log-levels.js";
@@ -22,9 +24,13 @@ import { agentHeaders } from "../protocol/param-headers.js";
 import { faultReply } from "../protocol/reply.js";
 import { Access } from "./access.js";
 import type { NamedValue } from "./forward.js";
+import { withContextChange, withToolsChange } from "./menu-changes.js";
+import { NAME, nameAt } from "./name-at.js";
 import { Announcements, OpenSessions } from "./open-sessions.js";
+import { PrincipalMenus } from "./principal-menus.js";
 import { findTools, foundCall } from "./search-menu.js";
 import { Sender } from "./send.js";
+import { demandStill } from "./still-allowed.js";
 import { isServedBy, Subscriptions } from "./subscriptions.js";
 import type { TaskIds } from "./tasks/ids.js";
 import type { TaskOwners } from "./tasks/owners.js";
@@ -39,7 +45,6 @@ const LISTS: ReadonlyMap<string, ListKind> = new Map([
   ["resources/templates/list", "resourceTemplates"],
 ]);
 
-const NAME = ["params", "name"];
 const REF_NAME = ["params", "ref", "name"];
 const REF_URI = ["params", "ref", "uri"];
 const URI = ["params", "uri"];
@@ -75,6 +80,7 @@ export class Pipeline implements Service, UpstreamEvents {
   readonly #deps: PipelineDeps;
   readonly sessions: OpenSessions;
   readonly access: Access;
+  readonly contexts = new Contexts();
   readonly #guard: ProgramGuard;
   readonly #tasks: Tasks;
   readonly #sender: Sender;
@@ -115,7 +121,25 @@ export class Pipeline implements Service, UpstreamEvents {
   /** Whoever is connected is told to look again. */
   setPolicy(policy: Policy): void {
     this.access.policy = policy;
+    this.access.menus?.rolesChanged();
     this.#announceLists();
+  }
+
+  /** Undefined where there are no rules. Whoever is connected is told to look again. */
+  setMenus(menus: Menus | undefined): void {
+    const allowsByRole = (principal: Principal, server: string, tool: OwnToolName) =>
+      decide(this.access.policy, principal, server, tool).kind === "allow";
+    this.access.menus = menus && new PrincipalMenus(menus, this.contexts, this.#catalog, allowsByRole);
+    this.#announceLists();
+  }
+
+  /** Those of the principal whose lists become others are told, and no call under way is touched. Throws a Fault. */
+  changeContext(principal: string, changes: ContextChanges): void {
+    const { sessions, access } = this;
+    withContextChange({ sessions, access, catalog: this.#catalog }, principal, () => {
+      this.contexts.change(principal, changes);
+      access.menus?.contextChanged(principal);
+    });
   }
 
   setBudgets(budgets: Budgets | undefined): void {
@@ -190,32 +214,11 @@ export class Pipeline implements Service, UpstreamEvents {
 
   refusal(call: AgentCall): Fault | undefined {
     try {
-      this.#demandStill(call);
+      demandStill(call, this.#catalog, this.access, this.#servers);
       return undefined;
     } catch (error) {
       if (error instanceof Fault) return error;
       throw error;
-    }
-  }
-
-  /** Roles, guard and pins once more, of what may be answered by questions. Throws a Fault. */
-  #demandStill(call: AgentCall): void {
-    const { caller, message, scope } = call;
-    const { principal } = caller;
-    if (message.method === "tools/call") {
-      const name = nameAt(call, NAME);
-      const found = this.#catalog.resolveTool(name, scope);
-      if (found.kind === "unknown") throw unknownName(this.#servers, "tool", name, found.server);
-      if (found.kind === "found") {
-        this.access.demand(principal, found.server, found.own);
-        this.access.demandPinned(found.server, found.own);
-      } else if (found.tool !== "find_tools") this.#demandStill(foundCall(call));
-    } else if (message.method === "prompts/get") {
-      const found = this.#catalog.resolvePrompt(nameAt(call, NAME), scope);
-      if (found.kind === "found") this.access.demand(principal, found.server, undefined);
-    } else if (message.method === "resources/read") {
-      const server = this.#catalog.resolveResource(String(message.params?.["uri"]), scope);
-      if (server !== undefined) this.access.demand(principal, server, undefined);
     }
   }
 
@@ -267,7 +270,11 @@ export class Pipeline implements Service, UpstreamEvents {
     // This comes before the catalog has them, so that no agent sees a changed definition.
     const pinned = kind === "tools" && this.#deps.pins.check(server, items).differs;
     if (pinned) this.#catalog.clearPages();
-    const changed = this.#catalog.setList(server, kind, items, freshness);
+    const setList = () => this.#catalog.setList(server, kind, items, freshness);
+    const isNarrowed = kind === "tools" && this.access.menus !== undefined;
+    const changed = isNarrowed ? withToolsChange(this.sessions, server, setList) : setList();
+    // With its tools, what is left of a server may have become more or less.
+    if (changed && isNarrowed) this.#catalog.clearPages();
     for (const remark of this.#catalog.takeRemarks()) {
       this.#deps.log("warn", `server "${server}": ${this.#deps.redact?.(server, remark) ?? remark}`);
     }
@@ -573,14 +580,6 @@ export class Pipeline implements Service, UpstreamEvents {
       error: { code: ErrorCode.internal, message: "Internal error of the gateway; its log has the details." },
     });
   }
-}
-
-/** Throws a Fault `invalid` where there is no name. */
-function nameAt({ message }: AgentCall, path: readonly string[]): ExposedName {
-  let value: unknown = message;
-  for (const key of path) value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
-  if (typeof value === "string") return exposedName(value);
-  throw new Fault("invalid", `${message.method} needs "${path.slice(1).join(".")}".`);
 }
 
 /** In plain mode most names are the server's own already. */

@@ -6,6 +6,7 @@ import { broker } from "./broker.js";
 import { call } from "./call.js";
 import { complete, completionOf } from "./completion.js";
 import { configCheck, configSchema } from "./config.js";
+import { contextSet, contextShow, contextUnset } from "./context.js";
 import { doctor } from "./doctor.js";
 import { down } from "./down.js";
 import { list, remove } from "./entries.js";
@@ -27,6 +28,7 @@ import { version } from "./version.js";
 /** Words that hold verbs, with what the help says of them. */
 export const groups: Readonly<Record<string, string>> = {
   pins: "Tools whose definition changed, and what was accepted.",
+  context: "What is known of a principal's situation, for menus.",
   token: "Tokens, and the roles they carry.",
   config: "Checks a config, and prints its JSON Schema.",
   state: "What the gateway keeps on disk.",
@@ -56,6 +58,9 @@ export const commands: readonly Command[] = [
   pinsDiff,
   pinsAccept,
   pinsForget,
+  contextShow,
+  contextSet,
+  contextUnset,
   tokenCreate,
   tokenList,
   tokenShow,

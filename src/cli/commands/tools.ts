@@ -23,17 +23,19 @@ export const tools = defineCommand({
   args: {},
   options: {
     server: { value: "NAME", description: "Those of one server only.", completes: "server" },
+    as: { value: "ID", description: "Those that are left to whoever has this token: by role and context." },
     ...gatewayOptions,
     ...jsonOption,
   },
   examples: [
     { line: "toolway tools", note: "all of them, with their first words" },
     { line: "toolway tools --server demo --json", note: "with descriptions and schemas" },
+    { line: "toolway tools --as ci", note: "what an agent with the token ci sees" },
   ],
   async handler(input, io) {
     const source = await gatewayFor(input, io);
     const { all, unknown, servers } = await withGateway(source, io, { servers: true }, async ({ client }) => ({
-      all: await listTools(client, io.signal),
+      all: await listTools(client, io.signal, input.as),
       unknown: await unknownServers(client, io.signal),
       servers: ((await client.get("/status", io.signal)) as GatewayStatus).servers.map(({ name }) => name),
     }));

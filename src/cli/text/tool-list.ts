@@ -23,8 +23,13 @@ export interface ToolLine {
 /** More names than this help nobody. */
 const MAX_SUGGESTIONS = 5;
 
-export async function listTools(client: GatewayClient, signal: AbortSignal): Promise<readonly ToolLine[]> {
-  const answer = await client.get("/tools", signal);
+/** `as`: what is left to the principal of this id. */
+export async function listTools(
+  client: GatewayClient,
+  signal: AbortSignal,
+  as?: string | undefined,
+): Promise<readonly ToolLine[]> {
+  const answer = await client.get(as === undefined ? "/tools" : `/tools?as=${encodeURIComponent(as)}`, signal);
   return isObject(answer) && Array.isArray(answer["tools"]) ? (answer["tools"] as ToolLine[]) : [];
 }
 

@@ -8,6 +8,7 @@ import type { SessionRecord } from "../../contracts/session-record.js";
 import type { DumpEntry, DurableMap, Store } from "../../contracts/store.js";
 import { TaskIds } from "../../pipeline/tasks/ids.js";
 import type { TaskRecord } from "../../pipeline/tasks/table.js";
+import type { ContextChanges } from "../../policy/contexts.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { isRedacted } from "../../runtime/redact/redactor.js";
 import { redactorFor, type SecretSource } from "../../runtime/redact/secrets-of.js";
@@ -31,6 +32,8 @@ export interface GatewayState {
   readonly pins: DurableMap<PinRecord>;
   /** Which sessions have ended, and when those that have not were used. */
   readonly sessions: DurableMap<SessionRecord>;
+  /** What is known of each principal's situation, by its id. */
+  readonly contexts: DurableMap<ContextChanges>;
   readonly taskIds: TaskIds;
   /** Whose each task is. */
   readonly tasks: DurableMap<TaskRecord>;
@@ -61,6 +64,7 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
       eras: store.map<EraRecord>("eras"),
       pins: store.map<PinRecord>("pins"),
       sessions: store.map<SessionRecord>("sessions"),
+      contexts: store.map<ContextChanges>("contexts"),
       taskIds: taskIdsOf(key),
       tasks: store.map<TaskRecord>("tasks"),
       store,
@@ -106,6 +110,7 @@ export function memoryState(env: NodeJS.ProcessEnv): GatewayState {
     eras: new MemoryMap<EraRecord>("eras"),
     pins: new MemoryMap<PinRecord>("pins"),
     sessions: new MemoryMap<SessionRecord>("sessions"),
+    contexts: new MemoryMap<ContextChanges>("contexts"),
     taskIds: taskIdsOf(randomBytes(SEALING_KEY_BYTES)),
     tasks: new MemoryMap<TaskRecord>("tasks"),
     store: undefined,

@@ -1,0 +1,119 @@
+// Menus that follow the context, through the whole pipeline: what is listed, what may be called, who is told.
+
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Agent } from "../../test/fixtures/agent.js";
+import { names, StandInServer, setUpPipeline, tools, twoServers } from "../../test/fixtures/pipeline.js";
+import type { MenuRule } from "../contracts/settings.js";
+import { compileMenus } from "../policy/menus.js";
+
+const REVIEW: MenuRule[] = [{ when: { phase: "review" }, show: ["files/read", "mail"] }];
+const TOOLS_CHANGED = "notifications/tools/list_changed";
+
+describe("a change of context", () => {
+  it("narrows the list and the calls of that principal, and says which rule does", async () => {
+    const { pipeline, files } = twoServers();
+    pipeline.setMenus(compileMenus(REVIEW));
+    const [ada, bob] = [new Agent({ pipeline }, "ada"), new Agent({ pipeline }, "bob")];
+    expect(await names(ada)).toHaveLength(4);
+    pipeline.changeContext("ada", { phase: "review" });
+    expect(await names(ada)).toEqual(["files__read", "mail__read", "mail__send"]);
+    expect(await names(bob)).toHaveLength(4);
+    const { error } = await ada.call("files__write").answer();
+    expect(error).toMatchObject({
+      code: -31007,
+      message: expect.stringContaining('menus[0] (phase is "review") shows other tools only'),
+    });
+    expect(files.called).toEqual([]);
+    expect(await bob.call("files__write").json()).toMatchObject({ name: "write" });
+  });
+
+  it("is told to that principal's sessions, once, and to nobody where nothing is another", async () => {
+    const { pipeline } = twoServers({ reader: { allow: ["files/read", "mail"] } });
+    pipeline.setMenus(compileMenus(REVIEW));
+    const ada = new Agent({ pipeline }, "ada");
+    const bob = new Agent({ pipeline }, "bob");
+    // Its role leaves it no more than the menu does.
+    const eve = new Agent({ pipeline }, "eve", "reader");
+    for (const agent of [ada, bob, eve]) agent.heard.length = 0;
+    pipeline.changeContext("ada", { phase: "review", client: "x" });
+    pipeline.changeContext("eve", { phase: "review" });
+    pipeline.changeContext("ada", { client: "y" });
+    expect([ada, bob, eve].map((agent) => agent.heardMethods())).toEqual([[TOOLS_CHANGED], [], []]);
+    pipeline.changeContext("ada", { phase: null });
+    expect(ada.heardMethods()).toEqual([TOOLS_CHANGED, TOOLS_CHANGED]);
+  });
+
+  it("reaches everybody though one of them cannot be told", () => {
+    const { pipeline } = twoServers();
+    pipeline.setMenus(compileMenus(REVIEW));
+    const dead = Object.assign(new Agent({ pipeline }, "ada-1"), { principal: { id: "ada", role: "default" } });
+    const alive = Object.assign(new Agent({ pipeline }, "ada-2"), { principal: { id: "ada", role: "default" } });
+    dead.notify = () => {
+      throw new Error("its socket is gone");
+    };
+    pipeline.changeContext("ada", { phase: "review" });
+    expect(alive.heardMethods()).toContain(TOOLS_CHANGED);
+  });
+
+  it("touches no call that is under way", () => {
+    const { pipeline } = twoServers();
+    pipeline.setMenus(compileMenus(REVIEW));
+    const ada = new Agent({ pipeline }, "ada");
+    const call = ada.call("files__write");
+    pipeline.changeContext("ada", { phase: "review" });
+    expect(pipeline.refusal(call)).toBeUndefined();
+  });
+
+  it("takes a server's prompts with its last tool, and gives them back with the next", async () => {
+    const files = new StandInServer("files");
+    files.intro = { ...files.intro, capabilities: { tools: {}, prompts: {} } };
+    const { pipeline } = setUpPipeline([files, new StandInServer("mail")]);
+    pipeline.onIntro("files", files.intro, files, undefined);
+    pipeline.onList("files", "tools", tools("write"));
+    pipeline.onList("files", "prompts", tools("ask"));
+    pipeline.setMenus(compileMenus([{ when: { phase: "review" }, hide: ["files/write"] }]));
+    const ada = new Agent({ pipeline }, "ada");
+    const prompts = async () => {
+      const { result } = await ada.send("prompts/list").answer();
+      return (result as { prompts: unknown[] }).prompts.length;
+    };
+    expect(await prompts()).toBe(1);
+    pipeline.changeContext("ada", { phase: "review" });
+    expect(await prompts()).toBe(0);
+    ada.heard.length = 0;
+    pipeline.onList("files", "tools", tools("write", "read"));
+    expect(ada.heardMethods()).toContain("notifications/prompts/list_changed");
+    expect(await prompts()).toBe(1);
+  });
+});
+
+it("for whatever rules and contexts, a menu is a part of the role's list, and the list is what may be called", async () => {
+  const name = fc.constantFrom("read", "write", "send", "*", "r*");
+  const pattern = fc
+    .tuple(fc.constantFrom("files", "mail", "*"), fc.option(name))
+    .map((parts) => (parts[1] === null ? parts[0] : `${parts[0]}/${parts[1]}`));
+  const rule = fc.record({
+    when: fc.dictionary(fc.constantFrom("phase", "repo"), fc.constantFrom("x", "*", null), { maxKeys: 2 }),
+    show: fc.option(fc.array(pattern, { minLength: 1, maxLength: 3 }), { nil: undefined }),
+    hide: fc.array(pattern, { maxLength: 2 }),
+  });
+  const facts = fc.dictionary(fc.constantFrom("phase", "repo"), fc.constantFrom("x", "y"));
+  const role = fc.record({ deny: fc.array(pattern, { maxLength: 2 }) });
+  await fc.assert(
+    fc.asyncProperty(fc.array(rule, { maxLength: 3 }), facts, role, async (rules, context, reader) => {
+      const { pipeline } = twoServers({ reader });
+      const agent = new Agent({ pipeline }, "ada", "reader");
+      const whole = await names(agent);
+      pipeline.setMenus(compileMenus(rules));
+      pipeline.changeContext("ada", context);
+      const menu = await names(agent);
+      if (!menu.every((tool) => whole.includes(tool))) throw new Error("the menu has more than the role's list");
+      for (const tool of ["files__read", "files__write", "mail__read", "mail__send"]) {
+        const { error } = await agent.call(tool).answer();
+        if ((error === undefined) !== menu.includes(tool)) throw new Error(`${tool}: list and call do not agree`);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
