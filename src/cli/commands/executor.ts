@@ -3,6 +3,7 @@
 import { planOf } from "../executor/plan.js";
 import { dryRun, runExecutor } from "../executor/run.js";
 import { defineCommand } from "../line/command.js";
+import { drainMsOf } from "../line/drain.js";
 
 export const executor = defineCommand({
   metadata: {
@@ -13,7 +14,7 @@ export const executor = defineCommand({
       "(--listen), or it dials the gateway (--connect), as a firewall lets it. It reaches what --allow names and nothing " +
       "else. The token is taken from TOOLWAY_TOKEN: with --listen the one that gateways must show, with --connect one of " +
       "the gateway's, of the role executor. A gateway that cannot be reached is tried until it can. Ctrl-C and SIGTERM " +
-      "end it: it takes nothing more, and the requests under way have 30 seconds; a second Ctrl-C does not wait.",
+      "end it: it takes nothing more, and the requests under way have 30 seconds (--drain); a second Ctrl-C does not wait.",
   },
   args: {},
   options: {
@@ -40,6 +41,7 @@ export const executor = defineCommand({
       description:
         "Says whether a request to this URL would be made, and why; makes none. Exits 1 when one is refused.",
     },
+    drain: { value: "SECONDS", description: "How long requests under way have to end at a stop. Default: 30." },
     json: { description: "Prints what happens as lines of JSON, and a dry run as JSON, for scripts." },
   },
   examples: [
@@ -58,6 +60,8 @@ export const executor = defineCommand({
   ],
   async handler(input, io) {
     const plan = planOf(input, io.env);
-    return plan.kind === "dry-run" ? dryRun(plan, input, io) : runExecutor(plan, input, io);
+    const { json } = input;
+    if (plan.kind === "dry-run") return dryRun(plan, { json }, io);
+    return runExecutor(plan, { json, drainMs: drainMsOf(input.drain) }, io);
   },
 });

@@ -27,8 +27,8 @@ export interface DoorOptions {
 export interface OpenDoors {
   /** Where it listens, with the port that it got. */
   readonly url: string | undefined;
-  /** Takes no new requests, and waits for those under way, for a bounded time. */
-  finish(): Promise<void>;
+  /** Takes no new requests, and waits for those under way, for `ms` at the longest; STOP_MS unless told. */
+  finish(ms?: number): Promise<void>;
   /** Ends what is under way, and all connections. */
   close(): Promise<void>;
 }
@@ -51,7 +51,7 @@ export async function listenAt(address: { host: string; port: number }, options:
     await listener.close();
     await executor.close();
   };
-  return { url: listener.url, finish: () => executor.finish(STOP_MS), close };
+  return { url: listener.url, finish: (ms = STOP_MS) => executor.finish(ms), close };
 }
 
 /** Throws RuleError. Dials every gateway, and again after each loss. */
@@ -69,7 +69,7 @@ export function dialAll(gateways: readonly string[], options: DoorOptions): Open
     await Promise.all(dialled.map((one) => one.close()));
     await executor.close();
   };
-  return { url: undefined, finish: () => executor.finish(STOP_MS), close };
+  return { url: undefined, finish: (ms = STOP_MS) => executor.finish(ms), close };
 }
 
 /** Throws RuleError. Says what is to be said of each URL, as data and in lines. */

@@ -111,7 +111,7 @@ describe("--listen", () => {
   });
 
   it("[exec-3] stops when told to: what is under way ends with an error, and it exits with 0", async () => {
-    const running = start(`--listen ws://127.0.0.1:0 --allow 127.0.0.1:${originPort} --json`);
+    const running = start(`--listen ws://127.0.0.1:0 --allow 127.0.0.1:${originPort} --json --drain 0.1`);
     const client = await connected({ url: await listening(running), token: TOKEN });
     const url = `http://127.0.0.1:${originPort}/endless`;
     const { body } = await client.requestStream({ method: "GET", url, headers: [] });

@@ -10,6 +10,8 @@ import type { DryRunPlan, RunPlan } from "./plan.js";
 
 interface How {
   readonly json: boolean;
+  /** How long requests under way have to end at a stop; undefined for the time that they have by default. */
+  readonly drainMs?: number | undefined;
 }
 
 /** A line of `--json`. */
@@ -30,7 +32,7 @@ export async function runExecutor(plan: RunPlan, how: How, io: Io): Promise<Exit
   if (how.json) tell(plan.kind === "listen" ? "listening" : "dialling", executorFacts(plan, doors.url));
   else print(io, executorBanner(plan, doors.url, io));
   await untilStopped(io, options.log);
-  await doors.finish();
+  await doors.finish(how.drainMs);
   await doors.close();
   tell("stopped");
   return Exit.ok;

@@ -1,11 +1,11 @@
-// `--drain SECONDS`: how long calls in flight have when a gateway ends.
+// `--drain SECONDS`: how long what is under way has when a gateway, a broker or an executor ends.
 
 import { usageError } from "./errors.js";
 
 /** As the config's `drainMs` has it. */
 const MAX_DRAIN_S = 3600;
 
-/** Undefined where the option is not given: the config decides then. */
+/** Undefined where the option is not given: the config decides then, or the default. */
 export function drainMsOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
