@@ -1,6 +1,7 @@
 // Calls on their way to a server, and what servers tell of their own accord. Implementations are in upstream/; how
 // calls get back is in caller.ts, which servers there are in servers.ts.
 
+import type { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import type { NotificationMessage, RequestMessage } from "../protocol/message.js";
 import type { Reply } from "../protocol/reply.js";
@@ -26,6 +27,13 @@ export interface UpstreamCall {
   reply(reply: Reply): void;
   /** Is called when it is sent a second time, on a new connection. */
   repeated?(): void;
+  /**
+   * It was judged by the tools that the server had: on a new connection it waits until they have been read anew, and
+   * `refusal` is asked.
+   */
+  readonly isOfTool?: boolean;
+  /** Why it must not be sent after all. */
+  refusal?(): Fault | undefined;
 }
 
 export interface Upstream {

@@ -70,9 +70,14 @@ export class Access {
 
   /** Throws a Fault `denied` for a tool whose definition changed since it was accepted. */
   demandPinned(server: string, tool: OwnToolName): void {
+    const fault = this.quarantined(server, tool);
+    if (fault !== undefined) throw fault;
+  }
+
+  quarantined(server: string, tool: OwnToolName): Fault | undefined {
     const reason = this.#pins.quarantine(server, tool);
-    if (reason === undefined) return;
-    throw new Fault("denied", `Tool "${tool}" of server "${server}" is quarantined: ${reason}.`);
+    if (reason === undefined) return undefined;
+    return new Fault("denied", `Tool "${tool}" of server "${server}" is quarantined: ${reason}.`);
   }
 
   sees(principal: Principal, server: string): boolean {

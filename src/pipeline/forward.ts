@@ -2,11 +2,12 @@
 // and our progress token in it. Everything else in it is passed on as it came.
 
 import type { Caller } from "../contracts/caller.js";
-import type { OwnName } from "../contracts/names.js";
+import type { OwnName, OwnToolName } from "../contracts/names.js";
 import type { AgentCall } from "../contracts/service.js";
 import type { Upstream, UpstreamCall } from "../contracts/upstream.js";
 import { traceEdits } from "../observe/trace-meta.js";
 import type { Span } from "../observe/traces.js";
+import type { Fault } from "../protocol/errors.js";
 import { isObject } from "../protocol/jsonrpc.js";
 import { locate, placeOfProgressToken, type Scans } from "../protocol/message.js";
 import { Meta } from "../protocol/modern.js";
@@ -18,6 +19,27 @@ export interface NamedValue {
   readonly path: readonly string[];
   /** Undefined where it is as the agent wrote it. */
   readonly own: OwnName | undefined;
+}
+
+/** Where a call goes, and what it is about. */
+export interface Destination {
+  readonly server: string;
+  /** What policy knows it by; undefined for what is no tool. */
+  readonly tool: OwnToolName | undefined;
+  /** It is for logs and headers. */
+  readonly subject: OwnName | undefined;
+  readonly named: NamedValue | undefined;
+}
+
+/** The tool by which a call is judged: what a tool began before it changed can still be ended. */
+export function judgedTool({ message }: AgentCall, { tool }: Destination): OwnToolName | undefined {
+  return message.method === "tasks/cancel" ? undefined : tool;
+}
+
+/** Judges once more a call that waited until its server's tools were read. */
+export interface SecondJudge {
+  /** `chargedMs` is when it was charged to a budget; undefined where it was not. */
+  refusal(call: AgentCall, to: Destination, chargedMs: number | undefined): Fault | undefined;
 }
 
 const ID = ["id"];
@@ -33,9 +55,11 @@ interface Replacement {
 const byPlace = (a: Replacement, b: Replacement): number => a.start - b.start;
 
 export class Forward implements UpstreamCall {
-  readonly subject: OwnName | undefined;
   readonly progressToken: string | undefined;
   readonly #call: AgentCall;
+  readonly #to: Destination;
+  readonly #judge: SecondJudge;
+  readonly #chargedMs: number | undefined;
   readonly #span: Span | undefined;
   /** They are in the order in which they stand. */
   readonly #replacements: Replacement[] = [];
@@ -46,10 +70,13 @@ export class Forward implements UpstreamCall {
    * Throws a Fault `invalid` where a value that matters stands in the text twice: a server might read the one that was
    * not judged. So all is found here, and nothing can go wrong any more when the text is rendered.
    */
-  constructor(call: AgentCall, subject: OwnName | undefined, named: NamedValue | undefined, span?: Span) {
+  constructor(call: AgentCall, to: Destination, judge: SecondJudge, chargedMs: number | undefined, span?: Span) {
     this.#call = call;
+    this.#to = to;
+    this.#judge = judge;
+    this.#chargedMs = chargedMs;
     this.#span = span;
-    this.subject = subject;
+    const { named } = to;
     const scans: Scans = [];
     this.#add(locate(call.message, ID), undefined);
     if (named !== undefined) {
@@ -77,6 +104,18 @@ export class Forward implements UpstreamCall {
 
   get method(): string {
     return this.#call.message.method;
+  }
+
+  get subject(): OwnName | undefined {
+    return this.#to.subject;
+  }
+
+  get isOfTool(): boolean {
+    return judgedTool(this.#call, this.#to) !== undefined;
+  }
+
+  refusal(): Fault | undefined {
+    return this.#judge.refusal(this.#call, this.#to, this.#chargedMs);
   }
 
   sendTo(upstream: Upstream): void {

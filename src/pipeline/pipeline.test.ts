@@ -8,6 +8,7 @@ import { ownToolName } from "../contracts/names.js";
 import type { Isolation } from "../contracts/server-spec.js";
 import type { ServerConnection, ServerHandle } from "../contracts/servers.js";
 import type { Upstream, UpstreamCall } from "../contracts/upstream.js";
+import { compileBudgets } from "../policy/budget.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
@@ -164,6 +165,29 @@ describe("a call", () => {
     expect(await names(agent)).not.toContain("mail__send");
     expect(await agent.call("mail__send").code()).toBe(-31007);
     expect(mail.called).toEqual([]);
+  });
+
+  it("that waited while its tool changed is refused, costs no budget, and so is who waited for its reply [host-12]", async () => {
+    const { pipeline, mail, cache, quarantined } = twoServers();
+    cache.setServer("mail", new Set([ownToolName("read")]));
+    const windowMs = 60_000;
+    const servers = [{ name: "mail", budget: { calls: 3, windowMs } }];
+    pipeline.setBudgets(compileBudgets({ roles: {}, servers }, undefined));
+    const held: UpstreamCall[] = [];
+    mail.send = (call) => void held.push(call);
+    const agent = new Agent({ pipeline }, "ada");
+    const calls = [agent.call("mail__send"), agent.call("mail__read"), agent.call("mail__read")];
+    expect(held.map(({ isOfTool, refusal }) => [isOfTool, refusal !== undefined])).toEqual(Array(2).fill([true, true]));
+    for (const call of held) expect(call.refusal?.()).toBeUndefined();
+    for (const tool of ["send", "read"]) quarantined.add(tool);
+    for (const call of held.splice(0)) call.reply(faultReply(call.refusal?.() ?? new Fault("unavailable", "sent")));
+    for (const call of calls) expect(await call.code()).toBe(-31007);
+    // The one that followed was not sent by itself.
+    expect(held).toEqual([]);
+    quarantined.clear();
+    for (let i = 0; i < 3; i++) agent.call("mail__send");
+    expect(held).toHaveLength(3);
+    expect(await agent.call("mail__send").code()).toBe(-31006);
   });
 
   it("that the cache can answer does not reach the server a second time", async () => {

@@ -3,7 +3,7 @@
 
 import type { Cache } from "../cache/cache.js";
 import type { Caller } from "../contracts/caller.js";
-import type { OwnName, OwnToolName } from "../contracts/names.js";
+import type { OwnToolName } from "../contracts/names.js";
 import type { ServerHandle, Servers } from "../contracts/servers.js";
 import type { AgentCall } from "../contracts/service.js";
 import type { ServerIntro } from "../contracts/upstream.js";
@@ -15,7 +15,7 @@ import type { Era } from "../protocol/modern.js";
 import type { ParamHeader } from "../protocol/param-headers.js";
 import { faultReply } from "../protocol/reply.js";
 import { type Access, OPERATOR } from "./access.js";
-import { Forward, type NamedValue } from "./forward.js";
+import { type Destination, Forward, judgedTool, type SecondJudge } from "./forward.js";
 import { LegacyOutput } from "./legacy-output.js";
 import type { OpenSessions } from "./open-sessions.js";
 import { concernsTasks, type Tasks } from "./tasks.js";
@@ -35,17 +35,7 @@ export interface SenderDeps {
   readonly servers: () => Servers;
 }
 
-/** Where a call goes, and what it is about. */
-export interface Destination {
-  readonly server: string;
-  /** What policy knows it by; undefined for what is no tool. */
-  readonly tool: OwnToolName | undefined;
-  /** It is for logs and headers. */
-  readonly subject: OwnName | undefined;
-  readonly named: NamedValue | undefined;
-}
-
-export class Sender {
+export class Sender implements SecondJudge {
   readonly #deps: SenderDeps;
   /** Undefined where nobody has one. */
   budgets: Budgets | undefined;
@@ -89,8 +79,8 @@ export class Sender {
         return;
       }
     }
-    // What a tool began before it changed can still be ended.
-    if (tool !== undefined && call.message.method !== "tasks/cancel") access.demandPinned(server, tool);
+    const judged = judgedTool(call, to);
+    if (judged !== undefined) access.demandPinned(server, judged);
     const hosted = this.#deps.servers().get(server);
     if (hosted === undefined) throw new Fault("unavailable", `Server "${server}" is no longer in the config.`);
     const concerns = concernsTasks(call);
@@ -99,10 +89,10 @@ export class Sender {
       call.reply({ kind: "error", error: refusal });
       return;
     }
-    this.#charge(call, server);
+    const chargedMs = this.#charge(call, server);
     const watched = this.#asLegacy(concerns ? tasks.watch(call, hosted, tool) : call, to, hosted);
     if (!cache.covers(server, call.message.method, tool, hosted.intro?.era === "modern")) {
-      this.#forward(watched, to, hosted, span);
+      this.#forward(watched, to, hosted, chargedMs, span);
       return;
     }
     // A hit is answered before handle() returns, and ends span and record with it.
@@ -112,7 +102,10 @@ export class Sender {
     const outcome = cache.handle(watched, server, tool, this.#ownerOf(call.caller, hosted), (one) => {
       if (notes !== undefined) notes.cache = "miss";
       if (span !== undefined) span.cache = "miss";
-      this.#forward(one, to, hosted, span);
+      // It may have waited for another's reply, which a change of the tool refused.
+      const refusal = this.refusal(one, to, chargedMs);
+      if (refusal !== undefined) throw refusal;
+      this.#forward(one, to, hosted, chargedMs, span);
     });
     if (outcome === "hit") return;
     const use = outcome === "bypass" ? "off" : outcome;
@@ -128,17 +121,37 @@ export class Sender {
     return isWrapped || intro?.era === "modern" ? new LegacyOutput(call, isWrapped) : call;
   }
 
-  #charge(call: AgentCall, server: string): void {
-    if (this.budgets === undefined || !isCharged(call.message.method)) return;
-    const over = this.budgets.charge(call.caller.principal, server, this.#deps.now());
-    if (over !== undefined) throw budgetFault(over, server);
+  /** What is refused now gets back what it was charged. */
+  refusal(call: AgentCall, to: Destination, chargedMs: number | undefined): Fault | undefined {
+    const { server } = to;
+    const tool = judgedTool(call, to);
+    const fault = tool === undefined ? undefined : this.#deps.access.quarantined(server, tool);
+    if (fault !== undefined && chargedMs !== undefined) {
+      this.budgets?.refund(call.caller.principal, server, chargedMs, this.#deps.now());
+    }
+    return fault;
   }
 
-  #forward(call: AgentCall, { subject, named }: Destination, hosted: ServerHandle, span: Span | undefined): void {
+  /** When it was charged; undefined where it was not. */
+  #charge(call: AgentCall, server: string): number | undefined {
+    if (this.budgets === undefined || !isCharged(call.message.method)) return undefined;
+    const nowMs = this.#deps.now();
+    const over = this.budgets.charge(call.caller.principal, server, nowMs);
+    if (over !== undefined) throw budgetFault(over, server);
+    return nowMs;
+  }
+
+  #forward(
+    call: AgentCall,
+    to: Destination,
+    hosted: ServerHandle,
+    chargedMs: number | undefined,
+    span: Span | undefined,
+  ): void {
     const { caller } = call;
     // A connection of an agent's own belongs to its session, and outlives the call that opens it.
     const owner = hosted.isolation === "shared" ? caller : this.#deps.sessions.sessionOf(caller);
-    new Forward(call, subject, named, span).sendTo(hosted.upstream(owner));
+    new Forward(call, to, this, chargedMs, span).sendTo(hosted.upstream(owner));
   }
 
   /** Whom a private answer is for. The operator is nobody that a token could name. */

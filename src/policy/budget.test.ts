@@ -41,6 +41,20 @@ describe("budgets", () => {
     expect(budgets.charge(ME, "other", 0)).toMatchObject({ scope: "principal", spent: 3 });
   });
 
+  it("get back what was not sent, and nothing that their window has left behind", () => {
+    const budgets = budgetsOf({ calls: 2, windowMs: 60_000 }, { calls: 2, windowMs: 60_000 });
+    budgets.charge(ME, "s", 0);
+    budgets.charge(ME, "s", 30_000);
+    budgets.refund(ME, "s", 30_000, 31_000);
+    expect(budgets.charge(ME, "s", 31_000)).toBeUndefined();
+    expect(budgets.charge(ME, "s", 31_000)).toMatchObject({ scope: "principal", spent: 2 });
+    // What it was charged for is over by itself.
+    budgets.refund(ME, "s", 31_000, 200_000);
+    for (let i = 0; i < 2; i++) expect(budgets.charge(ME, "s", 200_000)).toBeUndefined();
+    budgets.refund(ME, "s", 31_000, 200_000);
+    expect(budgets.charge(ME, "s", 200_000)).toMatchObject({ scope: "principal", spent: 2 });
+  });
+
   it("refuse with limit, spent and when it resets, in words that an agent can act on", () => {
     const budgets = budgetsOf({ calls: 1, windowMs: 60_000 });
     budgets.charge(ME, "s", 0);

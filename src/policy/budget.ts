@@ -74,6 +74,24 @@ class Window {
     this.#spent++;
   }
 
+  /**
+   * Takes back a call of then. The oldest one is taken in its place: what is left counts for no less time than it ought
+   * to.
+   */
+  remove(thenMs: number, nowMs: number): void {
+    this.#advance(nowMs);
+    const { length } = this.#counts;
+    const oldest = Math.max(0, this.#slot - length + 1);
+    if (Math.floor(thenMs / this.#slotMs) < oldest) return;
+    for (let slot = oldest; slot <= this.#slot; slot++) {
+      const count = this.#counts[slot % length] ?? 0;
+      if (count === 0) continue;
+      this.#counts[slot % length] = count - 1;
+      this.#spent--;
+      return;
+    }
+  }
+
   /** Until the slots that stand in the way of one more call are over. */
   resetsInMs(nowMs: number): number {
     const { length } = this.#counts;
@@ -139,6 +157,12 @@ export class Budgets {
     own?.add();
     ofServer?.add();
     return undefined;
+  }
+
+  /** Gives back a call that was charged then, and was not sent. */
+  refund(principal: Principal, server: string, thenMs: number, nowMs: number): void {
+    if (this.#roles.has(principal.role)) this.#principals.get(principal.id)?.remove(thenMs, nowMs);
+    this.#servers.get(server)?.remove(thenMs, nowMs);
   }
 
   /** Null where there are too many principals. */

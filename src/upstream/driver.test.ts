@@ -1,18 +1,20 @@
 // The moments between two states, with a link that is played: a real process cannot be made to hit them.
 
-import { expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { SUPERVISED } from "../../test/fixtures/spec.js";
 import type { ServerSpec } from "../contracts/server-spec.js";
 import type { UpstreamCall } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { type Reply, replyText } from "../protocol/reply.js";
-import { ServerDriver } from "./driver.js";
+import { type DriverEvents, ServerDriver } from "./driver.js";
 import type { Link, LinkEvents, Ticket } from "./link/link.js";
 
 /** Shakes hands, and answers every call with an empty result. */
 class PlayedLink implements Link {
   readonly events: LinkEvents;
+  /** The methods of what was sent. */
+  readonly sent: string[] = [];
   onEstablished: () => void = () => {};
   closed = 0;
 
@@ -24,6 +26,7 @@ class PlayedLink implements Link {
 
   send(_: string, ticket: Ticket | undefined): void {
     if (ticket === undefined) return;
+    this.sent.push(ticket.method);
     const handshake = { protocolVersion: "2025-11-25", capabilities: {}, serverInfo: {} };
     const result = ticket.method === "initialize" ? handshake : {};
     const bytes = Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: ticket.id, result }));
@@ -54,14 +57,18 @@ const SPEC: ServerSpec = {
   ...SUPERVISED,
 };
 
-function supervise(onLink: (link: PlayedLink, nth: number) => void) {
+function supervise(
+  onLink: (link: PlayedLink, nth: number) => void,
+  events: Partial<DriverEvents> = {},
+  now = () => performance.now(),
+) {
   const links: PlayedLink[] = [];
   const driver = new ServerDriver(
     SPEC,
     undefined,
     { clientInfo: {}, capabilities: {} },
     {
-      now: () => performance.now(),
+      now,
       random: () => 0,
       makeLink: (_, events) => {
         const link = new PlayedLink(events);
@@ -70,12 +77,15 @@ function supervise(onLink: (link: PlayedLink, nth: number) => void) {
         return link;
       },
     },
-    { onReady: () => {}, onNotification: () => {}, onState: () => {} },
+    { onReady: () => undefined, onNotification: () => {}, onState: () => {}, ...events },
   );
   return { driver, links };
 }
 
-function call(driver: ServerDriver): { answered: Promise<JsonObject>; one: UpstreamCall } {
+function call(
+  driver: ServerDriver,
+  more: Partial<UpstreamCall> = {},
+): { answered: Promise<JsonObject>; one: UpstreamCall } {
   let settle: (answer: JsonObject) => void = () => {};
   const answered = new Promise<JsonObject>((resolve) => {
     settle = resolve;
@@ -87,6 +97,7 @@ function call(driver: ServerDriver): { answered: Promise<JsonObject>; one: Upstr
     progressToken: undefined,
     render: (id) => JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call" }),
     reply: (reply: Reply) => void replyText(reply, "1").then((text) => settle(JSON.parse(text) as JsonObject)),
+    ...more,
   };
   driver.send(one);
   return { answered, one };
@@ -133,4 +144,101 @@ it("a call is refused where too many wait already [bounded]", async () => {
   for (let i = 0; i < 1_000; i++) call(driver);
   expect(await call(driver).answered).toMatchObject({ error: { code: -31006 } });
   expect(driver.inFlight).toBe(1_000);
+});
+
+describe("a call of a tool on a new connection", () => {
+  const OF_TOOL = { isOfTool: true };
+  const CHANGED = new Fault("denied", "It changed.");
+
+  /** A server whose tools are read when the test says so; each reading is one promise. */
+  function unread(onLink: (link: PlayedLink, nth: number) => void = () => {}, clock = { nowMs: 0 }) {
+    const readings: ((why?: string) => void)[] = [];
+    const read = () => new Promise<string | undefined>((resolve) => void readings.push(resolve));
+    const events = { onReady: vi.fn(read), readTools: vi.fn(read) };
+    return { ...supervise(onLink, events, () => clock.nowMs), readings, events, clock };
+  }
+
+  it("waits until its tools were read, and is judged by them once more; other calls do not wait [host-12]", async () => {
+    const { driver, links, readings } = unread();
+    const good = call(driver, OF_TOOL);
+    const changed = call(driver, { ...OF_TOOL, refusal: () => CHANGED });
+    expect(await call(driver, { method: "prompts/get" }).answered).toHaveProperty("result");
+    expect(links[0]?.sent).not.toContain("tools/call");
+    expect(driver.inFlight).toBe(2);
+    readings[0]?.();
+    expect(await changed.answered).toMatchObject({ error: { code: -31007, message: "It changed." } });
+    expect(await good.answered).toHaveProperty("result");
+    // From here on nothing is asked: who is called was judged by these tools.
+    const refusal = vi.fn(() => CHANGED);
+    expect(await call(driver, { ...OF_TOOL, refusal }).answered).toHaveProperty("result");
+    expect(refusal).not.toHaveBeenCalled();
+    await driver.stop();
+  });
+
+  it("is refused where they cannot be read, and the next one has them read again [host-12]", async () => {
+    const { driver, links, readings, events } = unread();
+    const refused = call(driver, OF_TOOL);
+    await vi.waitFor(() => expect(readings).toHaveLength(1));
+    readings[0]?.("it has no list");
+    expect(await refused.answered).toMatchObject({
+      error: {
+        code: -31001,
+        message: expect.stringMatching(/could not be read: it has no list\..*toolway reload played/),
+      },
+    });
+    const two = [call(driver, OF_TOOL), call(driver, OF_TOOL)];
+    expect(events.readTools).toHaveBeenCalledTimes(1);
+    expect(links[0]?.sent).not.toContain("tools/call");
+    readings[1]?.();
+    for (const { answered } of two) expect(await answered).toHaveProperty("result");
+    await driver.stop();
+  });
+
+  it("waits no longer than its own time, and can be cancelled meanwhile [bounded]", async () => {
+    const { driver, readings, clock } = unread();
+    const late = call(driver, OF_TOOL);
+    await vi.waitFor(() => expect(readings).toHaveLength(1));
+    const cancelled = call(driver, OF_TOOL);
+    driver.cancel(cancelled.one, "enough");
+    expect(await cancelled.answered).toMatchObject({ error: { code: -31008 } });
+    clock.nowMs += SPEC.callTimeoutMs - 1;
+    driver.tick(clock.nowMs);
+    expect(driver.inFlight).toBe(1);
+    clock.nowMs += 1;
+    driver.tick(clock.nowMs);
+    expect(await late.answered).toMatchObject({ error: { message: expect.stringContaining("within 5000 ms") } });
+    // Who comes later has what the reading brings.
+    const later = call(driver, OF_TOOL);
+    readings[0]?.();
+    expect(await later.answered).toHaveProperty("result");
+    await driver.stop();
+  });
+
+  it("waits for the tools of the next one where this one dies, once only, and an old reading opens nothing [host-12]", async () => {
+    const { driver, links, readings, clock } = unread();
+    const waits = call(driver, { ...OF_TOOL, refusal: () => CHANGED });
+    const die = (nth: number) => links[nth]?.events.onClosed(new Fault("unavailable", "It died."));
+    await vi.waitFor(() => expect(readings).toHaveLength(1));
+    clock.nowMs += 60_000;
+    die(0);
+    await vi.waitFor(() => expect(readings).toHaveLength(2));
+    readings[0]?.();
+    await call(driver, { method: "prompts/get" }).answered;
+    expect(links[1]?.sent).not.toContain("tools/call");
+    readings[1]?.();
+    expect(await waits.answered).toMatchObject({ error: { code: -31007 } });
+    die(1);
+
+    clock.nowMs += 60_000;
+    const twice = call(driver, OF_TOOL);
+    for (const nth of [2, 3]) {
+      await vi.waitFor(() => expect(readings).toHaveLength(nth + 1));
+      clock.nowMs += 60_000;
+      die(nth);
+    }
+    expect(await twice.answered).toMatchObject({
+      error: { code: -31001, message: expect.stringContaining("It died.") },
+    });
+    await driver.stop();
+  });
 });

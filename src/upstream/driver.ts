@@ -21,10 +21,13 @@ import { Breaker, type LateCall } from "./supervise/breaker.js";
 import { BreakerProbe } from "./supervise/breaker-probe.js";
 import { HeldCalls } from "./supervise/held-calls.js";
 import { Idleness, Liveness } from "./supervise/liveness.js";
-import { down, ejected, stopped } from "./supervise/refusals.js";
+import { down, ejected, stopped, unchecked } from "./supervise/refusals.js";
 import { Repeatable } from "./supervise/repeatable.js";
 import type { StartTurns } from "./supervise/start-turns.js";
 import { Supervisor, type SupervisorState } from "./supervise/supervisor.js";
+
+/** Resolves, never rejects, when the tools have been read: with why they could not be. */
+export type ToolsRead = Promise<string | undefined>;
 
 /** What all drivers share. */
 export interface UpstreamContext {
@@ -34,7 +37,10 @@ export interface UpstreamContext {
 }
 
 export interface DriverEvents {
-  onReady(intro: ServerIntro): void;
+  /** Returns what calls of tools wait for; undefined where they need not. */
+  onReady(intro: ServerIntro): ToolsRead | undefined;
+  /** The tools could not be read, and are called: they are read again. */
+  readTools?(): ToolsRead;
   onNotification(message: NotificationMessage, caller: Caller | undefined): void;
   readonly aboutTask?: AboutTask | undefined;
   /** The server started, failed, died or was stopped: `status` has changed. */
@@ -79,6 +85,12 @@ export class ServerDriver implements ServerConnection {
   #uses = 0;
   readonly #held: HeldCalls;
   #connection: Connection | undefined;
+  /** The connection, once every call may be sent on it: it is up, and its tools are known where they are pinned. */
+  #checked: Connection | undefined;
+  /** The connection whose tools are being read. */
+  #checking: Connection | undefined;
+  /** When the time of the first of the calls is over that wait for that. */
+  #checkDueMs: number | undefined;
   #liveness = new Liveness();
   #attempt: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -224,13 +236,14 @@ export class ServerDriver implements ServerConnection {
     const connection = this.#connection;
     if (connection === undefined) return;
     const late = connection.expire(nowMs);
+    if (this.#checkDueMs !== undefined && nowMs >= this.#checkDueMs) this.#checkIsLate();
     if (this.#supervisor.state !== "ready") {
       // Nothing is asked of one that does not stand yet.
       if (late !== undefined) this.#blame(late, true);
       return;
     }
     if (late !== undefined) void this.#judgeLate(connection, late);
-    const isBusy = connection.inFlight > 0;
+    const isBusy = this.inFlight > 0;
     const todo = this.#idleness.look(nowMs, this.#uses, connection.received, isBusy);
     if (todo === "rest") void this.rest();
     if (todo === "ping") void this.#checkPulse(connection);
@@ -239,10 +252,11 @@ export class ServerDriver implements ServerConnection {
   /** Closes the connection for now; the next call opens it again. */
   async rest(): Promise<void> {
     const connection = this.#connection;
-    if (connection === undefined || this.#supervisor.state !== "ready" || connection.inFlight > 0) return;
+    if (connection === undefined || this.#supervisor.state !== "ready" || this.inFlight > 0) return;
     this.#supervisor.rested();
     this.#lastDescription = { ...connection.describe() };
     this.#connection = undefined;
+    this.#checked = undefined;
     this.#track(connection.close());
     await Promise.all(this.#closing);
     this.#events.onState();
@@ -261,10 +275,46 @@ export class ServerDriver implements ServerConnection {
   }
 
   #dispatch(call: UpstreamCall): void {
-    const connection = this.#connection;
-    // This is the hot path: a ready server needs no verdict.
-    if (connection !== undefined && this.#supervisor.state === "ready") connection.send(call);
-    else this.#queue(call);
+    // This is the hot path: a ready server whose tools are known needs no verdict.
+    if (this.#checked !== undefined) this.#checked.send(call);
+    else if (this.#connection === undefined || this.#supervisor.state !== "ready") this.#queue(call);
+    else if (call.isOfTool === true) this.#holdForTools(call, this.#connection);
+    else this.#connection.send(call);
+  }
+
+  #holdForTools(call: UpstreamCall, connection: Connection): void {
+    if (this.#held.refusedAsFull(call)) return;
+    this.#held.wait(call);
+    this.#checkDueMs ??= this.#context.now() + this.#spec.callTimeoutMs;
+    if (this.#checking !== connection)
+      this.#check(connection, this.#events.readTools?.() ?? Promise.resolve(undefined));
+  }
+
+  /** Calls of tools go out when the tools of this connection are known: each is judged by them once more. */
+  #check(connection: Connection, reading: ToolsRead | undefined): void {
+    if (reading === undefined) {
+      this.#checked = connection;
+      return;
+    }
+    this.#checking = connection;
+    void reading.then((why) => {
+      if (this.#checking === connection) this.#checking = undefined;
+      if (this.#connection !== connection || this.#supervisor.state !== "ready") return;
+      this.#checkDueMs = undefined;
+      if (why === undefined) this.#checked = connection;
+      for (const call of this.#held.takeWaiting(true)) {
+        const fault = why === undefined ? call.refusal?.() : unchecked(this.server, why);
+        if (fault === undefined) connection.send(call);
+        else this.#held.refuse(call, fault);
+      }
+    });
+  }
+
+  /** The list may still come, for those who call later. */
+  #checkIsLate(): void {
+    this.#checkDueMs = undefined;
+    const fault = unchecked(this.server, `it was not there within ${this.#spec.callTimeoutMs} ms`);
+    for (const call of this.#held.takeWaiting(true)) this.#held.refuse(call, fault);
   }
 
   /**
@@ -366,10 +416,10 @@ export class ServerDriver implements ServerConnection {
     this.#supervisor.started(nowMs);
     this.readyAfterMs = Math.round(nowMs - startedMs);
     this.lastFault = undefined;
-    this.#events.onReady(intro);
+    this.#check(connection, this.#events.onReady(intro));
     this.#events.onState();
-    for (const call of this.#held.waiting) connection.send(call);
-    this.#held.waiting.clear();
+    for (const call of this.#held.takeWaiting(this.#checked !== undefined)) connection.send(call);
+    if (this.#held.waiting.size > 0) this.#checkDueMs = nowMs + this.#spec.callTimeoutMs;
     return undefined;
   }
 
@@ -394,11 +444,24 @@ export class ServerDriver implements ServerConnection {
   #closed(connection: Connection, fault: Fault): void {
     // While it starts, open() rejects as well, and that is the one that counts.
     if (this.#connection !== connection || this.#supervisor.state === "starting") return;
+    // They waited for the tools of a server that died of being asked for them, as far as one can tell.
+    const unread = this.#held.takeWaiting(true);
     void this.#drop(connection, fault);
     this.#supervisor.closed(this.#context.now());
     this.#setTimer();
     for (const call of this.#held.takeStranded()) this.#queue(call);
+    for (const call of unread) this.#requeue(call, fault);
     this.#events.onState();
+  }
+
+  /** A call that never left waits for the next connection, once only. */
+  #requeue(call: UpstreamCall, fault: Fault): void {
+    if (this.#held.hasReturned(call)) {
+      this.#held.refuse(call, down(this.server, fault, undefined, this.nextTryInMs));
+      return;
+    }
+    this.#held.returned(call, undefined);
+    this.#queue(call);
   }
 
   /** `fault` is undefined where we close it by our own will. */
@@ -406,6 +469,8 @@ export class ServerDriver implements ServerConnection {
     if (fault !== undefined) this.lastFault = fault;
     this.#lastDescription = { ...connection.describe() };
     this.#connection = undefined;
+    this.#checked = undefined;
+    this.#checkDueMs = undefined;
     const gone = connection.close(fault);
     this.#track(gone);
     return gone;

@@ -5,25 +5,26 @@ import type { AgentProfile, Caller } from "../contracts/caller.js";
 import type { Isolation, ServerSpec } from "../contracts/server-spec.js";
 import type { ServerHandle } from "../contracts/servers.js";
 import type { ServerStatus } from "../contracts/status.js";
-import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "../contracts/upstream.js";
+import type { Freshness, Listed, ListKind, ServerIntro, Upstream } from "../contracts/upstream.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import type { Redactor } from "../runtime/redact/redactor.js";
 import { redactorFor } from "../runtime/redact/secrets-of.js";
 import { readCard } from "./card.js";
 import type { AboutTask } from "./connection/from-server.js";
-import { ServerDriver, type UpstreamContext } from "./driver.js";
+import { ServerDriver, type ToolsRead } from "./driver.js";
 import { declared, EVERY_CAPABILITY, shareable } from "./era/handshake.js";
 import { type EraMemory, ProcessEras } from "./era/verdict.js";
-import type { OpenWire } from "./http/wire.js";
 import type { CallSender } from "./link/own-call.js";
 import { cardWithoutSecrets } from "./link/safe-fault.js";
 import { EVERY_LIST, ServerLists } from "./lists/lists.js";
 import { changedKinds, listKinds } from "./lists/read.js";
 import { Renewals } from "./lists/renewals.js";
 import { hashOf, Rereads } from "./lists/rereads.js";
+import { ToolsCheck } from "./lists/tools-check.js";
 import { isOwnNotification } from "./modern/side.js";
 import { ToolHeaders } from "./modern/tool-headers.js";
+import type { ServerDeps } from "./server-deps.js";
 import { statusOf } from "./server-status.js";
 import { SessionsBeside } from "./sessions-beside.js";
 import { Breaker } from "./supervise/breaker.js";
@@ -41,31 +42,6 @@ const UNAUTHORIZED_RETRY_MS = 15 * 60_000;
 /** So many different problems are kept for `status`; more would not be read. */
 const MAX_PROBLEMS = 20;
 
-/** The agents that are there, as far as a server is told of them. */
-export interface OpenAgents {
-  /** Whether one of this profile has a session open. */
-  hasProfile(profile: AgentProfile): boolean;
-  /** Whether all that have sessions open can do what this one can. */
-  areAllLike(agent: Caller): boolean;
-}
-
-/** What the servers of the config have in common: whom they tell, what is known of them, how they are reached. */
-export interface ServerDeps {
-  readonly context: UpstreamContext;
-  readonly events: UpstreamEvents;
-  readonly clientInfo: { readonly name: string; readonly version: string };
-  /** Remembers the eras of servers. By default each is remembered for as long as it is in the config. */
-  readonly eras?: EraMemory | undefined;
-  /** Whether the lists of a server are known from before: a lazy one need not be started to be listed. */
-  readonly isKnown?: (server: string) => boolean;
-  readonly agents?: OpenAgents | undefined;
-  /** The one agent that the gateway was started by and for; undefined where there is none. */
-  readonly soleAgent?: () => AgentProfile | undefined;
-  readonly log: (level: "info" | "warn", text: string) => void;
-  /** How addresses are reached. By default it is over our own network. */
-  readonly openWire?: OpenWire | undefined;
-}
-
 export class UpstreamServer implements ServerHandle {
   readonly spec: ServerSpec;
   readonly name: string;
@@ -82,6 +58,8 @@ export class UpstreamServer implements ServerHandle {
   readonly #lists: ServerLists;
   readonly #eras: EraMemory;
   readonly #toolHeaders = new ToolHeaders();
+  readonly #toolsCheck: ToolsCheck;
+  readonly #isPinned: boolean;
   readonly #rereads: Rereads;
   readonly #renewals: Renewals;
   readonly #calls = { ended: 0 };
@@ -111,6 +89,7 @@ export class UpstreamServer implements ServerHandle {
     this.spec = spec;
     this.name = spec.name;
     this.isolation = spec.isolation;
+    this.#isPinned = spec.trust === "pinned";
     this.#deps = deps;
     this.#redactor = redactorFor(spec.target);
     this.#after = after;
@@ -132,6 +111,12 @@ export class UpstreamServer implements ServerHandle {
       read: (reader, kind, isAwaited) => this.#read(reader, [kind], isAwaited),
       isAnnounced: (kind) => this.#isAnnounced(kind),
       gaps: (kind) => this.#listerOf(kind).gaps,
+    });
+    this.#toolsCheck = new ToolsCheck({
+      lists: this.#lists,
+      shownHash: () => this.#hashes.get("tools"),
+      readShown: () => this.#readShown(),
+      forAgents: (reason) => this.#redactor.forAgents(reason),
     });
     this.#shared = this.#drive(undefined);
     const { target, isolation, era, declare } = spec;
@@ -373,7 +358,11 @@ export class UpstreamServer implements ServerHandle {
       parts: { breaker: this.#breaker, calls: this.#calls, repeatable: this.#repeatable, after: this.#after },
       aboutTask: this.#aboutTask,
       hasAgents: (profile) => agents?.hasProfile(profile) ?? true,
-      onReady: (intro, session) => events.onSession?.(name, intro, session),
+      onReady: (intro, session) => {
+        events.onSession?.(name, intro, session);
+        return this.#isPinned ? this.#toolsCheck.again() : undefined;
+      },
+      readTools: () => this.#toolsCheck.again(),
       onNotification: (session, message, caller) => this.#notified(session, message, caller),
       onState: () => events.onState(name),
       onListsLeft: (kinds) => this.#listsLeft(kinds),
@@ -396,6 +385,7 @@ export class UpstreamServer implements ServerHandle {
       context,
       {
         onReady: (intro) => this.#ready(driver, intro, owner),
+        readTools: () => (owner === undefined ? this.#toolsCheck.again() : this.#toolsCheck.ofSession(driver)),
         onNotification: (message, caller) => this.#notified(driver, message, caller ?? owner),
         aboutTask: this.#aboutTask,
         onState: () => {
@@ -437,21 +427,43 @@ export class UpstreamServer implements ServerHandle {
     this.#deps.log(level, `server "${this.spec.name}": ${this.#redactor.redact(text)}`);
   }
 
-  #ready(driver: ServerDriver, intro: ServerIntro, owner: Caller | undefined): void {
+  /** Returns what calls of tools wait for. */
+  #ready(driver: ServerDriver, intro: ServerIntro, owner: Caller | undefined): ToolsRead | undefined {
     this.#intro = intro;
     this.#beside?.forgive();
     this.#problems.clear();
     if (!this.#readsCard) void this.#learnCard();
     this.#deps.events.onIntro(this.spec.name, intro, driver, owner);
-    if (owner === undefined || !this.listed) void this.#readAll(driver, intro);
+    const tools = owner === undefined || !this.listed ? this.#readAll(driver, intro) : undefined;
+    if (!this.#isPinned) return undefined;
+    return owner === undefined ? this.#toolsCheck.after(tools) : this.#toolsCheck.ofSession(driver, tools);
   }
 
-  async #readAll(driver: ServerDriver, intro: ServerIntro): Promise<void> {
+  /** Returns the reading of the tools. */
+  #readAll(driver: ServerDriver, intro: ServerIntro): Promise<void> {
     const has = listKinds(intro.capabilities);
     const lister = (kind: ListKind) => (driver === this.#shared ? this.#listerOf(kind) : driver);
-    await Promise.all(EVERY_LIST.map((kind) => this.#lists.read(lister(kind), kind, has.includes(kind))));
+    const read = (kind: ListKind, isAwaited?: boolean) =>
+      this.#lists.read(lister(kind), kind, has.includes(kind), isAwaited);
+    const tools = read("tools", this.#isPinned);
+    void this.#afterAll([tools, ...EVERY_LIST.filter((kind) => kind !== "tools").map((kind) => read(kind))]);
+    return tools;
+  }
+
+  async #afterAll(readings: readonly Promise<void>[]): Promise<void> {
+    await Promise.all(readings);
     this.#firstTry.resolve();
     this.#deps.events.onState(this.spec.name);
+    this.#afterReading();
+  }
+
+  /** The list that agents are shown, once more and at once; once again where its connection was lost by that. */
+  async #readShown(): Promise<void> {
+    const has = this.#intro === undefined || listKinds(this.#intro.capabilities).includes("tools");
+    const lister = this.#listerOf("tools");
+    await this.#lists.read(lister, "tools", has, true);
+    const isLost = !this.#lists.isRead("tools") && !lister.isReady;
+    if (isLost) await this.#lists.read(this.#listerOf("tools"), "tools", has, true);
     this.#afterReading();
   }
 

@@ -6,7 +6,8 @@ import type { ServerStatus } from "../contracts/status.js";
 import { Fault } from "../protocol/errors.js";
 import { MisconfiguredServer } from "./misconfigured.js";
 import { type ProbeResult, probeServer } from "./probe.js";
-import { type ServerDeps, UpstreamServer } from "./server.js";
+import { UpstreamServer } from "./server.js";
+import type { ServerDeps } from "./server-deps.js";
 import { misconfigured } from "./supervise/refusals.js";
 
 /**

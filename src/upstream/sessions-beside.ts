@@ -6,7 +6,7 @@ import type { ServerSpec } from "../contracts/server-spec.js";
 import type { ListKind, ServerIntro } from "../contracts/upstream.js";
 import type { Fault } from "../protocol/errors.js";
 import type { NotificationMessage } from "../protocol/message.js";
-import { type DriverEvents, type DriverParts, ServerDriver, type UpstreamContext } from "./driver.js";
+import { type DriverEvents, type DriverParts, ServerDriver, type ToolsRead, type UpstreamContext } from "./driver.js";
 import { type HandshakeOffer, shareable } from "./era/handshake.js";
 import { statusOf } from "./era/meeting.js";
 import { ServerError } from "./link/own-call.js";
@@ -26,7 +26,8 @@ export interface BesideOptions {
   readonly parts: DriverParts;
   readonly aboutTask: DriverEvents["aboutTask"];
   hasAgents(profile: AgentProfile): boolean;
-  onReady(intro: ServerIntro, session: ServerDriver): void;
+  onReady(intro: ServerIntro, session: ServerDriver): ToolsRead | undefined;
+  readTools(): ToolsRead;
   onNotification(session: ServerDriver, message: NotificationMessage, caller: Caller | undefined): void;
   onState(): void;
   /** A session is gone whose lists these were. */
@@ -120,6 +121,7 @@ export class SessionsBeside {
       context,
       {
         onReady: (intro) => this.#options.onReady(intro, session),
+        readTools: () => this.#options.readTools(),
         onNotification: (message, caller) => this.#options.onNotification(session, message, caller),
         aboutTask,
         onState: () => {

@@ -8,7 +8,7 @@ import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { backoffCeiling } from "../../runtime/backoff.js";
 import { sentence } from "../../runtime/expected-error.js";
 import { type CallSender, ServerError } from "../link/own-call.js";
-import { readList } from "./read.js";
+import { LIST_MS, readList } from "./read.js";
 import { FreshnessReader } from "./rereads.js";
 
 export const EVERY_LIST: readonly ListKind[] = ["tools", "prompts", "resources", "resourceTemplates"];
@@ -19,9 +19,6 @@ export const EVERY_LIST: readonly ListKind[] = ["tools", "prompts", "resources",
 const PAUSE_MS = 200;
 /** A list that is announced anew whenever it was read is read at growing distances, up to this one. */
 const MAX_PAUSE_MS = 10_000;
-
-/** The deadline of all pages of one list; one page has the connection's own deadline. */
-const LIST_MS = 60_000;
 
 export interface ServerListsEvents {
   onBegin(kind: ListKind): void;
@@ -94,6 +91,11 @@ export class ServerLists {
     return this.#unreached.size > 0;
   }
 
+  /** Why the last reading of the list failed; undefined where it did not. */
+  faultOf(kind: ListKind): string | undefined {
+    return this.#faults.get(kind);
+  }
+
   get fault(): string | undefined {
     for (const [kind, reason] of this.#faults) return sentence(`Its ${kind} could not be read: ${reason}`);
     return undefined;
@@ -162,7 +164,7 @@ export class ServerLists {
       this.#ended(kind, items, reader.freshness, reader.promisedMs);
     } catch (error) {
       // Some servers declare `resources` and know nothing of templates: an empty list, not a fault.
-      if (error instanceof ServerError && error.code === ErrorCode.methodNotFound) {
+      if (isUnknownMethod(error)) {
         this.#ended(kind, [], undefined, undefined);
       } else this.#failed(kind, error);
     }
@@ -195,6 +197,11 @@ export class ServerLists {
 
 function isAwaited({ next }: Busy): boolean {
   return next?.isAwaited === true;
+}
+
+/** The server has no such list, whatever it declared. */
+export function isUnknownMethod(error: unknown): boolean {
+  return error instanceof ServerError && error.code === ErrorCode.methodNotFound;
 }
 
 function pause(busy: Busy, ms: number): Promise<void> {

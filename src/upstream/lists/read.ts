@@ -15,6 +15,8 @@ const MAX_PAGES = 500;
 const MAX_ITEMS = 5_000;
 /** So long may all pages of one list be together: 20,000 entries of about 1 kB, which is what a definition has. */
 const MAX_CHARS = 20_000_000;
+/** The deadline of all pages of one list; one page has the connection's own deadline. */
+export const LIST_MS = 60_000;
 /** A definition has about 1 kB; from here on it is counted what is in one. */
 const LONG_ENTRY_CHARS = 64 * 1024;
 /** How deep one may be is said by those who use it, with its name. */

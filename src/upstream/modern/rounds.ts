@@ -116,6 +116,14 @@ class CallInRounds implements UpstreamCall {
     return this.#call.progressToken;
   }
 
+  get isOfTool(): boolean {
+    return this.#call.isOfTool === true;
+  }
+
+  refusal(): Fault | undefined {
+    return this.#call.refusal?.();
+  }
+
   repeated(): void {
     this.#call.repeated?.();
   }

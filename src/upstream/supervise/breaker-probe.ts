@@ -85,6 +85,14 @@ class ProbeCall implements UpstreamCall {
     return this.inner.progressToken;
   }
 
+  get isOfTool(): boolean {
+    return this.inner.isOfTool === true;
+  }
+
+  refusal(): Fault | undefined {
+    return this.inner.refusal?.();
+  }
+
   render(id: number): string {
     return this.inner.render(id);
   }

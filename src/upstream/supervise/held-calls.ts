@@ -58,6 +58,13 @@ export class HeldCalls {
     return calls;
   }
 
+  /** Those that wait, or of them those that a connection whose tools have not been read may have. */
+  takeWaiting(isRead: boolean): UpstreamCall[] {
+    const calls = [...this.waiting].filter((call) => isRead || call.isOfTool !== true);
+    for (const call of calls) this.waiting.delete(call);
+    return calls;
+  }
+
   delete(call: UpstreamCall): boolean {
     return this.waiting.delete(call) || this.#stranded.delete(call);
   }
@@ -96,9 +103,7 @@ export class HeldCalls {
   }
 
   refuseAll(fault: Fault): void {
-    const calls = [...this.waiting, ...this.#stranded];
-    this.waiting.clear();
-    this.#stranded.clear();
+    const calls = [...this.takeWaiting(true), ...this.takeStranded()];
     for (const call of calls) this.refuse(call, fault);
   }
 }

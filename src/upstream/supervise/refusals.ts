@@ -41,6 +41,18 @@ export function ejected(
   return unavailable(server, "ejected", message, nextTryInMs, fault);
 }
 
+/** Its tools are pinned, and nobody knows whether they are still what was accepted: nothing of them is called. */
+export function unchecked(server: string, why: string): Fault {
+  const parts = [
+    sentence(
+      `The tools of server "${server}" cannot be compared with their pins, since its list could not be read: ${why}`,
+    ),
+    "It was started or met anew, and the tool may have changed: nothing was sent.",
+    `The next call reads the list again; \`toolway status ${server}\` tells more, \`toolway reload ${server}\` starts it anew.`,
+  ];
+  return unavailable(server, "unchecked", parts.join(" "));
+}
+
 export function stopped(server: string): Fault {
   return unavailable(server, "stopped", `Server "${server}" is stopped. \`toolway start ${server}\` starts it.`);
 }

@@ -1,0 +1,32 @@
+// What the servers of the config have in common, as they are given it: types only.
+
+import type { AgentProfile, Caller } from "../contracts/caller.js";
+import type { UpstreamEvents } from "../contracts/upstream.js";
+import type { UpstreamContext } from "./driver.js";
+import type { EraMemory } from "./era/verdict.js";
+import type { OpenWire } from "./http/wire.js";
+
+/** The agents that are there, as far as a server is told of them. */
+export interface OpenAgents {
+  /** Whether one of this profile has a session open. */
+  hasProfile(profile: AgentProfile): boolean;
+  /** Whether all that have sessions open can do what this one can. */
+  areAllLike(agent: Caller): boolean;
+}
+
+/** What the servers of the config have in common: whom they tell, what is known of them, how they are reached. */
+export interface ServerDeps {
+  readonly context: UpstreamContext;
+  readonly events: UpstreamEvents;
+  readonly clientInfo: { readonly name: string; readonly version: string };
+  /** Remembers the eras of servers. By default each is remembered for as long as it is in the config. */
+  readonly eras?: EraMemory | undefined;
+  /** Whether the lists of a server are known from before: a lazy one need not be started to be listed. */
+  readonly isKnown?: (server: string) => boolean;
+  readonly agents?: OpenAgents | undefined;
+  /** The one agent that the gateway was started by and for; undefined where there is none. */
+  readonly soleAgent?: () => AgentProfile | undefined;
+  readonly log: (level: "info" | "warn", text: string) => void;
+  /** How addresses are reached. By default it is over our own network. */
+  readonly openWire?: OpenWire | undefined;
+}
