@@ -19,6 +19,22 @@ describe("patterns of roles that fit no tool [status-true]", () => {
     ]);
   });
 
+  it.each([
+    ["notes/raed_*", "notes/read_*"],
+    ["notes/*_nota", "notes/*note"],
+    ["notes/*delte*", "notes/*delete_*"],
+    ["*/delete_nte", "*/delete_note"],
+  ])("have a nearest pattern where they have stars: %s", (typed, meant) => {
+    expect(unusedPatterns({ r: { deny: [typed] } }, [NOTES])[0]).toContain(` Did you mean ${JSON.stringify(meant)}?`);
+  });
+
+  it.each(["files/ls", "files/x", "files/*y", "files/a*b*c"])(
+    "have no nearest name where one would be a guess, whatever server stands before it: %s",
+    (typed) => {
+      expect(unusedPatterns({ r: { deny: [typed] } }, [server("files", "rm", "cp", "a_b")])[0]).toMatch(/nothing\.$/);
+    },
+  );
+
   it("have no nearest name where none is near", () => {
     expect(unusedPatterns({ r: { deny: ["notes/shutdown"] } }, [NOTES])).toEqual([
       'role "r", "deny": "notes/shutdown" fits no tool of server "notes", so it denies nothing.',

@@ -42,17 +42,49 @@ export function unusedPatterns(
 function judge(pattern: Pattern, isDeny: boolean, servers: readonly KnownTools[]): string | undefined {
   const meant = servers.filter(({ name }) => touches(pattern, name));
   if (meant.length === 0) return undefined;
-  const names: string[] = [];
   for (const { name, tools } of meant) {
     if (tools === undefined) return undefined;
     for (const tool of tools) {
       if (isDeny ? denies(pattern, name, tool) : covers(pattern, name, tool)) return undefined;
-      if (tool.length <= MAX_COMPARED) names.push(`${name}/${tool}`);
     }
   }
-  const near = pattern.text.length > MAX_COMPARED ? undefined : nearest(pattern.text, names);
+  const near = pattern.text.length > MAX_COMPARED ? undefined : nearestPattern(pattern, meant);
   const where = meant.length === 1 ? `server ${JSON.stringify(meant[0]?.name)}` : `the servers that it names`;
   const hint = near === undefined ? "" : ` Did you mean ${JSON.stringify(near)}?`;
   const effect = isDeny ? "denies" : "allows";
   return `${JSON.stringify(pattern.text)} fits no tool of ${where}, so it ${effect} nothing.${hint}`;
+}
+
+/** The pattern that may have been meant. Tools alone are compared: a server's name in front would hide how far they are. */
+function nearestPattern(pattern: Pattern, meant: readonly KnownTools[]): string | undefined {
+  for (const { name, tools = [] } of meant) {
+    const server = pattern.text.startsWith(`${name}/`) ? name : pattern.text.slice(0, pattern.text.indexOf("/"));
+    const typed = pattern.text.slice(server.length + 1);
+    const near = nearestTool(
+      typed,
+      tools.filter((tool) => tool.length <= MAX_COMPARED),
+    );
+    if (near !== undefined) return `${server}/${near}`;
+  }
+  return undefined;
+}
+
+/** With a star at one end or at both, the beginnings, ends or words of the names are compared. */
+function nearestTool(typed: string, tools: readonly string[]): string | undefined {
+  const [, before = "", text = "", after = ""] = /^(\*?)([^*]+)(\*?)$/.exec(typed) ?? [];
+  if (text === "") return undefined;
+  const words = tools.map(wordsOf);
+  const parts = words.flatMap((some) => {
+    if (before === "" && after === "") return [some.join("")];
+    return some.map((word, i) =>
+      before === "" ? some.slice(0, i + 1).join("") : after === "" ? some.slice(i).join("") : word,
+    );
+  });
+  const near = nearest(text, [...new Set(parts)]);
+  return near === undefined ? undefined : `${before}${near}${after}`;
+}
+
+/** `read_`, `all_`, `notes` of `read_all_notes`; `read`, `All` of `readAll`. */
+function wordsOf(tool: string): string[] {
+  return tool.split(/(?<=[_./-])|(?<=[a-z])(?=[A-Z])/);
 }

@@ -2,10 +2,12 @@
 
 /**
  * The candidate that differs only in case and punctuation, or by a typo or two; undefined where none is near.
- * Short words get one typo only: `files` is not `roles`.
+ * Short words get one typo only: `files` is not `roles`; the shortest get none: every letter is one typo from another.
  */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const folded = fold(word);
+  // Nothing but punctuation is like everything that is short.
+  if (folded === "") return undefined;
   let best: string | undefined;
   let bestDistance = Number.POSITIVE_INFINITY;
   for (const candidate of candidates) {
@@ -22,6 +24,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
 }
 
 function typosAllowed(word: string): number {
+  if (word.length < 3) return 0;
   return word.length < 6 ? 1 : 2;
 }
 

@@ -240,6 +240,15 @@ describe("importConfigs with several clients", () => {
     ]);
   });
 
+  it("names the client whose server is the same one, and not the first of that name [told-truly]", () => {
+    put("home/.claude.json", { mcpServers: { gh: { type: "http", url: "https://gh/mcp" } } });
+    put("home/.cursor/mcp.json", { mcpServers: { gh: { url: "https://other/mcp" } } });
+    put("home/.lmstudio/mcp.json", { mcpServers: { gh: { url: "https://other/mcp" } } });
+    expect(found().skipped).toMatchObject([
+      { client: "LM Studio", name: "gh", reason: "the same as the one of Cursor" },
+    ]);
+  });
+
   it("passes Toolway itself over", () => {
     put("home/.cursor/mcp.json", {
       mcpServers: {

@@ -81,9 +81,9 @@ export function importConfigs(options: ImportOptions): ImportResult {
           remark(skipped, name, reading.reason);
           continue;
         }
-        const as = freeName(name, reading.entry, existing, servers);
-        if (as === undefined) {
-          const first = origin.get(name);
+        const { as, isThere } = freeName(name, reading.entry, existing, servers);
+        if (isThere) {
+          const first = origin.get(as);
           remark(skipped, name, first === undefined ? "the config has it already" : `the same as the one of ${first}`);
           continue;
         }
@@ -144,19 +144,19 @@ function isNamed(name: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) => fits(readGlob(pattern), name));
 }
 
-/** The name under which the entry can be added; undefined where it is there already. */
+/** The name under which the entry can be added, or is there already. */
 function freeName(
   name: string,
   entry: ImportedEntry,
   existing: ReadonlyMap<string, unknown>,
   servers: ReadonlyMap<string, ImportedEntry>,
-): string | undefined {
+): { readonly as: string; readonly isThere: boolean } {
   const wanted = name === "" ? "server" : name;
   for (let number = 1; ; number++) {
-    const candidate = number === 1 ? wanted : `${wanted}-${number}`;
-    const there = servers.get(candidate) ?? existing.get(candidate);
-    if (there === undefined) return candidate;
-    if (isSame(table(there), entry)) return undefined;
+    const as = number === 1 ? wanted : `${wanted}-${number}`;
+    const there = servers.get(as) ?? existing.get(as);
+    if (there === undefined) return { as, isThere: false };
+    if (isSame(table(there), entry)) return { as, isThere: true };
   }
 }
 

@@ -17,7 +17,7 @@ export const add = defineCommand({
       "Adds a server to a config: a command with its arguments, or an address. It is started once, as `doctor` does, and " +
       "written only when it works. Comments and layout of the file stay as they are; a file that is not there is made. A " +
       "gateway that runs for the config starts the server by itself. Everything behind the command is the command's, " +
-      "but for --env, --header and --no-check at the end of the line; behind `--` everything is.",
+      "but for --env, --header and --no-check at the end of the line; behind `--`, wherever it stands, everything is.",
   },
   args: {
     name: { required: true, description: "Its name in the config." },

@@ -49,8 +49,12 @@ export const configCheck = defineCommand({
         printJson(io, { ok: true, path, servers, disabled, warnings, unusedPatterns });
         return Exit.ok;
       }
-      for (const warning of [...config.warnings, ...unusedPatterns]) note(io, `warning: ${warning}`);
-      print(io, `${shortPath(io, path)} is fine: ${count(config.servers.length, "server")}.`);
+      const warnings = [...config.warnings, ...unusedPatterns];
+      for (const warning of warnings) note(io, `warning: ${warning}`);
+      const servers = count(config.servers.length, "server");
+      const verdict =
+        warnings.length === 0 ? `is fine: ${servers}` : `can be used: ${servers}, ${count(warnings.length, "warning")}`;
+      print(io, `${shortPath(io, path)} ${verdict}.`);
       return Exit.ok;
     } catch (error) {
       if (!input.json || !(error instanceof ConfigError)) throw error;

@@ -44,6 +44,24 @@ describe("doctor", () => {
     expect(await run(["doctor", "--server", "none"])).toMatchObject({ code: 2 });
   });
 
+  it("shows how many of a server's tools its entry lets through [status-true]", async () => {
+    const good = { command: "good", only: ["a*"], tools: { ab: { hide: true } } };
+    writeFileSync(join(folder, "toolway.json"), JSON.stringify({ mcpServers: { good, plain: { command: "x" } } }));
+    fakeGateway({}, { probe: async () => probe({ tools: ["a", "ab", "abc", "b"] }) });
+    const { out } = await run(["doctor"]);
+    expect(out).toMatch(/ok +good +stdio +legacy +2025-11-25 +2 of 4 +120 ms/);
+    expect(out).toMatch(/ok +plain +stdio +legacy +2025-11-25 +4 +120 ms/);
+  });
+
+  it("fits its table to the terminal, with the columns in line [told-why]", async () => {
+    fakeGateway({}, { probe: async () => probe({ serverInfo: { name: "s".repeat(60), version: "1" } }) });
+    const { out } = await run(["doctor"], { isTTY: true, columns: 70, env: { NO_COLOR: "1" } });
+    const rows = out.split("\n").slice(0, 3);
+    for (const row of rows) expect([...row].length).toBeLessThanOrEqual(70);
+    expect(rows[1]?.indexOf("stdio")).toBe(rows[0]?.indexOf("KIND"));
+    expect(rows[2]?.indexOf("120 ms")).toBe(rows[0]?.indexOf("READY IN"));
+  });
+
   it("starts at most four at a time, and tells of each as it ends [told-why]", async () => {
     const names = ["a", "b", "c", "d", "e", "f"];
     const mcpServers = Object.fromEntries(names.map((name) => [name, { command: name }]));

@@ -1,8 +1,9 @@
 // `toolway doctor`: starts each server by itself, tells of each as it ends, and says what to fix.
 
-import type { Config } from "../../config/config.js";
+import type { Config, ServerMenu } from "../../config/config.js";
 import type { MisconfiguredSpec, ServerSpec } from "../../contracts/server-spec.js";
 import { demoConfig } from "../../demo/config.js";
+import { fits, readGlob } from "../../runtime/glob.js";
 import { within } from "../../runtime/wait.js";
 import { errorLines } from "../../runtime/words/error-lines.js";
 import { answersFor, askForInputs } from "../gateway/ask-inputs.js";
@@ -14,7 +15,7 @@ import { defineCommand, jsonOption } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
 import { hinted, type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
 import { adviceFor, mayDownload } from "../text/advice.js";
-import { count, duration, heading, oneLine, type Style, styleOf, table } from "../text/print.js";
+import { count, duration, fittedTable, heading, oneLine, type Style, styleOf } from "../text/print.js";
 
 /** Beyond the server's own deadline, for stopping it again. */
 const STOP_MS = 15_000;
@@ -53,7 +54,7 @@ export const doctor = defineCommand({
     summary: "Starts each server by itself, and says what to fix.",
     description:
       "Starts each server by itself, four at a time, apart from a gateway that may run, and shows its protocol, its " +
-      "tools, how long it took, and on failure what it wrote and what to fix. What npx, uvx or docker may have to " +
+      "tools (those that its entry lets through, of all), how long it took, and on failure what it wrote and what to fix. What npx, uvx or docker may have to " +
       "download at a first start has three minutes. A server behind an executor that dials in is tried by the gateway " +
       "that runs, which is asked. On a terminal it asks for inputs of the config that nobody has answered (VS Code's " +
       "`inputs`), and keeps the answers sealed. Exits 1 when any server failed, 2 when the config cannot be read.",
@@ -196,7 +197,17 @@ class Told {
       texts.reduce((one, other) => (other.length > one.length ? other : one));
     const [names, kinds] = [specs.map(({ name }) => name), specs.map(kindOf)];
     const verdict = specs.every((spec) => "target" in spec) ? "not tried" : "MISCONFIGURED";
-    this.#widest = [verdict, longest(["SERVER", ...names]), longest(["KIND", ...kinds]), "legacy", "2025-11-25"];
+    const tools = specs.some(isNarrowed) ? "99 of 99" : "TOOLS";
+    this.#widest = [
+      verdict,
+      longest(["SERVER", ...names]),
+      longest(["KIND", ...kinds]),
+      "legacy",
+      "2025-11-25",
+      tools,
+      "READY IN",
+      "x".repeat(NAME_WIDTH),
+    ];
     this.#row(heading(this.#style, ["", "SERVER", "KIND", "ERA", "PROTOCOL", "TOOLS", "READY IN", "CALLS ITSELF"]));
   }
 
@@ -209,7 +220,7 @@ class Told {
       kindOf(spec),
       probe.era ?? "-",
       oneLine(shown(probe.version ?? "-", this.#io.isTTY), 10),
-      probe.ok ? String(probe.tools.length) : "-",
+      probe.ok ? toolsText(spec, probe.tools) : "-",
       probe.readyMs === undefined ? "-" : duration(probe.readyMs),
       oneLine([info?.name, info?.version].filter((part) => part !== undefined).join(" "), NAME_WIDTH),
     ]);
@@ -222,9 +233,27 @@ class Told {
   }
 
   #row(cells: readonly string[]): void {
-    const [, row] = table([[...this.#widest, "TOOLS", "READY IN", ""], cells]).split("\n");
+    const [, row] = fittedTable([this.#widest, cells], this.#io).split("\n");
     print(this.#io, row ?? "");
   }
+}
+
+/** What its entry says of which tools are shown; one that was made for a check alone says nothing. */
+type Menu = Partial<Pick<ServerMenu, "only" | "tools">>;
+
+function isNarrowed(spec: Finding["spec"]): boolean {
+  const { only, tools = {} } = spec as Menu;
+  return only !== undefined || Object.values(tools).some(({ hide }) => hide === true);
+}
+
+/** `12`, or `3 of 12` where the entry hides some: a menu without a tool is often the entry's doing. */
+function toolsText(spec: Finding["spec"], tools: readonly string[]): string {
+  if (!isNarrowed(spec)) return String(tools.length);
+  const { only, tools: overrides = {} } = spec as Menu;
+  const globs = only?.map(readGlob);
+  const isShown = (tool: string): boolean =>
+    overrides[tool]?.hide !== true && (globs === undefined || globs.some((glob) => fits(glob, tool)));
+  return `${tools.filter(isShown).length} of ${tools.length}`;
 }
 
 /** It takes long; the last line that it wrote may say for what. */

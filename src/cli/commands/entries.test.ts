@@ -55,6 +55,18 @@ describe("list", () => {
     });
   });
 
+  it("calls no server on where the file as a whole cannot be used, and says what is wrong [status-true]", async () => {
+    writeFileSync(join(folder, "toolway.json"), '{"mcpServers":{"a":{"command":"x"}},"listen":7}');
+    const { code, out, err } = await run(["list"]);
+    expect(code).toBe(2);
+    expect(out).toMatch(/a +stdio +unusable +x\n/);
+    expect(err).toContain("none of its servers runs:\n");
+    expect(err).toMatch(/toolway\.json:1:46: listen: /);
+    const json = await run(["list", "--json"]);
+    expect(json.code).toBe(2);
+    expect(JSON.parse(json.out)).toMatchObject({ servers: [{ name: "a" }], mistakes: [{ key: "listen" }] });
+  });
+
   it("says what to do without a config", async () => {
     const { code, err } = await run(["list"], { cwd: join(folder, "home") });
     expect(code).toBe(2);
@@ -175,6 +187,30 @@ describe("add", () => {
     const unset = await run(["add", "b", "prog", "--env", "B_TOKEN"]);
     expect(unset).toMatchObject({ code: 1, err: expect.stringContaining("B_TOKEN is not set") });
     expect((await run(["add", "b", "prog", "--env", "B_TOKEN", "--no-check"])).code).toBe(0);
+  });
+
+  it("says how to keep the key of a header out, and that a gateway needs the variables, too [told-truly]", async () => {
+    fakeGateway();
+    const keyed = await run(["add", "a", "https://a.example/", "--header", "Authorization: Bearer s3cretkey9x7Q"]);
+    expect(keyed.out).toContain("headers.Authorization. Keep it out of git, or let ${VAR} stand for them: --header ");
+    expect(keyed.out).not.toContain("--env");
+    const { out } = await run(["add", "b", "prog", "--env", "B_TOKEN", "--no-check"]);
+    expect(out).toContain(
+      "starts the server by itself if B_TOKEN is set there; else `toolway status` shows it as misc",
+    );
+  });
+
+  it.each([
+    [["add", "a", "prog", "--config", "x.json"], "--config"],
+    [["add", "a", "prog", "--config=x.json"], "--config"],
+    [["add", "a", "prog", "--", "--no-check"], "--no-check"],
+  ])("says that an option behind the command is the server's: %s [told-why]", async (line, flag) => {
+    const { code, err } = await run(line);
+    expect(code).toBe(0);
+    expect(err).toBe(
+      `${flag} after the command is an argument of the server; if it was meant for toolway, put it before.\n`,
+    );
+    expect(json().mcpServers.a.args).toEqual(line.slice(3));
   });
 
   it("means relative paths from where it is typed [config-kept]", async () => {

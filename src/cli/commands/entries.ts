@@ -13,7 +13,8 @@ export const list = defineCommand({
     summary: "Lists the servers of a config.",
     description:
       "Lists the servers that stand in a config, those that are switched off too, with what is started or connected to. " +
-      "Starts nothing: `toolway status` shows how they are. Keys are hidden, with --json too.",
+      "Starts nothing: `toolway status` shows how they are. Keys are hidden, with --json too. Exits 2 where the file as a " +
+      "whole cannot be used.",
   },
   args: {},
   options: { ...configOption, ...jsonOption },

@@ -1,9 +1,10 @@
-// `status`, `state dump` and the hidden verb of completion, with a fake gateway.
+// `status`, `config check`, `state dump` and the hidden verb of completion, with a fake gateway.
 
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { fakeGateway, folder, leaveFolder, makeFolder, run } from "../../../test/fixtures/fake-gateway.js";
+import { stateDirFor } from "../../runtime/state-dir.js";
 
 beforeEach(makeFolder);
 
@@ -17,6 +18,20 @@ it("status shows what is wrong below the table", async () => {
     "demo: It ended with code 1. Next try in 2.0 s.\n  stderr: Error: no key\n`toolway doctor` says what to fix.",
   );
   expect(JSON.parse((await run(["status", "--json"])).out)).toMatchObject({ running: true, pid: 7 });
+});
+
+it("config check does not call a config fine that has a warning [status-true]", async () => {
+  const config = { mcpServers: { demo: { command: "x" } }, roles: { reader: { deny: ["demo/delete_*"] } } };
+  writeFileSync(join(folder, "mine.json"), JSON.stringify(config));
+  mkdirSync(stateDirFor(join(folder, "mine.json"), {}, join(folder, "home")), { recursive: true });
+  fakeGateway({ "/roles/check": { unusedPatterns: ["it fits no tool."] } });
+  expect(await run(["config", "check", "mine.json"])).toEqual({
+    code: 0,
+    out: "./mine.json can be used: 1 server, 1 warning.\n",
+    err: "warning: it fits no tool.\n",
+  });
+  fakeGateway({ "/roles/check": { unusedPatterns: [] } });
+  expect((await run(["config", "check", "mine.json"])).out).toBe("./mine.json is fine: 1 server.\n");
 });
 
 it("status without a gateway promises no next try, and config check misses no file of tls [told-why]", async () => {

@@ -23,7 +23,7 @@ describe("tokens", () => {
     expect(fake.requests[0]?.body).toEqual({ id: "ci", role: "reader", expires: "30d" });
     expect((await run(["token", "list"])).out).toContain("(expired)");
     expect(await run(["token", "show"])).toMatchObject({ code: 0, out: "tw_default\n" });
-    expect((await run(["token", "revoke", "cy"])).err).toContain("Did you mean ci?");
+    expect((await run(["token", "revoke", "cy"])).err).toContain("`toolway token list` shows them.");
     expect(await run(["token", "revoke", "ci"])).toMatchObject({ code: 0, out: "Revoked ci.\n" });
     expect(fake.requests.at(-1)?.path).toBe("DELETE /tokens/ci");
   });

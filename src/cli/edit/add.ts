@@ -65,6 +65,8 @@ export async function addToConfig<E extends Examined>(input: AddInput, io: Io, d
   const spec = specOf(textWith(name, entry, path, io), { name, path, needed, io });
   const where = shortPath(io, path);
 
+  noteMeantForUs(input.command.slice(1), io);
+
   let check: E | undefined;
   if (!input.noCheck) {
     refuseUnset(name, needed, io);
@@ -92,9 +94,26 @@ export async function addToConfig<E extends Examined>(input: AddInput, io: Io, d
   }
   print(io, `${isNew ? "Made" : "Added"} ${isNew ? `${where} with ${name}` : `${name} to ${where}`}${outcome(check)}.`);
   if (secrets.length > 0) print(io, secretsText(secrets, where));
-  const next = "Next: `toolway serve`.";
-  print(io, running ? "The gateway that runs for it starts the server by itself." : hinted(io, next));
+  print(io, hinted(io, running ? takenUp(needed) : "Next: `toolway serve`."));
   return Exit.ok;
+}
+
+/** Options of ours that servers have, too, and that are theirs behind the command. */
+const MAY_BE_OURS = ["--config", "--no-check", "--json"];
+
+/** It may be right so, and if not, nobody would see why. */
+function noteMeantForUs(args: readonly string[], io: Io): void {
+  const flags = MAY_BE_OURS.filter((flag) => args.some((arg) => arg === flag || arg.startsWith(`${flag}=`)));
+  for (const flag of flags) {
+    note(io, `${flag} after the command is an argument of the server; if it was meant for toolway, put it before.`);
+  }
+}
+
+/** What a gateway that runs makes of the entry. Which variables it has, nobody here knows. */
+function takenUp(needed: readonly string[]): string {
+  if (needed.length === 0) return "The gateway that runs for it starts the server by itself.";
+  const names = needed.join(" and ");
+  return `The gateway that runs for it starts the server by itself if ${names} ${needed.length > 1 ? "are" : "is"} set there; else \`toolway status\` shows it as misconfigured until the gateway is restarted with ${needed.length > 1 ? "them" : "it"}.`;
 }
 
 function entryFor(name: string, { command, isAddress, env, header }: AddInput, path: string, io: Io): NewEntry {
@@ -193,5 +212,11 @@ function outcome(check: Examined | undefined): string {
 }
 
 function secretsText(secrets: readonly string[], where: string): string {
-  return `Keys stand in ${where} as they are: ${secrets.join(", ")}. Keep it out of git, or let \${VAR} stand for them: --env NAME alone does that.`;
+  const has = (part: string) => secrets.some((key) => key.startsWith(`${part}.`));
+  const how = [
+    ...(has("env") ? ["--env NAME alone does that"] : []),
+    ...(has("headers") ? ["--header 'NAME: ${VAR}', in single quotes, does that"] : []),
+  ];
+  const does = how.length === 0 ? "" : `: ${how.join(", ")}`;
+  return `Keys stand in ${where} as they are: ${secrets.join(", ")}. Keep it out of git, or let \${VAR} stand for them${does}.`;
 }

@@ -9,8 +9,8 @@ import { runningGateway } from "../gateway/port.js";
 import { configPathFor } from "../gateway/source.js";
 import { gatewayFor } from "../gateway/which.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
-import { hinted, type Io, print, printJson, shortPath, shown } from "../line/io.js";
-import { count, heading, oneLine, styleOf, table } from "../text/print.js";
+import { hinted, type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
+import { count, heading, oneLine, type Style, styleOf, table } from "../text/print.js";
 import { readConfigText, writeConfigText } from "./config-file.js";
 
 /** A command line in a table; `--json` has the whole. */
@@ -24,7 +24,7 @@ interface ListInput {
 export function listServers(input: ListInput, io: Io): ExitCode {
   const path = existingConfig(input.config, io);
   const text = readConfigText(path);
-  const wrong = wrongEntries(text, path, io);
+  const { wrong, fatal } = mistakesIn(text, path, io);
   const servers = Object.entries(serversInText(text, path)).map(([rawName, raw]) => {
     const entry = typeof raw === "object" && raw !== null ? (raw as Record<string, unknown>) : {};
     const name = rawName.trim();
@@ -37,8 +37,8 @@ export function listServers(input: ListInput, io: Io): ExitCode {
     };
   });
   if (input.json) {
-    printJson(io, { config: path, servers });
-    return Exit.ok;
+    printJson(io, { config: path, servers, ...(fatal === undefined ? {} : { mistakes: fatal.mistakes }) });
+    return fatal === undefined ? Exit.ok : Exit.usage;
   }
   if (servers.length === 0) {
     print(io, hinted(io, `${shortPath(io, path)} has no servers. \`toolway add NAME COMMAND…\` adds one.`));
@@ -49,7 +49,7 @@ export function listServers(input: ListInput, io: Io): ExitCode {
   const rows = told.map(({ name, kind, disabled, misconfigured, entry }) => [
     style.bold(name),
     kind,
-    disabled ? style.dim("off") : misconfigured === undefined ? "on" : style.yellow("misconfigured"),
+    disabled ? style.dim("off") : stateOf(misconfigured, fatal, style),
     oneLine(whatOf(entry), WHAT_WIDTH),
   ]);
   print(io, table([heading(style, ["SERVER", "KIND", "STATE", "WHAT"]), ...rows]));
@@ -57,16 +57,29 @@ export function listServers(input: ListInput, io: Io): ExitCode {
   for (const { name, misconfigured } of told) {
     if (misconfigured !== undefined) print(io, `${style.bold(name)} is misconfigured: ${misconfigured}`);
   }
-  return Exit.ok;
+  if (fatal === undefined) return Exit.ok;
+  note(io, `No gateway takes this config as it is, and none of its servers runs:\n${fatal.message}`);
+  return Exit.usage;
 }
 
-/** What is wrong with entries, by their names. What is wrong elsewhere in the file is for `config check` to tell. */
-function wrongEntries(text: string, path: string, { env, home }: Io): ReadonlyMap<string, string> {
+function stateOf(misconfigured: string | undefined, fatal: ConfigError | undefined, style: Style): string {
+  if (fatal !== undefined) return style.red("unusable");
+  return misconfigured === undefined ? "on" : style.yellow("misconfigured");
+}
+
+interface Mistakes {
+  /** What is wrong with entries, by their names. */
+  readonly wrong: ReadonlyMap<string, string>;
+  /** What is wrong elsewhere, so that nothing of the file is used. */
+  readonly fatal: ConfigError | undefined;
+}
+
+function mistakesIn(text: string, path: string, { env, home }: Io): Mistakes {
   try {
     const { misconfigured } = parseConfig(text, { path, env, home, wrongEntries: "keep" });
-    return new Map(misconfigured.map(({ name, why }) => [name, why]));
+    return { wrong: new Map(misconfigured.map(({ name, why }) => [name, why])), fatal: undefined };
   } catch (error) {
-    if (error instanceof ConfigError) return new Map();
+    if (error instanceof ConfigError) return { wrong: new Map(), fatal: error };
     throw error;
   }
 }

@@ -36,6 +36,8 @@ export function setRestApart(argv: readonly string[], commands: readonly Command
 
 /** Where the options begin that fill the line to its end. */
 function endOfRest(rest: readonly string[], options: readonly CommandOption[]): number {
+  // Whoever wrote `--` said that nothing behind it is ours.
+  if (rest.includes("--")) return rest.length;
   for (let from = 0; from < rest.length; from++) {
     let at = from;
     while (at < rest.length && isOption(rest[at] ?? "", options)) at += takesNext(rest[at] ?? "", options) ? 2 : 1;

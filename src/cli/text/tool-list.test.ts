@@ -17,6 +17,9 @@ describe("a typed name", () => {
     expect(unknownTool("demo__ech", tools).hint).toBe("Did you mean demo__echo?");
     expect(unknownTool("demo_ehco", tools).hint).toBe("Did you mean demo__echo?");
     expect(unknownTool("ad", tools).hint).toBe("Did you mean demo__add?");
+    // One letter, or a name of two thirds other letters, is no typo.
+    expect(unknownTool("e", tools).hint).toContain("toolway tools");
+    expect(unknownTool("demo__sud", tools).hint).toContain("toolway tools");
     expect(unknownTool("zzzzzz", tools).hint).toContain("toolway tools");
     expect(unknownTool("x", []).hint).toContain("doctor");
   });

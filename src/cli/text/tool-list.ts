@@ -107,18 +107,36 @@ function suggestions(typed: string, tools: readonly ToolLine[]): string[] {
   const same = tools.filter(({ ownName }) => ownName === typed);
   const holding = tools.filter(({ name, ownName }) => {
     const own = ownName.toLowerCase();
-    return name.toLowerCase().includes(word) || (own.length > 2 && word.includes(own));
+    // A letter or two are in nearly every name.
+    return (word.length > 2 && name.toLowerCase().includes(word)) || (own.length > 2 && word.includes(own));
   });
   const names = new Set([...same, ...holding].map(({ name }) => name));
-  const byName = nearest(
-    typed,
-    tools.map(({ name }) => name),
-  );
-  const byOwn = nearest(
+  // A prefix that is right says nothing of how near the rest is: then the rest alone is compared.
+  const prefixes = new Set(tools.map(prefixOf).filter((prefix) => prefix !== "" && typed.startsWith(prefix)));
+  for (const prefix of prefixes) addNearest(typed.slice(prefix.length), ofPrefix(tools, prefix), names);
+  if (prefixes.size === 0) {
+    const byName = nearest(
+      typed,
+      tools.map(({ name }) => name),
+    );
+    if (byName !== undefined) names.add(byName);
+    addNearest(typed, tools, names);
+  }
+  return [...names].slice(0, MAX_SUGGESTIONS);
+}
+
+function prefixOf({ name, ownName }: ToolLine): string {
+  return name.endsWith(ownName) ? name.slice(0, name.length - ownName.length) : "";
+}
+
+function ofPrefix(tools: readonly ToolLine[], prefix: string): ToolLine[] {
+  return tools.filter((tool) => prefixOf(tool) === prefix);
+}
+
+function addNearest(typed: string, tools: readonly ToolLine[], names: Set<string>): void {
+  const near = nearest(
     typed,
     tools.map(({ ownName }) => ownName),
   );
-  if (byName !== undefined) names.add(byName);
-  for (const tool of tools) if (byOwn !== undefined && tool.ownName === byOwn) names.add(tool.name);
-  return [...names].slice(0, MAX_SUGGESTIONS);
+  for (const { name, ownName } of tools) if (near !== undefined && ownName === near) names.add(name);
 }
