@@ -16,12 +16,13 @@ const ALLOWED: Readonly<Record<string, string>> = {
   catalog: "contracts protocol protocol/definitions runtime",
   cli: "cli/commands cli/line runtime",
   "cli/commands":
-    "agents/import cli/edit cli/executor cli/gateway cli/line cli/text config contracts demo observe/server-logs protocol runtime runtime/words",
+    "agents/import cli/edit cli/executor cli/gateway cli/line cli/mailbox cli/text config contracts demo observe/server-logs protocol runtime runtime/words",
   "cli/edit": "agents/import cli/gateway cli/line cli/text config config/edit contracts runtime",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
   "cli/gateway":
     "cli/line config config/inputs contracts control demo gateway observe protocol runtime upstream upstream/stdio",
   "cli/line": "protocol runtime runtime/words",
+  "cli/mailbox": "cli/gateway cli/line cli/text contracts runtime runtime/words",
   "cli/text": "cli/gateway cli/line contracts protocol runtime runtime/words",
   config: "config/inputs contracts runtime",
   "config/inputs": "runtime",

@@ -51,6 +51,7 @@ export const INTEGRATION: readonly string[] = [
   "src/host/executors.test.ts",
   "src/observe/otlp.test.ts",
   "src/mailbox/broker/broker.test.ts",
+  "src/mailbox/broker/operator.test.ts",
   "src/mailbox/peer/line.test.ts",
   "src/runtime/addresses.test.ts",
   "src/runtime/state-dir.test.ts",

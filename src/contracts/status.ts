@@ -1,6 +1,7 @@
 // What `toolway status` and the control socket tell of a running gateway.
 
 import type { ExecutorStatus } from "./executors.js";
+import type { MailboxesStatus } from "./mailboxes.js";
 import type { ListKind } from "./upstream.js";
 
 /**
@@ -107,8 +108,8 @@ export interface GatewayStatus {
   /** Bytes of bodies, replies and streams that are held, of those that may be (`limits.heldBytes`). */
   readonly memory: { readonly heldBytes: number; readonly limitBytes: number };
   readonly servers: readonly ServerStatus[];
-  /** Whether it keeps mailboxes. */
-  readonly mailboxes: boolean;
+  /** What is in its mailboxes; undefined where it keeps none. */
+  readonly mailboxes: MailboxesStatus | undefined;
   /** Those who make requests in other networks. */
   readonly executors: readonly ExecutorStatus[];
   /** Names and URIs that two servers claim, and what became of them; those of one cause are one line. */

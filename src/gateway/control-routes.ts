@@ -13,6 +13,7 @@ import {
   serveControl,
 } from "../control/server.js";
 import { claimSocketPath } from "../control/socket-path.js";
+import { SHARER_ROLE } from "../endpoint/server.js";
 import type { ContextChanges } from "../policy/contexts.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
@@ -49,6 +50,7 @@ export function openControl(
 function routesOf(gateway: Gateway): ControlRoutes {
   const { tokens } = gateway.state;
   return {
+    ...mailboxRoutes(gateway),
     ...pinRoutes(gateway.pins, () => gateway.servers.names),
     ...serverRoutes({
       get names() {
@@ -206,6 +208,52 @@ export function pinRoutes(pins: PinsControl, servers: () => readonly string[] = 
       return { accepted: await pins.accept(server, toolOrNone(textOrNone(tool, "tool")), textOrNone(hash, "hash")) };
     },
   };
+}
+
+/** So many entries of a list are answered at a time. */
+const MAX_PAGE = 1_000;
+
+/** `/mailboxes` and below. Names are in the query or the body: one may be `..`, and a path is not to be built of it. */
+function mailboxRoutes({ mailboxes, state }: Gateway): ControlRoutes {
+  const operator = async () => {
+    const found = await mailboxes.operator();
+    if (found !== undefined) return found;
+    throw new ControlError("denied", 'This gateway keeps no mailboxes: its config has no "mailboxes", or they failed.');
+  };
+  const mailboxIn = (query: URLSearchParams) => text(query.get("mailbox") ?? undefined, "mailbox");
+  return {
+    "GET /mailboxes": async ({ query }) => (await operator()).list(rangeIn(query)),
+    "GET /mailboxes/totals": async () => {
+      await operator();
+      return { ...mailboxes.status(), mailboxes: undefined };
+    },
+    "GET /mailboxes/summary": async ({ query }) => (await operator()).summary(mailboxIn(query)),
+    "GET /mailboxes/names": async () => {
+      const sharers = state.tokens.list().filter(({ role }) => role === SHARER_ROLE);
+      return { names: [...new Set([...(await operator()).names(), ...sharers.map(({ id }) => id)])] };
+    },
+    "GET /mailboxes/messages": async ({ query }) => (await operator()).messages(mailboxIn(query), rangeIn(query)),
+    "GET /mailboxes/dead": async ({ query }) => (await operator()).deadLetters(mailboxIn(query), rangeIn(query)),
+    "POST /mailboxes/retry": async ({ body }) => {
+      const { mailbox, id, from } = fields(body);
+      return (await operator()).retry(text(mailbox, "mailbox"), text(id, "id"), textOrNone(from, "from"));
+    },
+    "POST /mailboxes/drop": async ({ body }) => {
+      const { mailbox, id, from, deadOnly } = fields(body);
+      const selection = { id: textOrNone(id, "id"), from: textOrNone(from, "from"), deadOnly: deadOnly === true };
+      return (await operator()).drop(text(mailbox, "mailbox"), selection);
+    },
+  };
+}
+
+function rangeIn(query: URLSearchParams): { offset: number; limit: number } {
+  const numberIn = (key: string, usual: number): number => {
+    const given = query.get(key);
+    if (given === null) return usual;
+    if (!/^\d{1,9}$/.test(given)) throw new ControlError("invalid", `"${key}" is a whole number.`);
+    return Number(given);
+  };
+  return { offset: numberIn("offset", 0), limit: Math.min(numberIn("limit", MAX_PAGE), MAX_PAGE) };
 }
 
 /** What the routes about one server need. */

@@ -29,6 +29,7 @@ import type { ReloadReport } from "./applied.js";
 import { ConfigInUse } from "./config-in-use.js";
 import { openControl, type StopGateway } from "./control-routes.js";
 import { endpointSettings, type OpenEndpoint, openEndpoint, questionLimits } from "./listen.js";
+import type { Mailboxes } from "./mailboxes.js";
 import type { ProgramCalls } from "./program-call.js";
 import { Readiness } from "./readiness.js";
 import { type Stages, wireStages } from "./stages.js";
@@ -312,8 +313,12 @@ export class Gateway {
     await this.servers.startServer(name);
   }
 
+  get mailboxes(): Mailboxes {
+    return this.#stages.mailboxes;
+  }
+
   status(): GatewayStatus {
-    const { names, menu, mailboxes } = this.config;
+    const { names, menu } = this.config;
     const { catalog, cache, executors, held } = this.#stages;
     const quarantined = quarantinedByServer(catalog, this.pins);
     return {
@@ -340,7 +345,7 @@ export class Gateway {
             this.redact(one.name, text),
           ),
         })),
-      mailboxes,
+      mailboxes: this.#stages.mailboxes.status(),
       executors: executors.status(),
       conflicts: catalog.conflicts(),
       notes: catalog.notes(),

@@ -2,8 +2,10 @@
 // them. Its parts are loaded with the first config that does.
 
 import type { Principal } from "../contracts/caller.js";
+import type { MailboxesStatus } from "../contracts/mailboxes.js";
 import { type HttpEndpoint, SHARER_ROLE } from "../endpoint/server.js";
 import type { Broker } from "../mailbox/broker/broker.js";
+import type { MailboxOperator } from "../mailbox/broker/operator.js";
 import type { Peer, PeerConnection } from "../mailbox/broker/peer-connection.js";
 import type { Hello } from "../mailbox/wire/frames.js";
 import type { Log } from "../observe/log.js";
@@ -14,8 +16,20 @@ import type { GatewayState } from "./state/state.js";
 /** What is loaded of the broker. */
 interface Parts {
   readonly broker: Broker;
+  readonly operator: MailboxOperator;
   readonly PeerConnection: typeof PeerConnection;
 }
+
+/** As long as the broker is being loaded. */
+const NOTHING_YET: MailboxesStatus = {
+  inUse: 0,
+  waiting: 0,
+  leased: 0,
+  dead: 0,
+  connections: 0,
+  oldest: undefined,
+  mailboxes: [],
+};
 
 export class Mailboxes {
   readonly #state: GatewayState;
@@ -23,7 +37,11 @@ export class Mailboxes {
   readonly #connections = new Map<PeerConnection, Principal | undefined>();
   #endpoint: Pick<HttpEndpoint, "admitMailboxes"> | undefined;
   #parts: Promise<Parts | undefined> | undefined;
+  /** The same, once they are there. */
+  #loaded: Parts | undefined;
   #isWanted: boolean = false;
+  /** Nobody is asked for a token, so that whoever is named may come. */
+  #isOpen: boolean = false;
 
   constructor(state: GatewayState, log: Log) {
     this.#state = state;
@@ -47,10 +65,21 @@ export class Mailboxes {
   }
 
   adopt(socket: Socket, principal: Principal | undefined, isEverybody: boolean): void {
+    this.#isOpen = isEverybody;
     void this.#parts?.then((parts) => {
       if (parts === undefined || !this.#isWanted) socket.destroy("there are no mailboxes here");
       else this.#serve(parts, socket, isEverybody ? undefined : principal, isEverybody);
     });
+  }
+
+  /** The operator's side; undefined where no mailboxes are kept. */
+  async operator(): Promise<MailboxOperator | undefined> {
+    return this.#isWanted ? (await this.#parts)?.operator : undefined;
+  }
+
+  /** Undefined where no mailboxes are kept. */
+  status(): MailboxesStatus | undefined {
+    return this.#isWanted ? (this.#loaded?.operator.status(this.#connections.size) ?? NOTHING_YET) : undefined;
   }
 
   /** Ends the connections of those whose tokens have ended. */
@@ -94,8 +123,10 @@ export class Mailboxes {
     const { store, tokens } = this.#state;
     try {
       if (store === undefined) throw new Error("without a state directory there is no place for them");
-      const { openBroker, PeerConnection } = await import("../mailbox/broker/open-broker.js");
-      return { broker: openBroker({ store, log: this.#log, knows: (id) => tokens.has(id) }), PeerConnection };
+      const { openBroker, MailboxOperator, PeerConnection } = await import("../mailbox/broker/open-broker.js");
+      const broker = openBroker({ store, log: this.#log, knows: (id) => this.#isOpen || tokens.has(id) });
+      this.#loaded = { broker, operator: new MailboxOperator(broker.inside), PeerConnection };
+      return this.#loaded;
     } catch (error) {
       this.#parts = undefined;
       this.#log.error("mailboxes cannot be kept", { why: (error as Error).message });

@@ -41,3 +41,17 @@ export async function abortable<T>(work: Promise<T>, signal: AbortSignal | undef
   });
   return await Promise.race([work, aborted]).finally(() => signal.removeEventListener("abort", onAbort));
 }
+
+/** Until the time is over, or the signal fires: whoever asks looks which. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((done) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      done();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end, { once: true });
+    if (signal.aborted) end();
+  });
+}

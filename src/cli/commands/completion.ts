@@ -82,6 +82,10 @@ async function names(kind: string, words: readonly string[], io: Io, signal: Abo
   if (client === undefined) return [];
   if (kind === "server")
     return ((await client.get("/status", signal)) as GatewayStatus).servers.map(({ name }) => name);
+  if (kind === "mailbox") {
+    const { names } = (await client.get("/mailboxes/names", signal)) as { names: readonly string[] };
+    return names.filter((name) => /^[\w.@#:+-]+$/.test(name));
+  }
   if (kind === "argument") {
     const tools = await listTools(client, signal);
     const tool = words.map((word) => findTool(word, tools)).find((found) => found !== undefined);

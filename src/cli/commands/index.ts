@@ -14,6 +14,7 @@ import { executor } from "./executor.js";
 import { importConfigs } from "./import.js";
 import { inspect } from "./inspect.js";
 import { logs } from "./logs.js";
+import { mailboxDead, mailboxDrop, mailboxList, mailboxRetry, mailboxShow, mailboxWatch } from "./mailbox.js";
 import { pinsAccept, pinsDiff, pinsForget, pinsList } from "./pins.js";
 import { ps } from "./ps.js";
 import { serve } from "./serve.js";
@@ -27,6 +28,7 @@ import { version } from "./version.js";
 
 /** Words that hold verbs, with what the help says of them. */
 export const groups: Readonly<Record<string, string>> = {
+  mailbox: "Mailboxes: what waits in them, and what failed.",
   pins: "Tools whose definition changed, and what was accepted.",
   context: "What is known of a principal's situation, for menus.",
   token: "Tokens, and the roles they carry.",
@@ -54,6 +56,12 @@ export const commands: readonly Command[] = [
   remove,
   executor,
   broker,
+  mailboxList,
+  mailboxShow,
+  mailboxDead,
+  mailboxRetry,
+  mailboxDrop,
+  mailboxWatch,
   pinsList,
   pinsDiff,
   pinsAccept,

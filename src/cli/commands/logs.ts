@@ -3,6 +3,7 @@
 import type { ServerLine } from "../../observe/server-logs/files.js";
 import type { Follower as FollowerOf } from "../../observe/server-logs/reader.js";
 import { nearest } from "../../runtime/nearest.js";
+import { pause } from "../../runtime/wait.js";
 import type { GatewaySource } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
 import { defineCommand, gatewayOptions } from "../line/command.js";
@@ -131,19 +132,6 @@ async function follow(
     write(byTime(lines.flat()));
     await pause(LOOK_MS, signal);
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((done) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      done();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener("abort", end, { once: true });
-    if (signal.aborted) end();
-  });
 }
 
 /** Lines of one server stay in their order. */

@@ -79,7 +79,7 @@ function gatewayWith(answers: Record<string, unknown>) {
 }
 
 it("token rotate prints the new secret alone, and beside it until when the old one is good [token-ends]", async () => {
-  const oldSecretUntil = new Date(2026, 4, 3, 10, 12).toISOString();
+  const oldSecretUntil = new Date(new Date().setHours(10, 12)).toISOString();
   const fake = gatewayWith({ "/tokens/studio/rotate": { token: "tw_new", oldSecretUntil } });
   const ran = await run(["token", "rotate", "studio"]);
   expect(ran).toMatchObject({ code: 0, out: "tw_new\n" });

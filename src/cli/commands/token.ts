@@ -9,7 +9,7 @@ import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, UserError, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson } from "../line/io.js";
-import { fittedTable, heading, oneLine, styleOf } from "../text/print.js";
+import { clockTime, fittedTable, heading, oneLine, styleOf } from "../text/print.js";
 
 export const tokenCreate = defineCommand({
   metadata: {
@@ -180,16 +180,10 @@ export const tokenList = defineCommand({
   },
 });
 
-/** Of a token that was rotated a moment ago. The day does not matter: it is minutes away. */
+/** Of a token that was rotated a moment ago. */
 function oldSecretText(until: string | undefined): string {
   if (until === undefined || Date.parse(until) <= Date.now()) return "";
-  return `, old secret until ${clockTime(until)}`;
-}
-
-/** `10:12`, where the person is. */
-function clockTime(iso: string): string {
-  const at = new Date(iso);
-  return [at.getHours(), at.getMinutes()].map((part) => String(part).padStart(2, "0")).join(":");
+  return `, old secret until ${clockTime(until, Date.now())}`;
 }
 
 function expiryText(expiresAt: string, alarm: (text: string) => string): string {
@@ -254,7 +248,10 @@ export const tokenRotate = defineCommand({
       if (input.json) printJson(io, { id: input.id, token, oldSecretUntil });
       else print(io, token ?? "");
       if (!input.json && oldSecretUntil !== undefined) {
-        note(io, `Keep it: it cannot be shown again. The old secret is good until ${clockTime(oldSecretUntil)}.`);
+        note(
+          io,
+          `Keep it: it cannot be shown again. The old secret is good until ${clockTime(oldSecretUntil, Date.now())}.`,
+        );
       }
       return Exit.ok;
     });

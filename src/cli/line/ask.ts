@@ -1,6 +1,7 @@
 // Asks the person at the terminal, and reads one line. What is secret is not shown while it is typed.
 
 import { Writable } from "node:stream";
+import { usageError } from "./errors.js";
 import { type Io, Stopped } from "./io.js";
 
 /** Whether somebody is there to be asked: a person who can type, and who sees the question. */
@@ -42,6 +43,17 @@ export async function ask(
     lines.close();
     if (isMuted) io.stderr.write("\n");
   }
+}
+
+/**
+ * Whether the person wants it. `isAgreed`: they said so in the line. Where nobody can be asked, nothing is done that
+ * nobody agreed to.
+ */
+export async function confirm(io: Io, question: string, isAgreed: boolean): Promise<boolean> {
+  if (isAgreed) return true;
+  if (!canAsk(io)) throw usageError(`${question} Nobody can be asked here.`, "Say --yes if that is what you want.");
+  const answer = await ask(io, `${question} [y/N] `, { isHidden: false });
+  return /^y(es)?$/i.test(answer?.trim() ?? "");
 }
 
 interface DeferredLine {

@@ -15,6 +15,7 @@ export type Completes =
   | "argument"
   | "server"
   | "pinned"
+  | "mailbox"
   | "entry"
   | "importable"
   | readonly string[];

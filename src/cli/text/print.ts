@@ -132,6 +132,15 @@ export function longDuration(ms: number): string {
   return minutes < 2880 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1440)} days`;
 }
 
+/** `10:02` where the person is; with the day where that is another one. */
+export function clockTime(iso: string, nowMs: number): string {
+  const at = new Date(iso);
+  const two = (part: number) => String(part).padStart(2, "0");
+  const time = `${two(at.getHours())}:${two(at.getMinutes())}`;
+  const isToday = at.toDateString() === new Date(nowMs).toDateString();
+  return isToday ? time : `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${time}`;
+}
+
 /** Text of a server, made safe for a terminal: one line, no control characters, at most `limit` characters. */
 export function oneLine(text: string, limit: number): string {
   const flat = printable(text).replace(/\s+/g, " ").trim();

@@ -60,7 +60,7 @@ function status(...servers: ServerStatus[]): GatewayStatus {
     draining: false,
     memory: { heldBytes: 1_500_000, limitBytes: 134_217_728 },
     servers,
-    mailboxes: false,
+    mailboxes: undefined,
     executors: [],
     conflicts: [],
     notes: [],
@@ -165,4 +165,21 @@ it("agents of the modern era are told apart from sessions, and memory is not rou
   expect(statusText({ ...found, presences: 0 }, true, io(false), 0)).toMatch(/^sessions +2$/m);
   const small = { ...found, memory: { heldBytes: 900, limitBytes: 200 * 1024 } };
   expect(statusText(small, true, io(false), 0)).toMatch(/^memory +900 B of 200 KiB held$/m);
+});
+
+it("mailboxes are one line: what is in use, what waits, what failed, who is connected [status-true]", () => {
+  const mailboxes = {
+    inUse: 2,
+    waiting: 1_200,
+    leased: 3,
+    dead: 1,
+    connections: 4,
+    oldest: { mailbox: "studio", at: new Date(0).toISOString() },
+    mailboxes: [],
+  };
+  const text = statusText({ ...status(), mailboxes }, true, io(false), 240_000);
+  expect(text).toContain(
+    "mailboxes  2 mailboxes in use; 1,200 waiting, 3 leased, 1 dead letter; 4 connections; the oldest 4 min in studio",
+  );
+  expect(text).toContain("none: a broker");
 });

@@ -6,6 +6,7 @@ import { sentence } from "../../runtime/expected-error.js";
 import { errorLines } from "../../runtime/words/error-lines.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
 import { hinted, type Io, shortPath } from "../line/io.js";
+import { mailboxesLine } from "./mailboxes.js";
 import { count, duration, fittedTable, heading, oneLine, type Style, styleOf, table } from "./print.js";
 
 /** An error in one line, with its advice; `--json` has the whole. */
@@ -27,10 +28,10 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
   } else {
     facts.push(["gateway", "not running; the servers were started for this command only"]);
   }
-  const isBroker = status.config.path === undefined && status.mailboxes;
+  const isBroker = status.config.path === undefined && status.mailboxes !== undefined;
   const builtIn = isBroker ? "none: a broker" : "built-in demo";
   facts.push(["config", status.config.path === undefined ? builtIn : shortPath(io, status.config.path)]);
-  if (status.mailboxes) facts.push(["mailboxes", "kept, at /mailboxes"]);
+  if (status.mailboxes !== undefined) facts.push(["mailboxes", mailboxesLine(status.mailboxes, nowMs)]);
   if (status.stateDir !== undefined) facts.push(["state", shortPath(io, status.stateDir)]);
   facts.push(["names", status.menu === "search" ? `${status.names}, behind find_tools and call_tool` : status.names]);
 

@@ -19,6 +19,7 @@ import {
 } from "./limits.js";
 import { LivePeers, type MailSender } from "./live-peers.js";
 import { Mailbox, type Subscription, type Taker } from "./mailbox.js";
+import type { BrokerInside } from "./operator.js";
 import type { Consumer, Ended, HandOut, NoRoom } from "./queue.js";
 import {
   type Header,
@@ -169,9 +170,9 @@ export class Broker {
   }
 
   #add(mailbox: Mailbox, header: Header, sequence: number, bytes: number): void {
-    const { to, from, id, kind, hash, leftMs, journal } = header;
+    const { to, from, id, kind, hash, at, leftMs, journal } = header;
     const endMs = this.#clock.now() + leftMs;
-    const letter: Letter = { sequence, to, from, id, sender: ownerOf(from), kind, bytes, endMs, hash, journal };
+    const letter: Letter = { sequence, to, from, id, sender: ownerOf(from), kind, bytes, endMs, hash, at, journal };
     this.#letters.set(keyOf(letter.sender, id), letter);
     mailbox.queue.add(letter);
   }
@@ -439,7 +440,7 @@ export class Broker {
       // A calendar that was set back does not give it more time than it had.
       const endMs = nowMs + leftMs - Math.max(0, wallMs - at);
       const bytes = Buffer.byteLength(messageOf(record));
-      const letter: Letter = { sequence, to, from, id, sender, kind, bytes, endMs, hash, journal: handedTo };
+      const letter: Letter = { sequence, to, from, id, sender, kind, bytes, endMs, hash, at, journal: handedTo };
       this.#letters.set(keyOf(sender, id), letter);
       this.#mailboxOf(to).queue.restore(letter);
       if (kind.endsWith(REQUEST)) this.#mailboxOf(from).queue.reserve(id);
@@ -503,6 +504,24 @@ export class Broker {
     if (mailbox?.queue.isIdle === true) this.#rest(mailbox, this.#clock.now());
   }
 
+  /** For the operator's side of it. */
+  get inside(): BrokerInside {
+    return {
+      store: this.#store,
+      mail: this.#mail,
+      dead: this.#dead,
+      clock: this.#clock,
+      mailboxes: this.#mailboxes,
+      knows: this.#knows,
+      since: (address) => this.peers.presenceOf(address).since,
+      mailboxOf: (address) => this.#mailboxOf(address),
+      add: (mailbox, header, sequence, bytes) => this.#add(mailbox, header, sequence, bytes),
+      end: (mailbox, ended) => this.#end(mailbox, ended),
+      unreserve: (address, id) => this.#unreserve(address, id),
+      look: (mailbox) => this.#look(mailbox),
+    };
+  }
+
   #setTimer(nowMs: number): void {
     const due = this.#due.peek()?.dueMs ?? Number.POSITIVE_INFINITY;
     // A timer that is too early finds nothing to do, and sets the next.
@@ -552,6 +571,7 @@ function refusalOf(noRoom: NoRoom, to: string): string {
 
 function endText(mailbox: string, why: Ended["why"], mayHaveRun: boolean, reason: string | undefined): string {
   const outcome = mayHaveRun ? "its outcome is unknown" : "it was not run";
+  if (why === "dropped") return `dropped by the operator; ${mayHaveRun ? outcome : "not run"}`;
   if (why === "expired") return `"${mailbox}" did not answer before the end of the message; ${outcome}`;
   const last = reason === undefined ? "" : `, the last time with: ${reason}`;
   return `"${mailbox}" failed with it ${QUEUE_LIMITS.maxFailures} times${last}; ${outcome}`;

@@ -3,7 +3,7 @@
 import type { Batch, OrderedLog } from "../../contracts/store.js";
 import { DEAD_LETTER_MS, MAX_DEAD_LETTERS } from "./limits.js";
 
-/** As it is stored: why it is here, since when, and the record that it was. */
+/** As it is stored, before the record that it was: why it is here, and since when. */
 interface DeadLetter {
   readonly mailbox: string;
   readonly why: string;
@@ -34,6 +34,43 @@ export class DeadLetters {
       known.shift();
       batch.remove(this.#log, first.sequence);
     }
+  }
+
+  /** The mailboxes that have some. */
+  mailboxes(): Iterable<string> {
+    return this.#known.keys();
+  }
+
+  count(mailbox: string): number {
+    return this.#known.get(mailbox)?.length ?? 0;
+  }
+
+  /** Where those of a mailbox are in the store, the oldest first. */
+  of(mailbox: string): readonly number[] {
+    return (this.#known.get(mailbox) ?? []).map(({ sequence }) => sequence);
+  }
+
+  /** Undefined where it is not there, or not yet. */
+  read(sequence: number): { readonly why: string; readonly at: number; readonly record: string } | undefined {
+    const json = this.#log.get(sequence);
+    if (json === undefined) return undefined;
+    const mark = ',"record":';
+    // The reason is JSON, in which a quote is escaped: the mark stands nowhere before the record.
+    const at = json.indexOf(mark);
+    const { why, at: atMs } = JSON.parse(`${json.slice(0, at)}}`) as DeadLetter;
+    return { why, at: atMs, record: json.slice(at + mark.length, -1) };
+  }
+
+  /** Takes one out in a batch; once that is committed it is forgotten. */
+  remove(batch: Batch, sequence: number): void {
+    batch.remove(this.#log, sequence);
+  }
+
+  forget(mailbox: string, sequences: readonly number[]): void {
+    const gone = new Set(sequences);
+    const left = (this.#known.get(mailbox) ?? []).filter(({ sequence }) => !gone.has(sequence));
+    if (left.length === 0) this.#known.delete(mailbox);
+    else this.#known.set(mailbox, left);
   }
 
   #of(mailbox: string): { readonly sequence: number; readonly at: number }[] {

@@ -53,10 +53,10 @@ export interface HandOut {
   readonly bindTo: string | undefined;
 }
 
-/** A message that ended without being finished. */
+/** A message that ended without being finished. `dropped`: by the operator. */
 export interface Ended {
   readonly message: QueuedMessage;
-  readonly why: "expired" | "failed";
+  readonly why: "expired" | "failed" | "dropped";
   /** It was handed out and not given back unstarted: it may have had its effect. */
   readonly mayHaveRun: boolean;
   /** What the last consumer that gave it back as failed said. */
@@ -72,6 +72,13 @@ export type Cancelled =
   /** A consumer has it, or had it and is away. */
   | { readonly was: "handed-out"; readonly consumer: Consumer | undefined }
   | { readonly was: "unknown" };
+
+/** A message as whoever looks into the queue sees it; `returned` was handed out, and nobody has it now. */
+export interface StoredMessage {
+  readonly message: QueuedMessage;
+  readonly state: "waiting" | "leased" | "returned";
+  readonly failures: number;
+}
 
 interface Entry {
   readonly message: QueuedMessage;
@@ -151,6 +158,20 @@ export class MailboxQueue {
 
   get consumers(): number {
     return this.#holders.size;
+  }
+
+  /** How many of its messages a consumer has now. */
+  get leased(): number {
+    let leased = 0;
+    for (const { held } of this.#holders.values()) leased += held.size;
+    return leased;
+  }
+
+  /** What is in it, the oldest first. */
+  *stored(): IterableIterator<StoredMessage> {
+    for (const { message, holder, mayHaveRun, failures } of this.#entries.values()) {
+      yield { message, state: holder !== undefined ? "leased" : mayHaveRun ? "returned" : "waiting", failures };
+    }
   }
 
   /** Nothing is in it, on its way into it or reserved, and nobody takes from it. */
@@ -376,6 +397,14 @@ export class MailboxQueue {
     if (entry.mayHaveRun) return { was: "handed-out", consumer: entry.holder?.consumer };
     this.#remove(entry);
     return { was: "waiting", message: entry.message };
+  }
+
+  /** The operator does not want it any more, whoever has it. */
+  drop(sender: string, id: string): { readonly ended: Ended; readonly consumer: Consumer | undefined } | undefined {
+    const entry = this.#entries.get(keyOf(sender, id));
+    if (entry === undefined) return undefined;
+    const consumer = entry.holder?.consumer;
+    return { ended: this.#end(entry, "dropped"), consumer };
   }
 
   // ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,8 @@ export interface Letter extends QueuedMessage {
   readonly from: string;
   /** Of recipient, kind and body: tells a repeat from another message of the same id. */
   readonly hash: string;
+  /** When it came, in milliseconds since 1970. */
+  readonly at: number;
 }
 
 export interface Header {

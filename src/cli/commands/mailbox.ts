@@ -1,0 +1,132 @@
+// `toolway mailbox list`, `show`, `dead`, `retry`, `drop` and `watch` as data. What they do is in ../mailbox/verbs.ts.
+
+import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
+import { dead, drop, list, MAX_LIMIT, retry, show, USUAL_LIMIT, watch } from "../mailbox/verbs.js";
+
+const pageOptions = {
+  limit: { value: "COUNT", description: `So many at most, up to ${MAX_LIMIT}. Default: ${USUAL_LIMIT}.` },
+  offset: { value: "COUNT", description: "Leaves out so many first." },
+} as const;
+
+const mailboxArg = {
+  required: true,
+  description: "The id of the token that it belongs to, or an address such as worker-1#mcp-x7.",
+  completes: "mailbox",
+} as const;
+
+const fromOption = {
+  from: { value: "ADDRESS", description: "Whose message is meant, where several senders use the same id." },
+} as const;
+
+const yesOption = { yes: { short: "y", description: "Does not ask first." } } as const;
+
+export const mailboxList = defineCommand({
+  metadata: {
+    name: "mailbox list",
+    isDefault: true,
+    summary: "Lists the mailboxes in use: what waits, who is connected.",
+    description:
+      "Lists the mailboxes in use, the fullest first: messages that wait, messages that somebody is at, dead letters, the " +
+      "age of the oldest message, and how many connections take from it. `toolway mailbox` alone does the same.",
+  },
+  args: {},
+  options: { ...pageOptions, ...gatewayOptions, ...jsonOption },
+  examples: [
+    { line: "toolway mailbox", note: "all that are in use" },
+    { line: "toolway mailbox list --json | jq '.mailboxes[] | select(.dead > 0)'", note: "where something failed" },
+  ],
+  handler: list,
+});
+
+export const mailboxShow = defineCommand({
+  metadata: {
+    name: "mailbox show",
+    summary: "Lists the messages in a mailbox, without what they say.",
+    description:
+      "Lists the messages in a mailbox, the oldest first: id, sender, kind, size, age, when it ends by itself, and its " +
+      "state. `waiting` was never begun, `leased` is somebody's now, `returned` was handed out and waits for whoever had " +
+      "it. What messages say is not shown.",
+  },
+  args: { mailbox: mailboxArg },
+  options: { ...pageOptions, ...gatewayOptions, ...jsonOption },
+  examples: [
+    { line: "toolway mailbox show studio", note: "what waits there" },
+    { line: "toolway mailbox show studio --limit 1000 --json", note: "for scripts" },
+  ],
+  handler: show,
+});
+
+export const mailboxDead = defineCommand({
+  metadata: {
+    name: "mailbox dead",
+    summary: "Lists the dead letters of a mailbox, with the reason.",
+    description:
+      "Lists the messages of a mailbox that failed five times, the last first, with the reason. Their senders have been " +
+      "told. They are kept for 7 days, the last 1,000 of a mailbox.",
+  },
+  args: { mailbox: mailboxArg },
+  options: { ...pageOptions, ...gatewayOptions, ...jsonOption },
+  examples: [
+    { line: "toolway mailbox dead studio", note: "what failed, and why" },
+    { line: "toolway mailbox dead studio --json | jq -r '.deadLetters[].id'", note: "their ids" },
+  ],
+  handler: dead,
+});
+
+export const mailboxRetry = defineCommand({
+  metadata: {
+    name: "mailbox retry",
+    summary: "Sends a dead letter again, under a new id.",
+    description:
+      "Sends a dead letter to its mailbox again. It may have had its effect before it failed, and its sender was told how " +
+      "it ended: so it takes a new id, which no journal knows, and this asks first.",
+  },
+  args: { mailbox: mailboxArg, id: { required: true, description: "As `toolway mailbox dead` shows it." } },
+  options: { ...fromOption, ...yesOption, ...gatewayOptions, ...jsonOption },
+  examples: [
+    { line: "toolway mailbox retry studio m-17", note: "asks first" },
+    { line: "toolway mailbox retry studio m-17 --yes --json", note: "in a script" },
+  ],
+  handler: retry,
+});
+
+export const mailboxDrop = defineCommand({
+  metadata: {
+    name: "mailbox drop",
+    summary: "Takes messages out of a mailbox for good.",
+    description:
+      "Takes one message, or all, out of a mailbox for good, dead letters too. Whoever waits for an answer to one is told " +
+      'that it was "dropped by the operator", and whether it may have run; whoever is at it is told to stop. It asks first.',
+  },
+  args: { mailbox: mailboxArg, id: { description: "The id of the message or dead letter. For all: --all." } },
+  options: {
+    all: { description: "All messages of the mailbox, and its dead letters." },
+    dead: { description: "Dead letters only." },
+    ...fromOption,
+    ...yesOption,
+    ...gatewayOptions,
+    ...jsonOption,
+  },
+  examples: [
+    { line: "toolway mailbox drop studio m-17", note: "asks first" },
+    { line: "toolway mailbox drop studio --all --dead --yes", note: "its dead letters" },
+  ],
+  handler: drop,
+});
+
+export const mailboxWatch = defineCommand({
+  metadata: {
+    name: "mailbox watch",
+    summary: "Shows the counts of mailboxes as they change, until Ctrl-C.",
+    description:
+      "Shows how many messages wait and are worked at, how many failed, and who is connected: in a terminal one line that " +
+      "is rewritten, piped a line for each change. It ends with Ctrl-C, and then with code 0.",
+  },
+  args: { mailbox: { description: "One mailbox. Default: all of them.", completes: "mailbox" } },
+  options: { ...gatewayOptions, json: { description: "Prints one JSON object a line, for each change." } },
+  examples: [
+    { line: "toolway mailbox watch", note: "all of them, in one line" },
+    { line: "toolway mailbox watch studio --json", note: "one, for a script" },
+  ],
+  handler: watch,
+});

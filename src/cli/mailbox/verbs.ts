@@ -1,0 +1,242 @@
+// What the verbs about mailboxes do: they ask a gateway or a broker that runs, show what is in its mailboxes, and carry
+// out what the operator wants of it. What messages say is shown by none of them.
+
+import type {
+  DeadLetterSummary,
+  MailboxesStatus,
+  MailboxSummary,
+  MessageSummary,
+  Page,
+} from "../../contracts/mailboxes.js";
+import { nearest } from "../../runtime/nearest.js";
+import { pause } from "../../runtime/wait.js";
+import { shellWord } from "../../runtime/words/shell-word.js";
+import { type GatewayClient, runningGateway } from "../gateway/port.js";
+import { gatewayFor } from "../gateway/which.js";
+import { confirm } from "../line/ask.js";
+import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
+import { type Io, note, print, printJson } from "../line/io.js";
+import {
+  deadLetterTable,
+  grouped,
+  mailboxesLine,
+  mailboxLine,
+  mailboxTable,
+  messageTable,
+  word,
+} from "../text/mailboxes.js";
+import { count } from "../text/print.js";
+
+/** A screen of a long list. */
+export const USUAL_LIMIT = 50;
+/** As many as a gateway answers at a time. */
+export const MAX_LIMIT = 1_000;
+
+/** Often enough to watch. */
+const LOOK_MS = 500;
+
+interface GatewayInput {
+  readonly config: string | undefined;
+  readonly state: string | undefined;
+  readonly json: boolean;
+}
+
+interface PageInput extends GatewayInput {
+  readonly limit: string | undefined;
+  readonly offset: string | undefined;
+}
+
+interface MailboxInput extends GatewayInput {
+  readonly mailbox: string;
+}
+
+interface ChangeInput extends MailboxInput {
+  readonly from: string | undefined;
+  readonly yes: boolean;
+}
+
+interface RetryInput extends ChangeInput {
+  readonly id: string;
+}
+
+interface DropInput extends ChangeInput {
+  readonly id: string | undefined;
+  readonly all: boolean;
+  readonly dead: boolean;
+}
+
+interface WatchInput extends GatewayInput {
+  readonly mailbox: string | undefined;
+}
+
+export async function list(input: PageInput, io: Io): Promise<ExitCode> {
+  const range = rangeOf(input);
+  const client = await demandGateway(input, io);
+  const page = (await client.get(`/mailboxes?${query(range)}`, io.signal)) as Page<MailboxSummary>;
+  if (input.json) {
+    printJson(io, { mailboxes: page.items, total: page.total });
+    return Exit.ok;
+  }
+  if (page.total === 0) note(io, "No mailbox is in use: nothing was sent, and nobody is connected.");
+  else print(io, mailboxTable(page, range.offset, io, Date.now()));
+  const failed = page.items.find(({ dead }) => dead > 0);
+  if (failed !== undefined) note(io, `\`toolway mailbox dead ${shellWord(failed.mailbox)}\` shows what failed there.`);
+  return Exit.ok;
+}
+
+export async function show(input: MailboxInput & PageInput, io: Io): Promise<ExitCode> {
+  const range = rangeOf(input);
+  const client = await demandGateway(input, io);
+  const path = `/mailboxes/messages?${query({ mailbox: input.mailbox, ...range })}`;
+  const page = (await ofMailbox(client, input.mailbox, io, () => client.get(path, io.signal))) as Page<MessageSummary>;
+  if (input.json) printJson(io, { mailbox: input.mailbox, messages: page.items, total: page.total });
+  else if (page.total === 0) note(io, `Nothing is in ${word(input.mailbox)}.`);
+  else print(io, messageTable(page, range.offset, io, Date.now()));
+  return Exit.ok;
+}
+
+export async function dead(input: MailboxInput & PageInput, io: Io): Promise<ExitCode> {
+  const range = rangeOf(input);
+  const client = await demandGateway(input, io);
+  const path = `/mailboxes/dead?${query({ mailbox: input.mailbox, ...range })}`;
+  const found = await ofMailbox(client, input.mailbox, io, () => client.get(path, io.signal));
+  const page = found as Page<DeadLetterSummary>;
+  if (input.json) printJson(io, { mailbox: input.mailbox, deadLetters: page.items, total: page.total });
+  else if (page.total === 0) note(io, `${word(input.mailbox)} has no dead letters.`);
+  else print(io, deadLetterTable(page, range.offset, io, Date.now()));
+  return Exit.ok;
+}
+
+export async function retry(input: RetryInput, io: Io): Promise<ExitCode> {
+  const { mailbox, id, from } = input;
+  const client = await demandGateway(input, io);
+  const question = `It may have had its effect already. Send ${word(id)} to ${word(mailbox)} again, under a new id?`;
+  if (!(await confirm(io, question, input.yes))) return declined(io);
+  const body = { mailbox, id, ...(from === undefined ? {} : { from }) };
+  const sent = await ofMailbox(client, mailbox, io, () => client.post("/mailboxes/retry", body, io.signal));
+  const made = sent as { id: string; from: string };
+  if (input.json) printJson(io, { mailbox, retried: id, id: made.id, from: made.from });
+  else {
+    print(io, `Sent again to ${word(mailbox)} as ${made.id}.`);
+    note(io, `Its answer goes to ${word(made.from)}, which has been told before that ${word(id)} failed.`);
+  }
+  return Exit.ok;
+}
+
+export async function drop(input: DropInput, io: Io): Promise<ExitCode> {
+  const { mailbox, id, from, all, dead } = input;
+  if (id === undefined && !all) throw usageError("Which message?", "Name its id, or say --all.");
+  if (id !== undefined && all) throw usageError(`Either ${id} or --all.`);
+  const client = await demandGateway(input, io);
+  const found = await ofMailbox(client, mailbox, io, () =>
+    client.get(`/mailboxes/summary?${query({ mailbox })}`, io.signal),
+  );
+  const what = id === undefined ? allOf(found as MailboxSummary, dead, from) : word(id);
+  if (!(await confirm(io, `Drop ${what} from ${word(mailbox)} for good?`, input.yes))) return declined(io);
+  const body = {
+    mailbox,
+    deadOnly: dead,
+    ...(id === undefined ? {} : { id }),
+    ...(from === undefined ? {} : { from }),
+  };
+  const dropped = (await client.post("/mailboxes/drop", body, io.signal)) as {
+    messages: number;
+    deadLetters: number;
+  };
+  if (input.json) printJson(io, { mailbox, ...dropped });
+  else {
+    const { messages, deadLetters } = dropped;
+    print(io, `Dropped ${counted(messages, "message")} and ${counted(deadLetters, "dead letter")}.`);
+  }
+  return Exit.ok;
+}
+
+export async function watch(input: WatchInput, io: Io): Promise<ExitCode> {
+  const client = await demandGateway(input, io);
+  const path =
+    input.mailbox === undefined ? "/mailboxes/totals" : `/mailboxes/summary?${query({ mailbox: input.mailbox })}`;
+  const look = () => client.get(path, io.signal) as Promise<MailboxesStatus | MailboxSummary>;
+  const isLive = io.isTTY && !input.json;
+  let before = "";
+  try {
+    let now = input.mailbox === undefined ? await look() : await ofMailbox(client, input.mailbox, io, look);
+    for (;;) {
+      const { text, counts } = line(now as MailboxesStatus | MailboxSummary, Date.now());
+      if (isLive) io.stdout.write(`\r\u001b[K${text.slice(0, (io.columns ?? 80) - 1)}`);
+      else if (counts !== before) print(io, input.json ? JSON.stringify(now) : `${new Date().toISOString()} ${text}`);
+      before = counts;
+      await pause(LOOK_MS, io.signal);
+      if (io.signal.aborted) return Exit.ok;
+      now = await look();
+    }
+  } catch (error) {
+    if (io.signal.aborted) return Exit.ok;
+    throw error;
+  } finally {
+    if (isLive) io.stdout.write("\n");
+  }
+}
+
+/** What is shown, and what of it is a change: that the oldest has become older is none. */
+function line(now: MailboxesStatus | MailboxSummary, nowMs: number): { text: string; counts: string } {
+  const { waiting, leased, dead, connections } = now;
+  const isAll = "inUse" in now;
+  const text = isAll ? mailboxesLine(now, nowMs) : mailboxLine(now, nowMs);
+  return { text, counts: JSON.stringify([waiting, leased, dead, connections, isAll ? now.inUse : 1]) };
+}
+
+function allOf({ waiting, leased, dead }: MailboxSummary, deadOnly: boolean, from: string | undefined): string {
+  const messages = deadOnly ? "" : `${counted(waiting + leased, "message")} (${grouped(leased)} being worked at) and `;
+  const whose = from === undefined ? "all" : `what ${word(from)} sent of`;
+  return `${whose} ${messages}${counted(dead, "dead letter")}`;
+}
+
+function counted(n: number, noun: string): string {
+  return count(n, noun).replace(String(n), grouped(n));
+}
+
+function declined(io: Io): ExitCode {
+  note(io, "Nothing was changed.");
+  return Exit.failure;
+}
+
+async function demandGateway(input: GatewayInput, io: Io): Promise<GatewayClient> {
+  const source = await gatewayFor(input, io);
+  const client = await (await runningGateway()).find(source);
+  if (client !== undefined) return client;
+  throw new UserError("No gateway or broker runs here, and mailboxes are asked of one that does.", {
+    hint: source.others ?? "`toolway broker` starts one. Another's: add --config FILE, or --state DIR.",
+  });
+}
+
+/** Where there is no such mailbox, says which one may have been meant. */
+async function ofMailbox<T>(client: GatewayClient, mailbox: string, io: Io, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof Error) || !error.message.startsWith("There is no mailbox")) throw error;
+    const { names } = (await client.get("/mailboxes/names", io.signal)) as { names: readonly string[] };
+    const near = nearest(mailbox, names);
+    throw usageError(
+      error.message,
+      near === undefined ? "`toolway mailbox list` shows them." : `Did you mean ${near}?`,
+    );
+  }
+}
+
+function rangeOf(input: PageInput): { limit: number; offset: number } {
+  const limit = numberOf("--limit", input.limit, USUAL_LIMIT, MAX_LIMIT);
+  return { limit, offset: numberOf("--offset", input.offset, 0, Number.MAX_SAFE_INTEGER) };
+}
+
+function numberOf(flag: string, text: string | undefined, usual: number, max: number): number {
+  if (text === undefined) return usual;
+  const found = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+  if (found <= max) return found;
+  const most = max === Number.MAX_SAFE_INTEGER ? "" : ` up to ${grouped(max)}`;
+  throw usageError(`${flag} ${text}: expected a whole number${most}.`);
+}
+
+function query(values: Readonly<Record<string, unknown>>): URLSearchParams {
+  return new URLSearchParams(Object.entries(values).map(([key, value]): [string, string] => [key, String(value)]));
+}
