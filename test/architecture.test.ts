@@ -15,8 +15,9 @@ const ALLOWED: Readonly<Record<string, string>> = {
   cache: "contracts protocol runtime",
   catalog: "contracts protocol protocol/definitions runtime",
   cli: "cli/commands cli/line runtime",
+  "cli/call": "cli/line protocol runtime",
   "cli/commands":
-    "agents/import cli/edit cli/executor cli/gateway cli/line cli/mailbox cli/text config contracts demo observe/server-logs protocol runtime runtime/words",
+    "agents/import cli/call cli/edit cli/executor cli/gateway cli/line cli/mailbox cli/text config contracts demo observe/server-logs protocol runtime runtime/words",
   "cli/edit": "agents/import cli/gateway cli/line cli/text config config/edit contracts runtime",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
   "cli/gateway":

@@ -273,4 +273,9 @@ export const PROMISES: readonly Promised[] = [
     text: "The wire is that of the Codex exec-server: its methods, fields, ids, order and errors hold with a peer that knows nothing else.",
     status: "made",
   },
+  {
+    id: "call-is-live",
+    text: "What a server asks, logs and is doing during `toolway call` reaches the person at the terminal, and Ctrl-C reaches the tool. Without a terminal its questions are declined, and it is said.",
+    status: "made",
+  },
 ];

@@ -46,6 +46,7 @@ export const INTEGRATION: readonly string[] = [
   "src/gateway/behind-executor.test.ts",
   "src/gateway/control-routes.test.ts",
   "src/gateway/misconfigured.test.ts",
+  "src/gateway/operator.test.ts",
   "src/gateway/requests.test.ts",
   "src/host/create.test.ts",
   "src/host/executors.test.ts",

@@ -41,6 +41,8 @@ function explain(error: unknown, io: Io): ExitCode {
   if (io.signal.aborted && (error === io.signal.reason || isAbort(error))) {
     return io.signal.reason instanceof Stopped && io.signal.reason.by !== "SIGINT" ? Exit.failure : Exit.interrupted;
   }
+  // A question on the terminal takes Ctrl-C for itself, and no signal comes of it.
+  if (error instanceof Stopped && error.by === "SIGINT") return Exit.interrupted;
   const debug = (io.env["TOOLWAY_DEBUG"] ?? "") !== "";
   if (error instanceof ExpectedError) {
     const { exit, prefix } = ENDINGS[error.kind];

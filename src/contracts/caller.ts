@@ -44,7 +44,7 @@ export interface Caller {
   readonly profile?: AgentProfile | undefined;
   readonly clientInfo: JsonObject;
   /** A program takes a tool's structured output as the server gives it; a legacy agent's SDK takes objects alone. */
-  readonly takesAnyOutput?: true;
+  readonly takesAnyOutput?: true | undefined;
   /** logging/setLevel: kept for the legacy session. */
   setLogLevel(level: string): void;
   /** Sends a notification, on the stream of the request that it belongs to. */

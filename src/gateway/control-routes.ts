@@ -13,19 +13,15 @@ import {
   serveControl,
 } from "../control/server.js";
 import { claimSocketPath } from "../control/socket-path.js";
+import { OPERATOR_UPGRADE, STDIO_UPGRADE } from "../control/upgrades.js";
 import { SHARER_ROLE } from "../endpoint/server.js";
 import type { ContextChanges } from "../policy/contexts.js";
-import { Fault, toRpcError } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { systemClock } from "../runtime/clock.js";
 import { nearest } from "../runtime/nearest.js";
 import { parseExpires } from "../tokens/tokens.js";
 import type { Gateway } from "./gateway.js";
-import { CallError } from "./program-call.js";
 import { redactedDump } from "./state/state.js";
-
-/** `toolway stdio` asks for this upgrade: the socket then carries an agent's lines. */
-export const STDIO_UPGRADE = "toolway-stdio";
 
 /** Ends the process around a gateway, in its own time. `drainMs` is undefined where the config's is meant. */
 export type StopGateway = (asked: { readonly drainMs: number | undefined }) => void;
@@ -43,6 +39,8 @@ export function openControl(
       // The socket is half-open once the agent has gone: its other half is ours to end.
       [STDIO_UPGRADE]: (socket: Duplex, query: URLSearchParams) =>
         void gateway.serveStdio(socket, socket, query.get("role") ?? undefined).finally(() => socket.end()),
+      [OPERATOR_UPGRADE]: (socket: Duplex, query: URLSearchParams) =>
+        void gateway.serveOperator(socket, socket, query.get("server") ?? "").finally(() => socket.end()),
     },
   });
 }
@@ -84,7 +82,6 @@ function routesOf(gateway: Gateway): ControlRoutes {
     },
     // Who may have a tool that is not listed.
     "GET /tools/owners": ({ query }) => ({ servers: gateway.possibleOwners(query.get("tool") ?? "") }),
-    "POST /call": ({ body, signal }) => call(gateway, fields(body), signal),
     "POST /reload": async () => {
       const { changes } = await gateway.reload();
       return { changes, ...gateway.status() };
@@ -287,18 +284,6 @@ function toolOrNone(name: string | undefined): OwnToolName | undefined {
 function textOrNone(value: unknown, key: string): string | undefined {
   if (value !== undefined && typeof value !== "string") throw new ControlError("invalid", `"${key}" is a string.`);
   return value;
-}
-
-/** A call's own failure is an answer, not a failure of the control request. */
-async function call(gateway: Gateway, { tool, arguments: args }: JsonObject, signal: AbortSignal): Promise<JsonObject> {
-  if (args !== undefined && !isObject(args)) throw new ControlError("invalid", '"arguments" is an object.');
-  try {
-    return { result: await gateway.call(text(tool, "tool"), args, { signal }) };
-  } catch (error) {
-    if (error instanceof CallError) return { error: { code: error.code, message: error.message, data: error.data } };
-    if (error instanceof Fault) return { error: toRpcError(error) };
-    throw error;
-  }
 }
 
 function fields(body: unknown): JsonObject {

@@ -8,7 +8,7 @@ import { ownToolName } from "../contracts/names.js";
 import type { CacheStats, GatewayStatus } from "../contracts/status.js";
 import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
 import type { ControlServer } from "../control/server.js";
-import { createStdioEndpoint, type StdioEndpoint } from "../endpoint/stdio/stdio.js";
+import { createStdioEndpoint, type StdioEndpoint, type StdioEndpointOptions } from "../endpoint/stdio/stdio.js";
 import type { Log } from "../observe/log.js";
 import type { Telemetry } from "../observe/telemetry.js";
 import { OPERATOR } from "../pipeline/access.js";
@@ -30,7 +30,7 @@ import { ConfigInUse } from "./config-in-use.js";
 import { openControl, type StopGateway } from "./control-routes.js";
 import { endpointSettings, type OpenEndpoint, openEndpoint, questionLimits } from "./listen.js";
 import type { Mailboxes } from "./mailboxes.js";
-import type { ProgramCalls } from "./program-call.js";
+import { hearingOf, type ProgramCalls } from "./program-call.js";
 import { Readiness } from "./readiness.js";
 import { type Stages, wireStages } from "./stages.js";
 import { type GatewayState, redactedText } from "./state/state.js";
@@ -205,15 +205,37 @@ export class Gateway {
    * Serves an agent that speaks over a pair of streams, as the default principal, or narrowed to a role of the config.
    * Resolves when it is gone.
    */
-  async serveStdio(input: Readable, output: Writable, role?: string): Promise<void> {
-    if (this.#closing !== undefined) return;
-    const stdio = createStdioEndpoint({
+  serveStdio(input: Readable, output: Writable, role?: string): Promise<void> {
+    return this.#servePipe({
       service: this.pipeline,
       introduced: (profile) => this.#startFor(profile),
       input,
       output,
       // No token's id has a slash: what is private to somebody is not this one's.
       principal: role === undefined ? DEFAULT_PRINCIPAL : { id: `stdio/${role}`, role },
+    });
+  }
+
+  /**
+   * The same for the operator, who may use everything, sees all names and hears of one server what is said outside a
+   * call. Resolves when they are gone.
+   */
+  serveOperator(input: Readable, output: Writable, server: string): Promise<void> {
+    return this.#servePipe({
+      service: hearingOf(this.pipeline, server),
+      input,
+      output,
+      principal: OPERATOR,
+      takesAnyOutput: true,
+    });
+  }
+
+  async #servePipe(
+    options: Pick<StdioEndpointOptions, "service" | "introduced" | "input" | "output" | "principal" | "takesAnyOutput">,
+  ): Promise<void> {
+    if (this.#closing !== undefined) return;
+    const stdio = createStdioEndpoint({
+      ...options,
       sealer: this.#state.sealer,
       limits: questionLimits(this.config),
       held: this.#stages.held,

@@ -132,6 +132,19 @@ export class ProgramCalls {
   }
 }
 
+/** The service for somebody who uses all servers, and hears of one alone what is said outside a call. */
+export function hearingOf(service: Service, server: string): Service {
+  return {
+    hasScope: (name) => service.hasScope(name),
+    introduce: (caller, scope) => service.introduce(caller, scope),
+    handle: (call) => service.handle(call),
+    refusal: (call) => service.refusal(call),
+    handleNotification: (session, message, scope) => service.handleNotification(session, message, scope),
+    sessionOpened: (session) => service.sessionOpened(session, server),
+    sessionClosed: (session) => service.sessionClosed(session),
+  };
+}
+
 async function answerTo(service: Service, caller: Caller, request: ProgramRequest): Promise<JsonObject> {
   const { scope, method, params, signal } = request;
   signal?.throwIfAborted();

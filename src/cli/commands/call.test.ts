@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fakeGateway, folder, leaveFolder, makeFolder, run } from "../../../test/fixtures/fake-gateway.js";
+import { ControlError } from "../../control/server.js";
 
 beforeEach(makeFolder);
 
@@ -22,10 +23,10 @@ describe("call", () => {
     await run(["call", "demo__add", "@args.json"]);
     const sent = fake.requests.filter(({ path }) => path === "/call").map(({ body }) => body);
     expect(sent).toEqual([
-      { tool: "demo__add", arguments: { a: 2, b: 3 } },
-      { tool: "demo__add", arguments: { a: 1 } },
-      { tool: "demo__add", arguments: { a: 4 } },
-      { tool: "demo__add", arguments: { a: 5 } },
+      { server: "demo", tool: "demo__add", arguments: { a: 2, b: 3 } },
+      { server: "demo", tool: "demo__add", arguments: { a: 1 } },
+      { server: "demo", tool: "demo__add", arguments: { a: 4 } },
+      { server: "demo", tool: "demo__add", arguments: { a: 5 } },
     ]);
   });
 
@@ -40,6 +41,16 @@ describe("call", () => {
     fakeGateway({ "/call": text("5") });
     const { out } = await run(["call", "demo__add", "--json"]);
     expect(JSON.parse(out)).toEqual({ content: [{ type: "text", text: "5" }] });
+  });
+
+  it("says what to do about a gateway that is too old to talk to", async () => {
+    const { port } = fakeGateway();
+    const client = await port.find({ stateDir: "" });
+    const session = () => Promise.reject(new ControlError("not-found", "There is none."));
+    fakeGateway({}, { find: async () => client && { ...client, session } });
+    const { code, err } = await run(["call", "demo__add"]);
+    expect(code).toBe(1);
+    expect(err).toMatch(/of an older version.*\n.*toolway serve/);
   });
 
   it("names the near tools when there is none of that name", async () => {

@@ -1,16 +1,18 @@
 // `toolway call`: calls one tool and prints its result.
 
-import { isObject } from "../../protocol/jsonrpc.js";
+import type { Duplex } from "node:stream";
+import type { JsonObject } from "../../protocol/jsonrpc.js";
 import type { GatewayClient } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
-import { noteIfSlow, withGateway } from "../gateway/with-gateway.js";
+import { withGateway } from "../gateway/with-gateway.js";
 import { readJsonText, toArguments } from "../line/call-arguments.js";
 import { defineCommand, gatewayOptions } from "../line/command.js";
-import { Exit, UserError } from "../line/errors.js";
-import { note, print, printJson, shown } from "../line/io.js";
+import { Exit, type ExitCode, UserError } from "../line/errors.js";
+import { type Io, note, print, printJson, shown } from "../line/io.js";
 import { checkArguments } from "../line/parameters.js";
+import { terminalOf } from "../line/terminal.js";
 import { resultText } from "../text/call-result.js";
-import { findTool, isDecided, listTools, unknownServers, unknownTool } from "../text/tool-list.js";
+import { findTool, isDecided, listTools, type ToolLine, unknownServers, unknownTool } from "../text/tool-list.js";
 
 export const call = defineCommand({
   metadata: {
@@ -19,7 +21,9 @@ export const call = defineCommand({
     description:
       "Calls a tool and prints its result: through the running gateway, else through one started for this. " +
       "Text is printed plainly. Arguments that the tool needs and does not get, and those that its schema forbids, are " +
-      "refused before anything is called; those that it does not declare are warned of. A tool that answers with an error makes it exit 1.",
+      "refused before anything is called; those that it does not declare are warned of. What the server asks meanwhile " +
+      "is asked on the terminal, field by field; without a terminal it is declined. A tool that answers with an error " +
+      "makes it exit 1; Ctrl-C cancels the call at its server, and makes it exit 130.",
   },
   args: {
     tool: { required: true, description: "Its name, as `toolway tools` lists it.", completes: "tool" },
@@ -33,7 +37,8 @@ export const call = defineCommand({
       completes: "argument",
     },
     ...gatewayOptions,
-    json: { description: "Prints the whole result as JSON." },
+    json: { description: "Prints the whole result as JSON, and no progress." },
+    verbose: { description: "Shows on stderr what the server logs meanwhile." },
   },
   examples: [
     { line: "toolway call demo__add --arg a=2 --arg b=3", note: "arguments one by one" },
@@ -55,21 +60,43 @@ export const call = defineCommand({
       if (tool === undefined) throw unknownTool(input.tool, tools, await unknownServers(client, io.signal, input.tool));
       const args = toArguments(json, input.arg, tool.inputSchema);
       for (const warning of checkArguments(tool.name, args, tool.inputSchema)) note(io, `toolway: ${warning}`);
-      const body = { tool: tool.name, arguments: args };
-      const work = client.post("/call", body, io.signal);
-      const answer = await noteIfSlow(io, `Waiting for ${tool.name} …`, work);
-      if (!isObject(answer)) throw new UserError("The gateway's answer cannot be read.");
-      if (input.json) printJson(io, answer["result"] ?? answer);
-      const { error, result } = answer;
-      if (isObject(error)) {
-        if (!input.json)
-          note(io, `toolway: ${String(error["message"] ?? "the call failed")} (${String(error["code"])})`);
-        return Exit.failure;
-      }
-      const failed = isObject(result) && result["isError"] === true;
-      if (!input.json && failed) note(io, resultText(result));
-      else if (!input.json) print(io, resultText(shown(result, io.isTTY)));
-      return failed ? Exit.failure : Exit.ok;
+      return callTool(client, tool, args, input, io);
     });
   },
 });
+
+async function callTool(
+  client: GatewayClient,
+  tool: ToolLine,
+  args: JsonObject,
+  { json, verbose }: { readonly json: boolean; readonly verbose: boolean },
+  io: Io,
+): Promise<ExitCode> {
+  const { addressesOf, callThrough } = await import("../call/call-through.js");
+  const session = await openSession(client, tool.server, io.signal);
+  const answer = await callThrough(session, { tool, arguments: args, json, verbose }, terminalOf(io), io.signal);
+  if ("error" in answer) {
+    const { message, code } = answer.error;
+    if (json) printJson(io, answer);
+    else note(io, `toolway: ${String(message ?? "the call failed")} (${String(code)})`);
+    for (const url of json ? [] : addressesOf(answer.error)) note(io, `  Open ${url}, and call it again.`);
+    return Exit.failure;
+  }
+  const { result } = answer;
+  const failed = result["isError"] === true;
+  if (json) printJson(io, result);
+  else if (failed) note(io, resultText(result));
+  else print(io, resultText(shown(result, io.isTTY)));
+  return failed ? Exit.failure : Exit.ok;
+}
+
+async function openSession(client: GatewayClient, server: string, signal: AbortSignal): Promise<Duplex> {
+  try {
+    return await client.session(server, signal);
+  } catch (cause) {
+    if ((cause as { code?: unknown } | null)?.code !== "not-found") throw cause;
+    throw new UserError("The gateway that runs is of an older version, which this command cannot talk to.", {
+      hint: "Start it again: `toolway down`, then `toolway serve`.",
+    });
+  }
+}

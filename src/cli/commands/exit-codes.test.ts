@@ -182,11 +182,11 @@ describe("exit codes", () => {
   });
 
   it.each([undefined, new ControlError("cancelled", "The request was taken back.")])(
-    "are 130 after Ctrl-C, which a call ends by: %s",
+    "are 130 after Ctrl-C, which a request ends by: %s",
     async (error) => {
       const stop = new AbortController();
       fakeGateway({
-        "/call": () => {
+        "/tools": () => {
           stop.abort(new Stopped("SIGINT"));
           throw error ?? stop.signal.reason;
         },
@@ -194,4 +194,9 @@ describe("exit codes", () => {
       expect(await run(["call", "demo__add"], { signal: stop.signal })).toMatchObject({ code: 130, err: "" });
     },
   );
+
+  it("are 130 after a Ctrl-C that a question on the terminal took for itself", async () => {
+    fakeGateway({ "/tools": new Stopped("SIGINT") });
+    expect(await run(["call", "demo__add"])).toMatchObject({ code: 130, err: "" });
+  });
 });

@@ -1,6 +1,7 @@
 // What the CLI needs of the gateway, as interfaces, and the two functions that give them. What implements them is
 // heavy, so it is loaded when a verb asks for it; tests put a fake in its place.
 
+import type { Duplex } from "node:stream";
 import type { Config, ExecutorConfig, ListenAddress } from "../../config/config.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { NameMode } from "../../contracts/settings.js";
@@ -13,6 +14,8 @@ export interface GatewayClient {
   get(path: string, signal?: AbortSignal): Promise<unknown>;
   post(path: string, body: unknown, signal?: AbortSignal): Promise<unknown>;
   delete(path: string, signal?: AbortSignal): Promise<unknown>;
+  /** A session of the operator's own, in MCP's lines; of this server it hears also what is said outside a call. */
+  session(server: string, signal?: AbortSignal): Promise<Duplex>;
   /** The lines of an answer that may be long, as they come. */
   lines(path: string, signal?: AbortSignal): AsyncIterable<string>;
 }

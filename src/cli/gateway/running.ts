@@ -5,6 +5,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type ControlClient, findGateway } from "../../control/client.js";
 import { listGateways, type RunningGateway } from "../../control/registry.js";
+import { OPERATOR_UPGRADE } from "../../control/upgrades.js";
 import { isStateDirHeld, stateRootFor } from "../../runtime/state-dir.js";
 import type { GatewayClient, GatewaySource } from "./port.js";
 
@@ -17,6 +18,7 @@ export function clientOf(control: ControlClient): GatewayClient {
     get: (path, signal) => control.get(path, given(signal)),
     post: (path, body, signal) => control.post(path, body, given(signal)),
     delete: (path, signal) => control.delete(path, given(signal)),
+    session: (server, signal) => control.upgrade(OPERATOR_UPGRADE, { server }, given(signal)),
     async *lines(path, signal) {
       for await (const value of control.lines(path, given(signal))) yield JSON.stringify(value);
     },

@@ -66,6 +66,10 @@ export abstract class LegacyCall implements AgentCall, Caller {
     return this.session.clientInfo;
   }
 
+  get takesAnyOutput(): true | undefined {
+    return this.session.takesAnyOutput;
+  }
+
   /** The agent can no longer get this call's reply, so it may use the id again. */
   get unreachable(): boolean {
     return false;

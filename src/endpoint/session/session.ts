@@ -24,6 +24,7 @@ export abstract class LegacySession implements Caller {
   readonly profile: AgentProfile | undefined;
   readonly clientInfo: JsonObject;
   readonly scope: string | undefined;
+  readonly takesAnyOutput?: true | undefined;
   /** Calls in flight, by the id that the agent chose. */
   readonly calls = new Table<RpcId, LegacyCall>();
   readonly limits: EndpointLimits;

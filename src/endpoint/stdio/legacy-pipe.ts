@@ -20,13 +20,16 @@ const LEFT = "The agent has gone.";
 
 class PipeSession extends LegacySession {
   readonly out: PipeOut;
+  override readonly takesAnyOutput: true | undefined;
   opened = false;
   /** Nothing more comes from the agent, though it may still read. */
   #mute = false;
 
-  constructor(principal: Principal, facts: SessionFacts, limits: EndpointLimits, nowMs: number, out: PipeOut) {
-    super(principal, facts, limits, nowMs);
+  constructor(options: LegacyPipeOptions, facts: SessionFacts) {
+    const { principal, limits, clock, out, takesAnyOutput } = options;
+    super(principal, facts, limits, clock.now());
     this.out = out;
+    this.takesAnyOutput = takesAnyOutput;
   }
 
   tell(text: string): void {
@@ -108,6 +111,7 @@ export interface LegacyPipeOptions {
   readonly limits: EndpointLimits;
   readonly clock: Clock;
   readonly out: PipeOut;
+  readonly takesAnyOutput?: true | undefined;
   readonly failed: (error: unknown) => void;
 }
 
@@ -166,10 +170,10 @@ export class LegacyPipe {
   }
 
   #initialize(message: RequestMessage): void {
-    const { service, principal, scope, limits, clock, out } = this.#options;
+    const { service, principal, scope, clock, out } = this.#options;
     this.#endSession(new Fault("closing", "The session was begun anew."));
     const facts = initializeFacts(message, principal.id, scope, clock.wall());
-    const session = new PipeSession(principal, facts, limits, clock.now(), out);
+    const session = new PipeSession(this.#options, facts);
     this.#session = session;
     const result = introduction(facts.version, service.introduce(session, scope));
     out.send(`{"jsonrpc":"2.0","id":${idText(message)},"result":${JSON.stringify(result)}}`);

@@ -80,6 +80,18 @@ describe("a legacy agent over stdio", () => {
     expect(service.closed).toHaveLength(1);
   });
 
+  it("gets a tool's output as its server gives it, where it says that it takes that", async () => {
+    for (const takesAnyOutput of [true, undefined] as const) {
+      const service = new TestService();
+      const input = new PassThrough();
+      const more = takesAnyOutput === undefined ? {} : { takesAnyOutput };
+      createStdioEndpoint({ service, input, output: new PassThrough(), principal: PRINCIPAL, ...more });
+      input.write(`${JSON.stringify(hello())}\n${JSON.stringify(rpc(1, "test/hold"))}\n`);
+      await until(() => service.held.length === 1);
+      expect(service.held[0]?.caller.takesAnyOutput).toBe(takesAnyOutput);
+    }
+  });
+
   it("answers nothing more once its input has ended, though what it called for may end [bounded]", async () => {
     const { service, lines, write, input, endpoint } = pipe();
     write(hello("2025-06-18", { sampling: {} }));

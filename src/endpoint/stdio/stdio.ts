@@ -22,6 +22,8 @@ export interface StdioEndpointOptions {
   readonly input: Readable;
   readonly output: Writable;
   readonly principal: Principal;
+  /** It takes a tool's structured output as the server gives it, whatever agents of its era take. */
+  readonly takesAnyOutput?: true;
   /** Where it is given, the agent sees this server alone, as at `/mcp/<server>`. */
   readonly scope?: string;
   /** Seals what a modern agent brings back to us. Where it is absent, the pipe makes a key of its own. */
@@ -77,7 +79,18 @@ class Stdio implements StdioEndpoint {
     this.#held = held;
     this.#owner = principal.id;
     const failed = (error: unknown) => log?.({ kind: "failed", error });
-    const shared = { service, principal, scope, limits: this.#limits, clock, held, out: this.#out, failed };
+    const { takesAnyOutput } = options;
+    const shared = {
+      service,
+      principal,
+      scope,
+      takesAnyOutput,
+      limits: this.#limits,
+      clock,
+      held,
+      out: this.#out,
+      failed,
+    };
     const sealer = options.sealer ?? createSealer(randomBytes(SEALING_KEY_BYTES));
     const modern = new ModernPipe({ ...shared, era: new ModernEra({ ...shared, sealer }) });
     this.#peer = new PipePeer({ ...shared, modern, introduced: options.introduced });
