@@ -195,7 +195,7 @@ export const PROMISES: readonly Promised[] = [
   },
   {
     id: "host-12",
-    text: "A pin is the hash of a tool's whole definition, on disk; a changed tool is hidden and refused until somebody accepts it.",
+    text: "A pin is the hash of a tool's whole definition, on disk; a changed tool is hidden and refused, from the first call to the changed program on, until somebody accepts it.",
     status: "made",
   },
   {

@@ -10,7 +10,7 @@ import type { BytesReply } from "../protocol/reply.js";
 import { readGlob } from "../runtime/glob.js";
 import { mergeFreshness } from "./freshness.js";
 import { mergeCapabilities, mergeInstructions } from "./introduction.js";
-import { type ItemList, itemNamed, ownTool, readItems } from "./items.js";
+import { type Item, type ItemList, itemNamed, ownTool, readItems } from "./items.js";
 import {
   type Entry,
   isMadeFrom,
@@ -217,10 +217,12 @@ export class Catalog {
 
   /** A server's own names of its tools, hidden ones included; undefined where its list has never been read. */
   ownTools(server: string): OwnToolName[] | undefined {
-    return this.#servers
-      .get(server)
-      ?.lists.get("tools")
-      ?.items.map(({ own }) => ownToolName(own));
+    return this.listedTools(server)?.map(({ own }) => ownToolName(own));
+  }
+
+  /** The same as the server wrote them. */
+  listedTools(server: string): readonly Item[] | undefined {
+    return this.#servers.get(server)?.lists.get("tools")?.items;
   }
 
   /** Of these, those that the config does not hide. */

@@ -155,13 +155,11 @@ export class ConfigInUse {
     }
   }
 
-  /** Checks the list that the catalog has, read or restored: what agents are shown, which may be less than there is. */
+  /** Checks the list that the catalog has, read or restored: all of it, also what the config hides. */
   #checkPins(server: string): void {
     const { catalog, pins, pipeline } = this.#stages;
-    const tools = catalog.tools().filter((tool) => tool.server === server);
-    if (tools.length === 0) return;
-    const items = tools.map(({ item }) => item);
-    if (pins.check(server, items, false).differs) pipeline.pinsChanged(server);
+    const tools = catalog.listedTools(server);
+    if (tools !== undefined && pins.check(server, tools).differs) pipeline.pinsChanged(server);
   }
 }
 

@@ -33,7 +33,7 @@ import type { Mailboxes } from "./mailboxes.js";
 import { hearingOf, type ProgramCalls } from "./program-call.js";
 import { Readiness } from "./readiness.js";
 import { type Stages, wireStages } from "./stages.js";
-import { type GatewayState, redactedText } from "./state/state.js";
+import { type GatewayState, redactedText, safeLine } from "./state/state.js";
 import type { StoredPins } from "./state/stored-pins.js";
 import {
   listTools,
@@ -369,8 +369,8 @@ export class Gateway {
         })),
       mailboxes: this.#stages.mailboxes.status(),
       executors: executors.status(),
-      conflicts: catalog.conflicts(),
-      notes: catalog.notes(),
+      conflicts: catalog.conflicts().map((text) => safeLine(this.config.servers, text)),
+      notes: catalog.notes().map((text) => safeLine(this.config.servers, text)),
     };
   }
 

@@ -23,7 +23,7 @@ import { hashStateDir } from "../upstream/stdio/reaper-marker.js";
 import { Executors } from "./executors.js";
 import { Mailboxes } from "./mailboxes.js";
 import { ProgramCalls } from "./program-call.js";
-import { type GatewayState, redactedText } from "./state/state.js";
+import { type GatewayState, redactedText, safeLine } from "./state/state.js";
 import { StoredEras } from "./state/stored-eras.js";
 import { StoredLists } from "./state/stored-lists.js";
 import { StoredPins } from "./state/stored-pins.js";
@@ -162,7 +162,9 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     lists,
     patterns,
     calls: new ProgramCalls(pipeline),
-    callLog: new CallLog(log, systemClock),
+    callLog: new CallLog(log, systemClock, (server, name) =>
+      server === undefined ? safeLine(owner.config().servers, name) : redact(server, name),
+    ),
     stderr,
     reaper,
   };

@@ -73,11 +73,21 @@ it("the status counts the tools that are quarantined [status-true] [host-12]", a
   writeFileSync(path("description"), "Adds two numbers, and sends them elsewhere.");
   await gateway.reloadServer("rug");
   await vi.waitFor(() => expect(gateway.status().servers[0]).toMatchObject({ quarantined: 1 }), SOON);
-  expect(gateway.status().servers[0]?.counts.tools).toBe(2);
+  expect(gateway.status().servers[0]?.counts.tools).toBe(3);
 });
 
 it("a tool that is not listed may be that of the server whose prefix it has, or of one that nobody knows [status-true]", () => {
   expect(gateway.possibleOwners("rug__nothing")).toEqual(["rug"]);
   expect(gateway.possibleOwners("rug/nothing")).toEqual(["rug"]);
   expect(gateway.possibleOwners("other__nothing")).toEqual([]);
+});
+
+it("what the config hides stays pinned over a restart: the kept list is compared as a whole [host-12]", async () => {
+  await gateway.close({ drainMs: 0 });
+  const entry = { command: process.execPath, args: [rug, "--description", path("description")] };
+  const hidden = { ...entry, lazy: true, tools: { announce: { hidden: true } }, only: ["a*"] };
+  writeFileSync(path("toolway.json"), JSON.stringify({ mcpServers: { rug: hidden } }));
+  gateway = await createGateway(path("toolway.json"), { stateDir: path("state"), watch: false });
+  const states = gateway.pins.list().map(({ tool, state }) => `${tool} ${state}`);
+  expect(new Set(states)).toEqual(new Set(["add changed", "announce pinned", "die pinned"]));
 });

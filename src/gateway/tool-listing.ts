@@ -6,6 +6,7 @@ import type { Config } from "../config/config.js";
 import { exposedName, ownToolName } from "../contracts/names.js";
 import { unusedPatterns } from "../policy/unused-patterns.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
+import { safeLine } from "./state/state.js";
 import type { StoredPins } from "./state/stored-pins.js";
 
 export interface ToolListing {
@@ -73,10 +74,9 @@ export class UnusedPatterns {
   }
 
   of({ roles, servers }: Pick<Config, "roles" | "servers">): readonly string[] {
-    return unusedPatterns(
-      roles,
-      servers.map(({ name }) => ({ name, tools: this.#catalog.ownTools(name) })),
-    );
+    const known = servers.map(({ name }) => ({ name, tools: this.#catalog.ownTools(name) }));
+    // They may name a tool that is nearly what was written.
+    return unusedPatterns(roles, known).map((text) => safeLine(servers, text));
   }
 
   /** Looked for once for each list of tools, since the status is asked often. */

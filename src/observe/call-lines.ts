@@ -20,22 +20,36 @@ const QUIET: ReadonlySet<string> = new Set([
 
 /** Names and ids are as long as an agent likes; real ones are far shorter. */
 const MAX_NAME_CHARACTERS = 128;
+/** So much of one is looked at for secrets. */
+const MAX_NAME_READ = 4_096;
+
+/** A text of this server's, or of any where that is not known, without the secrets of their entries. */
+export type RedactName = (server: string | undefined, name: string) => string;
+
+/** So many names are remembered without their secrets; servers have tens of tools, and all of these share a few bytes. */
+const MAX_SAFE_NAMES = 4_096;
 
 /** Who is told of calls that end, for as long as somebody reads of them in the log. */
 export class CallLog {
   readonly #log: Log;
   readonly #clock: Clock;
+  readonly #lines: CallLines;
   #recorder: CallRecorder | undefined;
 
-  constructor(log: Log, clock: Clock) {
+  constructor(log: Log, clock: Clock, redact?: RedactName) {
     this.#log = log;
     this.#clock = clock;
+    this.#lines = new CallLines(log, redact);
   }
 
-  /** Undefined where no call is to be recorded: they are not wanted, or the log is not at `info`. */
+  /**
+   * To be asked with every config: its secrets may be others. Undefined where no call is to be recorded: they are not
+   * wanted, or the log is not at `info`.
+   */
   ends(areWanted: boolean | undefined): CallEnds | undefined {
+    this.#lines.forgetNames();
     if (areWanted !== true || this.#log.lines?.isOn("info") === false) return undefined;
-    this.#recorder ??= new CallRecorder(this.#clock, new CallLines(this.#log));
+    this.#recorder ??= new CallRecorder(this.#clock, this.#lines);
     return this.#recorder;
   }
 
@@ -52,9 +66,14 @@ export class CallLines implements CallSink {
   /** Lines that are written together. */
   #text = "";
   #count = 0;
+  readonly #redact: RedactName;
+  /** By server and by the tool's own name. */
+  readonly #safeNames = new Map<string, Map<string, string>>();
+  #safeCount = 0;
 
-  constructor(log: Log) {
+  constructor(log: Log, redact: RedactName = (_, name) => name) {
     this.#log = log;
+    this.#redact = redact;
     this.#isJson = log.lines?.format === "json";
     this.#isDebug = log.lines?.isOn("debug") ?? false;
   }
@@ -62,15 +81,42 @@ export class CallLines implements CallSink {
   take(record: CallRecord): void {
     const level: LogLevel = QUIET.has(record.method) ? "debug" : "info";
     if (level === "debug" && !this.#isDebug) return;
-    const text = this.#isJson ? "call" : sentenceOf(record);
-    const fields = this.#isJson ? fieldsOf(record) : besides(record);
+    const tool = record.tool === undefined ? undefined : this.#safeName(record.server, record.tool);
     const { lines } = this.#log;
     if (lines === undefined) {
-      this.#log[level](sentenceOf(record), fieldsOf(record));
+      this.#log[level](sentenceOf(record, tool), fieldsOf(record, tool));
       return;
     }
+    const text = this.#isJson ? "call" : sentenceOf(record, tool);
+    const fields = this.#isJson ? fieldsOf(record, tool) : besides(record);
     this.#text += lines.line(level, record.endedAt, text, fields);
     this.#count++;
+  }
+
+  /** A server may name a tool like a secret of its entry. It is redacted before it is cut: half of one is not found. */
+  #safeName(server: string | undefined, tool: string): string {
+    // What agents make up is looked at each time.
+    if (server === undefined) return cut(this.#redact(undefined, tool.slice(0, MAX_NAME_READ)));
+    let names = this.#safeNames.get(server);
+    let safe = names?.get(tool);
+    if (safe !== undefined) return safe;
+    safe = cut(this.#redact(server, tool.slice(0, MAX_NAME_READ)));
+    if (this.#safeCount >= MAX_SAFE_NAMES) {
+      this.forgetNames();
+      names = undefined;
+    }
+    if (names === undefined) {
+      names = new Map();
+      this.#safeNames.set(server, names);
+    }
+    names.set(tool, safe);
+    this.#safeCount++;
+    return safe;
+  }
+
+  forgetNames(): void {
+    this.#safeNames.clear();
+    this.#safeCount = 0;
   }
 
   batchEnded(dropped: number): void {
@@ -84,8 +130,8 @@ export class CallLines implements CallSink {
 }
 
 /** `call files/read_file: ok, 12 ms`. */
-function sentenceOf({ method, server, tool, outcome, ms }: CallRecord): string {
-  const what = plain(tool === undefined ? method : cut(tool));
+function sentenceOf({ method, server, outcome, ms }: CallRecord, tool: string | undefined): string {
+  const what = plain(tool ?? cut(method));
   return `call ${server === undefined ? what : `${server}/${what}`}: ${outcome}, ${shortMs(ms)} ms`;
 }
 
@@ -94,15 +140,15 @@ function besides({ principal, clientInfo, cache, bytes }: CallRecord): LogFields
   return { principal: principal.id, role: principal.role, client: clientOf(clientInfo), cache, bytes };
 }
 
-function fieldsOf(record: CallRecord): LogFields {
-  const { principal, clientInfo, method, server, tool, outcome, ms, cache, bytes, id } = record;
+function fieldsOf(record: CallRecord, tool: string | undefined): LogFields {
+  const { principal, clientInfo, method, server, outcome, ms, cache, bytes, id } = record;
   return {
     principal: principal.id,
     role: principal.role,
     client: clientOf(clientInfo),
-    method,
+    method: cut(method),
     server,
-    tool: tool === undefined ? undefined : cut(tool),
+    tool,
     outcome,
     ms: shortMs(ms),
     cache,

@@ -10,7 +10,7 @@ import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
-import { CallLines } from "./call-lines.js";
+import { CallLines, CallLog } from "./call-lines.js";
 import { type CallRecord, CallRing } from "./call-record.js";
 import { CallRecorder } from "./call-recorder.js";
 import { boundedWrite, createLog, type LogLevel } from "./log.js";
@@ -107,6 +107,42 @@ function logged(format: "text" | "json" = "json", level: LogLevel = "info", size
 const OK = resultBytes(`{"content":[{"type":"text","text":"${SECRET}"}]}`);
 
 describe("a call in the log", () => {
+  it("names no tool that is named like a secret, whoever named it, and looks at each name once [secrets-unseen]", () => {
+    const clock = new TestClock(0);
+    const written: string[] = [];
+    const log = createLog({ write: (text) => void written.push(text), now: () => clock.wall() });
+    const redact = vi.fn((_: string | undefined, name: string) => name.replaceAll(SECRET, "[redacted]"));
+    const callLog = new CallLog(log, clock, redact);
+    const end = (to: { server?: string; tool: string }) => {
+      const ends = callLog.ends(true);
+      if (ends === undefined) throw new Error("no calls are logged");
+      const one = new RecordedCall(call(), ends);
+      Object.assign(one.notes, to);
+      for (let i = 0; i < 3; i++) {
+        const again = new RecordedCall(call(), ends);
+        Object.assign(again.notes, to);
+        again.reply(OK);
+      }
+      one.reply(OK);
+      callLog.flush();
+    };
+    // It is cut in the middle of the secret, had that not been taken out before.
+    end({ server: "files", tool: `${"x".repeat(120)}${SECRET}` });
+    expect(redact).toHaveBeenCalledTimes(1);
+    end({ tool: SECRET });
+    expect(written.join("")).not.toContain(SECRET.slice(0, 6));
+    expect(written.join("")).toContain("[redacted]");
+  });
+
+  it("is escaped in JSON as well, with the controls that JSON leaves as they are [terminal-inert]", () => {
+    const { make, lines, json } = logged();
+    make({ clientInfo: { name: "c\u009b31m\u007f\u2028\u001b[2J" } }, { server: "files", tool: "t\u0085" }).reply(OK);
+    vi.runAllTimers();
+    expect(lines()).toHaveLength(1);
+    expect(lines()[0]).not.toMatch(/\p{Cc}|\u2028/u);
+    expect(json()).toMatchObject([{ client: "c\u009b31m\u007f\u2028\u001b[2J", tool: "t\u0085" }]);
+  });
+
   it("has every fact in a field of its own, and nothing of arguments or results [calls-recorded]", () => {
     const { clock, make, json, lines } = logged();
     const one = make();

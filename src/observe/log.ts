@@ -31,7 +31,7 @@ export interface LogOptions {
   readonly write: (text: string) => unknown;
   readonly level?: LogLevel;
   readonly format?: "text" | "json";
-  /** A person reads it there: what is hidden is made visible. Elsewhere control characters are taken out. */
+  /** A person reads it there: what is hidden is made visible. Elsewhere control characters are taken out of text. */
   readonly isTerminal?: boolean;
   /** Gives the time of day, in ms. */
   readonly now?: () => number;
@@ -46,7 +46,7 @@ const MAX_LINE = 4_000;
 export function createLog(options: LogOptions): Log {
   const { write, level = "info", format = "text", isTerminal = false, now = Date.now } = options;
   const clean = isTerminal ? visible : withoutControls;
-  const json = isTerminal ? visibleJson : (line: string) => line;
+  const json = isTerminal ? visibleJson : withControlsEscaped;
   const lowest = LOG_LEVELS.indexOf(level);
   const isOn = (at: LogLevel) => LOG_LEVELS.indexOf(at) >= lowest;
   const line: LogLines["line"] = (at, atMs, text, fields) => {
@@ -156,6 +156,12 @@ function withoutControls(line: string): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out.
 const HAS_CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 const CONTROLS = new RegExp(HAS_CONTROL, "g");
+
+/** JSON leaves some controls as they are, of which one begins a terminal's commands: who looks at the file is safe too. */
+function withControlsEscaped(json: string): string {
+  if (!HAS_CONTROL.test(json)) return json;
+  return json.replace(CONTROLS, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
 
 function cut(line: string, clean = withoutControls): string {
   const whole = clean(line);

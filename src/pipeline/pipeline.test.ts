@@ -205,6 +205,23 @@ describe("a call", () => {
     expect(mail.called).toEqual(["read", "read"]);
   });
 
+  it("by a method that only looks like one we know, or without its id, reaches no tool [host-11] [only-is-all]", async () => {
+    const { pipeline, mail } = twoServers({ reader: { deny: ["mail/send"] } });
+    const agent = new Agent({ pipeline }, "ada", "reader", "mail");
+    const params = { name: "send", arguments: {} };
+    for (const method of ["Tools/Call", "tools/call ", "tools.call", "\ttools/call\0", "ｔools/call", "tools//call"]) {
+      expect(await agent.send(method, params).code()).toBe(-32601);
+    }
+    for (const method of ["tools/call", "TOOLS/call", "tasks/cancel"]) {
+      pipeline.handleNotification(agent, notification(method, params), "mail");
+    }
+    expect(mail.received).toEqual([]);
+    // What nobody could take for another is passed on as ever.
+    await agent.send("x/tools/call/again", params).json();
+    pipeline.handleNotification(agent, notification("notifications/x"), "mail");
+    expect(mail.received.map(({ method }) => method)).toEqual(["x/tools/call/again", "notifications/x"]);
+  });
+
   it("to a server that is gone says so", async () => {
     const { pipeline, servers } = twoServers();
     servers.get = () => undefined;

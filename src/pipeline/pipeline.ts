@@ -24,6 +24,7 @@ import { agentHeaders } from "../protocol/param-headers.js";
 import { faultReply } from "../protocol/reply.js";
 import { Access } from "./access.js";
 import type { NamedValue } from "./forward.js";
+import { looksKnown } from "./lookalikes.js";
 import { withContextChange, withToolsChange } from "./menu-changes.js";
 import { NAME, nameAt } from "./name-at.js";
 import { Announcements, OpenSessions } from "./open-sessions.js";
@@ -233,7 +234,8 @@ export class Pipeline implements Service, UpstreamEvents {
       for (const server of this.#servers.all) {
         if (server.isolation === "session") server.sessionConnection(session)?.notify(message, session);
       }
-    } else {
+    } else if (!looksKnown(method)) {
+      // A request without its id would reach tools that nobody judged, at a server that does not look for the id.
       const name = this.#soleServer(scope);
       const server = name === undefined ? undefined : this.#servers.get(name);
       if (server === undefined || this.access.decide(session.principal, server.name, undefined).kind !== "allow")
@@ -516,12 +518,15 @@ export class Pipeline implements Service, UpstreamEvents {
 
   /** A method we do not know goes to the server that alone can be meant. */
   #unknown(call: AgentCall): void {
-    const server = this.#soleServer(call.scope);
+    const server = looksKnown(call.message.method) ? undefined : this.#soleServer(call.scope);
     if (server !== undefined) {
       this.#send(call, server, undefined, undefined, undefined);
       return;
     }
-    const message = `Method not found: ${call.message.method}. At /mcp/<server> it reaches that server.`;
+    const next = looksKnown(call.message.method)
+      ? "Write it as the protocol does."
+      : "At /mcp/<server> it reaches that server.";
+    const message = `Method not found: ${call.message.method}. ${next}`;
     call.reply({ kind: "error", error: { code: ErrorCode.methodNotFound, message } });
   }
 

@@ -33,19 +33,6 @@ describe("ServerPins", () => {
     expect(pins.see([tool("add", rest)], 3).sightings).toMatchObject([{ kind: "changed" }]);
   });
 
-  it("takes no tool for gone that is only missing in a part of the list [host-12]", () => {
-    const pins = new ServerPins("s");
-    pins.see([tool("add", BASE), tool("sub", BASE)], 1);
-    pins.see([tool("add", BASE)], 2, false);
-    expect(pins.isGone(ownToolName("sub"))).toBe(false);
-    const restored = new ServerPins("s");
-    restored.put(ownToolName("sub"), { hash: "h", firstSeenMs: 1, acceptedMs: 1 } as never);
-    restored.see([tool("add", BASE)], 2, false);
-    expect(restored.isGone(ownToolName("sub"))).toBe(false);
-    restored.see([tool("add", BASE)], 3);
-    expect(restored.isGone(ownToolName("sub"))).toBe(true);
-  });
-
   it("the order of members and white space are no change, whatever wrote them [host-12]", () => {
     const pins = new ServerPins("s");
     pins.see([text("t", '{"name":"t","description":"é","inputSchema":{"a":1.0,"b":[]}}')], 1);

@@ -116,8 +116,8 @@ export class ServerPins {
     this.#quarantined.delete(tool);
   }
 
-  /** `isWhole` false: a part of what the server lists, of which nothing can be known to be gone. */
-  see(listed: readonly ListedTool[], nowMs: number, isWhole = true): Seen {
+  /** `listed` is all that the server lists: what is not in it is gone. */
+  see(listed: readonly ListedTool[], nowMs: number): Seen {
     const before = this.#quarantined;
     const printed = new Map<OwnToolName, Printed>();
     const problems = new Map<OwnToolName, string>();
@@ -145,12 +145,7 @@ export class ServerPins {
         sightings.push({ kind, tool, pin: next, definition: print.text ?? canonicalizeText(json) });
       }
     }
-    if (isWhole) this.#listed = true;
-    else {
-      for (const [tool, print] of this.#printed)
-        if (!problems.has(tool) && !printed.has(tool)) printed.set(tool, print);
-      for (const [tool, why] of this.#problems) if (!printed.has(tool) && !problems.has(tool)) problems.set(tool, why);
-    }
+    this.#listed = true;
     this.#printed = printed;
     this.#problems = problems;
     const quarantined = new Map(problems);

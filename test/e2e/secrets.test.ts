@@ -111,14 +111,18 @@ it("a server that prints its args and environment as it dies at its start shows 
 
 it("a server that prints them as it dies in a call shows no secret [secrets-unseen]", async () => {
   const { entry, env } = await leaky("call");
-  const gateway = await startGateway({ mcpServers: { leaky: entry } }, { env });
+  const gateway = await startGateway({ mcpServers: { leaky: entry, twin: entry } }, { env });
   const told = await refusal(gateway.url, "die");
   expectNoSecret(JSON.stringify(told));
   expect(told.message).toContain("went away before it answered");
   expect(told.message).toContain("Error: the engine is cold");
+  // Two servers have a tool that is named like a secret, and it is called: a conflict, and a line of the log.
+  await refusal(gateway.url, SECRETS.afterOption);
+  await until("the call in the log", () => gateway.log().includes('call leaky/"[redacted]"'));
   const status = await shownToOperator(gateway);
   expectNoSecret(status + gateway.log());
   expect(status).toContain("--mode strict");
+  expect(status).toMatch(/conflict: .*"twin" are left out.*\[redacted\]/);
   // Two of its tools are named like secrets, one of them is mended, and it gives all of them as its title.
   expect(gateway.log()).toContain("pinned at first sight");
   await until("what is kept", async () => (await toolway(gateway, "state", "dump")).out.includes('"map":"known"'));

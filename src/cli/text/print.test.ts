@@ -13,6 +13,16 @@ describe("tables", () => {
   });
 });
 
+it("a cell with line breaks in it makes no row of its own [terminal-inert]", () => {
+  const rows = [
+    ["a\nserver", "b\r\n\u2028c"],
+    ["d", "e"],
+  ];
+  const lines = ["a\\u{000A}server  b\\u{000D}\\u{000A}\\u{2028}c", "d                e"];
+  expect(table(rows).split("\n")).toEqual(lines);
+  expect(fittedTable(rows, { isTTY: true, columns: 80 }).split("\n")).toEqual(lines);
+});
+
 describe("tables on a terminal [status-true]", () => {
   const rows = [
     ["SERVER", "STATE", "VERSION"],

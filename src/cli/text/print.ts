@@ -1,5 +1,6 @@
 // How text looks on a terminal: colours where they help, tables whose columns line up.
 
+import { visible } from "../../runtime/visible.js";
 import type { Io } from "../line/io.js";
 
 /** As git shows hashes, and a little more; long enough for `--hash`. */
@@ -37,9 +38,17 @@ function width(cell: string): number {
   return [...cell.replace(COLOUR, "")].length;
 }
 
+type Rows = readonly (readonly string[])[];
+
 /** Rows with the columns aligned; the last column keeps its own length. */
-export function table(rows: readonly (readonly string[])[], indent = ""): string {
-  return aligned(rows, widthsOf(rows), indent);
+export function table(rows: Rows, indent = ""): string {
+  const flat = rows.map(oneLineEach);
+  return aligned(flat, widthsOf(flat), indent);
+}
+
+/** A name with a line break in it must not look like a row of its own. */
+function oneLineEach(row: readonly string[]): string[] {
+  return row.map((cell) => cell.replace(/[\n\v\f\r\u0085\u2028\u2029]/g, visible));
 }
 
 /** Between two columns. */
@@ -52,7 +61,8 @@ const MIN_WIDTH = 8;
  * The same within the width of a terminal: the widest columns give way first, and what is cut ends with "…". Where
  * nobody looks, or the width is not known, nothing is cut.
  */
-export function fittedTable(rows: readonly (readonly string[])[], io: Pick<Io, "isTTY" | "columns">): string {
+export function fittedTable(given: Rows, io: Pick<Io, "isTTY" | "columns">): string {
+  const rows = given.map(oneLineEach);
   const widths = widthsOf(rows);
   const room = io.isTTY && io.columns !== undefined && io.columns > 0 ? io.columns : Number.POSITIVE_INFINITY;
   let over = widths.reduce((sum, one) => sum + one + GAP, -GAP) - room;

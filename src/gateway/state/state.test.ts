@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { DumpEntry } from "../../contracts/store.js";
 import { Redactor } from "../../runtime/redact/redactor.js";
-import { redactedDump } from "./state.js";
+import { redactedDump, safeLine } from "./state.js";
 
 async function* stored(...entries: DumpEntry[]): AsyncIterable<DumpEntry> {
   yield* entries;
@@ -32,4 +32,11 @@ it("what is dumped has no secret of a server's entry in it, and is else as it is
     entries[2],
     entries[3],
   ]);
+});
+
+it("a line with words of several servers has no secret of any of them, and stays one line [secrets-unseen]", () => {
+  const entry = (name: string, key: string) => ({ name, target: { env: { API_KEY: key } } });
+  const servers = [entry("one", "hunter2hunter2"), entry("two", "correct-horse-battery")];
+  const line = safeLine(servers, 'tools "hunter2hunter2\nnote: forged" and "correct-horse-battery" \u202e');
+  expect(line).toBe('tools "[redacted]\\u{000A}note: forged" and "[redacted]" \\u{202E}');
 });

@@ -14,6 +14,7 @@ import { isRedacted } from "../../runtime/redact/redactor.js";
 import { redactorFor, type SecretSource } from "../../runtime/redact/secrets-of.js";
 import { createSealer, createSteadySealer, openKey, type Sealer } from "../../runtime/seal.js";
 import { lockStateDir } from "../../runtime/state-dir.js";
+import { visible } from "../../runtime/visible.js";
 import { openStore } from "../../store/local/store.js";
 import { MemoryMap } from "../../store/memory-map.js";
 import { TokenBook, type TokenRecord } from "../../tokens/tokens.js";
@@ -134,6 +135,14 @@ export function redactedText(
 ): string {
   const target = servers.find(({ name }) => name === server)?.target;
   return target === undefined ? text : redactorFor(target).redact(text);
+}
+
+/** A text that may hold words of any of them, on one line: without the secrets of all entries, and with nothing hidden. */
+export function safeLine(
+  servers: readonly { readonly name: string; readonly target: SecretSource }[],
+  text: string,
+): string {
+  return visible(servers.reduce((left, { target }) => redactorFor(target).redact(left), text));
 }
 
 /** So many characters are looked at in one turn of the event loop, which takes some milliseconds. */

@@ -124,13 +124,12 @@ export class StoredPins {
   check(
     server: string,
     tools: readonly ListedTool[],
-    isWhole = true,
   ): { readonly quarantined: ReadonlyMap<OwnToolName, string>; readonly differs: boolean } {
     if (this.#trusted.has(server)) return { quarantined: NONE, differs: false };
     // What came before of these tools is written before what comes now.
     if (this.#waiting.some((one) => one.server === server)) this.flush();
     const pins = this.#pinsOf(server);
-    const { sightings, differs } = pins.see(tools, this.#deps.wall(), isWhole);
+    const { sightings, differs } = pins.see(tools, this.#deps.wall());
     for (const [key, record] of this.#unsaved) if (record.server === server) this.#write(key, record);
     for (const sighting of sightings) this.#waiting.push({ server, sighting });
     // A few are written at once. The first sight of thousands is the work of many turns: in force they are already.
