@@ -52,6 +52,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
     "contracts observe pipeline/tasks policy protocol runtime runtime/redact runtime/words store store/local tokens",
   mailbox: "runtime",
   "mailbox/broker": "contracts mailbox mailbox/wire observe runtime sockets",
+  "mailbox/join": "mailbox/peer mailbox/wire runtime",
   "mailbox/peer": "mailbox/wire sockets",
   "mailbox/wire": "protocol runtime",
   host: "config contracts gateway gateway/state observe policy protocol runtime upstream",
@@ -73,7 +74,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "store/local": "contracts runtime store",
   tokens: "contracts runtime runtime/words",
   upstream:
-    "contracts protocol protocol/definitions runtime runtime/memory runtime/redact runtime/words upstream/connection upstream/era upstream/http upstream/link upstream/lists upstream/modern upstream/stdio upstream/supervise",
+    "contracts mailbox/join protocol protocol/definitions runtime runtime/memory runtime/redact runtime/words upstream/connection upstream/era upstream/http upstream/link upstream/lists upstream/mailbox upstream/modern upstream/stdio upstream/supervise",
   "upstream/connection":
     "contracts protocol protocol/bytes runtime runtime/redact upstream/era upstream/link upstream/modern upstream/supervise",
   "upstream/era": "contracts protocol runtime upstream/link",
@@ -81,6 +82,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
     "contracts executor/wire protocol runtime runtime/memory runtime/network runtime/redact upstream/era upstream/link",
   "upstream/link": "contracts protocol protocol/bytes runtime runtime/redact",
   "upstream/lists": "contracts protocol protocol/bytes runtime upstream/link",
+  "upstream/mailbox":
+    "contracts mailbox/join mailbox/peer mailbox/wire protocol runtime runtime/memory runtime/redact upstream/link",
   "upstream/modern": "contracts protocol runtime upstream/era upstream/link upstream/lists",
   "upstream/stdio": "contracts protocol runtime runtime/memory runtime/redact runtime/words upstream/link",
   "upstream/supervise": "contracts protocol runtime upstream/link",
@@ -135,13 +138,20 @@ const BOUNDARIES: readonly Boundary[] = [
   },
   {
     sentence: "A link does not know the connection that uses it, nor whether its server is started again.",
-    who: ["upstream/link", "upstream/stdio", "upstream/http"],
+    who: ["upstream/link", "upstream/stdio", "upstream/http", "upstream/mailbox"],
     not: ["upstream/connection", "upstream/supervise", "upstream/lists", "upstream/modern"],
   },
   {
     sentence: "Supervision does not know transports and eras.",
     who: ["upstream/supervise"],
-    not: ["upstream/connection", "upstream/stdio", "upstream/http", "upstream/era", "upstream/modern"],
+    not: [
+      "upstream/connection",
+      "upstream/stdio",
+      "upstream/http",
+      "upstream/mailbox",
+      "upstream/era",
+      "upstream/modern",
+    ],
   },
   {
     sentence: "An executor does not know MCP, nor for what a request is made.",

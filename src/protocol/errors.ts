@@ -146,6 +146,10 @@ const WIRE: Record<FaultCode, number> = {
   invalid: ErrorCode.invalidParams,
 };
 
+export function isFaultCode(word: string): word is FaultCode {
+  return Object.hasOwn(WIRE, word);
+}
+
 export function toRpcError(error: unknown): RpcError {
   if (error instanceof Fault) {
     const data = error.data === undefined ? { fault: error.code } : error.data;

@@ -1,11 +1,14 @@
 // Makes the link that a server's entry means.
 
+import { randomBytes } from "node:crypto";
 import type { ServerSpec } from "../contracts/server-spec.js";
+import { WorkerLines } from "../mailbox/join/worker-lines.js";
 import { Fault } from "../protocol/errors.js";
 import { type HeldBytes, ownHolder } from "../runtime/memory/held-bytes.js";
 import { openHttpLink } from "./http/link.js";
 import type { OpenWire } from "./http/wire.js";
 import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
+import { MailboxLink } from "./mailbox/link.js";
 import { type StdioContext, StdioLink } from "./stdio/link.js";
 import type { StderrBatch } from "./stdio/stderr-lines.js";
 
@@ -16,10 +19,17 @@ export interface LinkContext extends Omit<StdioContext, "onStderr"> {
   readonly openWire?: OpenWire;
   /** The gateway's count of the bytes that it holds. */
   readonly held?: HeldBytes;
+  /** The lines to brokers, for servers behind mailboxes. By default they have an inbox that is not kept. */
+  readonly workers?: WorkerLines | undefined;
 }
 
 /** Never throws: an entry that cannot be used fails when it is opened, like a server that cannot be reached. */
 export function linkMaker(context: LinkContext): (spec: ServerSpec, events: LinkEvents) => Link {
+  let own: WorkerLines | undefined;
+  const workers = () => {
+    own ??= context.workers ?? passingWorkers();
+    return own;
+  };
   return ({ name, target }, events) => {
     const newHolder = () => context.held?.serverHolder(name) ?? ownHolder();
     try {
@@ -34,12 +44,18 @@ export function linkMaker(context: LinkContext): (spec: ServerSpec, events: Link
         case "sse":
           return openHttpLink(target, events, context.openWire, newHolder);
         case "mailbox":
-          throw new Fault("unavailable", "Mailboxes cannot be reached yet.");
+          return new MailboxLink(target, events, { worker: workers().of(target.broker, target.token), newHolder });
       }
     } catch (error) {
       return new UnusableLink(target.kind, error);
     }
   };
+}
+
+/** For whoever tries a server and keeps nothing: its inbox is forgotten with it. */
+function passingWorkers(): WorkerLines {
+  const part = randomBytes(6).toString("hex");
+  return new WorkerLines({ now: () => performance.now(), random: Math.random, addressPart: () => part });
 }
 
 class UnusableLink implements Link {

@@ -28,16 +28,11 @@ import type { ServerDeps } from "./server-deps.js";
 import { statusOf } from "./server-status.js";
 import { SessionsBeside } from "./sessions-beside.js";
 import { Breaker } from "./supervise/breaker.js";
+import { listRetryMs } from "./supervise/list-retries.js";
 import { makeRoom } from "./supervise/places.js";
 import { noRoom, stopped } from "./supervise/refusals.js";
 import { Repeatable } from "./supervise/repeatable.js";
 import { StartTurns } from "./supervise/start-turns.js";
-
-/** Lists that could not be read are tried again by themselves, since no call can ask for what is not listed. */
-const FIRST_RETRY_MS = 1_000;
-const LAST_RETRY_MS = 60_000;
-/** Credentials do not mend themselves; other clients were seen to ask 8,600 times a day. */
-const UNAUTHORIZED_RETRY_MS = 15 * 60_000;
 
 /** So many different problems are kept for `status`; more would not be read. */
 const MAX_PROBLEMS = 20;
@@ -566,10 +561,9 @@ export class UpstreamServer implements ServerHandle {
     if (state === "backoff" || state === "ejected") this.#firstTry.resolve();
     const isDue = this.#lists.failed.length > 0 || (state === "backoff" && !this.listed);
     if (!isDue || state === "ejected" || this.#mayWait || this.#retry !== undefined || this.#stopped) return;
-    const wait =
-      lastFault?.code === "unauthorized"
-        ? UNAUTHORIZED_RETRY_MS
-        : Math.min(FIRST_RETRY_MS * 2 ** this.#retries++, LAST_RETRY_MS);
+    const isRefused = lastFault?.code === "unauthorized";
+    const wait = listRetryMs(this.spec.target.kind, this.#retries, lastFault?.code);
+    if (!isRefused) this.#retries++;
     const timer = setTimeout(() => this.#tryAgain(), wait);
     timer.unref();
     this.#retry = { timer, dueMs: this.#deps.context.now() + wait };

@@ -141,7 +141,9 @@ export class PeerConnection implements SocketEvents {
     const member = this.#options.peer ?? this.#options.identify(frame.token, frame);
     if (member === undefined)
       throw new FrameError("the token is not known here, or has ended, or may not use mailboxes");
-    if (ownerOf(frame.address) !== member.id) {
+    // A worker knows its token, and not always whose it is: what begins with # is behind the token's own id.
+    const address = frame.address.startsWith("#") ? member.id + frame.address : frame.address;
+    if (ownerOf(address) !== member.id) {
       throw new FrameError(`this token is "${member.id}": its mailboxes are "${member.id}" and "${member.id}#…"`);
     }
     if (frame.role !== undefined && frame.role !== member.role) {
@@ -149,10 +151,10 @@ export class PeerConnection implements SocketEvents {
     }
     clearTimeout(this.#timer);
     this.#hello = frame;
-    this.#sender = { address: frame.address, owner: member.id, role: member.role, maySendTo: member.maySendTo };
+    this.#sender = { address, owner: member.id, role: member.role, maySendTo: member.maySendTo };
     this.#live = this.#livePeer(this.#sender, frame.version);
     this.#options.broker.peers.arrive(this.#live);
-    const { address, role } = this.#sender;
+    const { role } = this.#sender;
     this.#options.log.debug("a peer came to its mailbox", { mailbox: address, role });
     this.#send({ kind: "welcome", agent: { session_id: address, role }, version: VERSION });
   }

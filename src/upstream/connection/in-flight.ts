@@ -88,6 +88,20 @@ export class PendingCall implements Ticket {
   get principal(): string | undefined {
     return this.call.caller?.principal.id;
   }
+
+  get sessionKey(): string | undefined {
+    return this.call.caller?.sessionKey;
+  }
+
+  get wantsProgress(): boolean {
+    return this.call.progressToken !== undefined;
+  }
+
+  /** Without progress nothing moves its deadline on. */
+  get longestMs(): number | undefined {
+    const ms = this.wantsProgress ? this.ceilingMs - this.startedMs : this.timeoutMs;
+    return Number.isFinite(ms) ? ms : undefined;
+  }
 }
 
 /** The table of calls in flight, by our id. */

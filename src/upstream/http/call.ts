@@ -6,8 +6,8 @@ import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/even
 import { backoffCeiling } from "../../runtime/backoff.js";
 import { type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
 import { NOWHERE } from "../../runtime/table.js";
+import { endsAsJson, LARGE_REPLY_BYTES, LargeBody, PIECED_REPLY_BYTES } from "../link/large-body.js";
 import type { Ticket } from "../link/link.js";
-import { endsAsJson, LARGE_REPLY_BYTES, LargeBody, PIECED_REPLY_BYTES } from "./body.js";
 import { type HttpRefusal, judge, networkFault, parseRpc } from "./faults.js";
 import { type HttpDestination, isResumable, mediaType } from "./headers.js";
 import type { ExchangeHandler, HttpExchange, ResponseHeaders, Wire } from "./wire.js";

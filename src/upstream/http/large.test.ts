@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { events, json, Peer, plain, Recorder, reply } from "../../../test/fixtures/links/recorder.js";
 import { HELD_BACK_BYTES } from "../../protocol/check-reply.js";
-import { LARGE_REPLY_BYTES } from "./body.js";
+import { LARGE_REPLY_BYTES } from "../link/large-body.js";
 import { StreamableLink } from "./streamable.js";
 
 const MIB = 1024 * 1024;

@@ -14,6 +14,12 @@ export interface Ticket {
   readonly headers?: readonly string[] | undefined;
   /** Who asks; undefined where it is the gateway itself. */
   readonly principal?: string | undefined;
+  /** The session of whoever asks, as a key of ours; undefined where it is the gateway itself. */
+  readonly sessionKey?: string | undefined;
+  /** Whoever asks wants to hear of progress: the id is the token. */
+  readonly wantsProgress?: boolean;
+  /** How long it may take in all; undefined where nothing bounds it. */
+  readonly longestMs?: number | undefined;
   /** The link sets it while the request waits for a place, and nothing of it has been sent. */
   isWaiting?: boolean;
 }

@@ -1,9 +1,8 @@
-// The rest of a reply that is too large to hold: it is read from the socket no faster than somebody reads it here.
+// The rest of a reply that is too large to hold: it comes no faster than somebody reads it here.
 
 import { Readable } from "node:stream";
 import { HELD_BACK_BYTES, lastByteOf, MemberCheck, Utf8Check } from "../../protocol/check-reply.js";
 import { Fault } from "../../protocol/errors.js";
-import type { HttpExchange } from "./wire.js";
 
 /** Replies up to this size are held, which costs half of streaming them. A result of 1 MiB fits. */
 export const LARGE_REPLY_BYTES = 2 * 1024 * 1024;
@@ -17,9 +16,16 @@ const HELD_BYTES = 128 * 1024;
 /** White space that may follow a reply; what was held with it is not much more. */
 const MAX_SPACE_BYTES = 1024 * 1024;
 
+/** Where a reply comes from: it can be held up, and given up. */
+export interface ReplySource {
+  pause(): void;
+  resume(): void;
+  abort(): void;
+}
+
 /** It judges the reply as it passes, and holds its end back until that is done: a bad one never ends well. */
 export class LargeBody extends Readable {
-  readonly #exchange: HttpExchange;
+  readonly #source: ReplySource;
   readonly #members = new MemberCheck();
   readonly #utf8 = new Utf8Check();
   #left: number;
@@ -28,9 +34,9 @@ export class LargeBody extends Readable {
   readonly head: Buffer;
 
   /** Of `seen`, which has come already, the last HELD_BACK_BYTES before white space are part of this stream. */
-  constructor(exchange: HttpExchange, seen: Buffer) {
+  constructor(source: ReplySource, seen: Buffer) {
     super({ highWaterMark: HELD_BYTES });
-    this.#exchange = exchange;
+    this.#source = source;
     this.#left = MAX_REPLY_BYTES - seen.length;
     const cut = Math.max(0, endOfText(seen) - HELD_BACK_BYTES);
     this.head = seen.subarray(0, cut);
@@ -56,12 +62,12 @@ export class LargeBody extends Readable {
     const before = this.#held;
     if (chunk.length >= HELD_BACK_BYTES) {
       this.#held = chunk;
-      if (!this.push(before)) this.#exchange.pause();
+      if (!this.push(before)) this.#source.pause();
       return;
     }
     const joined = Buffer.concat([before, chunk]);
     this.#held = joined.subarray(-HELD_BACK_BYTES);
-    if (!this.push(joined.subarray(0, joined.length - this.#held.length))) this.#exchange.pause();
+    if (!this.push(joined.subarray(0, joined.length - this.#held.length))) this.#source.pause();
   }
 
   /** White space behind the message: what is held must end with the message's own last brace. */
@@ -88,11 +94,11 @@ export class LargeBody extends Readable {
   }
 
   override _read(): void {
-    this.#exchange.resume();
+    this.#source.resume();
   }
 
   override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
-    this.#exchange.abort();
+    this.#source.abort();
     callback(error);
   }
 }

@@ -1,0 +1,71 @@
+// The lines of a worker: one for each broker and token, shared by all the mailboxes that are used through it.
+
+import type { BrokerLine, LineEvents } from "../peer/line.js";
+import { type DialFailure, WorkerLine } from "./worker-line.js";
+
+/** Lines that nobody uses are remembered, with what is known of the machines behind them, up to so many. */
+const MAX_IDLE = 64;
+
+export interface WorkerLinesOptions {
+  readonly now: () => number;
+  readonly random: () => number;
+  /** What tells the inbox of this process from others of its token, kept over restarts. */
+  addressPart(): string;
+  /** The broker of this gateway itself; undefined where it has none. */
+  openOwn?(events: LineEvents, address: string, signal: AbortSignal): Promise<BrokerLine>;
+}
+
+export class WorkerLines {
+  readonly #options: WorkerLinesOptions;
+  readonly #byBroker = new Map<string, WorkerLine>();
+
+  constructor(options: WorkerLinesOptions) {
+    this.#options = options;
+  }
+
+  /** `broker` is undefined for our own. */
+  of(broker: string | undefined, token: string | undefined): WorkerLine {
+    const key = JSON.stringify([broker, token]);
+    const known = this.#byBroker.get(key);
+    if (known !== undefined) return known;
+    this.#forgetIdle();
+    const { now, random } = this.#options;
+    const line = new WorkerLine({
+      open: (events, signal) => this.#open(broker, token, events, signal),
+      failureOf,
+      now,
+      random,
+    });
+    this.#byBroker.set(key, line);
+    return line;
+  }
+
+  async #open(
+    broker: string | undefined,
+    token: string | undefined,
+    events: LineEvents,
+    signal: AbortSignal,
+  ): Promise<BrokerLine> {
+    const part = `#mcp-${this.#options.addressPart()}`;
+    if (broker === undefined) {
+      const { openOwn } = this.#options;
+      if (openOwn === undefined) throw new Error("this process has no broker of its own");
+      return openOwn(events, `worker${part}`, signal);
+    }
+    // It is loaded when a mailbox is used: most gateways use none.
+    const { openLine } = await import("../peer/line.js");
+    // Whose the token is, the broker knows. Without tokens anybody says who he is.
+    const address = token === undefined ? `worker${part}` : part;
+    return openLine({ url: broker, token, address, kinds: ["mcp_reply"], signal }, events);
+  }
+
+  #forgetIdle(): void {
+    if (this.#byBroker.size < MAX_IDLE) return;
+    for (const [key, line] of this.#byBroker) if (!line.isUsed) this.#byBroker.delete(key);
+  }
+}
+
+function failureOf(error: unknown): DialFailure {
+  const why = error instanceof Error ? error.message : String(error);
+  return { why, final: error instanceof Error && "final" in error && error.final === true };
+}
