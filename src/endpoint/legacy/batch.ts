@@ -108,10 +108,10 @@ export class BatchCall extends LegacyCall {
     return this.#batch.answer.lost;
   }
 
-  notify({ text }: NotificationText): void {
+  notify(notification: NotificationText): void {
     const stream = this.done ? undefined : this.#batch.stream();
-    if (stream !== undefined) stream.send(text);
-    else if (!this.#batch.answer.lost) this.session.tell(text);
+    if (stream !== undefined) stream.notify(notification.text);
+    else if (!this.#batch.answer.lost) this.session.notify(notification);
   }
 
   protected sendRequest(text: string): void {

@@ -2,7 +2,7 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import type { Principal } from "../../contracts/caller.js";
+import type { NotificationText, Principal } from "../../contracts/caller.js";
 import type { Fault } from "../../protocol/errors.js";
 import type { SlowReaders } from "../http/slow-readers.js";
 import { hasPriming } from "../session/initialize.js";
@@ -88,6 +88,12 @@ export class HttpSession extends LegacySession implements AskedSession {
   get #sessionTag(): string {
     this.#tag ??= createHash("sha256").update(this.sessionKey).digest("base64url").slice(0, 12);
     return this.#tag;
+  }
+
+  override notify({ text }: NotificationText): void {
+    const listener = this.closed ? undefined : this.#listeners.at(-1);
+    if (listener !== undefined) listener.notify(text);
+    else this.tell(text);
   }
 
   /** Goes onto the newest of the GET streams, or is kept until there is one. */

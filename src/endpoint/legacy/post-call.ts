@@ -175,10 +175,10 @@ export class PostCall extends LegacyCall {
     this.#answer.settle();
   }
 
-  notify({ text }: NotificationText): void {
+  notify(notification: NotificationText): void {
     const stream = this.done ? undefined : this.#answer.stream();
-    if (stream !== undefined) stream.send(text);
-    else if (!this.#answer.lost) this.session.tell(text);
+    if (stream !== undefined) stream.notify(notification.text);
+    else if (!this.#answer.lost) this.session.notify(notification);
   }
 
   protected sendRequest(text: string): void {

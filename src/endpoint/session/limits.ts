@@ -117,8 +117,11 @@ export const DEFAULT_LIMITS: EndpointLimits = {
   listenersPerSession: 8,
   /** Event streams of one session that can be resumed, open ones included. */
   streamsPerSession: 64,
-  /** What may wait in memory for a reader of an event stream; over it the connection is cut (and can be resumed). */
-  slowReaderBytes: 4 * MIB,
+  /**
+   * What may wait in memory for one reader: a burst of five screenshots of 3 MiB, which a reader that keeps up has taken in
+   * a moment. Notifications that do not fit beside it are left out, which is said. Readers together have `heldBytes`.
+   */
+  slowReaderBytes: 16 * MIB,
   /** Progress at ten a second for half a minute, which is how long a reconnect takes at most. */
   replayEvents: 300,
   /** Per stream: a large tool result and its progress. */

@@ -49,6 +49,8 @@ export class EventStream {
   #finished = false;
   #abandoned = false;
   #finishedAt = 0;
+  /** Counts the notifications that were left out and of which the client was not told yet. */
+  #leftOut = 0;
   /** While a client that came back has not yet got all it missed: the last event that it was sent. */
   #behind: number | undefined;
   #lastWrite = 0;
@@ -106,6 +108,7 @@ export class EventStream {
   #catchUp(res: ServerResponse, seq: number): void {
     this.#behind = seq;
     for (let next = this.#replay.next(seq); next !== undefined; next = this.#replay.next(this.#behind)) {
+      this.#sayMissing(res, next.seq - this.#behind - 1);
       this.#behind = next.seq;
       if (res.write(next.event)) continue;
       this.#watch(res);
@@ -115,8 +118,15 @@ export class EventStream {
       });
       return;
     }
+    this.#sayMissing(res, this.#seq - this.#behind);
     this.#behind = undefined;
     if (this.#finished) this.#end();
+  }
+
+  /** A client that came back is told of what it missed and is not kept. */
+  #sayMissing(res: ServerResponse, count: number): void {
+    if (count > 0)
+      res.write(messageEvent(undefined, leftOutText(count, "so much is not kept for a client that is away")));
   }
 
   #attach(res: ServerResponse): void {
@@ -138,6 +148,39 @@ export class EventStream {
     this.onDetached?.();
   }
 
+  /**
+   * Sends a notification, or leaves it out where it does not fit beside what waits for the reader. To cut the reader would
+   * cost it the reply to its call, and a server decides how much it says before that. That something was left out is
+   * said as soon as there is room.
+   */
+  notify(text: string): void {
+    if (this.#finished) return;
+    if (this.#hasRoom(text)) {
+      this.#sayLeftOut();
+      this.send(text);
+    } else this.#leftOut++;
+  }
+
+  /** One for whom nothing waits takes a message of any size. What is kept for one who is away has its own bound. */
+  #hasRoom(text: string): boolean {
+    const res = this.#res;
+    if (res === undefined || this.#behind !== undefined) return true;
+    const waiting = res.writableLength;
+    if (waiting < AT_ONCE_BYTES && text.length < SMALL_BYTES) return true;
+    const bytes = Buffer.byteLength(text);
+    const { limits, readers } = this.#context;
+    if (waiting >= AT_ONCE_BYTES && waiting + bytes > limits.slowReaderBytes) return false;
+    return readers.held.fits(this.#owner, bytes);
+  }
+
+  #sayLeftOut(): void {
+    if (this.#leftOut === 0) return;
+    const text = leftOutText(this.#leftOut, "too much waited for this stream to be read");
+    this.#leftOut = 0;
+    this.send(text);
+  }
+
+  /** Sends what must not be left out: a server's question, a reply. */
   send(text: string): void {
     if (this.#finished) return;
     const seq = ++this.#seq;
@@ -151,6 +194,7 @@ export class EventStream {
   /** Sends the last message, keeps it for a client that comes back, and ends the stream. */
   finish(bytes: Buffer): void {
     if (this.#finished) return;
+    this.#sayLeftOut();
     this.#last();
     const seq = ++this.#seq;
     const head = eventHead(`${this.key}-${seq}`);
@@ -181,6 +225,7 @@ export class EventStream {
   /** Sends the last message, which is too large to be kept, as it lies in memory. */
   finishPieces(pieces: readonly Buffer[]): void {
     if (this.#finished) return;
+    this.#sayLeftOut();
     this.#last();
     const seq = ++this.#seq;
     this.#replay.release();
@@ -214,6 +259,7 @@ export class EventStream {
       body.destroy();
       return;
     }
+    this.#sayLeftOut();
     this.#last();
     const seq = ++this.#seq;
     this.#replay.release();
@@ -234,9 +280,7 @@ export class EventStream {
     if (res === undefined || this.#behind !== undefined) return;
     this.#lastWrite = this.#context.now();
     res.write(event);
-    const waiting = res.writableLength;
-    if (waiting > this.#context.limits.slowReaderBytes && !this.#finished) this.cut();
-    else if (waiting >= AT_ONCE_BYTES) this.#watch(res);
+    if (res.writableLength >= AT_ONCE_BYTES) this.#watch(res);
   }
 
   /** Breaks the connection off; the stream can be resumed. */
@@ -255,6 +299,7 @@ export class EventStream {
 
   /** Ends the stream: what was sent was all. It stays for a client that did not get it. */
   complete(): void {
+    this.#sayLeftOut();
     this.#last();
     if (this.#behind === undefined) this.#end();
   }
@@ -268,6 +313,7 @@ export class EventStream {
   }
 
   keepAlive(nowMs: number): void {
+    if (this.#leftOut > 0 && this.#hasRoom("")) this.#sayLeftOut();
     if (nowMs - this.#lastWrite < this.#context.limits.quietMs) return;
     this.#write(KEEP_ALIVE);
   }
@@ -275,4 +321,11 @@ export class EventStream {
   release(): void {
     this.#replay.release();
   }
+}
+
+/** What an agent is told in place of notifications that it does not get; `why` is a clause. */
+function leftOutText(count: number, why: string): string {
+  const data = `${count} ${count === 1 ? "message was" : "messages were"} left out, because ${why}.`;
+  const params = { level: "error", logger: "toolway", data };
+  return JSON.stringify({ jsonrpc: "2.0", method: "notifications/message", params });
 }

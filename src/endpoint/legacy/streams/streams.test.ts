@@ -262,27 +262,71 @@ describe("streams", () => {
     await until(() => anew.messages.length === 1);
   });
 
-  it("are cut when they are not read, and can be resumed then [bounded]", async () => {
-    const limits = { slowReaderBytes: 256 * 1024, replayBytes: 64 * 1024 * 1024, replayEvents: 1000 };
-    const { url, service, endpoint } = await startRig({ limits });
+  it.each(["call", "listen"])("carry a burst of messages of 3 MiB to who reads them: %s", async (kind) => {
+    const { url, service } = await startRig();
     const headers = await begin(url);
+    const opening = stream(url, kind === "call" ? { body: rpc(1, "test/hold"), headers } : { method: "GET", headers });
+    await until(() => (kind === "call" ? service.held.length : service.opened.length) === 1);
+    const told = kind === "call" ? service.held[0]?.caller : service.opened[0];
+    const data = "z".repeat(3 * 1024 * 1024);
+    // All in one turn, in which nobody can read.
+    for (let i = 0; i < 5; i++) told?.notify(note("notifications/message", { i, data }));
+    if (kind === "call") service.held[0]?.reply({ kind: "result", result: {} });
+    const burst = await opening;
+    await until(() => burst.messages.length >= 5);
+    expect(burst.messages.slice(0, 5).map(({ params }) => [params.i, params.data.length])).toEqual(
+      [0, 1, 2, 3, 4].map((i) => [i, data.length]),
+    );
+    if (kind === "listen") return;
+    await until(() => burst.ended);
+    expect(burst.messages.slice(5)).toEqual([{ jsonrpc: "2.0", id: 1, result: {} }]);
+  });
+
+  it("that are not read have notifications left out, say so, and have their reply [bounded] [one-bad-server]", async () => {
+    const { url, service } = await startRig({ limits: { slowReaderBytes: 256 * 1024 } });
+    // A client of this version has no event id to come back with: to cut it would be silence.
+    const headers = await begin(url, { version: "2025-06-18" });
     const opening = stream(url, { body: rpc(1, "test/hold"), headers });
     await until(() => service.held.length === 1);
     const call = service.held[0];
-    call?.caller.notify(note("notifications/message", { data: 0 }));
-    const slow = await opening;
-    await until(() => slow.messages.length === 1);
-    slow.pause();
     const data = "z".repeat(64 * 1024);
-    for (let i = 0; i < 500 && endpoint.stats().streams > 0; i++) {
-      call?.caller.notify(note("notifications/message", { data }));
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    expect(endpoint.stats().streams).toBe(0);
-    const resumed = await stream(url, { method: "GET", headers: { ...headers, "last-event-id": slow.lastId } });
+    for (let i = 0; i < 50; i++) call?.caller.notify(note("notifications/message", { data }));
     call?.reply({ kind: "result", result: {} });
-    await until(() => resumed.ended);
-    expect(resumed.messages.at(-1)).toEqual({ jsonrpc: "2.0", id: 1, result: {} });
+    const read = await opening;
+    await until(() => read.ended);
+    const [said, reply] = read.messages.slice(-2);
+    const whole = read.messages.length - 2;
+    expect(whole).toBeGreaterThanOrEqual(2);
+    expect(whole).toBeLessThanOrEqual(4);
+    expect(said).toMatchObject({
+      method: "notifications/message",
+      params: {
+        level: "error",
+        data: expect.stringMatching(new RegExp(`^${50 - whole} messages were left out, because`)),
+      },
+    });
+    expect(reply).toEqual({ jsonrpc: "2.0", id: 1, result: {} });
+  });
+
+  it("say what a client missed that came back too late for all of it", async () => {
+    const { url, service, endpoint } = await startRig({ limits: { replayEvents: 2 } });
+    const headers = await begin(url);
+    const opening = stream(url, { body: rpc(1, "test/hold"), headers });
+    await until(() => service.held.length === 1);
+    const caller = service.held[0]?.caller;
+    caller?.notify(note("notifications/message", { data: 1 }));
+    const cut = await opening;
+    await until(() => cut.messages.length === 1);
+    cut.cut();
+    await until(() => endpoint.stats().streams === 0);
+    for (const data of [2, 3, 4, 5]) caller?.notify(note("notifications/message", { data }));
+    const resumed = await stream(url, { method: "GET", headers: { ...headers, "last-event-id": cut.lastId } });
+    await until(() => resumed.messages.length === 3);
+    expect(resumed.messages.map(({ params }) => params.data)).toEqual([
+      expect.stringMatching(/^2 messages were left out, because/),
+      4,
+      5,
+    ]);
   });
 
   it("go on without the agent: its disconnect cancels nothing", async () => {
