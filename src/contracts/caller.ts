@@ -26,6 +26,8 @@ export interface AgentProfile {
 /** A notification on its way to an agent: what it says, and its whole JSON-RPC text as it goes out. */
 export type NotificationText = Pick<NotificationMessage, "method" | "params" | "text">;
 
+export type SubscribedUris = ReadonlyMap<string, ReadonlySet<string>>;
+
 export interface Caller {
   readonly principal: Principal;
   /** Names the session; equal for all calls of one session and for no other. */
@@ -34,6 +36,8 @@ export interface Caller {
   readonly era: Era;
   /** The log level that a modern request asks for, or that a legacy session set. */
   readonly logLevel: string | undefined;
+  /** Of a session: what it has subscribed to, URIs by server. One that was restored has it from before. */
+  readonly subscribed?: SubscribedUris | undefined;
   /** Nobody hears what it is told: a program waits for its answer alone, and no server needs to log for it. */
   readonly hearsNothing?: true;
   /** The protocol version that the agent speaks. */
@@ -47,6 +51,8 @@ export interface Caller {
   readonly takesAnyOutput?: true | undefined;
   /** logging/setLevel: kept for the legacy session. */
   setLogLevel(level: string): void;
+  /** resources/subscribe and unsubscribe: kept for the legacy session, so that it has them when it is restored. */
+  setSubscribed?(subscribed: SubscribedUris): void;
   /** Sends a notification, on the stream of the request that it belongs to. */
   notify(notification: NotificationText): void;
   /**

@@ -47,7 +47,11 @@ export class OpenSessions {
   }
 
   open(session: Caller, scope: string | undefined): void {
-    const member = { session, scope, subscriptions: new Map(), subscribed: 0 };
+    const member: Member = { session, scope, subscriptions: new Map(), subscribed: 0 };
+    for (const [server, uris] of session.subscribed ?? []) {
+      member.subscriptions.set(server, new Set(uris));
+      member.subscribed += uris.size;
+    }
     this.#members.set(session.sessionKey, member);
   }
 
@@ -108,6 +112,7 @@ export class OpenSessions {
     if (member.subscribed >= MAX_SUBSCRIPTIONS) return "full";
     member.subscribed++;
     member.subscriptions.set(server, uris.add(uri));
+    member.session.setSubscribed?.(member.subscriptions);
     return "new";
   }
 
@@ -117,6 +122,7 @@ export class OpenSessions {
     if (member === undefined || uris?.delete(uri) !== true) return;
     member.subscribed--;
     if (uris.size === 0) member.subscriptions.delete(server);
+    member.session.setSubscribed?.(member.subscriptions);
   }
 
   /** Whether one of those that `isFor` names has subscribed. */

@@ -3,7 +3,9 @@
 
 import { describe, expect, it } from "vitest";
 import { Agent, notification } from "../../test/fixtures/agent.js";
+import { CALLER } from "../../test/fixtures/hosted.js";
 import { echo, names, StandInServer, setUpPipeline, tools, twoServers } from "../../test/fixtures/pipeline.js";
+import type { Caller } from "../contracts/caller.js";
 import { ownToolName } from "../contracts/names.js";
 import type { Isolation } from "../contracts/server-spec.js";
 import type { ServerConnection, ServerHandle } from "../contracts/servers.js";
@@ -264,6 +266,37 @@ it("a session's log level and subscriptions reach the servers, and end with it",
   agent.close();
   expect(mail.told.at(-1)).toEqual(["resources/unsubscribe", { uri: "mail://inbox" }]);
   expect(servers.closedSessions).toEqual(["ada"]);
+});
+
+it("a session that is restored has its log level and its subscriptions, and servers that are up are told [restart-unseen]", async () => {
+  const { pipeline, mail } = twoServers();
+  mail.intro = { ...mail.intro, capabilities: { logging: {}, resources: {} } };
+  pipeline.onIntro("mail", mail.intro, mail, undefined);
+  const restored = { logLevel: "error", subscribed: new Map([["mail", new Set(["mail://inbox"])]]) };
+  const heard: string[] = [];
+  const kept: unknown[] = [];
+  const session: Caller = {
+    ...CALLER,
+    ...restored,
+    sessionKey: "ada",
+    notify: ({ method }) => void heard.push(method),
+    setSubscribed: (subscribed) => void kept.push(structuredClone(subscribed)),
+  };
+  pipeline.sessionOpened(session, undefined);
+  expect(mail.told).toEqual([
+    ["logging/setLevel", { level: "error" }],
+    ["resources/subscribe", { uri: "mail://inbox" }],
+  ]);
+  pipeline.onNotification("mail", notification("notifications/resources/updated", { uri: "mail://inbox" }), undefined);
+  expect(heard).toEqual(["notifications/resources/updated"]);
+  pipeline.sessions.subscribe("ada", "mail", "mail://sent");
+  pipeline.sessions.unsubscribe("ada", "mail", "mail://inbox");
+  expect(kept).toEqual([
+    new Map([["mail", new Set(["mail://inbox", "mail://sent"])]]),
+    new Map([["mail", new Set(["mail://sent"])]]),
+  ]);
+  pipeline.sessionClosed(session);
+  expect(mail.told.at(-1)).toEqual(["resources/unsubscribe", { uri: "mail://sent" }]);
 });
 
 it("a modern agent's subscription at a server that is away is made when it is there [eras-meet]", async () => {

@@ -246,7 +246,7 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   sessionOpened(session: Caller, scope: string | undefined): void {
-    this.sessions.open(session, scope);
+    this.#inUse.subscriptions.sessionOpened(session, scope);
     this.#deps.onSession?.("opened", session, scope);
   }
 

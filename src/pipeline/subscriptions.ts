@@ -93,6 +93,19 @@ export class Subscriptions {
     return this.#sessions.hasSubscriber(server, uri, (other) => handle.sessionConnection(other) === connection);
   }
 
+  /** A session that was restored has its level and its subscriptions again; the servers that are up are told. */
+  sessionOpened(session: Caller, scope: string | undefined): void {
+    const before = session.logLevel === undefined ? undefined : this.#sessions.lowestLevel();
+    this.#sessions.open(session, scope);
+    if (session.logLevel !== undefined) void this.#lowestChanged(before);
+    for (const [name, uris] of session.subscribed ?? []) {
+      const server = this.#servers.get(name);
+      const connection = server?.isolation === "shared" ? server.sessionConnection(session) : undefined;
+      if (connection?.isReady !== true) continue;
+      for (const uri of uris) void this.#tell(connection, "resources/subscribe", { uri });
+    }
+  }
+
   sessionClosed(session: Caller): void {
     const { sessionKey } = session;
     // Most sessions never set a level, and many may end at once.

@@ -78,6 +78,23 @@ describe("a gateway that dies", () => {
     },
   );
 
+  it("a session goes on with its log level and its subscriptions [restart-unseen]", async () => {
+    const mcpServers = { resources: stdioFixture("resources"), logger: stdioFixture("logger") };
+    const gateway = await startGateway({ mcpServers });
+    const client = await connectV1(gateway.url);
+    await waitForTools(client, "subscriptions", "asked");
+    await until("its resources", async () => (await client.listResources()).resources.length > 0);
+    await client.subscribeResource({ uri: "fixture://one" });
+    await client.setLoggingLevel("alert");
+    await gateway.stop();
+    await gateway.again();
+    // The servers are new ones as well: they know what they are told now.
+    await until("the subscription", async () =>
+      (await callJson<{ subscribed: string[] }>(client, "subscriptions")).subscribed.includes("fixture://one"),
+    );
+    await until("the level", async () => (await callJson<string[]>(client, "asked")).at(-1) === "alert");
+  });
+
   it("a session that was ended stays ended, over a kill too, and a made-up one is 404 [ack-is-durable]", async () => {
     const gateway = await startGateway({ mcpServers: { stateful: stdioFixture("stateful") } });
     const wire = await openHttpWire(gateway.url);

@@ -2,7 +2,8 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import type { NotificationText, Principal } from "../../contracts/caller.js";
+import type { NotificationText, Principal, SubscribedUris } from "../../contracts/caller.js";
+import type { SessionWishes } from "../../contracts/session-record.js";
 import type { Fault } from "../../protocol/errors.js";
 import type { SlowReaders } from "../http/slow-readers.js";
 import { hasPriming } from "../session/initialize.js";
@@ -33,6 +34,8 @@ export interface EventId {
 export class HttpSession extends LegacySession implements AskedSession {
   /** When its id was made, by the wall clock. */
   readonly createdAt: number;
+  subscribed: SubscribedUris;
+  readonly #keep: ((session: HttpSession) => void) | undefined;
   readonly #context: StreamContext;
   /** All streams that can be resumed, oldest first. */
   readonly #streams = new Map<string, EventStream>();
@@ -43,10 +46,31 @@ export class HttpSession extends LegacySession implements AskedSession {
   /** Since when no stream leads to the agent, while servers wait for its answers. */
   #aloneSinceMs: number | undefined;
 
-  constructor(principal: Principal, facts: SessionFacts, context: StreamContext) {
+  /** `wishes`: what it asked for before it was restored; `keep`: what it asks for is to be kept. */
+  constructor(
+    principal: Principal,
+    facts: SessionFacts,
+    context: StreamContext,
+    { level, subscribed = {} }: SessionWishes = {},
+    keep?: (session: HttpSession) => void,
+  ) {
     super(principal, facts, context.limits, context.now());
     this.createdAt = facts.createdAt;
     this.#context = context;
+    this.logLevel = level;
+    this.subscribed = new Map(Object.entries(subscribed).map(([server, uris]) => [server, new Set(uris)]));
+    this.#keep = keep;
+  }
+
+  override setLogLevel(level: string): void {
+    if (level === this.logLevel) return;
+    super.setLogLevel(level);
+    this.#keep?.(this);
+  }
+
+  setSubscribed(subscribed: SubscribedUris): void {
+    this.subscribed = subscribed;
+    this.#keep?.(this);
   }
 
   get readers(): SlowReaders {

@@ -1,7 +1,8 @@
 // Which sessions are over although their sealed ids are whole: those that ended, and those that nobody used for too
 // long. It is kept over restarts in a map that it is given; it has no clock, and is told the time.
 
-import type { SessionRecord } from "../../contracts/session-record.js";
+import type { SubscribedUris } from "../../contracts/caller.js";
+import type { SessionRecord, SessionWishes } from "../../contracts/session-record.js";
 import type { DurableMap } from "../../contracts/store.js";
 import type { EndpointLimits } from "../session/limits.js";
 import type { SessionFacts } from "../session/session-id.js";
@@ -17,6 +18,12 @@ const BEFORE = "before:";
  * A gateway that is killed forgets no more than that, so that an id may be restored for so much longer.
  */
 const RECORD_SHARE = 1 / 8;
+
+/**
+ * So much of its subscriptions is kept for a session, in characters of URIs: some tens of them. An editor that has more asks
+ * for them again; and all records together, of agents that mean harm too, stay some tens of megabytes.
+ */
+const MAX_WISH_CHARS = 4096;
 
 /** Records of uses, for each session that may be in memory: those that were dropped to make room have theirs too. */
 const USES_PER_SESSION = 2;
@@ -71,18 +78,34 @@ export class SessionRecords {
     await written;
   }
 
-  /** A session is in use. `atMs` is by the wall clock; most uses are not worth a write. */
-  used({ principalId: principal, key, createdAt: began }: RecordedFacts, used: number): void {
-    if (this.#ended.get(principal)?.has(key) === true) return;
-    const last = this.#used.get(key)?.used ?? began;
+  /** A session is in use, and has asked for this. `used` is by the wall clock; most uses are not worth a write. */
+  used(facts: RecordedFacts, used: number, wishes: SessionWishes = {}): void {
+    const last = this.#used.get(facts.key)?.used ?? facts.createdAt;
     // A clock that was set back must not keep what it said before.
-    if (Math.abs(used - last) < this.#limits.sessionIdleMs * RECORD_SHARE) return;
+    if (Math.abs(used - last) >= this.#limits.sessionIdleMs * RECORD_SHARE) this.keep(facts, used, wishes);
+  }
+
+  /** Writes down what a session that is in use has asked for. */
+  keep({ principalId: principal, key, createdAt: began }: RecordedFacts, used: number, wishes: SessionWishes): void {
+    if (this.#ended.get(principal)?.has(key) === true) return;
     this.#used.delete(key);
     this.#used.set(key, { principal, began, used });
-    this.#write(this.#map?.put(key, { principal, began, used }));
+    this.#write(this.#map?.put(key, { principal, began, used, ...wishes }));
     if (this.#used.size <= this.#limits.sessions * USES_PER_SESSION) return;
     const [oldest] = this.#used.keys();
     if (oldest !== undefined) this.#forgetUse(oldest);
+  }
+
+  /** What a session asked for that is restored now. It is on disk alone: most are never restored. */
+  wishesOf({ principalId, key }: RecordedFacts): SessionWishes {
+    if (!this.#used.has(key)) return {};
+    try {
+      const record = this.#map?.get(key);
+      return record?.principal === principalId ? record : {};
+    } catch (error) {
+      this.#failed(error);
+      return {};
+    }
   }
 
   /** Forgets what no longer decides anything: ids that are refused for their age. It is to be called now and then. */
@@ -153,4 +176,22 @@ export class SessionRecords {
   #write(written: Promise<void> | undefined): void {
     written?.catch(this.#failed);
   }
+}
+
+/** What is kept of a session's wishes: of its subscriptions, the first that fit. */
+export function wishesToKeep(level: string | undefined, subscribed: SubscribedUris | undefined): SessionWishes {
+  const kept: Record<string, string[]> = Object.create(null);
+  let chars = 0;
+  for (const [server, uris] of subscribed ?? []) {
+    for (const uri of uris) {
+      chars += uri.length;
+      if (chars > MAX_WISH_CHARS) break;
+      kept[server] ??= [];
+      kept[server].push(uri);
+    }
+  }
+  return {
+    ...(level === undefined ? {} : { level }),
+    ...(Object.keys(kept).length === 0 ? {} : { subscribed: kept }),
+  };
 }

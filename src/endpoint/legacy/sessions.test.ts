@@ -184,6 +184,22 @@ describe("sessions", () => {
     expect([await ping(next.url, deleted), await ping(next.url, idle)]).toEqual([404, 404]);
   });
 
+  it("have their log level and their subscriptions after a restart [restart-unseen]", async () => {
+    const options = { sealer: createSealer(randomBytes(32)), records: new MemoryMap<SessionRecord>("sessions") };
+    const first = await startRig(options);
+    const [headers, other] = [await begin(first.url), await begin(first.url)];
+    for (const session of [headers, other]) await send(first.url, { body: rpc(1, "ping"), headers: session });
+    first.service.opened[0]?.setLogLevel("error");
+    first.service.opened[0]?.setSubscribed?.(new Map([["mail", new Set(["mail://inbox"])]]));
+    await first.endpoint.close({ drainMs: 0 });
+    const { url, service } = await startRig(options);
+    for (const session of [headers, other]) await send(url, { body: rpc(1, "ping"), headers: session });
+    expect(service.opened.map(({ logLevel, subscribed }) => [logLevel, subscribed])).toEqual([
+      ["error", new Map([["mail", new Set(["mail://inbox"])]])],
+      [undefined, new Map()],
+    ]);
+  });
+
   it("are ended where the end could not be written, and DELETE says so", async () => {
     class FullMap extends MemoryMap<SessionRecord> {
       override put(): Promise<void> {

@@ -4,13 +4,13 @@
 
 import type { Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
-import type { SessionRecord } from "../../contracts/session-record.js";
+import type { SessionRecord, SessionWishes } from "../../contracts/session-record.js";
 import type { DurableMap } from "../../contracts/store.js";
 import { Fault } from "../../protocol/errors.js";
 import type { Sealer } from "../../runtime/seal.js";
 import { type SessionFacts, sealSession, unsealSession } from "../session/session-id.js";
 import { HttpSession } from "./http-session.js";
-import { type RecordedFacts, SessionRecords } from "./session-records.js";
+import { type RecordedFacts, SessionRecords, wishesToKeep } from "./session-records.js";
 import type { StreamContext } from "./streams/event-stream.js";
 
 export type SessionLookup =
@@ -92,12 +92,16 @@ export class HttpSessions {
     const wallMs = this.#options.wall();
     if (wallMs - facts.createdAt > this.#context.limits.sealedMs || this.#records.isOver(facts, wallMs)) return UNKNOWN;
     if (this.#byKey.size >= this.#context.limits.sessions && !this.#makeRoom()) return FULL;
-    const session = new HttpSession(principal, facts, this.#context);
+    const session = new HttpSession(principal, facts, this.#context, this.#records.wishesOf(facts), this.#keep);
     this.#byId.set(id, session);
     this.#byKey.set(facts.key, { session, id });
     this.#options.service.sessionOpened(session, scope);
     return { kind: "session", session };
   }
+
+  readonly #keep = (session: HttpSession): void => {
+    this.#records.keep(factsOf(session), this.#options.wall(), wishesOf(session));
+  };
 
   /** Drops those that were used least recently and have nothing under way; they can be restored. */
   #makeRoom(): boolean {
@@ -111,7 +115,7 @@ export class HttpSessions {
   #remove(session: HttpSession, why: string | Fault): void {
     const entry = this.#byKey.get(session.sessionKey);
     if (entry === undefined) return;
-    this.#records.used(factsOf(session), this.#lastUse(session));
+    this.#records.used(factsOf(session), this.#lastUse(session), wishesOf(session));
     this.#byKey.delete(session.sessionKey);
     this.#byId.delete(entry.id);
     session.close(typeof why === "string" ? new Fault("closing", why) : why);
@@ -141,7 +145,7 @@ export class HttpSessions {
         continue;
       }
       if (!session.idle) session.lastUsedMs = now;
-      this.#records.used(factsOf(session), this.#lastUse(session));
+      this.#records.used(factsOf(session), this.#lastUse(session), wishesOf(session));
     }
     this.#records.sweep(this.#options.wall());
   }
@@ -161,4 +165,8 @@ export class HttpSessions {
 
 function factsOf({ principal, sessionKey, createdAt }: HttpSession): RecordedFacts {
   return { principalId: principal.id, key: sessionKey, createdAt };
+}
+
+function wishesOf({ logLevel, subscribed }: HttpSession): SessionWishes {
+  return wishesToKeep(logLevel, subscribed);
 }
