@@ -51,7 +51,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "gateway/state":
     "contracts observe pipeline/tasks policy protocol runtime runtime/redact runtime/words store store/local tokens",
   mailbox: "runtime",
-  "mailbox/broker": "contracts mailbox mailbox/wire observe runtime sockets",
+  "mailbox/broker": "contracts mailbox mailbox/wire observe runtime runtime/memory sockets",
   "mailbox/join": "mailbox/peer mailbox/wire runtime",
   "mailbox/peer": "mailbox/wire sockets",
   "mailbox/wire": "protocol runtime",

@@ -10,6 +10,7 @@ import type { Peer, PeerConnection } from "../mailbox/broker/peer-connection.js"
 import type { Hello } from "../mailbox/wire/frames.js";
 import type { Log } from "../observe/log.js";
 import { systemClock } from "../runtime/clock.js";
+import type { HeldBytes } from "../runtime/memory/held-bytes.js";
 import type { Socket } from "../sockets/socket.js";
 import type { GatewayState } from "./state/state.js";
 
@@ -34,6 +35,7 @@ const NOTHING_YET: MailboxesStatus = {
 export class Mailboxes {
   readonly #state: GatewayState;
   readonly #log: Log;
+  readonly #held: HeldBytes;
   readonly #connections = new Map<PeerConnection, Principal | undefined>();
   #endpoint: Pick<HttpEndpoint, "admitMailboxes"> | undefined;
   #parts: Promise<Parts | undefined> | undefined;
@@ -43,8 +45,9 @@ export class Mailboxes {
   /** Nobody is asked for a token, so that whoever is named may come. */
   #isOpen: boolean = false;
 
-  constructor(state: GatewayState, log: Log) {
+  constructor(state: GatewayState, log: Log, held: HeldBytes) {
     this.#state = state;
+    this.#held = held;
     this.#log = log;
   }
 
@@ -104,6 +107,7 @@ export class Mailboxes {
     const connection: PeerConnection = new PeerConnection(socket, {
       broker,
       log: this.#log,
+      held: this.#held,
       peer: principal === undefined ? undefined : peerOf(principal),
       identify: (token, hello) => (isEverybody ? openPeer(hello) : this.#identify(connection, token)),
       onEnd: () => this.#connections.delete(connection),

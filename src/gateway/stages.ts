@@ -157,7 +157,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     pipeline,
     servers,
     executors,
-    mailboxes: new Mailboxes(state, log),
+    mailboxes: new Mailboxes(state, log, held),
     pins,
     lists,
     patterns,

@@ -223,6 +223,17 @@ describe("a peer that is silent", () => {
     await expect.poll(() => ear.ends).toEqual(["nothing was heard for 45 s"]);
   });
 
+  it("is given up within two beats by whoever asks for that", async () => {
+    vi.useFakeTimers(faked);
+    const { socket } = await pair({ autoPong: false });
+    const ear = new Ear();
+    socket.attach(ear);
+    socket.beat(10_000);
+    vi.advanceTimersByTime(20_001);
+    vi.useRealTimers();
+    await expect.poll(() => ear.ends).toEqual(["nothing was heard for 10 s"]);
+  });
+
   it("is none while a large message comes, piece by piece", async () => {
     vi.useFakeTimers(faked);
     const { socket, peer, wire } = await pair({ autoPong: false });
@@ -246,6 +257,7 @@ describe("a peer that is silent", () => {
     socket.attach(ear);
     for (let i = 0; i < 8; i++) {
       const pinged = once(peer, "ping");
+      if (i === 4) socket.beat(PING_MS);
       vi.advanceTimersByTime(PING_MS);
       await pinged;
       // Behind its pong: when this is here, so is that.

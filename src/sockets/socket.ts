@@ -62,7 +62,9 @@ export const NO_EVENTS: SocketEvents = { onMessage() {}, onDrain() {}, onClose()
 export class Socket {
   readonly #ws: OpenWebSocket;
   readonly #wire: { readonly bytesRead: number };
-  readonly #pings: NodeJS.Timeout;
+  #pings: NodeJS.Timeout;
+  #beatMs = PING_MS;
+  #maxSilentPings = MAX_SILENT_PINGS;
   #events: SocketEvents = NO_EVENTS;
   /** Bytes that had been read at the last look: a large message is a sign of life long before it is whole. */
   #heardBytes: number;
@@ -98,6 +100,15 @@ export class Socket {
     });
     ws.on("close", (code: number, reason: Buffer) => this.#close(code, reason));
     this.#pings = setInterval(() => this.#ping(), PING_MS).unref();
+  }
+
+  /** Asks for a sign of life this often, and gives up a peer that gave none until it is asked again. */
+  beat(everyMs: number): void {
+    if (this.#gone) return;
+    clearInterval(this.#pings);
+    this.#beatMs = everyMs;
+    this.#maxSilentPings = 1;
+    this.#pings = setInterval(() => this.#ping(), everyMs).unref();
   }
 
   /** Who hears of it from now on. */
@@ -179,8 +190,8 @@ export class Socket {
     const { bytesRead } = this.#wire;
     this.#silentPings = bytesRead === this.#heardBytes ? this.#silentPings + 1 : 0;
     this.#heardBytes = bytesRead;
-    if (this.#silentPings < MAX_SILENT_PINGS) this.#ws.ping();
-    else this.destroy(`nothing was heard for ${SILENCE_MS / 1000} s`);
+    if (this.#silentPings < this.#maxSilentPings) this.#ws.ping();
+    else this.destroy(`nothing was heard for ${(this.#maxSilentPings * this.#beatMs) / 1000} s`);
   }
 
   #close(code: number, reason: Buffer): void {

@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BareClient } from "../../../test/fixtures/mailbox/bare-client.js";
 import { TestBroker } from "../../../test/fixtures/mailbox/test-broker.js";
+import { MIB } from "../../runtime/sizes.js";
 
 let test: TestBroker;
 beforeEach(async () => {
@@ -241,5 +242,126 @@ describe("a broker", () => {
     expect(await worker.next("cancelled")).toMatchObject({ removed: false });
     expect(await studio.next("cancel")).toMatchObject({ correlation_id: "m-2" });
     expect(studio.left).toEqual([]);
+  });
+
+  it("takes the first answer to a message, its repeats for what they are, and no second one [no-double-effect]", async () => {
+    const worker = await connect("worker-1", "worker-token");
+    worker.send({ kind: "subscribe" });
+    let studio = await connect("studio", "studio-token");
+    studio.send({ kind: "subscribe" });
+    worker.deliver("studio", "m-1");
+    await studio.message();
+    const answer = (id: string, n: number, more: object = {}) =>
+      studio.deliver("worker-1", id, { n }, more, { kind: "mcp_reply", correlation_id: "m-1" });
+    answer("r-1", 1);
+    expect(await studio.next("delivered", "error")).toMatchObject({ kind: "delivered", id: "r-1" });
+    expect(await worker.message()).toMatchObject({ id: "r-1", body: { n: 1 } });
+    worker.send({ kind: "ack", id: "r-1" });
+    answer("r-2", 2);
+    expect(await studio.next("delivered", "error")).toMatchObject({
+      id: "r-2",
+      reason: expect.stringContaining("first answer counts"),
+    });
+    answer("r-1", 2);
+    expect(await studio.next("delivered", "error")).toMatchObject({ kind: "error", id: "r-1" });
+    // Nobody has acknowledged the question: it comes again, and is answered.
+    studio.socket.terminate();
+    studio = await connect("studio", "studio-token", { version: 1 });
+    studio.send({ kind: "subscribe" });
+    studio.send({ kind: "credit", messages: 10 });
+    expect((await studio.message()).id).toBe("m-1");
+    answer("r-3", 3);
+    expect(await studio.next("delivered", "error")).toMatchObject({ kind: "error", id: "r-3" });
+    // A repeat of the first is no second, and may finish the question.
+    answer("r-1", 1, { ack: { id: "m-1", from: "worker-1" } });
+    expect(await studio.next("delivered", "error")).toMatchObject({ kind: "delivered", id: "r-1" });
+    await expect.poll(() => [...test.store.log("mail").entries()]).toEqual([]);
+    // The same question once more is another message: whoever repeats is always answered.
+    worker.deliver("studio", "m-1");
+    expect((await studio.message()).id).toBe("m-1");
+    answer("r-1", 1);
+    expect(await worker.message()).toMatchObject({ id: "r-1", body: { n: 1 } });
+    expect(worker.left.filter(({ kind }) => kind === "message")).toEqual([]);
+  });
+
+  it("brings a question's own correlation id back beside that of its answer, in the broker's answers too", async () => {
+    const worker = await connect("worker-1", "worker-token");
+    worker.send({ kind: "subscribe" });
+    worker.deliver("studio", "m-1", {}, {}, { correlation_id: "c-9" });
+    worker.deliver("studio", "m-2", {}, { left_ms: 5_000 }, { correlation_id: "c-10" });
+    await worker.next("delivered");
+    await worker.next("delivered");
+    await test.restart();
+    const again = await connect("worker-1", "worker-token");
+    again.send({ kind: "subscribe" });
+    const studio = await connect("studio", "studio-token");
+    studio.send({ kind: "subscribe" });
+    expect(await studio.message()).toMatchObject({ id: "m-1", correlation_id: "c-9" });
+    studio.deliver("worker-1", "r-1", {}, {}, { kind: "mcp_reply", correlation_id: "m-1" });
+    expect(await again.message()).toMatchObject({ correlation_id: "m-1", request_correlation_id: "c-9" });
+    again.send({ kind: "ack", id: "r-1" });
+    studio.socket.terminate();
+    test.aheadMs += 40_000;
+    expect(await again.message()).toMatchObject({ correlation_id: "m-2", request_correlation_id: "c-10" });
+  });
+
+  it("lets anybody have what a journal gave back unstarted, also after a restart [no-double-effect]", async () => {
+    const worker = await connect("worker-1", "worker-token", { version: 1 });
+    const take = async (journal: string) => {
+      const studio = await connect("studio", "studio-token", { version: 1, journal });
+      studio.send({ kind: "subscribe" });
+      studio.send({ kind: "credit", messages: 1 });
+      return studio;
+    };
+    const first = await take("J1");
+    worker.deliver("studio", "m-1");
+    expect((await first.message()).id).toBe("m-1");
+    first.send({ kind: "release", id: "m-1", from: "worker-1" });
+    // It is answered behind the release.
+    first.send({ kind: "extend", ids: [] });
+    await first.next("extended");
+    worker.send({ kind: "cancel", to: "studio", correlation_id: "never" });
+    await worker.next("cancelled");
+    await test.restart();
+    const second = await take("J2");
+    expect((await second.message()).id).toBe("m-1");
+    // What it was handed is its from then on.
+    await test.restart();
+    const third = await take("J3");
+    const back = await take("J2");
+    expect((await back.message()).id).toBe("m-1");
+    expect(third.left).toEqual([]);
+    back.send({ kind: "ack", id: "m-1", from: "worker-1" });
+    await expect.poll(() => [...test.store.map("mail-bindings").entries()]).toEqual([]);
+  });
+
+  it("counts what it holds for peers, and refuses by name what there is no room for [bounded]", async () => {
+    const worker = await connect("worker-1", "worker-token");
+    const text = "x".repeat(1_000_000);
+    test.held.take("somebody", 12 * MIB);
+    test.held.take("somebody else", 3 * MIB);
+    worker.deliver("studio", "m-0", text);
+    expect(await worker.next("delivered", "error")).toMatchObject({
+      id: "m-0",
+      reason: expect.stringContaining("limits.heldBytes"),
+    });
+    test.held.giveBack("somebody", 12 * MIB);
+    test.held.giveBack("somebody else", 3 * MIB);
+    for (let n = 1; n <= 10; n++) {
+      worker.deliver("studio", `m-${n}`, text);
+      expect(await worker.next("delivered", "error")).toMatchObject({ kind: "delivered" });
+    }
+    // What is not read is counted, too, and not any more when it is.
+    const studio = await connect("studio", "studio-token", { version: 1 });
+    studio.socket.pause();
+    studio.send({ kind: "subscribe" });
+    studio.send({ kind: "credit", messages: 100 });
+    await expect.poll(() => test.held.usedBy("studio")).toBeGreaterThan(0);
+    studio.socket.resume();
+    for (let n = 1; n <= 10; n++) {
+      const { id } = await studio.message();
+      studio.send({ kind: "ack", id, from: "worker-1" });
+    }
+    await expect.poll(() => test.held.used).toBe(0);
   });
 });

@@ -2,11 +2,10 @@
 // said when a message is on disk. It reads no bodies, and knows neither sockets nor what the messages are about: of a
 // kind that ends in `_request` it knows that an answer is owed, of the kind that ends in `_reply` instead.
 
-import type { DurableMap, OrderedLog, Store } from "../../contracts/store.js";
+import type { Store } from "../../contracts/store.js";
 import type { Log } from "../../observe/log.js";
 import type { ElapsedClock } from "../elapsed-clock.js";
 import type { Deliver, LiveFrame, MessageName } from "../wire/frames.js";
-import { DeadLetters } from "./dead-letters.js";
 import { Heap } from "./heap.js";
 import {
   DEFAULT_END_MS,
@@ -18,20 +17,23 @@ import {
   RETRY_MS,
 } from "./limits.js";
 import { LivePeers, type MailSender } from "./live-peers.js";
-import { Mailbox, type Subscription, type Taker } from "./mailbox.js";
+import { MailStore } from "./mail-store.js";
+import { type Answerable, Mailbox, type Subscription } from "./mailbox.js";
 import type { BrokerInside } from "./operator.js";
-import type { Consumer, Ended, HandOut, NoRoom } from "./queue.js";
+import type { Consumer, Ended, HandOut, NoRoom } from "./queue-terms.js";
 import {
+  bindingOf,
   type Header,
   hashOf,
-  headerOf,
   type Letter,
+  letterOf,
   messageOf,
   messageText,
   ownerOf,
   REPLY,
   REQUEST,
   recordText,
+  storedOf,
 } from "./record.js";
 
 export interface BrokerOptions {
@@ -55,11 +57,7 @@ interface Storing {
 export class Broker {
   /** Who is connected. */
   readonly peers: LivePeers;
-  readonly #store: Store;
-  readonly #mail: OrderedLog;
-  readonly #dead: DeadLetters;
-  /** Whom messages were handed to that were not foreseen, by their sequence numbers. */
-  readonly #journals: DurableMap<string>;
+  readonly #mail: MailStore;
   readonly #clock: ElapsedClock;
   readonly #log: Log;
   readonly #knows: BrokerOptions["knows"];
@@ -75,10 +73,7 @@ export class Broker {
   #isClosed: boolean = false;
 
   constructor({ store, clock, log, knows }: BrokerOptions) {
-    this.#store = store;
-    this.#mail = store.log("mail");
-    this.#dead = new DeadLetters(store.log("dead-letters"));
-    this.#journals = store.map<string>("mail-journals");
+    this.#mail = new MailStore(store, log);
     this.peers = new LivePeers(() => clock.wall());
     this.#clock = clock;
     this.#log = log;
@@ -98,23 +93,51 @@ export class Broker {
     if (known !== undefined) {
       if (known.hash !== hash)
         throw new DeliveryRefusal(`the id "${id}" was used for another message that is not over`);
-      return "done" in known ? known.done : undefined;
+      if ("done" in known) await known.done;
+      await this.#finishWith(sender, frame.acknowledges);
+      return;
     }
-    this.#checkRight(sender, frame);
-    const done = this.#take(sender, frame, hash);
+    const asked = this.#checkRight(sender, frame);
+    const answered = kind.endsWith(REPLY) ? asked : undefined;
+    if (answered?.answer !== undefined) {
+      if (answered.answer.id !== id || answered.answer.hash !== hash) {
+        throw new DeliveryRefusal(`"${message.correlationId}" was answered already, and the first answer counts`);
+      }
+      await this.#finishWith(sender, frame.acknowledges);
+      return;
+    }
+    if (answered !== undefined) answered.answer = { id, hash };
+    const done = this.#take(sender, frame, hash, asked);
     this.#storing.set(key, { hash, done });
     try {
       await done;
+    } catch (error) {
+      if (answered !== undefined) answered.answer = undefined;
+      throw error;
     } finally {
       this.#storing.delete(key);
     }
   }
 
-  async #take(sender: MailSender, { to, message, leftMs, acknowledges }: Deliver, hash: string): Promise<void> {
+  /** A repeat may be the first to say what it finishes. */
+  async #finishWith(sender: MailSender, acknowledges: MessageName | undefined): Promise<void> {
+    const finished = acknowledges === undefined ? undefined : this.#ownLetter(sender, acknowledges);
+    if (finished === undefined) return;
+    this.#finish(finished);
+    await this.#mail.remove(finished, "an answered message");
+  }
+
+  async #take(
+    sender: MailSender,
+    { to, message, leftMs, acknowledges }: Deliver,
+    hash: string,
+    asked: Answerable | undefined,
+  ): Promise<void> {
     const { id, kind, body, correlationId } = message;
     const from = sender.address;
     const at = this.#clock.wall();
-    const text = messageText({ id, from, role: sender.role, kind, body, at, correlationId });
+    const requestCorrelationId = asked?.correlationId;
+    const text = messageText({ id, from, role: sender.role, kind, body, at, correlationId, requestCorrelationId });
     const bytes = Buffer.byteLength(text);
     const mailbox = this.#admit(sender, to, id, kind, bytes, correlationId);
     const header: Header = {
@@ -125,15 +148,13 @@ export class Broker {
       hash,
       at,
       leftMs: Math.min(leftMs ?? DEFAULT_END_MS, MAX_END_MS),
-      journal: mailbox.queue.foresee(kind),
+      correlationId,
+      bound: storedOf(mailbox.queue.foresee(kind)),
     };
     const finished = acknowledges === undefined ? undefined : this.#ownLetter(sender, acknowledges);
     let sequence: number;
     try {
-      sequence = await this.#store.batch((batch) => {
-        if (finished !== undefined) this.#removeIn(batch, finished);
-        return batch.append(this.#mail, recordText(header, text));
-      });
+      sequence = await this.#mail.add(recordText(header, text), finished);
     } catch (error) {
       mailbox.queue.abandon(sender.owner, bytes, correlationId);
       this.#unreserve(from, id);
@@ -170,33 +191,35 @@ export class Broker {
   }
 
   #add(mailbox: Mailbox, header: Header, sequence: number, bytes: number): void {
-    const { to, from, id, kind, hash, at, leftMs, journal } = header;
-    const endMs = this.#clock.now() + leftMs;
-    const letter: Letter = { sequence, to, from, id, sender: ownerOf(from), kind, bytes, endMs, hash, at, journal };
-    this.#letters.set(keyOf(letter.sender, id), letter);
+    const endMs = this.#clock.now() + header.leftMs;
+    const letter = letterOf(header, sequence, bytes, endMs, bindingOf(header.bound), false);
+    this.#letters.set(keyOf(letter.sender, letter.id), letter);
     mailbox.queue.add(letter);
   }
 
-  #checkRight(sender: MailSender, { to, message }: Deliver): void {
+  /** Throws a DeliveryRefusal where it may not send this. The message that it is about, where that was handed to it. */
+  #checkRight({ address, owner: sender, maySendTo }: MailSender, { to, message }: Deliver): Answerable | undefined {
     const owner = ownerOf(to);
-    const isAnswer =
-      message.correlationId !== undefined &&
-      this.#mailboxes.get(sender.address)?.mayAnswer(owner, message.correlationId, to, this.#clock.now()) === true;
-    if (!isAnswer && sender.maySendTo?.has(to) === false) {
+    const { correlationId } = message;
+    const about =
+      correlationId === undefined
+        ? undefined
+        : this.#mailboxes.get(address)?.answerable(owner, correlationId, this.#clock.now());
+    const asked = about?.from === to ? about : undefined;
+    if (asked === undefined && maySendTo?.has(to) === false) {
       throw new DeliveryRefusal(
-        `"${sender.owner}" may not send to "${to}": a token may with --may-send-to, and whoever was asked may answer`,
+        `"${sender}" may not send to "${to}": a token may with --may-send-to, and whoever was asked may answer`,
       );
     }
     if (!this.#knows(owner)) throw new DeliveryRefusal(`there is no mailbox "${to}": no token has the id "${owner}"`);
+    return asked;
   }
 
   // ── Out ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  subscribe(address: string, subscription: Subscription, credit: number | undefined): void {
+  subscribe(address: string, consumer: Consumer, send: Subscription["send"], credit: number | undefined): void {
     const mailbox = this.#mailboxOf(address);
-    const { consumer } = subscription;
-    const send = (frame: string) => subscription.send(frame);
-    mailbox.takers.set(consumer, { consumer, send, senders: new Map(), waiting: undefined });
+    mailbox.subscriptions.set(consumer, { consumer, send, senders: new Map(), waiting: undefined });
     mailbox.queue.attach(consumer, credit);
     this.#look(mailbox);
   }
@@ -204,7 +227,7 @@ export class Broker {
   unsubscribe(address: string, consumer: Consumer): void {
     const mailbox = this.#mailboxes.get(address);
     if (mailbox === undefined) return;
-    mailbox.takers.delete(consumer);
+    mailbox.subscriptions.delete(consumer);
     mailbox.queue.detach(consumer);
     this.#look(mailbox);
   }
@@ -227,15 +250,15 @@ export class Broker {
   /** False: it is not this consumer's, and may be another's by now. */
   acknowledge(address: string, consumer: Consumer, name: MessageName): boolean {
     const mailbox = this.#mailboxes.get(address);
-    const sender = senderOf(mailbox?.takers.get(consumer), name);
+    const sender = senderOf(mailbox?.subscriptions.get(consumer), name);
     if (mailbox === undefined || sender === undefined) return false;
     const message = mailbox.queue.acknowledge(consumer, sender, name.id);
     if (message === undefined) return false;
     const letter = message as Letter;
-    mailbox.takers.get(consumer)?.senders.delete(name.id);
+    mailbox.subscriptions.get(consumer)?.senders.delete(name.id);
     this.#letters.delete(keyOf(sender, name.id));
     this.#unreserve(letter.from, name.id);
-    void this.#write("an acknowledged message", (batch) => this.#removeIn(batch, letter));
+    void this.#mail.remove(letter, "an acknowledged message");
     this.#look(mailbox);
     return true;
   }
@@ -243,11 +266,11 @@ export class Broker {
   /** The ids of those that are still this consumer's. */
   extend(address: string, consumer: Consumer, names: readonly MessageName[]): MessageName[] {
     const mailbox = this.#mailboxes.get(address);
-    const taker = mailbox?.takers.get(consumer);
-    if (mailbox === undefined || taker === undefined) return [];
+    const subscription = mailbox?.subscriptions.get(consumer);
+    if (mailbox === undefined || subscription === undefined) return [];
     const nowMs = this.#clock.now();
     const kept = names.filter((name) => {
-      const sender = senderOf(taker, name);
+      const sender = senderOf(subscription, name);
       return sender !== undefined && mailbox.queue.extend(consumer, sender, name.id, nowMs);
     });
     this.#look(mailbox);
@@ -261,12 +284,16 @@ export class Broker {
     failed?: { readonly reason?: string | undefined },
   ): void {
     const mailbox = this.#mailboxes.get(address);
-    const taker = mailbox?.takers.get(consumer);
-    const sender = senderOf(taker, name);
+    const subscription = mailbox?.subscriptions.get(consumer);
+    const sender = senderOf(subscription, name);
     if (mailbox === undefined || sender === undefined) return;
-    taker?.senders.delete(name.id);
+    subscription?.senders.delete(name.id);
+    const message = mailbox.queue.heldBy(consumer, sender, name.id);
+    if (message === undefined) return;
     const ended = mailbox.queue.release(consumer, sender, name.id, failed);
     if (ended !== undefined) this.#end(mailbox, ended);
+    // After a restart anybody may have it, too.
+    else this.#mail.unbind(message as Letter, failed !== undefined);
     this.#look(mailbox);
   }
 
@@ -276,14 +303,14 @@ export class Broker {
     const told = mailbox?.queue.cancel(sender.owner, id);
     if (mailbox === undefined || told === undefined || told.was === "unknown") return false;
     if (told.was === "handed-out") {
-      const taker = told.consumer === undefined ? undefined : mailbox.takers.get(told.consumer);
-      taker?.send(JSON.stringify({ kind: "cancel", correlation_id: id, from: sender.address }));
+      const subscription = told.consumer === undefined ? undefined : mailbox.subscriptions.get(told.consumer);
+      subscription?.send(JSON.stringify({ kind: "cancel", correlation_id: id, from: sender.address }));
       return false;
     }
     const letter = told.message as Letter;
     this.#letters.delete(keyOf(sender.owner, id));
     this.#unreserve(letter.from, id);
-    void this.#write("a cancelled message", (batch) => this.#removeIn(batch, letter));
+    void this.#mail.remove(letter, "a cancelled message");
     this.#look(mailbox);
     return true;
   }
@@ -292,7 +319,9 @@ export class Broker {
   live(sender: MailSender, frame: LiveFrame): void {
     const { to, correlationId } = frame;
     const has =
-      correlationId === undefined ? undefined : this.#mailboxes.get(to)?.handedTo(sender.owner, correlationId);
+      correlationId === undefined
+        ? undefined
+        : this.#mailboxes.get(to)?.answerable(sender.owner, correlationId, this.#clock.now());
     this.peers.pass(sender, frame, has);
   }
 
@@ -333,52 +362,48 @@ export class Broker {
 
   #handOut(mailbox: Mailbox, { consumer, message, isRepeat, bindTo }: HandOut, nowMs: number): void {
     const letter = message as Letter;
-    const taker = mailbox.takers.get(consumer);
-    const record = this.#mail.get(letter.sequence);
-    if (taker === undefined || record === undefined) return;
-    if (consumer.knowsIdsOnly) taker.senders.set(letter.id, letter.sender);
+    const subscription = mailbox.subscriptions.get(consumer);
+    const record = this.#mail.record(letter);
+    if (subscription === undefined || record === undefined) return;
+    if (consumer.knowsIdsOnly) subscription.senders.set(letter.id, letter.sender);
     mailbox.wasHandedOut(letter, consumer);
     const left = Math.max(1, Math.round(letter.endMs - nowMs));
     const again = isRepeat ? ',"repeated":true' : "";
     const frame = `{"kind":"message","left_ms":${left}${again},"message":${messageOf(record)}}`;
     // What comes later must not overtake it.
-    if (bindTo !== undefined) taker.waiting ??= [];
-    if (taker.waiting !== undefined) taker.waiting.push(frame);
-    else if (!taker.send(frame)) mailbox.queue.pause(consumer, true);
+    if (bindTo !== undefined) subscription.waiting ??= [];
+    if (subscription.waiting !== undefined) subscription.waiting.push(frame);
+    else if (!subscription.send(frame)) mailbox.queue.pause(consumer, true);
   }
 
   /** The store has to know whom they were handed to before they leave: after a restart nobody else may have them. */
   #noteJournals(mailbox: Mailbox, given: readonly HandOut[]): void {
-    const takers = new Set(given.map(({ consumer }) => mailbox.takers.get(consumer)));
-    this.#store
-      .batch((batch) => {
-        for (const { message, bindTo = "" } of given) batch.put(this.#journals, String(message.sequence), bindTo);
-      })
-      .then(
-        () => {
-          for (const taker of takers) if (taker !== undefined) this.#flush(mailbox, taker);
-        },
-        (error: Error) => {
-          this.#log.error("a broker could not store whom it hands messages to", { why: error.message });
-          for (const taker of takers) if (taker !== undefined) this.#tryLater(mailbox, taker);
-          for (const { consumer, message } of given) mailbox.queue.release(consumer, message.sender, message.id);
-        },
-      );
+    const subscriptions = new Set(given.map(({ consumer }) => mailbox.subscriptions.get(consumer)));
+    this.#mail.bind(given).then(
+      () => {
+        for (const one of subscriptions) if (one !== undefined) this.#flush(mailbox, one);
+      },
+      (error: Error) => {
+        this.#log.error("a broker could not store whom it hands messages to", { why: error.message });
+        for (const one of subscriptions) if (one !== undefined) this.#tryLater(mailbox, one);
+        for (const { consumer, message } of given) mailbox.queue.release(consumer, message.sender, message.id);
+      },
+    );
   }
 
   /** The disk is full, or broken: nothing is handed out for a while. */
-  #tryLater(mailbox: Mailbox, taker: Taker): void {
-    taker.waiting = undefined;
-    mailbox.queue.pause(taker.consumer, true);
-    setTimeout(() => this.pause(mailbox.address, taker.consumer, false), RETRY_MS).unref();
+  #tryLater(mailbox: Mailbox, subscription: Subscription): void {
+    subscription.waiting = undefined;
+    mailbox.queue.pause(subscription.consumer, true);
+    setTimeout(() => this.pause(mailbox.address, subscription.consumer, false), RETRY_MS).unref();
   }
 
-  #flush(mailbox: Mailbox, taker: Taker): void {
-    const frames = taker.waiting ?? [];
-    taker.waiting = undefined;
+  #flush(mailbox: Mailbox, subscription: Subscription): void {
+    const frames = subscription.waiting ?? [];
+    subscription.waiting = undefined;
     let hasRoom = true;
-    for (const frame of frames) hasRoom = taker.send(frame) && hasRoom;
-    if (!hasRoom) mailbox.queue.pause(taker.consumer, true);
+    for (const frame of frames) hasRoom = subscription.send(frame) && hasRoom;
+    if (!hasRoom) mailbox.queue.pause(subscription.consumer, true);
   }
 
   /** A message ended without being finished: it goes, and whoever waits for its answer is told. */
@@ -392,14 +417,10 @@ export class Broker {
       id: letter.id,
       why: text,
     });
-    const record = why === "failed" ? this.#mail.get(letter.sequence) : undefined;
     const answer = letter.kind.endsWith(REQUEST) ? this.#answerTo(letter, text, mayHaveRun) : undefined;
-    void this.#write("the end of a message", (batch) => {
-      this.#removeIn(batch, letter);
-      if (record !== undefined) this.#dead.add(batch, letter.to, record, text, this.#clock.wall());
-      if (answer !== undefined) answer.sequence = batch.append(this.#mail, answer.record);
-    }).then((isWritten) => {
-      if (answer !== undefined) this.#answered(letter, answer, isWritten);
+    const dead = why === "failed" ? { why: text, at: this.#clock.wall() } : undefined;
+    void this.#mail.end(letter, dead, answer?.record).then((sequence) => {
+      if (answer !== undefined) this.#answered(letter, answer, sequence);
     });
   }
 
@@ -409,64 +430,39 @@ export class Broker {
     const body = JSON.stringify({ error, outcome: mayHaveRun ? "unknown" : "not run" });
     const at = this.#clock.wall();
     const replyId = `end-${hashOf(letter.sender, id, to)}`;
-    const text = messageText({ id: replyId, from: to, role: "broker", kind, body, at, correlationId: id });
+    const requestCorrelationId = letter.correlationId;
+    const parts = { id: replyId, from: to, role: "broker", kind, body, at, correlationId: id, requestCorrelationId };
+    const text = messageText(parts);
     const bytes = Buffer.byteLength(text);
     // There is one as long as room is kept in it.
     const mailbox = this.#mailboxes.get(from);
     if (mailbox === undefined || mailbox.queue.admit(to, kind, bytes, id) !== undefined) return undefined;
     const hash = hashOf(from, kind, body);
-    const journal = mailbox.queue.foresee(kind);
-    const header: Header = { to: from, from: to, id: replyId, kind, hash, at, leftMs: DEFAULT_END_MS, journal };
-    return { mailbox, header, bytes, record: recordText(header, text), sequence: 0 };
+    const about = this.#mailboxes.get(to)?.answerable(letter.sender, id, this.#clock.now());
+    if (about !== undefined) about.answer = { id: replyId, hash };
+    const bound = storedOf(mailbox.queue.foresee(kind));
+    const header: Header = { to: from, from: to, id: replyId, kind, hash, at, leftMs: DEFAULT_END_MS, bound };
+    return { mailbox, header, bytes, record: recordText(header, text) };
   }
 
-  #answered(letter: Letter, { mailbox, header, bytes, sequence }: Answer, isWritten: boolean): void {
-    if (isWritten) this.#add(mailbox, header, sequence, bytes);
+  #answered(letter: Letter, { mailbox, header, bytes }: Answer, sequence: number | undefined): void {
+    if (sequence !== undefined) this.#add(mailbox, header, sequence, bytes);
     else mailbox.queue.abandon(letter.to, bytes, letter.id);
     this.#look(mailbox);
   }
 
-  // ── The store ────────────────────────────────────────────────────────────────────────────────────────────────────
-
   #restore(): void {
-    const journals = new Map(this.#journals.entries());
     const nowMs = this.#clock.now();
     const wallMs = this.#clock.wall();
-    for (const [sequence, record] of this.#mail.entries()) {
-      const { to, from, id, kind, hash, at, leftMs, journal } = headerOf(record);
-      const sender = ownerOf(from);
-      const handedTo = journals.get(String(sequence)) ?? journal;
-      journals.delete(String(sequence));
+    for (const { sequence, header, bytes, bound, isRebound } of this.#mail.found()) {
       // A calendar that was set back does not give it more time than it had.
-      const endMs = nowMs + leftMs - Math.max(0, wallMs - at);
-      const bytes = Buffer.byteLength(messageOf(record));
-      const letter: Letter = { sequence, to, from, id, sender, kind, bytes, endMs, hash, at, journal: handedTo };
-      this.#letters.set(keyOf(sender, id), letter);
-      this.#mailboxOf(to).queue.restore(letter);
-      if (kind.endsWith(REQUEST)) this.#mailboxOf(from).queue.reserve(id);
-    }
-    if (journals.size > 0) {
-      void this.#write("what is known of messages that are gone", (batch) => {
-        for (const key of journals.keys()) batch.delete(this.#journals, key);
-      });
+      const endMs = nowMs + header.leftMs - Math.max(0, wallMs - header.at);
+      const letter = letterOf(header, sequence, bytes, endMs, bound, isRebound);
+      this.#letters.set(keyOf(letter.sender, letter.id), letter);
+      this.#mailboxOf(letter.to).queue.restore(letter);
+      if (letter.kind.endsWith(REQUEST)) this.#mailboxOf(letter.from).queue.reserve(letter.id);
     }
     for (const mailbox of [...this.#mailboxes.values()]) this.#look(mailbox);
-  }
-
-  #removeIn(batch: Parameters<Parameters<Store["batch"]>[0]>[0], { sequence }: Letter): void {
-    batch.remove(this.#mail, sequence);
-    if (this.#journals.get(String(sequence)) !== undefined) batch.delete(this.#journals, String(sequence));
-  }
-
-  /** What need not be waited for: what is not written now comes again after a restart. Never rejects. */
-  #write(what: string, fn: Parameters<Store["batch"]>[0]): Promise<boolean> {
-    return this.#store.batch(fn).then(
-      () => true,
-      (error: Error) => {
-        this.#log.error(`a broker could not write ${what}`, { why: error.message });
-        return false;
-      },
-    );
   }
 
   // ── Mailboxes ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -507,9 +503,7 @@ export class Broker {
   /** For the operator's side of it. */
   get inside(): BrokerInside {
     return {
-      store: this.#store,
       mail: this.#mail,
-      dead: this.#dead,
       clock: this.#clock,
       mailboxes: this.#mailboxes,
       knows: this.#knows,
@@ -550,15 +544,14 @@ interface Answer {
   readonly header: Header;
   readonly bytes: number;
   readonly record: string;
-  sequence: number;
 }
 
 function keyOf(sender: string, id: string): string {
   return `${sender}\0${id}`;
 }
 
-function senderOf(taker: Taker | undefined, { id, from }: MessageName): string | undefined {
-  return from === undefined ? taker?.senders.get(id) : ownerOf(from);
+function senderOf(subscription: Subscription | undefined, { id, from }: MessageName): string | undefined {
+  return from === undefined ? subscription?.senders.get(id) : ownerOf(from);
 }
 
 function refusalOf(noRoom: NoRoom, to: string): string {

@@ -1,7 +1,7 @@
 // The bounds of a broker and its mailboxes, each with its reason.
 
 import { KIB, MIB } from "../../runtime/sizes.js";
-import type { QueueLimits } from "./queue.js";
+import type { QueueLimits } from "./queue-terms.js";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;

@@ -3,7 +3,7 @@ import type { MailboxPresence } from "../wire/broker-frames.js";
 import { MAX_WATCHED } from "../wire/limits.js";
 import { MAX_MAILBOXES } from "./limits.js";
 import { type LivePeer, LivePeers } from "./live-peers.js";
-import type { Consumer } from "./queue.js";
+import type { Consumer } from "./queue-terms.js";
 
 class Peer implements LivePeer {
   readonly sender;

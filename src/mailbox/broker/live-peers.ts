@@ -6,7 +6,7 @@ import type { LiveFrame } from "../wire/frames.js";
 import { MAX_WATCHED } from "../wire/limits.js";
 import { MAX_MAILBOXES } from "./limits.js";
 import type { HandedTo } from "./mailbox.js";
-import type { Consumer } from "./queue.js";
+import type { Consumer } from "./queue-terms.js";
 import { REQUEST } from "./record.js";
 
 /** Whoever sends: who it is was proved by its token. */

@@ -1,18 +1,16 @@
-// One mailbox of a broker: its queue, who takes from it and how they are reached, and whom its owner may answer.
+// One mailbox of a broker: its queue, the consumers that take from it and how they are reached (their subscriptions), and
+// whom its owner may answer.
 
 import { MAX_ANSWERABLE, QUEUE_LIMITS } from "./limits.js";
-import { type Consumer, MailboxQueue } from "./queue.js";
+import { MailboxQueue } from "./queue.js";
+import type { Consumer } from "./queue-terms.js";
 import type { Letter } from "./record.js";
 
-/** A connection that takes from a mailbox. */
+/** How a consumer is reached. */
 export interface Subscription {
   readonly consumer: Consumer;
   /** Sends a frame. False: the connection is full, and tells when it is not. */
   send(frame: string): boolean;
-}
-
-/** A subscription as its mailbox has it. */
-export interface Taker extends Subscription {
   /** What it holds by id, where it knows messages by their ids alone: the senders' ids. */
   readonly senders: Map<string, string>;
   /** Frames that must not leave before the store knows whom their messages were handed to. */
@@ -25,16 +23,22 @@ export interface HandedTo {
   readonly journal: string | undefined;
 }
 
-interface Answerable extends HandedTo {
+/** A message that was handed out, and may be answered until its end. */
+export interface Answerable extends HandedTo {
+  readonly sequence: number;
   /** Where the answer goes. */
   readonly from: string;
   readonly endMs: number;
+  /** The correlation id that it had of its own. */
+  readonly correlationId: string | undefined;
+  /** The first answer counts. */
+  answer: { readonly id: string; readonly hash: string } | undefined;
 }
 
 export class Mailbox {
   readonly address: string;
   readonly queue = new MailboxQueue(QUEUE_LIMITS);
-  readonly takers = new Map<Consumer, Taker>();
+  readonly subscriptions = new Map<Consumer, Subscription>();
   /** When its queue wants to be looked at, and its place in the broker's heap of those times. */
   dueMs: number = Number.POSITIVE_INFINITY;
   dueAt = -1;
@@ -52,24 +56,22 @@ export class Mailbox {
     return this.#answerable.size === 0;
   }
 
-  wasHandedOut({ sender, id, from, endMs }: Letter, consumer: Consumer): void {
+  wasHandedOut({ sequence, sender, id, from, endMs, correlationId }: Letter, consumer: Consumer): void {
     const key = `${sender}\0${id}`;
-    const journal = consumer.journal === "" ? undefined : consumer.journal;
+    const before = this.#answerable.get(key);
+    // What was answered and comes again because nobody acknowledged it is answered; another message of its id is not.
+    const answer = before?.sequence === sequence ? before.answer : undefined;
+    const { journal } = consumer;
     this.#answerable.delete(key);
-    this.#answerable.set(key, { from, endMs, consumer, journal });
+    this.#answerable.set(key, { sequence, from, endMs, correlationId, consumer, journal, answer });
     if (this.#answerable.size <= MAX_ANSWERABLE) return;
     const [oldest] = this.#answerable.keys();
     if (oldest !== undefined) this.#answerable.delete(oldest);
   }
 
-  /** Whether the owner may send this address an answer to, or a question about, the message of this id. */
-  mayAnswer(sender: string, id: string, address: string, nowMs: number): boolean {
+  /** The message of this sender and id, where it was handed out here and the owner may still answer it. */
+  answerable(sender: string, id: string, nowMs: number): Answerable | undefined {
     const known = this.#answerable.get(`${sender}\0${id}`);
-    return known !== undefined && known.from === address && known.endMs > nowMs;
-  }
-
-  /** Who has this message of a sender, or had it last. */
-  handedTo(sender: string, id: string): HandedTo | undefined {
-    return this.#answerable.get(`${sender}\0${id}`);
+    return known !== undefined && known.endMs > nowMs ? known : undefined;
   }
 }

@@ -9,19 +9,16 @@ import type {
   MessageSummary,
   Page,
 } from "../../contracts/mailboxes.js";
-import type { OrderedLog, Store } from "../../contracts/store.js";
 import { ExpectedError, type ExpectedKind, kindOfCode } from "../../runtime/expected-error.js";
 import type { ElapsedClock } from "../elapsed-clock.js";
-import type { DeadLetters } from "./dead-letters.js";
+import type { MailStore } from "./mail-store.js";
 import type { Mailbox } from "./mailbox.js";
-import type { Ended } from "./queue.js";
-import { type Header, headerOf, type Letter, messageOf, ownerOf, REQUEST, recordText } from "./record.js";
+import type { Ended } from "./queue-terms.js";
+import { type Header, headerOf, type Letter, messageOf, ownerOf, REQUEST, recordText, storedOf } from "./record.js";
 
 /** What a broker lets its operator's side have. */
 export interface BrokerInside {
-  readonly store: Store;
-  readonly mail: OrderedLog;
-  readonly dead: DeadLetters;
+  readonly mail: MailStore;
   readonly clock: ElapsedClock;
   readonly mailboxes: ReadonlyMap<string, Mailbox>;
   knows(owner: string): boolean;
@@ -104,7 +101,7 @@ export class MailboxOperator {
 
   /** The names of those in use. */
   names(): string[] {
-    return [...new Set([...this.#inside.mailboxes.keys(), ...this.#inside.dead.mailboxes()])];
+    return [...new Set([...this.#inside.mailboxes.keys(), ...this.#inside.mail.dead.mailboxes()])];
   }
 
   #summaries(): MailboxSummary[] {
@@ -121,10 +118,10 @@ export class MailboxOperator {
       mailbox: name,
       waiting: (mailbox?.queue.messages ?? 0) - leased,
       leased,
-      dead: this.#inside.dead.count(name),
+      dead: this.#inside.mail.dead.count(name),
       bytes: mailbox?.queue.bytes ?? 0,
       oldestAt: first === undefined ? undefined : isoTime((first.message as Letter).at),
-      connections: mailbox?.takers.size ?? 0,
+      connections: mailbox?.subscriptions.size ?? 0,
       since: this.#inside.since(name),
     };
   }
@@ -157,9 +154,9 @@ export class MailboxOperator {
   /** What failed too often, the newest first. */
   deadLetters(name: string, range: Range): Page<DeadLetterSummary> {
     this.#demand(name);
-    const { items, total } = pageOf([...this.#inside.dead.of(name)].reverse(), range);
+    const { items, total } = pageOf([...this.#inside.mail.dead.of(name)].reverse(), range);
     const letters = items.flatMap((sequence) => {
-      const letter = this.#inside.dead.read(sequence);
+      const letter = this.#inside.mail.dead.read(sequence);
       if (letter === undefined) return [];
       const { id, from, kind, at } = headerOf(letter.record);
       const bytes = Buffer.byteLength(messageOf(letter.record));
@@ -174,7 +171,7 @@ export class MailboxOperator {
    */
   async retry(name: string, id: string, from: string | undefined): Promise<{ id: string; from: string }> {
     this.#demand(name);
-    const { store, mail, dead, clock, knows } = this.#inside;
+    const { mail, clock, knows } = this.#inside;
     const found = this.#deadOf(name, { id, from });
     this.#demandOneSender(
       name,
@@ -183,7 +180,7 @@ export class MailboxOperator {
     );
     // Where one failed again and again, the last time is meant.
     const sequence = found.at(-1);
-    const letter = sequence === undefined ? undefined : dead.read(sequence);
+    const letter = sequence === undefined ? undefined : mail.dead.read(sequence);
     if (sequence === undefined || letter === undefined) throw this.#noDeadLetter(name, id);
     if (!knows(ownerOf(name))) {
       throw new OperatorError("denied", `No token has the id "${ownerOf(name)}" any more: nobody could take it.`);
@@ -197,14 +194,10 @@ export class MailboxOperator {
     const sender = ownerOf(before.from);
     const mailbox = this.#inside.mailboxOf(name);
     this.#admit(mailbox, { id: newId, from: before.from, kind: before.kind, sender, bytes });
-    const journal = mailbox.queue.foresee(before.kind);
-    const header: Header = { ...before, id: newId, at: clock.wall(), journal };
+    const bound = storedOf(mailbox.queue.foresee(before.kind));
+    const header: Header = { ...before, id: newId, at: clock.wall(), bound };
     try {
-      const stored = await store.batch((batch) => {
-        dead.remove(batch, sequence);
-        return batch.append(mail, recordText(header, text));
-      });
-      dead.forget(name, [sequence]);
+      const stored = await mail.revive(name, sequence, recordText(header, text));
       this.#inside.add(mailbox, header, stored, bytes);
     } catch (error) {
       mailbox.queue.abandon(sender, bytes);
@@ -256,8 +249,8 @@ export class MailboxOperator {
       const gone = mailbox.queue.drop(letter.sender, letter.id);
       if (gone === undefined) continue;
       dropped++;
-      const taker = gone.consumer === undefined ? undefined : mailbox.takers.get(gone.consumer);
-      taker?.send(JSON.stringify({ kind: "cancel", correlation_id: letter.id, from: letter.from }));
+      const subscription = gone.consumer === undefined ? undefined : mailbox.subscriptions.get(gone.consumer);
+      subscription?.send(JSON.stringify({ kind: "cancel", correlation_id: letter.id, from: letter.from }));
       this.#inside.end(mailbox, gone.ended);
     }
     this.#inside.look(mailbox);
@@ -266,17 +259,13 @@ export class MailboxOperator {
 
   async #dropDead(name: string, sequences: readonly number[]): Promise<number> {
     if (sequences.length === 0) return 0;
-    const { store, dead } = this.#inside;
-    await store.batch((batch) => {
-      for (const sequence of sequences) dead.remove(batch, sequence);
-    });
-    dead.forget(name, sequences);
+    await this.#inside.mail.removeDead(name, sequences);
     return sequences.length;
   }
 
   /** The oldest first. */
   #deadOf(name: string, { id, from }: Pick<Selection, "id" | "from">): number[] {
-    const { dead } = this.#inside;
+    const { dead } = this.#inside.mail;
     const all = dead.of(name);
     if (id === undefined && from === undefined) return [...all];
     return all.filter((sequence) => {
@@ -288,8 +277,8 @@ export class MailboxOperator {
 
   /** A name that nobody has is a typo: an empty list would be believed. */
   #demand(name: string): void {
-    const { mailboxes, dead, knows } = this.#inside;
-    if (mailboxes.has(name) || dead.count(name) > 0 || knows(ownerOf(name))) return;
+    const { mailboxes, mail, knows } = this.#inside;
+    if (mailboxes.has(name) || mail.dead.count(name) > 0 || knows(ownerOf(name))) return;
     throw new OperatorError("not-found", `There is no mailbox "${name}": no token has this id, and nothing is in it.`);
   }
 
@@ -311,7 +300,7 @@ export class MailboxOperator {
   }
 
   #senderOf(sequence: number): string {
-    const record = this.#inside.dead.read(sequence)?.record;
+    const record = this.#inside.mail.dead.read(sequence)?.record;
     return record === undefined ? "" : headerOf(record).from;
   }
 

@@ -2,6 +2,7 @@
 // token; what it says of itself counts for nothing.
 
 import type { Log } from "../../observe/log.js";
+import { type HeldBytes, type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { Close, type SocketEvents } from "../../sockets/socket.js";
 import type { MailboxPresence } from "../wire/broker-frames.js";
@@ -16,6 +17,7 @@ import {
 } from "../wire/frames.js";
 import {
   BARE_WINDOW,
+  BEAT_MS,
   HELLO_MS,
   MAX_FRAME_BYTES,
   MAX_LIVE_WAITING_BYTES,
@@ -25,7 +27,7 @@ import {
 } from "../wire/limits.js";
 import { type Broker, DeliveryRefusal } from "./broker.js";
 import type { LivePeer, MailSender } from "./live-peers.js";
-import type { Consumer } from "./queue.js";
+import type { Consumer } from "./queue-terms.js";
 import { ownerOf } from "./record.js";
 
 /** Who a peer is, by its token. */
@@ -43,6 +45,8 @@ export interface PeerOptions {
   readonly peer: Peer | undefined;
   /** Who has this token; undefined is nobody, or one that may not be here. Without tokens, the hello is believed. */
   identify(token: string | undefined, hello: Hello): Peer | undefined;
+  /** Counts what is held for a principal; without it nothing is counted. */
+  readonly held?: HeldBytes | undefined;
   onEnd(): void;
 }
 
@@ -51,6 +55,7 @@ export interface PeerSocket {
   /** Bytes that are not written yet. */
   readonly waiting: number;
   attach(events: SocketEvents): void;
+  beat(everyMs: number): void;
   send(frame: string): void;
   close(code: number, reason: string): void;
   destroy(why: string): void;
@@ -58,6 +63,8 @@ export interface PeerSocket {
 
 /** The frames that we speak beyond the bare ones. */
 const VERSION = 1;
+/** How often it is looked again how much is held for a connection, while that is much. */
+const RECOUNT_MS = 250;
 /** What may wait for a peer at most. What it is handed stops long before; a peer past this asks, and does not read. */
 const MAX_WAITING_BYTES = 2 * MAX_UNACKED_BYTES;
 
@@ -73,11 +80,16 @@ export class PeerConnection implements SocketEvents {
   /** It was full when somebody came or left whom it watches. */
   #missedPresence: boolean = false;
   #underWay = 0;
+  /** Bytes of deliveries that are on their way to the disk. */
+  #underWayBytes = 0;
+  #holder: Holder | undefined;
+  #recount: NodeJS.Timeout | undefined;
 
   constructor(socket: PeerSocket, options: PeerOptions) {
     this.#socket = socket;
     this.#options = options;
     this.#timer = setTimeout(() => this.#refuse(`no hello came within ${HELLO_MS / 1000} s`), HELLO_MS).unref();
+    socket.beat(BEAT_MS);
     socket.attach(this);
   }
 
@@ -103,7 +115,7 @@ export class PeerConnection implements SocketEvents {
       const frame = readFrame(bytes.toString());
       kind = frame.kind;
       if (this.#sender === undefined) this.#greet(frame);
-      else this.#take(this.#sender, frame);
+      else this.#take(this.#sender, frame, bytes.length);
     } catch (error) {
       // There may be no room for one more mailbox.
       const isRefusal = error instanceof FrameError || error instanceof DeliveryRefusal;
@@ -127,6 +139,9 @@ export class PeerConnection implements SocketEvents {
 
   onClose(): void {
     clearTimeout(this.#timer);
+    clearTimeout(this.#recount);
+    this.#holder?.release();
+    this.#holder = undefined;
     if (this.#live !== undefined) this.#options.broker.peers.leave(this.#live);
     if (this.#sender !== undefined && this.#consumer !== undefined) {
       this.#options.broker.unsubscribe(this.#sender.address, this.#consumer);
@@ -152,6 +167,7 @@ export class PeerConnection implements SocketEvents {
     clearTimeout(this.#timer);
     this.#hello = frame;
     this.#sender = { address, owner: member.id, role: member.role, maySendTo: member.maySendTo };
+    this.#holder = this.#options.held?.holder(member.id);
     this.#live = this.#livePeer(this.#sender, frame.version);
     this.#options.broker.peers.arrive(this.#live);
     const { role } = this.#sender;
@@ -180,7 +196,7 @@ export class PeerConnection implements SocketEvents {
 
   // ── Frames ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #take(sender: MailSender, frame: ClientFrame): void {
+  #take(sender: MailSender, frame: ClientFrame, bytes: number): void {
     const { broker } = this.#options;
     const { address } = sender;
     switch (frame.kind) {
@@ -190,7 +206,7 @@ export class PeerConnection implements SocketEvents {
         this.#subscribe(address, frame);
         return;
       case "deliver":
-        void this.#deliver(sender, frame);
+        void this.#deliver(sender, frame, bytes);
         return;
       case "ack":
         if (!broker.acknowledge(address, this.#subscribed(), this.#named(frame))) {
@@ -235,12 +251,12 @@ export class PeerConnection implements SocketEvents {
     const isBare = this.#isBare;
     const consumer: Consumer = {
       kinds,
-      journal: this.#hello?.journal ?? "",
+      journal: this.#hello?.journal,
       window: isBare ? BARE_WINDOW : MAX_WINDOW,
       knowsIdsOnly: isBare,
     };
     const { broker } = this.#options;
-    broker.subscribe(address, { consumer, send: (frame) => this.#sendText(frame) }, isBare ? undefined : 0);
+    broker.subscribe(address, consumer, (frame) => this.#sendText(frame), isBare ? undefined : 0);
     this.#consumer = consumer;
     broker.peers.changed(address);
   }
@@ -264,7 +280,7 @@ export class PeerConnection implements SocketEvents {
     else this.#send({ kind: "presence", mailbox, connected, since, version });
   }
 
-  async #deliver(sender: MailSender, frame: Deliver): Promise<void> {
+  async #deliver(sender: MailSender, frame: Deliver, bytes: number): Promise<void> {
     const { id } = frame.message;
     if (this.#underWay >= MAX_UNDER_WAY) {
       this.#tellError(
@@ -272,6 +288,12 @@ export class PeerConnection implements SocketEvents {
         id,
         "deliver",
       );
+      return;
+    }
+    this.#underWayBytes += bytes;
+    if (!this.#count()) {
+      this.#underWayBytes -= bytes;
+      this.#tellError(`it could not be taken: ${NO_ROOM}`, id, "deliver");
       return;
     }
     this.#underWay++;
@@ -283,7 +305,28 @@ export class PeerConnection implements SocketEvents {
       this.#tellError(error.message, id, "deliver");
     } finally {
       this.#underWay--;
+      this.#underWayBytes -= bytes;
+      if (this.#holder !== undefined && this.#holder.bytes > 0) this.#count();
     }
+  }
+
+  /** Counts what is held for this peer: what comes from it, and what it has not read. False: there is no room for that. */
+  #count(): boolean {
+    if (this.#holder === undefined) return true;
+    const bytes = this.#underWayBytes + this.#socket.waiting;
+    if (bytes < SMALL_BYTES) {
+      this.#holder.release();
+      return true;
+    }
+    this.#recount ??= setTimeout(() => this.#countAgain(), RECOUNT_MS).unref();
+    return this.#holder.hold(bytes);
+  }
+
+  /** A socket does not say that all was written, unless much was. */
+  #countAgain(): void {
+    this.#recount = undefined;
+    const isRoomy = this.#count() && this.#socket.waiting <= MAX_UNACKED_BYTES / 2;
+    if (this.#isFull && isRoomy) this.onDrain();
   }
 
   /** It knows the bare frames alone. */
@@ -319,7 +362,7 @@ export class PeerConnection implements SocketEvents {
     this.#socket.send(frame);
     // The socket says when there is room again.
     const { waiting } = this.#socket;
-    if (waiting > MAX_UNACKED_BYTES) this.#isFull = true;
+    if (waiting > MAX_UNACKED_BYTES || (waiting >= SMALL_BYTES && !this.#count())) this.#isFull = true;
     if (waiting > MAX_WAITING_BYTES) this.#socket.destroy("it asks, and does not read what it is told");
     return !this.#isFull;
   }

@@ -2,7 +2,15 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Consumer, type Ended, MailboxQueue, type QueuedMessage, type QueueLimits } from "./queue.js";
+import { MailboxQueue } from "./queue.js";
+import {
+  ANYBODY,
+  type Binding,
+  type Consumer,
+  type Ended,
+  type QueuedMessage,
+  type QueueLimits,
+} from "./queue-terms.js";
 
 const LEASE_MS = 30_000;
 const HOUR_MS = 3_600_000;
@@ -20,7 +28,7 @@ const FEW: QueueLimits = { ...LIMITS, maxFailures: 3 };
 
 const consumer = (more: Partial<Consumer> = {}): Consumer => ({
   kinds: undefined,
-  journal: "",
+  journal: undefined,
   window: 16,
   knowsIdsOnly: false,
   ...more,
@@ -32,8 +40,8 @@ interface Known {
   state: "fresh" | "held" | "returned" | "over";
   order: number;
   failures: number;
-  journal: string;
-  stored: string | undefined;
+  journal: string | undefined;
+  stored: Binding | undefined;
   mayHaveRun: boolean;
   holder: Consumer | undefined;
   leaseEndMs: number;
@@ -57,7 +65,7 @@ class Model {
     if (this.heldBy(one).length >= one.window) return [];
     return this.all.filter(
       ({ state, message, journal }) =>
-        (state === "fresh" || (state === "returned" && (journal === "" || journal === one.journal))) &&
+        (state === "fresh" || (state === "returned" && (journal === undefined || journal === one.journal))) &&
         (one.kinds === undefined || one.kinds.has(message.kind)),
     );
   }
@@ -102,7 +110,16 @@ const step = fc.oneof(
 );
 
 const pick = <T>(from: readonly T[], n: number): T | undefined => from[n % Math.max(from.length, 1)];
-const nameOf = ({ message }: { message: QueuedMessage }) => `${message.sender} ${message.id}`;
+const namesOf = (all: readonly { message: QueuedMessage }[]): string =>
+  all
+    .map(({ message }) => message.sequence)
+    .sort((a, b) => a - b)
+    .join(" ");
+
+/** In thousands of histories: expect() costs far more than what is tested. */
+function same(found: unknown, wanted: unknown, what: string): void {
+  if (found !== wanted) expect(found, what).toBe(wanted);
+}
 
 describe("a mailbox's queue", () => {
   it("never leases twice, loses nothing, keeps the order of each sender and the journals, and ends what failed at the limit [ack-is-durable] [no-double-effect]", () => {
@@ -114,12 +131,12 @@ describe("a mailbox's queue", () => {
         let nowMs = 1_000;
 
         const settle = (ended: readonly Ended[], expected: readonly Known[]) => {
-          expect(ended.map(nameOf).sort()).toEqual(expected.map(nameOf).sort());
+          same(namesOf(ended), namesOf(expected), "what ended");
           for (const { message, why, mayHaveRun } of ended) {
             const known = model.all.find((one) => one.message === message) as Known;
-            expect(mayHaveRun).toBe(known.mayHaveRun);
-            if (why === "failed") expect(known.failures).toBe(FEW.maxFailures);
-            else expect(message.endMs).toBeLessThanOrEqual(nowMs);
+            same(mayHaveRun, known.mayHaveRun, "whether it may have run");
+            if (why === "failed") same(known.failures, FEW.maxFailures, "failures");
+            else same(message.endMs <= nowMs, true, "its end has come");
             seen[why === "failed" ? "dead" : "expired"]++;
             known.state = "over";
           }
@@ -147,17 +164,22 @@ describe("a mailbox's queue", () => {
             if (given === undefined) break;
             const options = model.eligible(given.consumer);
             const known = options.find(({ message }) => message === given.message) as Known;
-            expect(known, "it may have this one").toBeDefined();
+            same(known === undefined, false, "it may not have this one");
             const returned = options.filter(({ state }) => state === "returned");
             if (returned.length > 0) {
-              expect(known.order).toBe(Math.min(...returned.map(({ order }) => order)));
+              same(known.order, Math.min(...returned.map(({ order }) => order)), "the first that came back");
             } else {
               const own = options.filter(({ message }) => message.sender === known.message.sender);
-              expect(known.message.sequence).toBe(Math.min(...own.map(({ message }) => message.sequence)));
+              same(
+                known.message.sequence,
+                Math.min(...own.map(({ message }) => message.sequence)),
+                "the first of its sender",
+              );
             }
-            expect(given.isRepeat).toBe(known.order > 0);
-            expect(given.bindTo).toBe(known.stored === given.consumer.journal ? undefined : given.consumer.journal);
-            known.stored = given.consumer.journal;
+            same(given.isRepeat, known.order > 0, "whether it is a repeat");
+            const isStored = known.stored !== undefined && known.stored.journal === given.consumer.journal;
+            same(given.bindTo, isStored ? undefined : given.consumer, "what the store must know");
+            known.stored = given.consumer;
             if (known.order === 0) known.order = ++model.order;
             else seen.repeats++;
             seen.handed++;
@@ -167,12 +189,12 @@ describe("a mailbox's queue", () => {
             known.mayHaveRun = true;
             known.leaseEndMs = nowMs + LEASE_MS;
           }
-          for (const one of model.consumers) expect(model.eligible(one), "nothing waits beside room").toEqual([]);
+          for (const one of model.consumers) same(model.eligible(one).length, 0, "what waits beside room");
         };
 
         for (const [at, one] of steps.entries()) {
-          const taker = pick(model.consumers, one.a);
-          const held = taker === undefined ? undefined : pick(model.heldBy(taker), one.b);
+          const taking = pick(model.consumers, one.a);
+          const held = taking === undefined ? undefined : pick(model.heldBy(taking), one.b);
           switch (one.do) {
             case "send": {
               const [sender, kind] = [pick(SENDERS, one.a) as string, pick(KINDS, one.b) as string];
@@ -183,15 +205,15 @@ describe("a mailbox's queue", () => {
                 kind,
                 bytes: 10 + at,
                 endMs: nowMs + one.ms,
-                journal: undefined,
+                bound: undefined,
               };
-              expect(queue.admit(sender, kind, message.bytes)).toBeUndefined();
+              same(queue.admit(sender, kind, message.bytes), undefined, "room");
               queue.add(message);
               const now = {
                 state: "fresh",
                 order: 0,
                 failures: 0,
-                journal: "",
+                journal: undefined,
                 stored: undefined,
                 mayHaveRun: false,
               } as const;
@@ -206,42 +228,48 @@ describe("a mailbox's queue", () => {
               break;
             }
             case "detach":
-              if (taker === undefined) break;
-              model.consumers.splice(model.consumers.indexOf(taker), 1);
-              for (const known of model.heldBy(taker)) Object.assign(known, { state: "returned", holder: undefined });
-              queue.detach(taker);
+              if (taking === undefined) break;
+              model.consumers.splice(model.consumers.indexOf(taking), 1);
+              for (const known of model.heldBy(taking)) Object.assign(known, { state: "returned", holder: undefined });
+              queue.detach(taking);
               break;
             case "ack":
-              if (held === undefined || taker === undefined) break;
-              for (const other of CONSUMERS.filter((each) => each !== taker)) {
-                expect(queue.acknowledge(other, held.message.sender, held.message.id)).toBeUndefined();
+              if (held === undefined || taking === undefined) break;
+              for (const other of CONSUMERS.filter((each) => each !== taking)) {
+                same(queue.acknowledge(other, held.message.sender, held.message.id), undefined, "another's message");
               }
-              expect(queue.acknowledge(taker, held.message.sender, held.message.id)).toBe(held.message);
+              same(queue.acknowledge(taking, held.message.sender, held.message.id), held.message, "acknowledged");
               held.state = "over";
               break;
             case "release":
             case "fail": {
-              if (held === undefined || taker === undefined) break;
+              if (held === undefined || taking === undefined) break;
               const failed = one.do === "fail";
-              Object.assign(held, { state: "returned", journal: "", mayHaveRun: failed, holder: undefined });
+              Object.assign(held, { state: "returned", journal: undefined, mayHaveRun: failed, holder: undefined });
+              held.stored = failed ? ANYBODY : undefined;
               if (failed) held.failures++;
               const { sender, id } = held.message;
-              const ended = queue.release(taker, sender, id, failed ? { reason: "no" } : undefined);
+              const ended = queue.release(taking, sender, id, failed ? { reason: "no" } : undefined);
               settle(ended === undefined ? [] : [ended], held.failures >= FEW.maxFailures ? [held] : []);
               break;
             }
             case "extend":
-              if (held === undefined || taker === undefined) break;
+              if (held === undefined || taking === undefined) break;
               held.leaseEndMs = Math.min(nowMs, held.message.endMs) + LEASE_MS;
-              expect(queue.extend(taker, held.message.sender, held.message.id, nowMs)).toBe(held.leaseEndMs > nowMs);
+              same(
+                queue.extend(taking, held.message.sender, held.message.id, nowMs),
+                held.leaseEndMs > nowMs,
+                "extended",
+              );
               break;
             case "cancel": {
               const known = pick(model.living, one.b);
               if (known === undefined) break;
               const told = queue.cancel(known.message.sender, known.message.id);
-              if (known.mayHaveRun) expect(told).toEqual({ was: "handed-out", consumer: known.holder });
+              same(told.was, known.mayHaveRun ? "handed-out" : "waiting", "what was cancelled");
+              if (told.was === "handed-out") same(told.consumer, known.holder, "who has it");
               else {
-                expect(told).toEqual({ was: "waiting", message: known.message });
+                if (told.was === "waiting") same(told.message, known.message, "the cancelled one");
                 known.state = "over";
               }
               break;
@@ -251,10 +279,15 @@ describe("a mailbox's queue", () => {
           }
           tick();
           handOut();
-          expect(queue.messages).toBe(model.living.length);
-          expect(queue.bytes).toBe(model.living.reduce((sum, { message }) => sum + message.bytes, 0));
-          const dues = model.living.map((known) => (known.state === "held" ? known.leaseEndMs : known.message.endMs));
-          expect(queue.nextDueMs).toBe(dues.length === 0 ? undefined : Math.min(...dues));
+          const { living } = model;
+          same(queue.messages, living.length, "messages");
+          same(
+            queue.bytes,
+            living.reduce((sum, { message }) => sum + message.bytes, 0),
+            "bytes",
+          );
+          const dues = living.map((known) => (known.state === "held" ? known.leaseEndMs : known.message.endMs));
+          same(queue.nextDueMs, dues.length === 0 ? undefined : Math.min(...dues), "the next due time");
         }
       }),
       { numRuns: 3_000 },
@@ -269,7 +302,7 @@ describe("a mailbox's queue", () => {
     kind: "mcp_request",
     bytes: 100,
     endMs: HOUR_MS,
-    journal: undefined,
+    bound: undefined,
     ...more,
   });
 
@@ -293,7 +326,7 @@ describe("a mailbox's queue", () => {
 
   it("gives what was handed to a journal back to that journal alone, also after the broker started again", () => {
     const queue = new MailboxQueue(LIMITS);
-    queue.restore(message(1, { journal: "J1" }));
+    queue.restore(message(1, { bound: { journal: "J1" } }));
     queue.restore(message(2));
     queue.attach(consumer({ journal: "J2" }));
     expect(queue.next(0)?.message.sequence).toBe(2);

@@ -1,84 +1,23 @@
 // One mailbox's queue: who gets which message next and for how long, and what becomes of those that nobody finished. A
 // state machine without clock, store or socket: the time is passed in, and what follows from it is returned. Bodies are
 // not known here: a message is its place in the store, and what decides about it.
+//
+// The words: a consumer is a connection that takes messages, as far as it decides who gets what; a holding is what the
+// queue knows of one that is attached: the messages that it has, and how many more it may.
 
 import { Heap } from "./heap.js";
-
-export interface QueueLimits {
-  /** How long a message is a consumer's before it must say that it is still at it. */
-  readonly leaseMs: number;
-  /** Leases that ran out, and those that were given back as failed, until a message is a dead letter. */
-  readonly maxFailures: number;
-  readonly maxMessages: number;
-  readonly maxBytes: number;
-  /** Kinds of messages that wait at a time: each has a line of its own, and a consumer of all looks at each. */
-  readonly maxKinds: number;
-  /** The room that is kept for one reply. A larger one has to find the rest. */
-  readonly replyBytes: number;
-}
-
-/** A message as the queue knows it. */
-export interface QueuedMessage {
-  /** Its place in the store: the order in which messages came. */
-  readonly sequence: number;
-  /** The id that its sender gave it. */
-  readonly id: string;
-  /** The id of its sender's token, by which turns are taken and shares are counted. */
-  readonly sender: string;
-  readonly kind: string;
-  readonly bytes: number;
-  /** After this it is not handed out any more. */
-  readonly endMs: number;
-  /** The journal that the store has it down for: it was handed to it, or was about to be. "" is a consumer without. */
-  readonly journal: string | undefined;
-}
-
-export interface Consumer {
-  /** The kinds that it asked for; undefined is all. */
-  readonly kinds: ReadonlySet<string> | undefined;
-  /** Where it writes down what it has begun; "" is nowhere. What was handed to a journal goes back to that one only. */
-  readonly journal: string;
-  /** How many it may hold at a time. */
-  readonly window: number;
-  /** It names messages by their ids alone: two of one id, from two senders, are not handed to it at a time. */
-  readonly knowsIdsOnly: boolean;
-}
-
-export interface HandOut {
-  readonly consumer: Consumer;
-  readonly message: QueuedMessage;
-  /** It was handed out before. */
-  readonly isRepeat: boolean;
-  /** It is this journal's from now on, which must be on disk before it leaves. */
-  readonly bindTo: string | undefined;
-}
-
-/** A message that ended without being finished. `dropped`: by the operator. */
-export interface Ended {
-  readonly message: QueuedMessage;
-  readonly why: "expired" | "failed" | "dropped";
-  /** It was handed out and not given back unstarted: it may have had its effect. */
-  readonly mayHaveRun: boolean;
-  /** What the last consumer that gave it back as failed said. */
-  readonly reason: string | undefined;
-}
-
-/** Why there is no room, as it is told: `messages` and `bytes` are the mailbox's, `share` the sender's half of them. */
-export type NoRoom = "messages" | "bytes" | "share" | "kinds";
-
-export type Cancelled =
-  /** It was never handed out, or was given back unstarted, and now never will be. */
-  | { readonly was: "waiting"; readonly message: QueuedMessage }
-  /** A consumer has it, or had it and is away. */
-  | { readonly was: "handed-out"; readonly consumer: Consumer | undefined }
-  | { readonly was: "unknown" };
-
-/** A message as whoever looks into the queue sees it; `returned` was handed out, and nobody has it now. */
-export interface StoredMessage {
-  readonly message: QueuedMessage;
-  readonly state: "waiting" | "leased" | "returned";
-  readonly failures: number;
-}
+import {
+  ANYBODY,
+  type Binding,
+  type Cancelled,
+  type Consumer,
+  type Ended,
+  type HandOut,
+  type NoRoom,
+  type QueuedMessage,
+  type QueueLimits,
+  type StoredMessage,
+} from "./queue-terms.js";
 
 interface Entry {
   readonly message: QueuedMessage;
@@ -86,13 +25,13 @@ interface Entry {
   /** Where it stands among all first hand-outs; 0 is never. */
   order: number;
   failures: number;
-  holder: Holder | undefined;
+  holding: Holding | undefined;
   /** When something is to be done about it: the end of its lease, or its own. */
   dueMs: number;
-  /** Only a consumer with this journal gets it; "" is any. */
-  journal: string;
-  /** The journal that the store has it down for. */
-  storedJournal: string | undefined;
+  /** Only a consumer with this journal gets it; undefined is any. */
+  journal: string | undefined;
+  /** Whom the store has it down for. */
+  bound: Binding | undefined;
   /** It was handed out and not given back unstarted. */
   mayHaveRun: boolean;
   reason: string | undefined;
@@ -114,7 +53,7 @@ interface Lane {
   turn: number;
 }
 
-interface Holder {
+interface Holding {
   readonly consumer: Consumer;
   readonly held: Map<string, Entry>;
   /** The ids of what it holds, where it knows messages by those alone. */
@@ -123,6 +62,8 @@ interface Holder {
   /** Its connection is full. */
   isPaused: boolean;
 }
+
+const FOR_ANY = [undefined];
 
 const isOlder = (a: Entry, b: Entry) => a.order < b.order;
 
@@ -133,10 +74,10 @@ export class MailboxQueue {
   readonly #lanes = new Map<string, Lane>();
   /** The senders with something that was never handed out, by its kind: the next in turn is first. */
   readonly #turns = new Map<string, Set<Lane>>();
-  /** What was handed out and came back, by journal ("" is any) and kind. */
-  readonly #returned = new Map<string, Map<string, Returned>>();
+  /** What was handed out and came back, by journal (undefined is any) and kind. */
+  readonly #returned = new Map<string | undefined, Map<string, Returned>>();
   /** In turn: whoever was handed something goes to the end. */
-  readonly #holders = new Map<Consumer, Holder>();
+  readonly #holdings = new Map<Consumer, Holding>();
   readonly #due = new Heap<"dueAt", Entry>("dueAt", (a, b) => a.dueMs < b.dueMs);
   /** Room for the replies to messages that this mailbox's owner sent, by their ids. */
   readonly #reserved = new Set<string>();
@@ -157,26 +98,26 @@ export class MailboxQueue {
   }
 
   get consumers(): number {
-    return this.#holders.size;
+    return this.#holdings.size;
   }
 
   /** How many of its messages a consumer has now. */
   get leased(): number {
     let leased = 0;
-    for (const { held } of this.#holders.values()) leased += held.size;
+    for (const { held } of this.#holdings.values()) leased += held.size;
     return leased;
   }
 
   /** What is in it, the oldest first. */
   *stored(): IterableIterator<StoredMessage> {
-    for (const { message, holder, mayHaveRun, failures } of this.#entries.values()) {
-      yield { message, state: holder !== undefined ? "leased" : mayHaveRun ? "returned" : "waiting", failures };
+    for (const { message, holding, mayHaveRun, failures } of this.#entries.values()) {
+      yield { message, state: holding !== undefined ? "leased" : mayHaveRun ? "returned" : "waiting", failures };
     }
   }
 
   /** Nothing is in it, on its way into it or reserved, and nobody takes from it. */
   get isIdle(): boolean {
-    return this.#messages === 0 && this.#holders.size === 0 && this.#reserved.size === 0;
+    return this.#messages === 0 && this.#holdings.size === 0 && this.#reserved.size === 0;
   }
 
   // ── What comes in ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -228,13 +169,13 @@ export class MailboxQueue {
    */
   restore(message: QueuedMessage): void {
     this.#enter(this.#laneOf(message.sender), message.bytes);
-    const { journal } = message;
-    if (journal === undefined) {
+    const { bound } = message;
+    if (bound === undefined) {
       this.add(message);
       return;
     }
     const entry = this.#entryOf(message);
-    entry.journal = journal;
+    entry.journal = bound.journal;
     entry.mayHaveRun = true;
     entry.order = ++this.#handOuts;
     this.#putBack(entry);
@@ -246,10 +187,10 @@ export class MailboxQueue {
       lane: this.#laneOf(message.sender),
       order: 0,
       failures: 0,
-      holder: undefined,
+      holding: undefined,
       dueMs: message.endMs,
-      journal: "",
-      storedJournal: message.journal,
+      journal: undefined,
+      bound: message.bound,
       mayHaveRun: false,
       reason: undefined,
       dueAt: -1,
@@ -279,67 +220,67 @@ export class MailboxQueue {
 
   attach(consumer: Consumer, credit = Number.POSITIVE_INFINITY): void {
     const heldIds = consumer.knowsIdsOnly ? new Set<string>() : undefined;
-    this.#holders.set(consumer, { consumer, held: new Map(), heldIds, credit, isPaused: false });
+    this.#holdings.set(consumer, { consumer, held: new Map(), heldIds, credit, isPaused: false });
   }
 
   /** All that it held is for the next one at once, and has not failed. */
   detach(consumer: Consumer): void {
-    const holder = this.#holders.get(consumer);
-    if (holder === undefined) return;
-    this.#holders.delete(consumer);
-    for (const entry of holder.held.values()) {
-      entry.holder = undefined;
+    const holding = this.#holdings.get(consumer);
+    if (holding === undefined) return;
+    this.#holdings.delete(consumer);
+    for (const entry of holding.held.values()) {
+      entry.holding = undefined;
       this.#putBack(entry);
     }
   }
 
   /** It can take so many more. */
   grant(consumer: Consumer, messages: number): void {
-    const holder = this.#holders.get(consumer);
-    if (holder !== undefined) holder.credit += messages;
+    const holding = this.#holdings.get(consumer);
+    if (holding !== undefined) holding.credit += messages;
   }
 
   /** Nothing is handed to it while its connection is full. */
   pause(consumer: Consumer, isPaused: boolean): void {
-    const holder = this.#holders.get(consumer);
-    if (holder !== undefined) holder.isPaused = isPaused;
+    const holding = this.#holdings.get(consumer);
+    if (holding !== undefined) holding.isPaused = isPaused;
   }
 
-  /** The journal of the consumer that a message will be handed to, where there is no doubt. */
-  foresee(kind: string): string | undefined {
-    const [only, second] = this.#holders.keys();
+  /** Whom a message will be handed to, where there is no doubt. */
+  foresee(kind: string): Binding | undefined {
+    const [only, second] = this.#holdings.keys();
     if (only === undefined || second !== undefined) return undefined;
-    return only.kinds?.has(kind) === false ? undefined : only.journal;
+    return only.kinds?.has(kind) === false ? undefined : only;
   }
 
   /** The next hand-out, until there is none. */
   next(nowMs: number): HandOut | undefined {
-    for (const holder of this.#holders.values()) {
-      if (holder.isPaused || holder.credit < 1 || holder.held.size >= holder.consumer.window) continue;
-      const entry = this.#takeReturned(holder, nowMs) ?? this.#takeFresh(holder, nowMs);
+    for (const holding of this.#holdings.values()) {
+      if (holding.isPaused || holding.credit < 1 || holding.held.size >= holding.consumer.window) continue;
+      const entry = this.#takeReturned(holding, nowMs) ?? this.#takeFresh(holding, nowMs);
       if (entry === undefined) continue;
-      this.#holders.delete(holder.consumer);
-      this.#holders.set(holder.consumer, holder);
-      return this.#lease(entry, holder, nowMs);
+      this.#holdings.delete(holding.consumer);
+      this.#holdings.set(holding.consumer, holding);
+      return this.#lease(entry, holding, nowMs);
     }
     return undefined;
   }
 
-  #lease(entry: Entry, holder: Holder, nowMs: number): HandOut {
+  #lease(entry: Entry, holding: Holding, nowMs: number): HandOut {
     const { message } = entry;
-    const { consumer } = holder;
+    const { consumer } = holding;
     const isRepeat = entry.order > 0;
     if (!isRepeat) entry.order = ++this.#handOuts;
-    const bindTo = entry.storedJournal === consumer.journal ? undefined : consumer.journal;
-    entry.storedJournal = consumer.journal;
-    entry.holder = holder;
+    const isBound = entry.bound !== undefined && entry.bound.journal === consumer.journal;
+    if (!isBound) entry.bound = consumer;
+    entry.holding = holding;
     entry.journal = consumer.journal;
     entry.mayHaveRun = true;
-    holder.held.set(keyOf(message.sender, message.id), entry);
-    holder.heldIds?.add(message.id);
-    holder.credit--;
+    holding.held.set(keyOf(message.sender, message.id), entry);
+    holding.heldIds?.add(message.id);
+    holding.credit--;
     this.#expectAt(entry, nowMs + this.#limits.leaseMs);
-    return { consumer, message, isRepeat, bindTo };
+    return { consumer, message, isRepeat, bindTo: isBound ? undefined : consumer };
   }
 
   /** It is finished, where it was this consumer's. */
@@ -366,9 +307,13 @@ export class MailboxQueue {
     return entry.dueMs > nowMs;
   }
 
+  heldBy(consumer: Consumer, sender: string, id: string): QueuedMessage | undefined {
+    return this.#heldBy(consumer, sender, id)?.message;
+  }
+
   /**
    * The consumer gives it back. Whoever gives a message back says that another may have it: it was not begun, or it may
-   * be repeated. What failed counts, and is returned where that was once too often.
+   * be repeated; the store has to forget whose it was. What failed counts, and is returned where that was once too often.
    */
   release(
     consumer: Consumer,
@@ -379,7 +324,8 @@ export class MailboxQueue {
     const entry = this.#heldBy(consumer, sender, id);
     if (entry === undefined) return undefined;
     this.#letGo(entry);
-    entry.journal = "";
+    entry.journal = undefined;
+    entry.bound = failed === undefined ? undefined : ANYBODY;
     entry.mayHaveRun = failed !== undefined;
     if (failed !== undefined) {
       entry.reason = failed.reason;
@@ -394,7 +340,7 @@ export class MailboxQueue {
   cancel(sender: string, id: string): Cancelled {
     const entry = this.#entries.get(keyOf(sender, id));
     if (entry === undefined) return { was: "unknown" };
-    if (entry.mayHaveRun) return { was: "handed-out", consumer: entry.holder?.consumer };
+    if (entry.mayHaveRun) return { was: "handed-out", consumer: entry.holding?.consumer };
     this.#remove(entry);
     return { was: "waiting", message: entry.message };
   }
@@ -403,7 +349,7 @@ export class MailboxQueue {
   drop(sender: string, id: string): { readonly ended: Ended; readonly consumer: Consumer | undefined } | undefined {
     const entry = this.#entries.get(keyOf(sender, id));
     if (entry === undefined) return undefined;
-    const consumer = entry.holder?.consumer;
+    const consumer = entry.holding?.consumer;
     return { ended: this.#end(entry, "dropped"), consumer };
   }
 
@@ -418,7 +364,7 @@ export class MailboxQueue {
   tick(nowMs: number): Ended[] {
     const ended: Ended[] = [];
     for (let entry = this.#due.peek(); entry !== undefined && entry.dueMs <= nowMs; entry = this.#due.peek()) {
-      const wasHeld = entry.holder !== undefined;
+      const wasHeld = entry.holding !== undefined;
       if (wasHeld) this.#letGo(entry);
       if (entry.message.endMs <= nowMs) ended.push(this.#end(entry, "expired"));
       else if (wasHeld && ++entry.failures >= this.#limits.maxFailures) ended.push(this.#end(entry, "failed"));
@@ -435,10 +381,10 @@ export class MailboxQueue {
   // ── Lines and turns ──────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Of what came back and may be this consumer's, the one that was handed out first. */
-  #takeReturned({ consumer, heldIds }: Holder, nowMs: number): Entry | undefined {
+  #takeReturned({ consumer, heldIds }: Holding, nowMs: number): Entry | undefined {
     const { journal, kinds } = consumer;
     let first: Entry | undefined;
-    for (const owner of journal === "" ? [""] : [journal, ""]) {
+    for (const owner of journal === undefined ? FOR_ANY : [journal, undefined]) {
       for (const [kind, heap] of this.#returned.get(owner) ?? []) {
         const top = heap.peek();
         if (kinds !== undefined && !kinds.has(kind)) continue;
@@ -451,12 +397,12 @@ export class MailboxQueue {
   }
 
   /** Of the sender whose turn it is, the oldest. */
-  #takeFresh(holder: Holder, nowMs: number): Entry | undefined {
-    const { kinds } = holder.consumer;
+  #takeFresh(holding: Holding, nowMs: number): Entry | undefined {
+    const { kinds } = holding.consumer;
     let first: Entry | undefined;
     for (const [kind, lanes] of this.#turns) {
       if (kinds !== undefined && !kinds.has(kind)) continue;
-      const next = this.#nextOf(lanes, holder, nowMs);
+      const next = this.#nextOf(lanes, holding, nowMs);
       if (next !== undefined && (first === undefined || next.lane.turn < first.lane.turn)) first = next;
     }
     if (first === undefined) return undefined;
@@ -466,7 +412,7 @@ export class MailboxQueue {
   }
 
   /** The oldest of the first sender whose oldest this consumer can have now. */
-  #nextOf(lanes: Iterable<Lane>, { consumer: { kinds }, heldIds }: Holder, nowMs: number): Entry | undefined {
+  #nextOf(lanes: Iterable<Lane>, { consumer: { kinds }, heldIds }: Holding, nowMs: number): Entry | undefined {
     for (const lane of lanes) {
       let oldest: Entry | undefined;
       for (const [kind, line] of lane.fresh) {
@@ -539,14 +485,14 @@ export class MailboxQueue {
   // ── Ends ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #heldBy(consumer: Consumer, sender: string, id: string): Entry | undefined {
-    return this.#holders.get(consumer)?.held.get(keyOf(sender, id));
+    return this.#holdings.get(consumer)?.held.get(keyOf(sender, id));
   }
 
   #letGo(entry: Entry): void {
-    const { holder, message } = entry;
-    holder?.held.delete(keyOf(message.sender, message.id));
-    holder?.heldIds?.delete(message.id);
-    entry.holder = undefined;
+    const { holding, message } = entry;
+    holding?.held.delete(keyOf(message.sender, message.id));
+    holding?.heldIds?.delete(message.id);
+    entry.holding = undefined;
   }
 
   #end(entry: Entry, why: Ended["why"]): Ended {

@@ -2,7 +2,7 @@
 // recipient gets, as it was written when it came. Neither needs the other to be read.
 
 import { hash } from "node:crypto";
-import type { QueuedMessage } from "./queue.js";
+import type { Binding, QueuedMessage } from "./queue-terms.js";
 
 /** How the kind of a message ends that is owed an answer, and that of the answer instead. */
 export const REQUEST = "_request";
@@ -18,6 +18,9 @@ export interface Letter extends QueuedMessage {
   readonly hash: string;
   /** When it came, in milliseconds since 1970. */
   readonly at: number;
+  readonly correlationId: string | undefined;
+  /** Whom it was handed to stands beside it in the store, and goes with it. */
+  isRebound: boolean;
 }
 
 export interface Header {
@@ -29,7 +32,26 @@ export interface Header {
   /** When it came, in milliseconds since 1970, and how long it had then. */
   readonly at: number;
   readonly leftMs: number;
+  readonly correlationId?: string | undefined;
+  /** Whom it was expected to be handed to at once. */
+  readonly bound?: StoredBinding | undefined;
+}
+
+/** Whom a message was handed to: a journal, somebody without one, or nobody any more. */
+export interface StoredBinding {
   readonly journal?: string | undefined;
+  readonly isFree?: true;
+}
+
+/** It was given back before it was begun. */
+export const FREE: StoredBinding = { isFree: true };
+
+export function storedOf(binding: Binding | undefined): StoredBinding | undefined {
+  return binding === undefined ? undefined : { journal: binding.journal };
+}
+
+export function bindingOf(stored: StoredBinding | undefined): Binding | undefined {
+  return stored === undefined || stored.isFree === true ? undefined : { journal: stored.journal };
 }
 
 export interface MessageParts {
@@ -41,11 +63,14 @@ export interface MessageParts {
   readonly body: string;
   readonly at: number;
   readonly correlationId: string | undefined;
+  /** The correlation id that the message which it answers had of its own. */
+  readonly requestCorrelationId: string | undefined;
 }
 
 export function messageText(parts: MessageParts): string {
-  const { id, from, role, kind, body, at, correlationId } = parts;
-  const correlation = correlationId === undefined ? "" : `,"correlation_id":${JSON.stringify(correlationId)}`;
+  const { id, from, role, kind, body, at, correlationId, requestCorrelationId: requests } = parts;
+  const own = correlationId === undefined ? "" : `,"correlation_id":${JSON.stringify(correlationId)}`;
+  const correlation = requests === undefined ? own : `${own},"request_correlation_id":${JSON.stringify(requests)}`;
   const sender = `{"session_id":${JSON.stringify(from)},"role":${JSON.stringify(role)}}`;
   const created = new Date(at).toISOString();
   return (
@@ -62,6 +87,18 @@ export function recordText(header: Header, message: string): string {
 export function headerOf(record: string): Header {
   const [start, end] = headerSpan(record);
   return JSON.parse(record.slice(start, end)) as Header;
+}
+
+export function letterOf(
+  { to, from, id, kind, hash, at, correlationId }: Header,
+  sequence: number,
+  bytes: number,
+  endMs: number,
+  bound: Binding | undefined,
+  isRebound: boolean,
+): Letter {
+  const sender = ownerOf(from);
+  return { sequence, to, from, id, sender, kind, bytes, endMs, hash, at, correlationId, bound, isRebound };
 }
 
 export function messageOf(record: string): string {

@@ -11,7 +11,7 @@ import {
   type ReceivedMessage,
   readBrokerFrame,
 } from "../wire/broker-frames.js";
-import { MAX_FRAME_BYTES, MAX_LIVE_BYTES, MAX_LIVE_WAITING_BYTES, MAX_UNDER_WAY } from "../wire/limits.js";
+import { BEAT_MS, MAX_FRAME_BYTES, MAX_LIVE_BYTES, MAX_LIVE_WAITING_BYTES, MAX_UNDER_WAY } from "../wire/limits.js";
 
 /** A message by its sender's address and the id that it has there. */
 export interface SentMessage {
@@ -129,7 +129,9 @@ export async function openLine(options: LineOptions, events: LineEvents): Promis
     const url = socketUrl(options.url);
     // A gateway has its broker there, and a broker that stands alone answers there too.
     if (url.pathname === "/") url.pathname = "/mailboxes";
-    carrier = await dialSocket(url, { token: options.token, signal: options.signal, peer: "a broker" });
+    const socket = await dialSocket(url, { token: options.token, signal: options.signal, peer: "a broker" });
+    socket.beat(BEAT_MS);
+    carrier = socket;
   } catch (error) {
     if (!(error instanceof DialError)) throw error;
     if (error.status === 401 || error.status === 403) throw new BrokerRefusal(error.message, true);

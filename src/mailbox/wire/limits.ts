@@ -17,6 +17,12 @@ export const MAX_EXTENDED = 1_000;
 /** From the upgrade to `hello`: whoever is slower holds a place for nothing. */
 export const HELLO_MS = 5_000;
 
+/**
+ * A sign of life is asked for this often at both ends, and who gives none until the next time is gone: a half-open peer is
+ * noticed within two of them, which is no longer than a lease.
+ */
+export const BEAT_MS = 15_000;
+
 /** What a peer that grants no credit may hold unacknowledged. */
 export const BARE_WINDOW = 16;
 /** What one connection may hold at all. */

@@ -1,0 +1,149 @@
+// What a broker has on disk: its messages, whom they were handed to, and its dead letters. It writes and reads; what is
+// to be written is the broker's to decide.
+
+import type { Batch, DurableMap, OrderedLog, Store } from "../../contracts/store.js";
+import type { Log } from "../../observe/log.js";
+import { DeadLetters } from "./dead-letters.js";
+import type { Binding, HandOut } from "./queue-terms.js";
+import {
+  bindingOf,
+  FREE,
+  type Header,
+  headerOf,
+  type Letter,
+  messageOf,
+  type StoredBinding,
+  storedOf,
+} from "./record.js";
+
+/** A message as it was found at the start. */
+interface Found {
+  readonly sequence: number;
+  readonly header: Header;
+  /** Of the message alone. */
+  readonly bytes: number;
+  readonly bound: Binding | undefined;
+  /** That stands beside the message, not in it. */
+  readonly isRebound: boolean;
+}
+
+export class MailStore {
+  readonly dead: DeadLetters;
+  readonly #store: Store;
+  readonly #mail: OrderedLog;
+  /** Whom messages were handed to, where that was not foreseen when they came, by their sequence numbers. */
+  readonly #bindings: DurableMap<StoredBinding>;
+  readonly #log: Log;
+
+  constructor(store: Store, log: Log) {
+    this.#store = store;
+    this.#mail = store.log("mail");
+    this.#bindings = store.map<StoredBinding>("mail-bindings");
+    this.dead = new DeadLetters(store.log("dead-letters"));
+    this.#log = log;
+  }
+
+  *found(): Generator<Found> {
+    const bindings = new Map(this.#bindings.entries());
+    for (const [sequence, record] of this.#mail.entries()) {
+      const header = headerOf(record);
+      const rebound = bindings.get(String(sequence));
+      bindings.delete(String(sequence));
+      yield {
+        sequence,
+        header,
+        bytes: Buffer.byteLength(messageOf(record)),
+        bound: bindingOf(rebound ?? header.bound),
+        isRebound: rebound !== undefined,
+      };
+    }
+    if (bindings.size === 0) return;
+    void this.#write("what is known of messages that are gone", (batch) => {
+      for (const key of bindings.keys()) batch.delete(this.#bindings, key);
+    });
+  }
+
+  /** Undefined: it is gone. */
+  record({ sequence }: Letter): string | undefined {
+    return this.#mail.get(sequence);
+  }
+
+  /** Resolves with its sequence number when it is on disk, and what it finishes is gone, in one commit. */
+  add(record: string, finished: Letter | undefined): Promise<number> {
+    return this.#store.batch((batch) => {
+      if (finished !== undefined) this.#removeIn(batch, finished);
+      return batch.append(this.#mail, record);
+    });
+  }
+
+  /** Whom they are handed to: on disk when it resolves. */
+  bind(given: readonly HandOut[]): Promise<void> {
+    return this.#store.batch((batch) => {
+      for (const { message, bindTo } of given) {
+        (message as Letter).isRebound = true;
+        batch.put(this.#bindings, String(message.sequence), storedOf(bindTo) ?? FREE);
+      }
+    });
+  }
+
+  /** It was given back. Until that is on disk it is its journal's, which does no harm. */
+  unbind(letter: Letter, isBegun: boolean): void {
+    letter.isRebound = true;
+    const binding = isBegun ? {} : FREE;
+    void this.#write("what was given back", (batch) => batch.put(this.#bindings, String(letter.sequence), binding));
+  }
+
+  /** What is not removed now comes again after a restart. */
+  remove(letter: Letter, what: string): Promise<boolean> {
+    return this.#write(what, (batch) => this.#removeIn(batch, letter));
+  }
+
+  /** One ended unfinished: resolves with the sequence number of the answer that goes out for it, if there is one. */
+  async end(
+    letter: Letter,
+    dead: { why: string; at: number } | undefined,
+    answer?: string,
+  ): Promise<number | undefined> {
+    const record = dead === undefined ? undefined : this.#mail.get(letter.sequence);
+    let sequence: number | undefined;
+    const isWritten = await this.#write("the end of a message", (batch) => {
+      this.#removeIn(batch, letter);
+      if (dead !== undefined && record !== undefined) this.dead.add(batch, letter.to, record, dead.why, dead.at);
+      if (answer !== undefined) sequence = batch.append(this.#mail, answer);
+    });
+    return isWritten ? sequence : undefined;
+  }
+
+  /** A dead letter goes, and what it becomes comes, in one commit. */
+  async revive(mailbox: string, dead: number, record: string): Promise<number> {
+    const sequence = await this.#store.batch((batch) => {
+      this.dead.remove(batch, dead);
+      return batch.append(this.#mail, record);
+    });
+    this.dead.forget(mailbox, [dead]);
+    return sequence;
+  }
+
+  async removeDead(mailbox: string, sequences: readonly number[]): Promise<void> {
+    await this.#store.batch((batch) => {
+      for (const sequence of sequences) this.dead.remove(batch, sequence);
+    });
+    this.dead.forget(mailbox, sequences);
+  }
+
+  #removeIn(batch: Batch, { sequence, isRebound }: Letter): void {
+    batch.remove(this.#mail, sequence);
+    if (isRebound) batch.delete(this.#bindings, String(sequence));
+  }
+
+  /** Never rejects. */
+  #write(what: string, fn: (batch: Batch) => void): Promise<boolean> {
+    return this.#store.batch(fn).then(
+      () => true,
+      (error: Error) => {
+        this.#log.error(`a broker could not write ${what}`, { why: error.message });
+        return false;
+      },
+    );
+  }
+}

@@ -1,0 +1,53 @@
+import { describe, expect, it } from "vitest";
+import { readBrokerFrame } from "./broker-frames.js";
+import { type Deliver, type LiveFrame, readFrame } from "./frames.js";
+
+const BODIES = [
+  "1e3",
+  "12345678901234567890.50",
+  '{ "a" : 1, "a" : 2 }',
+  '"\\ud800 \\u0041 \\/"',
+  '[{"body":"}"}, "\\"", {}]',
+  "null",
+  '{"message":{"body":1}}',
+];
+
+describe("the body of a frame", () => {
+  it.each(BODIES)("is what was written, wherever it stands: %s", (body) => {
+    const deliver = (text: string) => (readFrame(text) as Deliver).message.body;
+    expect(deliver(`{"kind":"deliver","to":"a","message":{"id":"m","kind":"k","body":${body}}}`)).toBe(body);
+    expect(deliver(`{ "message" : { "body" :\n${body} , "id":"m","kind":"k"}, "kind":"deliver","to":"a"}`)).toBe(body);
+    expect(deliver(`{"kind":"deliver","to":"a","message":{"id":"m","b\\u006fdy":${body},"kind":"k"}}`)).toBe(body);
+    const live = readFrame(`{"kind":"live","body":${body},"to":"a"}`) as LiveFrame;
+    expect(live.body).toBe(body);
+    const from = '"from":{"session_id":"w","role":"r"}';
+    expect(readBrokerFrame(`{"kind":"live",${from},"body": ${body} }`)).toMatchObject({ live: { body } });
+    const message = `{"id":"m",${from},"kind":"k","body":${body},"created_at":""}`;
+    expect(readBrokerFrame(`{"kind":"message","left_ms":5,"message":${message}}`)).toMatchObject({ message: { body } });
+  });
+
+  it("is null where there is none, and must not stand twice, nor its message", () => {
+    const frame = (members: string, more = "") =>
+      `{"kind":"deliver","to":"a","message":{"id":"m","kind":"k"${members}}${more}}`;
+    expect((readFrame(frame("")) as Deliver).message.body).toBe("null");
+    expect(() => readFrame(frame(',"body":1,"body":2'))).toThrow('"body" stands twice');
+    expect(() => readFrame(frame(',"body":1,"b\\u006fdy":2'))).toThrow('"body" stands twice');
+    expect(() => readFrame(frame(',"body":1', ',"message":{"id":"m","kind":"k","body":2}'))).toThrow(
+      '"message" stands twice',
+    );
+  });
+
+  it("has to be JSON", () => {
+    for (const body of ["", "1,", "{", "'x'", "01"]) {
+      expect(() => readFrame(`{"kind":"live","to":"a","body":${body}}`)).toThrow("JSON");
+    }
+  });
+});
+
+describe("a broker's frame", () => {
+  it("of a kind that is not known is passed over, and one that lacks something is an error", () => {
+    expect(readBrokerFrame('{"kind":"dance"}')).toBeUndefined();
+    expect(() => readBrokerFrame("[]")).toThrow("object");
+    expect(() => readBrokerFrame('{"kind":"delivered"}')).toThrow('"id" is missing');
+  });
+});
