@@ -2,7 +2,7 @@
 // themselves, which are set aside so that the others can be used. What an entry means is servers.ts.
 
 import { type Config, MAX_SERVER_NAME, type ServerConfig, type ServerMenu, type WrongEntry } from "./config.js";
-import { type ForeignReading, readForeign } from "./foreign-keys.js";
+import { type ForeignReading, isSwitchedOff, readClientServerLists, readForeign } from "./foreign-keys.js";
 import { isObject, mismatch, readFields } from "./form.js";
 import { formatMistakes, type KeyPath, keyText, mistakeTexts, type PlacedMistake } from "./mistakes.js";
 import { serverForm } from "./schema.js";
@@ -25,17 +25,27 @@ export function resolveEntries(value: Readonly<Record<string, unknown>>, context
   // By what the file says: an executor with a mistake in it is not unknown.
   const executors = isObject(value["executors"]) ? Object.keys(value["executors"]) : [];
   const around = { executors, hasBroker: value["mailboxes"] !== undefined };
+  const lists = readClientServerLists(value);
   for (const group of Object.keys(value).filter((key) => GROUPS.includes(key))) {
     const entries = value[group];
     if (!isObject(entries)) {
       report.mistake([group], mismatch("an object with a server under each name", entries));
       continue;
     }
-    for (const [rawName, entry] of Object.entries(entries)) found.enter(rawName, entry, [group, rawName], around);
+    for (const [rawName, entry] of Object.entries(entries)) {
+      const isOff = isSwitchedOff(lists, rawName.trim());
+      found.enter(rawName, entry, [group, rawName], { ...around, isOff });
+    }
     // What is wrong with a name itself can leave no entry behind.
     found.setAsideUnder([group]);
   }
   return found;
+}
+
+/** What the rest of the file says that an entry depends on. */
+interface Around extends Pick<ResolveContext, "executors" | "hasBroker"> {
+  /** A list of the client that wrote the file leaves it out. */
+  readonly isOff: boolean;
 }
 
 class Entered implements Entries {
@@ -49,7 +59,7 @@ class Entered implements Entries {
     this.#context = context;
   }
 
-  enter(rawName: string, entry: unknown, path: KeyPath, around: Pick<ResolveContext, "executors" | "hasBroker">): void {
+  enter(rawName: string, entry: unknown, path: KeyPath, { isOff, ...around }: Around): void {
     const { report } = this.#context;
     const name = rawName.trim();
     const wrong = nameProblem(name, "server");
@@ -65,7 +75,7 @@ class Entered implements Entries {
       return;
     }
     const attempted = checkEntryKeys(entry, path, report);
-    if (entry["disabled"] === true || entry["enabled"] === false) {
+    if (isOff || entry["disabled"] === true || entry["enabled"] === false) {
       // Switched off, often because it does not work: it need not.
       if (this.#context.keepsWrong) report.asWarnings(report.take(path));
       this.disabled.push(name);

@@ -10,6 +10,34 @@ export const FOREIGN_TOP_KEYS: ReadonlySet<string> = new Set(["inputs", "version
 /** Where other clients keep their servers, in a form that is not ours. */
 export const FOREIGN_GROUPS = ["mcp", "context_servers", "mcp_servers", "projects"] as const;
 
+/** The servers that Gemini CLI and its relatives start, by lists beside the entries: the newer names, and the older. */
+export interface ClientServerLists {
+  readonly excluded: ReadonlySet<string>;
+  /** Undefined where there is no such list. An empty one allows none. */
+  readonly allowed: ReadonlySet<string> | undefined;
+}
+
+export function readClientServerLists(root: Readonly<Record<string, unknown>>): ClientServerLists {
+  const mcp = isTable(root["mcp"]) ? root["mcp"] : {};
+  const allowed = [mcp["allowed"], root["allowMCPServers"]].filter((list) => Array.isArray(list));
+  return {
+    excluded: new Set([mcp["excluded"], root["excludeMCPServers"]].flatMap(texts)),
+    allowed: allowed.length === 0 ? undefined : new Set(allowed.flatMap(texts)),
+  };
+}
+
+export function isSwitchedOff({ excluded, allowed }: ClientServerLists, name: string): boolean {
+  return excluded.has(name) || allowed?.has(name) === false;
+}
+
+function isTable(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function texts(list: unknown): string[] {
+  return Array.isArray(list) ? list.filter((one) => typeof one === "string") : [];
+}
+
 /** In a server's entry: they change nothing here. */
 export const FOREIGN_ENTRY_KEYS: ReadonlySet<string> = new Set([
   // Approval, which agents do themselves: Cline, Roo, Windsurf, Gemini CLI, Kiro, Codex.

@@ -84,7 +84,7 @@ const CLIENT_FILES: Readonly<Record<string, { path: string; text: string; server
   "Gemini CLI": {
     path: "/home/me/.gemini/settings.json",
     text: `{ "security": { "auth": { "selectedType": "x" } }, "ui": { "theme": "Default" }, "tools": { "core": [] },
-      "mcp": { "allowed": ["git"] }, "general": {}, "model": { "name": "x" },
+      "mcp": { "allowed": ["git", "hub"] }, "general": {}, "model": { "name": "x" },
       "mcpServers": {
         "git": { "command": "uvx", "args": ["mcp-server-git"], "cwd": "./work", "timeout": 30000, "trust": false },
         "hub": { "httpUrl": "https://api.example/mcp", "headers": { "A": "b" }, "description": "d", "authProviderType": "x" }
@@ -109,6 +109,23 @@ const CLIENT_FILES: Readonly<Record<string, { path: string; text: string; server
 
 const folder = mkdtempSync(join(tmpdir(), "toolway-load-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe("the lists of Gemini CLI beside the entries of a file", () => {
+  const read = (lists: object) =>
+    resolveConfig({ ...lists, mcpServers: { a: { command: "a" }, b: { command: "b", env: { K: "${UNSET_HERE}" } } } });
+
+  it.each([
+    [{ mcp: { excluded: ["b"] } }, ["a"], ["b"]],
+    [{ mcp: { allowed: ["a"] } }, ["a"], ["b"]],
+    [{ mcp: { allowed: ["a", "b"], excluded: ["b"] } }, ["a"], ["b"]],
+    [{ excludeMCPServers: ["b"] }, ["a"], ["b"]],
+    [{ allowMCPServers: ["a"] }, ["a"], ["b"]],
+    [{ mcp: { allowed: [] } }, [], ["a", "b"]],
+  ])("switch servers off as they do there: %j [config-kept]", (lists, on, off) => {
+    const { servers, disabled } = read(lists);
+    expect([servers.map(({ name }) => name), disabled]).toEqual([on, off]);
+  });
+});
 
 describe("an existing file of a client works unchanged", () => {
   it.each(Object.entries(CLIENT_FILES))("%s", (_, { path, text, servers, warns = [] }) => {

@@ -187,7 +187,7 @@ const ENTRIES: readonly [what: string, text: string, printed: string][] = [
   [
     "an unset variable",
     '"url": "https://x/mcp", "headers": { "Authorization": "Bearer ${NOT_SET}" }',
-    "mcp.json:2:65: mcpServers.gh.headers.Authorization: NOT_SET is not set (set this environment variable before the start, or give a default: ${NOT_SET:-default})",
+    "mcp.json:2:65: mcpServers.gh.headers.Authorization: NOT_SET is not set (set this environment variable and restart the gateway, which keeps the environment that it was started with; or give a default: ${NOT_SET:-default})",
   ],
   [
     "an input of VS Code",

@@ -145,7 +145,10 @@ export const serverForm = loose(
       record(scalar("string", "number", "boolean", "null")),
       "Environment variables for the program, besides a few such as `PATH` and `HOME`. `null` sets none.",
     ),
-    envFile: optional(filled, "A file of `NAME=value` lines, read before `env`."),
+    envFile: optional(
+      filled,
+      "A file of `NAME=value` lines for the program's environment; what `env` says wins. `${VAR}` in the config does not see it.",
+    ),
     cwd: optional(filled, "The folder that the program runs in. Default: the folder of the file."),
     url: optional(
       filled,

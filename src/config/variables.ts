@@ -100,7 +100,7 @@ function lookUp(body: string, variables: Variables, found: Findings): string | u
     }
     found.problems.push({
       message: `${name} is not set`,
-      hint: `set this environment variable before the start, or give a default: \${${name}:-default}`,
+      hint: `set this environment variable and restart the gateway, which keeps the environment that it was started with; or give a default: \${${name}:-default}`,
     });
     return "";
   }

@@ -80,8 +80,11 @@ function routesOf(gateway: Gateway): ControlRoutes {
       const id = principalOf(gateway, text(principal, "principal")).id;
       return { principal: id, context: await gateway.setContext(id, changes as ContextChanges) };
     },
-    // Who may have a tool that is not listed.
-    "GET /tools/owners": ({ query }) => ({ servers: gateway.possibleOwners(query.get("tool") ?? "") }),
+    // Who may have a tool that is not listed, and why it is not where its entry hides it.
+    "GET /tools/owners": ({ query }) => {
+      const tool = query.get("tool") ?? "";
+      return { servers: gateway.possibleOwners(tool), hidden: gateway.hiddenReason(tool) };
+    },
     "POST /reload": async () => {
       const { changes } = await gateway.reload();
       return { changes, ...gateway.status() };

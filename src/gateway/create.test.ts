@@ -147,6 +147,10 @@ it("only what an entry's `only` shows is listed and called, by agents, at /mcp/<
   }
   expect((await gateway.tools()).map(({ ownName }) => ownName)).toEqual(["count"]);
   expect(await fails(gateway.call("one__whoami"))).toMatchObject({ fault: "not-found" });
+  // The operator is told why; an agent is not.
+  for (const typed of ["one__whoami", "one/whoami", "whoami"])
+    expect(gateway.hiddenReason(typed)).toContain('has a tool "whoami", and its entry in the config has an "only"');
+  for (const typed of ["one__count", "one__nothing"]) expect(gateway.hiddenReason(typed)).toBeUndefined();
 });
 
 it("a server on a Unix socket is reached by unix://, in both ways of writing, and shown so", async () => {

@@ -36,6 +36,7 @@ import { type Stages, wireStages } from "./stages.js";
 import { type GatewayState, redactedText, safeLine } from "./state/state.js";
 import type { StoredPins } from "./state/stored-pins.js";
 import {
+  hiddenReason,
   listTools,
   possibleOwners,
   quarantinedByServer,
@@ -270,6 +271,11 @@ export class Gateway {
   async tools(): Promise<ToolListing[]> {
     await this.pipeline.renewTools();
     return listTools(this.#stages.catalog, this.pins);
+  }
+
+  /** Why a tool that a server has is not listed, where its entry hides it. */
+  hiddenReason(tool: string): string | undefined {
+    return hiddenReason(this.#stages.catalog, this.config.servers, tool);
   }
 
   possibleOwners(tool: string): string[] {

@@ -48,6 +48,23 @@ export function possibleOwners(catalog: Catalog, servers: readonly string[], typ
   return named.length > 0 ? named : servers.filter((name) => catalog.ownTools(name) === undefined);
 }
 
+/** Why a tool that a server has is not listed, for the operator: the entry hides it. Undefined where none does. */
+export function hiddenReason(catalog: Catalog, servers: Config["servers"], typed: string): string | undefined {
+  for (const { name, tools } of servers) {
+    const shown = new Set(catalog.shownTools(name));
+    const own = catalog.ownTools(name)?.find((tool) => !shown.has(tool) && isMeant(catalog, name, tool, typed));
+    if (own === undefined) continue;
+    const why = tools[own]?.hide === true ? 'says "hide" of it' : 'has an "only" that does not name it';
+    return `Server "${name}" has a tool "${own}", and its entry in the config ${why}: nobody can call it.`;
+  }
+  return undefined;
+}
+
+function isMeant(catalog: Catalog, server: string, own: string, typed: string): boolean {
+  if (typed === own || typed === `${server}/${own}`) return true;
+  return typed.endsWith(own) && catalog.mayBeOf(server, exposedName(typed));
+}
+
 /** How many tools of each server are hidden, of those that it lists. */
 export function quarantinedByServer(catalog: Catalog, pins: StoredPins): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();

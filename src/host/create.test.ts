@@ -465,5 +465,11 @@ describe("pins", () => {
     await vi.waitFor(() => expect(host.pins.diff("changing", "extra")).toHaveLength(1), SOON);
     expect(heard).toHaveLength(2);
     expect(() => host.pins.diff("nobody")).toThrow('Nothing of server "nobody" is pinned');
+    // What is in use is not forgotten; what is gone is.
+    await expect(host.pins.forget("changing", "extra")).rejects.toMatchObject({ code: "denied" });
+    await expect(host.pins.forget("nobody")).rejects.toMatchObject({ code: "not-found" });
+    await host.call("changing", "remove_tool", { name: "extra" });
+    await vi.waitFor(async () => expect(await host.pins.forget("changing", "extra")).toEqual(["extra"]), SOON);
+    expect(host.pins.list().map(({ tool }) => `${tool}`)).not.toContain("extra");
   });
 });

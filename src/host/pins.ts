@@ -1,4 +1,4 @@
-// The pins of a host's servers, for the program: what is hidden, why, what changed, and to accept it.
+// The pins of a host's servers, for the program: what is hidden, why, what changed, to accept it, and to forget what is gone.
 
 import { ownToolName } from "../contracts/names.js";
 import type { AcceptedPin, PinDiff, PinLine } from "../contracts/pins.js";
@@ -27,6 +27,15 @@ export class HostPins {
    */
   accept(server: string, tool?: string, hash?: string): Promise<AcceptedPin[]> {
     return this.#pins.accept(server, tool === undefined ? undefined : ownToolName(tool), hash);
+  }
+
+  /**
+   * Forgets the pins of a server that is no longer there or is trusted, and of others those of tools that are gone: a pin
+   * that is in use is what a change is known by. Resolves with the names of the tools when that is kept. Rejects with a
+   * Fault where there is nothing to forget.
+   */
+  forget(server: string, tool?: string): Promise<string[]> {
+    return this.#pins.forget(server, tool === undefined ? undefined : ownToolName(tool));
   }
 
   /** Tells when tools are hidden, or are there again. Returns what ends it. */

@@ -3,6 +3,7 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, posix, win32 } from "node:path";
+import { readClientServerLists } from "../../config/foreign-keys.js";
 import { Source } from "../../config/jsonc.js";
 import { fits as fitsGlob, readGlob } from "../../runtime/glob.js";
 import { type ClientFile, clientFiles, geminiFolder, type Place } from "./clients.js";
@@ -134,16 +135,11 @@ function geminiLists(place: Place, id: "gemini" | "qwen", read: (file: string) =
     .filter((file) => file.id === id)
     .map(({ file }) => read(file));
   const off = id === "gemini" ? read(join(geminiFolder(place), "mcp-server-enablement.json")) : {};
-  const excluded = new Set(
-    settings.flatMap((one) => [...strings(table(one["mcp"])["excluded"]), ...strings(one["excludeMCPServers"])]),
-  );
-  const allowLists = settings
-    .flatMap((one) => [table(one["mcp"])["allowed"], one["allowMCPServers"]])
-    .filter((list) => Array.isArray(list))
-    .map((list) => new Set(strings(list)));
+  const lists = settings.map(readClientServerLists);
   return (name) => {
-    if (table(off[name.trim().toLowerCase()])["enabled"] === false || excluded.has(name)) return DISABLED;
-    return allowLists.every((list) => list.has(name))
+    const isExcluded = lists.some(({ excluded }) => excluded.has(name));
+    if (table(off[name.trim().toLowerCase()])["enabled"] === false || isExcluded) return DISABLED;
+    return lists.every(({ allowed }) => allowed?.has(name) !== false)
       ? undefined
       : 'its list of allowed servers ("mcp.allowed") does not have it';
   };

@@ -53,6 +53,15 @@ describe("call", () => {
     expect(err).toMatch(/of an older version.*\n.*toolway serve/);
   });
 
+  it("says that the entry of its server hides a tool, and exits with 2 [told-why]", async () => {
+    fakeGateway({ "/tools/owners?tool=demo__rm": { servers: ["demo"], hidden: "Its entry hides it." } });
+    for (const verb of ["call", "inspect"]) {
+      const { code, err } = await run([verb, "demo__rm"]);
+      expect(code).toBe(2);
+      expect(err).toMatch(/^toolway: Its entry hides it\.\n/);
+    }
+  });
+
   it("names the near tools when there is none of that name", async () => {
     fakeGateway();
     const { code, err } = await run(["call", "demo__ad"]);

@@ -12,7 +12,7 @@ import { type Io, note, print, printJson, shown } from "../line/io.js";
 import { checkArguments } from "../line/parameters.js";
 import { terminalOf } from "../line/terminal.js";
 import { resultText } from "../text/call-result.js";
-import { findTool, isDecided, listTools, type ToolLine, unknownServers, unknownTool } from "../text/tool-list.js";
+import { findTool, isDecided, listTools, missingTool, type ToolLine } from "../text/tool-list.js";
 
 export const call = defineCommand({
   metadata: {
@@ -26,7 +26,12 @@ export const call = defineCommand({
       "makes it exit 1; Ctrl-C cancels the call at its server, and makes it exit 130.",
   },
   args: {
-    tool: { required: true, description: "Its name, as `toolway tools` lists it.", completes: "tool" },
+    tool: {
+      required: true,
+      description:
+        "Its name, as `toolway tools` lists it; also `server/tool`, or the server's own name where one server has it.",
+      completes: "tool",
+    },
     arguments: { description: "A JSON object, `-` for stdin, or `@file`.", completes: "file" },
   },
   options: {
@@ -57,7 +62,7 @@ export const call = defineCommand({
     return withGateway(source, io, { servers: "called", until }, async ({ client }) => {
       const tools = await listTools(client, io.signal);
       const tool = findTool(input.tool, tools);
-      if (tool === undefined) throw unknownTool(input.tool, tools, await unknownServers(client, io.signal, input.tool));
+      if (tool === undefined) throw await missingTool(input.tool, tools, client, io.signal);
       const args = toArguments(json, input.arg, tool.inputSchema);
       for (const warning of checkArguments(tool.name, args, tool.inputSchema)) note(io, `toolway: ${warning}`);
       return callTool(client, tool, args, input, io);
@@ -94,7 +99,9 @@ async function openSession(client: GatewayClient, server: string, signal: AbortS
   try {
     return await client.session(server, signal);
   } catch (cause) {
-    if ((cause as { code?: unknown } | null)?.code !== "not-found") throw cause;
+    // The first is what gateways said of a way that they do not have before there was a word for it.
+    const code = (cause as { code?: unknown } | null)?.code;
+    if (code !== "not-found" && code !== "no-route") throw cause;
     throw new UserError("The gateway that runs is of an older version, which this command cannot talk to.", {
       hint: "Start it again: `toolway down`, then `toolway serve`.",
     });

@@ -33,7 +33,8 @@ export const remove = defineCommand({
     name: "remove",
     summary: "Takes a server out of a config.",
     description:
-      "Takes a server out of a config. Comments and layout of the rest stay as they are. A gateway that runs for the " +
+      "Takes a server out of a config, with its own comments: on its line, and directly above it unless it is the " +
+      "first. Comments and layout of the rest stay as they are. A gateway that runs for the " +
       "config stops the server by itself.",
   },
   args: { server: { required: true, description: "Its name in the config.", completes: "entry" } },

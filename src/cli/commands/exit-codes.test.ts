@@ -141,7 +141,10 @@ describe("exit codes", () => {
 
   it("are 1 where a name may be right: its server is down, or has been quiet so far [told-why]", async () => {
     writeFileSync(join(folder, "mine.json"), '{"mcpServers":{"files":{"command":"x"}}}');
-    fakeGateway({ "/status": { ...STATUS, servers: STATUS.servers.map((one) => ({ ...one, counts: { tools: 0 } })) } });
+    fakeGateway({
+      "/status": { ...STATUS, servers: STATUS.servers.map((one) => ({ ...one, counts: { tools: 0 } })) },
+      "/tools/owners?tool=other": { servers: ["demo"] },
+    });
     expect(await run(["inspect", "other"])).toMatchObject({ code: 1 });
     expect(await run(["logs", "files", "--config", "mine.json"])).toMatchObject({ code: 1 });
   });

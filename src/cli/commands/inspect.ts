@@ -9,7 +9,7 @@ import { Exit } from "../line/errors.js";
 import { hinted, type Io, pasted, print, printJson, shown } from "../line/io.js";
 import { exampleCall, type Parameter, parametersOf } from "../line/parameters.js";
 import { fittedTable, styleOf } from "../text/print.js";
-import { findTool, listTools, type ToolLine, unknownServers, unknownTool } from "../text/tool-list.js";
+import { findTool, listTools, missingTool, type ToolLine } from "../text/tool-list.js";
 
 /** Who may call a tool, as the control socket tells it. */
 interface Access {
@@ -26,7 +26,13 @@ export const inspect = defineCommand({
       "Shows all that is known of a tool: what it does, its parameters, a call to paste, what its server claims of it, " +
       "its pin, and which roles may call it. Nothing is called.",
   },
-  args: { tool: { required: true, description: "Its name, as `toolway tools` lists it.", completes: "tool" } },
+  args: {
+    tool: {
+      required: true,
+      description: "Its name, as `toolway tools` lists it; or as `toolway call` takes it.",
+      completes: "tool",
+    },
+  },
   options: { ...gatewayOptions, ...jsonOption },
   examples: [
     { line: "toolway inspect demo__add", note: "parameters, and a call to paste" },
@@ -39,7 +45,7 @@ export const inspect = defineCommand({
     return withGateway(source, io, { servers: true, until: isThere }, async ({ client }) => {
       const tools = await listTools(client, io.signal);
       const tool = findTool(input.tool, tools);
-      if (tool === undefined) throw unknownTool(input.tool, tools, await unknownServers(client, io.signal));
+      if (tool === undefined) throw await missingTool(input.tool, tools, client, io.signal);
       const { server, ownName } = tool;
       const { pins } = (await client.get("/pins", io.signal)) as { pins: readonly PinLine[] };
       const pin = pins.find((one) => one.server === server && one.tool === ownName);

@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fakeGateway, folder, leaveFolder, makeFolder, run } from "../../../test/fixtures/fake-gateway.js";
+import { resolveConfig } from "../../config/load.js";
 import { replaceGatewayPort } from "../gateway/port.js";
 import { Stopped } from "../line/io.js";
 
@@ -64,6 +65,16 @@ describe("serve", () => {
     const json = await run(["serve", "--json"], { signal: stopped() });
     expect(JSON.parse(json.out)).toMatchObject({ endpoint: "http://127.0.0.1:7420/mcp", servers: ["demo"] });
     expect(json.out).not.toContain("tw_secret");
+  });
+
+  it("says where mailboxes are, where they are kept [status-true]", async () => {
+    const fake = fakeGateway();
+    expect((await run(["serve"], { signal: stopped() })).out).not.toContain("mailboxes");
+    const { start } = fake.port;
+    const config = resolveConfig({ mcpServers: {}, mailboxes: {} });
+    replaceGatewayPort({ ...fake.port, start: async (options) => ({ ...(await start(options)), config }) });
+    const { out } = await run(["serve"], { signal: stopped() });
+    expect(out).toMatch(/mailboxes +kept, at ws:\/\/127\.0\.0\.1:7420\/mailboxes\n/);
   });
 
   it("refuses --no-auth beyond loopback, from the line and from the config", async () => {

@@ -72,7 +72,11 @@ describe("reload without a server", () => {
 
   it("reads the config again and says what changed [status-true]", async () => {
     const { requests } = fakeGateway({ "/reload": answer(["added wiki", "roles", "3 tools"]) });
-    expect(await run(["reload"])).toEqual({ code: 0, out: "Changed: added wiki; roles; 3 tools.\n", err: "" });
+    expect(await run(["reload"])).toEqual({
+      code: 0,
+      out: "Read the config again: added wiki; roles; 3 tools.\n",
+      err: "",
+    });
     expect(requests).toEqual([{ path: "/reload", body: {} }]);
     fakeGateway({ "/reload": answer([]) });
     expect((await run(["reload"])).out).toBe("Read the config again: nothing changed.\n");

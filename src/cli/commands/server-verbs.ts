@@ -102,7 +102,7 @@ async function reloadConfig(input: GatewayInput, io: Io): Promise<ExitCode> {
     printJson(io, { changes, waitsForRestart, warnings, unusedPatterns, quarantined: hidden });
     return Exit.ok;
   }
-  print(io, changes.length === 0 ? "Read the config again: nothing changed." : `Changed: ${changes.join("; ")}.`);
+  print(io, `Read the config again: ${changes.length === 0 ? "nothing changed" : changes.join("; ")}.`);
   if (config.waitsForRestart.length > 0) note(io, restartText(config.waitsForRestart));
   for (const text of [...config.warnings, ...config.unusedPatterns]) note(io, `warning: ${text}`);
   for (const server of quarantined) note(io, quarantineText(server));

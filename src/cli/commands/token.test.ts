@@ -28,6 +28,22 @@ describe("tokens", () => {
     expect(fake.requests.at(-1)?.path).toBe("DELETE /tokens/ci");
   });
 
+  it("are listed with the mailboxes that they may send to, where any may [status-true]", async () => {
+    const tokens = [
+      { id: "ci", role: "reader", maySendTo: ["studio", "lab"] },
+      { id: "ops", role: "admin", maySendTo: "any" },
+      { id: "studio", role: "sharer" },
+    ];
+    fakeGateway({ "/tokens": { tokens } });
+    const { out } = await run(["token", "list"]);
+    expect(out).toMatch(/^ID +ROLE +MAY SEND TO +CREATED +EXPIRES$/m);
+    expect(out).toMatch(/^ci +reader +studio, lab +-/m);
+    expect(out).toMatch(/^ops +admin +any mailbox +-/m);
+    expect(out).toMatch(/^studio +sharer +- +-/m);
+    fakeGateway({ "/tokens": { tokens: tokens.slice(2) } });
+    expect((await run(["token", "list"])).out).not.toContain("MAY SEND TO");
+  });
+
   it("of a role that the config does not have are made, with a remark", async () => {
     const roles = { roles: { reader: { allow: [] } }, mcpServers: {} };
     writeFileSync(join(folder, "toolway.json"), JSON.stringify(roles));

@@ -144,6 +144,8 @@ interface TokenEntry {
   readonly role: string;
   /** Of an executor's token. Undefined: the one that is its id. */
   readonly names?: readonly string[];
+  /** Mailboxes. Undefined where it sends to none. */
+  readonly maySendTo?: readonly string[] | "any";
   /** Undefined for the default token. */
   readonly createdAt?: string;
   readonly expiresAt?: string;
@@ -155,7 +157,7 @@ interface TokenEntry {
 const ID_WIDTH = 60;
 
 export const tokenList = defineCommand({
-  metadata: { name: "token list", summary: "Lists who has a token, with role and expiry." },
+  metadata: { name: "token list", summary: "Lists who has a token, with role, mailboxes and expiry." },
   args: {},
   options: { ...gatewayOptions, ...jsonOption },
   examples: [{ line: "toolway token list", note: "ids, roles, dates; never a token" }],
@@ -168,17 +170,30 @@ export const tokenList = defineCommand({
         return Exit.ok;
       }
       const style = styleOf(io);
-      const rows = tokens.map(({ id, role, names, createdAt, expiresAt, oldSecretUntil }) => [
+      // A column for mailboxes is of use where there are any.
+      const hasMailboxes = tokens.some(({ maySendTo }) => maySendTo !== undefined);
+      const rows = tokens.map(({ id, role, names, maySendTo, createdAt, expiresAt, oldSecretUntil }) => [
         style.bold(oneLine(id, ID_WIDTH)),
         oneLine(role === EXECUTOR_ROLE ? `${role} ${(names ?? [id]).join(", ")}` : role, ID_WIDTH),
+        ...(hasMailboxes ? [oneLine(recipientsText(maySendTo), ID_WIDTH)] : []),
         createdAt ?? "-",
         `${expiresAt === undefined ? "never" : expiryText(expiresAt, style.red)}${oldSecretText(oldSecretUntil)}`,
       ]);
-      print(io, fittedTable([heading(style, ["ID", "ROLE", "CREATED", "EXPIRES"]), ...rows], io));
+      print(
+        io,
+        fittedTable(
+          [heading(style, ["ID", "ROLE", ...(hasMailboxes ? ["MAY SEND TO"] : []), "CREATED", "EXPIRES"]), ...rows],
+          io,
+        ),
+      );
       return Exit.ok;
     });
   },
 });
+
+function recipientsText(maySendTo: TokenEntry["maySendTo"]): string {
+  return maySendTo === undefined ? "-" : maySendTo === "any" ? "any mailbox" : maySendTo.join(", ");
+}
 
 /** Of a token that was rotated a moment ago. */
 function oldSecretText(until: string | undefined): string {

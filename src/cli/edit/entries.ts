@@ -24,14 +24,14 @@ interface ListInput {
 export function listServers(input: ListInput, io: Io): ExitCode {
   const path = existingConfig(input.config, io);
   const text = readConfigText(path);
-  const { wrong, fatal } = mistakesIn(text, path, io);
+  const { wrong, off, fatal } = mistakesIn(text, path, io);
   const servers = Object.entries(serversInText(text, path)).map(([rawName, raw]) => {
     const entry = typeof raw === "object" && raw !== null ? (raw as Record<string, unknown>) : {};
     const name = rawName.trim();
     return {
       name,
       kind: kindOf(entry),
-      disabled: entry["disabled"] === true || entry["enabled"] === false,
+      disabled: off.has(name) || entry["disabled"] === true || entry["enabled"] === false,
       misconfigured: wrong.get(name),
       entry: hideSecrets(entry),
     };
@@ -70,16 +70,19 @@ function stateOf(misconfigured: string | undefined, fatal: ConfigError | undefin
 interface Mistakes {
   /** What is wrong with entries, by their names. */
   readonly wrong: ReadonlyMap<string, string>;
+  /** Servers that are switched off, by their entries or by a list of the client that wrote the file. */
+  readonly off: ReadonlySet<string>;
   /** What is wrong elsewhere, so that nothing of the file is used. */
   readonly fatal: ConfigError | undefined;
 }
 
 function mistakesIn(text: string, path: string, { env, home }: Io): Mistakes {
   try {
-    const { misconfigured } = parseConfig(text, { path, env, home, wrongEntries: "keep" });
-    return { wrong: new Map(misconfigured.map(({ name, why }) => [name, why])), fatal: undefined };
+    const { misconfigured, disabled } = parseConfig(text, { path, env, home, wrongEntries: "keep" });
+    const wrong = new Map(misconfigured.map(({ name, why }) => [name, why]));
+    return { wrong, off: new Set(disabled), fatal: undefined };
   } catch (error) {
-    if (error instanceof ConfigError) return { wrong: new Map(), fatal: error };
+    if (error instanceof ConfigError) return { wrong: new Map(), off: new Set(), fatal: error };
     throw error;
   }
 }

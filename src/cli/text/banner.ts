@@ -28,6 +28,7 @@ export function banner(started: StartedGateway, options: BannerOptions, io: Io):
     ["config", config.path === undefined ? "built-in demo (no toolway.json found)" : shortPath(io, config.path)],
     ["servers", shown(serverList(started), io.isTTY)],
     ["roles", shown(roleText(config), io.isTTY)],
+    ...(config.mailboxes ? [["mailboxes", `kept, at ${mailboxesUrl(started.url)}`]] : []),
     ["token", options.noAuth ? "none asked for" : tokenText(token, verb, io.isTTY)],
   ];
 
@@ -43,6 +44,11 @@ export function banner(started: StartedGateway, options: BannerOptions, io: Io):
   lines.push("", "From another terminal:", `  ${verb("status")}`, `  ${verb("tools")}`);
   if (config.path === undefined) lines.push(`  ${verb("call demo__add --arg a=2 --arg b=3")}`);
   return `${lines.join("\n")}\n`;
+}
+
+/** `ws://127.0.0.1:7420/mailboxes`, of the endpoint's `http://127.0.0.1:7420/mcp`. */
+function mailboxesUrl(url: string): string {
+  return url.replace(/^http/, "ws").replace(/\/mcp$/, "/mailboxes");
 }
 
 /** Nobody can connect to the address that stands for every interface: from this machine, loopback is one of them. */

@@ -183,3 +183,20 @@ it("mailboxes are one line: what is in use, what waits, what failed, who is conn
   );
   expect(text).toContain("none: a broker");
 });
+
+it("servers in trouble stand first in the table, the others in the order of the config [status-true]", () => {
+  const named = (name: string, more: Partial<ServerStatus>): ServerStatus => ({ ...server(name, []), ...more });
+  const text = statusText(
+    status(
+      named("up", {}),
+      named("odd", { state: "misconfigured" }),
+      named("idle", { state: "idle" }),
+      named("open", { circuit: "open" }),
+    ),
+    true,
+    io(false),
+    0,
+  );
+  const rows = text.split("\n").flatMap((line) => /^(up|odd|idle|open) {2,}/.exec(line)?.[1] ?? []);
+  expect(rows).toEqual(["odd", "open", "up", "idle"]);
+});

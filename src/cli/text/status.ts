@@ -40,7 +40,9 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
     const isCached = status.servers.some(({ cache }) => asked(cache) > 0);
     const columns = ["SERVER", "STATE", "KIND", "TOOLS", "READY IN", "RESTARTS", "IN FLIGHT"];
     const head = heading(style, [...columns, ...(isCached ? ["CACHED"] : []), "VERSION"]);
-    parts.push(fittedTable([head, ...status.servers.map((server) => serverRow(server, style, isCached))], io));
+    parts.push(
+      fittedTable([head, ...faultsFirst(status.servers).map((server) => serverRow(server, style, isCached))], io),
+    );
   } else if (!isBroker) {
     parts.push("No servers. Add some to the config; it is read again when it changes.");
   }
@@ -52,6 +54,17 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
   if (remarks.length > 0) parts.push(hinted(io, remarks.join("\n")));
   return parts.join("\n\n");
 }
+
+/** What an operator must not overlook is at the top; the rest is in the order of the config. */
+function faultsFirst(servers: readonly ServerStatus[]): readonly ServerStatus[] {
+  return [...servers].sort((one, other) => Number(isInTrouble(other)) - Number(isInTrouble(one)));
+}
+
+function isInTrouble({ state, circuit }: ServerStatus): boolean {
+  return IN_TROUBLE.has(state) || circuit !== "closed";
+}
+
+const IN_TROUBLE: ReadonlySet<ServerState> = new Set<ServerState>(["misconfigured", "ejected", "backoff", "waiting"]);
 
 /** `0 B`, `12 KiB`, `1.4 MiB`: what is small is seen as small, and nothing is rounded up. */
 function bytes(n: number): string {

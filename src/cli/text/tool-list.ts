@@ -4,7 +4,7 @@ import type { GatewayStatus } from "../../contracts/status.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { nearest } from "../../runtime/nearest.js";
 import type { GatewayClient } from "../gateway/port.js";
-import { UserError } from "../line/errors.js";
+import { UserError, usageError } from "../line/errors.js";
 
 export interface ToolLine {
   /** As agents see it. */
@@ -53,7 +53,7 @@ export async function isDecided(
 ): Promise<boolean> {
   const tools = await listTools(client, signal);
   if (findTool(typed, tools) !== undefined) return true;
-  const owners = await ownersOf(typed, client, signal);
+  const { servers: owners = [] } = await ownersOf(typed, client, signal);
   const { servers } = (await client.get("/status", signal)) as GatewayStatus;
   const awaited = servers.filter(({ name, state, listsFromBefore }) => {
     return (
@@ -66,20 +66,36 @@ export async function isDecided(
   return awaited.length === 0;
 }
 
-/** The servers that may have a tool that is not listed. */
-async function ownersOf(typed: string, client: GatewayClient, signal: AbortSignal): Promise<readonly string[]> {
-  const answer = await client.get(`/tools/owners?tool=${encodeURIComponent(typed)}`, signal);
-  return isObject(answer) && Array.isArray(answer["servers"]) ? (answer["servers"] as string[]) : [];
+interface Owners {
+  /** The servers that may have a tool that is not listed. */
+  readonly servers?: readonly string[];
+  /** Why it is not, where the entry of its server hides it. */
+  readonly hidden?: string;
+}
+
+async function ownersOf(typed: string, client: GatewayClient, signal: AbortSignal): Promise<Owners> {
+  return (await client.get(`/tools/owners?tool=${encodeURIComponent(typed)}`, signal)) as Owners;
+}
+
+/** What is said of a tool that is not listed: it is hidden, its server is down, or the name is wrong. */
+export async function missingTool(
+  typed: string,
+  tools: readonly ToolLine[],
+  client: GatewayClient,
+  signal: AbortSignal,
+): Promise<UserError> {
+  const { servers, hidden } = await ownersOf(typed, client, signal);
+  if (hidden !== undefined) return usageError(hidden, "Its entry decides: change `only` or `tools` there.");
+  return unknownTool(typed, tools, await unknownServers(client, signal, servers));
 }
 
 /** Servers that are not up and whose tools nobody knows: what is looked for, if something is, may be theirs. */
 export async function unknownServers(
   client: GatewayClient,
   signal: AbortSignal,
-  typed?: string,
+  owners?: readonly string[],
 ): Promise<string | undefined> {
   const status = (await client.get("/status", signal)) as GatewayStatus;
-  const owners = typed === undefined ? undefined : await ownersOf(typed, client, signal);
   const servers = status.servers.filter(({ name }) => owners?.includes(name) ?? true);
   const names = servers.filter(({ state, counts }) => state !== "ready" && counts.tools === 0).map(({ name }) => name);
   return names.length === 0

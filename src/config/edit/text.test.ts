@@ -44,7 +44,7 @@ describe("addServers", () => {
 });
 
 describe("removeServer", () => {
-  it("takes the entry and the comment on its line, and no other", () => {
+  it("takes the entry with the comments on its line and directly above it, and no other [config-kept]", () => {
     const text = `{
   "mcpServers": {
     // all of them
@@ -66,7 +66,16 @@ describe("removeServer", () => {
   "mcpServers": {
     // all of them
     "a": { "command": "a" } // about a
-    // about b
+  }
+}
+`);
+    const blank = text.replace("    // about b\n", "    // about more\n\n    /* about\n    // b */\n    // and b\n");
+    expect(removeServer(blank, "b")).toBe(`{
+  "mcpServers": {
+    // all of them
+    "a": { "command": "a" } // about a
+    // about more
+
   }
 }
 `);

@@ -44,7 +44,10 @@ function addServer(text: string, name: string, entry: unknown, path: string): st
   return checked(edited, { ...root, [group]: { ...asObject(root[group]), [name]: entry } }, path);
 }
 
-/** The text without that server; undefined where it has none of that name. Comments around it stay. */
+/**
+ * The text without that server; undefined where it has none of that name. Its own comments go with it: on its
+ * line, and directly above it unless it is the first.
+ */
 export function removeServer(before: string, name: string, path = "config"): string | undefined {
   const root = readRoot(before, path);
   for (const group of ["mcpServers", "servers"] as const) {
@@ -154,8 +157,9 @@ function removeMember(text: string, object: Node, key: string): string {
     while (text[to] === " " || text[to] === "\t") to++;
     if (isLast) while (/[ \t]/.test(text[from - 1] ?? "")) from--;
   }
-  // The one before is the last now, and keeps its comma only where the list ended with one.
   const previous = members[index - 1];
+  if (alone && previous !== undefined) from = startOfComments(text, previous.offset + previous.length, from);
+  // The one before is the last now, and keeps its comma only where the list ended with one.
   const stale =
     isLast && comma === undefined && previous !== undefined
       ? commaAfter(text, previous.offset + previous.length)
@@ -163,6 +167,30 @@ function removeMember(text: string, object: Node, key: string): string {
   const before = stale === undefined ? text.slice(0, from) : text.slice(0, stale) + text.slice(stale + 1, from);
   return before + text.slice(to);
 }
+
+/**
+ * Where the lines of comments begin that stand directly above a line, which `to` is the start of. They are about what
+ * follows; above the first member they may be about all, so nobody asks there.
+ */
+function startOfComments(text: string, from: number, to: number): number {
+  const scanner = createScanner(text, false);
+  scanner.setPosition(from);
+  const comments: { readonly start: number; readonly end: number }[] = [];
+  for (let kind = scanner.scan(); scanner.getTokenOffset() < to && kind !== END_OF_FILE; kind = scanner.scan()) {
+    const start = scanner.getTokenOffset();
+    if (COMMENTS.includes(kind)) comments.push({ start, end: start + scanner.getTokenLength() });
+  }
+  let at = to;
+  for (const { start, end } of comments.reverse()) {
+    if (!/^[ \t]*\r?\n$/.test(text.slice(end, at)) || !isFirstOnLine(text, start)) break;
+    at = text.lastIndexOf("\n", start - 1) + 1;
+  }
+  return at;
+}
+
+/** Of jsonc-parser's kinds of tokens, whose enum is not there at run time: comments of a line and of a block, the end. */
+const COMMENTS: readonly number[] = [12, 13];
+const END_OF_FILE = 17;
 
 /** Where the comma behind a member stands, if there is one. */
 function commaAfter(text: string, end: number): number | undefined {
