@@ -21,7 +21,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "cli/edit": "agents/import cli/gateway cli/line cli/text config config/edit contracts runtime",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
   "cli/gateway":
-    "cli/line config config/inputs contracts control demo gateway observe protocol runtime upstream upstream/stdio",
+    "cli/line config config/inputs contracts control credentials demo gateway observe protocol runtime upstream upstream/stdio",
   "cli/line": "protocol runtime runtime/words",
   "cli/mailbox": "cli/gateway cli/line cli/text contracts runtime runtime/words",
   "cli/text": "cli/gateway cli/line contracts protocol runtime runtime/words",
@@ -42,12 +42,13 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "endpoint/stdio": "contracts endpoint/modern endpoint/session protocol runtime runtime/memory",
   "executor/allow": "runtime runtime/redact",
   "executor/client": "executor/wire runtime sockets",
+  credentials: "contracts protocol runtime runtime/redact runtime/words",
   "executor/group": "contracts executor/wire runtime runtime/redact sockets",
   "executor/http": "executor/allow executor/wire runtime runtime/redact",
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
   gateway:
-    "cache catalog config config/inputs contracts control endpoint endpoint/stdio executor/client executor/group executor/wire gateway/state mailbox/broker mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory sockets tokens upstream upstream/http upstream/stdio",
+    "cache catalog config config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/state mailbox/broker mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory sockets tokens upstream upstream/http upstream/stdio",
   "gateway/state":
     "contracts observe pipeline/tasks policy protocol runtime runtime/redact runtime/words store store/local tokens",
   mailbox: "runtime",

@@ -14,6 +14,7 @@ export const INTEGRATION: readonly string[] = [
   "src/cli/start-weight.test.ts",
   "src/control/control.test.ts",
   "src/control/registry.test.ts",
+  "src/credentials/sources.test.ts",
   "src/demo/server.test.ts",
   "src/endpoint/calls.test.ts",
   "src/endpoint/http/upgrade-door.test.ts",

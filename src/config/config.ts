@@ -189,6 +189,9 @@ export const DEFAULT_EJECTED_PROBE_MS = { program: 300_000, address: 60_000 };
 /** A machine that was closed for a walk to another room is back by then, and an agent still waits. */
 export const DEFAULT_AWAY_WAIT_MS = 20_000;
 
+/** Tokens that programs print are good for an hour or more; one that was revoked is refused, and fetched anew at once. */
+export const DEFAULT_TOKEN_TTL_MS = 5 * 60_000;
+
 /** More than happens: a machine that is away for a week is not broken. */
 const NEVER = Number.MAX_SAFE_INTEGER;
 

@@ -2,7 +2,7 @@
 // themselves, which are set aside so that the others can be used. What an entry means is servers.ts.
 
 import { type Config, MAX_SERVER_NAME, type ServerConfig, type ServerMenu, type WrongEntry } from "./config.js";
-import { type ForeignReading, isSwitchedOff, readClientServerLists, readForeign } from "./foreign-keys.js";
+import { type ForeignReading, isOwnAuth, isSwitchedOff, readClientServerLists, readForeign } from "./foreign-keys.js";
 import { isObject, mismatch, readFields } from "./form.js";
 import { formatMistakes, type KeyPath, keyText, mistakeTexts, type PlacedMistake } from "./mistakes.js";
 import { serverForm } from "./schema.js";
@@ -148,6 +148,8 @@ function inOurWords(entry: Readonly<Record<string, unknown>>, foreign: ForeignRe
     ...(only === undefined ? {} : { only }),
     ...entry,
   };
+  // What another client means by it was told.
+  if (!isOwnAuth(ours["auth"])) delete ours["auth"];
   // Another client's list is read already.
   if (Array.isArray(ours["tools"])) delete ours["tools"];
   const { tools } = ours;
@@ -171,6 +173,7 @@ const REACH: ReadonlySet<unknown> = new Set([
   "httpUrl",
   "serverUrl",
   "headers",
+  "auth",
   "via",
   "mailbox",
   "broker",

@@ -244,7 +244,7 @@ const SAFETY: readonly {
   { key: "oauth", asks: isObjectOrTrue, kind: "warning", message: UNSIGNED, hint: OWN_HEADERS },
   {
     key: "auth",
-    asks: (value) => isObjectOrTrue(value) || (typeof value === "string" && value !== "none"),
+    asks: (value) => !isOwnAuth(value) && (isObjectOrTrue(value) || (typeof value === "string" && value !== "none")),
     kind: "warning",
     message: UNSIGNED,
     hint: OWN_HEADERS,
@@ -258,6 +258,11 @@ const SAFETY: readonly {
     hint: OWN_HEADERS,
   },
 ];
+
+/** Our own `auth` says where a token comes from; other clients mean a login. */
+export function isOwnAuth(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "bearer" in value;
+}
 
 function isObjectOrTrue(value: unknown): boolean {
   return value === true || (typeof value === "object" && value !== null && Object.keys(value).length > 0);

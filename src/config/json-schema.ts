@@ -85,6 +85,7 @@ export function keyTables(): Readonly<Record<string, string>> {
     backoff: table(OWN_OBJECTS.backoff),
     breaker: table(OWN_OBJECTS.breaker),
     budget: table(OWN_OBJECTS.budget),
+    bearer: table(OWN_OBJECTS.bearer),
     tools: table(OWN_OBJECTS.tools),
     settings: table(settings),
     executors: table(OWN_OBJECTS.executors),

@@ -18,6 +18,7 @@ import {
   DEFAULT_RESTARTS,
   DEFAULT_SESSION_CONNECTIONS,
   DEFAULT_SESSIONS,
+  DEFAULT_TOKEN_TTL_MS,
 } from "./config.js";
 import {
   defaulted,
@@ -132,6 +133,20 @@ export const TYPES = {
 
 export type TypeWord = keyof typeof TYPES;
 
+const bearer = strict({
+  env: optional(filled, "The variable of the gateway's environment that holds the token."),
+  file: optional(filled, "The file that holds it, relative to the config. It is read anew when it changes."),
+  command: optional(list(text()), "The program that prints it, with its arguments; no shell reads them."),
+  ttlMs: optional(
+    millis,
+    `With \`command\`: how long a token is used that does not say when it ends, in milliseconds. Default: ${DEFAULT_TOKEN_TTL_MS}.`,
+  ),
+});
+
+const auth = strict({
+  bearer: required(bearer, "Where the token comes from that goes with each request: one of `env`, `file`, `command`."),
+});
+
 export const serverForm = loose(
   {
     type: optional(
@@ -159,6 +174,11 @@ export const serverForm = loose(
     headers: optional(
       record(scalar("string", "number", "boolean")),
       "HTTP headers that go with every request to the server.",
+    ),
+    auth: optional(
+      auth,
+      "With a `url`: a credential that is read for each request, in place of one in `headers`. " +
+        '`{ "bearer": { "command": ["gh", "auth", "token"] } }`.',
     ),
     via: optional(filled, "The executor, by its name in `executors`, that makes the requests to the `url`."),
     mailbox: optional(
@@ -450,6 +470,7 @@ export const OWN_OBJECTS = {
   backoff: backoff.fields,
   breaker: breaker.fields,
   budget: budget.fields,
+  bearer: bearer.fields,
 };
 
 export type ServerEntry = OutOf<typeof serverForm>;

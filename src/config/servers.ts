@@ -3,12 +3,20 @@
 
 import { readFileSync } from "node:fs";
 import { ownToolName } from "../contracts/names.js";
-import type { MailboxTarget, ServerSpec, StdioTarget, Supervision, Target } from "../contracts/server-spec.js";
+import type {
+  BearerSource,
+  MailboxTarget,
+  ServerSpec,
+  StdioTarget,
+  Supervision,
+  Target,
+} from "../contracts/server-spec.js";
 import type { Override } from "../contracts/settings.js";
 import { isLoopback } from "../runtime/addresses.js";
 import { nearest } from "../runtime/nearest.js";
 import {
   DEFAULT_AWAY_WAIT_MS,
+  DEFAULT_TOKEN_TTL_MS,
   defaultSupervision,
   neverGivenUp,
   type ServerConfig,
@@ -157,6 +165,7 @@ function resolveParts(entry: ReadEntry, path: KeyPath, context: ResolveContext):
     return undefined;
   }
   const via = resolveVia(entry, path, context);
+  const auth = entry.auth === undefined ? undefined : resolveAuth(entry, path, context);
   if (entry.mailbox !== undefined) return resolveMailbox(entry.mailbox, entry, path, context);
   if (urlKey === undefined) return resolveStdio(entry.command ?? "", entry, path, context);
   const headers = resolveHeaders(entry.headers ?? {}, [...path, "headers"], context);
@@ -166,7 +175,13 @@ function resolveParts(entry: ReadEntry, path: KeyPath, context: ResolveContext):
     const hint = "remove one of the two";
     context.report.mistake([...path, "via"], "a Unix socket is on this machine, and no executor reaches it", { hint });
   }
-  return { kind: kind === "sse" ? "sse" : "http", ...address, headers, ...(via === undefined ? {} : { via }) };
+  return {
+    kind: kind === "sse" ? "sse" : "http",
+    ...address,
+    headers,
+    ...(auth === undefined ? {} : { auth }),
+    ...(via === undefined ? {} : { via }),
+  };
 }
 
 /** Keys that mean something of a server that is reached directly, and what to do where they stand beside a mailbox. */
@@ -174,6 +189,7 @@ const NOT_BESIDE_MAILBOX = {
   type: "remove the key",
   via: "remove the key",
   headers: "remove the key",
+  auth: "remove the key",
   args: "remove the key",
   env: "remove the key, or set it where the machine shares",
   cwd: "remove the key",
@@ -269,6 +285,51 @@ function resolveVia({ via, command }: ReadEntry, path: KeyPath, context: Resolve
     report.mistake(at, `there is no executor ${JSON.stringify(via)} in "executors"`, { hint });
   }
   return via;
+}
+
+/** Undefined where there is none, or the report says what is wrong with it. */
+function resolveAuth(entry: ReadEntry, path: KeyPath, context: ResolveContext): BearerSource | undefined {
+  const { report, dir, variables } = context;
+  const at = [...path, "auth"];
+  const { bearer } = entry.auth ?? {};
+  if (bearer === undefined) return undefined;
+  if (entry.command !== undefined) {
+    const hint = 'give the program its credential by "env", or remove the key';
+    report.mistake(at, 'a credential goes with requests to a "url", and this is a program', { hint, onKey: true });
+    return undefined;
+  }
+  const header = Object.keys(entry.headers ?? {}).find((name) => name.toLowerCase() === "authorization");
+  if (header !== undefined) {
+    report.mistake(at, `"auth" and the header "${header}" are both credentials: expected one of them`, { onKey: true });
+  }
+  const { env, file, command, ttlMs } = bearer;
+  const said = Object.entries({ env, file, command }).flatMap(([key, value]) => (value === undefined ? [] : [key]));
+  const [first, second] = said;
+  if (first === undefined || second !== undefined) {
+    const found = said.length === 0 ? "none of them" : said.map((key) => `"${key}"`).join(" and ");
+    report.mistake([...at, "bearer"], `expected one of "env", "file" and "command", found ${found}`);
+    return undefined;
+  }
+  if (ttlMs !== undefined && command === undefined) {
+    report.mistake([...at, "bearer", "ttlMs"], `this is for a "command", and the token is from "${first}"`);
+  }
+  if (env !== undefined) return { from: "env", name: env };
+  if (file !== undefined) {
+    const place = [...at, "bearer", "file"];
+    return { from: "file", path: absolutePath(text(file, place, context), dir, variables.home) };
+  }
+  const place = [...at, "bearer", "command"];
+  if ((command ?? [""])[0] === undefined || command?.[0] === "") {
+    report.mistake(place, 'expected a program and its arguments, as in ["gh", "auth", "token"]');
+    return undefined;
+  }
+  const line = (command ?? []).map((word, index) => text(word, [...place, index], context));
+  return {
+    from: "command",
+    line: [commandPath(line[0] ?? "", dir, variables.home), ...line.slice(1)],
+    ttlMs: ttlMs ?? DEFAULT_TOKEN_TTL_MS,
+    cwd: dir,
+  };
 }
 
 /** True where the entry is either a program or an address; the report says why it is not. */

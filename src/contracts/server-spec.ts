@@ -14,6 +14,13 @@ export interface StdioTarget {
   readonly secrets?: readonly string[];
 }
 
+/** Where the token comes from that goes with each request to a server, as `Authorization: Bearer`. */
+export type BearerSource =
+  | { readonly from: "env"; readonly name: string }
+  | { readonly from: "file"; readonly path: string }
+  /** What a program prints; it is run in `cwd`, without a shell, and kept for `ttlMs`. */
+  | { readonly from: "command"; readonly line: readonly string[]; readonly ttlMs: number; readonly cwd: string };
+
 export interface HttpTarget {
   /** `http`: streamable, with a fallback to the old HTTP+SSE; `sse`: the old one only. */
   readonly kind: "http" | "sse";
@@ -21,6 +28,8 @@ export interface HttpTarget {
   /** The Unix socket that it listens on. The host in the `url` is then no place, and says nothing. */
   readonly socketPath?: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
+  /** A credential that is read for each request. Undefined where `headers` have what there is. */
+  readonly auth?: BearerSource | undefined;
   /** The executor that makes the requests; undefined where they are made from here. */
   readonly via?: string | undefined;
   /** As for a program. */

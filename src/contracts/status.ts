@@ -30,6 +30,18 @@ export interface CacheStats {
   readonly bytes: number;
 }
 
+/** The credential that goes with requests to a server, and never the credential itself. */
+export interface CredentialStatus {
+  /** Where it comes from, in words. */
+  readonly source: string;
+  /** `unread`: nobody has needed it yet; `absent`: requests go out without. */
+  readonly state: "unread" | "known" | "absent" | "refused" | "failed";
+  /** Why it cannot be had. */
+  readonly problem?: string | undefined;
+  /** Until when the token is good, where it says so. */
+  readonly until?: string | undefined;
+}
+
 export interface ServerStatus {
   readonly name: string;
   /** Undefined where the entry of a misconfigured server does not say. */
@@ -37,6 +49,8 @@ export interface ServerStatus {
   readonly isolation: "shared" | "session";
   /** The executor that makes its requests, where it is in another network. */
   readonly via: string | undefined;
+  /** Absent where its entry has none, or has it in its headers. */
+  readonly credential?: CredentialStatus | undefined;
   readonly state: ServerState;
   /** Undefined until it has been up. */
   readonly era: "legacy" | "modern" | undefined;

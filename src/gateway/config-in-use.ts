@@ -125,6 +125,7 @@ export class ConfigInUse {
     const { added, changed, removed } = this.#areServersStarted
       ? servers.apply(config.servers, config.misconfigured)
       : { added: [], changed: [], removed: [] };
+    this.#stages.credentials.keep(new Set([...servers.all].map(({ spec }) => spec.target)));
     for (const server of changed) cache.invalidate(server);
     for (const server of removed) {
       cache.removeServer(server);

@@ -24,7 +24,7 @@ interface ExecutorClients {
 /** The gateway, as executors need it: the servers that are behind them. */
 export interface GatewayServers {
   readonly servers: {
-    readonly all: Iterable<Pick<UpstreamServer, "spec" | "isFailing" | "isStopped" | "tryNow" | "verify">>;
+    readonly all: Iterable<Pick<UpstreamServer, "spec" | "isFailing" | "isStopped" | "readListsAgain" | "tryNow">>;
   };
   /** Starts a server anew. */
   reloadServer(name: string): Promise<void>;
@@ -167,7 +167,7 @@ export class Executors {
       else {
         server.tryNow();
         // Another executor may be there now, which reaches other addresses.
-        server.verify();
+        server.readListsAgain();
       }
     }
   }

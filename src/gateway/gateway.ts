@@ -347,7 +347,7 @@ export class Gateway {
 
   status(): GatewayStatus {
     const { names, menu } = this.config;
-    const { catalog, cache, executors, held } = this.#stages;
+    const { catalog, cache, credentials, executors, held } = this.#stages;
     const quarantined = quarantinedByServer(catalog, this.pins);
     return {
       toolway: packageVersion(),
@@ -367,6 +367,7 @@ export class Gateway {
         .status((server) => catalog.counts(server))
         .map((one) => ({
           ...executors.seen(one),
+          credential: credentials.status(this.servers.supervised(one.name)?.spec.target),
           quarantined: quarantined.get(one.name) ?? 0,
           cache: cache.statsOf(one.name),
           problems: [...this.#inUse.keptText(one.name), ...one.problems, ...catalog.problems(one.name)].map((text) =>
@@ -428,6 +429,7 @@ export class Gateway {
     this.#stages.callLog.flush();
     await this.#stages.stderr.close();
     // The servers behind them are closed first: they say goodbye through them.
+    this.#stages.credentials.close();
     await this.#stages.executors.close();
     await this.#stages.mailboxes.close();
     await this.#control?.close();

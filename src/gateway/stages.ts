@@ -5,6 +5,7 @@ import { Cache } from "../cache/cache.js";
 import { Catalog } from "../catalog/catalog.js";
 import type { Config } from "../config/config.js";
 import type { AgentProfile } from "../contracts/caller.js";
+import { Credentials } from "../credentials/credentials.js";
 import { CallLog } from "../observe/call-lines.js";
 import { sessionLog } from "../observe/debug-log.js";
 import type { Log } from "../observe/log.js";
@@ -57,6 +58,7 @@ export interface Stages {
   readonly pipeline: Pipeline;
   readonly servers: ServerPool;
   readonly executors: Executors;
+  readonly credentials: Credentials;
   readonly mailboxes: Mailboxes;
   readonly pins: StoredPins;
   readonly lists: StoredLists;
@@ -129,13 +131,27 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     reloadServer: (name) => owner.reloadServer(name),
   });
   const { openWire } = executors;
+  const credentials = new Credentials(env, (name) => {
+    const server = servers.supervised(name);
+    log.info(`server "${name}": its credential is another now`);
+    if (server?.isFailing === true) void owner.reloadServer(name).catch(() => {});
+    else server?.readListsAgain();
+  });
   const { take: onStderr } = stderr;
   const swept = () => owner.sweep();
   const servers = new ServerPool({
     context: {
       now: systemClock.now,
       random: Math.random,
-      makeLink: linkMaker({ reaper, env, swept, openWire, held, onStderr }),
+      makeLink: linkMaker({
+        reaper,
+        env,
+        swept,
+        openWire,
+        held,
+        onStderr,
+        credentialOf: (server, target) => credentials.of(server, target),
+      }),
     },
     openWire,
     events: pipeline,
@@ -157,6 +173,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     pipeline,
     servers,
     executors,
+    credentials,
     mailboxes: new Mailboxes(state, log, held),
     pins,
     lists,

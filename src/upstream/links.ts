@@ -1,11 +1,13 @@
 // Makes the link that a server's entry means.
 
 import { randomBytes } from "node:crypto";
-import type { ServerSpec } from "../contracts/server-spec.js";
+import type { HttpTarget, ServerSpec } from "../contracts/server-spec.js";
 import { WorkerLines } from "../mailbox/join/worker-lines.js";
 import { Fault } from "../protocol/errors.js";
 import { type HeldBytes, ownHolder } from "../runtime/memory/held-bytes.js";
+import { type LiveCredential, withCredential } from "./http/credential-wire.js";
 import { openHttpLink } from "./http/link.js";
+import { openPoolWire } from "./http/pool-wire.js";
 import type { OpenWire } from "./http/wire.js";
 import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
 import { MailboxLink } from "./mailbox/link.js";
@@ -17,6 +19,8 @@ export interface LinkContext extends Omit<StdioContext, "onStderr"> {
   readonly onStderr?: ((server: string, batch: StderrBatch) => void) | undefined;
   /** How addresses are reached. By default it is over our own network. */
   readonly openWire?: OpenWire;
+  /** The credential of an address, where its entry has one. */
+  readonly credentialOf?: (server: string, target: HttpTarget) => LiveCredential | undefined;
   /** The gateway's count of the bytes that it holds. */
   readonly held?: HeldBytes;
   /** The lines to brokers, for servers behind mailboxes. By default they have an inbox that is not kept. */
@@ -42,7 +46,7 @@ export function linkMaker(context: LinkContext): (spec: ServerSpec, events: Link
           });
         case "http":
         case "sse":
-          return openHttpLink(target, events, context.openWire, newHolder);
+          return openHttpLink(target, events, wireFor(name, target, context), newHolder);
         case "mailbox":
           return new MailboxLink(target, events, { worker: workers().of(target.broker, target.token), newHolder });
       }
@@ -56,6 +60,11 @@ export function linkMaker(context: LinkContext): (spec: ServerSpec, events: Link
 function passingWorkers(): WorkerLines {
   const part = randomBytes(6).toString("hex");
   return new WorkerLines({ now: () => performance.now(), random: Math.random, addressPart: () => part });
+}
+
+function wireFor(server: string, target: HttpTarget, { openWire, credentialOf }: LinkContext): OpenWire | undefined {
+  const credential = credentialOf?.(server, target);
+  return credential === undefined ? openWire : withCredential(credential, openWire ?? openPoolWire);
 }
 
 class UnusableLink implements Link {

@@ -208,10 +208,10 @@ export class UpstreamServer implements ServerHandle {
     this.#breaker.tryNow(this.#deps.context.now());
   }
 
-  /** Its way is another now: whether it is still reached is seen by reading a list, and `status` tells. */
-  verify(): void {
-    const [kind] = this.#intro === undefined ? [] : listKinds(this.#intro.capabilities);
-    if (kind !== undefined && this.#shared.state === "ready") void this.#read(this.#listerOf(kind), [kind], true);
+  /** Its way or our credential is another now: whether it is still reached, and what it shows, is seen by its lists. */
+  readListsAgain(): void {
+    if (this.#intro === undefined || this.#shared.state !== "ready") return;
+    for (const kind of listKinds(this.#intro.capabilities)) void this.#read(this.#listerOf(kind), [kind], true);
   }
 
   get isStopped(): boolean {

@@ -2,6 +2,7 @@
 // only that one reaches its executor.
 
 import type { ServerSpec } from "../../contracts/server-spec.js";
+import { Credentials } from "../../credentials/credentials.js";
 import { Executors } from "../../gateway/executors.js";
 import { SILENT } from "../../observe/log.js";
 import { systemClock } from "../../runtime/clock.js";
@@ -24,11 +25,18 @@ export async function probe(spec: ServerSpec, options: ProbeOptions): Promise<Pr
   const executors = new Executors(SILENT, undefined, { isImpatient: true });
   executors.apply(via === undefined ? [] : [via]);
   const reaper = new Reaper({ stateHash: hashStateDir(`probe ${process.pid}`), env: process.env });
+  const credentials = new Credentials(process.env);
   try {
-    const makeLink = linkMaker({ reaper, env: process.env, openWire: executors.openWire });
+    const makeLink = linkMaker({
+      reaper,
+      env: process.env,
+      openWire: executors.openWire,
+      credentialOf: (server, target) => credentials.of(server, target),
+    });
     const clientInfo = { name: "toolway", version: packageVersion() };
     return await probeServer(spec, { makeLink, clientInfo, now: systemClock.now, watch }, signal);
   } finally {
+    credentials.close();
     await executors.close();
     await reaper.close();
   }

@@ -1,7 +1,7 @@
 // A gateway's status as a person reads it: the state of things in a table, and below it only what needs attention.
 
 import type { ExecutorStatus } from "../../contracts/executors.js";
-import type { GatewayStatus, ServerState, ServerStatus } from "../../contracts/status.js";
+import type { CredentialStatus, GatewayStatus, ServerState, ServerStatus } from "../../contracts/status.js";
 import { sentence } from "../../runtime/expected-error.js";
 import { errorLines } from "../../runtime/words/error-lines.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
@@ -211,6 +211,8 @@ function lesserRemarks(status: GatewayStatus, style: Style): string[] {
   for (const text of [...config.warnings, ...config.unusedPatterns]) lines.push(style.yellow(`warning: ${text}`));
   if (config.waitsForRestart.length > 0) lines.push(style.yellow(restartText(config.waitsForRestart)));
   for (const server of servers) {
+    const credential = credentialText(server.credential);
+    if (credential !== undefined) lines.push(style.red(`${server.name}: ${credential}`));
     for (const problem of server.problems) {
       lines.push(style.yellow(`${server.name}: ${oneLine(problem, ERROR_WIDTH)}`));
     }
@@ -224,6 +226,20 @@ function lesserRemarks(status: GatewayStatus, style: Style): string[] {
   for (const conflict of status.conflicts) lines.push(style.yellow(`conflict: ${conflict}`));
   for (const text of status.notes) lines.push(style.yellow(`note: ${text}`));
   return lines;
+}
+
+const CREDENTIAL_TROUBLE: Readonly<Partial<Record<CredentialStatus["state"], string>>> = {
+  absent: "has no token in it, so requests go out without",
+  refused: "gives a token that the server refuses",
+  failed: "gives no token",
+};
+
+/** Undefined where all is well with it. */
+function credentialText(credential: CredentialStatus | undefined): string | undefined {
+  const trouble = credential === undefined ? undefined : CREDENTIAL_TROUBLE[credential.state];
+  if (credential === undefined || trouble === undefined) return undefined;
+  const { source, problem } = credential;
+  return `${source} ${trouble}${problem === undefined ? "" : `: ${oneLine(problem, ERROR_WIDTH)}`}`;
 }
 
 /** `notes: 2 of 3 tools quarantined …`. */

@@ -40,7 +40,8 @@ interface Bucket {
 }
 
 export class Redactor {
-  readonly #base: Redactor | undefined;
+  /** Knows the values that do not change, or, of one without, those that come and go. */
+  #base: Redactor | undefined;
   /** The spellings by their first characters: the time for a text does not grow with the number of values. */
   readonly #buckets = new Map<string, Bucket>();
   /** To each spelling whether it is taken out anywhere, or only where it stands alone. */
@@ -61,10 +62,6 @@ export class Redactor {
     if (this.#values === undefined) return;
     const values = this.#values;
     this.#values = undefined;
-    if (this.#base !== undefined) {
-      this.#base.#index();
-      this.#longest = this.#base.#longest;
-    }
     let count = 0;
     let characters = 0;
     for (const value of values) {
@@ -77,24 +74,28 @@ export class Redactor {
         for (const core of base64Cores(piece)) if (core.length >= MIN_BASE64_CHARACTERS) this.#learn(core, true);
       }
     }
-    const isTooMuch = count > MAX_VALUES || characters > MAX_VALUE_CHARACTERS;
-    this.#isOverfull = isTooMuch || this.#base?.isOverfull === true;
+    this.#isOverfull = count > MAX_VALUES || characters > MAX_VALUE_CHARACTERS;
   }
 
   /** No secret is found whose piece is longer: where a text was cut, so much of it may be half of one. */
   get longest(): number {
     this.#index();
-    return this.#longest * ESCAPED_TO_HEX;
+    return Math.max(this.#longest * ESCAPED_TO_HEX, this.#base?.longest ?? 0);
   }
 
   get isOverfull(): boolean {
     this.#index();
-    return this.#isOverfull;
+    return this.#isOverfull || this.#base?.isOverfull === true;
   }
 
   /** The same, and these values besides: those that a connection learns. */
   with(values: Iterable<string>): Redactor {
     return new Redactor(values, this);
+  }
+
+  /** Values that come and go, such as tokens that are renewed: these now, in place of those of the last time. */
+  follow(values: Iterable<string>): void {
+    this.#base = new Redactor(values);
   }
 
   /**

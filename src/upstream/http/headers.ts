@@ -1,7 +1,7 @@
 // The headers of requests to one HTTP server: the config's, and the protocol's own, which the config cannot change.
 // The legacy era's are here; what a modern server gets in their stead comes with each request (modern/side.ts).
 
-import type { HttpTarget } from "../../contracts/server-spec.js";
+import type { BearerSource, HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 import { SECRET_NAME } from "../../runtime/redact/ordinary.js";
 import type { Redactor } from "../../runtime/redact/redactor.js";
@@ -75,6 +75,7 @@ export class HttpDestination {
     const names = Object.keys(target.headers)
       .filter((name) => SECRET_NAME.test(name))
       .map((name) => JSON.stringify(name));
+    if (target.auth !== undefined) names.push(`a token from ${sourceText(target.auth)}`);
     this.credentials = this.url.username !== "" && !authorized ? [...names, "the login in its url"] : names;
     if (this.url.username !== "" && !authorized) this.#configured.push("authorization", this.#basic());
     this.#posted = [
@@ -107,6 +108,11 @@ export class HttpDestination {
     const userinfo = `${decode(this.url.username)}:${decode(this.url.password)}`;
     return `Basic ${Buffer.from(userinfo).toString("base64")}`;
   }
+}
+
+function sourceText(auth: BearerSource): string {
+  if (auth.from === "env") return `the variable ${auth.name}`;
+  return auth.from === "file" ? `the file ${auth.path}` : `the command ${auth.line[0] ?? ""}`;
 }
 
 function withSession(headers: readonly string[], session: string | undefined, version: string | undefined): string[] {

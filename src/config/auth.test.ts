@@ -1,0 +1,60 @@
+import { describe, expect, it } from "vitest";
+import { parseConfig } from "./load.js";
+import { ConfigError } from "./mistakes.js";
+
+const read = (entry: string) =>
+  parseConfig(`{ "mcpServers": { "gh": ${entry} } }`, { path: "/etc/way/mcp.json", env: {}, home: "/home/me" });
+
+function mistakesOf(entry: string): string {
+  try {
+    read(entry);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+  return "no mistake";
+}
+
+describe("the credential of an entry", () => {
+  it.each([
+    ['{ "env": "GH" }', { from: "env", name: "GH" }],
+    ['{ "file": "./token" }', { from: "file", path: "/etc/way/token" }],
+    ['{ "file": "~/token" }', { from: "file", path: "/home/me/token" }],
+    [
+      '{ "command": ["gh", "auth", "token"] }',
+      { from: "command", line: ["gh", "auth", "token"], ttlMs: 300_000, cwd: "/etc/way" },
+    ],
+    [
+      '{ "command": ["./token.sh"], "ttlMs": 5 }',
+      { from: "command", line: ["/etc/way/token.sh"], ttlMs: 5, cwd: "/etc/way" },
+    ],
+  ])("%s is where its token comes from", (bearer, auth) => {
+    const { servers, warnings } = read(`{ "url": "https://x/mcp", "auth": { "bearer": ${bearer} } }`);
+    expect(servers[0]?.target).toEqual({ kind: "http", url: "https://x/mcp", headers: {}, auth });
+    expect(warnings).toEqual([]);
+  });
+
+  it.each([
+    ['{ "command": "gh", "auth": { "bearer": { "env": "GH" } } }', /gh\.auth.*and this is a program/],
+    ['{ "url": "https://x/mcp", "auth": { "bearer": {} } }', /expected one of "env", "file" and "command", found none/],
+    [
+      '{ "url": "https://x/mcp", "auth": { "bearer": { "env": "A", "file": "b" } } }',
+      /expected one of .* found "env" and "file"/,
+    ],
+    ['{ "url": "https://x/mcp", "auth": { "bearer": { "command": [] } } }', /expected a program and its arguments/],
+    ['{ "url": "https://x/mcp", "auth": { "bearer": { "env": "A", "ttlMs": 5 } } }', /this is for a "command"/],
+    ['{ "url": "https://x/mcp", "auth": { "bearer": { "evn": "A" } } }', /did you mean "env"/],
+    [
+      '{ "url": "https://x/mcp", "headers": { "authorization": "x" }, "auth": { "bearer": { "env": "A" } } }',
+      /"auth" and the header "authorization" are both credentials/,
+    ],
+    ['{ "mailbox": "m", "broker": "ws://127.0.0.1:1", "auth": { "bearer": { "env": "A" } } }', /beside "mailbox"/],
+  ])("%s is a mistake with its place", (entry, why) => {
+    expect(mistakesOf(entry)).toMatch(why);
+  });
+
+  it("of another client is told as before, and is no mistake", () => {
+    const { warnings } = read('{ "url": "https://x/mcp", "auth": { "CLIENT_ID": "me" } }');
+    expect(warnings.join()).toContain('"auth"'.replaceAll('"', ""));
+  });
+});

@@ -1,0 +1,148 @@
+// The credential of one server, as it is right now: read when a request goes out, fetched again when it was refused or is
+// over, once for all who wait. Where it comes from is the source's; what a refusal means to a call is the wire's.
+
+import type { CredentialStatus } from "../contracts/status.js";
+import { Fault } from "../protocol/errors.js";
+import { RenewalPace } from "./renewal-pace.js";
+import { expiryOf } from "./token.js";
+
+/** Where a token comes from. */
+export interface TokenSource {
+  /** In words that people know it by: `the file /run/token`. It holds no secret. */
+  readonly name: string;
+  /** The token; undefined where there is none. Rejects with a Fault that says why it cannot be had. */
+  read(): Promise<string | undefined>;
+  /** How long a token is taken for good that does not say so itself, in milliseconds. */
+  readonly keepMs: number;
+  /** Where another process may change it: looks for that until the function that it returns is called. */
+  watch?(changed: () => void): () => void;
+}
+
+export interface CredentialOptions {
+  readonly source: TokenSource;
+  readonly now: () => number;
+  readonly wall: () => number;
+  /** A token was read that is another than before: what the server shows may be another too. */
+  readonly onChange: () => void;
+  /** Told of each token, so that it is shown to nobody. */
+  readonly onToken: (tokens: readonly string[]) => void;
+}
+
+/** A token is fetched anew so long before it ends: it has to be good when it arrives. */
+const EARLY_MS = 30_000;
+
+export class Credential {
+  readonly #options: CredentialOptions;
+  readonly #pace = new RenewalPace();
+  #token: string | undefined;
+  /** The one before: a server may still speak of it. */
+  #before: string | undefined;
+  #state: CredentialStatus["state"] = "unread";
+  #fault: Fault | undefined;
+  /** Until when the token is used without a look; by the clock that only goes forward. */
+  #goodUntilMs = Number.NEGATIVE_INFINITY;
+  #endsAt: number | undefined;
+  #reading: Promise<void> | undefined;
+  #unwatch: (() => void) | undefined;
+
+  constructor(options: CredentialOptions) {
+    this.#options = options;
+    this.#unwatch = options.source.watch?.(() => void this.#read());
+  }
+
+  /** The token for a request that goes out now; undefined: without one. Rejects where it cannot be had. */
+  token(): string | undefined | Promise<string | undefined> {
+    if (this.#options.now() < this.#goodUntilMs) return this.#token;
+    return this.#fetched();
+  }
+
+  async #fetched(): Promise<string | undefined> {
+    await this.#read();
+    if (this.#fault !== undefined) throw this.#fault;
+    return this.#token;
+  }
+
+  /**
+   * The server refused a request with this token. True where there is another by now, with which it may be sent again.
+   * All who are refused together wait for one reading.
+   */
+  async refused(used: string | undefined): Promise<boolean> {
+    if (this.#isAnother(used)) return true;
+    const { now } = this.#options;
+    if (this.#reading === undefined && !this.#pace.mayRenew(now())) return false;
+    await this.#read();
+    if (this.#isAnother(used)) return true;
+    this.stillRefused();
+    return false;
+  }
+
+  #isAnother(used: string | undefined): boolean {
+    return this.#token !== undefined && this.#token !== used && this.#fault === undefined;
+  }
+
+  /** The server refused the newest one as well: it is not asked for again for a while. */
+  stillRefused(): void {
+    this.#pace.refused(this.#options.now());
+    if (this.#state === "known") this.#state = "refused";
+  }
+
+  /** A request got through. */
+  accepted(): void {
+    if (this.#pace.isUnburdened) return;
+    this.#pace.accepted();
+    if (this.#state === "refused") this.#state = "known";
+  }
+
+  /** Nobody uses it any more. */
+  close(): void {
+    this.#unwatch?.();
+    this.#unwatch = undefined;
+  }
+
+  status(): CredentialStatus {
+    return {
+      source: this.#options.source.name,
+      state: this.#state,
+      problem: this.#fault?.message,
+      until: this.#endsAt === undefined ? undefined : new Date(this.#endsAt).toISOString(),
+    };
+  }
+
+  /** Never rejects; what went wrong is kept. */
+  #read(): Promise<void> {
+    this.#reading ??= this.#options.source
+      .read()
+      .then(
+        (token) => this.#take(token),
+        (error: unknown) => {
+          this.#fault = error instanceof Fault ? error : new Fault("unauthorized", String(error), { cause: error });
+          this.#state = "failed";
+          this.#goodUntilMs = Number.NEGATIVE_INFINITY;
+        },
+      )
+      .finally(() => {
+        this.#reading = undefined;
+      });
+    return this.#reading;
+  }
+
+  #take(token: string | undefined): void {
+    const { source, now, wall, onChange, onToken } = this.#options;
+    this.#fault = undefined;
+    const endsAt = token === undefined ? undefined : expiryOf(token);
+    const leftMs = endsAt === undefined ? source.keepMs : Math.min(source.keepMs, endsAt - wall() - EARLY_MS);
+    this.#goodUntilMs = now() + leftMs;
+    this.#endsAt = endsAt;
+    const isAnother = token !== this.#token;
+    if (!isAnother && this.#state !== "unread" && this.#state !== "failed") return;
+    const isFirst = this.#state === "unread";
+    this.#state = token === undefined ? "absent" : "known";
+    if (!isAnother) return;
+    this.#before = this.#token;
+    this.#token = token;
+    onToken([token, this.#before].filter((one) => one !== undefined));
+    // A new one is no reason to wait for.
+    this.#pace.accepted();
+    if (!isFirst) onChange();
+  }
+}

@@ -1,0 +1,97 @@
+import { mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { until } from "../../test/fixtures/wait.js";
+import { tokenSource } from "./sources.js";
+
+let dir: string;
+const cleanUp: (() => void)[] = [];
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "toolway-credentials-"));
+});
+afterEach(() => {
+  for (const act of cleanUp.splice(0)) act();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+describe("a token in a file", () => {
+  it("is noticed when it changes: written, renamed over it, behind a link, gone and back", async () => {
+    const [first, second, link] = ["first", "second", "link"].map((name) => join(dir, name)) as [
+      string,
+      string,
+      string,
+    ];
+    writeFileSync(first, "one\n");
+    symlinkSync(first, link);
+    const source = tokenSource({ from: "file", path: link }, {});
+    let changes = 0;
+    const unwatch = source.watch?.(() => changes++);
+    cleanUp.push(() => unwatch?.());
+    expect(await source.read()).toBe("one");
+    const changed = async (act: () => void, token: string | undefined) => {
+      // The first look says how it is.
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      const before = changes;
+      act();
+      await until("the change to be noticed", () => changes > before);
+      expect(await source.read()).toBe(token);
+    };
+    await changed(() => writeFileSync(first, "two"), "two");
+    writeFileSync(second, "three");
+    await changed(() => renameSync(second, first), "three");
+    writeFileSync(second, "four");
+    rmSync(link);
+    await changed(() => symlinkSync(second, link), "four");
+    await changed(() => rmSync(second), undefined);
+    await changed(() => writeFileSync(second, "five"), "five");
+  });
+
+  it("is refused where it is none, and the text is not shown", async () => {
+    const path = join(dir, "token");
+    const source = tokenSource({ from: "file", path }, {});
+    writeFileSync(path, "two words of a secret");
+    await expect(source.read()).rejects.toThrow(
+      `The file ${path} holds something that is no token: one word, in ASCII.`,
+    );
+    writeFileSync(path, "x".repeat(16 * 1024 + 1));
+    await expect(source.read()).rejects.toThrow("has 16385 bytes, and no token is so long");
+    rmSync(path);
+    expect(await source.read()).toBeUndefined();
+  });
+});
+
+describe("a token that a program prints", () => {
+  const command = (script: string, env: NodeJS.ProcessEnv = process.env) =>
+    tokenSource({ from: "command", line: [process.execPath, "-e", script], ttlMs: 1_000, cwd: dir }, env);
+
+  it("is its output without the line break, from the user's environment without Toolway's own", async () => {
+    expect(await command("console.log('abc')").read()).toBe("abc");
+    const env = { ...process.env, MY_OWN: "mine", TOOLWAY_TOKEN: "s3cret" };
+    const seen = "console.log([process.env.MY_OWN, process.env.TOOLWAY_TOKEN, process.cwd().length > 1].join('-'))";
+    expect(await command(seen, env).read()).toBe("mine--true");
+  });
+
+  it("is none where the program fails, and what it complained of is told without what looks like a token", async () => {
+    const fails = "console.error('error: not logged in, sent Bearer abcdef0123456789abcdef'); process.exit(3)";
+    await expect(command(fails).read()).rejects.toThrow(
+      /ended with the code 3\. It said: error: not logged in.*\[redacted\]/,
+    );
+    await expect(command("console.log('a b')").read()).rejects.toThrow("no token");
+    await expect(command("console.log('x'.repeat(20_000))").read()).rejects.toThrow("printed more than 16384 bytes");
+    const missing = tokenSource({ from: "command", line: ["no-such-program-here"], ttlMs: 1, cwd: dir }, process.env);
+    await expect(missing.read()).rejects.toThrow(
+      "The command no-such-program-here could not be started: there is no such program.",
+    );
+  });
+});
+
+it("a token in a variable is the one that it has when it is needed", async () => {
+  const env: NodeJS.ProcessEnv = { KEY: "one" };
+  const source = tokenSource({ from: "env", name: "KEY" }, env);
+  expect(await source.read()).toBe("one");
+  env["KEY"] = "two";
+  expect(await source.read()).toBe("two");
+  delete env["KEY"];
+  expect(await source.read()).toBeUndefined();
+});

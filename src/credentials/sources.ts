@@ -1,0 +1,76 @@
+// Where a bearer token comes from: a variable of the gateway's environment, or a file that others write. The third
+// source, a program's output, is command.ts.
+
+import { readFile, stat } from "node:fs/promises";
+import type { BearerSource } from "../contracts/server-spec.js";
+import { Fault } from "../protocol/errors.js";
+import { commandSource } from "./command.js";
+import type { TokenSource } from "./credential.js";
+import { checked, MAX_TOKEN_BYTES, noToken } from "./token.js";
+
+/** A file is looked at this often: a change is noticed within a second, on a busy machine too. */
+const LOOK_MS = 400;
+
+export function tokenSource(source: BearerSource, env: NodeJS.ProcessEnv): TokenSource {
+  switch (source.from) {
+    case "env":
+      return envSource(source.name, env);
+    case "file":
+      return fileSource(source.path);
+    case "command":
+      return commandSource(source, env);
+  }
+}
+
+function envSource(name: string, env: NodeJS.ProcessEnv): TokenSource {
+  return {
+    name: `the variable ${name}`,
+    // It is a look at a table.
+    keepMs: 0,
+    read: async () => checked(env[name] ?? "", `The variable ${name}`),
+  };
+}
+
+function fileSource(path: string): TokenSource {
+  const name = `the file ${path}`;
+  return {
+    name,
+    // Whoever watches it says when it is another; without a watcher it is read each time.
+    keepMs: LOOK_MS * 2,
+    async read() {
+      let text: string;
+      try {
+        const { size } = await stat(path);
+        if (size > MAX_TOKEN_BYTES) throw noToken(`The file ${path} has ${size} bytes, and no token is so long.`);
+        text = await readFile(path, "utf8");
+      } catch (error) {
+        if (error instanceof Fault) throw error;
+        const { code } = error as NodeJS.ErrnoException;
+        if (code === "ENOENT") return undefined;
+        throw noToken(`The file ${path} cannot be read (${code ?? String(error)}).`);
+      }
+      return checked(text, `The file ${path}`);
+    },
+    watch(changed) {
+      let seen: string | undefined;
+      const look = async () => {
+        const mark = await markOf(path);
+        if (seen !== undefined && mark !== seen) changed();
+        seen = mark;
+      };
+      void look();
+      const timer = setInterval(() => void look(), LOOK_MS).unref();
+      return () => clearInterval(timer);
+    },
+  };
+}
+
+/** Another for another content: a file that was renamed over it, and what a link leads to now, are others too. */
+async function markOf(path: string): Promise<string> {
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
+    return [dev, ino, size, mtimeNs, ctimeNs].join(" ");
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? "";
+  }
+}

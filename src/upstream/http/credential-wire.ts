@@ -1,0 +1,159 @@
+// A wire whose requests carry a credential that is read for each of them. A 401 means that nothing was done: the
+// credential is fetched again, once for all that wait, and the request is sent again, once. Links see none of it.
+
+import type { ExchangeHandler, HttpExchange, OpenWire, RequestOptions, ResponseHeaders, Wire } from "./wire.js";
+
+/** What a wire needs of a credential; credentials/credential.ts is one. */
+export interface LiveCredential {
+  /** Undefined: the request goes out without. Rejects with a Fault where it cannot be had. */
+  token(): string | undefined | Promise<string | undefined>;
+  /** Whether there is another by now. Never rejects. */
+  refused(used: string | undefined): Promise<boolean>;
+  stillRefused(): void;
+  accepted(): void;
+}
+
+/** So much of a refusal is kept while another credential is looked for; a longer one is cut off. */
+const MAX_KEPT_BYTES = 64 * 1024;
+
+export function withCredential(credential: LiveCredential, openWire: OpenWire): OpenWire {
+  return async (target, url, signal) => new CredentialWire(await openWire(target, url, signal), credential);
+}
+
+class CredentialWire implements Wire {
+  readonly inner: Wire;
+  readonly credential: LiveCredential;
+
+  constructor(inner: Wire, credential: LiveCredential) {
+    this.inner = inner;
+    this.credential = credential;
+  }
+
+  dispatch(options: RequestOptions, handler: ExchangeHandler): HttpExchange {
+    return new CredentialExchange(this, options, handler);
+  }
+
+  destroy(): Promise<void> {
+    return this.inner.destroy();
+  }
+}
+
+/** The answer to a first try that was refused, as far as it has come. */
+interface Refusal {
+  readonly status: number;
+  readonly headers: ResponseHeaders;
+  readonly chunks: Buffer[];
+  bytes: number;
+  end: "end" | Error | undefined;
+}
+
+class CredentialExchange implements HttpExchange, ExchangeHandler {
+  readonly #wire: CredentialWire;
+  readonly #options: RequestOptions;
+  readonly #handler: ExchangeHandler;
+  #inner: HttpExchange | undefined;
+  #used: string | undefined;
+  #tries = 0;
+  /** While another credential is looked for. */
+  #refusal: Refusal | undefined;
+  #isAborted = false;
+  #isPaused = false;
+
+  constructor(wire: CredentialWire, options: RequestOptions, handler: ExchangeHandler) {
+    this.#wire = wire;
+    this.#options = options;
+    this.#handler = handler;
+    this.#send();
+  }
+
+  #send(): void {
+    const token = this.#wire.credential.token();
+    if (!(token instanceof Promise)) {
+      this.#sendWith(token);
+      return;
+    }
+    token.then(
+      (fetched) => this.#sendWith(fetched),
+      (error: Error) => {
+        if (!this.#isAborted) this.#handler.onError(error, false);
+      },
+    );
+  }
+
+  #sendWith(token: string | undefined): void {
+    if (this.#isAborted) return;
+    this.#used = token;
+    this.#tries++;
+    const { headers } = this.#options;
+    const all = token === undefined ? headers : [...headers, "authorization", `Bearer ${token}`];
+    this.#inner = this.#wire.inner.dispatch({ ...this.#options, headers: all }, this);
+    if (this.#isPaused) this.#inner.pause();
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+    if (this.#refusal === undefined) this.#inner?.pause();
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    if (this.#refusal === undefined) this.#inner?.resume();
+  }
+
+  abort(): void {
+    this.#isAborted = true;
+    this.#inner?.abort();
+  }
+
+  onHead(status: number, headers: ResponseHeaders): void {
+    const { credential } = this.#wire;
+    if (status !== 401) {
+      if (status < 400) credential.accepted();
+      this.#handler.onHead(status, headers);
+      return;
+    }
+    if (this.#tries > 1) {
+      credential.stillRefused();
+      this.#handler.onHead(status, headers);
+      return;
+    }
+    const refusal: Refusal = { status, headers, chunks: [], bytes: 0, end: undefined };
+    this.#refusal = refusal;
+    void credential.refused(this.#used).then((isAnother) => this.#decided(refusal, isAnother));
+  }
+
+  onData(chunk: Buffer): void {
+    const refusal = this.#refusal;
+    if (refusal === undefined) {
+      this.#handler.onData(chunk);
+      return;
+    }
+    refusal.bytes += chunk.length;
+    if (refusal.bytes <= MAX_KEPT_BYTES) refusal.chunks.push(chunk);
+  }
+
+  onEnd(): void {
+    if (this.#refusal === undefined) this.#handler.onEnd();
+    else this.#refusal.end = "end";
+  }
+
+  onError(error: Error, written: boolean): void {
+    if (this.#refusal === undefined) this.#handler.onError(error, written);
+    else this.#refusal.end = error;
+  }
+
+  #decided({ status, headers, chunks, end }: Refusal, isAnother: boolean): void {
+    this.#refusal = undefined;
+    if (this.#isAborted) return;
+    if (isAnother) {
+      this.#inner?.abort();
+      this.#send();
+      return;
+    }
+    this.#handler.onHead(status, headers);
+    for (const chunk of chunks) if (!this.#isAborted) this.#handler.onData(chunk);
+    if (this.#isAborted || end === undefined) return;
+    // It was refused, whatever became of the rest of the answer.
+    this.#handler.onEnd();
+  }
+}

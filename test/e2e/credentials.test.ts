@@ -1,0 +1,149 @@
+// Credentials that are read live: files and programs that change while agents call, tokens that end in the middle of a
+// hundred calls, and what is told of those that are refused.
+
+import { readFile, rename, writeFile } from "node:fs/promises";
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { afterEach, describe, expect, it } from "vitest";
+import { connect } from "./eras.js";
+import { startGateway, temporaryDirectory, until } from "./harness.js";
+import { statusOf, toolway } from "./operator.js";
+
+const cleanUp: (() => void)[] = [];
+afterEach(() => {
+  for (const act of cleanUp.splice(0)) act();
+});
+
+/** A server that lets in whoever shows the right token, and shows each its own tools. */
+async function guarded(tools: (token: string | undefined) => readonly string[] | undefined) {
+  const seen: (string | undefined)[] = [];
+  const calls: string[] = [];
+  const server = createServer(async (request: IncomingMessage, response) => {
+    const token = request.headers.authorization?.replace(/^Bearer /, "");
+    const body = request.method === "POST" ? await text(request) : "";
+    seen.push(token);
+    const mine = tools(token);
+    if (mine === undefined) {
+      response.writeHead(401, { "www-authenticate": 'Bearer realm="test"' }).end(`no: ${token ?? "nothing"}`);
+      return;
+    }
+    if (body === "") {
+      response.writeHead(405).end();
+      return;
+    }
+    const message = JSON.parse(body) as { id?: number; method: string; params?: { arguments?: { n?: number } } };
+    if (message.id === undefined) {
+      response.writeHead(202).end();
+      return;
+    }
+    const results: Record<string, unknown> = {
+      initialize: {
+        protocolVersion: "2025-11-25",
+        capabilities: { tools: { listChanged: true } },
+        serverInfo: { name: "guarded", version: "1" },
+      },
+      "tools/list": { tools: mine.map((name) => ({ name, inputSchema: { type: "object" } })) },
+      "tools/call": { content: [{ type: "text", text: `${message.params?.arguments?.n ?? ""}` }] },
+    };
+    if (message.method === "tools/call") calls.push(String(message.params?.arguments?.n));
+    const result = results[message.method];
+    const answer = result === undefined ? { error: { code: -32601, message: "no such method" } } : { result };
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(JSON.stringify({ jsonrpc: "2.0", id: message.id, ...answer }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  cleanUp.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, seen, calls };
+}
+
+describe("a credential from a program", () => {
+  it("that ends in the middle of a hundred calls is fetched once, and every call is made once [token-unseen]", async () => {
+    const dir = await temporaryDirectory();
+    const [tokenPath, countPath] = [join(dir, "token"), join(dir, "count")];
+    await writeFile(tokenPath, "first");
+    let good = "first";
+    const { url, calls } = await guarded((token) => (token === good ? ["echo"] : undefined));
+    const script = `const fs = require("fs"); fs.appendFileSync(${JSON.stringify(countPath)}, "x");
+      process.stdout.write(fs.readFileSync(${JSON.stringify(tokenPath)}))`;
+    const auth = { bearer: { command: [process.execPath, "-e", script] } };
+    const gateway = await startGateway({ mcpServers: { remote: { url, auth, trust: "always" } } });
+    const agent = await connect("legacy", gateway);
+    await agent.waitFor("echo");
+    const before = (await readFile(countPath, "utf8")).length;
+    await writeFile(tokenPath, "second");
+    const all = Array.from({ length: 100 }, (_, n) => {
+      if (n === 50) good = "second";
+      return agent.text("echo", { n });
+    });
+    expect(await Promise.all(all)).toEqual(Array.from({ length: 100 }, (_, n) => `${n}`));
+    expect(calls.length).toBe(100);
+    expect(new Set(calls).size).toBe(100);
+    expect((await readFile(countPath, "utf8")).length - before).toBe(1);
+  });
+
+  it("that fails is told to the operator with what the program said, and the tools stay listed [menu-survives]", async () => {
+    const dir = await temporaryDirectory();
+    const path = join(dir, "token");
+    await writeFile(path, "fine");
+    const { url } = await guarded((token) => (token === "fine" ? ["echo"] : undefined));
+    const script = `const fs = require("fs"); const token = fs.readFileSync(${JSON.stringify(path)}, "utf8");
+      if (token === "locked") { console.error("error: the key ring is locked"); process.exit(1) }
+      process.stdout.write(token)`;
+    const auth = { bearer: { command: [process.execPath, "-e", script], ttlMs: 1 } };
+    const gateway = await startGateway({ mcpServers: { remote: { url, auth } } });
+    const agent = await connect("legacy", gateway);
+    await agent.waitFor("echo");
+    await writeFile(path, "locked");
+    await expect(agent.call("echo")).rejects.toThrow("the key ring is locked");
+    expect(await agent.names()).toEqual(["echo"]);
+    const { out } = await toolway(gateway, "status");
+    expect(out).toMatch(/remote: the command \S+ gives no token: .*the key ring is locked/);
+    await writeFile(path, "fine");
+    expect(await agent.text("echo", { n: 1 })).toBe("1");
+  });
+});
+
+describe("a credential from a file", () => {
+  it("is another as soon as the file is, and the lists are read again for it", async () => {
+    const dir = await temporaryDirectory();
+    const path = join(dir, "token");
+    await writeFile(path, "reader\n");
+    const menus: Record<string, readonly string[]> = { reader: ["read"], writer: ["read", "write"] };
+    const { url, seen } = await guarded((token) => menus[token ?? ""]);
+    const gateway = await startGateway({ mcpServers: { remote: { url, auth: { bearer: { file: path } } } } });
+    const agent = await connect("legacy", gateway);
+    await agent.waitFor("read");
+    expect((await statusOf(gateway, "remote")).credential).toMatchObject({
+      source: `the file ${path}`,
+      state: "known",
+    });
+    await writeFile(`${path}.new`, "writer");
+    await rename(`${path}.new`, path);
+    await until("the agent's list to be another", async () => (await agent.names()).includes("write"));
+    expect(agent.notified.map(({ method }) => method)).toContain("notifications/tools/list_changed");
+    expect(seen.at(-1)).toBe("writer");
+    // The token is shown to nobody, not where the server repeats it either.
+    await writeFile(path, "a-secret-that-is-wrong");
+    await until("it to be refused", async () => (await statusOf(gateway, "remote")).credential?.state === "refused");
+    await expect(agent.call("read")).rejects.toThrow(/refuses our credentials/);
+    const { out } = await toolway(gateway, "status", "--json");
+    expect(out + gateway.log()).not.toContain("a-secret-that-is-wrong");
+    expect(await agent.names()).toEqual(["read", "write"]);
+  });
+
+  it("that is not there at the start lets the server come up when it is written", async () => {
+    const path = join(await temporaryDirectory(), "token");
+    const { url, seen } = await guarded((token) => (token === "late" ? ["read"] : undefined));
+    const gateway = await startGateway({ mcpServers: { remote: { url, auth: { bearer: { file: path } } } } });
+    await until("a try without", () => seen.includes(undefined));
+    await writeFile(path, "late");
+    const agent = await connect("legacy", gateway);
+    await agent.waitFor("read");
+    expect(await agent.call("read")).toBeTruthy();
+  });
+});
