@@ -11,11 +11,22 @@ import type { Caller } from "./caller.js";
 /** What a `traceparent` may stand in, and anything else: `_meta`, or the headers of a request. */
 export type TraceCarrier = Readonly<Record<string, unknown>>;
 
+/** A call's own place in a trace, for the server that it goes to. */
+export interface TracePlace {
+  /** Goes into `_meta` of what is sent to the server. */
+  readonly metaTraceparent: string;
+  /** Goes with it; undefined where there is none, and one in `_meta` belongs to a parent that we do not have. */
+  readonly metaTracestate: string | undefined;
+}
+
 /** What becomes known of a call on its way, for the record of it. */
 export interface CallNotes {
-  server: string | undefined;
-  /** The server's own name; undefined for what is no tool. */
-  tool: string | undefined;
+  /** Its server is known, and whether it may is asked next. `tool` is the server's own name; undefined for what is none. */
+  reaches(server: string, tool: string | undefined): void;
+  /** Undefined where the call is not traced, or its server is not known yet. */
+  readonly trace: TracePlace | undefined;
+  /** 1, or 2 where the call was sent again. */
+  attempt: number;
   /** Undefined where the cache was not asked. */
   cache: "hit" | "miss" | "coalesced" | "off" | undefined;
 }
@@ -29,7 +40,7 @@ export interface AgentCall {
   readonly scope: string | undefined;
   /** Headers of the HTTP request that brought it, where one did: for trace context that `_meta` does not have. */
   readonly traceHeaders?: TraceCarrier | undefined;
-  /** Undefined where calls are not recorded. */
+  /** Undefined where calls are neither recorded nor traced. */
   readonly notes?: CallNotes | undefined;
   /**
    * Asked once the tool is known and allowed: `declared` is what its schema wants in headers. The error where the

@@ -5,15 +5,18 @@ import { Cache } from "../cache/cache.js";
 import { Catalog } from "../catalog/catalog.js";
 import type { Config } from "../config/config.js";
 import type { AgentProfile } from "../contracts/caller.js";
+import type { ServerIntro } from "../contracts/upstream.js";
 import { Credentials } from "../credentials/credentials.js";
 import { CallLog } from "../observe/call-lines.js";
 import { sessionLog } from "../observe/debug-log.js";
 import type { Log } from "../observe/log.js";
+import { CallObserver } from "../observe/observed-call.js";
 import { type KeptStderr, keepStderr } from "../observe/server-logs/keep.js";
 import type { Telemetry } from "../observe/telemetry.js";
 import { Pipeline } from "../pipeline/pipeline.js";
 import { TaskOwners } from "../pipeline/tasks/owners.js";
 import { compilePolicy, type Policy } from "../policy/policy.js";
+import type { Era } from "../protocol/modern.js";
 import { systemClock } from "../runtime/clock.js";
 import { HeldBytes } from "../runtime/memory/held-bytes.js";
 import { packageVersion } from "../runtime/version.js";
@@ -65,6 +68,8 @@ export interface Stages {
   readonly patterns: UnusedPatterns;
   /** Calls of the program and the operator. */
   readonly calls: ProgramCalls;
+  /** Makes a record of every call. */
+  readonly observer: CallObserver;
   readonly callLog: CallLog;
   readonly stderr: KeptStderr;
   readonly reaper: Reaper;
@@ -96,6 +101,11 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     redact,
   });
   const cache = new Cache(config.cache, systemClock);
+  const observer = new CallObserver({
+    clock: systemClock,
+    tracer: parts.telemetry?.tracer,
+    eraOf: (server) => eraOf(servers.get(server)?.intro),
+  });
   const pipeline = new Pipeline({
     cache,
     pins,
@@ -109,7 +119,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
       wall: systemClock.wall,
       failed: (error) => log.warn(`what is kept of tasks could not be written: ${(error as Error).message}`),
     }),
-    tracer: parts.telemetry?.tracer,
+    observer,
     onSession: sessionLog(log),
     onKnown: (server) => {
       lists.saveSoon(server);
@@ -179,7 +189,8 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     lists,
     patterns,
     calls: new ProgramCalls(pipeline),
-    callLog: new CallLog(log, systemClock, (server, name) =>
+    observer,
+    callLog: new CallLog(log, (server, name) =>
       server === undefined ? safeLine(owner.config().servers, name) : redact(server, name),
     ),
     stderr,
@@ -192,4 +203,9 @@ export function policyOf({ roles, unlistedRoles }: Config, log: Log): Policy {
   const policy = compilePolicy({ roles, unlistedRoles });
   for (const problem of policy.problems) log.warn(problem);
   return policy;
+}
+
+/** Undefined where the server never came up. */
+function eraOf(intro: ServerIntro | undefined): Era | undefined {
+  return intro === undefined ? undefined : (intro.era ?? "legacy");
 }

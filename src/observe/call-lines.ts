@@ -2,11 +2,9 @@
 // essence in front, JSON has every fact in a field of its own.
 
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
-import type { Clock } from "../runtime/clock.js";
 import type { CallRecord } from "./call-record.js";
 import { CallRecorder, type CallSink } from "./call-recorder.js";
 import type { Log, LogFields, LogLevel } from "./log.js";
-import type { CallEnds } from "./recorded-call.js";
 
 /** Agents ask for lists all the time, and nothing is done by it. */
 const QUIET: ReadonlySet<string> = new Set([
@@ -29,16 +27,14 @@ export type RedactName = (server: string | undefined, name: string) => string;
 /** So many names are remembered without their secrets; servers have tens of tools, and all of these share a few bytes. */
 const MAX_SAFE_NAMES = 4_096;
 
-/** Who is told of calls that end, for as long as somebody reads of them in the log. */
+/** Gets the records of calls, for as long as somebody reads of them in the log. */
 export class CallLog {
   readonly #log: Log;
-  readonly #clock: Clock;
   readonly #lines: CallLines;
   #recorder: CallRecorder | undefined;
 
-  constructor(log: Log, clock: Clock, redact?: RedactName) {
+  constructor(log: Log, redact?: RedactName) {
     this.#log = log;
-    this.#clock = clock;
     this.#lines = new CallLines(log, redact);
   }
 
@@ -46,10 +42,10 @@ export class CallLog {
    * To be asked with every config: its secrets may be others. Undefined where no call is to be recorded: they are not
    * wanted, or the log is not at `info`.
    */
-  ends(areWanted: boolean | undefined): CallEnds | undefined {
+  recorder(areWanted: boolean | undefined): CallRecorder | undefined {
     this.#lines.forgetNames();
     if (areWanted !== true || this.#log.lines?.isOn("info") === false) return undefined;
-    this.#recorder ??= new CallRecorder(this.#clock, this.#lines);
+    this.#recorder ??= new CallRecorder(this.#lines);
     return this.#recorder;
   }
 

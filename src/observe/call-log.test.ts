@@ -14,8 +14,9 @@ import { CallLines, CallLog } from "./call-lines.js";
 import { type CallRecord, CallRing } from "./call-record.js";
 import { CallRecorder } from "./call-recorder.js";
 import { boundedWrite, createLog, type LogLevel } from "./log.js";
+import { CallObserver } from "./observed-call.js";
 import { outcomeOf } from "./outcome.js";
-import { RecordedCall } from "./recorded-call.js";
+import type { Tracer } from "./traces.js";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -58,9 +59,9 @@ describe("a ring of records", () => {
   it("holds nothing of an agent once it was read", () => {
     const ring = new CallRing(1);
     const record = ring.next() as CallRecord;
-    Object.assign(record, { clientInfo: { name: "agent" }, tool: "t", id: "an id" });
+    Object.assign(record, { clientInfo: { name: "somebody" }, tool: "t", id: "an id" });
     ring.read(() => {});
-    expect(JSON.stringify(record)).not.toMatch(/agent|an id/);
+    expect(JSON.stringify(record)).not.toMatch(/somebody|an id/);
   });
 });
 
@@ -89,15 +90,22 @@ function call({ method = "tools/call", name = "files__read", clientInfo, id = "7
   };
 }
 
+function observing(recorder: CallRecorder | undefined, clock: TestClock, tracer?: Tracer): CallObserver {
+  const observer = new CallObserver({ clock, tracer, eraOf: () => "legacy" });
+  observer.setRecorder(recorder);
+  return observer;
+}
+
 function logged(format: "text" | "json" = "json", level: LogLevel = "info", size?: number) {
   const clock = new TestClock(Date.parse("2026-03-04T05:06:07.089Z"));
   const written: string[] = [];
   const write = vi.fn((text: string) => void written.push(text));
   const log = createLog({ write, format, level, now: () => clock.wall() });
-  const recorder = new CallRecorder(clock, new CallLines(log), size);
+  const recorder = new CallRecorder(new CallLines(log), size);
+  const observer = observing(recorder, clock);
   const make = (asked?: Asked, to: { server?: string; tool?: string } = { server: "files", tool: "read" }) => {
-    const one = new RecordedCall(call(asked), recorder);
-    Object.assign(one.notes, to);
+    const one = observer.observed(call(asked));
+    if (to.server !== undefined) one.notes?.reaches(to.server, to.tool);
     return one;
   };
   const lines = () => written.join("").split("\n").slice(0, -1);
@@ -112,18 +120,14 @@ describe("a call in the log", () => {
     const written: string[] = [];
     const log = createLog({ write: (text) => void written.push(text), now: () => clock.wall() });
     const redact = vi.fn((_: string | undefined, name: string) => name.replaceAll(SECRET, "[redacted]"));
-    const callLog = new CallLog(log, clock, redact);
-    const end = (to: { server?: string; tool: string }) => {
-      const ends = callLog.ends(true);
-      if (ends === undefined) throw new Error("no calls are logged");
-      const one = new RecordedCall(call(), ends);
-      Object.assign(one.notes, to);
-      for (let i = 0; i < 3; i++) {
-        const again = new RecordedCall(call(), ends);
-        Object.assign(again.notes, to);
-        again.reply(OK);
+    const callLog = new CallLog(log, redact);
+    const end = ({ server, tool }: { server?: string; tool: string }) => {
+      const observer = observing(callLog.recorder(true), clock);
+      for (let i = 0; i < 4; i++) {
+        const one = observer.observed(call({ name: tool }));
+        if (server !== undefined) one.notes?.reaches(server, tool);
+        one.reply(OK);
       }
-      one.reply(OK);
       callLog.flush();
     };
     // It is cut in the middle of the secret, had that not been taken out before.
@@ -230,8 +234,8 @@ describe("a call in the log", () => {
   it("is given to a log that is not ours one by one", () => {
     const info = vi.fn();
     const other = { debug: vi.fn(), info, warn: vi.fn(), error: vi.fn() };
-    const recorder = new CallRecorder(new TestClock(), new CallLines(other));
-    new RecordedCall(call(), recorder).reply(OK);
+    const recorder = new CallRecorder(new CallLines(other));
+    observing(recorder, new TestClock()).observed(call()).reply(OK);
     recorder.flush();
     expect(info).toHaveBeenCalledWith("call files__read: ok, 0 ms", expect.objectContaining({ principal: "ann" }));
   });
@@ -283,5 +287,55 @@ describe("the outcome of a long reply", () => {
     expect(outcomeOf(reply)).toBe("ok");
     expect(concat).not.toHaveBeenCalled();
     concat.mockRestore();
+  });
+});
+
+describe("a call that is observed [calls-recorded]", () => {
+  const traced = () => {
+    const kept: CallRecord[] = [];
+    const copies: CallRecord[] = [];
+    const end = (record: CallRecord) => {
+      kept.push(record);
+      copies.push({ ...record });
+    };
+    const tracer: Tracer = { begin: () => ({ metaTraceparent: "00-a-b-01", metaTracestate: undefined, end }) };
+    return { tracer, kept, copies };
+  };
+
+  it("ends with one record, from which its line in the log and its span are made", () => {
+    const taken: CallRecord[] = [];
+    const recorder = new CallRecorder({ take: (record) => void taken.push({ ...record }), batchEnded: () => {} });
+    const { tracer, copies } = traced();
+    const clock = new TestClock();
+    const one = observing(recorder, clock, tracer).observed(call());
+    one.notes?.reaches("files", "read");
+    if (one.notes !== undefined) Object.assign(one.notes, { cache: "miss", attempt: 2 });
+    clock.advance(5);
+    one.reply(OK);
+    // What comes late is no second end.
+    one.reply(OK);
+    recorder.flush();
+    expect(copies).toEqual(taken);
+    expect(copies).toMatchObject([
+      { server: "files", tool: "read", cache: "miss", attempt: 2, era: "legacy", ms: 5, outcome: "ok" },
+    ]);
+  });
+
+  it("has its span also where no record is kept of it, and nothing of the agent's is held after", () => {
+    const { tracer, kept, copies } = traced();
+    const full = new CallRecorder({ take: () => {}, batchEnded: () => {} }, 0);
+    for (const recorder of [undefined, full]) {
+      const one = observing(recorder, new TestClock(), tracer).observed(call());
+      one.notes?.reaches("files", "read");
+      one.reply(OK);
+    }
+    full.flush();
+    expect(copies).toMatchObject([{ principal: { id: "ann" } }, { principal: { id: "ann" } }]);
+    expect(JSON.stringify(kept)).not.toMatch(/ann|claude-code/);
+  });
+
+  it("is the agent's own where nobody wants to know of it", () => {
+    const own = call();
+    expect(observing(undefined, new TestClock()).observed(own)).toBe(own);
   });
 });

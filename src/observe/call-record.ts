@@ -1,9 +1,10 @@
 // What is kept of a call when it has ended, and the ring that keeps it until somebody has read it. Who, where to, what
 // came of it and how long it took; never arguments, results, messages of errors or addresses of resources. The log of
-// calls is made from it, and so is whatever else wants to know of every call.
+// calls and spans are made from it, and so is whatever else wants to know of every call.
 
 import type { Principal } from "../contracts/caller.js";
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
+import type { Era } from "../protocol/modern.js";
 import type { CacheUse, Outcome } from "./traces.js";
 
 /** The objects of a ring are used again: whoever wants to keep one copies what is needed. */
@@ -15,11 +16,16 @@ export interface CallRecord {
   principal: Principal;
   /** What the agent says of itself. */
   clientInfo: JsonObject;
+  agentEra: Era;
   method: string;
   /** Undefined where the call was answered or refused before a server was chosen. */
   server: string | undefined;
   /** The server's own name of the tool; what the agent asked for where there is none. Undefined for what is no tool. */
   tool: string | undefined;
+  /** The server's; undefined where it never came up, or there is none. */
+  era: Era | undefined;
+  /** 1, or 2 where the call was sent again. */
+  attempt: number;
   outcome: Outcome;
   /** Where the answer came from; undefined where it was not asked for in the cache. */
   cache: CacheUse | undefined;
@@ -69,11 +75,7 @@ export class CallRing {
       try {
         take(record);
       } finally {
-        // An agent's texts are not held by a ring that nobody calls any more.
-        record.clientInfo = NOTHING;
-        record.principal = NOBODY;
-        record.tool = undefined;
-        record.id = 0;
+        clearRecord(record);
       }
     }
   }
@@ -86,15 +88,26 @@ export class CallRing {
   }
 }
 
-function emptyRecord(): CallRecord {
+/** An agent's texts are not held by a record that nobody fills any more. */
+export function clearRecord(record: CallRecord): void {
+  record.clientInfo = NOTHING;
+  record.principal = NOBODY;
+  record.tool = undefined;
+  record.id = 0;
+}
+
+export function emptyRecord(): CallRecord {
   return {
     endedAt: 0,
     ms: 0,
     principal: NOBODY,
     clientInfo: NOTHING,
+    agentEra: "legacy",
     method: "",
     server: undefined,
     tool: undefined,
+    era: undefined,
+    attempt: 1,
     outcome: "ok",
     cache: undefined,
     bytes: undefined,

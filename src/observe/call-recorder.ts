@@ -1,13 +1,7 @@
-// The one place where calls end: fills a record for each, and hands the records of a moment on together, off the calls'
-// own turn. What is made of them is a sink's business.
+// Gathers the records of calls that ended, and hands those of a moment on together, off the calls' own turn. What is
+// made of them is a sink's business.
 
-import { replySize } from "../protocol/arrived.js";
-import { isObject } from "../protocol/jsonrpc.js";
-import type { Reply } from "../protocol/reply.js";
-import type { Clock } from "../runtime/clock.js";
 import { type CallRecord, CallRing } from "./call-record.js";
-import { outcomeOf } from "./outcome.js";
-import type { CallEnds, RecordedCall } from "./recorded-call.js";
 
 /** Makes something of the records of a moment. */
 export interface CallSink {
@@ -29,43 +23,24 @@ const RING_SIZE = 2_048;
  */
 const GATHER_MS = 25;
 
-export class CallRecorder implements CallEnds {
-  readonly #clock: Clock;
+export class CallRecorder {
   readonly #sink: CallSink;
   readonly #ring: CallRing;
   readonly #take: (record: CallRecord) => void;
   readonly #timed = () => this.flush();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(clock: Clock, sink: CallSink, size: number = RING_SIZE) {
-    this.#clock = clock;
+  constructor(sink: CallSink, size: number = RING_SIZE) {
     this.#sink = sink;
     this.#ring = new CallRing(size);
     this.#take = (record) => sink.take(record);
   }
 
-  now(): number {
-    return this.#clock.now();
-  }
-
-  ended(call: RecordedCall, reply: Reply): void {
-    const record = this.#ring.next();
-    if (record !== undefined) {
-      const { caller, message } = call;
-      record.endedAt = this.#clock.wall();
-      record.ms = this.#clock.now() - call.startMs;
-      record.principal = caller.principal;
-      record.clientInfo = caller.clientInfo;
-      record.method = message.method;
-      record.server = call.server;
-      record.tool = call.tool ?? namedTool(call);
-      record.outcome = outcomeOf(reply);
-      record.cache = call.cache;
-      record.bytes = reply.kind === "bytes" ? replySize(reply) : undefined;
-      record.id = message.id;
-    }
+  /** A record to be filled at once. Undefined where there is no room: the call is counted as dropped. */
+  next(): CallRecord | undefined {
     // One for many calls. It keeps no process alive: close() reads what waits.
     this.#timer ??= setTimeout(this.#timed, GATHER_MS).unref();
+    return this.#ring.next();
   }
 
   /** Hands on what waits, now. */
@@ -77,11 +52,4 @@ export class CallRecorder implements CallEnds {
     this.#ring.read(this.#take);
     this.#sink.batchEnded(dropped);
   }
-}
-
-/** What the agent called it, where no server has it. */
-function namedTool({ message: { method, params } }: RecordedCall): string | undefined {
-  if (method !== "tools/call" || !isObject(params)) return undefined;
-  const { name } = params;
-  return typeof name === "string" ? name : undefined;
 }

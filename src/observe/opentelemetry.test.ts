@@ -1,6 +1,7 @@
 // The bridge to the embedding program's tracer, against an API of the same shape that records.
 
 import { describe, expect, it } from "vitest";
+import { emptyRecord } from "./call-record.js";
 import { ApiTracerBridge, type OpenTelemetryApi } from "./opentelemetry.js";
 import type { CallInfo } from "./traces.js";
 
@@ -9,8 +10,6 @@ const info: CallInfo = {
   method: "tools/call",
   server: "files",
   tool: "read",
-  role: "dev",
-  agentEra: "legacy",
   params: undefined,
 };
 
@@ -63,8 +62,8 @@ describe("the program's own tracer", () => {
     const { api, started } = recordingApi();
     const span = new ApiTracerBridge(api, "0").begin(info);
     expect(span?.metaTraceparent).toBe(`00-${TRACE}-1234567890abcdef-01`);
-    span?.end("timeout");
-    span?.end("ok");
+    span?.end({ ...emptyRecord(), server: "files", outcome: "timeout" });
+    span?.end(emptyRecord());
     expect(started).toEqual([expect.objectContaining({ name: "toolway.call", status: 2, ends: 1 })]);
     expect(started[0]?.attributes).toMatchObject({ "toolway.server": "files", "toolway.outcome": "timeout" });
   });
@@ -73,7 +72,7 @@ describe("the program's own tracer", () => {
     const active = { span: { traceId: "a".repeat(32), spanId: "b".repeat(16) } };
     const { api, started } = recordingApi(active);
     const tracer = new ApiTracerBridge(api, "0");
-    tracer.begin(info)?.end("ok");
+    tracer.begin(info)?.end(emptyRecord());
     const traceparent = `00-${TRACE}-00f067aa0ba902b7-01`;
     const span = tracer.begin({ ...info, params: { _meta: { traceparent, tracestate: "k=v" } } });
     expect(started.map(({ context }) => context.span?.spanId)).toEqual(["b".repeat(16), "00f067aa0ba902b7"]);

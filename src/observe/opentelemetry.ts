@@ -1,19 +1,9 @@
 // Spans of the tracer that the embedding program has registered. The program hands us its `@opentelemetry/api`; nothing
 // of OpenTelemetry is a dependency of ours, so the parts of that API that we use are described here.
 
-import type { Era } from "../protocol/modern.js";
+import type { CallRecord } from "./call-record.js";
 import { traceparentText } from "./trace-context.js";
-import {
-  attributesOf,
-  type CacheUse,
-  type CallInfo,
-  isFailure,
-  type Outcome,
-  parentOf,
-  SPAN_NAME,
-  type Span,
-  type Tracer,
-} from "./traces.js";
+import { attributesOf, type CallInfo, isFailure, parentOf, SPAN_NAME, type Span, type Tracer } from "./traces.js";
 
 /** `import * as api from "@opentelemetry/api"` fits. */
 export interface OpenTelemetryApi {
@@ -77,7 +67,7 @@ export class ApiTracerBridge implements Tracer {
     const span = this.#tracer.startSpan(SPAN_NAME, { kind: KIND_SERVER, attributes }, this.#contextOf(info));
     const context = span.spanContext();
     // An API without an SDK behind it gives spans that are none.
-    return /^0*$/.test(context.traceId) ? undefined : new BridgedSpan(info, span, context);
+    return /^0*$/.test(context.traceId) ? undefined : new BridgedSpan(span, context);
   }
 
   /** What the call says of itself goes before what the program is doing just now. */
@@ -98,28 +88,23 @@ export class ApiTracerBridge implements Tracer {
 }
 
 class BridgedSpan implements Span {
-  cache: CacheUse = "off";
-  attempt = 1;
-  era: Era | undefined;
   readonly metaTraceparent: string;
   readonly metaTracestate: string | undefined;
-  readonly #info: CallInfo;
   #span: ApiSpan | undefined;
 
-  constructor(info: CallInfo, span: ApiSpan, { traceId, spanId, traceFlags, traceState }: ApiSpanContext) {
-    this.#info = info;
+  constructor(span: ApiSpan, { traceId, spanId, traceFlags, traceState }: ApiSpanContext) {
     this.#span = span;
     this.metaTraceparent = traceparentText(traceId, spanId, (traceFlags & FLAG_SAMPLED) !== 0);
     const state = (traceState as ApiTraceState | undefined)?.serialize();
     this.metaTracestate = state === "" ? undefined : state;
   }
 
-  end(outcome: Outcome): void {
+  end(record: CallRecord): void {
     const span = this.#span;
     if (span === undefined) return;
     this.#span = undefined;
-    span.setAttributes(attributesOf(this.#info, this, outcome));
-    if (isFailure(outcome)) span.setStatus({ code: STATUS_ERROR });
+    span.setAttributes(attributesOf(record));
+    if (isFailure(record.outcome)) span.setStatus({ code: STATUS_ERROR });
     span.end();
   }
 }

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { systemClock } from "../runtime/clock.js";
+import { emptyRecord } from "./call-record.js";
 import { OtlpExporter, type OtlpOptions } from "./otlp.js";
 import { openTelemetry } from "./telemetry.js";
 import { OwnTracer } from "./traces.js";
@@ -57,7 +58,7 @@ function exporter(url: string, options: Partial<OtlpOptions> = {}) {
   const call = (times = 1) => {
     for (let i = 0; i < times; i++) {
       const params = undefined;
-      tracer.begin({ method: "tools/call", server: "s", tool: "t", role: "r", agentEra: "legacy", params })?.end("ok");
+      tracer.begin({ method: "tools/call", server: "s", tool: "t", params })?.end(emptyRecord());
     }
   };
   return { exporter: made, log, call };
@@ -156,7 +157,7 @@ describe("openTelemetry", () => {
     const env = { OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20x, B = x%3Dy ,=z,c,d=\u0001,e%=f" };
     const telemetry = await openTelemetry({ ...parts, env, config: { otlp: url } });
     const params = undefined;
-    telemetry?.tracer.begin({ method: "m", server: "s", tool: "t", role: "r", agentEra: "legacy", params })?.end("ok");
+    telemetry?.tracer.begin({ method: "m", server: "s", tool: "t", params })?.end(emptyRecord());
     await telemetry?.close();
     expect(telemetry?.stats()).toEqual({ sent: 1, dropped: 0, queued: 0 });
     expect(requests[0]?.headers).toMatchObject({ authorization: "Bearer x", b: "x=y", "e%": "f" });

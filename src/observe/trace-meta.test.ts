@@ -1,17 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { TracePlace } from "../contracts/service.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { splice } from "../protocol/scan.js";
 import { traceEdits } from "./trace-meta.js";
-import type { Span } from "./traces.js";
 
-const span = (metaTracestate?: string): Span => ({
+const span = (metaTracestate?: string): TracePlace => ({
   metaTraceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
   metaTracestate,
-  cache: "off",
-  attempt: 1,
-  era: undefined,
-  end() {},
 });
 const { metaTraceparent: ours } = span();
 

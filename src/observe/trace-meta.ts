@@ -1,10 +1,10 @@
 // Puts a span's context into the `_meta` of the request that goes to the server. Edits of text only: everything else
 // in the request stays as the agent wrote it.
 
+import type { TracePlace } from "../contracts/service.js";
 import { isObject } from "../protocol/jsonrpc.js";
 import { locate, type RequestMessage, type Scans } from "../protocol/message.js";
 import { type Edit, scanMembers } from "../protocol/scan.js";
-import type { Span } from "./traces.js";
 
 const PARAMS = ["params"];
 const META = ["params", "_meta"];
@@ -15,7 +15,7 @@ const TRACESTATE = ["params", "_meta", "tracestate"];
  * Throws a Fault `invalid` where a member on the way stands there twice. `scans` as in locate(). An edit without
  * length is an insertion.
  */
-export function traceEdits(message: RequestMessage, span: Span, scans: Scans = []): Edit[] {
+export function traceEdits(message: RequestMessage, span: TracePlace, scans: Scans = []): Edit[] {
   const traceparent = JSON.stringify(span.metaTraceparent);
   const state = span.metaTracestate;
   const params = locate(message, PARAMS);

@@ -4,8 +4,9 @@ import type { Caller } from "../contracts/caller.js";
 import { Fault } from "../protocol/errors.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
+import { type CallRecord, emptyRecord } from "./call-record.js";
+import { CallObserver } from "./observed-call.js";
 import { otlpBody } from "./otlp-json.js";
-import { TracedCall } from "./traced-call.js";
 import { type CallInfo, type FinishedSpan, OwnTracer } from "./traces.js";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -16,10 +17,18 @@ const info: CallInfo = {
   method: "tools/call",
   server: "files",
   tool: "read",
-  role: "dev",
-  agentEra: "modern",
   params: undefined,
 };
+
+const ended = (over: Partial<CallRecord> = {}): CallRecord => ({
+  ...emptyRecord(),
+  method: "tools/call",
+  server: "files",
+  tool: "read",
+  principal: { id: "ann", role: "dev" },
+  agentEra: "modern",
+  ...over,
+});
 
 function tracer(options: { sample?: number; random?: () => number } = {}) {
   const clock = new TestClock();
@@ -37,9 +46,9 @@ describe("a span", () => {
     expect(span?.metaTraceparent).toMatch(new RegExp(`^00-${TRACE}-[0-9a-f]{16}-01$`));
     expect(span?.metaTraceparent).not.toContain(PARENT);
     expect(span?.metaTracestate).toBe("a=1");
-    span?.end("ok");
-    own.begin({ ...info, headers })?.end("ok");
-    own.begin(info)?.end("ok");
+    span?.end(ended());
+    own.begin({ ...info, headers })?.end(ended());
+    own.begin(info)?.end(ended());
     expect(spans.map(({ parent }) => parent?.spanId)).toEqual([PARENT, "b".repeat(16), undefined]);
     expect(spans[2]?.traceId).toMatch(/^[0-9a-f]{32}$/);
   });
@@ -48,7 +57,7 @@ describe("a span", () => {
     const { tracer: own, spans } = tracer();
     own
       .begin({ ...info, params: { _meta: { traceparent: `ff${traceparent.slice(2)}` } }, headers: { traceparent } })
-      ?.end("ok");
+      ?.end(ended());
     expect(spans[0]?.parent).toBeUndefined();
     expect(spans[0]?.traceId).not.toBe(TRACE);
   });
@@ -70,8 +79,8 @@ describe("a span", () => {
     const span = own.begin(info);
     clock.advance(12.345);
     clock.jumpWall(-86_400_000);
-    span?.end("ok");
-    span?.end("timeout");
+    span?.end(ended());
+    span?.end(ended({ outcome: "timeout" }));
     expect(spans).toHaveLength(1);
     expect(spans[0]).toMatchObject({ startMs, outcome: "ok" });
     expect((spans[0]?.endMs ?? 0) - startMs).toBeCloseTo(12.345, 3);
@@ -79,7 +88,7 @@ describe("a span", () => {
 
   it("has ids of its own, none twice", () => {
     const { tracer: own, spans } = tracer();
-    for (let i = 0; i < 5_000; i++) own.begin(info)?.end("ok");
+    for (let i = 0; i < 5_000; i++) own.begin(info)?.end(ended());
     expect(new Set(spans.map(({ spanId }) => spanId)).size).toBe(5_000);
     expect(new Set(spans.map(({ traceId }) => traceId)).size).toBe(5_000);
   });
@@ -106,19 +115,19 @@ describe("the outcome", () => {
     ["outcome-unknown", faultReply(new Fault("outcome-unknown", "gone"))],
     ["cancelled", faultReply(new Fault("cancelled", "taken back"))],
   ])("%s is told from the reply, which goes on unchanged", (outcome, reply) => {
-    const { tracer: own, spans } = tracer();
-    const span = own.begin(info);
-    if (span === undefined) throw new Error("not traced");
+    const { tracer: own, spans, clock } = tracer();
     const replies: Reply[] = [];
     const outer = {
-      caller: {} as Caller,
+      caller: { principal: { id: "ann", role: "dev" }, era: "legacy" } as Caller,
       message,
       scope: "s",
       reply: (r: Reply) => replies.push(r),
       onCancel: undefined,
     };
-    const call = new TracedCall(outer, span, () => "modern");
+    const call = new CallObserver({ clock, tracer: own, eraOf: () => "modern" }).observed(outer);
     expect(call.message).toBe(message);
+    call.notes?.reaches("files", "read");
+    expect(call.notes?.trace?.metaTraceparent).toMatch(/^00-/);
     call.reply(reply);
     expect(replies).toEqual([reply]);
     expect(spans[0]?.attributes).toMatchObject({ "toolway.outcome": outcome, "toolway.era": "modern" });
@@ -130,8 +139,7 @@ describe("OTLP", () => {
     const { tracer: own, spans, clock } = tracer();
     const span = own.begin({ ...info, params: { _meta: { traceparent, tracestate: "a=1" } } });
     clock.advance(1.5);
-    if (span !== undefined) Object.assign(span, { cache: "miss", attempt: 2, era: "legacy" });
-    span?.end("timeout");
+    span?.end(ended({ cache: "miss", attempt: 2, era: "legacy", outcome: "timeout" }));
     const body = JSON.parse(otlpBody(spans, { serviceName: "s", version: "1", instanceId: "i" }));
     expect(body).toEqual({
       resourceSpans: [

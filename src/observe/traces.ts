@@ -1,11 +1,11 @@
 // Every call as a span `toolway.call`: when it began and ended, where it went, what came of it. Holds no secrets: no
 // arguments, results, messages or names of principals. Where finished spans go is a SpanSink's business.
 
-import type { TraceCarrier } from "../contracts/service.js";
+import type { TraceCarrier, TracePlace } from "../contracts/service.js";
 import type { FaultCode } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import type { Era } from "../protocol/modern.js";
 import type { Clock } from "../runtime/clock.js";
+import type { CallRecord } from "./call-record.js";
 import { readTraceParent, type TraceParent, traceparentText } from "./trace-context.js";
 import { TraceIds } from "./trace-ids.js";
 
@@ -22,9 +22,6 @@ export interface CallInfo {
   readonly server: string;
   /** The server's own name of the tool; undefined for what is no tool. */
   readonly tool: string | undefined;
-  /** The caller's role. Its id stays out: it may be a person's. */
-  readonly role: string;
-  readonly agentEra: Era;
   /** The params of the request, with `_meta` in them. */
   readonly params: JsonObject | undefined;
   /** The headers of the HTTP request that brought it: they are used where `_meta` has no `traceparent`. */
@@ -43,19 +40,10 @@ export interface FinishedSpan {
   readonly outcome: Outcome;
 }
 
-/** A span under way, as the pipeline sees it. */
-export interface Span {
-  /** Goes into `_meta` of what is sent to the server. */
-  readonly metaTraceparent: string;
-  /** Goes with it; undefined where there is none, and one in `_meta` belongs to a parent that we do not have. */
-  readonly metaTracestate: string | undefined;
-  cache: CacheUse;
-  /** 1, or 2 where the call was sent again. */
-  attempt: number;
-  /** The server's era, once it is known. */
-  era: Era | undefined;
-  /** The first end counts. */
-  end(outcome: Outcome): void;
+/** A span under way. */
+export interface Span extends TracePlace {
+  /** The record is used again when this returns. The first end counts. */
+  end(record: CallRecord): void;
 }
 
 /** Takes finished spans. */
@@ -96,7 +84,7 @@ export class OwnTracer implements Tracer {
     const parent = parentOf(info);
     if (parent === undefined ? this.#random() >= this.#sample : !parent.sampled) return undefined;
     const traceId = parent?.traceId ?? this.#ids.traceId();
-    return new OwnSpan(info, traceId, this.#ids.spanId(), parent, this.#clock, this.#sink);
+    return new OwnSpan(traceId, this.#ids.spanId(), parent, this.#clock, this.#sink);
   }
 }
 
@@ -108,19 +96,17 @@ export function parentOf({ params, headers }: CallInfo): TraceParent | undefined
 }
 
 /** What a span says of its call when it ends. Names of our own have a prefix; the rest are OpenTelemetry's for MCP. */
-export function attributesOf(
-  { method, server, tool, role, agentEra }: CallInfo,
-  { cache, attempt, era }: Pick<Span, "cache" | "attempt" | "era">,
-  outcome: Outcome,
-): Record<string, string | number> {
+export function attributesOf(record: CallRecord): Record<string, string | number> {
+  const { method, server, tool, principal, agentEra, era, cache, attempt, outcome } = record;
   return {
     "mcp.method.name": method,
-    "toolway.server": server,
+    ...(server === undefined ? {} : { "toolway.server": server }),
     ...(tool === undefined ? {} : { "toolway.tool": tool, "gen_ai.tool.name": tool }),
     "toolway.era": era ?? "unknown",
     "toolway.agent.era": agentEra,
-    "toolway.role": role,
-    "toolway.cache": cache,
+    // Its id stays out: it may be a person's.
+    "toolway.role": principal.role,
+    "toolway.cache": cache ?? "off",
     "toolway.attempt": attempt,
     "toolway.outcome": outcome,
     ...(isFailure(outcome) ? { "error.type": outcome } : {}),
@@ -133,10 +119,6 @@ export function isFailure(outcome: Outcome): boolean {
 }
 
 class OwnSpan implements Span {
-  cache: CacheUse = "off";
-  attempt = 1;
-  era: Era | undefined;
-  readonly #info: CallInfo;
   readonly #traceId: string;
   readonly #spanId: string;
   readonly #parent: TraceParent | undefined;
@@ -145,15 +127,7 @@ class OwnSpan implements Span {
   readonly #startWallMs: number;
   #sink: SpanSink | undefined;
 
-  constructor(
-    info: CallInfo,
-    traceId: string,
-    spanId: string,
-    parent: TraceParent | undefined,
-    clock: Clock,
-    sink: SpanSink,
-  ) {
-    this.#info = info;
+  constructor(traceId: string, spanId: string, parent: TraceParent | undefined, clock: Clock, sink: SpanSink) {
     this.#traceId = traceId;
     this.#spanId = spanId;
     this.#parent = parent;
@@ -171,7 +145,7 @@ class OwnSpan implements Span {
     return this.#parent?.tracestate;
   }
 
-  end(outcome: Outcome): void {
+  end(record: CallRecord): void {
     const sink = this.#sink;
     if (sink === undefined) return;
     this.#sink = undefined;
@@ -182,8 +156,8 @@ class OwnSpan implements Span {
       startMs: this.#startWallMs,
       // The wall clock may jump while a call is under way; what it took must not.
       endMs: this.#startWallMs + this.#clock.now() - this.#startMs,
-      attributes: attributesOf(this.#info, this, outcome),
-      outcome,
+      attributes: attributesOf(record),
+      outcome: record.outcome,
     });
   }
 }

@@ -6,7 +6,6 @@ import type { OwnName, OwnToolName } from "../contracts/names.js";
 import type { AgentCall } from "../contracts/service.js";
 import type { Upstream, UpstreamCall } from "../contracts/upstream.js";
 import { traceEdits } from "../observe/trace-meta.js";
-import type { Span } from "../observe/traces.js";
 import type { Fault } from "../protocol/errors.js";
 import { isObject } from "../protocol/jsonrpc.js";
 import { locate, placeOfProgressToken, type Scans } from "../protocol/message.js";
@@ -60,7 +59,6 @@ export class Forward implements UpstreamCall {
   readonly #to: Destination;
   readonly #judge: SecondJudge;
   readonly #chargedMs: number | undefined;
-  readonly #span: Span | undefined;
   /** They are in the order in which they stand. */
   readonly #replacements: Replacement[] = [];
   /** The sender that the text names is replaced, too. */
@@ -70,12 +68,11 @@ export class Forward implements UpstreamCall {
    * Throws a Fault `invalid` where a value that matters stands in the text twice: a server might read the one that was
    * not judged. So all is found here, and nothing can go wrong any more when the text is rendered.
    */
-  constructor(call: AgentCall, to: Destination, judge: SecondJudge, chargedMs: number | undefined, span?: Span) {
+  constructor(call: AgentCall, to: Destination, judge: SecondJudge, chargedMs: number | undefined) {
     this.#call = call;
     this.#to = to;
     this.#judge = judge;
     this.#chargedMs = chargedMs;
-    this.#span = span;
     const { named } = to;
     const scans: Scans = [];
     this.#add(locate(call.message, ID), undefined);
@@ -86,8 +83,9 @@ export class Forward implements UpstreamCall {
     const token = placeOfProgressToken(call.message, scans);
     this.#add(token, undefined);
     this.progressToken = token === undefined ? undefined : call.message.text.slice(token.start, token.end);
-    if (span !== undefined) {
-      for (const { start, end, text } of traceEdits(call.message, span, scans)) {
+    const trace = call.notes?.trace;
+    if (trace !== undefined) {
+      for (const { start, end, text } of traceEdits(call.message, trace, scans)) {
         this.#replacements.push({ start, end, json: text });
       }
     }
@@ -149,7 +147,8 @@ export class Forward implements UpstreamCall {
   }
 
   repeated(): void {
-    if (this.#span !== undefined) this.#span.attempt++;
+    const { notes } = this.#call;
+    if (notes !== undefined) notes.attempt++;
   }
 
   reply(reply: Reply): void {

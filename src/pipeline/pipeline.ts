@@ -9,8 +9,7 @@ import type { Pins } from "../contracts/pins.js";
 import type { Servers } from "../contracts/servers.js";
 import type { AgentCall, Introduction, Service } from "../contracts/service.js";
 import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "../contracts/upstream.js";
-import { type CallEnds, RecordedCall } from "../observe/recorded-call.js";
-import type { Tracer } from "../observe/traces.js";
+import type { CallObserver } from "../observe/observed-call.js";
 import type { Budgets } from "../policy/budget.js";
 import { type ContextChanges, Contexts } from "../policy/contexts.js";
 import { type Guard, ProgramGuard } from "../policy/guard.js";
@@ -65,8 +64,8 @@ export interface PipelineDeps {
   readonly version: string;
   readonly taskIds: TaskIds;
   readonly taskOwners: TaskOwners;
-  /** Undefined where calls are not traced. */
-  readonly tracer?: Tracer | undefined;
+  /** Undefined where nobody wants to know of calls. */
+  readonly observer?: CallObserver | undefined;
   /** Told of agents that come and go. Undefined where nobody wants to know. */
   readonly onSession?: ((what: "opened" | "closed", session: Caller, scope?: string) => void) | undefined;
   /** Called when what is known of a server has changed: keep its snapshot. */
@@ -85,17 +84,18 @@ export class Pipeline implements Service, UpstreamEvents {
   readonly #guard: ProgramGuard;
   readonly #tasks: Tasks;
   readonly #sender: Sender;
+  readonly #observer: CallObserver | undefined;
   readonly #announcements = new Announcements();
-  #ends: CallEnds | undefined;
   #attached: { servers: Servers; subscriptions: Subscriptions } | undefined;
 
   constructor(deps: PipelineDeps) {
     this.#deps = deps;
     this.#catalog = deps.catalog;
+    this.#observer = deps.observer;
     this.#guard = new ProgramGuard((text, error) => deps.log("error", text, error));
     this.access = new Access(deps.policy, this.#guard, deps.pins);
     this.sessions = new OpenSessions((session, server) => this.access.sees(session.principal, server));
-    const { cache, taskIds, taskOwners, tracer, now, log } = deps;
+    const { cache, taskIds, taskOwners, now, log } = deps;
     const { access, sessions } = this;
     const servers = () => this.#servers;
     const needsTask = (server: string, tool: OwnToolName) => this.#catalog.taskSupport(server, tool) === "required";
@@ -105,7 +105,6 @@ export class Pipeline implements Service, UpstreamEvents {
       sessions,
       cache,
       tasks: this.#tasks,
-      tracer,
       now,
       paramHeaders: (server, tool) => agentHeaders(this.#catalog.inputSchema(server, tool)),
       wrapsOutput: (server, tool) => this.#catalog.wrapsOutput(server, tool),
@@ -145,11 +144,6 @@ export class Pipeline implements Service, UpstreamEvents {
 
   setBudgets(budgets: Budgets | undefined): void {
     this.#sender.budgets = budgets;
-  }
-
-  /** Who is told of every call that ends; undefined for nobody. */
-  setCallEnds(ends: CallEnds | undefined): void {
-    this.#ends = ends;
   }
 
   get budgets(): Budgets | undefined {
@@ -205,7 +199,7 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   handle(call: AgentCall): void {
-    const own = this.#ends === undefined ? call : new RecordedCall(call, this.#ends);
+    const own = this.#observer === undefined ? call : this.#observer.observed(call);
     try {
       this.#route(own);
     } catch (error) {

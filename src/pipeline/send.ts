@@ -1,19 +1,13 @@
-// The second half of a call's way, once its server is known: roles, guard and pins, budget, cache, upstream; with a
-// span around it where calls are traced. Which server it is was the catalog's to say (pipeline.ts).
+// The second half of a call's way, once its server is known: roles, guard and pins, budget, cache, upstream. Which server it is was the catalog's to say (pipeline.ts).
 
 import type { Cache } from "../cache/cache.js";
 import type { Caller } from "../contracts/caller.js";
 import type { OwnToolName } from "../contracts/names.js";
 import type { ServerHandle, Servers } from "../contracts/servers.js";
 import type { AgentCall } from "../contracts/service.js";
-import type { ServerIntro } from "../contracts/upstream.js";
-import { TracedCall } from "../observe/traced-call.js";
-import type { Span, Tracer } from "../observe/traces.js";
 import { type Budgets, budgetFault, isCharged } from "../policy/budget.js";
 import { Fault } from "../protocol/errors.js";
-import type { Era } from "../protocol/modern.js";
 import type { ParamHeader } from "../protocol/param-headers.js";
-import { faultReply } from "../protocol/reply.js";
 import { type Access, OPERATOR } from "./access.js";
 import { type Destination, Forward, judgedTool, type SecondJudge } from "./forward.js";
 import { LegacyOutput } from "./legacy-output.js";
@@ -25,8 +19,6 @@ export interface SenderDeps {
   readonly sessions: OpenSessions;
   readonly cache: Cache;
   readonly tasks: Tasks;
-  /** Undefined where calls are not traced. */
-  readonly tracer: Tracer | undefined;
   readonly now: () => number;
   /** What the schema of a tool wants in the headers of a modern call. */
   readonly paramHeaders: (server: string, tool: OwnToolName) => readonly ParamHeader[];
@@ -46,30 +38,10 @@ export class Sender implements SecondJudge {
 
   /** Throws a Fault where the call is refused. */
   send(call: AgentCall, to: Destination): void {
-    const { tracer } = this.#deps;
-    const { notes } = call;
-    if (notes !== undefined) {
-      notes.server = to.server;
-      notes.tool = to.tool;
-    }
-    const span = tracer === undefined ? undefined : begin(tracer, call, to);
-    if (span === undefined) {
-      this.#pass(call, to, undefined);
-      return;
-    }
-    const traced = new TracedCall(call, span, () => eraOf(this.#deps.servers().get(to.server)?.intro));
-    try {
-      this.#pass(traced, to, span);
-    } catch (error) {
-      // What refuses it ends its span, too.
-      if (!(error instanceof Fault)) throw error;
-      traced.reply(faultReply(error));
-    }
-  }
-
-  #pass(call: AgentCall, to: Destination, span: Span | undefined): void {
     const { access, cache, tasks } = this.#deps;
     const { server, tool } = to;
+    const { notes } = call;
+    notes?.reaches(server, tool);
     const { principal } = call.caller;
     access.demand(principal, server, tool);
     if (tool !== undefined && call.caller.era === "modern") {
@@ -92,25 +64,20 @@ export class Sender implements SecondJudge {
     const chargedMs = this.#charge(call, server);
     const watched = this.#asLegacy(concerns ? tasks.watch(call, hosted, tool) : call, to, hosted);
     if (!cache.covers(server, call.message.method, tool, hosted.intro?.era === "modern")) {
-      this.#forward(watched, to, hosted, chargedMs, span);
+      this.#forward(watched, to, hosted, chargedMs);
       return;
     }
-    // A hit is answered before handle() returns, and ends span and record with it.
-    const { notes } = call;
+    // A hit is answered before handle() returns, and the record is made with it.
     if (notes !== undefined) notes.cache = "hit";
-    if (span !== undefined) span.cache = "hit";
     const outcome = cache.handle(watched, server, tool, this.#ownerOf(call.caller, hosted), (one) => {
       if (notes !== undefined) notes.cache = "miss";
-      if (span !== undefined) span.cache = "miss";
       // It may have waited for another's reply, which a change of the tool refused.
       const refusal = this.refusal(one, to, chargedMs);
       if (refusal !== undefined) throw refusal;
-      this.#forward(one, to, hosted, chargedMs, span);
+      this.#forward(one, to, hosted, chargedMs);
     });
     if (outcome === "hit") return;
-    const use = outcome === "bypass" ? "off" : outcome;
-    if (notes !== undefined) notes.cache = use;
-    if (span !== undefined) span.cache = use;
+    if (notes !== undefined) notes.cache = outcome === "bypass" ? "off" : outcome;
   }
 
   /** What a tool gives a legacy agent is an object, whatever a modern server answers. */
@@ -141,17 +108,11 @@ export class Sender implements SecondJudge {
     return nowMs;
   }
 
-  #forward(
-    call: AgentCall,
-    to: Destination,
-    hosted: ServerHandle,
-    chargedMs: number | undefined,
-    span: Span | undefined,
-  ): void {
+  #forward(call: AgentCall, to: Destination, hosted: ServerHandle, chargedMs: number | undefined): void {
     const { caller } = call;
     // A connection of an agent's own belongs to its session, and outlives the call that opens it.
     const owner = hosted.isolation === "shared" ? caller : this.#deps.sessions.sessionOf(caller);
-    new Forward(call, to, this, chargedMs, span).sendTo(hosted.upstream(owner));
+    new Forward(call, to, this, chargedMs).sendTo(hosted.upstream(owner));
   }
 
   /** Whom a private answer is for. The operator is nobody that a token could name. */
@@ -159,15 +120,4 @@ export class Sender implements SecondJudge {
     if (isolation === "session") return sessionKey;
     return principal === OPERATOR ? "" : principal.id;
   }
-}
-
-function begin(tracer: Tracer, call: AgentCall, { server, tool }: Destination): Span | undefined {
-  const { caller, message, traceHeaders: headers } = call;
-  const { principal, era: agentEra } = caller;
-  const { method, params } = message;
-  return tracer.begin({ method, server, tool, role: principal.role, agentEra, params, headers });
-}
-
-function eraOf(intro: ServerIntro | undefined): Era | undefined {
-  return intro === undefined ? undefined : (intro.era ?? "legacy");
 }

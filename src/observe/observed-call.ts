@@ -1,0 +1,162 @@
+// The one place where calls end: an agent's call that gathers what becomes known of it, and whose first reply makes one
+// record of it all. The log of calls, and a span where the call is traced, are made from that record.
+
+import type { Caller } from "../contracts/caller.js";
+import type { AgentCall, CallNotes } from "../contracts/service.js";
+import { replySize } from "../protocol/arrived.js";
+import { isObject, type RpcError } from "../protocol/jsonrpc.js";
+import type { RequestMessage } from "../protocol/message.js";
+import type { Era } from "../protocol/modern.js";
+import type { ParamHeader } from "../protocol/param-headers.js";
+import type { Reply } from "../protocol/reply.js";
+import type { Clock } from "../runtime/clock.js";
+import { type CallRecord, clearRecord, emptyRecord } from "./call-record.js";
+import type { CallRecorder } from "./call-recorder.js";
+import { outcomeOf } from "./outcome.js";
+import type { Span, Tracer } from "./traces.js";
+
+export interface CallObserverOptions {
+  readonly clock: Clock;
+  /** Undefined where calls are not traced. */
+  readonly tracer: Tracer | undefined;
+  /** A server's era, asked for when a call ends: before the first one nobody may know it. */
+  readonly eraOf: (server: string) => Era | undefined;
+}
+
+export class CallObserver {
+  readonly #clock: Clock;
+  readonly #tracer: Tracer | undefined;
+  readonly #eraOf: (server: string) => Era | undefined;
+  #recorder: CallRecorder | undefined;
+  /** For a traced call that no recorder has a record for. It is filled and read in one turn. */
+  readonly #scratch = emptyRecord();
+
+  constructor({ clock, tracer, eraOf }: CallObserverOptions) {
+    this.#clock = clock;
+    this.#tracer = tracer;
+    this.#eraOf = eraOf;
+  }
+
+  /** Who gets the records; undefined for nobody. Calls under way are told to whoever is there when they end. */
+  setRecorder(recorder: CallRecorder | undefined): void {
+    this.#recorder = recorder;
+  }
+
+  /** The call as it goes on from here: the same one where nobody wants to know of it. */
+  observed(call: AgentCall): AgentCall {
+    const isWanted = this.#recorder !== undefined || this.#tracer !== undefined;
+    return isWanted ? new ObservedCall(call, this, this.#clock.now()) : call;
+  }
+
+  /** Undefined where the call is not traced. */
+  begin({ message, traceHeaders: headers }: AgentCall, server: string, tool: string | undefined): Span | undefined {
+    if (this.#tracer === undefined) return undefined;
+    const { method, params } = message;
+    return this.#tracer.begin({ method, server, tool, params, headers });
+  }
+
+  ended(call: ObservedCall, reply: Reply): void {
+    const { span } = call;
+    const own = this.#recorder?.next();
+    const record = own ?? (span === undefined ? undefined : this.#scratch);
+    if (record === undefined) return;
+    this.#fill(record, call, reply);
+    span?.end(record);
+    if (own === undefined) clearRecord(record);
+  }
+
+  #fill(record: CallRecord, call: ObservedCall, reply: Reply): void {
+    const { caller, message, server } = call;
+    record.endedAt = this.#clock.wall();
+    record.ms = this.#clock.now() - call.startMs;
+    record.principal = caller.principal;
+    record.clientInfo = caller.clientInfo;
+    record.agentEra = caller.era;
+    record.method = message.method;
+    record.server = server;
+    record.tool = call.tool ?? namedTool(message);
+    record.era = server === undefined ? undefined : this.#eraOf(server);
+    record.attempt = call.attempt;
+    record.outcome = outcomeOf(reply);
+    record.cache = call.cache;
+    record.bytes = reply.kind === "bytes" ? replySize(reply) : undefined;
+    record.id = message.id;
+  }
+}
+
+/** It is its own notes, so that a call costs one object and not two. It is not used again: replies may come late. */
+class ObservedCall implements AgentCall, CallNotes {
+  server: string | undefined = undefined;
+  tool: string | undefined = undefined;
+  cache: CallNotes["cache"] = undefined;
+  attempt = 1;
+  span: Span | undefined = undefined;
+  readonly startMs: number;
+  readonly #outer: AgentCall;
+  /** Undefined once it has ended: the first reply counts. */
+  #observer: CallObserver | undefined;
+
+  constructor(outer: AgentCall, observer: CallObserver, startMs: number) {
+    this.#outer = outer;
+    this.#observer = observer;
+    this.startMs = startMs;
+  }
+
+  get notes(): CallNotes {
+    return this;
+  }
+
+  get trace(): CallNotes["trace"] {
+    return this.span;
+  }
+
+  reaches(server: string, tool: string | undefined): void {
+    this.server = server;
+    this.tool = tool;
+    this.span ??= this.#observer?.begin(this.#outer, server, tool);
+  }
+
+  get caller(): Caller {
+    return this.#outer.caller;
+  }
+
+  get message(): RequestMessage {
+    return this.#outer.message;
+  }
+
+  get scope(): string | undefined {
+    return this.#outer.scope;
+  }
+
+  get traceHeaders(): AgentCall["traceHeaders"] {
+    return this.#outer.traceHeaders;
+  }
+
+  get onCancel(): AgentCall["onCancel"] {
+    return this.#outer.onCancel;
+  }
+
+  set onCancel(cancel: AgentCall["onCancel"]) {
+    this.#outer.onCancel = cancel;
+  }
+
+  headerMismatch(declared: readonly ParamHeader[]): RpcError | undefined {
+    return this.#outer.headerMismatch?.(declared);
+  }
+
+  reply(reply: Reply): void {
+    const observer = this.#observer;
+    if (observer !== undefined) {
+      this.#observer = undefined;
+      observer.ended(this, reply);
+    }
+    this.#outer.reply(reply);
+  }
+}
+
+/** What the agent called it, where no server has it. */
+function namedTool({ method, params }: RequestMessage): string | undefined {
+  if (method !== "tools/call" || !isObject(params)) return undefined;
+  const { name } = params;
+  return typeof name === "string" ? name : undefined;
+}
