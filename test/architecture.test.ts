@@ -23,7 +23,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "cli/gateway":
     "cli/line config config/inputs contracts control credentials demo gateway observe protocol runtime upstream upstream/stdio",
   "cli/line": "protocol runtime runtime/words",
-  "cli/mailbox": "cli/gateway cli/line cli/text contracts runtime runtime/words",
+  "cli/mailbox": "cli/gateway cli/line cli/text contracts mailbox/pairing runtime runtime/words",
   "cli/text": "cli/gateway cli/line contracts protocol runtime runtime/words",
   config: "config/inputs contracts runtime",
   "config/inputs": "runtime",
@@ -48,13 +48,14 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
   gateway:
-    "cache catalog config config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/state mailbox/broker mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory sockets tokens upstream upstream/http upstream/stdio",
+    "cache catalog config config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/state mailbox/broker mailbox/pairing mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory sockets tokens upstream upstream/http upstream/stdio",
   "gateway/state":
     "contracts observe pipeline/tasks policy protocol runtime runtime/redact runtime/words store store/local tokens",
   mailbox: "runtime",
   "mailbox/broker": "contracts mailbox mailbox/wire observe runtime runtime/memory sockets",
   "mailbox/join": "mailbox/peer mailbox/wire runtime",
   "mailbox/peer": "mailbox/wire sockets",
+  "mailbox/pairing": "mailbox protocol runtime",
   "mailbox/wire": "protocol runtime",
   host: "config contracts gateway gateway/state observe policy protocol runtime upstream",
   observe: "contracts protocol runtime",

@@ -13,6 +13,8 @@ export interface Principal {
   readonly names?: readonly string[] | undefined;
   /** The mailboxes that it may send to, by their ids. Absent: none. */
   readonly maySendTo?: readonly string[] | "any" | undefined;
+  /** It opens mailboxes, and nothing else: whoever made it has no say in the rest. */
+  readonly onlyMailboxes?: true | undefined;
 }
 
 /**

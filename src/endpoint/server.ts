@@ -22,6 +22,7 @@ import { MAILBOX_PATH, type MailboxRegistry, mailboxDoor, SHARER_ROLE } from "./
 export { SHARER_ROLE };
 
 import { OpenBodies } from "./http/open-bodies.js";
+import { PAIR_PATH, type Pair, pairDoor } from "./http/pair-door.js";
 import { closeWithConnection } from "./http/queued-answers.js";
 import { type BodyReading, readPost } from "./http/read-post.js";
 import { SlowReaders } from "./http/slow-readers.js";
@@ -142,6 +143,8 @@ class Endpoint implements HttpEndpoint {
   #sweptAt: number;
   #connections = 0;
   #closing: Promise<void> | undefined;
+  /** Undefined where no mailboxes are kept. */
+  #pair: Pair | undefined;
   /** Connections that came after the drain began. Undefined until then. */
   #late: WeakSet<Socket> | undefined;
 
@@ -297,6 +300,10 @@ class Endpoint implements HttpEndpoint {
       refuse(res, 503, CLOSING, STOPPING, ["Retry-After", RETRY_AFTER_S]);
       return;
     }
+    if (path === PAIR_PATH && this.#pair !== undefined) {
+      pairDoor(req, res, this.#pair, this.#failed);
+      return;
+    }
     const query = mark < 0 ? "" : url.slice(mark + 1);
     const route = routeOf(path);
     if (route === undefined) {
@@ -310,9 +317,8 @@ class Endpoint implements HttpEndpoint {
     }
     const principal = this.#principal(req, res, path, query);
     if (principal === undefined) return;
-    if (principal.role === EXECUTOR_ROLE || principal.role === SHARER_ROLE) {
-      const whom = principal.role === EXECUTOR_ROLE ? "an executor" : "a sharer";
-      const why = `This token is for ${whom} (its role is "${principal.role}"), which is no agent.`;
+    const why = noAgent(principal);
+    if (why !== undefined) {
       this.#options.log?.({ kind: "refused", status: 403, path, why });
       refuse(res, 403, DENIED, `${why} Make one for the agent with "toolway token create".`);
       return;
@@ -438,6 +444,7 @@ class Endpoint implements HttpEndpoint {
   admitMailboxes(registry: MailboxRegistry | undefined): void {
     if (registry === undefined) this.#doors.close(MAILBOX_PATH);
     else this.#doors.open(mailboxDoor(registry, this.#options.noAuth === true));
+    this.#pair = registry?.pair;
     this.#listenForUpgrades();
   }
 
@@ -493,6 +500,14 @@ function limitsOf({ limits, sessions }: EndpointSettings): EndpointLimits {
     ...(sessions?.idleMs === undefined ? {} : { sessionIdleMs: sessions.idleMs }),
     ...(sessions?.max === undefined ? {} : { sessions: sessions.max }),
   };
+}
+
+/** Why somebody with a good token is not served as an agent. */
+function noAgent({ role, onlyMailboxes }: Principal): string | undefined {
+  if (onlyMailboxes === true) return "This token is for mailboxes alone: it was made by pairing.";
+  if (role !== EXECUTOR_ROLE && role !== SHARER_ROLE) return undefined;
+  const whom = role === EXECUTOR_ROLE ? "an executor" : "a sharer";
+  return `This token is for ${whom} (its role is "${role}"), which is no agent.`;
 }
 
 interface Route {

@@ -214,7 +214,8 @@ export function pinRoutes(pins: PinsControl, servers: () => readonly string[] = 
 const MAX_PAGE = 1_000;
 
 /** `/mailboxes` and below. Names are in the query or the body: one may be `..`, and a path is not to be built of it. */
-function mailboxRoutes({ mailboxes, state }: Gateway): ControlRoutes {
+function mailboxRoutes(gateway: Gateway): ControlRoutes {
+  const { mailboxes, state } = gateway;
   const operator = async () => {
     const found = await mailboxes.operator();
     if (found !== undefined) return found;
@@ -237,6 +238,20 @@ function mailboxRoutes({ mailboxes, state }: Gateway): ControlRoutes {
     "POST /mailboxes/retry": async ({ body }) => {
       const { mailbox, id, from } = fields(body);
       return (await operator()).retry(text(mailbox, "mailbox"), text(id, "id"), textOrNone(from, "from"));
+    },
+    "POST /mailboxes/pair": async ({ body }) => {
+      const { mailbox, role } = fields(body);
+      const name = text(mailbox, "mailbox");
+      if (!state.tokens.list().some((one) => one.id === name && one.role === SHARER_ROLE)) {
+        throw new ControlError("not-found", `There is no mailbox "${name}" of a token of the role ${SHARER_ROLE}.`);
+      }
+      const made = await mailboxes.newCode(name, textOrNone(role, "role"));
+      if (typeof made === "string") throw new ControlError("denied", `No code was made: ${made}.`);
+      const broker = gateway
+        .status()
+        .endpoint?.replace(/^http/, "ws")
+        .replace(/\/mcp$/, "");
+      return { ...made, broker };
     },
     "POST /mailboxes/drop": async ({ body }) => {
       const { mailbox, id, from, deadOnly } = fields(body);

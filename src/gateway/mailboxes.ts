@@ -7,6 +7,7 @@ import { type HttpEndpoint, SHARER_ROLE } from "../endpoint/server.js";
 import type { Broker } from "../mailbox/broker/broker.js";
 import type { MailboxOperator } from "../mailbox/broker/operator.js";
 import type { Peer, PeerConnection } from "../mailbox/broker/peer-connection.js";
+import type { NewWorker, Paired, Pairings } from "../mailbox/pairing/pairings.js";
 import type { Hello } from "../mailbox/wire/frames.js";
 import type { Log } from "../observe/log.js";
 import { systemClock } from "../runtime/clock.js";
@@ -18,7 +19,13 @@ import type { GatewayState } from "./state/state.js";
 interface Parts {
   readonly broker: Broker;
   readonly operator: MailboxOperator;
+  readonly pairings: Pairings;
   readonly PeerConnection: typeof PeerConnection;
+}
+
+interface NewCode {
+  readonly code: string;
+  readonly expiresInMs: number;
 }
 
 /** As long as the broker is being loaded. */
@@ -85,6 +92,36 @@ export class Mailboxes {
     return this.#isWanted ? (this.#loaded?.operator.status(this.#connections.size) ?? NOTHING_YET) : undefined;
   }
 
+  /** A token for whoever brings a code; undefined where nobody needs one. */
+  readonly pair = async (code: string, name: string | undefined): Promise<Paired | undefined> => {
+    const parts = this.#isWanted && !this.#isOpen ? await this.#parts : undefined;
+    return parts?.pairings.redeem(code, name);
+  };
+
+  async #createWorker({ id, role, maySendTo }: NewWorker): Promise<string> {
+    // A sharer may let somebody use its tools. It has no say in what else this gateway offers.
+    const worker = { id, role, maySendTo, onlyMailboxes: true } as const;
+    const token = await this.#state.tokens.create(worker, systemClock.wall());
+    this.#log.info("a pairing code was used: a token was made", { id, role, mailbox: maySendTo[0] });
+    return token;
+  }
+
+  /** The same for the operator. */
+  async newCode(mailbox: string, role: string | undefined): Promise<NewCode | string> {
+    const parts = this.#isWanted && !this.#isOpen ? await this.#parts : undefined;
+    return parts === undefined ? "nobody needs a token here" : this.#newCode(parts.pairings, mailbox, role);
+  }
+
+  /** A code for a mailbox, or why there is none. */
+  #newCode(pairings: Pairings, mailbox: string, role: string | undefined): NewCode | string {
+    try {
+      return pairings.open(mailbox, role);
+    } catch (error) {
+      if (error instanceof Error && error.name === "PairingRefusal") return error.message;
+      throw error;
+    }
+  }
+
   /** Ends the connections of those whose tokens have ended. */
   dropPrincipals(ended: (principal: Principal) => boolean): void {
     for (const [connection, principal] of this.#connections) {
@@ -99,7 +136,7 @@ export class Mailboxes {
   }
 
   #serve(
-    { broker, PeerConnection }: Parts,
+    { broker, pairings, PeerConnection }: Parts,
     socket: Socket,
     principal: Principal | undefined,
     isEverybody: boolean,
@@ -111,6 +148,7 @@ export class Mailboxes {
       peer: principal === undefined ? undefined : peerOf(principal),
       identify: (token, hello) => (isEverybody ? openPeer(hello) : this.#identify(connection, token)),
       onEnd: () => this.#connections.delete(connection),
+      ...(isEverybody ? {} : { pair: (mailbox, role) => this.#newCode(pairings, mailbox, role) }),
     });
     this.#connections.set(connection, principal);
   }
@@ -129,7 +167,12 @@ export class Mailboxes {
       if (store === undefined) throw new Error("without a state directory there is no place for them");
       const { openBroker, MailboxOperator, PeerConnection } = await import("../mailbox/broker/open-broker.js");
       const broker = openBroker({ store, log: this.#log, knows: (id) => this.#isOpen || tokens.has(id) });
-      this.#loaded = { broker, operator: new MailboxOperator(broker.inside), PeerConnection };
+      const { Pairings } = await import("../mailbox/pairing/pairings.js");
+      const pairings = new Pairings({
+        clock: broker.inside.clock,
+        createToken: (worker) => this.#createWorker(worker),
+      });
+      this.#loaded = { broker, operator: new MailboxOperator(broker.inside), pairings, PeerConnection };
       return this.#loaded;
     } catch (error) {
       this.#parts = undefined;

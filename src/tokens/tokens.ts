@@ -62,6 +62,8 @@ export interface TokenRecord {
   readonly names?: readonly string[];
   /** The mailboxes that it may send to. Absent: none. */
   readonly maySendTo?: readonly string[] | "any";
+  /** It opens mailboxes, and nothing else. */
+  readonly onlyMailboxes?: true;
   /** Secrets from before a rotation that are still good, the oldest first. */
   readonly old?: readonly OldSecret[];
 }
@@ -88,6 +90,7 @@ export interface NewToken {
   readonly expires?: number | undefined;
   readonly names?: readonly string[] | undefined;
   readonly maySendTo?: readonly string[] | "any" | undefined;
+  readonly onlyMailboxes?: true | undefined;
 }
 
 export interface TokenBookOptions {
@@ -139,7 +142,7 @@ export class TokenBook {
 
   /** Makes a token and returns it, once; it cannot be shown again. Resolves when it is on disk. */
   async create(input: NewToken, nowMs: number): Promise<string> {
-    const { id, role, expires, names, maySendTo } = input;
+    const { id, role, expires, names, maySendTo, onlyMailboxes } = input;
     checkLabel("id", id);
     checkLabel("role", role);
     if (id.includes(ADDRESS_MARK)) {
@@ -172,6 +175,7 @@ export class TokenBook {
       ...(expires === undefined ? {} : { expires }),
       ...(names === undefined ? {} : { names: [...new Set(names)] }),
       ...(maySendTo === undefined ? {} : { maySendTo: maySendTo === "any" ? maySendTo : [...new Set(maySendTo)] }),
+      ...(onlyMailboxes === undefined ? {} : { onlyMailboxes }),
     };
     this.#pending.add(id);
     try {
@@ -353,12 +357,13 @@ export class TokenBook {
   }
 }
 
-function principalOf(id: string, { role, names, maySendTo }: TokenRecord): Principal {
+function principalOf(id: string, { role, names, maySendTo, onlyMailboxes }: TokenRecord): Principal {
   return {
     id,
     role,
     ...(names === undefined ? {} : { names }),
     ...(maySendTo === undefined ? {} : { maySendTo }),
+    ...(onlyMailboxes === undefined ? {} : { onlyMailboxes }),
   };
 }
 

@@ -14,7 +14,15 @@ import { executor } from "./executor.js";
 import { importConfigs } from "./import.js";
 import { inspect } from "./inspect.js";
 import { logs } from "./logs.js";
-import { mailboxDead, mailboxDrop, mailboxList, mailboxRetry, mailboxShow, mailboxWatch } from "./mailbox.js";
+import {
+  mailboxDead,
+  mailboxDrop,
+  mailboxList,
+  mailboxPair,
+  mailboxRetry,
+  mailboxShow,
+  mailboxWatch,
+} from "./mailbox.js";
 import { pinsAccept, pinsDiff, pinsForget, pinsList } from "./pins.js";
 import { ps } from "./ps.js";
 import { serve } from "./serve.js";
@@ -22,7 +30,7 @@ import { reload, start, stop } from "./server-verbs.js";
 import { stateDump } from "./state-dump.js";
 import { status } from "./status.js";
 import { stdio } from "./stdio.js";
-import { tokenCreate, tokenList, tokenRevoke, tokenRotate, tokenShow } from "./token.js";
+import { tokenCreate, tokenList, tokenRedeem, tokenRevoke, tokenRotate, tokenShow } from "./token.js";
 import { tools } from "./tools.js";
 import { version } from "./version.js";
 
@@ -62,6 +70,7 @@ export const commands: readonly Command[] = [
   mailboxRetry,
   mailboxDrop,
   mailboxWatch,
+  mailboxPair,
   pinsList,
   pinsDiff,
   pinsAccept,
@@ -74,6 +83,7 @@ export const commands: readonly Command[] = [
   tokenShow,
   tokenRotate,
   tokenRevoke,
+  tokenRedeem,
   configCheck,
   configSchema,
   stateDump,

@@ -1,6 +1,7 @@
 // `toolway mailbox list`, `show`, `dead`, `retry`, `drop` and `watch` as data. What they do is in ../mailbox/verbs.ts.
 
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
+import { pair } from "../mailbox/pair.js";
 import { dead, drop, list, MAX_LIMIT, retry, show, USUAL_LIMIT, watch } from "../mailbox/verbs.js";
 
 const pageOptions = {
@@ -129,4 +130,27 @@ export const mailboxWatch = defineCommand({
     { line: "toolway mailbox watch studio --json", note: "one, for a script" },
   ],
   handler: watch,
+});
+
+export const mailboxPair = defineCommand({
+  metadata: {
+    name: "mailbox pair",
+    summary: "Makes a code of one use, with which somebody gets a token for a mailbox.",
+    description:
+      "Makes a code of one use, good for 10 minutes: whoever types it on another machine gets a token that sends to this " +
+      "mailbox and opens nothing else. The broker's address stands before it, in one word. The mailbox is that of a token " +
+      "of the role sharer.",
+  },
+  args: { mailbox: { ...mailboxArg, description: "The id of the sharer's token." } },
+  options: {
+    role: { value: "ROLE", description: "The role of the token that it gives. Default: default." },
+    at: { value: "URL", description: "How others reach this broker, if not by the address that it listens on." },
+    ...gatewayOptions,
+    ...jsonOption,
+  },
+  examples: [
+    { line: "toolway mailbox pair studio --role researcher", note: "prints 127.0.0.1:7440/ABCD-EFGH-JKMN" },
+    { line: "toolway mailbox pair studio --at wss://broker.example.com", note: "behind a proxy" },
+  ],
+  handler: pair,
 });

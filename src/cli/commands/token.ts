@@ -9,6 +9,7 @@ import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, UserError, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson } from "../line/io.js";
+import { redeem } from "../mailbox/pair.js";
 import { clockTime, fittedTable, heading, oneLine, styleOf } from "../text/print.js";
 
 export const tokenCreate = defineCommand({
@@ -271,6 +272,26 @@ export const tokenRotate = defineCommand({
       return Exit.ok;
     });
   },
+});
+
+export const tokenRedeem = defineCommand({
+  metadata: {
+    name: "token redeem",
+    summary: "Turns a pairing code into a token for a mailbox, and keeps it.",
+    description:
+      "Turns the word that `toolway mailbox pair` printed at a broker into a token that sends to its mailbox, and prints " +
+      "it. It is kept for this user (mode 0600), too.",
+  },
+  args: { word: { required: true, description: "The broker's address and the code: 127.0.0.1:7440/ABCD-EFGH-JKMN." } },
+  options: { ...jsonOption },
+  examples: [
+    { line: "toolway token redeem 127.0.0.1:7440/ABCD-EFGH-JKMN", note: "prints the token" },
+    {
+      line: "export WORKER_TOKEN=$(toolway token redeem broker.example.com/ABCD-EFGH-JKMN)",
+      note: "for a config that names the variable",
+    },
+  ],
+  handler: redeem,
 });
 
 export const tokenRevoke = defineCommand({

@@ -87,8 +87,8 @@ describe.each(SHELLS)("%s", (shell) => {
     });
 
     it("offers the verbs of a group", () => {
-      expect(press("token", "")).toEqual(["create", "list", "revoke", "rotate", "show"]);
-      expect(press("token", "re")).toEqual(["revoke"]);
+      expect(press("token", "")).toEqual(["create", "list", "redeem", "revoke", "rotate", "show"]);
+      expect(press("token", "re")).toEqual(["redeem", "revoke"]);
     });
 
     it("offers the options of the command, and the words an option takes", () => {

@@ -35,18 +35,18 @@ export const MAX_LIMIT = 1_000;
 /** Often enough to watch. */
 const LOOK_MS = 500;
 
-interface GatewayInput {
+export interface MailboxVerbInput {
   readonly config: string | undefined;
   readonly state: string | undefined;
   readonly json: boolean;
 }
 
-interface PageInput extends GatewayInput {
+interface PageInput extends MailboxVerbInput {
   readonly limit: string | undefined;
   readonly offset: string | undefined;
 }
 
-interface MailboxInput extends GatewayInput {
+interface MailboxInput extends MailboxVerbInput {
   readonly mailbox: string;
 }
 
@@ -65,7 +65,7 @@ interface DropInput extends ChangeInput {
   readonly dead: boolean;
 }
 
-interface WatchInput extends GatewayInput {
+interface WatchInput extends MailboxVerbInput {
   readonly mailbox: string | undefined;
 }
 
@@ -200,7 +200,7 @@ function declined(io: Io): ExitCode {
   return Exit.failure;
 }
 
-async function demandGateway(input: GatewayInput, io: Io): Promise<GatewayClient> {
+export async function demandGateway(input: Omit<MailboxVerbInput, "json">, io: Io): Promise<GatewayClient> {
   const source = await gatewayFor(input, io);
   const client = await (await runningGateway()).find(source);
   if (client !== undefined) return client;
@@ -210,7 +210,7 @@ async function demandGateway(input: GatewayInput, io: Io): Promise<GatewayClient
 }
 
 /** Where there is no such mailbox, says which one may have been meant. */
-async function ofMailbox<T>(client: GatewayClient, mailbox: string, io: Io, work: () => Promise<T>): Promise<T> {
+export async function ofMailbox<T>(client: GatewayClient, mailbox: string, io: Io, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

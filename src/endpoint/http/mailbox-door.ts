@@ -4,6 +4,7 @@
 import type { Principal } from "../../contracts/caller.js";
 import { DENIED } from "../../protocol/errors.js";
 import type { Socket } from "../../sockets/socket.js";
+import type { Pair } from "./pair-door.js";
 import { type Door, refused } from "./upgrade-door.js";
 
 /** The role of a token that offers tools in a mailbox of its own, and opens nothing else. */
@@ -19,6 +20,7 @@ export interface MailboxRegistry {
   /** Whether this one has a mailbox to offer tools in, or some to send to. */
   mayCome(principal: Principal): boolean;
   adopt(socket: Socket, principal: Principal | undefined, isEverybody: boolean): void;
+  readonly pair: Pair;
 }
 
 export function mailboxDoor(registry: MailboxRegistry, isOpen: boolean): Door {

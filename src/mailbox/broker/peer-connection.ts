@@ -48,6 +48,8 @@ export interface PeerOptions {
   /** Counts what is held for a principal; without it nothing is counted. */
   readonly held?: HeldBytes | undefined;
   onEnd(): void;
+  /** Makes a code that gives a token for this mailbox, or says why not. Undefined where there are no tokens. */
+  pair?(mailbox: string, role: string | undefined): { readonly code: string; readonly expiresInMs: number } | string;
 }
 
 /** What is used of a Socket. */
@@ -60,6 +62,9 @@ export interface PeerSocket {
   close(code: number, reason: string): void;
   destroy(why: string): void;
 }
+
+/** Those who offer tools in a mailbox of their own. */
+const SHARER_ROLE = "sharer";
 
 /** The frames that we speak beyond the bare ones. */
 const VERSION = 1;
@@ -243,6 +248,9 @@ export class PeerConnection implements SocketEvents {
         return;
       case "presence":
         this.#watch(sender, frame.mailbox);
+        return;
+      case "pair":
+        this.#pair(sender, frame.role);
     }
   }
 
@@ -268,6 +276,18 @@ export class PeerConnection implements SocketEvents {
     if (this.#live !== undefined && !this.#options.broker.peers.watch(this.#live, mailbox)) {
       throw new FrameError(`a connection watches at most ${MAX_WATCHED} mailboxes`);
     }
+  }
+
+  #pair({ address, owner, role }: MailSender, workerRole: string | undefined): void {
+    const { pair } = this.#options;
+    if (pair === undefined || role !== SHARER_ROLE || address !== owner) {
+      throw new FrameError(
+        `a code is for the token of a sharer, at its own mailbox; this is "${role}" at "${address}"`,
+      );
+    }
+    const made = pair(owner, workerRole);
+    if (typeof made === "string") throw new FrameError(made);
+    this.#send({ kind: "pair", code: made.code, expires_in_ms: made.expiresInMs });
   }
 
   /** A live frame waits for nobody: where much waits already, it is dropped. */

@@ -56,6 +56,8 @@ export interface BrokerLine {
   live(to: string, correlationId: string | undefined, body: string): boolean;
   /** Asks for the presence of a mailbox, now and at each change. */
   watch(mailbox: string): void;
+  /** A sharer's code of one use: whoever brings it gets a token that sends to its mailbox, with this role. */
+  pair(role?: string): Promise<{ readonly code: string; readonly expiresInMs: number }>;
   /** Bytes that wait to be written; onDrain tells when there is room after there was none. */
   readonly waiting: number;
   close(why?: string): void;
@@ -203,6 +205,7 @@ class Line implements BrokerLine, SocketEvents {
   readonly #deliveries = new Map<string, UnderWay>();
   /** Answered in the order in which they were asked. */
   readonly #extensions: Waiter<readonly SentMessage[]>[] = [];
+  readonly #codes: Waiter<{ readonly code: string; readonly expiresInMs: number }>[] = [];
   readonly #cancels = new Map<string, Waiter<boolean>[]>();
   #closed: string | undefined;
 
@@ -292,6 +295,17 @@ class Line implements BrokerLine, SocketEvents {
     this.#send({ kind: "presence", mailbox });
   }
 
+  pair(role?: string): Promise<{ readonly code: string; readonly expiresInMs: number }> {
+    return new Promise((resolve, reject) => {
+      if (this.#closed !== undefined) reject(new BrokerLost(this.#closed));
+      else if (this.#codes.length >= MAX_UNDER_WAY) reject(new BrokerRefusal("too many codes are being asked for"));
+      else {
+        this.#codes.push({ resolve, reject });
+        this.#send({ kind: "pair", role });
+      }
+    });
+  }
+
   close(why = "it is not needed any more"): void {
     this.#carrier.close(Close.normal, why);
   }
@@ -325,6 +339,9 @@ class Line implements BrokerLine, SocketEvents {
         return;
       case "presence":
         this.#events.onPresence(frame.presence);
+        return;
+      case "pair":
+        this.#codes.shift()?.resolve(frame);
     }
   }
 
@@ -338,6 +355,7 @@ class Line implements BrokerLine, SocketEvents {
     const lost = new BrokerLost(`the line to the broker ended: ${why}`);
     for (const one of this.#deliveries.values()) one.reject(lost);
     for (const one of this.#extensions.splice(0)) one.reject(lost);
+    for (const one of this.#codes.splice(0)) one.reject(lost);
     for (const waiters of this.#cancels.values()) for (const one of waiters) one.reject(lost);
     this.#deliveries.clear();
     this.#cancels.clear();
@@ -350,6 +368,7 @@ class Line implements BrokerLine, SocketEvents {
     // A frame that could not be read may be one that somebody waits for: they hear of it with the line's end.
     if (of === undefined && id === undefined) this.close(reason);
     else if (of === "extend") this.#extensions.shift()?.reject(refusal);
+    else if (of === "pair") this.#codes.shift()?.reject(refusal);
     else if (id !== undefined && (of === undefined || of === "deliver")) this.#take(id)?.reject(refusal);
   }
 

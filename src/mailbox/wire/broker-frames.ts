@@ -62,7 +62,8 @@ export type BrokerFrame =
   | { readonly kind: "cancelled"; readonly correlationId: string; readonly removed: boolean }
   | { readonly kind: "extended"; readonly names: readonly { readonly id: string; readonly from: string }[] }
   | { readonly kind: "live"; readonly live: ReceivedLive }
-  | { readonly kind: "presence"; readonly presence: MailboxPresence };
+  | { readonly kind: "presence"; readonly presence: MailboxPresence }
+  | { readonly kind: "pair"; readonly code: string; readonly expiresInMs: number };
 
 /** Undefined for what is not known here. Throws where it is no JSON object, or lacks what its kind needs. */
 export function readBrokerFrame(text: string): BrokerFrame | undefined {
@@ -96,6 +97,8 @@ export function readBrokerFrame(text: string): BrokerFrame | undefined {
       };
     case "presence":
       return { kind: "presence", presence: readPresence(frame) };
+    case "pair":
+      return { kind: "pair", code: needed(frame, "code"), expiresInMs: Number(frame["expires_in_ms"]) };
     default:
       return undefined;
   }

@@ -95,7 +95,24 @@ export interface Watch {
   readonly mailbox: string;
 }
 
-export type ClientFrame = Hello | Subscribe | Deliver | Ack | Cancel | Extend | Release | Credit | LiveFrame | Watch;
+/** A sharer wants a code, with which somebody gets a token that sends to its mailbox. */
+export interface AskPair {
+  readonly kind: "pair";
+  readonly role: string | undefined;
+}
+
+export type ClientFrame =
+  | Hello
+  | Subscribe
+  | Deliver
+  | Ack
+  | Cancel
+  | Extend
+  | Release
+  | Credit
+  | LiveFrame
+  | Watch
+  | AskPair;
 
 /** Throws a FrameError. */
 export function readFrame(text: string): ClientFrame {
@@ -125,6 +142,7 @@ const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
   ["release", readRelease],
   ["credit", readCredit],
   ["live", readLive],
+  ["pair", ({ role }) => ({ kind: "pair", role: typeof role === "string" ? role : undefined })],
   ["presence", ({ mailbox }) => ({ kind: "presence", mailbox: idOf(mailbox, "mailbox") })],
 ]);
 

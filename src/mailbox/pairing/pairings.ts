@@ -1,0 +1,78 @@
+// The broker's side of pairing: makes codes for those who share, and tokens for those who bring one. Codes are kept as
+// hashes, in memory alone: a restart ends them.
+
+import { hash, randomBytes } from "node:crypto";
+import type { ElapsedClock } from "../elapsed-clock.js";
+import { CODE_BYTES, codeText, readCode } from "./code-text.js";
+import { PAIRING_LIMITS, PairingCodes } from "./codes.js";
+
+/** The role of whoever comes by a code, where the sharer does not say. */
+const USUAL_ROLE = "default";
+/** Roles that open more than a mailbox: a code never gives one. */
+const OWN_ROLES = new Set(["sharer", "executor"]);
+const MAX_ROLE_CHARS = 128;
+
+export interface NewWorker {
+  readonly id: string;
+  readonly role: string;
+  readonly maySendTo: readonly [string];
+}
+
+export interface PairingsOptions {
+  readonly clock: ElapsedClock;
+  /** Makes a token that opens mailboxes and nothing else. */
+  createToken(worker: NewWorker): Promise<string>;
+}
+
+/** Why no code was made, in words for whoever asked. */
+export class PairingRefusal extends Error {
+  override readonly name = "PairingRefusal";
+}
+
+export type Paired =
+  | { readonly kind: "paired"; readonly id: string; readonly token: string; readonly mailbox: string }
+  | { readonly kind: "wrong" }
+  | { readonly kind: "paused"; readonly leftMs: number };
+
+export class Pairings {
+  readonly #clock: ElapsedClock;
+  readonly #createToken: PairingsOptions["createToken"];
+  readonly #codes = new PairingCodes();
+
+  constructor({ clock, createToken }: PairingsOptions) {
+    this.#clock = clock;
+    this.#createToken = createToken;
+  }
+
+  /** A code of one use for a mailbox. Throws a PairingRefusal. */
+  open(mailbox: string, role = USUAL_ROLE): { code: string; expiresInMs: number } {
+    if (OWN_ROLES.has(role) || role.trim() === "" || role.length > MAX_ROLE_CHARS) {
+      throw new PairingRefusal(`a code gives no token of the role "${role}"; say another one`);
+    }
+    const code = codeText(randomBytes(CODE_BYTES));
+    if (!this.#codes.open(hashOf(code), { mailbox, role }, this.#clock.now())) {
+      throw new PairingRefusal(`${PAIRING_LIMITS.maxOpen} codes are open: use one of them, or wait until they end`);
+    }
+    return { code, expiresInMs: PAIRING_LIMITS.codeMs };
+  }
+
+  /** Makes the token of whoever brings a code. `name` is what they call themselves: the token's id begins with it. */
+  async redeem(code: string, name: string | undefined): Promise<Paired> {
+    // By hashes, which nobody can choose: how long the search takes tells nothing.
+    const found = this.#codes.redeem(hashOf(code), this.#clock.now());
+    if (found.kind !== "paired") return found;
+    const { mailbox, role } = found.pairing;
+    const id = `${/^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$/.test(name ?? "") ? name : "worker"}-${shortRandom()}`;
+    const token = await this.#createToken({ id, role, maySendTo: [mailbox] });
+    return { kind: "paired", id, token, mailbox };
+  }
+}
+
+function hashOf(code: string): string {
+  return hash("sha256", readCode(code) ?? "", "base64url");
+}
+
+/** So that two of one name have two tokens. */
+function shortRandom(): string {
+  return randomBytes(4).toString("hex");
+}

@@ -1,0 +1,132 @@
+// Pairing with a real broker: a code that a sharer gets over its line becomes a token over HTTP.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, statSync } from "node:fs";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { pairWord, readPairWord } from "../../src/mailbox/pairing/code-text.js";
+import { keepWorker } from "../../src/mailbox/pairing/kept-workers.js";
+import { redeemCode } from "../../src/mailbox/pairing/redeem.js";
+import { openLine } from "../../src/mailbox/peer/line.js";
+import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
+import { cli, root, temporaryDirectory } from "./harness.js";
+import { runCli } from "./operator.js";
+
+let broker: ChildProcess;
+let url: string;
+let studioToken: string;
+let state: string;
+
+beforeAll(async () => {
+  state = await temporaryDirectory();
+  broker = spawn(process.execPath, [cli, "broker", "--listen", "127.0.0.1:0", "--state", state, "--json"], {
+    cwd: root,
+  });
+  const [line] = (await once(broker.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
+  url = (JSON.parse(line.toString()) as { broker: string }).broker;
+  studioToken = (await runCli("token", "create", "--id", "studio", "--role", "sharer", "--state", state)).out.trim();
+});
+afterAll(() => {
+  closeBareClients();
+  broker.kill();
+});
+
+const NO_EVENTS = { onMessage() {}, onLive() {}, onCancel() {}, onPresence() {}, onDrain() {}, onClose() {} };
+const signal = new AbortController().signal;
+
+async function newWord(role?: string): Promise<string> {
+  const line = await openLine({ url, token: studioToken, address: "studio", kinds: ["mcp_request"] }, NO_EVENTS);
+  try {
+    const { code, expiresInMs } = await line.pair(role);
+    expect(expiresInMs).toBe(600_000);
+    return pairWord(url, code);
+  } finally {
+    line.close();
+  }
+}
+
+function redeem(word: string) {
+  const read = readPairWord(word);
+  if (read === undefined) throw new Error(`${word} is no word`);
+  return redeemCode(read, { name: "laptop", signal });
+}
+
+/** A POST by hand. */
+async function post(body: string, headers: Record<string, string> = { "content-type": "application/json" }) {
+  const response = await fetch(`${url.replace("ws", "http")}/mailboxes/pair`, { method: "POST", headers, body });
+  await response.text();
+  return response.status;
+}
+
+it("gives a token that sends to the sharer's mailbox, once, and opens nothing else", async () => {
+  const word = await newWord("researcher");
+  const { id, token, mailbox } = await redeem(word.toLowerCase());
+  expect(mailbox).toBe("studio");
+  expect(id).toMatch(/^laptop-[0-9a-f]{8}$/);
+  const worker = await BareClient.connect(url, id, token);
+  worker.deliver("studio", "m-1");
+  expect(await worker.next("delivered", "error")).toMatchObject({ kind: "delivered" });
+  worker.deliver("attic", "m-2");
+  expect(await worker.next("delivered", "error")).toMatchObject({ kind: "error" });
+  const studio = await BareClient.connect(url, "studio", studioToken);
+  studio.send({ kind: "subscribe" });
+  expect(await studio.message()).toMatchObject({ from: { session_id: id, role: "researcher" } });
+  const asAgent = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  expect(
+    (await fetch(`${url.replace("ws", "http")}/mcp`, { method: "POST", headers: asAgent, body: "{}" })).status,
+  ).toBe(403);
+  await expect(redeem(word)).rejects.toThrow(/wrong, used or too old/);
+});
+
+it("is a word at the broker and a token at the other machine, by the command line alone", async () => {
+  const home = await temporaryDirectory();
+  const word = (await runCli("mailbox", "pair", "studio", "--role", "researcher", "--state", state)).out.trim();
+  expect(word).toMatch(/^127\.0\.0\.1:\d+\/[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}$/);
+  const before = process.env["XDG_STATE_HOME"];
+  process.env["XDG_STATE_HOME"] = home;
+  const ran = await runCli("token", "redeem", word, "--json").finally(() => {
+    if (before === undefined) delete process.env["XDG_STATE_HOME"];
+    else process.env["XDG_STATE_HOME"] = before;
+  });
+  const { id, token, mailbox, broker: at, file } = JSON.parse(ran.out) as Record<string, string>;
+  expect([mailbox, at]).toEqual(["studio", url]);
+  expect(file?.startsWith(home)).toBe(true);
+  const worker = await BareClient.connect(url, id ?? "", token ?? "");
+  worker.deliver("studio", "m-3");
+  expect(await worker.next("delivered", "error")).toMatchObject({ kind: "delivered" });
+  expect(await runCli("mailbox", "pair", "stduio", "--state", state)).toMatchObject({ code: 2, out: "" });
+  expect(await runCli("token", "redeem", "ABCD-EFGH-JKMN")).toMatchObject({ code: 2, out: "" });
+});
+
+it("is for sharers, and gives no role that opens more than a mailbox", async () => {
+  const { id, token } = await redeem(await newWord());
+  const worker = await BareClient.connect(url, id, token, { version: 1 });
+  worker.send({ kind: "pair" });
+  expect(await worker.next("error", "pair")).toMatchObject({ kind: "error", of: "pair" });
+  await expect(newWord("sharer")).rejects.toThrow(/gives no token of the role "sharer"/);
+  await expect(newWord("executor")).rejects.toThrow(/gives no token/);
+});
+
+it("refuses foreign pages, other bodies and long ones, and pauses after five wrong codes [bounded]", async () => {
+  const json = { "content-type": "application/json" };
+  expect(await post('{"code":"ABCD-EFGH-JKMN"}', { ...json, origin: "https://page.example" })).toBe(403);
+  expect(await post('{"code":"ABCD-EFGH-JKMN"}', { "content-type": "text/plain" })).toBe(415);
+  expect(await post("{")).toBe(400);
+  expect(await post(JSON.stringify({ code: "x".repeat(2_000) }))).toBe(413);
+  const word = await newWord();
+  let wrong = 0;
+  // One was tried above.
+  while ((await post('{"code":"ABCD-EFGH-JKMN"}')) === 403) wrong++;
+  expect(wrong).toBeLessThanOrEqual(5);
+  await expect(redeem(word)).rejects.toThrow(/Too many wrong codes were tried. Try again in \d+ s/);
+});
+
+it("keeps what it got where only this user reads it", async () => {
+  const folder = await temporaryDirectory();
+  const worker = { broker: url, id: "laptop-1", token: "tw_x", mailbox: "studio" };
+  const path = keepWorker(folder, worker);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  expect(keepWorker(folder, { ...worker, token: "tw_y" })).toBe(path);
+  expect(keepWorker(folder, { ...worker, broker: "wss://other" })).not.toBe(path);
+  expect(JSON.parse(readFileSync(path, "utf8"))).toEqual({ ...worker, token: "tw_y" });
+});
