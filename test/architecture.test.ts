@@ -37,6 +37,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "endpoint/legacy":
     "contracts endpoint/http endpoint/legacy/streams endpoint/session endpoint/stdio protocol runtime runtime/memory",
   "endpoint/legacy/streams": "endpoint/http endpoint/session runtime runtime/memory",
+  "endpoint/mailbox": "contracts endpoint/modern endpoint/session protocol runtime runtime/memory",
   "endpoint/modern": "contracts endpoint/http endpoint/session protocol runtime runtime/memory",
   "endpoint/session": "contracts protocol protocol/bytes runtime runtime/memory",
   "endpoint/stdio": "contracts endpoint/modern endpoint/session protocol runtime runtime/memory",
@@ -48,7 +49,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
   gateway:
-    "cache catalog config config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/state mailbox/broker mailbox/pairing mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory sockets tokens upstream upstream/http upstream/stdio",
+    "cache catalog config config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory sockets tokens upstream upstream/http upstream/stdio",
+  "gateway/sharing": "config contracts endpoint/mailbox mailbox/share observe pipeline protocol runtime runtime/memory",
   "gateway/state":
     "contracts observe pipeline/tasks policy protocol runtime runtime/redact runtime/words store store/local tokens",
   mailbox: "runtime",
@@ -56,6 +58,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "mailbox/join": "mailbox/peer mailbox/wire runtime",
   "mailbox/peer": "mailbox/wire sockets",
   "mailbox/pairing": "mailbox protocol runtime",
+  "mailbox/share": "contracts mailbox mailbox/broker mailbox/peer mailbox/wire observe protocol runtime",
   "mailbox/wire": "protocol runtime",
   host: "config contracts gateway gateway/state observe policy protocol runtime upstream",
   observe: "contracts protocol runtime",

@@ -23,6 +23,8 @@ export interface ToolOverride extends Override {
   readonly idempotent: boolean;
   /** Results that carry a `ttlMs` of their own may be kept. */
   readonly cache: boolean;
+  /** A person is asked before it is called through a mailbox. */
+  readonly ask: boolean;
 }
 
 /** The records have no prototype: a tool may be called `constructor`. */
@@ -57,6 +59,14 @@ export interface ExecutorConfig {
   readonly token: string | undefined;
   /** They may dial in without a token, where the gateway asks nobody for one. */
   readonly noAuth: boolean;
+}
+
+/** A mailbox of a broker, in which a gateway's tools are shared. */
+export interface ShareConfig {
+  readonly broker: string;
+  /** The mailbox. */
+  readonly as: string;
+  readonly token: string | undefined;
 }
 
 export interface ListenAddress {
@@ -95,6 +105,8 @@ export interface Config {
   /** Names of the servers that the file switches off. */
   readonly disabled: readonly string[];
   readonly executors: readonly ExecutorConfig[];
+  /** Where the tools are shared; undefined for nowhere. */
+  readonly share: ShareConfig | undefined;
   /** Whether mailboxes are kept. */
   readonly mailboxes: boolean;
   readonly listen: ListenAddress;

@@ -334,7 +334,7 @@ describe("what is resolved", () => {
       limits: { batch: 5 },
       sessions: { max: 1 },
     });
-    const said = { readOnly: false, idempotent: false, cache: false };
+    const said = { readOnly: false, idempotent: false, cache: false, ask: false };
     expect(config.servers[0]?.tools["constructor"]).toEqual({
       name: undefined,
       description: undefined,

@@ -4,7 +4,7 @@
 import type { MenuRule, RoleRules, UnlistedRoles } from "../contracts/settings.js";
 import { fits, readGlob } from "../runtime/glob.js";
 import { nearest } from "../runtime/nearest.js";
-import { type Config, parseListen } from "./config.js";
+import { type Config, parseListen, type ShareConfig } from "./config.js";
 import { type EntriesContext, nameProblem, resolveEntries } from "./entries.js";
 import { resolveExecutors } from "./executors.js";
 import { FOREIGN_GROUPS, FOREIGN_TOP_KEYS } from "./foreign-keys.js";
@@ -12,7 +12,7 @@ import { isObject, mismatch, readFields } from "./form.js";
 import type { KeyPath } from "./mistakes.js";
 import { absolutePath } from "./paths.js";
 import { type Settings, settingsFields, TOP_KEYS } from "./schema.js";
-import { type ResolveContext, resolveUrl, text } from "./servers.js";
+import { type ResolveContext, resolveSocketUrl, resolveToken, resolveUrl, text } from "./servers.js";
 
 /** A server's name and a tool's fit in twice. */
 const MAX_PATTERN = 512;
@@ -55,6 +55,7 @@ export function resolve(value: unknown, context: EntriesContext): Config | undef
   const { state } = settings;
   const stateDir = state && absolutePath(text(state, ["state"], context), dir, variables.home);
   const telemetry = resolveTelemetry(settings.telemetry, context);
+  const share = resolveShare(settings.share, context);
   checkMemory(settings.limits, value, context);
   if (report.failed || listen === undefined) return undefined;
   // No mistake was found, so every setting is there.
@@ -68,6 +69,7 @@ export function resolve(value: unknown, context: EntriesContext): Config | undef
     unanswered: [],
     disabled,
     executors,
+    share,
     mailboxes: settings.mailboxes !== undefined,
     listen,
     names,
@@ -118,6 +120,15 @@ function resolveTelemetry(
   if (telemetry?.otlp === undefined) return undefined;
   const otlp = resolveUrl(telemetry.otlp, ["telemetry", "otlp"], context);
   return otlp === undefined ? undefined : { otlp };
+}
+
+function resolveShare(share: Settings["share"] | undefined, context: ResolveContext): ShareConfig | undefined {
+  if (share === undefined) return undefined;
+  const broker = resolveSocketUrl(share.broker, ["share", "broker"], "the token and all messages", context);
+  const as = text(share.as, ["share", "as"], context);
+  const token = share.token === undefined ? undefined : resolveToken(share.token, ["share", "token"], context);
+  if (as.includes("#")) context.report.mistake(["share", "as"], 'expected the id of a token, which has no "#"');
+  return broker === undefined ? undefined : { broker, as, token };
 }
 
 /** Other clients keep dozens of keys at the top level: only what looks like one of ours is worth a word. */

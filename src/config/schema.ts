@@ -86,6 +86,11 @@ const tool = strict(
       false,
       "Results for which the server itself sets a `ttlMs` are kept so long and served again.",
     ),
+    ask: defaulted(
+      flag(),
+      false,
+      "Before somebody calls it through a mailbox, `toolway share` asks the person at its terminal. Nobody there: refused.",
+    ),
   },
   "tool",
 );
@@ -380,6 +385,15 @@ const executor = strict(
 
 const servers = record(serverForm);
 
+const share = strict(
+  {
+    broker: required(filled, "Where the broker is: `wss://…`, or `ws://…` on this machine."),
+    as: required(filled, "The mailbox: the id of the token, which has the role `sharer` at the broker."),
+    token: optional(filled, "The token, best as a variable. Without it, the broker must ask for none."),
+  },
+  "share",
+);
+
 /** Mailboxes have no settings of their own: their bounds are the broker's. */
 const mailboxes = strict({});
 
@@ -412,6 +426,11 @@ export const settingsFields = {
   mailboxes: optional(
     mailboxes,
     "Keeps mailboxes, at `/mailboxes`: machines share their tools through them, and agents elsewhere use those. `{}`.",
+  ),
+  share: optional(
+    share,
+    "Shares the tools in a mailbox of a broker, for agents elsewhere, for as long as the gateway serves. The roles decide " +
+      "who may use what.",
   ),
   executors: defaulted(
     record(executor),
@@ -466,6 +485,7 @@ export const OWN_OBJECTS = {
   log: log.fields,
   executors: executor.fields,
   mailboxes: mailboxes.fields,
+  share: share.fields,
   restarts: restarts.fields,
   backoff: backoff.fields,
   breaker: breaker.fields,

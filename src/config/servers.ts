@@ -523,8 +523,8 @@ function override({ name, description, hide }: OverrideEntry): Override {
 }
 
 function toolOverride(entry: ToolEntry): ToolOverride {
-  const { readOnly, idempotent, cache } = entry;
-  return { ...override(entry), readOnly, idempotent, cache };
+  const { readOnly, idempotent, cache, ask } = entry;
+  return { ...override(entry), readOnly, idempotent, cache, ask };
 }
 
 function resolveOverrides<E extends OverrideEntry, O extends Override>(

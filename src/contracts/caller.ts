@@ -30,6 +30,17 @@ export type NotificationText = Pick<NotificationMessage, "method" | "params" | "
 
 export type SubscribedUris = ReadonlyMap<string, ReadonlySet<string>>;
 
+/** What is about to be sent to its server, past all that could refuse it. */
+export interface CallStart {
+  /** Undefined where it is not known yet: a call that is answered goes on where it was. */
+  readonly server: string | undefined;
+  /** The server's own name of the tool; undefined for what is none. */
+  readonly tool: string | undefined;
+  readonly message: RequestMessage;
+  /** Whether twice is as good as once. */
+  readonly mayRepeat: boolean;
+}
+
 export interface Caller {
   readonly principal: Principal;
   /** Names the session; equal for all calls of one session and for no other. */
@@ -51,6 +62,13 @@ export interface Caller {
   readonly clientInfo: JsonObject;
   /** A program takes a tool's structured output as the server gives it; a legacy agent's SDK takes objects alone. */
   readonly takesAnyOutput?: true | undefined;
+  /** Whom private answers are for, where that is not its principal: of one that stands for several agents. */
+  readonly privateTo?: string | undefined;
+  /**
+   * Where it is there, a call is sent to its server when this has resolved, and refused where it rejects with a Fault:
+   * whoever writes down what was begun does so before it begins.
+   */
+  readonly beforeSend?: ((start: CallStart) => Promise<void>) | undefined;
   /** logging/setLevel: kept for the legacy session. */
   setLogLevel(level: string): void;
   /** resources/subscribe and unsubscribe: kept for the legacy session, so that it has them when it is restored. */

@@ -3,6 +3,7 @@
 
 import type { NotificationMessage } from "../protocol/message.js";
 import type { Caller } from "./caller.js";
+import type { OwnName } from "./names.js";
 import type { Isolation } from "./server-spec.js";
 import type { ListKind, ServerIntro, Upstream } from "./upstream.js";
 
@@ -28,6 +29,8 @@ export interface ServerHandle {
    * is known is as good as it gets. It never rejects, and starts no server.
    */
   renew?(kind: ListKind, why: "asked" | "missed"): Promise<void> | undefined;
+  /** Whether a request may be sent twice: it reads, or somebody vouches that twice is once. Absent: none may. */
+  mayRepeat?(method: string, subject: OwnName | undefined): boolean;
   /** Why it is not up, or has not shown what it has. */
   readonly trouble: string | undefined;
   /** Where a call of this caller goes. Throws a Fault where no connection can be had for it. */

@@ -94,6 +94,27 @@ export interface ServerStatus {
   readonly problems: readonly string[];
 }
 
+/** A mailbox of a broker, in which a gateway's tools are shared. */
+export interface SharedMailbox {
+  readonly broker: string;
+  readonly mailbox: string;
+  /** `refused`: the broker does not want us, and nothing is tried again. */
+  readonly state: "dialling" | "connected" | "waiting" | "refused" | "stopped";
+  /** Why it is not connected. */
+  readonly why?: string;
+  /** When the broker is dialled again, from when this was said. */
+  readonly nextInMs?: number;
+  /** Calls under way, and those since the start. */
+  readonly running: number;
+  readonly calls: number;
+  /** Messages that came again, and were answered by what was known of them. */
+  readonly repeated: number;
+  /** Calls whose outcome nobody knows. */
+  readonly unknown: number;
+  /** Replies that came when nobody waited for them any more. */
+  readonly late: number;
+}
+
 export interface GatewayStatus {
   readonly toolway: string;
   readonly pid: number;
@@ -122,6 +143,8 @@ export interface GatewayStatus {
   /** Bytes of bodies, replies and streams that are held, of those that may be (`limits.heldBytes`). */
   readonly memory: { readonly heldBytes: number; readonly limitBytes: number };
   readonly servers: readonly ServerStatus[];
+  /** The mailboxes in which its tools are shared. */
+  readonly shares: readonly SharedMailbox[];
   /** What is in its mailboxes; undefined where it keeps none. */
   readonly mailboxes: MailboxesStatus | undefined;
   /** Those who make requests in other networks. */

@@ -5,3 +5,6 @@ export const STDIO_UPGRADE = "toolway-stdio";
 
 /** The operator's own lines, as `toolway call` sends them: a session in which it can be asked; `?server=` is whose. */
 export const OPERATOR_UPGRADE = "toolway-operator";
+
+/** Lines of JSON, as `toolway share` sends them: the tools are shared while it is open. */
+export const SHARE_UPGRADE = "toolway-share";

@@ -31,6 +31,7 @@ const TAKEN_ON: readonly (keyof Config)[] = [
   "drainMs",
   "cache",
   "log",
+  "share",
 ];
 
 export interface Applied {

@@ -13,7 +13,7 @@ import {
   serveControl,
 } from "../control/server.js";
 import { claimSocketPath } from "../control/socket-path.js";
-import { OPERATOR_UPGRADE, STDIO_UPGRADE } from "../control/upgrades.js";
+import { OPERATOR_UPGRADE, SHARE_UPGRADE, STDIO_UPGRADE } from "../control/upgrades.js";
 import { SHARER_ROLE } from "../endpoint/server.js";
 import type { ContextChanges } from "../policy/contexts.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
@@ -41,6 +41,7 @@ export function openControl(
         void gateway.serveStdio(socket, socket, query.get("role") ?? undefined).finally(() => socket.end()),
       [OPERATOR_UPGRADE]: (socket: Duplex, query: URLSearchParams) =>
         void gateway.serveOperator(socket, socket, query.get("server") ?? "").finally(() => socket.end()),
+      [SHARE_UPGRADE]: (socket: Duplex) => gateway.serveShare(socket),
     },
   });
 }

@@ -1,7 +1,7 @@
 // A gateway while it lives: when it starts, listens and ends, and what programs and the operator may ask of it. Its
 // stages are made in stages.ts; what the config says to them is config-in-use.ts.
 
-import type { Readable, Writable } from "node:stream";
+import type { Duplex, Readable, Writable } from "node:stream";
 import type { Config, ListenAddress } from "../config/config.js";
 import type { AgentProfile, Principal } from "../contracts/caller.js";
 import { ownToolName } from "../contracts/names.js";
@@ -66,6 +66,9 @@ export type ServerStart = boolean | "listening" | "agent";
 
 /** An agent introduces itself at once. For one that does not, the servers are started all the same. */
 const AGENT_WAIT_MS = 2_000;
+
+/** What is shared is told when the servers have been tried, and after this time at the latest. */
+const PLAN_WAIT_MS = 20_000;
 
 export interface GatewayParts {
   readonly config: Config;
@@ -186,6 +189,7 @@ export class Gateway {
     this.#stages.executors.acceptOn(endpoint.http);
     this.#stages.mailboxes.acceptOn(endpoint.http);
     this.#stages.mailboxes.apply(this.config.mailboxes);
+    this.#stages.sharing.apply(this.config.share, this.config.drainMs);
     this.#tokenTimer = setInterval(() => this.#endHeld(), TOKEN_LOOK_MS).unref();
     // It still is the turn in which it began to listen: no request has been read, so none finds the servers missing.
     if (this.#startServers === "listening") this.#start();
@@ -245,6 +249,25 @@ export class Gateway {
     this.#stdio.add(stdio);
     await stdio.closed;
     this.#stdio.delete(stdio);
+  }
+
+  /** Shares the tools for as long as the socket is open, with whom and where it says. */
+  serveShare(socket: Duplex): void {
+    const { sharing } = this.#stages;
+    // It is the way in, as an endpoint is: the servers are wanted.
+    if (this.#startServers !== true && this.#closing === undefined) this.#start();
+    void import("./sharing/share-socket.js").then(({ serveShare, planOf }) => {
+      serveShare(socket, {
+        begin: (settings, hooks) => sharing.begin(settings, hooks),
+        end: (share, drainMs) => sharing.end(share, drainMs),
+        plan: async () => {
+          const tried = this.servers.names.map((name) => this.servers.get(name)?.firstTry);
+          await resultWithin(Promise.all(tried), PLAN_WAIT_MS);
+          return planOf(this.config, this.servers.names, await this.tools(), this.pipeline.access);
+        },
+        drainMs: this.config.drainMs,
+      });
+    });
   }
 
   /** Throws where the config has no such role: a misspelt one would be one without rules. */
@@ -347,7 +370,7 @@ export class Gateway {
 
   status(): GatewayStatus {
     const { names, menu } = this.config;
-    const { catalog, cache, credentials, executors, held } = this.#stages;
+    const { catalog, cache, credentials, executors, held, sharing } = this.#stages;
     const quarantined = quarantinedByServer(catalog, this.pins);
     return {
       toolway: packageVersion(),
@@ -374,6 +397,7 @@ export class Gateway {
             this.redact(one.name, text),
           ),
         })),
+      shares: sharing.status(),
       mailboxes: this.#stages.mailboxes.status(),
       executors: executors.status(),
       conflicts: catalog.conflicts().map((text) => safeLine(this.config.servers, text)),
@@ -408,6 +432,7 @@ export class Gateway {
     await Promise.all([
       this.#endpoint?.http.close({ drainMs }),
       ...[...this.#stdio].map((stdio) => stdio.close({ drainMs })),
+      this.#stages.sharing.close(drainMs),
       this.calls.ended(drainMs),
     ]);
     clearInterval(this.#tokenTimer);
@@ -462,6 +487,7 @@ export class Gateway {
     endpoint.http.configure(endpointSettings(config));
     if (config.tls !== undefined) endpoint.certificate?.reload(config.tls);
     this.#stages.mailboxes.apply(config.mailboxes);
+    this.#stages.sharing.apply(config.share, config.drainMs);
   }
 
   /** Starts the servers if they wait for the agent that the gateway is for, which can be asked this. */

@@ -27,6 +27,7 @@ import { hashStateDir } from "../upstream/stdio/reaper-marker.js";
 import { Executors } from "./executors.js";
 import { Mailboxes } from "./mailboxes.js";
 import { ProgramCalls } from "./program-call.js";
+import { Sharing } from "./sharing/sharing.js";
 import { type GatewayState, redactedText, safeLine } from "./state/state.js";
 import { StoredEras } from "./state/stored-eras.js";
 import { StoredLists } from "./state/stored-lists.js";
@@ -63,6 +64,7 @@ export interface Stages {
   readonly executors: Executors;
   readonly credentials: Credentials;
   readonly mailboxes: Mailboxes;
+  readonly sharing: Sharing;
   readonly pins: StoredPins;
   readonly lists: StoredLists;
   readonly patterns: UnusedPatterns;
@@ -185,6 +187,17 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     executors,
     credentials,
     mailboxes: new Mailboxes(state, log, held),
+    sharing: new Sharing(
+      {
+        service: pipeline,
+        sealer: state.sealer,
+        held,
+        log,
+        config: () => owner.config(),
+        servers: () => servers.names,
+      },
+      state.store,
+    ),
     pins,
     lists,
     patterns,

@@ -5,9 +5,11 @@ import type { Caller } from "../contracts/caller.js";
 import type { OwnToolName } from "../contracts/names.js";
 import type { ServerHandle, Servers } from "../contracts/servers.js";
 import type { AgentCall } from "../contracts/service.js";
+import type { Upstream } from "../contracts/upstream.js";
 import { type Budgets, budgetFault, isCharged } from "../policy/budget.js";
-import { Fault } from "../protocol/errors.js";
+import { Fault, toRpcError } from "../protocol/errors.js";
 import type { ParamHeader } from "../protocol/param-headers.js";
+import { faultReply } from "../protocol/reply.js";
 import { type Access, OPERATOR } from "./access.js";
 import { type Destination, Forward, judgedTool, type SecondJudge } from "./forward.js";
 import { LegacyOutput } from "./legacy-output.js";
@@ -110,14 +112,45 @@ export class Sender implements SecondJudge {
 
   #forward(call: AgentCall, to: Destination, hosted: ServerHandle, chargedMs: number | undefined): void {
     const { caller } = call;
+    const forward = new Forward(call, to, this, chargedMs);
+    const { beforeSend } = caller;
+    if (beforeSend === undefined) forward.sendTo(this.#connection(caller, hosted));
+    else void this.#sendAfter(beforeSend, call, forward, to, hosted);
+  }
+
+  #connection(caller: Caller, hosted: ServerHandle): Upstream {
     // A connection of an agent's own belongs to its session, and outlives the call that opens it.
-    const owner = hosted.isolation === "shared" ? caller : this.#deps.sessions.sessionOf(caller);
-    new Forward(call, to, this, chargedMs).sendTo(hosted.upstream(owner));
+    return hosted.upstream(hosted.isolation === "shared" ? caller : this.#deps.sessions.sessionOf(caller));
+  }
+
+  /** Waits for whoever writes down that the call begins. Never rejects. */
+  async #sendAfter(
+    beforeSend: NonNullable<Caller["beforeSend"]>,
+    call: AgentCall,
+    forward: Forward,
+    { server, tool, subject }: Destination,
+    hosted: ServerHandle,
+  ): Promise<void> {
+    const { message, caller } = call;
+    let isCancelled = false;
+    call.onCancel = () => {
+      isCancelled = true;
+    };
+    try {
+      const mayRepeat = hosted.mayRepeat?.(message.method, subject) ?? false;
+      await beforeSend({ server, tool, message, mayRepeat });
+      // It was taken back before it was sent.
+      if (isCancelled) call.reply(faultReply(new Fault("cancelled", `${message.method} was taken back. Not run.`)));
+      else forward.sendTo(this.#connection(caller, hosted));
+    } catch (error) {
+      call.reply({ kind: "error", error: toRpcError(error), ...(error instanceof Fault ? { fault: error } : {}) });
+    }
   }
 
   /** Whom a private answer is for. The operator is nobody that a token could name. */
-  #ownerOf({ principal, sessionKey }: Caller, { isolation }: ServerHandle): string {
+  #ownerOf({ principal, sessionKey, privateTo }: Caller, { isolation }: ServerHandle): string {
     if (isolation === "session") return sessionKey;
+    if (privateTo !== undefined) return privateTo;
     return principal === OPERATOR ? "" : principal.id;
   }
 }

@@ -2,6 +2,7 @@
 // all share may have more sessions beside (sessions-beside.ts). driver.ts starts it again, lists/ reads.
 
 import type { AgentProfile, Caller } from "../contracts/caller.js";
+import type { OwnName } from "../contracts/names.js";
 import type { Isolation, ServerSpec } from "../contracts/server-spec.js";
 import type { ServerHandle } from "../contracts/servers.js";
 import type { ServerStatus } from "../contracts/status.js";
@@ -122,6 +123,10 @@ export class UpstreamServer implements ServerHandle {
 
   get intro(): ServerIntro | undefined {
     return this.#intro;
+  }
+
+  mayRepeat(method: string, subject: OwnName | undefined): boolean {
+    return this.#repeatable.has({ method, subject });
   }
 
   /** Starts it in the background. A lazy one is started only where nothing is known of it. */

@@ -27,6 +27,7 @@ import { pinsAccept, pinsDiff, pinsForget, pinsList } from "./pins.js";
 import { ps } from "./ps.js";
 import { serve } from "./serve.js";
 import { reload, start, stop } from "./server-verbs.js";
+import { share } from "./share.js";
 import { stateDump } from "./state-dump.js";
 import { status } from "./status.js";
 import { stdio } from "./stdio.js";
@@ -64,6 +65,7 @@ export const commands: readonly Command[] = [
   remove,
   executor,
   broker,
+  share,
   mailboxList,
   mailboxShow,
   mailboxDead,

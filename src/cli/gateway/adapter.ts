@@ -9,7 +9,7 @@ import type { ConfigInput } from "../../config/load.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import { type ControlClient, connectControl, findGateway } from "../../control/client.js";
 import { enlist } from "../../control/registry.js";
-import { STDIO_UPGRADE } from "../../control/upgrades.js";
+import { SHARE_UPGRADE, STDIO_UPGRADE } from "../../control/upgrades.js";
 import { demoConfig } from "../../demo/config.js";
 import { openControl } from "../../gateway/control-routes.js";
 import { createGateway } from "../../gateway/create.js";
@@ -23,6 +23,8 @@ import type {
   GatewayPort,
   GatewaySource,
   LocalGateway,
+  ShareEnd,
+  ShareOptions,
   StartedGateway,
   StartOptions,
   StdioStreams,
@@ -225,6 +227,47 @@ async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void
   }
 }
 
+/** Shares the tools of the gateway that runs; where none runs it is one. One that it joined may be restarted meanwhile. */
+async function share(named: GatewaySource, options: ShareOptions): Promise<ShareEnd> {
+  // The token is the broker's: it opens no door of this gateway, and no child sees it.
+  const { TOOLWAY_TOKEN: _, ...env } = named.env;
+  const source = { ...named, env };
+  const stop = new AbortController();
+  const signal = AbortSignal.any([options.signal, stop.signal]);
+  const { shareOn } = await import("./share-join.js");
+  let own: Gateway | undefined;
+  const make = async (): Promise<Gateway> => {
+    const log = logFor(env, false);
+    const gateway = await open(source, {}, { startServers: true, log, logCalls: "unless-off" });
+    try {
+      await gateway.openControl(() => stop.abort());
+      gateway.onClose(enlistGateway(gateway, source, log));
+      return gateway;
+    } catch (error) {
+      await gateway.close({ drainMs: 0 });
+      throw error;
+    }
+  };
+  try {
+    while (!signal.aborted) {
+      const found = await findOr(source, make, signal);
+      if (!("upgrade" in found)) own = found;
+      const control = "upgrade" in found ? found : await findGateway(source.stateDir);
+      // One that is just dying still takes connections, and does not answer.
+      const socket = await control?.upgrade(SHARE_UPGRADE, {}, { signal }).catch(() => undefined);
+      const end = socket === undefined ? "gone" : await shareOn(socket, { ...options, signal });
+      if (end !== "gone") return end;
+      await new Promise((done) => setTimeout(done, HELD_RETRY_MS));
+    }
+    return "stopped";
+  } catch (error) {
+    if (signal.aborted) return "stopped";
+    throw error;
+  } finally {
+    await own?.close();
+  }
+}
+
 /** A gateway that is restarted is back within this; an agent's call waits so long. */
 const REJOIN_MS = 5_000;
 
@@ -283,6 +326,7 @@ export const adapter: GatewayPort = {
   start,
   connect,
   stdio,
+  share,
   probe,
   defaultToken,
   answers,

@@ -5,6 +5,7 @@ import type { Duplex } from "node:stream";
 import type { Config, ExecutorConfig, ListenAddress } from "../../config/config.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { NameMode } from "../../contracts/settings.js";
+import type { ShareLine } from "../../contracts/sharing.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import type { RunningGateway } from "../../control/registry.js";
 import type { ProbeResult } from "../../upstream/probe.js";
@@ -110,6 +111,11 @@ export interface GatewayPort {
   ): Promise<{ readonly client: GatewayClient; readonly own: LocalGateway | undefined }>;
   /** `stdio`: speaks MCP on the streams until the input ends; joins a running gateway, else is one. */
   stdio(source: GatewaySource, streams: StdioStreams): Promise<void>;
+  /**
+   * `share`: shares the tools of the gateway that runs, else is one, until the signal fires or the broker refuses.
+   * Resolves with why it ended.
+   */
+  share(source: GatewaySource, options: ShareOptions): Promise<ShareEnd>;
   /** Starts one server by itself, asks what it has, and stops it again. */
   probe(spec: ServerSpec, options: ProbeOptions): Promise<Probe>;
   /** The default token of the state directory, read without a gateway. */
@@ -129,6 +135,20 @@ export interface StdioStreams {
   /** Each call is logged, also where the config does not say so. A gateway that is joined logs as it was told. */
   readonly logCalls: boolean;
 }
+
+export interface ShareOptions {
+  readonly broker: string;
+  readonly as: string;
+  readonly token: string | undefined;
+  /** Somebody is there to be asked. */
+  readonly canAsk: boolean;
+  readonly signal: AbortSignal;
+  /** Is told what happens. `answer` is for a question: "yes", "no" or "always". */
+  onLine(line: ShareLine, answer: (id: number, answer: string) => void): void;
+}
+
+/** "stopped": by the signal. Else what went wrong, in a sentence. */
+export type ShareEnd = "stopped" | { readonly why: string };
 
 let replaced: GatewayPort | undefined;
 

@@ -60,6 +60,7 @@ function status(...servers: ServerStatus[]): GatewayStatus {
     draining: false,
     memory: { heldBytes: 1_500_000, limitBytes: 134_217_728 },
     servers,
+    shares: [],
     mailboxes: undefined,
     executors: [],
     conflicts: [],

@@ -121,6 +121,14 @@ export class ModernCall implements AgentCall, Caller, Ongoing, Parkable {
     return this.#presence.sessionKey;
   }
 
+  get privateTo(): string | undefined {
+    return this.#presence.privateTo;
+  }
+
+  get beforeSend(): Caller["beforeSend"] {
+    return this.#outlet?.beforeSend;
+  }
+
   get logLevel(): string | undefined {
     return this.#meta.logLevel;
   }

@@ -73,13 +73,14 @@ export class ModernEra {
     return this.#presences.size;
   }
 
-  serve(outlet: Outlet, principal: Principal, scope: string | undefined): void {
+  /** `session` tells apart the agents that a principal stands for, where it says so. */
+  serve(outlet: Outlet, principal: Principal, scope: string | undefined, session?: string): void {
     const { method } = outlet.message;
     if (REMOVED.has(method)) {
       fail(outlet, { code: ErrorCode.methodNotFound, message: `Method not found in this version: ${method}.` });
       return;
     }
-    const presence = this.#presences.use(principal, scope, this.#clock.now());
+    const presence = this.#presences.use(principal, scope, this.#clock.now(), session);
     if (presence === undefined) {
       fail(outlet, toRpcError(new Fault("limit", "Too many principals use this endpoint. Try again later.")));
       return;

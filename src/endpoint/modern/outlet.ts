@@ -1,5 +1,6 @@
 // Where what belongs to one modern request goes: a POST's answer, or a pipe under the request's id.
 
+import type { Caller } from "../../contracts/caller.js";
 import type { AgentCall } from "../../contracts/service.js";
 import type { RpcError } from "../../protocol/jsonrpc.js";
 import type { RequestMessage } from "../../protocol/message.js";
@@ -14,6 +15,8 @@ export interface Outlet {
   readonly traceHeaders?: AgentCall["traceHeaders"];
   /** The error where the headers do not agree with the arguments. Absent where a request has no headers. */
   headerMismatch?(declared: readonly ParamHeader[]): RpcError | undefined;
+  /** As of a Caller. */
+  readonly beforeSend?: Caller["beforeSend"];
   /** Sends a notification of this request. */
   notify(text: string): void;
   /** Sends the answer, which is already as a modern agent reads it. Later ones are ignored. */

@@ -45,6 +45,8 @@ export class Presence implements Caller {
   principal: Principal;
   readonly sessionKey: string;
   readonly scope: string | undefined;
+  /** Which agent of its principal, where that stands for several. */
+  readonly session: string | undefined;
   readonly calls = new Bag<Ongoing & Placed>();
   readonly listeners = new Set<Listening>();
   readonly #service: Service;
@@ -52,11 +54,22 @@ export class Presence implements Caller {
   #serverInfo: JsonObject | undefined;
   lastUsedMs = 0;
 
-  constructor(service: Service, principal: Principal, scope: string | undefined, sessionKey: string) {
+  constructor(
+    service: Service,
+    principal: Principal,
+    scope: string | undefined,
+    session: string | undefined,
+    sessionKey: string,
+  ) {
     this.#service = service;
     this.principal = principal;
     this.scope = scope;
+    this.session = session;
     this.sessionKey = sessionKey;
+  }
+
+  get privateTo(): string | undefined {
+    return this.session === undefined ? undefined : this.sessionKey;
   }
 
   get idle(): boolean {
@@ -147,10 +160,15 @@ export class Presences {
   }
 
   /** Undefined where there are too many; there are as many as tokens and paths. */
-  use(principal: Principal, scope: string | undefined, nowMs: number): Presence | undefined {
+  use(principal: Principal, scope: string | undefined, nowMs: number, session?: string): Presence | undefined {
     let presence = this.#last;
-    if (presence === undefined || presence.principal.id !== principal.id || presence.scope !== scope) {
-      presence = this.#find(principal, scope);
+    if (
+      presence === undefined ||
+      presence.principal.id !== principal.id ||
+      presence.scope !== scope ||
+      presence.session !== session
+    ) {
+      presence = this.#find(principal, scope, session);
       this.#last = presence;
     }
     if (presence === undefined) return undefined;
@@ -159,11 +177,11 @@ export class Presences {
     return presence;
   }
 
-  #find(principal: Principal, scope: string | undefined): Presence | undefined {
-    const key = JSON.stringify(["modern", this.#tag, principal.id, scope ?? null]);
+  #find(principal: Principal, scope: string | undefined, session: string | undefined): Presence | undefined {
+    const key = JSON.stringify(["modern", this.#tag, principal.id, scope ?? null, session ?? null]);
     const known = this.#byKey.get(key);
     if (known !== undefined || this.#byKey.size >= this.#limits.sessions) return known;
-    const presence = new Presence(this.#service, principal, scope, key);
+    const presence = new Presence(this.#service, principal, scope, session, key);
     this.#byKey.set(key, presence);
     this.#service.sessionOpened(presence, scope);
     return presence;

@@ -87,7 +87,11 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
 /** What is in messages is nobody's who looks at the state: of each, who sent it to whom, and when. */
 async function* withoutBodies(entries: AsyncIterable<DumpEntry>): AsyncIterableIterator<DumpEntry> {
   for await (const entry of entries) {
-    if (!("log" in entry)) yield entry;
+    if ("map" in entry && entry.map === "journal-parts") yield { ...entry, value: undefined };
+    else if ("map" in entry && entry.map === "journal") {
+      const { reply: _, ...rest } = entry.value as JsonObject;
+      yield { ...entry, value: rest };
+    } else if (!("log" in entry)) yield entry;
     else if (Array.isArray(entry.value)) yield { ...entry, value: entry.value[1] };
     else {
       const { record, ...rest } = entry.value as { readonly record?: readonly unknown[] };

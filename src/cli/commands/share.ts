@@ -1,0 +1,126 @@
+// `toolway share`: this machine's tools in a mailbox of a broker, for agents elsewhere, until it is told to stop.
+
+import type { ShareLine } from "../../contracts/sharing.js";
+import { isLoopback } from "../../runtime/addresses.js";
+import { gatewayPort } from "../gateway/port.js";
+import { sourceFor } from "../gateway/source.js";
+import { ask, canAsk } from "../line/ask.js";
+import { defineCommand } from "../line/command.js";
+import { Exit, UserError, usageError } from "../line/errors.js";
+import { type Io, note, print, shown } from "../line/io.js";
+import { sharingText, stateText } from "../text/sharing.js";
+
+type Question = Extract<ShareLine, { kind: "ask" }>;
+
+export const share = defineCommand({
+  metadata: {
+    name: "share",
+    summary: "Shares this machine's tools through a broker, with agents elsewhere.",
+    description:
+      "Shares the tools of a config in a mailbox of a broker, with agents elsewhere, until it is stopped. It shares those of " +
+      "the gateway that runs for the same config; where none runs, it is one, without an endpoint of its own. " +
+      "The token is the broker's, of the role sharer, and is taken from TOOLWAY_TOKEN. The roles of the config decide who " +
+      "may use what. What was begun is written down first, so that nothing happens twice, whatever breaks.",
+  },
+  args: { config: { description: "The config, as for serve.", isConfig: true, completes: "file" } },
+  options: {
+    broker: { value: "URL", description: "Where the broker is: wss://…, or ws://… on this machine." },
+    as: { value: "ID", description: "The mailbox: the id of the token at the broker." },
+    state: { value: "DIR", description: "The state directory, as for serve.", completes: "folder" },
+    json: { description: "Prints what happens as lines of JSON, for scripts." },
+  },
+  examples: [
+    {
+      line: "toolway share ./mcp.json --broker ws://127.0.0.1:7440 --as studio",
+      note: "with the token in TOOLWAY_TOKEN",
+    },
+    { line: "toolway share --broker wss://broker.example.com --as studio", note: "./toolway.json, or the demo" },
+  ],
+  async handler(input, io) {
+    const { broker, as } = required(input.broker, input.as);
+    const source = await sourceFor({ config: input.config, state: input.state }, io);
+    const port = await gatewayPort();
+    const stop = new AbortController();
+    const questions = new Questions(io, () => stop.abort());
+    const token = io.env["TOOLWAY_TOKEN"];
+    if (new URL(broker).protocol === "ws:" && !isLoopback(new URL(broker).hostname)) {
+      note(io, "The token and all messages go to this broker unencrypted: use wss://.");
+    }
+    const end = await port.share(source, {
+      broker,
+      as,
+      token: token === "" ? undefined : token,
+      canAsk: !input.json && canAsk(io),
+      signal: AbortSignal.any([io.signal, stop.signal]),
+      onLine: (line, answer) => {
+        if (input.json) print(io, JSON.stringify(line));
+        else if (line.kind === "sharing") print(io, sharingText(line, { broker, as }, io));
+        else if (line.kind === "state") note(io, stateText(line, broker));
+        else if (line.kind === "ask") questions.put(line, answer);
+        else if (line.kind === "asked") questions.take(line.id);
+      },
+    });
+    if (end !== "stopped") throw new UserError(end.why, { hint: hintFor(as) });
+    return Exit.ok;
+  },
+});
+
+function required(broker: string | undefined, as: string | undefined): { broker: string; as: string } {
+  if (broker === undefined || as === undefined) {
+    throw usageError(
+      `--${broker === undefined ? "broker" : "as"} is missing: tools are shared in a mailbox of a broker.`,
+      "For instance `toolway share --broker ws://127.0.0.1:7440 --as studio`.",
+    );
+  }
+  const url = URL.canParse(broker) ? new URL(broker) : undefined;
+  if (url?.protocol === "ws:" || url?.protocol === "wss:") return { broker: url.href, as };
+  throw usageError("--broker: expected an address that starts with ws:// or wss://.");
+}
+
+function hintFor(as: string): string {
+  return `At the broker: \`toolway token create --id ${as} --role sharer\`, and its token in TOOLWAY_TOKEN here.`;
+}
+
+/** Asks the person one question after another. */
+class Questions {
+  readonly #io: Io;
+  readonly #onInterrupt: () => void;
+  readonly #waiting = new Map<number, AbortController>();
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(io: Io, onInterrupt: () => void) {
+    this.#io = io;
+    this.#onInterrupt = onInterrupt;
+  }
+
+  put(question: Question, answer: (id: number, answer: string) => void): void {
+    const over = new AbortController();
+    this.#waiting.set(question.id, over);
+    this.#last = this.#last.then(() => this.#ask(question, over.signal, answer));
+  }
+
+  /** Nobody waits for the answer any more. */
+  take(id: number): void {
+    this.#waiting.get(id)?.abort();
+    this.#waiting.delete(id);
+  }
+
+  async #ask(question: Question, over: AbortSignal, answer: (id: number, answer: string) => void): Promise<void> {
+    if (over.aborted) return;
+    const io = { ...this.#io, signal: AbortSignal.any([this.#io.signal, over]) };
+    const { worker, role, server, tool, arguments: args } = shown(question, true);
+    const text = `${worker} (${role}) wants ${tool} of ${server}: ${args}\n[y]es, [n]o, [a]lways for ${worker}: `;
+    try {
+      answer(question.id, answerOf(await ask(io, text, { isHidden: false })));
+    } catch {
+      if (over.aborted) note(this.#io, "\nToo late: it was refused.");
+      else this.#onInterrupt();
+    }
+  }
+}
+
+function answerOf(line: string | undefined): string {
+  const said = line?.trim().toLowerCase() ?? "";
+  if (said === "y" || said === "yes") return "yes";
+  return said === "a" || said === "always" ? "always" : "no";
+}

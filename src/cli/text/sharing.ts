@@ -1,0 +1,50 @@
+// What people read of a machine that shares its tools: what is shared with whom, and how the line to the broker does.
+
+import type { ShareLine } from "../../contracts/sharing.js";
+import type { Io } from "../line/io.js";
+import { styleOf, table } from "./print.js";
+
+type Plan = Extract<ShareLine, { kind: "sharing" }>;
+type State = Extract<ShareLine, { kind: "state" }>;
+
+/** Names beyond these are counted. */
+const MAX_NAMES = 12;
+
+export function sharingText(plan: Plan, { broker, as }: { broker: string; as: string }, io: Io): string {
+  const style = styleOf(io);
+  const { servers, tools, roles, unlistedRoles, asked } = plan;
+  const all = `all ${tools.length} tools`;
+  const facts = [
+    ["broker", style.bold(broker)],
+    ["mailbox", style.bold(as)],
+    ["servers", servers.map(({ name, tools: count }) => `${name} (${count} tools)`).join(", ") || "none"],
+    ["tools", named(tools)],
+    ...roles.map(({ role, tools: count }) => [
+      `role ${role}`,
+      count === tools.length ? all : count === 0 ? "nothing" : `${count} of ${tools.length} tools`,
+    ]),
+    [roles.length === 0 ? "every role" : "other roles", unlistedRoles === "allow" ? all : "nothing (unlistedRoles)"],
+    ...(asked.length === 0 ? [] : [["asks you before", named(asked)]]),
+  ];
+  return `${table(facts, "  ")}\n`;
+}
+
+function named(names: readonly string[]): string {
+  if (names.length <= MAX_NAMES) return names.join(", ") || "none";
+  return `${names.slice(0, MAX_NAMES).join(", ")} and ${names.length - MAX_NAMES} more`;
+}
+
+export function stateText({ state, why, nextInMs }: State, broker: string): string {
+  switch (state) {
+    case "connected":
+      return `Connected to ${broker}.`;
+    case "waiting":
+      return `Not connected to ${broker}: ${why}. Next try in ${((nextInMs ?? 0) / 1000).toFixed(1)} s.`;
+    case "refused":
+      return `The broker refused, and nothing is tried again: ${why}.`;
+    case "stopped":
+      return "Nothing is shared any more.";
+    default:
+      return `Dialling ${broker} …`;
+  }
+}

@@ -1,0 +1,87 @@
+// What a message of a mailbox asks for: whole MCP requests, and the two bare ones that any client can write by hand. What
+// is passed on is cut out of the body as it was written: a number may say more than a double holds.
+
+import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { type Message, toMessage } from "../../protocol/message.js";
+import { deeperThan, type Member, scanMembers } from "../../protocol/scan.js";
+
+export type MailboxRequest =
+  | { readonly op: "rpc" | "listen"; readonly session: string | undefined; readonly message: Message }
+  | { readonly op: "manifest" }
+  /** `args` is JSON text. */
+  | { readonly op: "call"; readonly tool: string; readonly args: string };
+
+/** A body that cannot be read: why. */
+export class BadBody extends Error {
+  override readonly name = "BadBody";
+}
+
+/** It is a hash of 32 hex digits; what is longer is none. */
+const MAX_SESSION_CHARS = 128;
+
+/** Throws a BadBody. */
+export function readBody(text: string, maxDepth: number): MailboxRequest {
+  if (text.length > 2 * maxDepth && deeperThan(text, maxDepth)) {
+    throw new BadBody(`the body is nested deeper than ${maxDepth} levels`);
+  }
+  const body = parsed(text, "the body is not JSON");
+  if (!isObject(body)) throw new BadBody('the body is an object with "op"');
+  switch (body["op"]) {
+    case "rpc":
+    case "listen":
+      return { op: body["op"], session: sessionOf(body), message: messageIn(text, body) };
+    case "manifest":
+      return { op: "manifest" };
+    case "call":
+      return { op: "call", tool: toolOf(body), args: argumentsIn(text, body["arguments"]) };
+    default:
+      throw new BadBody(`"op" is "rpc", "manifest" or "call", and not ${JSON.stringify(body["op"]) ?? "left out"}`);
+  }
+}
+
+function sessionOf({ session }: JsonObject): string | undefined {
+  if (session === undefined) return undefined;
+  if (typeof session === "string" && session.length <= MAX_SESSION_CHARS) return session;
+  throw new BadBody(`"session" is a text of at most ${MAX_SESSION_CHARS} characters`);
+}
+
+/** The JSON-RPC message in a body that was parsed already. */
+function messageIn(text: string, { message }: JsonObject): Message {
+  const { start, end } = memberIn(text, "message");
+  try {
+    return toMessage(text.slice(start, end), message);
+  } catch (error) {
+    throw new BadBody((error as Error).message);
+  }
+}
+
+function toolOf({ tool }: JsonObject): string {
+  if (typeof tool === "string") return tool;
+  throw new BadBody('"tool" is the name of a tool');
+}
+
+/** Programs write an object; language models a text with one in it. */
+function argumentsIn(text: string, args: unknown): string {
+  if (args === undefined || args === "") return "{}";
+  if (isObject(args)) {
+    const { start, end } = memberIn(text, "arguments");
+    return text.slice(start, end);
+  }
+  if (typeof args === "string" && isObject(parsed(args, '"arguments" is a text that is not JSON'))) return args;
+  throw new BadBody('"arguments" is a JSON object, or a text with one');
+}
+
+function memberIn(text: string, key: string): Member {
+  const found = scanMembers(text, text.indexOf("{")).filter((member) => member.key === key);
+  const [member] = found;
+  if (member !== undefined && found.length === 1) return member;
+  throw new BadBody(`"${key}" stands in the body once`);
+}
+
+function parsed(text: string, why: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new BadBody(why);
+  }
+}

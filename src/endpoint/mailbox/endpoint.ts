@@ -1,0 +1,185 @@
+// The endpoint of agents that come by a mailbox: each message is one request of the modern era, which has no handshake,
+// so that nothing is lost when a part is started again. Knows no broker: messages come as MailboxCalls.
+
+import type { MailboxCall, MailboxService } from "../../contracts/mailbox.js";
+import type { Service } from "../../contracts/service.js";
+import { Fault, toRpcError } from "../../protocol/errors.js";
+import type { RpcError } from "../../protocol/jsonrpc.js";
+import { parseMessage, type RequestMessage, type ResponseMessage } from "../../protocol/message.js";
+import { faultReply, type Reply, renderReply } from "../../protocol/reply.js";
+import type { Clock } from "../../runtime/clock.js";
+import { BODY_COST, type HeldBytes, NO_ROOM } from "../../runtime/memory/held-bytes.js";
+import type { Sealer } from "../../runtime/seal.js";
+import { KIB, MIB } from "../../runtime/sizes.js";
+import { checkRequest } from "../modern/checks.js";
+import { ModernEra } from "../modern/era.js";
+import { idText } from "../session/call.js";
+import { DEFAULT_LIMITS, type EndpointLimits } from "../session/limits.js";
+import { SHORT_BYTES } from "../session/read-message.js";
+import { callRequest, errorBody, listRequest, manifestBody, manifestPage, resultBody } from "./bare.js";
+import { BadBody, type MailboxRequest, readBody } from "./body.js";
+import { MailboxOutlet } from "./outlet.js";
+
+export interface MailboxEndpointOptions {
+  readonly service: Service;
+  readonly sealer: Sealer;
+  readonly limits?: Partial<EndpointLimits>;
+  readonly held: HeldBytes;
+  readonly clock: Clock;
+  /** The one server that is meant, whose tools then have their own names; undefined where there are several. */
+  readonly scope: () => string | undefined;
+  readonly failed: (error: unknown) => void;
+}
+
+const LISTEN = "subscriptions/listen";
+
+/** A bare client draws no pieces: what it is told fits into one frame, with room for what stands around it. */
+const MAX_BARE_BYTES = 1 * MIB - 16 * KIB;
+/** A list that has no end by then has none. */
+const MAX_PAGES = 1_000;
+
+export class MailboxEndpoint implements MailboxService {
+  readonly #options: MailboxEndpointOptions;
+  readonly #limits: EndpointLimits;
+  readonly #era: ModernEra;
+
+  constructor(options: MailboxEndpointOptions) {
+    this.#options = options;
+    this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.#era = new ModernEra({ ...options, limits: this.#limits });
+  }
+
+  serve(call: MailboxCall): void {
+    let request: MailboxRequest;
+    try {
+      request = readBody(call.body, this.#limits.depth);
+    } catch (error) {
+      if (!(error instanceof BadBody)) throw error;
+      call.reply({ kind: "body", json: errorBody(`bad mcp request: ${error.message}`) });
+      return;
+    }
+    if (request.op === "manifest") void this.#manifest(call);
+    else if (request.op === "call") void this.#bareCall(call, request.tool, request.args);
+    else this.#rpc(call, request);
+  }
+
+  /** Forgets agents that have been quiet for long. It is to be called now and then. */
+  sweep(): void {
+    this.#era.sweep();
+  }
+
+  /** Ends what is under way. */
+  close(fault: Fault): void {
+    this.#era.close(fault);
+  }
+
+  #rpc(call: MailboxCall, { op, message, session }: Extract<MailboxRequest, { op: "rpc" | "listen" }>): void {
+    const wrong =
+      message.kind === "request" ? wrongOp(op, message.method) : "a message carries a request, and nothing else";
+    if (wrong !== undefined || message.kind !== "request") {
+      call.reply({ kind: "body", json: errorBody(`bad mcp request: ${wrong}`) });
+      return;
+    }
+    const answer = (bytes: Buffer) => call.reply({ kind: "response", bytes });
+    const held = this.#options.held.holder(call.principal.id);
+    if (call.body.length >= SHORT_BYTES && !held.hold(call.body.length * BODY_COST)) {
+      answer(rendered(faultReply(new Fault("limit", `The message was not taken: ${NO_ROOM}`)), message));
+      return;
+    }
+    message.held = held;
+    const { params } = message;
+    if (typeof params?.["requestState"] !== "string") {
+      this.#serve(call, message, session, answer);
+      held.releaseUnclaimed();
+      return;
+    }
+    // The answer to a question goes on with a call that was begun: what it does is written down as the call was.
+    held.claim();
+    const tool = params["name"];
+    const start = { server: undefined, tool: typeof tool === "string" ? tool : undefined, message, mayRepeat: false };
+    call
+      .begin(start)
+      .then(
+        () => this.#serve(call, message, session, answer),
+        (error: unknown) => answer(rendered({ kind: "error", error: toRpcError(error) }, message)),
+      )
+      .finally(() => held.drop())
+      .catch(this.#options.failed);
+  }
+
+  #serve(
+    call: MailboxCall,
+    message: RequestMessage,
+    session: string | undefined,
+    answer: (response: Buffer) => void,
+  ): void {
+    const meta = checkRequest(message, undefined);
+    if ("code" in meta) {
+      answer(rendered({ kind: "error", error: meta }, message));
+      return;
+    }
+    const { held } = this.#options;
+    const outlet = new MailboxOutlet({
+      message,
+      meta,
+      limits: this.#limits,
+      held,
+      owner: call.principal.id,
+      beforeSend: (start) => call.begin(start),
+      notify: (text) => call.notify(text),
+      answer,
+    });
+    call.onCancel = (reason) => outlet.cancel(reason);
+    this.#era.serve(outlet, call.principal, this.#options.scope(), session);
+  }
+
+  // ── The bare requests ────────────────────────────────────────────────────────────────────────────────────────────
+
+  async #manifest(call: MailboxCall): Promise<void> {
+    const entries: string[] = [];
+    let cursor: string | undefined;
+    for (let page = 0; page < MAX_PAGES; page++) {
+      const response = await this.#ask(call, listRequest(cursor));
+      if (response.error !== undefined) {
+        call.reply({ kind: "body", json: errorBody(response.error.message) });
+        return;
+      }
+      const { entries: found, next } = manifestPage(response);
+      entries.push(...found);
+      cursor = next;
+      if (cursor === undefined) break;
+    }
+    this.#replyBare(call, manifestBody(entries));
+  }
+
+  async #bareCall(call: MailboxCall, tool: string, args: string): Promise<void> {
+    const response = await this.#ask(call, callRequest(tool, args));
+    this.#replyBare(call, resultBody(response, tool, call.principal.role));
+  }
+
+  #replyBare(call: MailboxCall, json: string): void {
+    const bytes = Buffer.byteLength(json);
+    const fits = bytes <= MAX_BARE_BYTES;
+    const why = `the answer has ${bytes} bytes, and one message at most ${MAX_BARE_BYTES}: ask by "op":"rpc", and draw it in pieces`;
+    call.reply({ kind: "body", json: fits ? json : errorBody(why) });
+  }
+
+  /** Never resolves where the call was cancelled. */
+  #ask(call: MailboxCall, text: string): Promise<ResponseMessage> {
+    return new Promise((resolve) => {
+      const message = parseMessage(text) as RequestMessage;
+      this.#serve(call, message, undefined, (bytes) => resolve(parseMessage(bytes.toString()) as ResponseMessage));
+    });
+  }
+}
+
+/** What lasts as long as both are connected comes live, and what is answered once by a message. */
+function wrongOp(op: "rpc" | "listen", method: string): string | undefined {
+  if ((op === "listen") === (method === LISTEN)) return undefined;
+  return op === "listen" ? `${method} goes by "op":"rpc"` : `${LISTEN} goes by a live frame, as "op":"listen"`;
+}
+
+/** A reply that is small and made here. */
+function rendered(reply: Reply | { kind: "error"; error: RpcError }, message: RequestMessage): Buffer {
+  return renderReply(reply as Exclude<Reply, { kind: "stream" }>, idText(message));
+}

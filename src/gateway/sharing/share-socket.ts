@@ -1,0 +1,138 @@
+// `toolway share` at the operator's socket: the tools are shared for as long as its connection is open. Lines of JSON: first
+// what to share where, then states and questions out, answers in.
+
+import type { Duplex } from "node:stream";
+import type { ShareConfig } from "../../config/config.js";
+import type { CallStart, Principal } from "../../contracts/caller.js";
+import type { ShareLine, SharePlan } from "../../contracts/sharing.js";
+import { Fault } from "../../protocol/errors.js";
+import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { LineSplitter } from "../../runtime/line-splitter.js";
+import { KIB } from "../../runtime/sizes.js";
+import type { Share, ShareHooks } from "./open-share.js";
+
+export { planOf } from "./plan.js";
+
+export interface ShareGateway {
+  begin(settings: ShareConfig, hooks: ShareHooks): Promise<Share>;
+  end(share: Share, drainMs: number): Promise<void>;
+  plan(): Promise<SharePlan>;
+  readonly drainMs: number;
+}
+
+/** What `toolway share` says is short. */
+const MAX_LINE_BYTES = 64 * KIB;
+/** A person who is there answers within this; a worker that waits is told then. */
+const ASK_MS = 30_000;
+/** Questions that a person has before them. */
+const MAX_ASKED = 64;
+/** Workers and tools for which "always" was said. */
+const MAX_ALWAYS = 1_000;
+/** What is shown of the arguments. */
+const MAX_SHOWN_CHARS = 4 * KIB;
+
+export function serveShare(socket: Duplex, gateway: ShareGateway): void {
+  new ShareSocket(socket, gateway);
+}
+
+class ShareSocket {
+  readonly #socket: Duplex;
+  readonly #gateway: ShareGateway;
+  readonly #asked = new Map<number, (answer: unknown) => void>();
+  readonly #always = new Set<string>();
+  #share: Promise<Share | undefined> | undefined;
+  #asks = 0;
+  #isEnded: boolean = false;
+
+  constructor(socket: Duplex, gateway: ShareGateway) {
+    this.#socket = socket;
+    this.#gateway = gateway;
+    const lines = new LineSplitter(
+      { onLine: (line) => this.#line(line.toString()), onOversize: () => this.#end() },
+      MAX_LINE_BYTES,
+    );
+    socket.on("data", (chunk: Buffer) => lines.push(chunk));
+    socket.once("end", () => this.#end());
+    socket.once("close", () => this.#end());
+  }
+
+  #line(text: string): void {
+    let said: unknown;
+    try {
+      said = JSON.parse(text);
+    } catch {
+      said = undefined;
+    }
+    if (!isObject(said)) this.#end();
+    else if (this.#share === undefined) this.#share = this.#begin(said);
+    else if (typeof said["id"] === "number") this.#asked.get(said["id"])?.(said["answer"]);
+  }
+
+  async #begin({ broker, as, token, canAsk }: JsonObject): Promise<Share | undefined> {
+    try {
+      const settings = { broker: String(broker), as: String(as), token: typeof token === "string" ? token : undefined };
+      const ask =
+        canAsk === true
+          ? (who: Principal, start: CallStart, leftMs: number) => this.#ask(who, start, leftMs)
+          : undefined;
+      const share = await this.#gateway.begin(settings, {
+        ask,
+        onState: (state) => this.#send({ kind: "state", ...state }),
+      });
+      this.#gateway.plan().then(
+        (plan) => this.#send({ kind: "sharing", ...plan }),
+        () => {},
+      );
+      return share;
+    } catch (error) {
+      this.#send({ kind: "error", message: (error as Error).message });
+      this.#socket.end();
+      return undefined;
+    }
+  }
+
+  /** Resolves where the person says yes. Rejects with a Fault `denied`. */
+  async #ask(principal: Principal, { server = "", tool = "", message }: CallStart, leftMs: number): Promise<void> {
+    const key = JSON.stringify([principal.id, server, tool]);
+    if (this.#always.has(key)) return;
+    if (this.#isEnded || this.#asked.size >= MAX_ASKED) throw refused(tool, "too many questions wait for one already");
+    const id = ++this.#asks;
+    const { id: worker, role } = principal;
+    const args = JSON.stringify(message.params?.["arguments"] ?? {}).slice(0, MAX_SHOWN_CHARS);
+    const answer = await new Promise<unknown>((resolve) => {
+      const timer = setTimeout(resolve, Math.min(ASK_MS, Math.max(0, leftMs)));
+      this.#asked.set(id, (said) => {
+        clearTimeout(timer);
+        resolve(said);
+      });
+      this.#send({ kind: "ask", id, worker: worker.replace(/^mailbox\//, ""), role, server, tool, arguments: args });
+    });
+    this.#asked.delete(id);
+    this.#send({ kind: "asked", id });
+    if (answer === "always" && this.#always.size < MAX_ALWAYS) this.#always.add(key);
+    if (answer !== "yes" && answer !== "always") {
+      throw refused(tool, answer === undefined ? `nobody answered within ${ASK_MS / 1000} s` : "the answer was no");
+    }
+  }
+
+  #send(line: ShareLine): void {
+    if (!this.#socket.writableEnded && !this.#socket.destroyed) this.#socket.write(`${JSON.stringify(line)}\n`);
+  }
+
+  /** It has gone: calls under way may end, and nothing new is taken. */
+  #end(): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    for (const answer of this.#asked.values()) answer(undefined);
+    void this.#close().finally(() => this.#socket.end());
+  }
+
+  async #close(): Promise<void> {
+    const share = await this.#share;
+    if (share !== undefined) await this.#gateway.end(share, this.#gateway.drainMs);
+  }
+}
+
+function refused(tool: string, why: string): Fault {
+  return new Fault("denied", `The person who shares "${tool}" was asked, and ${why}. Not run.`);
+}

@@ -1,0 +1,101 @@
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { TestClock } from "../../../test/fixtures/test-clock.js";
+import type { Store } from "../../contracts/store.js";
+import { openStore } from "../../store/local/store.js";
+import { Journal, JournalFull, PART_BYTES } from "./journal.js";
+import { KEPT_AFTER_END_MS } from "./journal-entry.js";
+
+let dir: string;
+let store: Store;
+let clock: TestClock;
+
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), "toolway-journal-"));
+  store = await openStore({ dir });
+  clock = new TestClock();
+});
+afterEach(async () => {
+  await store.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+async function reopened(): Promise<Journal> {
+  await store.close();
+  store = await openStore({ dir });
+  return Journal.open({ store, clock });
+}
+
+describe("a sharer's journal", () => {
+  it("has its id, what was started and what finished after a restart [no-double-effect]", async () => {
+    const first = await Journal.open({ store, clock });
+    await first.start("one", "digest", 5_000, "add");
+    await first.start("two", "digest", 5_000, "add");
+    await first.finish("two", "digest", 5_000, '{"message":{}}', true);
+    const second = await reopened();
+    expect(second.id).toBe(first.id);
+    expect(second.get("one")).toEqual({ state: "started", digest: "digest", endMs: 5_000, what: "add" });
+    expect(second.get("two")).toMatchObject({ state: "finished", reply: '{"message":{}}' });
+    expect(second.used).toEqual({ entries: 2, bytes: 14 });
+  });
+
+  it("tells messages of different senders apart, whatever their ids are", () => {
+    expect(Journal.keyOf("studio", "worker-1", "m-1")).not.toBe(Journal.keyOf("studio", "worker-2", "m-1"));
+    expect(Journal.keyOf("studio", "worker-1", "m-1")).not.toBe(Journal.keyOf("attic", "worker-1", "m-1"));
+  });
+
+  it("forgets an entry and its parts ten minutes after its message's end, and none earlier when the calendar is set [bounded]", async () => {
+    const journal = await Journal.open({ store, clock });
+    const endMs = journal.now() + 1_000;
+    await journal.start("short", "digest", endMs, "add");
+    await journal.finishLarge("large", "digest", endMs, randomBytes(3 * PART_BYTES), false);
+    await journal.start("long", "digest", endMs + 60_000, "add");
+    clock.jumpWall(7 * 24 * 3_600_000);
+    clock.advance(1_000 + KEPT_AFTER_END_MS);
+    await journal.sweep();
+    expect(journal.get("short")).toBeDefined();
+    clock.advance(1);
+    await journal.sweep();
+    expect([journal.get("short"), journal.get("large"), journal.piece("large", 0, 10)]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    expect(journal.get("long")).toBeDefined();
+    expect(journal.used).toEqual({ entries: 1, bytes: 0 });
+  });
+
+  it("refuses what it has no room for, by name, and keeps what it has [bounded]", async () => {
+    const journal = await Journal.open({ store, clock, limits: { entries: 2, bytes: 1_000 } });
+    await journal.start("one", "digest", 0, "add");
+    await journal.start("two", "digest", 0, "add");
+    await expect(journal.start("three", "digest", 0, "add")).rejects.toThrow(JournalFull);
+    await journal.finish("one", "digest", 0, "x".repeat(900), true);
+    await expect(journal.finishLarge("two", "digest", 0, randomBytes(200), true)).rejects.toThrow("1000 bytes");
+    expect(journal.get("one")).toMatchObject({ state: "finished" });
+    expect(journal.get("two")).toMatchObject({ state: "started" });
+  });
+
+  it("gives a large reply in pieces from any offset, also after a restart, until it was drawn", async () => {
+    const reply = randomBytes(20 * PART_BYTES + 77);
+    const { bytes, sha256 } = await (await Journal.open({ store, clock })).finishLarge("l", "d", 5_000, reply, false);
+    expect(bytes).toBe(reply.length);
+    expect(sha256).toMatch(/^[0-9a-f]{64}$/);
+    const journal = await reopened();
+    const pieces: Buffer[] = [];
+    // Begins in the middle of a part, as whoever was interrupted does.
+    for (let at = 0; at < bytes; ) {
+      const piece = Buffer.from(journal.piece("l", at, at === 0 ? 1_000 : PART_BYTES) ?? "", "base64");
+      expect(piece.length).toBeGreaterThan(0);
+      pieces.push(piece);
+      at += piece.length;
+    }
+    expect(Buffer.concat(pieces).equals(reply)).toBe(true);
+    await journal.drawn("l");
+    expect(journal.piece("l", 0, 1)).toBeUndefined();
+    expect(journal.get("l")).toMatchObject({ state: "finished" });
+  });
+});

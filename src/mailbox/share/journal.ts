@@ -1,0 +1,213 @@
+// The sharer's journal on disk: which messages were begun and how they ended, and the parts of replies that are too large
+// for a message. What follows from an entry is journal-entry.ts's to say.
+
+import { createHash, hash, randomBytes } from "node:crypto";
+import type { Batch, DurableMap, Store } from "../../contracts/store.js";
+import type { Clock } from "../../runtime/clock.js";
+import { KIB, MIB } from "../../runtime/sizes.js";
+import {
+  fullness,
+  type JournalEntry,
+  type JournalLimits,
+  KEPT_AFTER_END_MS,
+  type LargeReply,
+} from "./journal-entry.js";
+
+/**
+ * Two hundred calls a second whose messages live for half an hour, about 200 bytes each; and replies up to a quarter of
+ * what the store may have, which it shares with all else.
+ */
+const DEFAULT_JOURNAL_LIMITS: JournalLimits = { entries: 400_000, bytes: 256 * MIB };
+
+/** What one live frame carries. */
+export const PART_BYTES = 64 * KIB;
+/** Parts that are written in one commit: others' commits wait behind it. */
+const PARTS_A_COMMIT = 16;
+/** Entries that one sweep forgets; the next goes on. */
+const FORGOTTEN_A_SWEEP = 1_000;
+/** Milliseconds since 1970, as text that sorts. */
+const TIME_DIGITS = 15;
+
+export interface JournalOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly limits?: JournalLimits;
+}
+
+/** The journal takes no more calls: why, in words for whoever called. */
+export class JournalFull extends Error {
+  override readonly name = "JournalFull";
+}
+
+export class Journal {
+  /** Says to a broker which consumer knows what was begun. It is kept, as what is written here is. */
+  readonly id: string;
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #limits: JournalLimits;
+  readonly #entries: DurableMap<JournalEntry>;
+  /** The bytes of each entry, by its end and its key, so that what is over is found in order. */
+  readonly #ends: DurableMap<number>;
+  /** In base64, as they travel, by the key of the entry and their number. */
+  readonly #parts: DurableMap<string>;
+  /** Wall time at the start. From there it goes by the steady clock: a calendar that is set forgets no entry. */
+  readonly #startMs: number;
+  #used: { entries: number; bytes: number } = { entries: 0, bytes: 0 };
+
+  private constructor({ store, clock, limits = DEFAULT_JOURNAL_LIMITS }: JournalOptions, id: string) {
+    this.id = id;
+    this.#store = store;
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#entries = store.map<JournalEntry>("journal");
+    this.#ends = store.map<number>("journal-ends");
+    this.#parts = store.map<string>("journal-parts");
+    this.#startMs = clock.wall() - clock.now();
+    for (const [, bytes] of this.#ends.entries()) {
+      this.#used.entries++;
+      this.#used.bytes += bytes;
+    }
+  }
+
+  static async open(options: JournalOptions): Promise<Journal> {
+    const ids = options.store.map<string>("journal-id");
+    let id = ids.get("id");
+    if (id === undefined) {
+      id = randomBytes(16).toString("base64url");
+      await ids.put("id", id);
+    }
+    return new Journal(options, id);
+  }
+
+  now(): number {
+    return this.#startMs + this.#clock.now();
+  }
+
+  get used(): JournalLimits {
+    return this.#used;
+  }
+
+  /** Senders choose ids as they like, so that a key is the hash of where it came, whose it is and what it is called. */
+  static keyOf(mailbox: string, owner: string, id: string): string {
+    return hash("sha256", `${mailbox}\0${owner}\0${id}`, "base64url");
+  }
+
+  static digestOf(body: string): string {
+    return hash("sha256", body, "base64url");
+  }
+
+  get(key: string): JournalEntry | undefined {
+    return this.#entries.get(key);
+  }
+
+  /** Resolves when it is on disk: the tool may be sent its call then. Throws a JournalFull, or what the store throws. */
+  async start(key: string, digest: string, endMs: number, what: string): Promise<void> {
+    const full = fullness(this.#used, this.#limits);
+    if (full !== undefined) throw new JournalFull(full);
+    this.#used.entries++;
+    try {
+      await this.#store.batch((batch) => {
+        batch.put(this.#entries, key, { state: "started", digest, endMs, what });
+        batch.put(this.#ends, endKey(endMs, key), 0);
+      });
+    } catch (error) {
+      this.#used.entries--;
+      throw error;
+    }
+  }
+
+  /** Resolves when it is on disk. `hadStarted` says whether it has an entry already. */
+  async finish(key: string, digest: string, endMs: number, body: string, hadStarted: boolean): Promise<void> {
+    await this.#write(key, { state: "finished", digest, endMs, reply: body }, body.length, hadStarted);
+  }
+
+  /** Keeps a reply in parts, for somebody who draws them. */
+  async finishLarge(
+    key: string,
+    digest: string,
+    endMs: number,
+    reply: Buffer,
+    hadStarted: boolean,
+  ): Promise<LargeReply> {
+    const full = fullness({ entries: 0, bytes: this.#used.bytes + reply.length }, this.#limits);
+    if (full !== undefined) throw new JournalFull(full);
+    const commit = PARTS_A_COMMIT * PART_BYTES;
+    for (let from = 0; from < reply.length; from += commit) {
+      const until = Math.min(from + commit, reply.length);
+      await this.#store.batch((batch) => {
+        // With the first of them, so that parts whose writing breaks off are found when their time has come.
+        if (from === 0) batch.put(this.#ends, endKey(endMs, key), reply.length);
+        for (let at = from; at < until; at += PART_BYTES) {
+          const part = reply.toString("base64", at, Math.min(at + PART_BYTES, reply.length));
+          batch.put(this.#parts, partKey(key, at / PART_BYTES), part);
+        }
+      });
+    }
+    const sha256 = createHash("sha256").update(reply).digest("hex");
+    const large = { bytes: reply.length, sha256 };
+    await this.#write(key, { state: "finished", digest, endMs, reply: large }, reply.length, hadStarted);
+    return large;
+  }
+
+  async #write(key: string, entry: JournalEntry, bytes: number, hadStarted: boolean): Promise<void> {
+    await this.#store.batch((batch) => {
+      batch.put(this.#entries, key, entry);
+      batch.put(this.#ends, endKey(entry.endMs, key), bytes);
+    });
+    if (!hadStarted) this.#used.entries++;
+    this.#used.bytes += bytes;
+  }
+
+  /** A piece of a large reply from this offset on, in base64, which ends with its part at the latest. */
+  piece(key: string, offset: number, bytes: number): string | undefined {
+    const part = this.#parts.get(partKey(key, Math.floor(offset / PART_BYTES)));
+    if (part === undefined) return undefined;
+    const within = offset % PART_BYTES;
+    if (within === 0 && bytes >= PART_BYTES) return part;
+    return Buffer.from(part, "base64")
+      .subarray(within, within + bytes)
+      .toString("base64");
+  }
+
+  /** Whoever wanted the parts has them: they go now, and the entry when its time has come. */
+  async drawn(key: string): Promise<void> {
+    await this.#store.batch((batch) => this.#dropParts(batch, key));
+  }
+
+  /** Forgets what is over, some of it. It is to be called now and then. */
+  async sweep(): Promise<void> {
+    const to = timeText(this.now() - KEPT_AFTER_END_MS);
+    const over = [...this.#ends.entries({ to, limit: FORGOTTEN_A_SWEEP })];
+    if (over.length === 0) return;
+    await this.#store.batch((batch) => {
+      for (const [end] of over) {
+        const key = end.slice(TIME_DIGITS + 1);
+        batch.delete(this.#ends, end);
+        batch.delete(this.#entries, key);
+        this.#dropParts(batch, key);
+      }
+    });
+    for (const [, bytes] of over) {
+      this.#used.entries--;
+      this.#used.bytes -= bytes;
+    }
+  }
+
+  #dropParts(batch: Batch, key: string): void {
+    for (let number = 0; this.#parts.get(partKey(key, number)) !== undefined; number++) {
+      batch.delete(this.#parts, partKey(key, number));
+    }
+  }
+}
+
+function partKey(key: string, number: number): string {
+  return `${key}/${number}`;
+}
+
+function endKey(endMs: number, key: string): string {
+  return `${timeText(endMs)}/${key}`;
+}
+
+function timeText(ms: number): string {
+  return String(Math.max(0, Math.ceil(ms))).padStart(TIME_DIGITS, "0");
+}
