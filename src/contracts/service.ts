@@ -75,5 +75,7 @@ export interface Service {
   handleNotification(session: Caller, message: NotificationMessage, scope: string | undefined): void;
   /** `session.notify` reaches the agent outside any request, for as long as the session is open. */
   sessionOpened(session: Caller, scope: string | undefined): void;
+  /** An open session listens again and may have missed what changed: it is told that all it knows may be old. */
+  catchUp(session: Caller, scope: string | undefined): void;
   sessionClosed(session: Caller): void;
 }

@@ -141,6 +141,7 @@ export function hearingOf(service: Service, server: string): Service {
     refusal: (call) => service.refusal(call),
     handleNotification: (session, message, scope) => service.handleNotification(session, message, scope),
     sessionOpened: (session) => service.sessionOpened(session, server),
+    catchUp: (session) => service.catchUp(session, server),
     sessionClosed: (session) => service.sessionClosed(session),
   };
 }

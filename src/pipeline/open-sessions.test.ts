@@ -56,6 +56,22 @@ beforeEach(() => {
   for (const one of [ada, bob, eve]) sessions.open(one, undefined);
 });
 
+it("a session that may have missed something is told of each list that it has, and of each of its subscriptions [restart-unseen]", () => {
+  sessions.subscribe("ada", "open", "file:///a");
+  sessions.subscribe("ada", "shut", "file:///b");
+  sessions.subscribe("eve", "open", "file:///a");
+  sessions.subscribe("eve", "shut", "file:///b");
+  const capabilities = { tools: { listChanged: true }, prompts: {}, resources: { listChanged: true } };
+  sessions.catchUp("ada", capabilities);
+  sessions.catchUp("eve", { tools: { listChanged: true } });
+  sessions.catchUp("nobody", capabilities);
+  expect(heard()).toEqual([
+    ["tools/list_changed", "resources/list_changed", "resources/updated file:///a", "resources/updated file:///b"],
+    [],
+    ["tools/list_changed", "resources/updated file:///a"],
+  ]);
+});
+
 const heard = () => [ada.heard, bob.heard, eve.heard];
 
 describe("changed lists", () => {

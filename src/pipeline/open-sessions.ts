@@ -3,6 +3,7 @@
 
 import type { AgentProfile, Caller, NotificationText } from "../contracts/caller.js";
 import type { ListKind } from "../contracts/upstream.js";
+import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { isAtLeast, isLoggingLevel, LOGGING_LEVELS, type LoggingLevel } from "../protocol/log-levels.js";
 import type { NotificationMessage } from "../protocol/message.js";
 import { coversUri } from "../protocol/resource-uris.js";
@@ -153,6 +154,21 @@ export class OpenSessions {
     }
   }
 
+  /** Whatever a session knows may be old: each list that it was told to hear of, and each resource that it subscribed to. */
+  catchUp(sessionKey: string, capabilities: JsonObject): void {
+    const member = this.#members.get(sessionKey);
+    if (member === undefined) return;
+    const { session, scope } = member;
+    for (const kind of ["tools", "prompts", "resources"] as const) {
+      const capability = capabilities[kind];
+      if (isObject(capability) && capability["listChanged"] === true) session.notify(LIST_CHANGED[kind]);
+    }
+    for (const [server, uris] of member.subscriptions) {
+      if ((scope ?? server) !== server || !this.#sees(session, server)) continue;
+      for (const uri of uris) session.notify(notification("notifications/resources/updated", { uri }));
+    }
+  }
+
   /** The server announced a change and there is none: who subscribed to its announcements hears it. */
   listAnnounced(kind: ListKind, server: string): void {
     this.#all(server, ({ session }) => {
@@ -244,8 +260,8 @@ export class OpenSessions {
   }
 }
 
-function notification(method: string): NotificationText {
-  return { method, params: undefined, text: `{"jsonrpc":"2.0","method":"${method}"}` };
+function notification(method: string, params?: JsonObject): NotificationText {
+  return { method, params, text: JSON.stringify({ jsonrpc: "2.0", method, params }) };
 }
 
 /**

@@ -244,6 +244,11 @@ export class Pipeline implements Service, UpstreamEvents {
     this.#deps.onSession?.("opened", session, scope);
   }
 
+  catchUp(session: Caller, scope: string | undefined): void {
+    const capabilities = this.#catalog.capabilities(scope, (server) => this.access.sees(session.principal, server));
+    this.sessions.catchUp(session.sessionKey, capabilities);
+  }
+
   sessionClosed(session: Caller): void {
     this.#deps.onSession?.("closed", session);
     this.#inUse.subscriptions.sessionClosed(session);

@@ -44,16 +44,19 @@ export function listen(
   const session = sessionOf(sessions, req, res, principal, scope);
   if (session === undefined) return;
   const last = req.headers["last-event-id"];
-  if (typeof last !== "string" || last === "") listenAnew(session, res);
-  else resume(session, res, last);
+  if (typeof last !== "string" || last === "") listenAnew(sessions, session, res);
+  else resume(sessions, session, res, last);
 }
 
-function listenAnew(session: HttpSession, res: ServerResponse): void {
-  if (session.listen(res)) return;
+function listenAnew(sessions: HttpSessions, session: HttpSession, res: ServerResponse): void {
+  if (session.listen(res)) {
+    if (session.mayHaveMissed) sessions.catchUp(session);
+    return;
+  }
   refuse(res, 429, LIMIT, `This session has ${session.limits.listenersPerSession} open streams, which is the limit.`);
 }
 
-function resume(session: HttpSession, res: ServerResponse, last: string): void {
+function resume(sessions: HttpSessions, session: HttpSession, res: ServerResponse, last: string): void {
   const id = session.parseEventId(last);
   if (id === undefined) {
     refuse(res, 400, ErrorCode.invalidRequest, "Last-Event-ID is not of a stream of this session.");
@@ -61,7 +64,7 @@ function resume(session: HttpSession, res: ServerResponse, last: string): void {
   }
   const resumption = session.resume(res, id);
   if (resumption === "resumed") return;
-  if (resumption === "gone" && id.kind === "listen") listenAnew(session, res);
+  if (resumption === "gone" && id.kind === "listen") listenAnew(sessions, session, res);
   else if (resumption === "gone" && id.request !== undefined) replyLost(res, id, id.request);
   else {
     // Tells a client that reads events not to come back for more.

@@ -35,6 +35,8 @@ export class HttpSession extends LegacySession implements AskedSession {
   /** When its id was made, by the wall clock. */
   readonly createdAt: number;
   subscribed: SubscribedUris;
+  /** It was open before the gateway started, and has had no stream since. */
+  mayHaveMissed = false;
   readonly #keep: ((session: HttpSession) => void) | undefined;
   readonly #context: StreamContext;
   /** All streams that can be resumed, oldest first. */

@@ -3,7 +3,7 @@ import { seeded } from "../../../test/faults/random.js";
 import type { SessionRecord } from "../../contracts/session-record.js";
 import { MemoryMap } from "../../store/memory-map.js";
 import { DEFAULT_LIMITS } from "../session/limits.js";
-import { type RecordedFacts, SessionRecords, wishesToKeep } from "./session-records.js";
+import { type RecordedFacts, SessionRecords } from "./session-records.js";
 
 const HOUR = 3_600_000;
 const IDLE_MS = 24 * HOUR;
@@ -67,7 +67,7 @@ describe("records of sessions", () => {
   it("keep what sessions asked for, over later uses and restarts, for their principal alone [restart-unseen]", () => {
     const map = new MemoryMap<SessionRecord>("sessions");
     const facts = { principalId: "p", key: "k", createdAt: 0 };
-    const wishes = wishesToKeep("error", new Map([["mail", new Set(["mail://inbox", "mail://sent"])]]));
+    const wishes = { logLevel: "error", subscribed: new Map([["mail", new Set(["mail://inbox", "mail://sent"])]]) };
     const records = new SessionRecords(LIMITS, map);
     records.keep(facts, HOUR, wishes);
     records.used(facts, 6 * HOUR, wishes);
@@ -86,11 +86,12 @@ describe("records of sessions", () => {
 
   it("keep no more of a session's subscriptions than fits, whatever their servers are called [bounded]", () => {
     const uris = Array.from({ length: 5_000 }, (_, n) => `file:///project/${n}`);
-    const { subscribed } = wishesToKeep(undefined, new Map([["__proto__", new Set(uris)]]));
-    const kept = JSON.stringify(subscribed);
+    const map = new MemoryMap<SessionRecord>("sessions");
+    const facts = { principalId: "p", key: "k", createdAt: 0 };
+    new SessionRecords(LIMITS, map).keep(facts, 0, { subscribed: new Map([["__proto__", new Set(uris)]]) });
+    const kept = JSON.stringify(new SessionRecords(LIMITS, map).wishesOf(facts));
     expect(kept.length).toBeGreaterThan(3_000);
     expect(kept.length).toBeLessThan(6_000);
-    expect(wishesToKeep(undefined, new Map())).toEqual({});
   });
 
   it("forget what is refused for its age in any case", () => {

@@ -1,7 +1,7 @@
 // Which sessions are over although their sealed ids are whole: those that ended, and those that nobody used for too
 // long. It is kept over restarts in a map that it is given; it has no clock, and is told the time.
 
-import type { SubscribedUris } from "../../contracts/caller.js";
+import type { Caller } from "../../contracts/caller.js";
 import type { SessionRecord, SessionWishes } from "../../contracts/session-record.js";
 import type { DurableMap } from "../../contracts/store.js";
 import type { EndpointLimits } from "../session/limits.js";
@@ -9,6 +9,9 @@ import type { SessionFacts } from "../session/session-id.js";
 
 /** What of a session decides whether it is over. */
 export type RecordedFacts = Pick<SessionFacts, "principalId" | "key" | "createdAt">;
+
+/** A session, as far as it asks for what outlives its requests. */
+type Wishing = Partial<Pick<Caller, "logLevel" | "subscribed">>;
 
 /** Session keys are base64url, so that none of them begins like this. */
 const BEFORE = "before:";
@@ -79,18 +82,18 @@ export class SessionRecords {
   }
 
   /** A session is in use, and has asked for this. `used` is by the wall clock; most uses are not worth a write. */
-  used(facts: RecordedFacts, used: number, wishes: SessionWishes = {}): void {
+  used(facts: RecordedFacts, used: number, wishing: Wishing = {}): void {
     const last = this.#used.get(facts.key)?.used ?? facts.createdAt;
     // A clock that was set back must not keep what it said before.
-    if (Math.abs(used - last) >= this.#limits.sessionIdleMs * RECORD_SHARE) this.keep(facts, used, wishes);
+    if (Math.abs(used - last) >= this.#limits.sessionIdleMs * RECORD_SHARE) this.keep(facts, used, wishing);
   }
 
   /** Writes down what a session that is in use has asked for. */
-  keep({ principalId: principal, key, createdAt: began }: RecordedFacts, used: number, wishes: SessionWishes): void {
+  keep({ principalId: principal, key, createdAt: began }: RecordedFacts, used: number, wishing: Wishing): void {
     if (this.#ended.get(principal)?.has(key) === true) return;
     this.#used.delete(key);
     this.#used.set(key, { principal, began, used });
-    this.#write(this.#map?.put(key, { principal, began, used, ...wishes }));
+    this.#write(this.#map?.put(key, { principal, began, used, ...wishesToKeep(wishing) }));
     if (this.#used.size <= this.#limits.sessions * USES_PER_SESSION) return;
     const [oldest] = this.#used.keys();
     if (oldest !== undefined) this.#forgetUse(oldest);
@@ -179,7 +182,7 @@ export class SessionRecords {
 }
 
 /** What is kept of a session's wishes: of its subscriptions, the first that fit. */
-export function wishesToKeep(level: string | undefined, subscribed: SubscribedUris | undefined): SessionWishes {
+function wishesToKeep({ logLevel: level, subscribed }: Wishing): SessionWishes {
   const kept: Record<string, string[]> = Object.create(null);
   let chars = 0;
   for (const [server, uris] of subscribed ?? []) {

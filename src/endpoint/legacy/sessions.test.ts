@@ -6,6 +6,7 @@ import { TestClock } from "../../../test/fixtures/test-clock.js";
 import type { SessionRecord } from "../../contracts/session-record.js";
 import { createSealer } from "../../runtime/seal.js";
 import { MemoryMap } from "../../store/memory-map.js";
+import type { HttpSession } from "./http-session.js";
 
 afterEach(stopRigs);
 
@@ -198,6 +199,30 @@ describe("sessions", () => {
       ["error", new Map([["mail", new Set(["mail://inbox"])]])],
       [undefined, new Map()],
     ]);
+  });
+
+  it("that were open before a restart are told once that they may have missed something, when they listen [restart-unseen]", async () => {
+    const clock = new TestClock();
+    const options = { clock, sealer: createSealer(randomBytes(32)), records: new MemoryMap<SessionRecord>("sessions") };
+    const first = await startRig(options);
+    const headers = await begin(first.url);
+    await stream(first.url, { method: "GET", headers });
+    await first.endpoint.close({ drainMs: 0 });
+    clock.advance(1_000);
+    const { url, service } = await startRig(options);
+    const fresh = await begin(url);
+    // One that began since has missed nothing; one that does not listen is told nothing.
+    await stream(url, { method: "GET", headers: fresh });
+    await send(url, { body: rpc(1, "ping"), headers });
+    expect(service.caughtUp).toEqual([]);
+    const listening = await stream(url, { method: "GET", headers });
+    await until(() => service.caughtUp.length === 1);
+    expect(service.caughtUp[0]).toBe(service.opened[1]);
+    listening.cut();
+    await stream(url, { method: "GET", headers });
+    // Nobody waits to be told any more.
+    expect(service.opened.map((session) => (session as HttpSession).mayHaveMissed)).toEqual([false, false]);
+    expect(service.caughtUp).toHaveLength(1);
   });
 
   it("are ended where the end could not be written, and DELETE says so", async () => {

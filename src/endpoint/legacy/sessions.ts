@@ -4,13 +4,14 @@
 
 import type { Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
-import type { SessionRecord, SessionWishes } from "../../contracts/session-record.js";
+import type { SessionRecord } from "../../contracts/session-record.js";
 import type { DurableMap } from "../../contracts/store.js";
 import { Fault } from "../../protocol/errors.js";
 import type { Sealer } from "../../runtime/seal.js";
 import { type SessionFacts, sealSession, unsealSession } from "../session/session-id.js";
+import { CatchUps, STEP_MS } from "./catch-ups.js";
 import { HttpSession } from "./http-session.js";
-import { type RecordedFacts, SessionRecords, wishesToKeep } from "./session-records.js";
+import { type RecordedFacts, SessionRecords } from "./session-records.js";
 import type { StreamContext } from "./streams/event-stream.js";
 
 export type SessionLookup =
@@ -46,11 +47,17 @@ export class HttpSessions {
   /** Sessions by their keys, because one sealed id may be written in more than one way. */
   readonly #byKey = new Map<string, { session: HttpSession; id: string }>();
   readonly #records: SessionRecords;
+  /** By the wall clock. What began earlier was open in an earlier run. */
+  readonly #startedAt: number;
+  readonly #catchUps = new CatchUps<HttpSession>();
+  /** One for all who have to catch up. */
+  #catchUpTimer: NodeJS.Timeout | undefined;
 
   constructor(options: HttpSessionsOptions) {
     this.#options = options;
     this.#context = options.context;
     this.#records = new SessionRecords(options.context.limits, options.records, options.failed);
+    this.#startedAt = options.wall();
   }
 
   get size(): number {
@@ -95,13 +102,30 @@ export class HttpSessions {
     const session = new HttpSession(principal, facts, this.#context, this.#records.wishesOf(facts), this.#keep);
     this.#byId.set(id, session);
     this.#byKey.set(facts.key, { session, id });
+    session.mayHaveMissed = facts.createdAt < this.#startedAt;
     this.#options.service.sessionOpened(session, scope);
     return { kind: "session", session };
   }
 
   readonly #keep = (session: HttpSession): void => {
-    this.#records.keep(factsOf(session), this.#options.wall(), wishesOf(session));
+    this.#records.keep(factsOf(session), this.#options.wall(), session);
   };
+
+  /** The session listens again for the first time since a restart: it is told soon that it may have missed something. */
+  catchUp(session: HttpSession): void {
+    session.mayHaveMissed = false;
+    this.#catchUps.add(session);
+    if (this.#catchUps.size > 1) return;
+    this.#catchUpTimer ??= setTimeout(() => this.#stepCatchUps(), STEP_MS).unref();
+    this.#catchUpTimer.refresh();
+  }
+
+  #stepCatchUps(): void {
+    for (const session of this.#catchUps.step()) {
+      if (!session.closed) this.#options.service.catchUp(session, session.scope);
+    }
+    if (this.#catchUps.size > 0) this.#catchUpTimer?.refresh();
+  }
 
   /** Drops those that were used least recently and have nothing under way; they can be restored. */
   #makeRoom(): boolean {
@@ -115,7 +139,7 @@ export class HttpSessions {
   #remove(session: HttpSession, why: string | Fault): void {
     const entry = this.#byKey.get(session.sessionKey);
     if (entry === undefined) return;
-    this.#records.used(factsOf(session), this.#lastUse(session), wishesOf(session));
+    this.#records.used(factsOf(session), this.#lastUse(session), session);
     this.#byKey.delete(session.sessionKey);
     this.#byId.delete(entry.id);
     session.close(typeof why === "string" ? new Fault("closing", why) : why);
@@ -145,7 +169,7 @@ export class HttpSessions {
         continue;
       }
       if (!session.idle) session.lastUsedMs = now;
-      this.#records.used(factsOf(session), this.#lastUse(session), wishesOf(session));
+      this.#records.used(factsOf(session), this.#lastUse(session), session);
     }
     this.#records.sweep(this.#options.wall());
   }
@@ -159,14 +183,11 @@ export class HttpSessions {
 
   /** The endpoint closes. The ids stay good for the gateway's next run. */
   closeAll(): void {
+    clearTimeout(this.#catchUpTimer);
     for (const session of this.values()) this.#remove(session, "The gateway is closing.");
   }
 }
 
 function factsOf({ principal, sessionKey, createdAt }: HttpSession): RecordedFacts {
   return { principalId: principal.id, key: sessionKey, createdAt };
-}
-
-function wishesOf({ logLevel, subscribed }: HttpSession): SessionWishes {
-  return wishesToKeep(logLevel, subscribed);
 }
