@@ -45,34 +45,6 @@ it("are for sharers and for those who may send, and a sharer's token opens nothi
   expect(await studio.next("welcome", "error")).toMatchObject({ kind: "welcome" });
 });
 
-it("have all that was delivered when the gateway was killed [ack-is-durable]", async () => {
-  const delivered: string[] = [];
-  for (let kill = 0; kill < 3; kill++) {
-    const worker = await connect("worker-1");
-    const many = Array.from({ length: 200 }, (_, n) => `m-${kill}-${n}`);
-    for (const id of many) worker.deliver("studio", id, { text: "x".repeat(500) });
-    const closed = (async () => {
-      for (;;) delivered.push(String((await worker.next("delivered"))["id"]));
-    })().catch((error: Error) => error.message);
-    const before = delivered.length;
-    await until("some to be delivered", () => delivered.length >= before + 20);
-    await gateway.stop("SIGKILL");
-    expect(await closed).toContain("closed");
-    gateway = await gateway.again();
-  }
-  const studio = await connect("studio");
-  studio.send({ kind: "subscribe" });
-  const left = new Set(delivered);
-  const came = new Set<string>();
-  while (left.size > 0) {
-    const { id } = await studio.message();
-    expect(came.has(id)).toBe(false);
-    came.add(id);
-    left.delete(id);
-    studio.send({ kind: "ack", id });
-  }
-});
-
 it("lose those whose tokens are revoked, and keep what is in their boxes for a new token of that id", async () => {
   const worker = await connect("worker-1");
   const studio = await connect("studio");

@@ -12,8 +12,8 @@ export const SHARER_ROLE = "sharer";
 
 export const MAILBOX_PATH = "mailboxes";
 
-/** Each costs about as much as an idle agent. */
-const MAX_MAILBOX_CONNECTIONS = 12_000;
+/** Each costs about as much as an idle agent. One token has three quarters of them. */
+const MAX_MAILBOX_CONNECTIONS = 16_000;
 
 /** Who takes in those who come to their mailboxes. */
 export interface MailboxRegistry {
