@@ -18,7 +18,7 @@ import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
 import { ask } from "./link/own-call.js";
 import type { ModernParts } from "./modern/side.js";
 import { Breaker, type LateCall } from "./supervise/breaker.js";
-import { BreakerProbe } from "./supervise/breaker-probe.js";
+import { BreakerTrial } from "./supervise/breaker-trial.js";
 import { HeldCalls } from "./supervise/held-calls.js";
 import { Idleness, Liveness } from "./supervise/liveness.js";
 import { down, ejected, stopped, unchecked } from "./supervise/refusals.js";
@@ -75,7 +75,7 @@ export class ServerDriver implements ServerConnection {
   readonly #modern: ModernParts | undefined;
   readonly #supervisor: Supervisor;
   readonly #breaker: Breaker;
-  readonly #probe: BreakerProbe;
+  readonly #trial: BreakerTrial;
   readonly #repeatable: Repeatable;
   readonly #starts: StartTurns | undefined;
   readonly #calls: CallCount | undefined;
@@ -119,7 +119,7 @@ export class ServerDriver implements ServerConnection {
     this.#events = events;
     this.#supervisor = new Supervisor(spec.supervision, context.random);
     this.#breaker = parts.breaker ?? new Breaker(spec.supervision.breaker);
-    this.#probe = new BreakerProbe(spec.name, this.#breaker, context.now, () => events.onState());
+    this.#trial = new BreakerTrial(spec.name, this.#breaker, context.now, () => events.onState());
     this.#repeatable = parts.repeatable ?? new Repeatable(spec);
     this.#starts = parts.starts;
     this.#calls = parts.calls;
@@ -207,7 +207,7 @@ export class ServerDriver implements ServerConnection {
   }
 
   cancel(call: UpstreamCall, reason: string | undefined): void {
-    this.#cancelSent(this.#probe.sent(call), reason);
+    this.#cancelSent(this.#trial.sent(call), reason);
   }
 
   #cancelSent(sent: UpstreamCall, reason: string | undefined): void {
@@ -322,7 +322,7 @@ export class ServerDriver implements ServerConnection {
    */
   #tryOne(call: UpstreamCall): void {
     const { state } = this.#supervisor;
-    const passed = state === "ejected" || state === "stopped" ? call : this.#probe.admit(call);
+    const passed = state === "ejected" || state === "stopped" ? call : this.#trial.admit(call);
     if (passed !== undefined) this.#dispatch(passed);
   }
 
@@ -489,7 +489,7 @@ export class ServerDriver implements ServerConnection {
       if (isGone) this.#breaker.faulted(call.startedMs, nowMs);
       else this.#breaker.late(call, nowMs);
     }
-    this.#probe.pinged(isGone);
+    this.#trial.pinged(isGone);
   }
 
   /** Nothing was heard for long: a server that no longer answers a ping, and did before, is closed. */

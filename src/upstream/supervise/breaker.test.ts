@@ -51,12 +51,12 @@ class Marks {
 
 interface Call {
   readonly sinceMs: number;
-  /** The number of the probe that it is. */
-  readonly probe: number | undefined;
+  /** The number of the trial that it is. */
+  readonly trial: number | undefined;
 }
 
-it("a breaker opens by faults in a row only, lets exactly one probe through and closes by it, whatever happens [host-5]", () => {
-  let probes = 0;
+it("a breaker opens by faults in a row only, lets exactly one trial through and closes by it, whatever happens [host-5]", () => {
+  let trials = 0;
   fc.assert(
     fc.property(
       fc.record({ failures: fc.integer({ min: 1, max: 4 }), openMs: fc.integer({ min: 1, max: 1_000 }) }),
@@ -71,28 +71,28 @@ it("a breaker opens by faults in a row only, lets exactly one probe through and 
           const before = breaker.circuit;
           if (e.kind === "pass") now += e.ms;
           else if (e.kind === "call") {
-            if (before === "closed") calls.push({ sinceMs: now, probe: undefined });
+            if (before === "closed") calls.push({ sinceMs: now, trial: undefined });
             else {
-              const probe = breaker.admit(now);
+              const trial = breaker.admit(now);
               const isDue = before === "open" && now - openedMs >= rules.openMs;
               // One that was given back is due at once.
-              if (probe === undefined) must(!isDue);
+              if (trial === undefined) must(!isDue);
               else {
-                probes++;
+                trials++;
                 must(before === "open");
                 must(breaker.circuit === "half-open");
-                calls.push({ sinceMs: now, probe });
+                calls.push({ sinceMs: now, trial });
               }
             }
           } else {
             const [call] = calls.splice(e.which % Math.max(1, calls.length), 1);
             if (call === undefined) continue;
-            // A probe that was late leaves the decision to the next.
-            if (call.probe !== undefined) breaker.probed(call.probe, e.how === "late" ? "unknown" : e.how, now);
+            // A trial that was late leaves the decision to the next.
+            if (call.trial !== undefined) breaker.tried(call.trial, e.how === "late" ? "unknown" : e.how, now);
             else if (e.how === "answered") breaker.answered();
             else if (e.how === "fault") breaker.faulted(call.sinceMs, now);
             else if (e.how === "late") breaker.late({ tool: e.tool, startedMs: call.sinceMs }, now);
-            if (before === "closed" && call.probe === undefined) marks.add(e.how, e.tool);
+            if (before === "closed" && call.trial === undefined) marks.add(e.how, e.tool);
             if (before === "closed" && breaker.circuit === "open") {
               must(e.how === "fault" || e.how === "late");
               // By faults alone, or with late calls of more than one tool since the last answer.
@@ -103,21 +103,21 @@ it("a breaker opens by faults in a row only, lets exactly one probe through and 
             }
             if (breaker.circuit === "closed" && marks.tools.size <= 1) must(breaker.strikes <= marks.faults);
             if (before === "half-open" && breaker.circuit === "open" && e.how === "fault") openedMs = now;
-            if (before === "half-open" && call.probe === undefined) must(breaker.circuit === "half-open");
+            if (before === "half-open" && call.trial === undefined) must(breaker.circuit === "half-open");
             if (breaker.circuit === "closed" && (e.how === "answered" || before !== "closed")) marks.clear();
             if (before !== "closed" && breaker.circuit === "closed") {
-              must(call.probe !== undefined && e.how === "answered");
+              must(call.trial !== undefined && e.how === "answered");
             }
           }
-          must(calls.filter((call) => call.probe !== undefined).length <= 1);
-          must((breaker.circuit === "half-open") === calls.some((call) => call.probe !== undefined));
+          must(calls.filter((call) => call.trial !== undefined).length <= 1);
+          must((breaker.circuit === "half-open") === calls.some((call) => call.trial !== undefined));
           if (breaker.circuit === "closed") must(breaker.strikes < rules.failures);
         }
       },
     ),
     { numRuns: 3_000 },
   );
-  expect(probes).toBeGreaterThan(1_000);
+  expect(trials).toBeGreaterThan(1_000);
 });
 
 describe("a breaker", () => {
@@ -131,10 +131,10 @@ describe("a breaker", () => {
     }
     expect([breaker.circuit, breaker.strikes, breaker.nextTryInMs(14)]).toEqual(["open", 5, 30_000]);
     expect(breaker.admit(30_013)).toBeUndefined();
-    const probe = breaker.admit(30_014) ?? 0;
+    const trial = breaker.admit(30_014) ?? 0;
     expect(breaker.admit(30_014)).toBeUndefined();
     expect([breaker.circuit, breaker.nextTryInMs(30_014)]).toEqual(["half-open", undefined]);
-    breaker.probed(probe, "answered", 30_020);
+    breaker.tried(trial, "answered", 30_020);
     expect([breaker.circuit, breaker.strikes]).toEqual(["closed", 0]);
   });
 
@@ -183,24 +183,24 @@ describe("a breaker", () => {
     breaker.faulted(0, 0);
     expect(breaker.admit(50)).toBeUndefined();
     breaker.tryNow(50);
-    const probe = breaker.admit(50) ?? 0;
+    const trial = breaker.admit(50) ?? 0;
     breaker.tryNow(51);
     expect(breaker.admit(51)).toBeUndefined();
-    breaker.probed(probe, "fault", 60);
+    breaker.tried(trial, "fault", 60);
     expect([breaker.circuit, breaker.nextTryInMs(60)]).toEqual(["open", 100]);
   });
 
-  it("tries the next call at once after a probe that was cancelled", () => {
+  it("tries the next call at once after a trial that was cancelled", () => {
     const breaker = new Breaker({ failures: 1, openMs: 100 });
     breaker.faulted(0, 0);
     const first = breaker.admit(100) ?? 0;
-    breaker.probed(first, "unknown", 150);
+    breaker.tried(first, "unknown", 150);
     const second = breaker.admit(150);
     expect(second).toBeDefined();
     // The end of the first, told once more, says nothing of the second.
-    breaker.probed(first, "answered", 160);
+    breaker.tried(first, "answered", 160);
     expect(breaker.circuit).toBe("half-open");
-    breaker.probed(second ?? 0, "fault", 170);
+    breaker.tried(second ?? 0, "fault", 170);
     expect([breaker.circuit, breaker.nextTryInMs(170)]).toEqual(["open", 100]);
   });
 

@@ -1,9 +1,9 @@
 // The circuit breaker of one server, as a pure state machine: after so many faults in a row calls are refused for a
-// while, then one is tried. connection/in-flight.ts tells it of faults, breaker-probe.ts tries the one call.
+// while, then one is tried. connection/in-flight.ts tells it of faults, breaker-trial.ts tries the one call.
 //
-//   closed ──so many faults in a row──▶ open ──time, and a call──▶ half-open ──the probe succeeds──▶ closed
+//   closed ──so many faults in a row──▶ open ──time, and a call──▶ half-open ──the trial succeeds──▶ closed
 //                                        ▲                            │
-//                                        └──────the probe fails───────┘   given back: open, and due at once
+//                                        └──────the trial fails───────┘   given back: open, and due at once
 //
 // A call that ran out of time says nothing of a server that answers a ping asked then: the tool is slow. So many of them
 // in a row count all the same where they are of more than one tool, and nothing was answered between.
@@ -13,7 +13,7 @@ import { Fault, type FaultCode } from "../../protocol/errors.js";
 
 export type Circuit = "closed" | "open" | "half-open";
 
-/** How a probe ended. `unknown`: it was cancelled, or failed for a reason that says nothing of the server. */
+/** How a trial ended. `unknown`: it was cancelled, or failed for a reason that says nothing of the server. */
 export type BreakerOutcome = "answered" | "fault" | "unknown";
 
 /**
@@ -52,8 +52,8 @@ export class Breaker {
   #circuit: Circuit = "closed";
   #lastFaultMs = Number.NEGATIVE_INFINITY;
   #dueMs = 0;
-  /** Counts probes, so that the outcome of a probe is told from that of an earlier one. */
-  #probe = 0;
+  /** Counts trials, so that the outcome of a trial is told from that of an earlier one. */
+  #trial = 0;
 
   constructor(rules: Supervision["breaker"]) {
     this.#rules = rules;
@@ -74,18 +74,18 @@ export class Breaker {
   }
 
   /**
-   * For a circuit that is not closed: the number of the probe that this call is, or undefined where it is refused. Its
-   * outcome must be told, once, by probed().
+   * For a circuit that is not closed: the number of the trial that this call is, or undefined where it is refused. Its
+   * outcome must be told, once, by tried().
    */
   admit(nowMs: number): number | undefined {
     if (this.#circuit !== "open" || nowMs < this.#dueMs) return undefined;
     this.#circuit = "half-open";
-    return ++this.#probe;
+    return ++this.#trial;
   }
 
-  /** The probe has ended. */
-  probed(probe: number, outcome: BreakerOutcome, nowMs: number): void {
-    if (this.#circuit !== "half-open" || probe !== this.#probe) return;
+  /** The trial has ended. */
+  tried(trial: number, outcome: BreakerOutcome, nowMs: number): void {
+    if (this.#circuit !== "half-open" || trial !== this.#trial) return;
     if (outcome === "answered") {
       this.#circuit = "closed";
       this.#clear();
@@ -98,12 +98,12 @@ export class Breaker {
     }
   }
 
-  /** There is reason to think that it works again: the next call is the probe. */
+  /** There is reason to think that it works again: the next call is the trial. */
   tryNow(nowMs: number): void {
     if (this.#circuit === "open") this.#dueMs = Math.min(this.#dueMs, nowMs);
   }
 
-  /** A call was answered, with a result or an error. While the circuit is not closed, only the probe counts. */
+  /** A call was answered, with a result or an error. While the circuit is not closed, only the trial counts. */
   answered(): void {
     if (this.#circuit === "closed") this.#clear();
   }

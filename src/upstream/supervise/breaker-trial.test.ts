@@ -4,7 +4,7 @@ import type { UpstreamCall } from "../../contracts/upstream.js";
 import { Fault } from "../../protocol/errors.js";
 import { faultReply, type Reply } from "../../protocol/reply.js";
 import { Breaker, OverdueFault } from "./breaker.js";
-import { BreakerProbe } from "./breaker-probe.js";
+import { BreakerTrial } from "./breaker-trial.js";
 
 const RESULT: Reply = { kind: "result", result: {} };
 
@@ -12,7 +12,7 @@ function setUp() {
   const time = { nowMs: 0 };
   const breaker = new Breaker({ failures: 1, openMs: 100 });
   let outcomes = 0;
-  const probe = new BreakerProbe(
+  const trial = new BreakerTrial(
     "files",
     breaker,
     () => time.nowMs,
@@ -20,7 +20,7 @@ function setUp() {
   );
   breaker.faulted(0, 0);
   expect(breaker.circuit).toBe("open");
-  return { time, breaker, probe, outcomes: () => outcomes };
+  return { time, breaker, trial, outcomes: () => outcomes };
 }
 
 function callOf(): UpstreamCall & { readonly replies: Reply[] } {
@@ -38,37 +38,37 @@ function callOf(): UpstreamCall & { readonly replies: Reply[] } {
 }
 
 it("an open breaker refuses calls until its time is over, and says when that is", () => {
-  const { probe, outcomes } = setUp();
+  const { trial, outcomes } = setUp();
   const call = callOf();
-  expect(probe.admit(call)).toBeUndefined();
+  expect(trial.admit(call)).toBeUndefined();
   expect(call.replies).toMatchObject([{ kind: "error", fault: { data: { state: "open", nextTryInMs: 100 } } }]);
   expect(outcomes()).toBe(0);
 });
 
 it("the one call that is tried looks like the agent's own, and closes the breaker when it is answered", () => {
-  const { time, breaker, probe, outcomes } = setUp();
+  const { time, breaker, trial, outcomes } = setUp();
   time.nowMs = 100;
   const [call, next] = [callOf(), callOf()];
-  const sent = probe.admit(call);
+  const sent = trial.admit(call);
   expect(sent).toMatchObject({ method: "tools/call", subject: "read", progressToken: "7" });
   expect(sent?.render(3)).toBe("call 3");
   // Whoever cancels the agent's call cancels the one that was sent.
-  expect(probe.sent(call)).toBe(sent);
-  expect(probe.admit(next)).toBeUndefined();
+  expect(trial.sent(call)).toBe(sent);
+  expect(trial.admit(next)).toBeUndefined();
   expect(next.replies).toMatchObject([{ fault: { data: { state: "half-open" } } }]);
   sent?.reply(RESULT);
   expect(call.replies).toEqual([RESULT]);
   expect([breaker.circuit, outcomes()]).toEqual(["closed", 1]);
-  expect(probe.sent(call)).toBe(call);
+  expect(trial.sent(call)).toBe(call);
 });
 
 it.each([
   ["opens the breaker for its whole time where it meets a fault", "timeout", 200],
   ["leaves its place to the next call where it says nothing of the server", "cancelled", 100],
 ] as const)("the one call that is tried %s", (_what, code, dueMs) => {
-  const { time, breaker, probe } = setUp();
+  const { time, breaker, trial } = setUp();
   time.nowMs = 100;
-  probe.admit(callOf())?.reply(faultReply(new Fault(code, "It ended.")));
+  trial.admit(callOf())?.reply(faultReply(new Fault(code, "It ended.")));
   expect([breaker.circuit, breaker.nextTryInMs(100)]).toEqual(["open", dueMs - 100]);
 });
 
@@ -76,15 +76,15 @@ it.each([
   ["opens the breaker where the server is gone", true, 100],
   ["decides nothing where it answers a ping", false, 0],
 ] as const)("the one call that is tried and whose time is over %s [host-5]", (_what, isGone, waitMs) => {
-  const { time, breaker, probe, outcomes } = setUp();
+  const { time, breaker, trial, outcomes } = setUp();
   time.nowMs = 100;
   const call = callOf();
-  probe.admit(call)?.reply(faultReply(new OverdueFault("It took too long.")));
+  trial.admit(call)?.reply(faultReply(new OverdueFault("It took too long.")));
   expect(call.replies).toHaveLength(1);
   // Until the ping is answered or not, nobody else is tried.
-  expect([breaker.circuit, outcomes(), probe.admit(callOf())]).toEqual(["half-open", 0, undefined]);
-  probe.pinged(isGone);
+  expect([breaker.circuit, outcomes(), trial.admit(callOf())]).toEqual(["half-open", 0, undefined]);
+  trial.pinged(isGone);
   expect([breaker.circuit, breaker.nextTryInMs(100), outcomes()]).toEqual(["open", waitMs, 1]);
-  probe.pinged(true);
+  trial.pinged(true);
   expect(outcomes()).toBe(1);
 });

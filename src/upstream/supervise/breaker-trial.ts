@@ -9,13 +9,13 @@ import { faultReply, type Reply } from "../../protocol/reply.js";
 import { type Breaker, type BreakerOutcome, countsAsFault, OverdueFault } from "./breaker.js";
 import { heldBack } from "./refusals.js";
 
-export class BreakerProbe {
+export class BreakerTrial {
   readonly #server: string;
   readonly #breaker: Breaker;
   readonly #now: () => number;
   readonly #onOutcome: () => void;
-  #call: ProbeCall | undefined;
-  /** The number of a probe whose time was over: a ping decides about it. */
+  #call: TrialCall | undefined;
+  /** The number of a trial whose time was over: a ping decides about it. */
   #overdue: number | undefined;
 
   constructor(server: string, breaker: Breaker, now: () => number, onOutcome: () => void) {
@@ -33,7 +33,7 @@ export class BreakerProbe {
       call.reply(faultReply(heldBack(this.#server, breaker.strikes, breaker.nextTryInMs(this.#now()))));
       return undefined;
     }
-    this.#call = new ProbeCall(call, (outcome) => {
+    this.#call = new TrialCall(call, (outcome) => {
       this.#call = undefined;
       if (outcome === "overdue") this.#overdue = number;
       else this.#ended(number, outcome);
@@ -49,18 +49,18 @@ export class BreakerProbe {
   }
 
   #ended(number: number, outcome: BreakerOutcome): void {
-    this.#breaker.probed(number, outcome, this.#now());
+    this.#breaker.tried(number, outcome, this.#now());
     this.#onOutcome();
   }
 
-  /** The call as it was sent: the probe, where it is the one that is tried. */
+  /** The call as it was sent: the trial, where it is the one that is tried. */
   sent(call: UpstreamCall): UpstreamCall {
     return this.#call?.inner === call ? this.#call : call;
   }
 }
 
 /** The agent's own call, with its outcome told. */
-class ProbeCall implements UpstreamCall {
+class TrialCall implements UpstreamCall {
   readonly inner: UpstreamCall;
   readonly #onOutcome: (outcome: BreakerOutcome | "overdue") => void;
 
