@@ -1,9 +1,10 @@
 // Makes a Config of a file, of its text or of an object, or throws a ConfigError with every mistake found. What the
 // keys mean is resolve.ts.
 
-import { accessSync, constants, readFileSync } from "node:fs";
+import { accessSync, constants } from "node:fs";
 import { homedir } from "node:os";
 import { extname, resolve as resolvePath } from "node:path";
+import { readTextFile } from "../runtime/text-file.js";
 import type { Config } from "./config.js";
 import { isObject } from "./form.js";
 import { Inputs } from "./inputs/inputs.js";
@@ -47,7 +48,7 @@ export type { ConfigInput } from "./schema.js";
 export function loadConfig(path: string, options: LoadOptions = {}): Config {
   let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    text = readTextFile(path);
   } catch (error) {
     throw unreadable(path, error);
   }
@@ -142,5 +143,6 @@ const READ_ERRORS: Readonly<Record<string, readonly [message: string, hint: stri
   EISDIR: ["this is a folder: expected a file", "name the file in it, for instance mcp.json"],
   EACCES: ["this file may not be read", "give the user that runs Toolway the right to read it: chmod u+r"],
   EPERM: ["this file may not be read", "give the user that runs Toolway the right to read it"],
+  EFBIG: ["this file has more than 16 MiB, and no config has", "name the config, or take out what is no part of it"],
   ELOOP: ["this link leads back to itself", "make it point to the file"],
 };

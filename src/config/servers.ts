@@ -1,7 +1,6 @@
 // Makes a ServerConfig of one entry of `mcpServers`: decides which kind it is, expands variables, resolves paths, and
 // reports what is wrong with it.
 
-import { readFileSync } from "node:fs";
 import { ownToolName } from "../contracts/names.js";
 import type {
   BearerSource,
@@ -14,6 +13,7 @@ import type {
 import type { Override } from "../contracts/settings.js";
 import { isLoopback } from "../runtime/addresses.js";
 import { nearest } from "../runtime/nearest.js";
+import { readTextFile } from "../runtime/text-file.js";
 import {
   DEFAULT_AWAY_WAIT_MS,
   DEFAULT_TOKEN_TTL_MS,
@@ -417,7 +417,7 @@ function readEnvFile(file: string, path: KeyPath, context: ResolveContext): Reco
   const { dir, variables, report } = context;
   const full = absolutePath(text(file, path, context), dir, variables.home);
   try {
-    const read = parseEnvFile(readFileSync(full, "utf8"));
+    const read = parseEnvFile(readTextFile(full));
     for (const [name, value] of Object.entries(read)) if (!isOrdinaryVariable(name)) context.outside?.push(value);
     return read;
   } catch (error) {

@@ -1,10 +1,10 @@
 // Merges the servers of all known clients into one set, and says for each whether it was taken, and why not. It writes
 // nothing: config/edit makes the text of the file, and the CLI puts it on disk.
 
-import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { fits, readGlob } from "../../runtime/glob.js";
+import { readTextFile } from "../../runtime/text-file.js";
 import { DISABLED, projectFolder, readClientLists } from "./client-lists.js";
 import { type ClientFile, type ClientId, clientFiles, findClientConfigs, type Place } from "./clients.js";
 import { type EntryGroup, type ImportedEntry, isToolway, type Reading, readEntry, readGroups } from "./entries.js";
@@ -176,9 +176,12 @@ function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value));
 }
 
+/** Claude Code keeps what was said in its file: tens of megabytes were seen. */
+const MAX_CLIENT_BYTES = 64 * 1024 * 1024;
+
 function readText(source: ClientFile): ReturnType<typeof readGroups> {
   try {
-    return readGroups(readFileSync(source.file, "utf8"), source);
+    return readGroups(readTextFile(source.file, MAX_CLIENT_BYTES), source);
   } catch (error) {
     return `it cannot be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`;
   }

@@ -1,12 +1,12 @@
 // The file of a config as the verbs that edit it use it: read and written whole, with what the system says in words.
 
-import { readFileSync } from "node:fs";
 import { saveConfig } from "../../config/edit/save.js";
+import { readTextFile } from "../../runtime/text-file.js";
 import { UserError } from "../line/errors.js";
 
 export function readConfigText(path: string): string {
   try {
-    return readFileSync(path, "utf8");
+    return readTextFile(path);
   } catch (cause) {
     throw new UserError(`${path} cannot be read: ${(cause as NodeJS.ErrnoException).code}.`, { cause });
   }

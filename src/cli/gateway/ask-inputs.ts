@@ -1,7 +1,7 @@
 // Asks the person at the terminal for inputs of a config that nobody has answered, and keeps the answers, sealed.
 
-import { readFileSync } from "node:fs";
 import type { Input } from "../../config/inputs/inputs.js";
+import { readTextFile } from "../../runtime/text-file.js";
 import { ask } from "../line/ask.js";
 import { UserError } from "../line/errors.js";
 import { type Io, note, shortPath, shown } from "../line/io.js";
@@ -20,7 +20,7 @@ export async function answersFor(source: GatewaySource): Promise<() => ReadonlyM
 
 function usesInputs(path: string | undefined): boolean {
   try {
-    return path !== undefined && readFileSync(path, "utf8").includes("{input:");
+    return path !== undefined && readTextFile(path).includes("{input:");
   } catch {
     // What is wrong with the file is told when it is loaded.
     return false;

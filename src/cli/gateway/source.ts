@@ -1,8 +1,9 @@
 // Decides which config and which state directory a command is about. Which of the gateways that run is meant, where
 // none is named, is which.ts.
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { readTextFile } from "../../runtime/text-file.js";
 import { usageError } from "../line/errors.js";
 import type { Io } from "../line/io.js";
 import type { GatewaySource } from "./port.js";
@@ -52,7 +53,7 @@ async function stateKeyIn(configPath: string | undefined, { env, home }: Io): Pr
   if (configPath === undefined) return undefined;
   let text: string;
   try {
-    text = readFileSync(configPath, "utf8");
+    text = readTextFile(configPath);
   } catch {
     // What is wrong with the file is told when it is loaded.
     return undefined;
