@@ -5,6 +5,7 @@ import type { ServerResponse } from "node:http";
 import type { NotificationText } from "../../contracts/caller.js";
 import type { AgentCall } from "../../contracts/service.js";
 import { replySize, spliced } from "../../protocol/arrived.js";
+import { Fault, toRpcError } from "../../protocol/errors.js";
 import type { RequestMessage } from "../../protocol/message.js";
 import { type Reply, renderReply, type StreamReply } from "../../protocol/reply.js";
 import { NOWHERE } from "../../runtime/table.js";
@@ -16,6 +17,14 @@ import { bounded, collect } from "../session/bounded-reply.js";
 import { idText, LegacyCall } from "../session/call.js";
 import type { HttpSession } from "./http-session.js";
 import type { EventStream } from "./streams/event-stream.js";
+
+/** Better to say so than to let the agent wait for it. */
+function notKept(): Fault {
+  return new Fault(
+    "outcome-unknown",
+    "The reply is larger than what is kept for an agent that is away, and is lost. The call has ended, and may have taken effect.",
+  );
+}
 
 const GONE = "The agent has gone, and the reply could not reach it.";
 
@@ -216,8 +225,7 @@ export class PostCall extends LegacyCall {
     const holder = readers.held.holder(principal.id);
     void collect(reply.open(this.#idText), limits.replayBytes, holder).then((bytes) => {
       this.#answer.settle();
-      if (bytes === undefined) stream.abandon();
-      else stream.finish(bytes);
+      stream.finish(bytes ?? renderReply({ kind: "error", error: toRpcError(notKept()) }, this.#idText));
     });
   }
 

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { Readable } from "node:stream";
 import { afterEach, describe, expect, it } from "vitest";
 import { begin, rpc, send, startRig, stopRigs, stream, until } from "../../../../test/fixtures/endpoint/http.js";
 import { note } from "../../../../test/fixtures/endpoint/service.js";
@@ -326,6 +327,28 @@ describe("streams", () => {
       expect.stringMatching(/^2 messages were left out, because/),
       4,
       5,
+    ]);
+  });
+
+  it("say that a reply is lost that is too large to be kept for who is away [unknown-is-said]", async () => {
+    const { url, service, endpoint } = await startRig({ limits: { replayBytes: 64 * 1024 } });
+    const headers = await begin(url);
+    const opening = stream(url, { body: rpc(1, "test/hold"), headers });
+    await until(() => service.held.length === 1);
+    service.held[0]?.caller.notify(note("notifications/progress", { progress: 1 }));
+    const cut = await opening;
+    await until(() => cut.messages.length === 1);
+    cut.cut();
+    await until(() => endpoint.stats().streams === 0);
+    service.held[0]?.reply({ kind: "stream", open: () => Readable.from([Buffer.alloc(100_000, " ")]) });
+    const resumed = await stream(url, { method: "GET", headers: { ...headers, "last-event-id": cut.lastId } });
+    await until(() => resumed.ended);
+    expect(resumed.messages).toEqual([
+      {
+        jsonrpc: "2.0",
+        id: 1,
+        error: expect.objectContaining({ code: -31003, message: expect.stringContaining("is lost") }),
+      },
     ]);
   });
 
