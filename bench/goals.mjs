@@ -82,6 +82,21 @@ export function goalsOf({ rows, measures }) {
       1.5,
       row({ upstream: "executor", unit: "MiB", target: GATEWAY })?.ratio,
     ),
+    ...[
+      ["delivered", 2],
+      ["delivered, handed out, acknowledged", 4],
+    ].map(([variant, limit]) =>
+      goal(
+        `mailbox, 32 writers, ${variant}: a bare LMDB's appends a second against it`,
+        limit,
+        row({ workload: "mailbox", variant, target: GATEWAY })?.slower,
+      ),
+    ),
+    goal(
+      "mailbox, 32 writers, delivered: CPU against a bare WebSocket echo and a bare LMDB append together",
+      2,
+      row({ workload: "mailbox", variant: "delivered", target: GATEWAY })?.ratio,
+    ),
   ];
 }
 

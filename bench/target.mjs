@@ -60,7 +60,7 @@
  * median. `direct` charges nobody: its `cpuUs` is 0.
  * @typedef {{
  *   workload: string,
- *   upstream: "http" | "stdio" | "executor",
+ *   upstream: "http" | "stdio" | "executor" | "broker",
  *   answers?: "json" | "sse",
  *   era?: "legacy" | "modern",
  *   inFlight: number,

@@ -93,5 +93,12 @@ export async function startTunnel() {
   return { url: `ws://127.0.0.1:${port}`, pid: started.child.pid, stop: started.stop };
 }
 
+/** A WebSocket that says what it was told. */
+export async function startEcho() {
+  const started = startNode([file("ws-echo")]);
+  const { port } = await firstLine(started, "ws-echo");
+  return { url: `ws://127.0.0.1:${port}`, pid: started.child.pid, stop: started.stop };
+}
+
 /** For measuring the start: a limit on a given port, which does not yet listen. */
 export const startLimit = (name, args, port) => startNode([file(name), ...args, "--port", String(port)]);

@@ -20,7 +20,7 @@ export function percent(share) {
 
 /** What a row is of, without its target: rows of one case stand in one table. */
 export function caseOf({ workload, upstream, answers, era, inFlight }) {
-  if (upstream === "executor") return `${workload}, ${inFlight} in flight`;
+  if (upstream === "executor" || upstream === "broker") return `${workload}, ${inFlight} in flight`;
   const answered = upstream === "http" ? `, ${answers === "sse" ? "SSE" : "JSON"} answers` : "";
   return `${workload}: HTTP→${upstream === "http" ? "HTTP" : upstream}, ${inFlight} in flight${answered}, ${era}`;
 }

@@ -4,6 +4,7 @@ import { bigHttp, bigStdio, smallHttp, smallStdio } from "./calls.mjs";
 import { equipped } from "./equipped.mjs";
 import { executor } from "./executor.mjs";
 import { list } from "./list.mjs";
+import { mailbox } from "./mailbox.mjs";
 import { memory } from "./memory.mjs";
 import { scaleServers, scaleSessions, scaleTools } from "./scale.mjs";
 import { start } from "./start.mjs";
@@ -34,4 +35,5 @@ export const workloads = [
   ten,
   equipped,
   executor,
+  mailbox,
 ];

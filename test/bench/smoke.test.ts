@@ -160,7 +160,7 @@ describe.skipIf(process.platform !== "linux")("the bench", () => {
       ["big-http", "big-stdio"],
     ];
     const tried = [...small, ...big, "list", "start", "memory", "scale-servers", "scale-tools", "scale-sessions"];
-    expect(all).toEqual([...tried, "ten", "equipped", "executor"]);
+    expect(all).toEqual([...tried, "ten", "equipped", "executor", "mailbox"]);
   });
 
   test("measures bodies and small requests through an executor, a bare tunnel and directly, and verifies every byte count", {
@@ -175,6 +175,15 @@ describe.skipIf(process.platform !== "linux")("the bench", () => {
     for (const row of rows) expect(row.ratio, row.target).toBeGreaterThan(0);
     const goal = goals.find(({ value }) => value !== undefined);
     expect(goal).toMatchObject({ limit: 1.5, value: rows.find(({ target }) => target === "toolway")?.ratio });
+  });
+
+  test("measures messages through a broker against a bare echo and a bare append, and verifies each answer", {
+    timeout: RUN_MS,
+  }, async () => {
+    const { rows, goals } = await measured("mailbox", ["mailbox", "--calls", "192"]);
+    expect(rows.map(({ target }) => target)).toEqual(["ws-echo", "lmdb-append", "toolway", "toolway"]);
+    expectVerified(rows);
+    expect(goals.filter(({ value }) => value !== undefined).map(({ limit }) => limit)).toEqual([2, 4, 2]);
   });
 
   test("fails the run where a target answers a call wrongly now and then", { timeout: RUN_MS }, async () => {

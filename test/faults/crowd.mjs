@@ -53,6 +53,7 @@ await Promise.all(
     while (left-- > 0) await join();
   }),
 );
-process.stdout.write("open\n");
+// Before it is said: whoever hears it may ask at once.
 process.on("SIGUSR2", () => process.stdout.write(`closed ${closed}\n`));
+process.stdout.write("open\n");
 process.stdin.on("end", () => process.exit(0)).resume();
