@@ -23,7 +23,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "cli/gateway":
     "cli/line config config/inputs contracts control credentials demo gateway observe protocol runtime upstream upstream/stdio",
   "cli/line": "protocol runtime runtime/words",
-  "cli/mailbox": "cli/gateway cli/line cli/text contracts mailbox/pairing runtime runtime/words",
+  "cli/mailbox": "cli/gateway cli/line cli/text config contracts mailbox/pairing mailbox/peer runtime runtime/words",
   "cli/text": "cli/gateway cli/line contracts protocol runtime runtime/words",
   config: "config/inputs contracts runtime",
   "config/inputs": "runtime",

@@ -138,6 +138,8 @@ export interface Config {
 
 /** Loopback by default: anything else is a decision. */
 export const DEFAULT_LISTEN = "127.0.0.1:7420";
+/** Of a broker that stands alone. */
+export const DEFAULT_BROKER_LISTEN = "127.0.0.1:7440";
 
 /** `npx` and `uvx` download on the first start; slower than half a minute is a server that does not come up. */
 export const DEFAULT_CONNECT_TIMEOUT_MS = 30_000;

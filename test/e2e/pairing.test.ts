@@ -9,7 +9,7 @@ import { keepWorker } from "../../src/mailbox/pairing/kept-workers.js";
 import { redeemCode } from "../../src/mailbox/pairing/redeem.js";
 import { openLine } from "../../src/mailbox/peer/line.js";
 import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
-import { cli, root, temporaryDirectory } from "./harness.js";
+import { cli, root, temporaryDirectory, until } from "./harness.js";
 import { runCli } from "./operator.js";
 
 let broker: ChildProcess;
@@ -107,6 +107,47 @@ it("is for sharers, and gives no role that opens more than a mailbox", async () 
   await expect(newWord("executor")).rejects.toThrow(/gives no token/);
 });
 
+it("keeps what it got where only this user reads it", async () => {
+  const folder = await temporaryDirectory();
+  const worker = { broker: url, id: "laptop-1", token: "tw_x", mailbox: "studio" };
+  const path = keepWorker(folder, worker);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  expect(keepWorker(folder, { ...worker, token: "tw_y" })).toBe(path);
+  expect(keepWorker(folder, { ...worker, broker: "wss://other" })).not.toBe(path);
+  expect(JSON.parse(readFileSync(path, "utf8"))).toEqual({ ...worker, token: "tw_y" });
+});
+
+it("is a word that `share --pair` prints, at a broker of its own and at another one", async () => {
+  const home = await temporaryDirectory();
+  const used = async (line: readonly string[], token: string) => {
+    const env = { ...process.env, XDG_STATE_HOME: home, TOOLWAY_TOKEN: token };
+    const sharer = spawn(process.execPath, [cli, "share", "--pair", "--json", "--role", "dev", ...line], {
+      cwd: home,
+      env,
+    });
+    let out = "";
+    sharer.stdout.on("data", (chunk: Buffer) => {
+      out += chunk.toString();
+    });
+    try {
+      const word = await until("the word", () => /"pair":"([^"]+)"/.exec(out)?.[1]);
+      const { broker: at, id, token: own, mailbox } = await redeem(word);
+      const worker = await BareClient.connect(at, id, own);
+      worker.send({ kind: "subscribe" });
+      worker.deliver(mailbox, "m-1", { op: "call", tool: "echo", arguments: { text: "hello" } });
+      expect(JSON.stringify((await worker.message())["body"])).toContain("hello");
+      return { at, mailbox };
+    } finally {
+      sharer.kill("SIGTERM");
+      await once(sharer, "exit");
+    }
+  };
+  const own = await used(["--as", "attic", "--listen", "127.0.0.1:0"], "");
+  expect(own.mailbox).toBe("attic");
+  expect(own.at).not.toBe(url);
+  expect(await used(["--as", "studio", "--broker", url], studioToken)).toEqual({ at: url, mailbox: "studio" });
+});
+
 it("refuses foreign pages, other bodies and long ones, and pauses after five wrong codes [bounded]", async () => {
   const json = { "content-type": "application/json" };
   expect(await post('{"code":"ABCD-EFGH-JKMN"}', { ...json, origin: "https://page.example" })).toBe(403);
@@ -119,14 +160,4 @@ it("refuses foreign pages, other bodies and long ones, and pauses after five wro
   while ((await post('{"code":"ABCD-EFGH-JKMN"}')) === 403) wrong++;
   expect(wrong).toBeLessThanOrEqual(5);
   await expect(redeem(word)).rejects.toThrow(/Too many wrong codes were tried. Try again in \d+ s/);
-});
-
-it("keeps what it got where only this user reads it", async () => {
-  const folder = await temporaryDirectory();
-  const worker = { broker: url, id: "laptop-1", token: "tw_x", mailbox: "studio" };
-  const path = keepWorker(folder, worker);
-  expect(statSync(path).mode & 0o777).toBe(0o600);
-  expect(keepWorker(folder, { ...worker, token: "tw_y" })).toBe(path);
-  expect(keepWorker(folder, { ...worker, broker: "wss://other" })).not.toBe(path);
-  expect(JSON.parse(readFileSync(path, "utf8"))).toEqual({ ...worker, token: "tw_y" });
 });

@@ -1,7 +1,7 @@
 // `toolway broker`: mailboxes by themselves, without servers. It is a gateway whose config is built in.
 
 import { join, resolve } from "node:path";
-import { parseListen } from "../../config/config.js";
+import { DEFAULT_BROKER_LISTEN, parseListen } from "../../config/config.js";
 import { isLoopback } from "../../runtime/addresses.js";
 import { stateRootFor } from "../../runtime/state-dir.js";
 import { gatewayPort, type StartedGateway } from "../gateway/port.js";
@@ -11,8 +11,6 @@ import { usageError } from "../line/errors.js";
 import { type Io, pasted, print, shellPath } from "../line/io.js";
 import { styleOf, table } from "../text/print.js";
 import { listenOption, tlsOption, untilStopped } from "./serve.js";
-
-const DEFAULT_BROKER_LISTEN = "127.0.0.1:7440";
 
 export const broker = defineCommand({
   metadata: {

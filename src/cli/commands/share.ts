@@ -1,14 +1,18 @@
 // `toolway share`: this machine's tools in a mailbox of a broker, for agents elsewhere, until it is told to stop.
 
+import { DEFAULT_BROKER_LISTEN } from "../../config/config.js";
 import type { ShareLine } from "../../contracts/sharing.js";
 import { isLoopback } from "../../runtime/addresses.js";
 import { gatewayPort } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
 import { ask, canAsk } from "../line/ask.js";
 import { defineCommand } from "../line/command.js";
-import { Exit, UserError, usageError } from "../line/errors.js";
+import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
 import { type Io, note, print, shown } from "../line/io.js";
+import { pairForShare } from "../mailbox/share-pair.js";
 import { sharingText, stateText } from "../text/sharing.js";
+
+import { listenOption } from "./serve.js";
 
 type Question = Extract<ShareLine, { kind: "ask" }>;
 
@@ -20,12 +24,24 @@ export const share = defineCommand({
       "Shares the tools of a config in a mailbox of a broker, with agents elsewhere, until it is stopped. It shares those of " +
       "the gateway that runs for the same config; where none runs, it is one, without an endpoint of its own. " +
       "The token is the broker's, of the role sharer, and is taken from TOOLWAY_TOKEN. The roles of the config decide who " +
-      "may use what. What was begun is written down first, so that nothing happens twice, whatever breaks.",
+      "may use what. What was begun is written down first, so that nothing happens twice, whatever breaks. " +
+      "With --pair it prints a word that lets one other machine in, by `toolway token redeem`; where no broker is named it " +
+      "runs one itself, and needs no token.",
   },
   args: { config: { description: "The config, as for serve.", isConfig: true, completes: "file" } },
   options: {
     broker: { value: "URL", description: "Where the broker is: wss://…, or ws://… on this machine." },
-    as: { value: "ID", description: "The mailbox: the id of the token at the broker." },
+    as: {
+      value: "ID",
+      description:
+        "The mailbox: the id of the token at the broker. With --pair by default what this machine is called.",
+    },
+    pair: { description: "Prints a word of one use, good for 10 minutes, that lets another machine in." },
+    role: { value: "ROLE", description: "With --pair: the role of whoever comes by it. Default: default." },
+    listen: {
+      value: "HOST:PORT",
+      description: `With --pair and no --broker: where its own broker listens. Default: ${DEFAULT_BROKER_LISTEN}.`,
+    },
     state: { value: "DIR", description: "The state directory, as for serve.", completes: "folder" },
     json: { description: "Prints what happens as lines of JSON, for scripts." },
   },
@@ -35,35 +51,71 @@ export const share = defineCommand({
       note: "with the token in TOOLWAY_TOKEN",
     },
     { line: "toolway share --broker wss://broker.example.com --as studio", note: "./toolway.json, or the demo" },
+    { line: "toolway share ./mcp.json --pair --as studio", note: "with a broker of its own, and a word to type" },
   ],
   async handler(input, io) {
-    const { broker, as } = required(input.broker, input.as);
-    const source = await sourceFor({ config: input.config, state: input.state }, io);
-    const port = await gatewayPort();
-    const stop = new AbortController();
-    const questions = new Questions(io, () => stop.abort());
-    const token = io.env["TOOLWAY_TOKEN"];
-    if (new URL(broker).protocol === "ws:" && !isLoopback(new URL(broker).hostname)) {
-      note(io, "The token and all messages go to this broker unencrypted: use wss://.");
+    const place = await placeFor(input, io);
+    try {
+      if (input.json && place.word !== undefined) print(io, JSON.stringify({ kind: "pair", pair: place.word }));
+      return await shareAt(place, input, io);
+    } finally {
+      await place.close();
     }
-    const end = await port.share(source, {
-      broker,
-      as,
-      token: token === "" ? undefined : token,
-      canAsk: !input.json && canAsk(io),
-      signal: AbortSignal.any([io.signal, stop.signal]),
-      onLine: (line, answer) => {
-        if (input.json) print(io, JSON.stringify(line));
-        else if (line.kind === "sharing") print(io, sharingText(line, { broker, as }, io));
-        else if (line.kind === "state") note(io, stateText(line, broker));
-        else if (line.kind === "ask") questions.put(line, answer);
-        else if (line.kind === "asked") questions.take(line.id);
-      },
-    });
-    if (end !== "stopped") throw new UserError(end.why, { hint: hintFor(as) });
-    return Exit.ok;
   },
 });
+
+interface SharePlace {
+  readonly broker: string;
+  readonly as: string;
+  readonly token: string | undefined;
+  readonly word?: string | undefined;
+  close(): Promise<void>;
+}
+
+interface ShareInput {
+  readonly config: string | undefined;
+  readonly state: string | undefined;
+  readonly broker: string | undefined;
+  readonly as: string | undefined;
+  readonly pair: boolean;
+  readonly role: string | undefined;
+  readonly listen: string | undefined;
+  readonly json: boolean;
+}
+
+async function placeFor(input: ShareInput, io: Io): Promise<SharePlace> {
+  const { broker, as, role } = input;
+  if (input.pair) return pairForShare({ broker, as, role, listen: listenOption(input.listen) }, io);
+  if (role !== undefined || input.listen !== undefined) throw usageError("--role and --listen go with --pair.");
+  const token = io.env["TOOLWAY_TOKEN"];
+  return { ...required(broker, as), token: token === "" ? undefined : token, close: async () => {} };
+}
+
+async function shareAt({ broker, as, token }: SharePlace, input: ShareInput, io: Io): Promise<ExitCode> {
+  const source = await sourceFor({ config: input.config, state: input.state }, io);
+  const port = await gatewayPort();
+  const stop = new AbortController();
+  const questions = new Questions(io, () => stop.abort());
+  if (new URL(broker).protocol === "ws:" && !isLoopback(new URL(broker).hostname)) {
+    note(io, "The token and all messages go to this broker unencrypted: use wss://.");
+  }
+  const end = await port.share(source, {
+    broker,
+    as,
+    token,
+    canAsk: !input.json && canAsk(io),
+    signal: AbortSignal.any([io.signal, stop.signal]),
+    onLine: (line, answer) => {
+      if (input.json) print(io, JSON.stringify(line));
+      else if (line.kind === "sharing") print(io, sharingText(line, { broker, as }, io));
+      else if (line.kind === "state") note(io, stateText(line, broker));
+      else if (line.kind === "ask") questions.put(line, answer);
+      else if (line.kind === "asked") questions.take(line.id);
+    },
+  });
+  if (end !== "stopped") throw new UserError(end.why, { hint: hintFor(as) });
+  return Exit.ok;
+}
 
 function required(broker: string | undefined, as: string | undefined): { broker: string; as: string } {
   if (broker === undefined || as === undefined) {

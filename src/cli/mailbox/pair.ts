@@ -78,7 +78,7 @@ export async function redeemWord(word: string, io: Io): Promise<{ worker: Paired
 }
 
 /** What this machine is called, as far as a token's id can say it. */
-function machineName(): string {
+export function machineName(): string {
   const [first = ""] = hostname().split(".");
   return first.replace(/[^A-Za-z0-9_-]/g, "-").slice(0, 32);
 }
