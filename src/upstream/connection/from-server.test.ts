@@ -62,6 +62,13 @@ describe("a question of a server", () => {
     expect(stage.link.answerTo(1)).toMatchObject({ error: { code: -31010 } });
   });
 
+  it("for roots, which stock servers ask at their start, is refused with how to keep them from it [told-why]", () => {
+    connect();
+    stage.link.says({ jsonrpc: "2.0", id: 1, method: "roots/list", params: {} });
+    const declare = expect.stringContaining('or "declare": ["sampling", "elicitation"] so that it does not ask');
+    expect(stage.link.answerTo(1)).toMatchObject({ error: { code: -31010, message: declare } });
+  });
+
   it.each(["cancelled", "timed out"])(
     "on a pipe is put to nobody else while the server may still work on a call that was %s",
     (how) => {

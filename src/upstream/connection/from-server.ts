@@ -302,7 +302,10 @@ export class ServerMessages {
 
   #refuse(request: RequestMessage): void {
     const why = `Toolway cannot tell which agent ${request.method} is for: it came outside any call, or while several agents were calling.`;
-    const hint = `Set "isolation": "session" for server "${this.#options.server}" to give each agent a connection of its own.`;
+    // An empty list would be believed: stock servers keep it, and do not ask again when an agent is there that has roots.
+    const instead =
+      request.method === "roots/list" ? ', or "declare": ["sampling", "elicitation"] so that it does not ask' : "";
+    const hint = `Set "isolation": "session" for server "${this.#options.server}" to give each agent a connection of its own${instead}.`;
     this.questions.refuse(request, toRpcError(new Fault("no-caller", `${why} ${hint}`)));
   }
 
