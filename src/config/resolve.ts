@@ -1,6 +1,7 @@
 // Makes a Config of an object: decides which keys count, and resolves the settings. The servers are entries.ts's. What
 // is wrong goes to the report; reading files and text is load.ts.
 
+import { DEFAULT_ROLE, EXECUTOR_ROLE } from "../contracts/roles.js";
 import type { MenuRule, RoleRules, UnlistedRoles } from "../contracts/settings.js";
 import { fits, readGlob } from "../runtime/glob.js";
 import { nearest } from "../runtime/nearest.js";
@@ -206,12 +207,6 @@ function checkPatterns(
     }
   });
 }
-
-/** Its tokens open the door of executors, and no other. */
-const EXECUTOR_ROLE = "executor";
-
-/** The role of the token that is made at the first start. */
-const DEFAULT_ROLE = "default";
 
 function mentions(pattern: string, serverNames: readonly string[]): boolean {
   const [server = ""] = pattern.split("/");

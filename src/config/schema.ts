@@ -1,6 +1,7 @@
 // The config file as a form: types, bounds and the meaning of every key. The JSON Schema and the table in
 // docs/config.md are made from it. Objects that other clients share are loose; resolve.ts judges unknown keys.
 
+import { DEFAULT_ROLE, EXECUTOR_ROLE, SHARER_ROLE } from "../contracts/roles.js";
 import {
   DEFAULT_AWAY_WAIT_MS,
   DEFAULT_BACKOFF,
@@ -167,7 +168,7 @@ export const serverForm = loose(
     ),
     envFile: optional(
       filled,
-      "A file of `NAME=value` lines for the program's environment; what `env` says wins. `${VAR}` in the config does not see it.",
+      "A file of `NAME=value` lines for the program's environment; what `env` says wins. Variables of the config are not taken from it.",
     ),
     cwd: optional(filled, "The folder that the program runs in. Default: the folder of the file."),
     url: optional(
@@ -437,7 +438,11 @@ export const settingsFields = {
     {},
     "Those who make HTTP requests in networks that the gateway cannot reach, by name.",
   ),
-  roles: defaulted(record(role), {}, "What the tokens of a role may use, by role."),
+  roles: defaulted(
+    record(role),
+    {},
+    `What the tokens of a role may use, by role. The default token has the role \`${DEFAULT_ROLE}\`; \`${EXECUTOR_ROLE}\` and \`${SHARER_ROLE}\` are for those who dial in, and use no tools.`,
+  ),
   unlistedRoles: defaulted(
     word(["allow", "deny"]),
     "allow",

@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer, Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Principal } from "../contracts/caller.js";
+import { EXECUTOR_ROLE, SHARER_ROLE } from "../contracts/roles.js";
 import type { Service } from "../contracts/service.js";
 import type { SessionRecord } from "../contracts/session-record.js";
 import type { DurableMap } from "../contracts/store.js";
@@ -16,10 +17,8 @@ import type { Sealer } from "../runtime/seal.js";
 import { BACKLOG, drain } from "./drain.js";
 import { accepts, bearer, HostCheck, hasTokenInQuery, isJsonType } from "./http/checks.js";
 import { allowReading, answerPreflight, isPreflight } from "./http/cors.js";
-import { EXECUTOR_PATH, EXECUTOR_ROLE, type ExecutorRegistry, executorDoor } from "./http/executor-door.js";
-import { MAILBOX_PATH, type MailboxRegistry, mailboxDoor, SHARER_ROLE } from "./http/mailbox-door.js";
-
-export { SHARER_ROLE };
+import { EXECUTOR_PATH, type ExecutorRegistry, executorDoor } from "./http/executor-door.js";
+import { MAILBOX_PATH, type MailboxRegistry, mailboxDoor } from "./http/mailbox-door.js";
 
 import { OpenBodies } from "./http/open-bodies.js";
 import { PAIR_PATH, type Pair, pairDoor } from "./http/pair-door.js";

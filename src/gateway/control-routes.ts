@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import type { Principal } from "../contracts/caller.js";
 import { type OwnToolName, ownToolName } from "../contracts/names.js";
 import type { AcceptedPin, PinDiff, PinLine } from "../contracts/pins.js";
+import { SHARER_ROLE } from "../contracts/roles.js";
 import {
   ControlError,
   type ControlRequest,
@@ -14,7 +15,6 @@ import {
 } from "../control/server.js";
 import { claimSocketPath } from "../control/socket-path.js";
 import { OPERATOR_UPGRADE, SHARE_UPGRADE, STDIO_UPGRADE } from "../control/upgrades.js";
-import { SHARER_ROLE } from "../endpoint/server.js";
 import type { ContextChanges } from "../policy/contexts.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { systemClock } from "../runtime/clock.js";

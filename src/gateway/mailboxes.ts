@@ -3,7 +3,8 @@
 
 import type { Principal } from "../contracts/caller.js";
 import type { MailboxesStatus } from "../contracts/mailboxes.js";
-import { type HttpEndpoint, SHARER_ROLE } from "../endpoint/server.js";
+import { SHARER_ROLE } from "../contracts/roles.js";
+import type { HttpEndpoint } from "../endpoint/server.js";
 import type { Broker } from "../mailbox/broker/broker.js";
 import type { MailboxOperator } from "../mailbox/broker/operator.js";
 import type { Peer, PeerConnection } from "../mailbox/broker/peer-connection.js";

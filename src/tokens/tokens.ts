@@ -4,6 +4,7 @@
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { chmodSync, closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import type { Principal } from "../contracts/caller.js";
+import { DEFAULT_ROLE, EXECUTOR_ROLE, SHARER_ROLE } from "../contracts/roles.js";
 import type { DurableMap } from "../contracts/store.js";
 import { ExpectedError, type ExpectedKind, kindOfCode } from "../runtime/expected-error.js";
 import { visible } from "../runtime/visible.js";
@@ -22,9 +23,7 @@ const MAX_TOKENS = 10_000;
 /** Names that one token is good for; one machine seldom serves two. */
 const MAX_NAMES = 32;
 /** The roles whose tokens are good for names: their holders dial in. */
-const ROLES_WITH_NAMES = ["executor"];
-/** The role of a token that offers a machine's tools in a mailbox of its own: it sends to nobody but who asks. */
-const SHARER_ROLE = "sharer";
+const ROLES_WITH_NAMES: readonly string[] = [EXECUTOR_ROLE];
 /** Mailboxes that one token may send to by name; whoever needs more may send to any. */
 const MAX_RECIPIENTS = 256;
 /** Follows the id of a principal in the addresses of its inboxes. */
@@ -33,7 +32,7 @@ const ADDRESS_MARK = "#";
 export const OLD_SECRET_MS = 10 * 60_000;
 /** Whoever rotates more often within that time has lost count: the oldest one ends. */
 const MAX_OLD_SECRETS = 4;
-export const DEFAULT_PRINCIPAL: Principal = { id: "default", role: "default" };
+export const DEFAULT_PRINCIPAL: Principal = { id: "default", role: DEFAULT_ROLE };
 
 export type TokenErrorCode = "exists" | "not-found" | "invalid" | "weak" | "limit" | "busy";
 

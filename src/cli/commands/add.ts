@@ -3,7 +3,7 @@
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are variables of the config
 
-import { defineCommand, jsonOption } from "../line/command.js";
+import { defineCommand, fileOption, jsonOption } from "../line/command.js";
 import { detail, examineAll } from "./doctor.js";
 
 /** What is no program. */
@@ -43,11 +43,7 @@ export const add = defineCommand({
       description: "A header for the address. `${VAR}` in it is taken from where the gateway runs.",
     },
     noCheck: { atEnd: true, description: "Writes it without starting it." },
-    config: {
-      value: "FILE",
-      description: "The config, which need not exist. Default: the one that serve takes, else ./toolway.json.",
-      completes: "file",
-    },
+    config: fileOption("The config, which need not exist. Default: the one that serve takes, else ./toolway.json."),
     ...jsonOption,
   },
   examples: [

@@ -10,7 +10,7 @@ import { drainMsOf } from "../line/drain.js";
 import { usageError } from "../line/errors.js";
 import { type Io, pasted, print, shellPath } from "../line/io.js";
 import { styleOf, table } from "../text/print.js";
-import { listenOption, tlsOption, untilStopped } from "./serve.js";
+import { listenOption, servingOptions, tlsOption, untilStopped } from "./serve.js";
 
 export const broker = defineCommand({
   metadata: {
@@ -22,18 +22,13 @@ export const broker = defineCommand({
       "by tokens, made with `toolway token create --state DIR`. The frames are in docs/mailbox-protocol.md.",
   },
   args: {},
-  options: {
-    listen: { value: "HOST:PORT", description: `Where peers connect. Default: ${DEFAULT_BROKER_LISTEN}.` },
-    state: { value: "DIR", description: "Where tokens and messages are kept.", completes: "folder" },
-    noAuth: { description: "Asks for no token: whoever comes is who it says. On a loopback address only." },
-    tlsCert: { value: "FILE", description: "Serves wss:// with this certificate (PEM).", completes: "file" },
-    tlsKey: { value: "FILE", description: "The certificate's private key (PEM).", completes: "file" },
-    drain: {
-      value: "SECONDS",
-      description: "How long what is under way has to end at a stop. Default: 22.",
-    },
-    json: { description: "Prints where it listens as one line of JSON, for scripts." },
-  },
+  options: servingOptions({
+    listen: `Where peers connect. Default: ${DEFAULT_BROKER_LISTEN}.`,
+    state: "Where tokens and messages are kept.",
+    noAuth: "Asks for no token: whoever comes is who it says.",
+    scheme: "wss://",
+    drain: "How long what is under way has to end at a stop.",
+  }),
   examples: [
     { line: "toolway broker", note: "at ws://127.0.0.1:7440" },
     { line: "toolway broker --listen 0.0.0.0:7440 --tls-cert cert.pem --tls-key key.pem", note: "for other machines" },

@@ -8,7 +8,7 @@ import { answersFor } from "../gateway/ask-inputs.js";
 import type { GatewaySource } from "../gateway/port.js";
 import { configPathFor, sourceFor } from "../gateway/source.js";
 import { withGateway } from "../gateway/with-gateway.js";
-import { defineCommand, jsonOption } from "../line/command.js";
+import { configArg, defineCommand, jsonOption } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
 import { type Io, note, print, printJson, shortPath } from "../line/io.js";
 import { count } from "../text/print.js";
@@ -22,7 +22,7 @@ export const configCheck = defineCommand({
       "expected. Exits 2 when there are any. The files of `tls` must be there. Patterns of roles are compared with the tools that a gateway of this " +
       "config has seen.",
   },
-  args: { file: { description: "The config. Default: the one that serve takes.", isConfig: true, completes: "file" } },
+  args: { file: configArg("The config. Default: the one that serve takes.") },
   options: { ...jsonOption },
   examples: [{ line: "toolway config check toolway.json", note: "in a hook, before a commit" }],
   async handler(input, io) {

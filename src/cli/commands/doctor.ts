@@ -11,7 +11,7 @@ import { failedProbe } from "../gateway/failed-probe.js";
 import { type GatewaySource, gatewayPort, type Probe } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
 import { canAsk } from "../line/ask.js";
-import { defineCommand, jsonOption } from "../line/command.js";
+import { configArg, defineCommand, folderOption, jsonOption } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
 import { hinted, type Io, note, print, printJson, shortPath, shown } from "../line/io.js";
 import { adviceFor, mayDownload } from "../text/advice.js";
@@ -59,10 +59,10 @@ export const doctor = defineCommand({
       "that runs, which is asked. On a terminal it asks for inputs of the config that nobody has answered (VS Code's " +
       "`inputs`), and keeps the answers sealed. Exits 1 when any server failed, 2 when the config cannot be read.",
   },
-  args: { config: { description: "The config, as for serve.", isConfig: true, completes: "file" } },
+  args: { config: configArg("The config, as for serve.") },
   options: {
     server: { value: "NAME", description: "That server only.", completes: "server" },
-    state: { value: "DIR", description: "Where the gateway that runs keeps its state.", completes: "folder" },
+    state: folderOption("Where the gateway that runs keeps its state."),
     ...jsonOption,
   },
   examples: [

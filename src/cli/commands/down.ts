@@ -5,8 +5,8 @@ import { isObject } from "../../protocol/jsonrpc.js";
 import { type GatewayClient, type GatewayPort, type GatewaySource, runningGateway } from "../gateway/port.js";
 import { gatewayFor } from "../gateway/which.js";
 import { noteIfSlow, POLL_MS } from "../gateway/with-gateway.js";
-import { defineCommand, jsonOption } from "../line/command.js";
-import { drainMsOf } from "../line/drain.js";
+import { configArg, defineCommand, jsonOption, stateOption } from "../line/command.js";
+import { drainMsOf, drainOption } from "../line/drain.js";
 import { Exit, UserError } from "../line/errors.js";
 import { type Io, print, printJson, shortPath } from "../line/io.js";
 
@@ -22,10 +22,10 @@ export const down = defineCommand({
       "it is gone. Where systemd or the like keeps it running, stop it there. A client whose `toolway stdio` was joined to " +
       "it becomes the gateway itself after five seconds.",
   },
-  args: { config: { description: "The config whose gateway is meant.", isConfig: true, completes: "file" } },
+  args: { config: configArg("The config whose gateway is meant.") },
   options: {
-    state: { value: "DIR", description: "Its state directory, if it is not the usual one.", completes: "folder" },
-    drain: { value: "SECONDS", description: "How long calls in flight have to end. Default: as it was started." },
+    ...stateOption,
+    ...drainOption("How long calls in flight have to end. Default: as it was started."),
     ...jsonOption,
   },
   examples: [

@@ -1,10 +1,10 @@
 // `toolway list` and `toolway remove`: the servers of a config as its file has them. What they do is in ../edit, as for
 // `toolway add`.
 
-import { defineCommand, jsonOption } from "../line/command.js";
+import { defineCommand, fileOption, jsonOption } from "../line/command.js";
 
 const configOption = {
-  config: { value: "FILE", description: "The config. Default: the one that serve takes.", completes: "file" },
+  config: fileOption("The config. Default: the one that serve takes."),
 } as const;
 
 export const list = defineCommand({

@@ -3,7 +3,7 @@
 import { planOf } from "../executor/plan.js";
 import { dryRun, runExecutor } from "../executor/run.js";
 import { defineCommand } from "../line/command.js";
-import { drainMsOf } from "../line/drain.js";
+import { drainMsOf, drainOption } from "../line/drain.js";
 
 export const executor = defineCommand({
   metadata: {
@@ -41,7 +41,7 @@ export const executor = defineCommand({
       description:
         "Says whether a request to this URL would be made, and why; makes none. Exits 1 when one is refused.",
     },
-    drain: { value: "SECONDS", description: "How long requests under way have to end at a stop. Default: 30." },
+    ...drainOption("How long requests under way have to end at a stop. Default: 30."),
     json: { description: "Prints what happens as lines of JSON, and a dry run as JSON, for scripts." },
   },
   examples: [

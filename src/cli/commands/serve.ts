@@ -6,11 +6,34 @@ import { DEFAULT_LISTEN, type ListenAddress, parseListen } from "../../config/co
 import { isLoopback } from "../../runtime/addresses.js";
 import { gatewayPort, type StartedGateway, type StartOptions } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
-import { defineCommand } from "../line/command.js";
-import { drainMsOf } from "../line/drain.js";
+import { configArg, defineCommand, fileOption, folderOption } from "../line/command.js";
+import { drainMsOf, drainOption } from "../line/drain.js";
 import { Exit, usageError } from "../line/errors.js";
 import { type Io, note, print, Stopped } from "../line/io.js";
 import { banner, bannerJson } from "../text/banner.js";
+
+/** What `serve` and `broker` say in their own words of the options that both have. */
+interface ServingWords {
+  readonly listen: string;
+  readonly state: string;
+  readonly noAuth: string;
+  /** What is spoken with a certificate. */
+  readonly scheme: string;
+  readonly drain: string;
+}
+
+/** The options of what listens until it is stopped. */
+export function servingOptions({ listen, state, noAuth, scheme, drain }: ServingWords) {
+  return {
+    listen: { value: "HOST:PORT", description: listen },
+    state: folderOption(state),
+    noAuth: { description: `${noAuth} On a loopback address only.` },
+    tlsCert: fileOption(`Serves ${scheme} with this certificate (PEM).`),
+    tlsKey: fileOption("The certificate's private key (PEM)."),
+    ...drainOption(`${drain} Default: 22.`),
+    json: { description: "Prints where it listens as one line of JSON, for scripts." },
+  } as const;
+}
 
 export const serve = defineCommand({
   metadata: {
@@ -25,29 +48,22 @@ export const serve = defineCommand({
       "a second Ctrl-C does not wait.",
   },
   args: {
-    config: {
-      description: "The config: an mcpServers file, as your clients have it.",
-      isConfig: true,
-      completes: "file",
-    },
+    config: configArg("The config: an mcpServers file, as your clients have it."),
   },
   options: {
-    listen: { value: "HOST:PORT", description: `Where agents connect. Default: ${DEFAULT_LISTEN}.` },
-    state: { value: "DIR", description: "Where tokens and lists are kept.", completes: "folder" },
-    noAuth: { description: "Asks for no token. On a loopback address only." },
+    ...servingOptions({
+      listen: `Where agents connect. Default: ${DEFAULT_LISTEN}.`,
+      state: "Where tokens and lists are kept.",
+      noAuth: "Asks for no token.",
+      scheme: "HTTPS",
+      drain: "How long calls in flight have to end at a stop; 8 seconds more, and all is over.",
+    }),
     names: {
       value: "MODE",
       choices: ["prefixed", "plain"],
       description: "How tools are called: server__tool, or by their own names.",
     },
-    tlsCert: { value: "FILE", description: "Serves HTTPS with this certificate (PEM).", completes: "file" },
-    tlsKey: { value: "FILE", description: "The certificate's private key (PEM).", completes: "file" },
-    drain: {
-      value: "SECONDS",
-      description: "How long calls in flight have to end at a stop; 8 seconds more, and all is over. Default: 22.",
-    },
     noCallLog: { description: "Logs no line for each call. By default each has one: who, which tool, how long." },
-    json: { description: "Prints where it listens as one line of JSON, for scripts." },
   },
   examples: [
     { line: "toolway serve", note: "./toolway.json, or the demo, on 127.0.0.1:7420" },

@@ -3,7 +3,7 @@
 import { gatewayPort } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
 import { gatewayFor } from "../gateway/which.js";
-import { defineCommand } from "../line/command.js";
+import { configArg, defineCommand, folderOption } from "../line/command.js";
 import { Exit, UserError } from "../line/errors.js";
 import { note } from "../line/io.js";
 
@@ -15,9 +15,9 @@ export const stdio = defineCommand({
       "Speaks MCP on stdin and stdout, for clients that start their servers. It joins the gateway that runs for the " +
       "same config; where none runs, it is one, until its input ends. Logs go to stderr.",
   },
-  args: { config: { description: "The config, as for serve.", isConfig: true, completes: "file" } },
+  args: { config: configArg("The config, as for serve.") },
   options: {
-    state: { value: "DIR", description: "The state directory, as for serve.", completes: "folder" },
+    state: folderOption("The state directory, as for serve."),
     role: {
       value: "ROLE",
       description: "A role of the config that the agent is narrowed to. Default: all that the default token may do.",

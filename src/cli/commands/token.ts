@@ -1,6 +1,7 @@
 // `toolway token create`, `list`, `show`, `rotate` and `revoke`: who may come in, with which role. A token is shown when
 // it is made; only its hash is kept, but for the default token.
 
+import { EXECUTOR_ROLE, SHARER_ROLE } from "../../contracts/roles.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import { nearest } from "../../runtime/nearest.js";
 import { type GatewayClient, type GatewaySource, runningGateway } from "../gateway/port.js";
@@ -82,9 +83,6 @@ export const tokenCreate = defineCommand({
     });
   },
 });
-
-const EXECUTOR_ROLE = "executor";
-const SHARER_ROLE = "sharer";
 
 function namesIn(option: string | undefined, role: string): { readonly names?: readonly string[] } {
   if (option === undefined) return {};

@@ -134,10 +134,22 @@ export function argTerm(name: string, arg: ArgSpec): string {
   return arg.required === true ? `<${term}>` : `[${term}]`;
 }
 
+/** A config that a verb names by its place. */
+export const configArg = (description: string) => ({ description, isConfig: true, completes: "file" }) as const;
+
+/** A file, or a folder, that an option names. */
+export const fileOption = (description: string) => ({ value: "FILE", description, completes: "file" }) as const;
+export const folderOption = (description: string) => ({ value: "DIR", description, completes: "folder" }) as const;
+
+/** The state directory of a gateway that runs. */
+export const stateOption = {
+  state: folderOption("Its state directory, if it is not the usual one."),
+} as const satisfies Options;
+
 /** The options that every verb about a running gateway has. */
 export const gatewayOptions = {
-  config: { value: "FILE", description: "The config whose gateway is meant.", completes: "file" },
-  state: { value: "DIR", description: "Its state directory, if it is not the usual one.", completes: "folder" },
+  config: fileOption("The config whose gateway is meant."),
+  ...stateOption,
 } as const satisfies Options;
 
 export const jsonOption = { json: { description: "Prints JSON, for scripts." } } as const satisfies Options;

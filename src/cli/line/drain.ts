@@ -2,6 +2,8 @@
 
 import { usageError } from "./errors.js";
 
+export const drainOption = (description: string) => ({ drain: { value: "SECONDS", description } }) as const;
+
 /** As the config's `drainMs` has it. */
 const MAX_DRAIN_S = 3600;
 

@@ -1,15 +1,13 @@
 // The door of executors: what one says of itself in the headers of its upgrade, and who takes it over.
 
 import type { Visitor } from "../../contracts/executors.js";
+import { EXECUTOR_ROLE } from "../../contracts/roles.js";
 import { DENIED } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { MAX_CONNECTIONS } from "../../sockets/limits.js";
 import { MACHINE_HEADER, SESSION_HEADER } from "../../sockets/protocol.js";
 import type { Socket } from "../../sockets/socket.js";
 import { type Door, type Refused, refused, type Visit } from "./upgrade-door.js";
-
-/** The role of a token that lets an executor in, and nobody else. */
-export const EXECUTOR_ROLE = "executor";
 
 export const EXECUTOR_PATH = "executors";
 

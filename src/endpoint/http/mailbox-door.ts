@@ -2,13 +2,11 @@
 // the upgrade or with the first frame; what is said there is the broker's.
 
 import type { Principal } from "../../contracts/caller.js";
+import { SHARER_ROLE } from "../../contracts/roles.js";
 import { DENIED } from "../../protocol/errors.js";
 import type { Socket } from "../../sockets/socket.js";
 import type { Pair } from "./pair-door.js";
 import { type Door, refused } from "./upgrade-door.js";
-
-/** The role of a token that offers tools in a mailbox of its own, and opens nothing else. */
-export const SHARER_ROLE = "sharer";
 
 export const MAILBOX_PATH = "mailboxes";
 
