@@ -49,12 +49,12 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
   gateway:
-    "cache catalog config config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory sockets tokens upstream upstream/http upstream/stdio",
+    "cache catalog config config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory sockets tokens upstream upstream/http upstream/stdio",
   "gateway/sharing": "config contracts endpoint/mailbox mailbox/share observe pipeline protocol runtime runtime/memory",
   "gateway/state":
     "contracts observe pipeline/tasks policy protocol runtime runtime/redact runtime/words store store/local tokens",
   mailbox: "runtime",
-  "mailbox/broker": "contracts mailbox mailbox/wire observe runtime runtime/memory sockets",
+  "mailbox/broker": "contracts mailbox mailbox/peer mailbox/wire observe runtime runtime/memory sockets",
   "mailbox/join": "mailbox/peer mailbox/wire runtime",
   "mailbox/peer": "mailbox/wire sockets",
   "mailbox/pairing": "mailbox protocol runtime",

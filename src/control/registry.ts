@@ -22,7 +22,7 @@ export interface RunningGateway {
   /** Undefined for what is built in. */
   readonly config: string | undefined;
   /** What is built in and is no demo. */
-  readonly builtIn?: "broker" | undefined;
+  readonly builtIn?: "broker" | "join" | undefined;
   readonly stateDir: string;
   /** Undefined for one that serves a client over stdio alone. */
   readonly endpoint: string | undefined;
@@ -115,7 +115,7 @@ function readEntry(path: string): RunningGateway | undefined {
     const { pid, config, builtIn, stateDir, endpoint, startedAt } = JSON.parse(readFileSync(path, "utf8"));
     if (!Number.isSafeInteger(pid) || typeof stateDir !== "string" || typeof startedAt !== "string") return undefined;
     const textOrNone = (value: unknown) => (typeof value === "string" ? value : undefined);
-    const what = builtIn === "broker" ? { builtIn } : {};
+    const what = builtIn === "broker" || builtIn === "join" ? { builtIn } : {};
     return { pid, config: textOrNone(config), ...what, stateDir, endpoint: textOrNone(endpoint), startedAt };
   } catch {
     return undefined;

@@ -7,8 +7,10 @@ import { SHARER_ROLE } from "../contracts/roles.js";
 import type { HttpEndpoint } from "../endpoint/server.js";
 import type { Broker } from "../mailbox/broker/broker.js";
 import type { MailboxOperator } from "../mailbox/broker/operator.js";
-import type { Peer, PeerConnection } from "../mailbox/broker/peer-connection.js";
+import type { Peer, PeerConnection, PeerSocket } from "../mailbox/broker/peer-connection.js";
 import type { NewWorker, Paired, Pairings } from "../mailbox/pairing/pairings.js";
+import type { BrokerLine, LineEvents } from "../mailbox/peer/line.js";
+import type { openLocalLine } from "../mailbox/peer/local-line.js";
 import type { Hello } from "../mailbox/wire/frames.js";
 import type { Log } from "../observe/log.js";
 import { systemClock } from "../runtime/clock.js";
@@ -22,12 +24,16 @@ interface Parts {
   readonly operator: MailboxOperator;
   readonly pairings: Pairings;
   readonly PeerConnection: typeof PeerConnection;
+  readonly openLocalLine: typeof openLocalLine;
 }
 
 interface NewCode {
   readonly code: string;
   readonly expiresInMs: number;
 }
+
+/** The gateway as a worker at its own broker. */
+const OWN_PEER: Peer = { id: "", role: "default", maySendTo: undefined };
 
 /** As long as the broker is being loaded. */
 const NOTHING_YET: MailboxesStatus = {
@@ -79,8 +85,19 @@ export class Mailboxes {
     this.#isOpen = isEverybody;
     void this.#parts?.then((parts) => {
       if (parts === undefined || !this.#isWanted) socket.destroy("there are no mailboxes here");
-      else this.#serve(parts, socket, isEverybody ? undefined : principal, isEverybody);
+      else if (isEverybody || principal === undefined) this.#serve(parts, socket, undefined, undefined, isEverybody);
+      else this.#serve(parts, socket, peerOf(principal), principal);
     });
+  }
+
+  /**
+   * A line for the gateway's own use of its mailboxes. Its id is empty, which no token's is: nobody else has its inbox.
+   */
+  async openLine(address: string, events: LineEvents, signal: AbortSignal): Promise<BrokerLine> {
+    const parts = await this.#parts;
+    if (parts === undefined || !this.#isWanted) throw new Error("this gateway keeps no mailboxes");
+    const accept = (end: PeerSocket) => this.#serve(parts, end, OWN_PEER);
+    return parts.openLocalLine(accept, { address, kinds: ["mcp_reply"], signal }, events);
   }
 
   /** The operator's side; undefined where no mailboxes are kept. */
@@ -138,15 +155,16 @@ export class Mailboxes {
 
   #serve(
     { broker, pairings, PeerConnection }: Parts,
-    socket: Socket,
-    principal: Principal | undefined,
-    isEverybody: boolean,
+    socket: PeerSocket,
+    peer: Peer | undefined,
+    principal?: Principal,
+    isEverybody = false,
   ): void {
     const connection: PeerConnection = new PeerConnection(socket, {
       broker,
       log: this.#log,
       held: this.#held,
-      peer: principal === undefined ? undefined : peerOf(principal),
+      peer,
       identify: (token, hello) => (isEverybody ? openPeer(hello) : this.#identify(connection, token)),
       onEnd: () => this.#connections.delete(connection),
       ...(isEverybody ? {} : { pair: (mailbox, role) => this.#newCode(pairings, mailbox, role) }),
@@ -166,14 +184,21 @@ export class Mailboxes {
     const { store, tokens } = this.#state;
     try {
       if (store === undefined) throw new Error("without a state directory there is no place for them");
-      const { openBroker, MailboxOperator, PeerConnection } = await import("../mailbox/broker/open-broker.js");
-      const broker = openBroker({ store, log: this.#log, knows: (id) => this.#isOpen || tokens.has(id) });
+      const { openBroker, MailboxOperator, openLocalLine, PeerConnection } = await import(
+        "../mailbox/broker/open-broker.js"
+      );
+      const broker = openBroker({
+        store,
+        log: this.#log,
+        knows: (id) => this.#isOpen || id === OWN_PEER.id || tokens.has(id),
+      });
       const { Pairings } = await import("../mailbox/pairing/pairings.js");
       const pairings = new Pairings({
         clock: broker.inside.clock,
         createToken: (worker) => this.#createWorker(worker),
       });
-      this.#loaded = { broker, operator: new MailboxOperator(broker.inside), pairings, PeerConnection };
+      const operator = new MailboxOperator(broker.inside);
+      this.#loaded = { broker, operator, pairings, PeerConnection, openLocalLine };
       return this.#loaded;
     } catch (error) {
       this.#parts = undefined;

@@ -151,6 +151,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
   });
   const { take: onStderr } = stderr;
   const swept = () => owner.sweep();
+  const mailboxes = new Mailboxes(state, log, held);
   const servers = new ServerPool({
     context: {
       now: systemClock.now,
@@ -163,6 +164,10 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
         held,
         onStderr,
         credentialOf: (server, target) => credentials.of(server, target),
+        worker: {
+          addressPart: () => state.inbox,
+          openOwn: (address, events, signal) => mailboxes.openLine(address, events, signal),
+        },
       }),
     },
     openWire,
@@ -186,7 +191,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     servers,
     executors,
     credentials,
-    mailboxes: new Mailboxes(state, log, held),
+    mailboxes,
     sharing: new Sharing(
       {
         service: pipeline,

@@ -1,8 +1,7 @@
 // Makes the link that a server's entry means.
 
-import { randomBytes } from "node:crypto";
 import type { HttpTarget, ServerSpec } from "../contracts/server-spec.js";
-import { WorkerLines } from "../mailbox/join/worker-lines.js";
+import type { WorkerIdentity } from "../mailbox/join/worker-lines.js";
 import { Fault } from "../protocol/errors.js";
 import { type HeldBytes, ownHolder } from "../runtime/memory/held-bytes.js";
 import { type LiveCredential, withCredential } from "./http/credential-wire.js";
@@ -10,7 +9,7 @@ import { openHttpLink } from "./http/link.js";
 import { openPoolWire } from "./http/pool-wire.js";
 import type { OpenWire } from "./http/wire.js";
 import type { Link, LinkDescription, LinkEvents } from "./link/link.js";
-import { MailboxLink } from "./mailbox/link.js";
+import { LateMailboxLink, lateLines } from "./mailbox/late-link.js";
 import { type StdioContext, StdioLink } from "./stdio/link.js";
 import type { StderrBatch } from "./stdio/stderr-lines.js";
 
@@ -23,17 +22,13 @@ export interface LinkContext extends Omit<StdioContext, "onStderr"> {
   readonly credentialOf?: (server: string, target: HttpTarget) => LiveCredential | undefined;
   /** The gateway's count of the bytes that it holds. */
   readonly held?: HeldBytes;
-  /** The lines to brokers, for servers behind mailboxes. By default they have an inbox that is not kept. */
-  readonly workers?: WorkerLines | undefined;
+  /** Who we are at brokers, for servers behind mailboxes. By default the inbox is one that is not kept. */
+  readonly worker?: WorkerIdentity | undefined;
 }
 
 /** Never throws: an entry that cannot be used fails when it is opened, like a server that cannot be reached. */
 export function linkMaker(context: LinkContext): (spec: ServerSpec, events: LinkEvents) => Link {
-  let own: WorkerLines | undefined;
-  const workers = () => {
-    own ??= context.workers ?? passingWorkers();
-    return own;
-  };
+  const lines = lateLines(context.worker);
   return ({ name, target }, events) => {
     const newHolder = () => context.held?.serverHolder(name) ?? ownHolder();
     try {
@@ -48,18 +43,12 @@ export function linkMaker(context: LinkContext): (spec: ServerSpec, events: Link
         case "sse":
           return openHttpLink(target, events, wireFor(name, target, context), newHolder);
         case "mailbox":
-          return new MailboxLink(target, events, { worker: workers().of(target.broker, target.token), newHolder });
+          return new LateMailboxLink(target, events, { lines, newHolder });
       }
     } catch (error) {
       return new UnusableLink(target.kind, error);
     }
   };
-}
-
-/** For whoever tries a server and keeps nothing: its inbox is forgotten with it. */
-function passingWorkers(): WorkerLines {
-  const part = randomBytes(6).toString("hex");
-  return new WorkerLines({ now: () => performance.now(), random: Math.random, addressPart: () => part });
 }
 
 function wireFor(server: string, target: HttpTarget, { openWire, credentialOf }: LinkContext): OpenWire | undefined {

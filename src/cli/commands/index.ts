@@ -13,6 +13,7 @@ import { list, remove } from "./entries.js";
 import { executor } from "./executor.js";
 import { importConfigs } from "./import.js";
 import { inspect } from "./inspect.js";
+import { join } from "./join.js";
 import { logs } from "./logs.js";
 import {
   mailboxDead,
@@ -66,6 +67,7 @@ export const commands: readonly Command[] = [
   executor,
   broker,
   share,
+  join,
   mailboxList,
   mailboxShow,
   mailboxDead,

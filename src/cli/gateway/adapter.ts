@@ -47,7 +47,7 @@ async function open(
   options: Partial<StartOptions>,
   more: { startServers: ServerStart; log: Log; logCalls?: boolean | "unless-off"; onDemand?: boolean },
 ): Promise<Gateway> {
-  const builtIn = source.builtIn === "broker" ? BROKER_CONFIG : demoConfig();
+  const builtIn = source.config ?? (source.builtIn === "broker" ? BROKER_CONFIG : demoConfig());
   return createGateway(source.configPath ?? builtIn, {
     stateDir: source.stateDir,
     env: { ...source.env },

@@ -3,6 +3,7 @@
 
 import type { Duplex } from "node:stream";
 import type { Config, ExecutorConfig, ListenAddress } from "../../config/config.js";
+import type { ConfigInput } from "../../config/load.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { NameMode } from "../../contracts/settings.js";
 import type { ShareLine } from "../../contracts/sharing.js";
@@ -25,7 +26,9 @@ export interface GatewaySource {
   /** Undefined for what is built in. */
   readonly configPath: string | undefined;
   /** What is built in and meant where there is no config: the demo, if nothing is said. */
-  readonly builtIn?: "broker";
+  readonly builtIn?: "broker" | "join";
+  /** The config that the command line stands for, where it does. */
+  readonly config?: ConfigInput;
   readonly stateDir: string;
   /** `--state` named it, so that other verbs must be told of it too. */
   readonly stateNamed: boolean;

@@ -74,7 +74,7 @@ function howToName(gateways: readonly RunningGateway[], running: readonly Runnin
       const isOnly = running.filter((other) => other.config === config).length === 1;
       const option =
         config !== undefined && isOnly ? `--config ${shellPath(io, config)}` : `--state ${shellPath(io, stateDir)}`;
-      const demo = config === undefined ? `${builtIn === undefined ? "the built-in demo" : "a broker"}, ` : "";
+      const demo = config === undefined ? `${builtIn === undefined ? "the built-in demo" : `a ${builtIn}`}, ` : "";
       return `    ${option}  (${demo}process ${pid}, ${endpoint ?? "over stdio"})`;
     })
     .join("\n");

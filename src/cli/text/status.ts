@@ -29,7 +29,8 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
     facts.push(["gateway", "not running; the servers were started for this command only"]);
   }
   const isBroker = status.config.path === undefined && status.mailboxes !== undefined;
-  const builtIn = isBroker ? "none: a broker" : "built-in demo";
+  const isJoin = status.servers.length > 0 && status.servers.every(({ kind }) => kind === "mailbox");
+  const builtIn = isBroker ? "none: a broker" : isJoin ? "none: toolway join" : "built-in demo";
   facts.push(["config", status.config.path === undefined ? builtIn : shortPath(io, status.config.path)]);
   if (status.mailboxes !== undefined) facts.push(["mailboxes", mailboxesLine(status.mailboxes, nowMs)]);
   if (status.stateDir !== undefined) facts.push(["state", shortPath(io, status.stateDir)]);

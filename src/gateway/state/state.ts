@@ -1,7 +1,7 @@
 // What a gateway keeps: tokens, the sealing key, last-known lists. In a state directory that it alone holds, or, for
 // programs that embed it without one, in memory.
 
-import { randomBytes } from "node:crypto";
+import { createHmac, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { SessionRecord } from "../../contracts/session-record.js";
@@ -35,6 +35,8 @@ export interface GatewayState {
   readonly sessions: DurableMap<SessionRecord>;
   /** What is known of each principal's situation, by its id. */
   readonly contexts: DurableMap<ContextChanges>;
+  /** What tells this gateway's inboxes at brokers from those of others that have the same token. */
+  readonly inbox: string;
   readonly taskIds: TaskIds;
   /** Whose each task is. */
   readonly tasks: DurableMap<TaskRecord>;
@@ -66,6 +68,7 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
       pins: store.map<PinRecord>("pins"),
       sessions: store.map<SessionRecord>("sessions"),
       contexts: store.map<ContextChanges>("contexts"),
+      inbox: inboxOf(key),
       taskIds: taskIdsOf(key),
       tasks: store.map<TaskRecord>("tasks"),
       store,
@@ -116,6 +119,7 @@ export function memoryState(env: NodeJS.ProcessEnv): GatewayState {
     pins: new MemoryMap<PinRecord>("pins"),
     sessions: new MemoryMap<SessionRecord>("sessions"),
     contexts: new MemoryMap<ContextChanges>("contexts"),
+    inbox: inboxOf(randomBytes(SEALING_KEY_BYTES)),
     taskIds: taskIdsOf(randomBytes(SEALING_KEY_BYTES)),
     tasks: new MemoryMap<TaskRecord>("tasks"),
     store: undefined,
@@ -124,6 +128,11 @@ export function memoryState(env: NodeJS.ProcessEnv): GatewayState {
     },
     close: async () => {},
   };
+}
+
+/** Made from the key, which is kept over restarts and in each state directory another: nothing else has to be. */
+function inboxOf(key: Uint8Array): string {
+  return createHmac("sha256", key).update("inbox").digest("hex").slice(0, 16);
 }
 
 function taskIdsOf(key: Uint8Array): TaskIds {

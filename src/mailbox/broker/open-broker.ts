@@ -4,6 +4,7 @@ import { systemClock } from "../../runtime/clock.js";
 import { ElapsedClock } from "../elapsed-clock.js";
 import { Broker, type BrokerOptions } from "./broker.js";
 
+export { openLocalLine } from "../peer/local-line.js";
 export { MailboxOperator } from "./operator.js";
 export { PeerConnection } from "./peer-connection.js";
 

@@ -1,18 +1,22 @@
 // The lines of a worker: one for each broker and token, shared by all the mailboxes that are used through it.
 
-import type { BrokerLine, LineEvents } from "../peer/line.js";
+import { type BrokerLine, type LineEvents, openLine } from "../peer/line.js";
 import { type DialFailure, WorkerLine } from "./worker-line.js";
 
 /** Lines that nobody uses are remembered, with what is known of the machines behind them, up to so many. */
 const MAX_IDLE = 64;
 
-export interface WorkerLinesOptions {
-  readonly now: () => number;
-  readonly random: () => number;
+/** Who a worker is at brokers. */
+export interface WorkerIdentity {
   /** What tells the inbox of this process from others of its token, kept over restarts. */
   addressPart(): string;
   /** The broker of this gateway itself; undefined where it has none. */
-  openOwn?(events: LineEvents, address: string, signal: AbortSignal): Promise<BrokerLine>;
+  openOwn?(address: string, events: LineEvents, signal: AbortSignal): Promise<BrokerLine>;
+}
+
+export interface WorkerLinesOptions extends WorkerIdentity {
+  readonly now: () => number;
+  readonly random: () => number;
 }
 
 export class WorkerLines {
@@ -50,10 +54,8 @@ export class WorkerLines {
     if (broker === undefined) {
       const { openOwn } = this.#options;
       if (openOwn === undefined) throw new Error("this process has no broker of its own");
-      return openOwn(events, `worker${part}`, signal);
+      return openOwn(part, events, signal);
     }
-    // It is loaded when a mailbox is used: most gateways use none.
-    const { openLine } = await import("../peer/line.js");
     // Whose the token is, the broker knows. Without tokens anybody says who he is.
     const address = token === undefined ? `worker${part}` : part;
     return openLine({ url: broker, token, address, kinds: ["mcp_reply"], signal }, events);

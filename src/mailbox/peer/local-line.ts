@@ -1,0 +1,80 @@
+// A line to a broker in the same process: two ends without a socket between. What one sends the other gets in a later turn,
+// as from a socket, so that neither is called while it calls.
+
+import { Close, NO_EVENTS, type SocketEvents } from "../../sockets/socket.js";
+import { type BrokerLine, greet, type HelloOptions, type LineCarrier, type LineEvents } from "./line.js";
+
+/** One end. */
+export class LocalEnd implements LineCarrier {
+  #events: SocketEvents = NO_EVENTS;
+  #other: LocalEnd | undefined;
+  #isClosed = false;
+  #wasRefused = false;
+  /** Bytes that were sent and have not arrived. */
+  #waiting = 0;
+
+  static pair(): readonly [LocalEnd, LocalEnd] {
+    const ends = [new LocalEnd(), new LocalEnd()] as const;
+    ends[0].#other = ends[1];
+    ends[1].#other = ends[0];
+    return ends;
+  }
+
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  get wasRefused(): boolean {
+    return this.#wasRefused;
+  }
+
+  attach(events: SocketEvents): void {
+    this.#events = events;
+  }
+
+  /** What is in one process ends with it. */
+  beat(): void {}
+
+  send(frame: string | Buffer): void {
+    if (this.#isClosed) return;
+    const bytes = Buffer.from(frame);
+    this.#waiting += bytes.length;
+    setImmediate(() => {
+      this.#waiting -= bytes.length;
+      const other = this.#other;
+      if (other !== undefined && !other.#isClosed) other.#events.onMessage(bytes);
+      if (this.#waiting === 0 && !this.#isClosed) this.#events.onDrain();
+    });
+  }
+
+  close(code: number, reason: string): void {
+    // What was sent before arrives before.
+    setImmediate(() => {
+      const other = this.#other;
+      if (other !== undefined) other.#end(reason, code === Close.policy);
+      this.#end(reason, false);
+    });
+  }
+
+  destroy(reason: string): void {
+    this.close(Close.goingAway, reason);
+  }
+
+  #end(why: string, wasRefused: boolean): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#wasRefused = wasRefused;
+    this.#events.onClose(why);
+  }
+}
+
+/** `accept` takes the broker's end. Rejects as openLine does. */
+export function openLocalLine(
+  accept: (end: LocalEnd) => void,
+  hello: HelloOptions,
+  events: LineEvents,
+): Promise<BrokerLine> {
+  const [ours, brokers] = LocalEnd.pair();
+  accept(brokers);
+  return greet(ours, hello, events);
+}
