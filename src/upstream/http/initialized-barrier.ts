@@ -1,4 +1,4 @@
-// Holds back what is sent right after the handshake until the server has taken its last message,
+// Delays what is sent right after the handshake until the server has taken its last message,
 // `notifications/initialized`, and then until it has answered the GET stream: each message has a connection of its own
 // here and could overtake them. There are servers that refuse requests which come before the one, and the SDK's drop
 // what they ask within a call before the other.
@@ -11,21 +11,21 @@ const BARRIER_MS = 5_000;
 /** Some servers answer the GET stream with their first event only, which may never come. */
 const LISTEN_MS = 250;
 
-export interface HeldMessage {
+export interface DelayedMessage {
   readonly text: string;
   readonly ticket: Ticket | undefined;
 }
 
 export class InitializedBarrier {
   #state: "open" | "armed" | "shut" = "open";
-  #held: HeldMessage[] = [];
+  #delayed: DelayedMessage[] = [];
   #carrier: object | undefined;
   #timer: NodeJS.Timeout | undefined;
   readonly #onTaken: () => void;
-  readonly #onOpened: (held: readonly HeldMessage[]) => void;
+  readonly #onOpened: (delayed: readonly DelayedMessage[]) => void;
 
-  /** `onTaken`: the handshake is over, and the GET stream may be opened; `onOpened`: so may all that was held. */
-  constructor(onTaken: () => void, onOpened: (held: readonly HeldMessage[]) => void) {
+  /** `onTaken`: the handshake is over, and the GET stream may be opened; `onOpened`: so may all that was delayed. */
+  constructor(onTaken: () => void, onOpened: (delayed: readonly DelayedMessage[]) => void) {
     this.#onTaken = onTaken;
     this.#onOpened = onOpened;
   }
@@ -39,14 +39,14 @@ export class InitializedBarrier {
   }
 
   /** True where the message waits here. */
-  holds(text: string, ticket: Ticket | undefined): boolean {
+  delays(text: string, ticket: Ticket | undefined): boolean {
     if (this.#state !== "shut") return false;
-    this.#held.push({ text, ticket });
+    this.#delayed.push({ text, ticket });
     return true;
   }
 
-  get heldCount(): number {
-    return this.#held.length;
+  get delayedCount(): number {
+    return this.#delayed.length;
   }
 
   /** `carrier` has just been sent. */
@@ -73,17 +73,17 @@ export class InitializedBarrier {
   }
 
   forget(ticket: Ticket): void {
-    if (this.#held.length > 0) this.#held = this.#held.filter((message) => message.ticket !== ticket);
+    if (this.#delayed.length > 0) this.#delayed = this.#delayed.filter((message) => message.ticket !== ticket);
   }
 
-  /** Hands over what was held, and forgets it. */
-  clear(): readonly HeldMessage[] {
+  /** Hands over what was delayed, and forgets it. */
+  clear(): readonly DelayedMessage[] {
     clearTimeout(this.#timer);
-    const held = this.#held;
-    this.#held = [];
+    const delayed = this.#delayed;
+    this.#delayed = [];
     this.#carrier = undefined;
     this.#state = "open";
-    return held;
+    return delayed;
   }
 
   #taken(): void {

@@ -103,12 +103,12 @@ export class SseLink implements Link, ExchangeHandler {
   send(text: string, ticket: Ticket | undefined): void {
     const wire = this.#wire;
     if (this.#closed || wire === undefined || this.#endpoint === undefined) return;
-    if (this.#posts.size + this.#barrier.heldCount >= MAX_OPEN_POSTS) {
+    if (this.#posts.size + this.#barrier.delayedCount >= MAX_OPEN_POSTS) {
       const fault = new Fault("limit", `${this.destination.shown} has ${MAX_OPEN_POSTS} messages in flight.`);
       this.onPostFailed(ticket, fault, false);
       return;
     }
-    if (this.#barrier.holds(text, ticket)) return;
+    if (this.#barrier.delays(text, ticket)) return;
     const post = new SsePost(this, wire, this.#endpoint, text, ticket);
     this.#posts.add(post);
     if (ticket !== undefined) this.#byTicket.set(ticket.id, post);

@@ -13,7 +13,7 @@ import { HttpCall, type HttpCallLink } from "./call.js";
 import type { HttpRefusal } from "./faults.js";
 import { GetStream, type GetStreamLink } from "./get-stream.js";
 import { HttpDestination, isSessionId } from "./headers.js";
-import { type HeldMessage, InitializedBarrier } from "./initialized-barrier.js";
+import { type DelayedMessage, InitializedBarrier } from "./initialized-barrier.js";
 import { openPoolWire } from "./pool-wire.js";
 import { MAX_CALLS_IN_FLIGHT, type OpenWire, OWN_CALLS_IN_FLIGHT, type ResponseHeaders, type Wire } from "./wire.js";
 
@@ -53,10 +53,10 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
   /** Set once the session is gone: what was refused or came later waits here, to be sent on another link. */
   #draining: { fault: Fault; unsent: Map<number, { ticket: Ticket; fault: Fault }>; timer: NodeJS.Timeout } | undefined;
   /** Calls of agents: each principal has its part of the places. */
-  readonly #line = new FairLine<HeldMessage>(MAX_CALLS_IN_FLIGHT - OWN_CALLS_IN_FLIGHT);
+  readonly #line = new FairLine<DelayedMessage>(MAX_CALLS_IN_FLIGHT - OWN_CALLS_IN_FLIGHT);
   readonly #barrier = new InitializedBarrier(
     () => this.#afterHandshake(),
-    (held) => this.#sendHeld(held),
+    (delayed) => this.#sendDelayed(delayed),
   );
   #sweep: NodeJS.Timeout | undefined;
   #closed: boolean = false;
@@ -93,13 +93,13 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
       if (ticket !== undefined) this.#draining.unsent.set(ticket.id, { ticket, fault: this.#draining.fault });
       return;
     }
-    if (this.#calls.size + this.#barrier.heldCount + this.#line.waiting >= MAX_OPEN_CALLS) {
+    if (this.#calls.size + this.#barrier.delayedCount + this.#line.waiting >= MAX_OPEN_CALLS) {
       const fault = new Fault("limit", `${this.destination.shown} has ${MAX_OPEN_CALLS} messages in flight.`);
       if (ticket === undefined) this.#events.onNoise(fault.forOperator);
       else this.#events.onFailed(ticket, fault, false);
       return;
     }
-    if (this.#barrier.holds(text, ticket)) return;
+    if (this.#barrier.delays(text, ticket)) return;
     const principal = ticket?.principal;
     if (ticket === undefined || principal === undefined || this.#line.enter(principal)) {
       this.#dispatch(text, ticket, headers);
@@ -290,9 +290,9 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     if (!this.#closed && this.#draining === undefined) this.#listen = new GetStream(this);
   }
 
-  #sendHeld(held: readonly HeldMessage[]): void {
+  #sendDelayed(delayed: readonly DelayedMessage[]): void {
     if (this.#closed) return;
-    for (const { text, ticket } of held) this.send(text, ticket);
+    for (const { text, ticket } of delayed) this.send(text, ticket);
   }
 
   // ---- ends
