@@ -26,7 +26,7 @@ import type { NamedValue } from "./forward.js";
 import { looksKnown } from "./lookalikes.js";
 import { withContextChange, withToolsChange } from "./menu-changes.js";
 import { NAME, nameAt } from "./name-at.js";
-import { Announcements, OpenSessions } from "./open-sessions.js";
+import { Announcements, OpenAgents } from "./open-agents.js";
 import { PrincipalMenus } from "./principal-menus.js";
 import { findTools, foundCall } from "./search-menu.js";
 import { Sender } from "./send.js";
@@ -78,7 +78,7 @@ export interface PipelineDeps {
 export class Pipeline implements Service, UpstreamEvents {
   readonly #catalog: Catalog;
   readonly #deps: PipelineDeps;
-  readonly sessions: OpenSessions;
+  readonly sessions: OpenAgents;
   readonly access: Access;
   readonly contexts = new Contexts();
   readonly #guard: ProgramGuard;
@@ -94,7 +94,7 @@ export class Pipeline implements Service, UpstreamEvents {
     this.#observer = deps.observer;
     this.#guard = new ProgramGuard((text, error) => deps.log("error", text, error));
     this.access = new Access(deps.policy, this.#guard, deps.pins);
-    this.sessions = new OpenSessions((session, server) => this.access.sees(session.principal, server));
+    this.sessions = new OpenAgents((session, server) => this.access.sees(session.principal, server));
     const { cache, taskIds, taskOwners, now, log } = deps;
     const { access, sessions } = this;
     const servers = () => this.#servers;

@@ -13,12 +13,12 @@ import { faultReply } from "../protocol/reply.js";
 import { type Access, OPERATOR } from "./access.js";
 import { type Destination, Forward, judgedTool, type SecondJudge } from "./forward.js";
 import { LegacyOutput } from "./legacy-output.js";
-import type { OpenSessions } from "./open-sessions.js";
+import type { OpenAgents } from "./open-agents.js";
 import { concernsTasks, type Tasks } from "./tasks.js";
 
 export interface SenderDeps {
   readonly access: Access;
-  readonly sessions: OpenSessions;
+  readonly sessions: OpenAgents;
   readonly cache: Cache;
   readonly tasks: Tasks;
   readonly now: () => number;

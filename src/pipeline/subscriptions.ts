@@ -11,7 +11,7 @@ import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import type { LoggingLevel } from "../protocol/log-levels.js";
 import { isRefusal, isUndecided } from "../protocol/reply.js";
 import { CallWrapper } from "./call-wrapper.js";
-import type { OpenSessions } from "./open-sessions.js";
+import type { OpenAgents } from "./open-agents.js";
 
 /**
  * How long an agent's setLevel waits for the servers to take it: long for a healthy one, and no bad one holds it up.
@@ -27,12 +27,12 @@ interface LevelLine {
 }
 
 export class Subscriptions {
-  readonly #sessions: OpenSessions;
+  readonly #sessions: OpenAgents;
   readonly #servers: Servers;
   readonly #log: (text: string) => void;
   readonly #levels = new WeakMap<Upstream, LevelLine>();
 
-  constructor(sessions: OpenSessions, servers: Servers, log: (text: string) => void) {
+  constructor(sessions: OpenAgents, servers: Servers, log: (text: string) => void) {
     this.#sessions = sessions;
     this.#servers = servers;
     this.#log = log;

@@ -20,7 +20,7 @@ import { ModernError, RELATED_TASK, relatedTask, TASKS_EXTENSION } from "../prot
 import { faultReply, type Reply } from "../protocol/reply.js";
 import { type Access, OPERATOR } from "./access.js";
 import { CallWrapper } from "./call-wrapper.js";
-import type { OpenSessions } from "./open-sessions.js";
+import type { OpenAgents } from "./open-agents.js";
 import type { OwnedTask, TaskIds } from "./tasks/ids.js";
 import { answerList, LIST_PAGE, type ListedTask, TaskRequest } from "./tasks/list.js";
 import {
@@ -52,7 +52,7 @@ export interface TasksOptions {
   readonly ids: TaskIds;
   readonly owners: TaskOwners;
   readonly access: Access;
-  readonly sessions: OpenSessions;
+  readonly sessions: OpenAgents;
   readonly servers: () => Servers;
   /** Whether the server's own word is that a tool cannot be called but as a task of 2025-11-25. */
   readonly needsTask: (server: string, tool: OwnToolName) => boolean;

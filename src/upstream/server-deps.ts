@@ -6,8 +6,8 @@ import type { UpstreamContext } from "./driver.js";
 import type { EraMemory } from "./era/verdict.js";
 import type { OpenWire } from "./http/wire.js";
 
-/** The agents that are there, as far as a server is told of them. */
-export interface OpenAgents {
+/** What the agents that are there can do, as far as a server is told of it. */
+export interface AgentProfiles {
   /** Whether one of this profile has a session open. */
   hasProfile(profile: AgentProfile): boolean;
   /** Whether all that have sessions open can do what this one can. */
@@ -23,7 +23,7 @@ export interface ServerDeps {
   readonly eras?: EraMemory | undefined;
   /** Whether the lists of a server are known from before: a lazy one need not be started to be listed. */
   readonly isKnown?: (server: string) => boolean;
-  readonly agents?: OpenAgents | undefined;
+  readonly agents?: AgentProfiles | undefined;
   /** The one agent that the gateway was started by and for; undefined where there is none. */
   readonly soleAgent?: () => AgentProfile | undefined;
   readonly log: (level: "info" | "warn", text: string) => void;

@@ -51,8 +51,8 @@ export class SseLink implements Link, ExchangeHandler {
   readonly #barrier: InitializedBarrier = new InitializedBarrier(
     // Here the GET stream came first.
     () => this.#barrier.listening(),
-    (held) => {
-      for (const { text, ticket } of held) this.send(text, ticket);
+    (delayed) => {
+      for (const { text, ticket } of delayed) this.send(text, ticket);
     },
   );
   #closed: boolean = false;

@@ -6,7 +6,7 @@ import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { isLoggingLevel } from "../protocol/log-levels.js";
 import { type NotificationMessage, parseMessage } from "../protocol/message.js";
-import { Announcements, OpenSessions } from "./open-sessions.js";
+import { Announcements, OpenAgents } from "./open-agents.js";
 
 class Listener implements Caller {
   readonly principal: { id: string; role: string };
@@ -44,14 +44,14 @@ const notification = (method: string, params: JsonObject = {}) =>
 const log = (level: unknown) => notification("message", { level, data: "x" });
 const updated = (uri: unknown) => notification("resources/updated", { uri });
 
-let sessions: OpenSessions;
+let sessions: OpenAgents;
 let ada: Listener;
 let bob: Listener;
 /** Sees the server `open` only. */
 let eve: Listener;
 
 beforeEach(() => {
-  sessions = new OpenSessions((session, server) => session.principal.role === "default" || server === "open");
+  sessions = new OpenAgents((session, server) => session.principal.role === "default" || server === "open");
   [ada, bob, eve] = [new Listener("ada"), new Listener("bob"), new Listener("eve", "guest")];
   for (const one of [ada, bob, eve]) sessions.open(one, undefined);
 });

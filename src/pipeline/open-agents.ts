@@ -1,5 +1,5 @@
-// The open sessions, their log levels and what they have subscribed to. Decides who hears of what a server says outside
-// a call; how it reaches them is the Caller's.
+// The agents that are there, by session or presence: their log levels and what they have subscribed to. Decides who
+// hears of what a server says outside a call; how it reaches them is the Caller's.
 
 import type { AgentProfile, Caller, NotificationText } from "../contracts/caller.js";
 import type { ListKind } from "../contracts/upstream.js";
@@ -31,7 +31,7 @@ export const LIST_CHANGED: Record<ListKind, NotificationText> = {
   resourceTemplates: notification("notifications/resources/list_changed"),
 };
 
-export class OpenSessions {
+export class OpenAgents {
   readonly #members = new Map<string, Member>();
   readonly #sees: (session: Caller, server: string) => boolean;
 
