@@ -124,6 +124,32 @@ describe("a call", () => {
     expect(await names(new Agent({ pipeline }, "ada"))).toHaveLength(4);
   });
 
+  it("is sent when it is written down, which happens past the roles, and not where that fails [no-double-effect]", async () => {
+    const { pipeline, mail } = twoServers({ reader: { deny: ["mail/send"] } });
+    const begun: string[] = [];
+    let write: Promise<void> = Promise.resolve();
+    const beforeSend = ({ server, tool }: { server: string | undefined; tool: string | undefined }) => {
+      begun.push(`${server}/${tool}, sent so far: ${mail.called.length}`);
+      return write;
+    };
+    const reader = new Agent({ pipeline }, "reader", "reader");
+    reader.beforeSend = beforeSend;
+    expect(await reader.call("mail__send").code()).toBe(-31007);
+    expect(begun).toEqual([]);
+    let written = () => {};
+    write = new Promise((resolve) => {
+      written = resolve;
+    });
+    const call = reader.call("mail__read");
+    expect([begun, mail.called]).toEqual([["mail/read, sent so far: 0"], []]);
+    written();
+    await call.json();
+    expect(mail.called).toHaveLength(1);
+    write = Promise.reject(new Fault("limit", "The journal is full."));
+    expect(await reader.call("mail__read").code()).toBe(-31006);
+    expect(mail.called).toHaveLength(1);
+  });
+
   it("of a modern agent asks the guard once, and then for the headers that the tool's schema wants", async () => {
     const { pipeline, mail } = twoServers();
     const inputSchema = { type: "object", properties: { region: { type: "string", "x-mcp-header": "Region" } } };

@@ -75,6 +75,13 @@ it("a server's problems stand below the table, each in one yellow line that cann
   expect(statusText(found, true, io(true), 0)).toContain("\u001b[33modd: It does not listen.\u001b[0m");
 });
 
+it("a mailbox in which the tools are shared is told with how its line does, and why it was refused", () => {
+  const counts = { running: 0, calls: 3, repeated: 0, unknown: 0, late: 0 };
+  const share = { broker: "wss://b", mailbox: "studio", state: "refused", why: "no such token", ...counts } as const;
+  const text = statusText({ ...status(server("good", [])), shares: [share] }, true, io(false), 0);
+  expect(text).toMatch(/^shared +as studio at wss:\/\/b: refused, no such token$/m);
+});
+
 it("without problems there is nothing below the table", () => {
   const text = statusText(status(server("good", [])), true, io(false), 0);
   expect(text.split("\n").at(-1)).toMatch(/^good +ready +http +1 .*MCP 2026-07-28$/);

@@ -33,6 +33,11 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
   const builtIn = isBroker ? "none: a broker" : isJoin ? "none: toolway join" : "built-in demo";
   facts.push(["config", status.config.path === undefined ? builtIn : shortPath(io, status.config.path)]);
   if (status.mailboxes !== undefined) facts.push(["mailboxes", mailboxesLine(status.mailboxes, nowMs)]);
+  for (const { mailbox, broker, state, why } of status.shares) {
+    const told =
+      state === "connected" ? style.green(state) : state === "refused" ? style.red(state) : style.yellow(state);
+    facts.push(["shared", `as ${mailbox} at ${broker}: ${told}${why === undefined ? "" : `, ${why}`}`]);
+  }
   if (status.stateDir !== undefined) facts.push(["state", shortPath(io, status.stateDir)]);
   facts.push(["names", status.menu === "search" ? `${status.names}, behind find_tools and call_tool` : status.names]);
 

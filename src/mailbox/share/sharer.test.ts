@@ -1,0 +1,297 @@
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { TestClock } from "../../../test/fixtures/test-clock.js";
+import { until } from "../../../test/fixtures/wait.js";
+import type { MailboxCall } from "../../contracts/mailbox.js";
+import type { Store } from "../../contracts/store.js";
+import { SILENT } from "../../observe/log.js";
+import { makeMessage, type RequestMessage } from "../../protocol/message.js";
+import { openStore } from "../../store/local/store.js";
+import { type BrokerLine, BrokerLost, BrokerRefusal, type Delivery, type LineEvents } from "../peer/line.js";
+import { Journal } from "./journal.js";
+import { Sharer, type SharerOptions } from "./sharer.js";
+
+let dir: string;
+let store: Store;
+let clock: TestClock;
+let sharers: Sharer[] = [];
+
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), "toolway-sharer-"));
+  store = await openStore({ dir });
+  clock = new TestClock();
+});
+afterEach(async () => {
+  for (const sharer of sharers) await sharer.stop();
+  sharers = [];
+  await store.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+/** A broker's end of a line, which the test plays. */
+class FakeLine implements BrokerLine {
+  readonly address = "studio";
+  readonly role = "sharer";
+  readonly waiting = 0;
+  readonly deliveries: Delivery[] = [];
+  readonly released: string[] = [];
+  readonly extended: string[] = [];
+  readonly lives: { to: string; id: string | undefined; body: string }[] = [];
+  granted = 0;
+  /** What `extend` says is ours no more. */
+  readonly gone = new Set<string>();
+  isLost = false;
+
+  readonly events: LineEvents;
+
+  constructor(events: LineEvents) {
+    this.events = events;
+  }
+
+  async deliver(delivery: Delivery): Promise<void> {
+    if (this.isLost) throw new BrokerLost("lost");
+    this.deliveries.push(delivery);
+  }
+  ack(): void {}
+  release({ id }: { id: string }): void {
+    this.released.push(id);
+  }
+  async extend(names: readonly { id: string; from: string }[]) {
+    this.extended.push(...names.map(({ id }) => id));
+    return names.filter(({ id }) => !this.gone.has(id));
+  }
+  credit(messages: number): void {
+    this.granted += messages;
+  }
+  async cancel(): Promise<boolean> {
+    return false;
+  }
+  live(to: string, id: string | undefined, body: string): boolean {
+    this.lives.push({ to, id, body });
+    return true;
+  }
+  watch(): void {}
+  pair(): Promise<never> {
+    return Promise.reject(new BrokerRefusal("no pairing here"));
+  }
+  close(): void {
+    this.lose("closed");
+  }
+
+  lose(why = "cut"): void {
+    if (this.isLost) return;
+    this.isLost = true;
+    this.events.onClose(why, false);
+  }
+
+  send(id: string, leftMs = 60_000): void {
+    this.events.onMessage({
+      id,
+      from: "worker-1#mcp-x7",
+      role: "dev",
+      kind: "mcp_request",
+      body: JSON.stringify({ id }),
+      correlationId: undefined,
+      requestCorrelationId: undefined,
+      leftMs,
+      repeated: false,
+    });
+  }
+}
+
+const message = makeMessage({ jsonrpc: "2.0", id: 1, method: "tools/call" }) as RequestMessage;
+const start = (mayRepeat = false) => ({ server: "s", tool: "t", message, mayRepeat });
+const text = (json: string) => ({ kind: "body", json }) as const;
+
+async function sharing(more: Partial<SharerOptions> = {}) {
+  const lines: FakeLine[] = [];
+  const calls: MailboxCall[] = [];
+  const journal = await Journal.open({ store, clock });
+  const sharer = new Sharer({
+    broker: "ws://broker",
+    as: "studio",
+    token: undefined,
+    service: { serve: (call) => void calls.push(call) },
+    journal,
+    clock,
+    log: SILENT,
+    random: () => 0,
+    dial: async (_options, events) => {
+      const line = new FakeLine(events);
+      lines.push(line);
+      return line;
+    },
+    ...more,
+  });
+  sharers.push(sharer);
+  sharer.start();
+  const line = async (count = 1): Promise<FakeLine> => {
+    await until(() => lines.length >= count && sharer.state.state === "connected");
+    return lines[count - 1] as FakeLine;
+  };
+  const call = async (count = 1): Promise<MailboxCall> => {
+    await until(() => calls.length >= count);
+    return calls[count - 1] as MailboxCall;
+  };
+  return { sharer, line, call, calls, lines };
+}
+
+describe("a sharer", () => {
+  it("takes 64 calls at once, and one more for each that was answered [bounded]", async () => {
+    const { line, call } = await sharing();
+    const one = await line();
+    expect(one.granted).toBe(64);
+    one.send("m-1");
+    (await call()).reply(text('{"result":1}'));
+    await until(() => one.granted === 65);
+    expect(one.deliveries).toMatchObject([
+      {
+        to: "worker-1#mcp-x7",
+        kind: "mcp_reply",
+        correlationId: "m-1",
+        body: '{"result":1}',
+        acknowledges: { id: "m-1", from: "worker-1#mcp-x7" },
+      },
+    ]);
+  });
+
+  it("answers a call that was running when its line was lost on the next one, once [no-double-effect]", async () => {
+    const { line, call, calls } = await sharing();
+    const first = await line();
+    first.send("m-1");
+    const running = await call();
+    await running.begin(start());
+    first.lose();
+    const second = await line(2);
+    second.send("m-1");
+    running.reply(text('{"result":"once"}'));
+    await until(() => second.deliveries.length === 1);
+    second.send("m-1");
+    await until(() => second.deliveries.length === 2);
+    expect(second.deliveries.map(({ id, body }) => [id, body])).toEqual([
+      [second.deliveries[0]?.id, '{"result":"once"}'],
+      [second.deliveries[0]?.id, '{"result":"once"}'],
+    ]);
+    expect(calls).toHaveLength(1);
+    expect(first.deliveries).toEqual([]);
+  });
+
+  it("asks the broker before it starts a tool after a sleep, and does not start what is another's by then", async () => {
+    const { line, call } = await sharing();
+    const one = await line();
+    one.send("kept");
+    await (await call()).begin(start(true));
+    expect(one.extended).toEqual([]);
+    // The calendar went on while the steady clock stood still: the machine slept.
+    clock.jumpWall(20_000);
+    await (await call()).begin(start(true));
+    expect(one.extended).toContain("kept");
+    one.send("lost");
+    const lost = await call(2);
+    one.gone.add("lost");
+    clock.jumpWall(20_000);
+    await expect(lost.begin(start())).rejects.toThrow("no longer with this sharer");
+    lost.reply(text("{}"));
+    expect(one.deliveries).toEqual([]);
+  });
+
+  it("cancels what its sender took back or whose deadline has passed, says what is known, and drops the late reply", async () => {
+    const { sharer, line, call } = await sharing();
+    const one = await line();
+    const reasons: (string | undefined)[] = [];
+    one.send("taken");
+    const taken = await call();
+    taken.onCancel = (reason) => reasons.push(reason);
+    one.events.onCancel("taken", "worker-1#mcp-x7");
+    one.send("slow", 1_000);
+    const slow = await call(2);
+    slow.onCancel = (reason) => reasons.push(reason);
+    await slow.begin(start());
+    clock.advance(1_001);
+    await until(() => one.deliveries.length === 2);
+    expect(one.deliveries.map(({ body }) => JSON.parse(body) as unknown)).toMatchObject([
+      { outcome: "not run", code: "cancelled" },
+      { outcome: "unknown", code: "timeout" },
+    ]);
+    expect(reasons).toHaveLength(2);
+    slow.reply(text("{}"));
+    expect(sharer.counts.late).toBe(1);
+    expect(one.deliveries).toHaveLength(2);
+    // Another's cancel of the same id is nobody's.
+    one.send("mine");
+    await call(3);
+    one.events.onCancel("mine", "worker-2");
+    expect(sharer.counts.running).toBe(1);
+  });
+
+  it("keeps a large reply, and gives it in pieces to whoever asked for it and to nobody else", async () => {
+    const { line, call } = await sharing();
+    const one = await line();
+    one.send("m-1");
+    const bytes = Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 1, result: randomBytes(200_000).toString("hex") }));
+    (await call()).reply({ kind: "response", bytes });
+    await until(() => one.deliveries.length === 1);
+    expect(JSON.parse(one.deliveries[0]?.body ?? "")).toMatchObject({ large: { bytes: bytes.length } });
+    const draw = (from: string, offset: number) => {
+      const body = JSON.stringify({ op: "draw", offset, bytes: 65_536 });
+      one.events.onLive({ from, role: "dev", correlationId: "m-1", body });
+      return JSON.parse(one.lives.at(-1)?.body ?? "") as { data?: string; error?: string };
+    };
+    const parts: Buffer[] = [];
+    for (let at = 0; at < bytes.length; at += parts.at(-1)?.length ?? bytes.length) {
+      parts.push(Buffer.from(draw("worker-1#mcp-x7", at).data ?? "", "base64"));
+    }
+    expect(Buffer.concat(parts).equals(bytes)).toBe(true);
+    expect(draw("worker-2", 0).error).toBeDefined();
+  });
+
+  it("gives back what was not begun when it stops, and takes nothing new [drain]", async () => {
+    const { sharer, line, call } = await sharing();
+    const one = await line();
+    one.send("waiting");
+    await call();
+    await sharer.drain(0);
+    one.send("new");
+    expect(one.released).toEqual(["waiting", "new"]);
+  });
+
+  it("stops in the middle of a dial and of a wait, and dials no more", async () => {
+    let dials = 0;
+    const dialling = await sharing({
+      dial: ({ signal }) => {
+        dials++;
+        return new Promise((_, reject) => signal?.addEventListener("abort", () => reject(new BrokerLost("stopped"))));
+      },
+    });
+    await until(() => dials === 1);
+    await dialling.sharer.stop();
+    const waiting = await sharing({
+      random: () => 0.99,
+      dial: async () => {
+        dials++;
+        throw new BrokerLost("nobody there");
+      },
+    });
+    await until(() => waiting.sharer.state.state === "waiting");
+    const before = dials;
+    await waiting.sharer.stop();
+    expect(waiting.sharer.state.state).toBe("stopped");
+    expect(dials).toBe(before);
+  });
+
+  it("does not dial again where the broker refused it", async () => {
+    let dials = 0;
+    const { sharer } = await sharing({
+      dial: async () => {
+        dials++;
+        throw new BrokerRefusal("no such token", true);
+      },
+    });
+    await sharer.ended;
+    expect(sharer.state).toEqual({ state: "refused", why: "no such token" });
+    expect(dials).toBe(1);
+  });
+});
