@@ -1,8 +1,8 @@
 // Makes a Config of an object: decides which keys count, and resolves the settings. The servers are entries.ts's. What
 // is wrong goes to the report; reading files and text is load.ts.
 
-import { DEFAULT_ROLE, EXECUTOR_ROLE } from "../contracts/roles.js";
 import type { MenuRule, RoleRules, UnlistedRoles } from "../contracts/settings.js";
+import { DEFAULT_ROLE, EXECUTOR_ROLE } from "../contracts/settings.js";
 import { fits, readGlob } from "../runtime/glob.js";
 import { nearest } from "../runtime/nearest.js";
 import { type Config, parseListen, type ShareConfig } from "./config.js";

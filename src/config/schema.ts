@@ -1,7 +1,7 @@
 // The config file as a form: types, bounds and the meaning of every key. The JSON Schema and the table in
 // docs/config.md are made from it. Objects that other clients share are loose; resolve.ts judges unknown keys.
 
-import { DEFAULT_ROLE, EXECUTOR_ROLE, SHARER_ROLE } from "../contracts/roles.js";
+import { DEFAULT_ROLE, EXECUTOR_ROLE, SHARER_ROLE } from "../contracts/settings.js";
 import {
   DEFAULT_AWAY_WAIT_MS,
   DEFAULT_BACKOFF,

@@ -5,9 +5,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer, Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Principal } from "../contracts/caller.js";
-import { EXECUTOR_ROLE, SHARER_ROLE } from "../contracts/roles.js";
 import type { Service } from "../contracts/service.js";
 import type { SessionRecord } from "../contracts/session-record.js";
+import { EXECUTOR_ROLE, SHARER_ROLE } from "../contracts/settings.js";
 import type { DurableMap } from "../contracts/store.js";
 import { CLOSING, DENIED, Fault, UNAUTHORIZED } from "../protocol/errors.js";
 import { ErrorCode } from "../protocol/jsonrpc.js";

@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import type { Principal } from "../contracts/caller.js";
 import { type OwnToolName, ownToolName } from "../contracts/names.js";
 import type { AcceptedPin, PinDiff, PinLine } from "../contracts/pins.js";
-import { SHARER_ROLE } from "../contracts/roles.js";
+import { SHARER_ROLE } from "../contracts/settings.js";
 import {
   ControlError,
   type ControlRequest,

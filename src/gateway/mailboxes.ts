@@ -3,7 +3,7 @@
 
 import type { Principal } from "../contracts/caller.js";
 import type { MailboxesStatus } from "../contracts/mailboxes.js";
-import { SHARER_ROLE } from "../contracts/roles.js";
+import { SHARER_ROLE } from "../contracts/settings.js";
 import type { HttpEndpoint } from "../endpoint/server.js";
 import type { Broker } from "../mailbox/broker/broker.js";
 import type { MailboxOperator } from "../mailbox/broker/operator.js";

@@ -4,7 +4,7 @@
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { chmodSync, closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import type { Principal } from "../contracts/caller.js";
-import { DEFAULT_ROLE, EXECUTOR_ROLE, SHARER_ROLE } from "../contracts/roles.js";
+import { DEFAULT_ROLE, EXECUTOR_ROLE, SHARER_ROLE } from "../contracts/settings.js";
 import type { DurableMap } from "../contracts/store.js";
 import { ExpectedError, type ExpectedKind, kindOfCode } from "../runtime/expected-error.js";
 import { visible } from "../runtime/visible.js";

@@ -6,7 +6,7 @@ import { isLoopback } from "../../runtime/addresses.js";
 import { gatewayPort } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
 import { ask, canAsk } from "../line/ask.js";
-import { defineCommand } from "../line/command.js";
+import { configArg, defineCommand, folderOption } from "../line/command.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
 import { type Io, note, print, shown } from "../line/io.js";
 import { pairForShare } from "../mailbox/share-pair.js";
@@ -28,7 +28,7 @@ export const share = defineCommand({
       "With --pair it prints a word that lets one other machine in, by `toolway token redeem`; where no broker is named it " +
       "runs one itself, and needs no token.",
   },
-  args: { config: { description: "The config, as for serve.", isConfig: true, completes: "file" } },
+  args: { config: configArg("The config, as for serve.") },
   options: {
     broker: { value: "URL", description: "Where the broker is: wss://…, or ws://… on this machine." },
     as: {
@@ -42,7 +42,7 @@ export const share = defineCommand({
       value: "HOST:PORT",
       description: `With --pair and no --broker: where its own broker listens. Default: ${DEFAULT_BROKER_LISTEN}.`,
     },
-    state: { value: "DIR", description: "The state directory, as for serve.", completes: "folder" },
+    state: folderOption("The state directory, as for serve."),
     json: { description: "Prints what happens as lines of JSON, for scripts." },
   },
   examples: [

@@ -1,7 +1,7 @@
 // `toolway token create`, `list`, `show`, `rotate` and `revoke`: who may come in, with which role. A token is shown when
 // it is made; only its hash is kept, but for the default token.
 
-import { EXECUTOR_ROLE, SHARER_ROLE } from "../../contracts/roles.js";
+import { EXECUTOR_ROLE, SHARER_ROLE } from "../../contracts/settings.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import { nearest } from "../../runtime/nearest.js";
 import { type GatewayClient, type GatewaySource, runningGateway } from "../gateway/port.js";

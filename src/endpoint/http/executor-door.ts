@@ -1,7 +1,7 @@
 // The door of executors: what one says of itself in the headers of its upgrade, and who takes it over.
 
 import type { Visitor } from "../../contracts/executors.js";
-import { EXECUTOR_ROLE } from "../../contracts/roles.js";
+import { EXECUTOR_ROLE } from "../../contracts/settings.js";
 import { DENIED } from "../../protocol/errors.js";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { MAX_CONNECTIONS } from "../../sockets/limits.js";

@@ -2,7 +2,7 @@
 // the upgrade or with the first frame; what is said there is the broker's.
 
 import type { Principal } from "../../contracts/caller.js";
-import { SHARER_ROLE } from "../../contracts/roles.js";
+import { SHARER_ROLE } from "../../contracts/settings.js";
 import { DENIED } from "../../protocol/errors.js";
 import type { Socket } from "../../sockets/socket.js";
 import type { Pair } from "./pair-door.js";
