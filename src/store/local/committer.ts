@@ -121,8 +121,8 @@ export class Committer {
       this.#queue.push({ writes, bytes, growth, resolve, reject });
       if (!this.#running) {
         this.#running = true;
-        // After the current turn's code: what is submitted together is committed together.
-        queueMicrotask(() => void this.#run());
+        // Behind all that this turn of the event loop reads: what comes from many sockets at once is one commit.
+        setImmediate(() => void this.#run());
       }
     });
   }
