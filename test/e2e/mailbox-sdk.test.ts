@@ -1,0 +1,90 @@
+// The whole way with the real SDK clients of both eras: agent → gateway → broker → sharer → server.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { connect, ERAS } from "./eras.js";
+import {
+  cli,
+  type Gateway,
+  npmServer,
+  root,
+  startGateway,
+  stdioFixture,
+  temporaryDirectory,
+  until,
+} from "./harness.js";
+import { hasTool } from "./operator.js";
+
+let gateway: Gateway;
+let sharer: ChildProcess;
+
+beforeAll(async () => {
+  gateway = await startGateway({ mailboxes: {}, mcpServers: { studio: { mailbox: "studio" } } } as never);
+  const folder = await temporaryDirectory();
+  const config = join(folder, "mcp.json");
+  const mcpServers = {
+    asker: stdioFixture("asker"),
+    fidelity: stdioFixture("fidelity"),
+    everything: npmServer("everything", ["stdio"]),
+    slow: stdioFixture("slow"),
+  };
+  await writeFile(config, JSON.stringify({ mcpServers }));
+  const broker = gateway.origin.replace("http", "ws");
+  const line = ["share", config, "--broker", broker, "--as", "studio", "--state", join(folder, "state"), "--json"];
+  const env = { ...process.env };
+  delete env["TOOLWAY_TOKEN"];
+  sharer = spawn(process.execPath, [cli, ...line], { cwd: root, env, stdio: "ignore" });
+  const last = ["asker__roots", "everything__echo", "fidelity__big", "slow__sleep"];
+  for (const tool of last) await until(tool, () => hasTool(gateway.url, tool));
+});
+afterAll(async () => {
+  sharer.kill();
+  if (sharer.exitCode === null && sharer.signalCode === null) await once(sharer, "exit");
+});
+
+describe.each(ERAS)("an agent of the %s era, and a machine behind a mailbox", (era) => {
+  it("calls a server of others there", async () => {
+    const agent = await connect(era, gateway);
+    expect(await agent.text("everything__echo", { message: "hi" })).toBe("Echo: hi");
+  });
+
+  it("is asked what that server asks within a call, and its answer arrives there", async () => {
+    const agent = await connect(era, gateway, { name: `far-${era}` });
+    expect(await agent.text("asker__roots")).toContain(`file:///far-${era}`);
+    expect(await agent.text("asker__sample")).toContain(`far-${era} samples`);
+    expect(await agent.text("asker__elicit")).toContain(`far-${era}: `);
+    const asked = agent.asked.map(({ method }) => method);
+    expect(asked).toEqual(["roots/list", "sampling/createMessage", "elicitation/create"]);
+  });
+
+  it("gets a result of 8 MiB, which is drawn in pieces", async () => {
+    const agent = await connect(era, gateway);
+    const bytes = 8 * 1024 * 1024;
+    // As the fixture makes it; a diff of such texts would say nothing.
+    const unit = 'a"\\\u2028é😀';
+    const wanted = unit.repeat(Math.ceil(bytes / Buffer.byteLength(unit)));
+    expect((await agent.text("fidelity__big", { bytes })) === wanted).toBe(true);
+  });
+
+  it("hears of progress", async () => {
+    const agent = await connect(era, gateway);
+    const heard: number[] = [];
+    const onprogress = ({ progress }: { progress: number }) => void heard.push(progress);
+    await agent.call("slow__sleep", { ms: 600, everyMs: 100, label: "p" }, { onprogress });
+    expect(heard.length).toBeGreaterThan(0);
+  });
+
+  it("takes a call back, and the server is told", async () => {
+    const agent = await connect(era, gateway);
+    const label = `back-${era}`;
+    const stop = new AbortController();
+    const call = agent.call("slow__sleep", { ms: 60_000, label }, { signal: stop.signal }).catch(() => "taken back");
+    await until("its start", async () => (await agent.text("slow__started")).includes(label));
+    stop.abort();
+    expect(await call).toBe("taken back");
+    await until("its end", async () => (await agent.text("slow__cancelled")).includes(label));
+  });
+});
