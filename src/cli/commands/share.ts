@@ -1,7 +1,7 @@
 // `toolway share`: this machine's tools in a mailbox of a broker, for agents elsewhere, until it is told to stop.
 
 import { DEFAULT_BROKER_LISTEN } from "../../config/config.js";
-import type { ShareLine } from "../../contracts/sharing.js";
+import type { ShareLine } from "../../contracts/status.js";
 import { isLoopback } from "../../runtime/addresses.js";
 import { gatewayPort } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";

@@ -6,8 +6,7 @@ import type { Config, ExecutorConfig, ListenAddress } from "../../config/config.
 import type { ConfigInput } from "../../config/load.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";
 import type { NameMode } from "../../contracts/settings.js";
-import type { ShareLine } from "../../contracts/sharing.js";
-import type { GatewayStatus } from "../../contracts/status.js";
+import type { GatewayStatus, ShareLine } from "../../contracts/status.js";
 import type { RunningGateway } from "../../control/registry.js";
 import type { ProbeResult } from "../../upstream/probe.js";
 

@@ -1,7 +1,7 @@
 // The other end of a gateway's share socket: says what to share where, passes on what it hears, and ends with its signal.
 
 import type { Duplex } from "node:stream";
-import type { ShareLine } from "../../contracts/sharing.js";
+import type { ShareLine } from "../../contracts/status.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
 import { MIB } from "../../runtime/sizes.js";
 import type { ShareEnd, ShareOptions } from "./port.js";

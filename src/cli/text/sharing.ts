@@ -1,6 +1,6 @@
 // What people read of a machine that shares its tools: what is shared with whom, and how the line to the broker does.
 
-import type { ShareLine } from "../../contracts/sharing.js";
+import type { ShareLine } from "../../contracts/status.js";
 import type { Io } from "../line/io.js";
 import { styleOf, table } from "./print.js";
 

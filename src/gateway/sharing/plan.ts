@@ -2,7 +2,7 @@
 
 import type { Config } from "../../config/config.js";
 import { ownToolName } from "../../contracts/names.js";
-import type { SharePlan } from "../../contracts/sharing.js";
+import type { SharePlan } from "../../contracts/status.js";
 import type { Access } from "../../pipeline/access.js";
 
 /** Of a tool, what has to be known here. */

@@ -4,7 +4,7 @@
 import type { Duplex } from "node:stream";
 import type { ShareConfig } from "../../config/config.js";
 import type { CallStart, Principal } from "../../contracts/caller.js";
-import type { ShareLine, SharePlan } from "../../contracts/sharing.js";
+import type { ShareLine, SharePlan } from "../../contracts/status.js";
 import { Fault } from "../../protocol/errors.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";

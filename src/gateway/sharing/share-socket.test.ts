@@ -1,0 +1,82 @@
+import { Duplex } from "node:stream";
+import { describe, expect, it } from "vitest";
+import { until } from "../../../test/fixtures/wait.js";
+import type { ShareLine } from "../../contracts/status.js";
+import { makeMessage, type RequestMessage } from "../../protocol/message.js";
+import type { Share, ShareHooks } from "./open-share.js";
+import { serveShare } from "./share-socket.js";
+
+const PLAN = { servers: [], tools: [], roles: [], unlistedRoles: "allow", asked: [] } as const;
+const message = makeMessage({
+  jsonrpc: "2.0",
+  id: 1,
+  method: "tools/call",
+  params: { name: "press", arguments: { key: "Enter" } },
+}) as RequestMessage;
+const worker = { id: "mailbox/worker-1", role: "dev" };
+const start = { server: "screen", tool: "press", message, mayRepeat: false };
+
+/** `toolway share` at its end of the socket. */
+function opened(first: object) {
+  const lines: ShareLine[] = [];
+  const ended: Share[] = [];
+  let hooks: ShareHooks | undefined;
+  const socket = new Duplex({
+    read() {},
+    write(chunk: Buffer, _encoding, done) {
+      for (const line of chunk.toString().trim().split("\n")) lines.push(JSON.parse(line) as ShareLine);
+      done();
+    },
+  });
+  serveShare(socket, {
+    begin: async (_settings, given) => {
+      hooks = given;
+      return {} as Share;
+    },
+    end: async (share) => void ended.push(share),
+    plan: async () => PLAN,
+    drainMs: 0,
+  });
+  const say = (line: object) => void socket.push(`${JSON.stringify(line)}\n`);
+  say({ broker: "ws://b", as: "studio", ...first });
+  return { socket, lines, ended, say, hooks: () => until(() => hooks) };
+}
+
+describe("a person whose tools are shared", () => {
+  it("is shown who wants what, and says yes, no, or always for this worker", async () => {
+    const { lines, say, hooks } = opened({ canAsk: true });
+    const { ask } = await hooks();
+    const answered = async (answer: string) => {
+      const asked = ask?.(worker, start, 60_000);
+      const question = await until(() => lines.filter((line) => line.kind === "ask").at(-1));
+      say({ id: question.id, answer });
+      return Promise.resolve(asked).then(
+        () => "runs",
+        (error: Error) => error.message,
+      );
+    };
+    expect(await answered("no")).toContain("the answer was no");
+    expect(lines.find((line) => line.kind === "ask")).toMatchObject({
+      worker: "worker-1",
+      role: "dev",
+      server: "screen",
+      tool: "press",
+      arguments: '{"key":"Enter"}',
+    });
+    expect(await answered("yes")).toBe("runs");
+    expect(await answered("always")).toBe("runs");
+    const before = lines.length;
+    await ask?.(worker, start, 60_000);
+    expect(lines).toHaveLength(before);
+    // Another worker is asked for again, and whoever does not answer in time has said no.
+    await expect(ask?.({ id: "mailbox/worker-2", role: "dev" }, start, 1)).rejects.toThrow("nobody answered");
+  });
+
+  it("who is not there is not asked, and the tools are shared until the socket ends", async () => {
+    const { socket, lines, ended, hooks } = opened({ canAsk: false });
+    expect((await hooks()).ask).toBeUndefined();
+    await until(() => lines.some((line) => line.kind === "sharing"));
+    socket.push(null);
+    await until(() => ended.length === 1);
+  });
+});
