@@ -2,7 +2,7 @@
 // hashes, in memory alone: a restart ends them.
 
 import { hash, randomBytes } from "node:crypto";
-import { EXECUTOR_ROLE, SHARER_ROLE } from "../../contracts/settings.js";
+import type { EXECUTOR_ROLE, SHARER_ROLE } from "../../contracts/settings.js";
 import type { ElapsedClock } from "../elapsed-clock.js";
 import { CODE_BYTES, codeText, readCode } from "./code-text.js";
 import { PAIRING_LIMITS, PairingCodes } from "./codes.js";
@@ -10,7 +10,7 @@ import { PAIRING_LIMITS, PairingCodes } from "./codes.js";
 /** The role of whoever comes by a code, where the sharer does not say. */
 const USUAL_ROLE = "default";
 /** Roles that open more than a mailbox: a code never gives one. */
-const OWN_ROLES = new Set<string>([SHARER_ROLE, EXECUTOR_ROLE]);
+const OWN_ROLES = new Set<string>(["sharer", "executor"] satisfies [typeof SHARER_ROLE, typeof EXECUTOR_ROLE]);
 const MAX_ROLE_CHARS = 128;
 
 export interface NewWorker {
