@@ -2,8 +2,8 @@
 // them. Its parts are loaded with the first config that does.
 
 import type { Principal } from "../contracts/caller.js";
-import type { MailboxesStatus } from "../contracts/mailboxes.js";
 import { SHARER_ROLE } from "../contracts/settings.js";
+import type { MailboxesStatus } from "../contracts/status.js";
 import type { HttpEndpoint } from "../endpoint/server.js";
 import type { Broker } from "../mailbox/broker/broker.js";
 import type { MailboxOperator } from "../mailbox/broker/operator.js";

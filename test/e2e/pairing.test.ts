@@ -2,10 +2,10 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { pairWord, readPairWord } from "../../src/mailbox/pairing/code-text.js";
-import { keepWorker } from "../../src/mailbox/pairing/kept-workers.js";
+import { keepWorker, keptWorkers } from "../../src/mailbox/pairing/kept-workers.js";
 import { redeemCode } from "../../src/mailbox/pairing/redeem.js";
 import { openLine } from "../../src/mailbox/peer/line.js";
 import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
@@ -112,9 +112,11 @@ it("keeps what it got where only this user reads it", async () => {
   const worker = { broker: url, id: "laptop-1", token: "tw_x", mailbox: "studio" };
   const path = keepWorker(folder, worker);
   expect(statSync(path).mode & 0o777).toBe(0o600);
-  expect(keepWorker(folder, { ...worker, token: "tw_y" })).toBe(path);
-  expect(keepWorker(folder, { ...worker, broker: "wss://other" })).not.toBe(path);
-  expect(JSON.parse(readFileSync(path, "utf8"))).toEqual({ ...worker, token: "tw_y" });
+  keepWorker(folder, { ...worker, token: "tw_y" });
+  keepWorker(folder, { ...worker, broker: "wss://other" });
+  expect(keptWorkers(folder, "studio", `${url}/`)).toEqual([{ ...worker, token: "tw_y" }]);
+  expect(keptWorkers(folder, "studio")).toHaveLength(2);
+  expect(keptWorkers(folder, "attic")).toEqual([]);
 });
 
 it("is a word that `share --pair` prints, at a broker of its own and at another one", async () => {
@@ -146,6 +148,46 @@ it("is a word that `share --pair` prints, at a broker of its own and at another 
   expect(own.mailbox).toBe("attic");
   expect(own.at).not.toBe(url);
   expect(await used(["--as", "studio", "--broker", url], studioToken)).toEqual({ at: url, mailbox: "studio" });
+});
+
+it("lets `join --pair` use the tools, and after it `join --from` with the token that was kept", async () => {
+  const [here, there] = [await temporaryDirectory(), await temporaryDirectory()];
+  const start = (home: string, ...words: string[]) => {
+    const env = { ...process.env, XDG_STATE_HOME: home, TOOLWAY_TOKEN: "" };
+    const child = spawn(process.execPath, [cli, ...words, "--json"], { cwd: home, env });
+    const told = { out: "" };
+    child.stdout.on("data", (chunk: Buffer) => {
+      told.out += chunk.toString();
+    });
+    const end = async () => {
+      child.kill("SIGTERM");
+      await once(child, "exit");
+    };
+    return { told, end };
+  };
+  const sharer = start(here, "share", "--pair", "--as", "attic", "--listen", "127.0.0.1:0");
+  try {
+    const word = await until("the word", () => /"pair":"([^"]+)"/.exec(sharer.told.out)?.[1]);
+    for (const how of [
+      ["--pair", word],
+      ["--from", "attic"],
+    ]) {
+      const worker = start(there, "join", ...how, "--listen", "127.0.0.1:0");
+      try {
+        const line = await until("where it listens", () => /\{.*"endpoint".*\}/.exec(worker.told.out)?.[0]);
+        const { stateDir } = JSON.parse(line) as { stateDir: string };
+        const called = await until("the call to go through", async () => {
+          const ran = await runCli("call", "echo", "--arg", "text=hello", "--state", stateDir);
+          return ran.code === 0 ? ran.out : undefined;
+        });
+        expect(called).toContain("hello");
+      } finally {
+        await worker.end();
+      }
+    }
+  } finally {
+    await sharer.end();
+  }
 });
 
 it("refuses foreign pages, other bodies and long ones, and pauses after five wrong codes [bounded]", async () => {

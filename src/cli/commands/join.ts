@@ -11,6 +11,7 @@ import { type GatewayPort, type GatewaySource, gatewayPort, type StartedGateway 
 import { defineCommand } from "../line/command.js";
 import { Exit, UserError, usageError } from "../line/errors.js";
 import { type Io, note, print, shellPath, shown } from "../line/io.js";
+import { joinPlace } from "../mailbox/join-pair.js";
 import { styleOf, table } from "../text/print.js";
 import { listenOption, untilStopped } from "./serve.js";
 
@@ -31,12 +32,20 @@ export const join = defineCommand({
   options: {
     broker: { value: "URL", description: "Where the broker is: wss://…, or ws://… on this machine." },
     from: { value: "ID", description: "The mailbox of the machine whose tools are used." },
+    pair: {
+      value: "WORD",
+      description: "The word that `toolway share --pair` printed there: the broker, the mailbox and a token in one.",
+    },
     listen: { value: "HOST:PORT", description: "Serves MCP over HTTP here, instead of stdin and stdout." },
     require: { description: "Ends with an error where broker or machine cannot be reached at the start." },
     state: { value: "DIR", description: "Where lists and tokens are kept, as for serve.", completes: "folder" },
     json: { description: "With --listen: prints where it listens as one line of JSON, for scripts." },
   },
   examples: [
+    {
+      line: "toolway join --pair 127.0.0.1:7440/ABCD-EFGH-JKMN --listen 127.0.0.1:7421",
+      note: "once; then --from studio will do",
+    },
     {
       line: "toolway join --broker wss://broker.example.com --from studio",
       note: "on stdio, with the token in TOOLWAY_TOKEN",
@@ -51,9 +60,10 @@ export const join = defineCommand({
     },
   ],
   async handler(input, io) {
-    const { broker, from } = required(input.broker, input.from);
+    const place = await joinPlace(input, io);
+    const { broker, from } = required(place.broker, place.from);
     const listen = listenOption(input.listen);
-    const config = configFor(broker, from, io.env["TOOLWAY_TOKEN"]);
+    const config = configFor(broker, from, place.token);
     const source = sourceOf(config, broker, from, input.state, io);
     if (new URL(broker).protocol === "ws:" && !isLoopback(new URL(broker).hostname)) {
       note(io, "The token and all messages go to this broker unencrypted: use wss://.");

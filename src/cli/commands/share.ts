@@ -25,7 +25,7 @@ export const share = defineCommand({
       "the gateway that runs for the same config; where none runs, it is one, without an endpoint of its own. " +
       "The token is the broker's, of the role sharer, and is taken from TOOLWAY_TOKEN. The roles of the config decide who " +
       "may use what. What was begun is written down first, so that nothing happens twice, whatever breaks. " +
-      "With --pair it prints a word that lets one other machine in, by `toolway token redeem`; where no broker is named it " +
+      "With --pair it prints a word that lets one other machine in, by `toolway join --pair`; where no broker is named it " +
       "runs one itself, and needs no token.",
   },
   args: { config: configArg("The config, as for serve.") },

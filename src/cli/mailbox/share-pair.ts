@@ -36,7 +36,7 @@ export async function pairForShare(input: PairedShareInput, io: Io): Promise<Pai
   const { pairWord } = await import("../../mailbox/pairing/code-text.js");
   const { broker, token, code, expiresInMs, close } = made;
   const word = pairWord(made.reachedAt, code);
-  note(io, `On the other machine, once, within ${longDuration(expiresInMs)}:\n\n  npx toolway token redeem ${word}\n`);
+  note(io, `On the other machine, once, within ${longDuration(expiresInMs)}:\n\n  npx toolway join --pair ${word}\n`);
   return { broker, as, token, word, close };
 }
 

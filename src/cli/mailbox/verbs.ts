@@ -7,7 +7,7 @@ import type {
   MailboxSummary,
   MessageSummary,
   Page,
-} from "../../contracts/mailboxes.js";
+} from "../../contracts/status.js";
 import { nearest } from "../../runtime/nearest.js";
 import { pause } from "../../runtime/wait.js";
 import { shellWord } from "../../runtime/words/shell-word.js";

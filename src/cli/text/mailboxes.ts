@@ -7,7 +7,7 @@ import type {
   MailboxSummary,
   MessageSummary,
   Page,
-} from "../../contracts/mailboxes.js";
+} from "../../contracts/status.js";
 import { visible } from "../../runtime/visible.js";
 import type { Io } from "../line/io.js";
 import { clockTime, count, fittedTable, heading, longDuration, oneLine, type Style, styleOf } from "./print.js";

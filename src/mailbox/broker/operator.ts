@@ -8,7 +8,7 @@ import type {
   MailboxSummary,
   MessageSummary,
   Page,
-} from "../../contracts/mailboxes.js";
+} from "../../contracts/status.js";
 import { ExpectedError, type ExpectedKind, kindOfCode } from "../../runtime/expected-error.js";
 import type { ElapsedClock } from "../elapsed-clock.js";
 import type { MailStore } from "./mail-store.js";
