@@ -3,14 +3,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { afterAll, describe, expect, it } from "vitest";
-import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
+import { describe, expect, it } from "vitest";
 import { connected, executorOf, startExecutor } from "./executor-process.js";
 import { type Gateway, sleep, startGateway, startHttpFixture, temporaryDirectory, until } from "./harness.js";
 import { hasTool, toolway } from "./operator.js";
 import { initialize, post } from "./wire.js";
-
-afterAll(closeBareClients);
 
 const HOUR = 3_600_000;
 /** What is promised is 5 s; a machine that is busy with other tests gets as much again. */
@@ -98,15 +95,10 @@ describe("a token that expires", () => {
   it("ends what it holds open within 5 s, as often as the clock says so, and nobody else's [token-ends]", async () => {
     const { entry } = await startHttpFixture("slow");
     const servers = { wiki: { ...entry, via: "office" } };
-    const { gateway, setClock } = await gatewayWithClock({
-      mcpServers: servers,
-      executors: { office: {} },
-      mailboxes: {},
-    });
+    const { gateway, setClock } = await gatewayWithClock({ mcpServers: servers, executors: { office: {} } });
     const everlasting = readFileSync(join(gateway.stateDir, "token"), "utf8").trim();
     const brief = await create(gateway, "brief", "default", "60m");
     const office = await create(gateway, "office", "executor", "60m");
-    const studio = await create(gateway, "studio", "sharer", "60m");
     startExecutor(["--connect", `ws://127.0.0.1:${gateway.port}/executors/office`], office);
     await connected(gateway, "office");
     await until("the tools", () => hasTool(gateway.url, "sleep", brief));
@@ -114,19 +106,15 @@ describe("a token that expires", () => {
 
     for (const when of ["the first time", "once more, after the clock was set back"]) {
       const held = await holdAll(gateway, brief);
-      const sharer = await BareClient.connect(`ws://127.0.0.1:${gateway.port}/mailboxes`, "studio", studio);
       await connected(gateway, "office");
       await sleep(LOOKS_MS);
-      expect(sharer.closed).toBeUndefined();
       expect([when, states(held)]).toEqual([when, held.map(({ what }) => [what, undefined])]);
       setClock(2 * HOUR);
       const set = performance.now();
       await until("the end of what was open", () => held.every(({ state }) => state.ended !== undefined));
       await until("the executor's end", async () => (await executorOf(gateway, "office")).members.length === 0);
-      await until("the sharer's end", () => sharer.closed !== undefined);
       expect(performance.now() - set).toBeLessThan(ENDED_MS);
       expect(states(held)).toEqual(held.map(({ what }) => [what, "cleanly"]));
-      expect(sharer.closed).toMatchObject({ reason: "the token has ended" });
       expect((await post(gateway.url, initialize("0"), { authorization: `Bearer ${brief}` })).status).toBe(401);
       // The clock was wrong: what it ended may come again.
       setClock(0);
