@@ -213,6 +213,8 @@ function shownName(name: string): string {
 
 /** Keys that mean something only for the other kind of server, or beside another key. */
 const OF_PROGRAMS = ["args", "env", "envFile", "cwd"];
+/** Keys that say when a server is given up, or looked after. */
+const OF_GIVING_UP = ["restarts", "breaker", "ejectedProbeMs", "pingMs"];
 
 /** A key that does nothing where it stands is told: whoever wrote it counts on it. */
 function tellNoEffect(entry: Readonly<Record<string, unknown>>, path: KeyPath, { report }: ResolveContext): void {
@@ -225,6 +227,9 @@ function tellNoEffect(entry: Readonly<Record<string, unknown>>, path: KeyPath, {
     for (const key of OF_PROGRAMS) tell(key, "it is for a server that is started here, and this one is at an address");
   }
   if (isProgram && !isAddress) tell("headers", "it is for a server at an address, and this one is started here");
+  if (entry["mailbox"] !== undefined) {
+    for (const key of OF_GIVING_UP) tell(key, "a machine behind a mailbox comes and goes, and is never given up");
+  }
   if (entry["isolation"] !== "session") tell("sessionConnections", 'it needs "isolation": "session" beside it');
 }
 

@@ -45,6 +45,17 @@ describe("keys without an effect [status-true]", () => {
     expect(read({ mcpServers: { a: { ...program, isolation: "session", sessionConnections: 3 } } })).toEqual([]);
   });
 
+  it("are those that give a server up, beside a mailbox: a machine that is away is no fault of it", () => {
+    const mailbox = { mailbox: "studio", broker: "wss://broker.example.com" };
+    const said = { restarts: { max: 3 }, breaker: { failures: 2 }, ejectedProbeMs: 60_000, pingMs: 5_000 };
+    const why = "has no effect: a machine behind a mailbox comes and goes, and is never given up";
+    expect(read({ mcpServers: { a: { ...mailbox, ...said } } })).toEqual(
+      Object.keys(said).map((key) => `mcpServers.a.${key}: ${why}`),
+    );
+    expect(read({ mcpServers: { a: { ...mailbox, restarts: {}, backoff: { baseMs: 100 }, lazy: true } } })).toEqual([]);
+    expect(read({ mcpServers: { a: { ...program, ...said } } })).toEqual([]);
+  });
+
   it("are an executor that no server goes through, and rules for the role of executors", () => {
     expect(read({ mcpServers: { a: { ...address, via: "lab" } }, executors: { lab: {}, labb: {} } })).toEqual([
       'executors.labb: has no effect: no server goes through it (a server goes through it by "via": "labb")',

@@ -1,13 +1,17 @@
-// What the pipeline relies on of every Upstream, whatever carries it: the same tests over stdio, HTTP and the old HTTP+SSE,
-// with real servers in processes of their own.
+// What the pipeline relies on of every Upstream, whatever carries it: the same tests over stdio, HTTP, the old HTTP+SSE,
+// executors and mailboxes, with real servers in processes of their own.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { temporaryFolder } from "../../test/fixtures/folders.js";
+import { entry, listed, start as startGateway } from "../../test/fixtures/gateways.js";
+import { TestBroker } from "../../test/fixtures/mailbox/test-broker.js";
 import { SUPERVISED } from "../../test/fixtures/spec.js";
 import { OFFICE, startVia } from "../../test/fixtures/via.js";
+import { defaultSupervision } from "../config/config.js";
 import type { Caller, NotificationText } from "../contracts/caller.js";
 import { type OwnName, ownName } from "../contracts/names.js";
 import type { ServerSpec, Target } from "../contracts/server-spec.js";
@@ -159,6 +163,54 @@ const executorKind = (how: "dialled" | "dialled in", era: Era): Kind => ({
   },
 });
 
+/** A gateway that shares the server through a broker. Resolves with what closes it. */
+async function shareServer(broker: string, name: string, era: Era, stateDir: string): Promise<() => Promise<void>> {
+  const mcpServers = { [name]: entry(name, ["--era", era]) };
+  const share = { broker, as: "studio", token: "studio-token" };
+  const machine = await startGateway({ mcpServers, share }, { stateDir, lasting: true });
+  const close = () => machine.close({ drainMs: 0 });
+  cleanUp.push(close);
+  await machine.listen({ host: "127.0.0.1", port: 0 });
+  await listed(machine, name);
+  return close;
+}
+
+/** Behind a mailbox the server is the machine's to keep: nobody here brings one back that has died. */
+const mailboxKind = (era: Era): Kind & { share(name: string): Promise<SharedMachine> } => ({
+  name: `a mailbox, ${era}`,
+  era,
+  async share(name) {
+    const broker = await TestBroker.open();
+    cleanUp.push(() => broker.end());
+    const stateDir = temporaryFolder("toolway-contract-");
+    let close = await shareServer(broker.url, name, era, stateDir);
+    const target: Target = {
+      kind: "mailbox",
+      mailbox: "studio",
+      broker: broker.url,
+      token: "worker-token",
+      awayWaitMs: 60_000,
+    };
+    const comeBack = async () => {
+      close = await shareServer(broker.url, name, era, stateDir);
+    };
+    return { target, again: async () => {}, goAway: () => close(), comeBack };
+  },
+  target(name) {
+    return this.share(name);
+  },
+});
+
+interface SharedMachine {
+  readonly target: Target;
+  again(): Promise<void>;
+  goAway(): Promise<void>;
+  comeBack(): Promise<void>;
+}
+
+/** What a config makes of an entry with a mailbox, besides its target. */
+const OF_MAILBOX: Partial<ServerSpec> = { era: "modern", supervision: defaultSupervision("mailbox") };
+
 async function start(kind: Kind, name: string, options: Partial<ServerSpec> = {}) {
   const { target, again, openWire } = await kind.target(name);
   const reaper = new Reaper({ stateHash: hashStateDir(`contract ${process.pid}`), env: process.env });
@@ -169,10 +221,12 @@ async function start(kind: Kind, name: string, options: Partial<ServerSpec> = {}
     connectTimeoutMs: 60_000,
     callTimeoutMs: 60_000,
     ...SUPERVISED,
+    ...(target.kind === "mailbox" ? OF_MAILBOX : {}),
     ...options,
   };
   const notifications: { method: string; caller: Caller | undefined }[] = [];
-  const upstream = new ServerDriver(
+  const states: string[] = [];
+  const upstream: ServerDriver = new ServerDriver(
     spec,
     undefined,
     { clientInfo: { name: "test", version: "1" }, capabilities: EVERY_CAPABILITY },
@@ -184,7 +238,7 @@ async function start(kind: Kind, name: string, options: Partial<ServerSpec> = {}
     {
       onReady: () => {},
       onNotification: ({ method }, caller) => notifications.push({ method, caller }),
-      onState: () => {},
+      onState: () => states.push(upstream.state),
     },
   );
   const ticker = setInterval(() => upstream.tick(performance.now()), 50);
@@ -193,7 +247,7 @@ async function start(kind: Kind, name: string, options: Partial<ServerSpec> = {}
     await upstream.stop();
     await reaper.close();
   });
-  return { upstream, notifications, again };
+  return { upstream, notifications, states, again };
 }
 
 const call = (upstream: ServerDriver, caller: Caller, tool: string, args?: JsonObject, token?: string) => {
@@ -205,6 +259,8 @@ const call = (upstream: ServerDriver, caller: Caller, tool: string, args?: JsonO
 const textOf = (answer: JsonObject) =>
   ((answer["result"] as JsonObject)["content"] as { text: string }[])[0]?.text as string;
 
+const MAILBOXES = [mailboxKind("legacy"), mailboxKind("modern")];
+
 const KINDS: readonly Kind[] = [
   ...kindsOf("legacy"),
   ...kindsOf("modern"),
@@ -213,6 +269,7 @@ const KINDS: readonly Kind[] = [
   executorKind("dialled in", "legacy"),
   executorKind("dialled", "modern"),
   executorKind("dialled in", "modern"),
+  ...MAILBOXES,
 ];
 
 describe.each(KINDS)("an upstream over $name", (kind) => {
@@ -316,6 +373,42 @@ describe.each(KINDS)("an upstream over $name", (kind) => {
     await upstream.stop();
     expect(await open.answered).toHaveProperty("error");
     expect(await call(upstream, caller, "started").answered).toMatchObject({ error: { code: -31001 } });
+  });
+});
+
+describe.each(MAILBOXES)("an upstream over $name, and the machine behind it", (kind) => {
+  it("is ready all the time while the machine starts a server again that has died", async () => {
+    const { upstream, states } = await start(kind, "crash");
+    const caller = new TestCaller("a");
+    await call(upstream, caller, "pid").answered;
+    expect(states.at(-1)).toBe("ready");
+    states.length = 0;
+    expect(await call(upstream, caller, "crash").answered).toMatchObject({ error: { code: -31003 } });
+    expect(await call(upstream, caller, "pid").answered).toHaveProperty("result");
+    // No connection of ours was lost: there is nothing here to restart or to count.
+    expect(states).toEqual([]);
+  });
+
+  it("keeps a call for a machine that goes away, and it runs there when that is back", async () => {
+    let machine: SharedMachine | undefined;
+    const shared: Kind = {
+      ...kind,
+      async target(name) {
+        machine = await kind.share(name);
+        return machine;
+      },
+    };
+    const { upstream, states } = await start(shared, "slow");
+    const caller = new TestCaller("a");
+    await call(upstream, caller, "started").answered;
+    states.length = 0;
+    await machine?.goAway();
+    const kept = call(upstream, caller, "sleep", { ms: 1, label: "kept" });
+    await machine?.comeBack();
+    expect(JSON.parse(textOf(await kept.answered))).toEqual({ slept: 1, label: "kept" });
+    const started = JSON.parse(textOf(await call(upstream, caller, "started").answered)) as unknown[];
+    expect(started).toEqual(["kept"]);
+    expect(states).toEqual([]);
   });
 });
 

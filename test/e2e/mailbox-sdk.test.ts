@@ -30,6 +30,8 @@ beforeAll(async () => {
     fidelity: stdioFixture("fidelity"),
     everything: npmServer("everything", ["stdio"]),
     slow: stdioFixture("slow"),
+    changing: stdioFixture("changing"),
+    resources: stdioFixture("resources"),
   };
   await writeFile(config, JSON.stringify({ mcpServers }));
   const broker = gateway.origin.replace("http", "ws");
@@ -37,7 +39,14 @@ beforeAll(async () => {
   const env = { ...process.env };
   delete env["TOOLWAY_TOKEN"];
   sharer = spawn(process.execPath, [cli, ...line], { cwd: root, env, stdio: "ignore" });
-  const last = ["asker__roots", "everything__echo", "fidelity__big", "slow__sleep"];
+  const last = [
+    "asker__roots",
+    "everything__echo",
+    "fidelity__big",
+    "slow__sleep",
+    "changing__set_tool",
+    "resources__touch",
+  ];
   for (const tool of last) await until(tool, () => hasTool(gateway.url, tool));
 });
 afterAll(async () => {
@@ -86,5 +95,35 @@ describe.each(ERAS)("an agent of the %s era, and a machine behind a mailbox", (e
     stop.abort();
     expect(await call).toBe("taken back");
     await until("its end", async () => (await agent.text("slow__cancelled")).includes(label));
+  });
+
+  it("hears that the tools there have changed, and finds them changed [menu-current]", async () => {
+    const agent = await connect(era, gateway);
+    const listening = await agent.listen({ lists: true });
+    const name = `new_${era}`;
+    await agent.call("changing__set_tool", { name, description: "from far" });
+    await until("the notification", () =>
+      agent.notified.some(({ method }) => method === "notifications/tools/list_changed"),
+    );
+    await agent.waitFor(`changing__${name}`);
+    expect(await agent.text(`changing__${name}`)).toBe(`${name}: from far`);
+    await listening.close();
+  });
+
+  it("hears of the resource there that it subscribed to, from the answer on, and of no other [eras-meet]", async () => {
+    const agent = await connect(era, gateway);
+    const updates = () =>
+      agent.notified.filter(({ method }) => method === "notifications/resources/updated").map((it) => it.params["uri"]);
+    // Each era has its own, or the other's subscription would do for both.
+    const [mine, other] = era === "legacy" ? ["fixture://one", "fixture://two"] : ["fixture://two", "fixture://one"];
+    const subscription = await agent.listen({ uris: [mine] });
+    await agent.call("resources__touch", { uri: other });
+    // One update, right after the answer: the server has the subscription by then. It comes after what came before it.
+    await agent.call("resources__touch", { uri: mine, value: era });
+    await until("the update", () => updates().includes(mine));
+    expect(updates()).not.toContain(other);
+    const { contents } = await agent.client.readResource({ uri: mine });
+    expect(contents[0]).toMatchObject({ uri: mine, text: era });
+    await subscription.close();
   });
 });
