@@ -48,6 +48,8 @@ export interface BrokerLine {
   release(name: SentMessage, failed?: { readonly reason: string }): void;
   /** Resolves with those that are still ours. */
   extend(names: readonly SentMessage[]): Promise<readonly SentMessage[]>;
+  /** Resolves when all has come that the broker had sent until it was asked. */
+  caughtUp(): Promise<void>;
   /** So many more messages may come; the line begins with none. */
   credit(messages: number): void;
   /** Resolves with true where it was taken out and never runs. */
@@ -253,7 +255,15 @@ class Line implements BrokerLine, SocketEvents {
   }
 
   extend(names: readonly SentMessage[]): Promise<readonly SentMessage[]> {
-    if (names.length === 0) return Promise.resolve([]);
+    return names.length === 0 ? Promise.resolve([]) : this.#extend(names);
+  }
+
+  async caughtUp(): Promise<void> {
+    // Frames come in order, and this one is answered whatever it names.
+    await this.#extend([]);
+  }
+
+  #extend(names: readonly SentMessage[]): Promise<readonly SentMessage[]> {
     return new Promise((resolve, reject) => {
       if (this.#closed !== undefined) reject(new BrokerLost(this.#closed));
       else if (this.#extensions.length >= MAX_UNDER_WAY)

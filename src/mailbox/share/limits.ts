@@ -14,6 +14,9 @@ export const FRESH_LEASE_MS = 10_000;
 /** How often leases and deadlines are looked at: a deadline is met to a quarter of a second. */
 export const TICK_MS = 250;
 
+/** Four ticks that did not come: this machine slept, or had no time for us, and what is read now may have waited. */
+export const SLEPT_MS = 1_000;
+
 /** How often entries of the journal are forgotten whose time is over. */
 export const SWEEP_MS = 60_000;
 

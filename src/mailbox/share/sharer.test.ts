@@ -44,6 +44,7 @@ class FakeLine implements BrokerLine {
   /** What `extend` says is ours no more. */
   readonly gone = new Set<string>();
   isLost = false;
+  catchingUp: Promise<void> = Promise.resolve();
 
   readonly events: LineEvents;
 
@@ -62,6 +63,9 @@ class FakeLine implements BrokerLine {
   async extend(names: readonly { id: string; from: string }[]) {
     this.extended.push(...names.map(({ id }) => id));
     return names.filter(({ id }) => !this.gone.has(id));
+  }
+  caughtUp(): Promise<void> {
+    return this.catchingUp;
   }
   credit(messages: number): void {
     this.granted += messages;
@@ -179,8 +183,42 @@ describe("a sharer", () => {
     expect(first.deliveries).toEqual([]);
   });
 
+  it("gives back what may have waited in its socket while it slept, until it has caught up, and begins none of it", async () => {
+    const { line, call, calls } = await sharing();
+    const one = await line();
+    one.send("begun");
+    const begun = await call();
+    await begun.begin(start());
+    one.send("taken", 2_000);
+    const taken = await call(2);
+    let answer = () => {};
+    one.catchingUp = new Promise((resolve) => {
+      answer = resolve;
+    });
+    clock.jumpWall(5_000);
+    // It may be over by now, whatever time it says that it has left.
+    one.send("waited", 2_000);
+    expect(one.released).toEqual(["waited"]);
+    expect(one.granted).toBe(65);
+    // What is running here stays here.
+    one.send("begun");
+    one.send("also waited");
+    expect(one.released).toEqual(["waited", "also waited"]);
+    await expect(taken.begin(start())).rejects.toThrow("Not run");
+    answer();
+    await one.catchingUp;
+    await until(() => {
+      one.send("again");
+      return calls.length > 2;
+    });
+    expect(calls).toHaveLength(3);
+    begun.reply(text('{"result":"once"}'));
+    await until(() => one.deliveries.some(({ correlationId }) => correlationId === "begun"));
+    expect(one.deliveries.find(({ correlationId }) => correlationId === "taken")?.body).toContain('"not run"');
+  });
+
   it("asks the broker before it starts a tool after a sleep, and does not start what is another's by then", async () => {
-    const { line, call } = await sharing();
+    const { line, call, calls } = await sharing();
     const one = await line();
     one.send("kept");
     await (await call()).begin(start(true));
@@ -189,7 +227,11 @@ describe("a sharer", () => {
     clock.jumpWall(20_000);
     await (await call()).begin(start(true));
     expect(one.extended).toContain("kept");
-    one.send("lost");
+    await until(() => {
+      // Until it has caught up, it gives back what comes.
+      one.send("lost");
+      return calls.length > 1;
+    });
     const lost = await call(2);
     one.gone.add("lost");
     clock.jumpWall(20_000);

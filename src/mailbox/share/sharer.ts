@@ -12,7 +12,16 @@ import { type BrokerLine, BrokerRefusal, type LineEvents, openLine } from "../pe
 import type { ReceivedMessage } from "../wire/broker-frames.js";
 import { Journal } from "./journal.js";
 import { judge } from "./journal-entry.js";
-import { CALLS_AT_ONCE, DEFAULT_LEFT_MS, EXTEND_MS, FLUSH_MS, FRESH_LEASE_MS, SWEEP_MS, TICK_MS } from "./limits.js";
+import {
+  CALLS_AT_ONCE,
+  DEFAULT_LEFT_MS,
+  EXTEND_MS,
+  FLUSH_MS,
+  FRESH_LEASE_MS,
+  SLEPT_MS,
+  SWEEP_MS,
+  TICK_MS,
+} from "./limits.js";
 import { LiveRequests } from "./live-requests.js";
 import { RedialPace } from "./redial-pace.js";
 import { type CallKeeper, failureBody, largeBody, SharedCall, unknownBody } from "./shared-call.js";
@@ -51,6 +60,8 @@ export interface SharerCounts {
   readonly late: number;
 }
 
+const DEADLINE_PASSED = "The deadline of the call has passed.";
+
 export class Sharer implements CallKeeper {
   readonly journal: Journal;
   readonly #options: SharerOptions;
@@ -65,6 +76,10 @@ export class Sharer implements CallKeeper {
   #line: BrokerLine | undefined;
   #timer: NodeJS.Timeout | undefined;
   #sweptMs = 0;
+  /** When this process was last seen to be awake. */
+  #awakeMs = 0;
+  /** Since a sleep, until all has come that was sent meanwhile: what such a message says of its time is not true any more. */
+  #catchingUp: Promise<void> | undefined;
   #isExtending: boolean = false;
   #isDraining: boolean = false;
   #ended: Promise<void> | undefined;
@@ -90,6 +105,7 @@ export class Sharer implements CallKeeper {
   }
 
   start(): void {
+    this.#awakeMs = this.#clock.now();
     this.#timer = setInterval(() => this.#tick(), TICK_MS).unref();
     this.#ended = this.#keepLine();
   }
@@ -201,7 +217,10 @@ export class Sharer implements CallKeeper {
   }
 
   #lost(line: BrokerLine): void {
-    if (this.#line === line) this.#line = undefined;
+    if (this.#line === line) {
+      this.#line = undefined;
+      this.#catchingUp = undefined;
+    }
     this.#live.close();
     for (const call of this.#running.values()) if (call.line === line) call.line = undefined;
   }
@@ -224,6 +243,8 @@ export class Sharer implements CallKeeper {
     const digest = Journal.digestOf(body);
     const running = this.#running.get(key);
     const nowMs = this.#clock.now();
+    this.#noticeSleep(nowMs);
+    const isLate = this.#catchingUp !== undefined;
     const verdict = judge(journal.get(key), { digest, runningDigest: running?.digest });
     if (verdict.act === "wait" && running !== undefined) {
       this.#counts.repeated++;
@@ -231,7 +252,13 @@ export class Sharer implements CallKeeper {
       if (running.line === line) line.credit(1);
       running.line = line;
       running.name = { id, from };
-      running.confirmedMs = nowMs;
+      if (!isLate) running.confirmedMs = nowMs;
+      return;
+    }
+    if (verdict.act === "run" && isLate) {
+      // It may be over, or another's. It was not begun: the broker hands it out again with the time that it still has.
+      line.release({ id, from });
+      line.credit(1);
       return;
     }
     const leftMs = message.leftMs ?? DEFAULT_LEFT_MS;
@@ -273,6 +300,10 @@ export class Sharer implements CallKeeper {
 
   async permit(call: SharedCall, start: CallStart): Promise<void> {
     await this.#options.ask?.(call.principal, start, call.deadlineMs - this.#clock.now());
+    if (this.#clock.now() >= call.deadlineMs) {
+      call.abandon(DEADLINE_PASSED, "timeout");
+      return;
+    }
     // A machine that slept, or a person who thought about it: the message may be another's by now.
     if (this.#clock.now() - call.confirmedMs <= FRESH_LEASE_MS && call.line !== undefined) return;
     if (!(await this.#extend([call])).has(call)) {
@@ -301,12 +332,29 @@ export class Sharer implements CallKeeper {
 
   // ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+  /** Messages that were sent while this process stood still are in its socket, and are read as if they came now. */
+  #noticeSleep(nowMs: number): void {
+    const stoodMs = nowMs - this.#awakeMs;
+    this.#awakeMs = nowMs;
+    const line = this.#line;
+    if (stoodMs < SLEPT_MS || line === undefined) return;
+    const caughtUp = line
+      .caughtUp()
+      // The line has ended, and what was in it is handed out again on the next.
+      .catch(() => {})
+      .then(() => {
+        if (this.#catchingUp === caughtUp) this.#catchingUp = undefined;
+      });
+    this.#catchingUp = caughtUp;
+  }
+
   #tick(): void {
     const nowMs = this.#clock.now();
+    this.#noticeSleep(nowMs);
     let due: SharedCall[] | undefined;
     for (const call of this.#running.values()) {
       if (call.isOver) continue;
-      if (nowMs >= call.deadlineMs) call.abandon("The deadline of the call has passed.", "timeout");
+      if (nowMs >= call.deadlineMs) call.abandon(DEADLINE_PASSED, "timeout");
       else if (call.line !== undefined && nowMs - call.confirmedMs >= EXTEND_MS) {
         due ??= [];
         due.push(call);
