@@ -41,6 +41,13 @@ describe("serve", () => {
     expect(seen.out.match(/tw_secret/g)).toHaveLength(1);
   });
 
+  it("shows a new token and its note on one line of a terminal, without an escaped character [told-why]", async () => {
+    fakeGateway();
+    const { out } = await run(["serve"], { signal: stopped(), isTTY: true });
+    expect(out).toMatch(/^ {2}token +tw_secret {2}\(shown this once; later: toolway token show\)$/m);
+    expect(out).not.toContain("\\u{");
+  });
+
   it("drains for as long as --drain says, and refuses what is no time", async () => {
     const fake = fakeGateway();
     expect((await run(["serve", "--drain", "2.5"], { signal: stopped() })).code).toBe(0);

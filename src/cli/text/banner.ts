@@ -76,7 +76,7 @@ function tokenText(token: StartedGateway["token"], verb: (words: string) => stri
   if (!token.isNew || token.value === undefined) return `as before; ${verb("token show")} prints it`;
   // A pipe leads to a log as a rule, and a token belongs in none.
   if (!isSeen) return `made just now; ${verb("token show")} prints it`;
-  return `${token.value}\n${" ".repeat(12)}(shown this once; later: ${verb("token show")})`;
+  return `${token.value}  (shown this once; later: ${verb("token show")})`;
 }
 
 /** What the default is must be seen at the start: it decides what a new token can do. */
