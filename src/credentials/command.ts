@@ -1,17 +1,19 @@
 // A token that a program prints: `gh auth token`. Started without a shell, with the user's environment, and only when a
 // token is needed.
 
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import type { BearerSource } from "../contracts/server-spec.js";
 import type { Fault } from "../protocol/errors.js";
 import { sentence } from "../runtime/expected-error.js";
-import { redactShapes } from "../runtime/redact/safe-url.js";
+import { REDACTED, redactShapes } from "../runtime/redact/safe-url.js";
 import { errorLine } from "../runtime/words/error-lines.js";
 import type { TokenSource } from "./credential.js";
 import { checked, MAX_TOKEN_BYTES, noToken } from "./token.js";
 
 /** Programs that ask a key ring answer at once; one that waits for a person is not for here. */
 const COMMAND_MS = 10_000;
+/** From its end to that of its pipes, where nobody else holds them. */
+const AFTER_EXIT_MS = 500;
 /** So much of what it says on stderr is kept. */
 const MAX_STDERR_CHARS = 4_096;
 
@@ -20,45 +22,92 @@ type CommandSource = Extract<BearerSource, { from: "command" }>;
 export function commandSource({ line, ttlMs, cwd }: CommandSource, env: NodeJS.ProcessEnv): TokenSource {
   // Its arguments may name a secret.
   const name = `the command ${line[0] ?? ""}`;
-  return { name, keepMs: ttlMs, read: () => run(line, cwd, env, name) };
+  let running: ChildProcess | undefined;
+  const onStart = (child: ChildProcess): void => {
+    running = child;
+    child.once("close", () => {
+      if (running === child) running = undefined;
+    });
+  };
+  return {
+    name,
+    keepMs: ttlMs,
+    read: () => run(line, { cwd, env, name, onStart }),
+    stop: () => {
+      if (running !== undefined) killGroup(running);
+    },
+  };
+}
+
+interface Run {
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly name: string;
+  onStart(child: ChildProcess): void;
 }
 
 function run(
   [command = "", ...args]: readonly string[],
-  cwd: string,
-  env: NodeJS.ProcessEnv,
-  name: string,
+  { cwd, env, name, onStart }: Run,
 ): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd, env: ownEnvironment(env), stdio: ["ignore", "pipe", "pipe"] });
+    // A group of its own: what it started ends with it.
+    const child = spawn(command, args, {
+      cwd,
+      env: ownEnvironment(env),
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: process.platform !== "win32",
+    });
+    onStart(child);
     let out = "";
     let err = "";
-    let isTooLong = false;
+    let isOver = false;
+    const end = (act: () => void): void => {
+      if (isOver) return;
+      isOver = true;
+      clearTimeout(late);
+      killGroup(child);
+      child.stdout.destroy();
+      child.stderr.destroy();
+      act();
+    };
     const late = setTimeout(() => {
-      child.kill("SIGKILL");
-      reject(noToken(`${capital(name)} did not end within ${COMMAND_MS / 1000} s.${said(err)}`));
+      end(() => reject(noToken(`${capital(name)} did not end within ${COMMAND_MS / 1000} s.${said(err)}`)));
     }, COMMAND_MS);
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      isTooLong ||= out.length + text.length > MAX_TOKEN_BYTES;
-      if (isTooLong) child.kill("SIGKILL");
-      else out += text;
+      if (out.length + text.length <= MAX_TOKEN_BYTES) out += text;
+      else {
+        const why = `${capital(name)} printed more than ${MAX_TOKEN_BYTES} bytes, and no token is so long.`;
+        end(() => reject(noToken(why)));
+      }
     });
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       err += text.slice(0, MAX_STDERR_CHARS - err.length);
     });
     child.on("error", (error: NodeJS.ErrnoException) => {
-      clearTimeout(late);
       const why = error.code === "ENOENT" ? "there is no such program" : error.message;
-      reject(noToken(`${capital(name)} could not be started: ${why}.`));
+      end(() => reject(noToken(`${capital(name)} could not be started: ${why}.`)));
     });
-    child.on("close", (code, signal) => {
-      clearTimeout(late);
-      if (isTooLong) {
-        reject(noToken(`${capital(name)} printed more than ${MAX_TOKEN_BYTES} bytes, and no token is so long.`));
-      } else if (code === 0) resolve(Promise.resolve(out).then((text) => checked(text, `What ${name} printed`)));
-      else reject(failed(name, code, signal, err));
-    });
+    const ended = (code: number | null, signal: NodeJS.Signals | null): void =>
+      end(() => {
+        if (code === 0) resolve(Promise.resolve(out).then((text) => checked(text, `What ${name} printed`)));
+        else reject(failed(name, code, signal, err));
+      });
+    child.on("close", ended);
+    // Something that it left behind may hold the pipes open; what it printed itself is here in a moment.
+    child.on("exit", (code, signal) => setTimeout(() => ended(code, signal), AFTER_EXIT_MS));
   });
+}
+
+/** All that it started, and itself where it still runs. */
+function killGroup(child: ChildProcess): void {
+  try {
+    if (child.pid === undefined) return;
+    if (process.platform === "win32") child.kill("SIGKILL");
+    else process.kill(-child.pid, "SIGKILL");
+  } catch {
+    // Nobody is left.
+  }
 }
 
 function failed(name: string, code: number | null, signal: NodeJS.Signals | null, err: string): Fault {
@@ -66,11 +115,16 @@ function failed(name: string, code: number | null, signal: NodeJS.Signals | null
   return noToken(`${capital(name)} ${how}.${said(err)}`);
 }
 
-/** What it complained of, without what looks like a token. */
+/** What it complained of, without what looks like a token: nobody knows which of them are. */
 function said(err: string): string {
   const line = errorLine(err.split("\n").filter((one) => one.trim() !== ""));
-  return line === undefined ? "" : ` It said: ${sentence(redactShapes(line))}`;
+  if (line === undefined) return "";
+  const shown = redactShapes(line).replace(TOKEN_LIKE, REDACTED);
+  return ` It said: ${sentence(shown)}`;
 }
+
+/** A long word with letters and digits that is no path and no address. */
+const TOKEN_LIKE = /(?<![\w./:~+=-])(?=[\w.~+=-]*\d)(?=[\w.~+=-]*[A-Za-z])[\w.~+=-]{16,}(?![\w./:~+=-])/g;
 
 /** The user's own, without what is Toolway's: its tokens are for nobody else. */
 function ownEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {

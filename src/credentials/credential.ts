@@ -16,6 +16,8 @@ export interface TokenSource {
   readonly keepMs: number;
   /** Where another process may change it: looks for that until the function that it returns is called. */
   watch?(changed: () => void): () => void;
+  /** Ends a reading that is under way. */
+  stop?(): void;
 }
 
 export interface CredentialOptions {
@@ -97,6 +99,7 @@ export class Credential {
   close(): void {
     this.#unwatch?.();
     this.#unwatch = undefined;
+    this.#options.source.stop?.();
   }
 
   status(): CredentialStatus {

@@ -1,4 +1,5 @@
-import { mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -59,6 +60,14 @@ describe("a token in a file", () => {
     rmSync(path);
     expect(await source.read()).toBeUndefined();
   });
+
+  it("is not read from a pipe or a device, which might never end", async () => {
+    const path = join(dir, "pipe");
+    execFileSync("mkfifo", [path]);
+    for (const odd of [path, "/dev/zero"]) {
+      await expect(tokenSource({ from: "file", path: odd }, {}).read()).rejects.toThrow(`${odd} is no ordinary file`);
+    }
+  });
 });
 
 describe("a token that a program prints", () => {
@@ -77,6 +86,8 @@ describe("a token that a program prints", () => {
     await expect(command(fails).read()).rejects.toThrow(
       /ended with the code 3\. It said: error: not logged in.*\[redacted\]/,
     );
+    const leaks = "console.error('login failed for token sk-live-S3CRETS3CRET1234'); process.exit(3)";
+    await expect(command(leaks).read()).rejects.toThrow(/login failed for token \[redacted\]/);
     await expect(command("console.log('a b')").read()).rejects.toThrow("no token");
     await expect(command("console.log('x'.repeat(20_000))").read()).rejects.toThrow("printed more than 16384 bytes");
     const missing = tokenSource({ from: "command", line: ["no-such-program-here"], ttlMs: 1, cwd: dir }, process.env);
@@ -84,6 +95,28 @@ describe("a token that a program prints", () => {
       "The command no-such-program-here could not be started: there is no such program.",
     );
   });
+});
+
+it("what a program started ends with it, and does not hold up its token", async () => {
+  const mark = join(dir, "pid");
+  const line = ["sh", "-c", `sleep 1000 & echo $! > ${mark}; echo abc`];
+  expect(await tokenSource({ from: "command", line, ttlMs: 1, cwd: dir }, process.env).read()).toBe("abc");
+  const pid = Number(readFileSync(mark, "utf8"));
+  await until("what it left behind to be gone", () => {
+    try {
+      return !process.kill(pid, 0);
+    } catch {
+      return true;
+    }
+  });
+});
+
+it("a program that is under way ends when nobody needs its token any more", async () => {
+  const line = [process.execPath, "-e", "setInterval(() => {}, 1000)"];
+  const source = tokenSource({ from: "command", line, ttlMs: 1, cwd: dir }, process.env);
+  const reading = source.read();
+  source.stop?.();
+  await expect(reading).rejects.toThrow("was ended by SIGKILL");
 });
 
 it("a token in a variable is the one that it has when it is needed", async () => {

@@ -1,7 +1,8 @@
 // Where a bearer token comes from: a variable of the gateway's environment, or a file that others write. The third
 // source, a program's output, is command.ts.
 
-import { readFile, stat } from "node:fs/promises";
+import { constants } from "node:fs";
+import { open, stat } from "node:fs/promises";
 import type { BearerSource } from "../contracts/server-spec.js";
 import { Fault } from "../protocol/errors.js";
 import { commandSource } from "./command.js";
@@ -38,18 +39,14 @@ function fileSource(path: string): TokenSource {
     // Whoever watches it says when it is another; without a watcher it is read each time.
     keepMs: LOOK_MS * 2,
     async read() {
-      let text: string;
       try {
-        const { size } = await stat(path);
-        if (size > MAX_TOKEN_BYTES) throw noToken(`The file ${path} has ${size} bytes, and no token is so long.`);
-        text = await readFile(path, "utf8");
+        return checked(await readShort(path), `The file ${path}`);
       } catch (error) {
         if (error instanceof Fault) throw error;
         const { code } = error as NodeJS.ErrnoException;
         if (code === "ENOENT") return undefined;
         throw noToken(`The file ${path} cannot be read (${code ?? String(error)}).`);
       }
-      return checked(text, `The file ${path}`);
     },
     watch(changed) {
       let seen: string | undefined;
@@ -63,6 +60,22 @@ function fileSource(path: string): TokenSource {
       return () => clearInterval(timer);
     },
   };
+}
+
+/** A pipe or a device is no file to read a token from: to open one may wait for ever, and to read one has no end. */
+async function readShort(path: string): Promise<string> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const found = await file.stat();
+    if (!found.isFile()) throw noToken(`${path} is no ordinary file, and no token is read from it.`);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_TOKEN_BYTES + 1));
+    if (bytesRead > MAX_TOKEN_BYTES) {
+      throw noToken(`The file ${path} has ${found.size} bytes, and no token is so long.`);
+    }
+    return buffer.toString("utf8", 0, bytesRead);
+  } finally {
+    await file.close();
+  }
 }
 
 /** Another for another content: a file that was renamed over it, and what a link leads to now, are others too. */

@@ -83,7 +83,7 @@ describe.each(SHELLS)("%s", (shell) => {
       const all = press("");
       expect(all).toEqual(expect.arrayContaining(["serve", "call", "token", "config", "state", "completion"]));
       expect(all).not.toContain("__complete");
-      expect(press("s")).toEqual(["serve", "start", "state", "status", "stdio", "stop"]);
+      expect(press("s")).toEqual(["serve", "share", "start", "state", "status", "stdio", "stop"]);
     });
 
     it("offers the verbs of a group", () => {

@@ -235,7 +235,7 @@ function lesserRemarks(status: GatewayStatus, style: Style): string[] {
 }
 
 const CREDENTIAL_TROUBLE: Readonly<Partial<Record<CredentialStatus["state"], string>>> = {
-  absent: "has no token in it, so requests go out without",
+  absent: "is not there or has no token in it, so requests go out without",
   refused: "gives a token that the server refuses",
   failed: "gives no token",
 };
