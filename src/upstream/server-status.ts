@@ -35,7 +35,9 @@ export function statusOf(facts: ServerFacts, counts: ServerStatus["counts"], now
   const clean = (text: string | undefined) => (text === undefined ? undefined : redactor.redact(text));
   const sample = all.find((one) => one.noise.sample)?.noise.sample;
   const isUp = shown.state === "ready" || shown.state === "starting";
-  const triedMs = shown.nextTryInMs ?? (shown.state === "starting" ? undefined : facts.retryInMs);
+  // Lists of one that is ejected are not read again before it is back.
+  const isUnread = shown.state === "starting" || shown.state === "ejected";
+  const triedMs = shown.nextTryInMs ?? (isUnread ? undefined : facts.retryInMs);
   const heldMs = shown.state === "ejected" ? undefined : breaker.nextTryInMs(nowMs);
   return {
     name: spec.name,
