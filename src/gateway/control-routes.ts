@@ -68,7 +68,12 @@ function routesOf(gateway: Gateway): ControlRoutes {
     },
     "GET /context": ({ query }) => {
       const principal = query.get("principal");
-      if (principal !== null) return { principal, context: gateway.contextOf(principal) };
+      if (principal !== null) {
+        const context = gateway.contextOf(principal);
+        // What is set stays to be seen after its token has gone.
+        if (Object.keys(context).length === 0) idWithContext(gateway, principal);
+        return { principal, context };
+      }
       const all = [...gateway.pipeline.contexts.all.keys()].map((id) => ({
         principal: id,
         context: gateway.contextOf(id),
@@ -78,7 +83,7 @@ function routesOf(gateway: Gateway): ControlRoutes {
     "POST /context": async ({ body }) => {
       const { principal, changes } = fields(body);
       if (!isObject(changes)) throw new ControlError("invalid", '"changes" is an object.');
-      const id = principalOf(gateway, text(principal, "principal")).id;
+      const id = idWithContext(gateway, text(principal, "principal"));
       return { principal: id, context: await gateway.setContext(id, changes as ContextChanges) };
     },
     // Who may have a tool that is not listed, and why it is not where its entry hides it.
@@ -149,19 +154,31 @@ function down(gateway: Gateway, { drainMs }: JsonObject, stop: StopGateway | und
   return { pid: process.pid, drainMs: drainMs ?? gateway.config.drainMs };
 }
 
-/** Who has this id: the principal of a token. Throws where nobody has, with the nearest. */
+/** Whoever comes by a mailbox has a token of the broker, and none of ours. */
+const MAILBOX_PRINCIPAL = /^mailbox\/./;
+
+/** An id that can have a context. Throws where nobody can have it. */
+function idWithContext(gateway: Gateway, id: string): string {
+  return MAILBOX_PRINCIPAL.test(id) ? id : principalOf(gateway, id).id;
+}
+
+/** Who has this id: the principal of a token, or one over stdio. Throws where nobody has, with the nearest. */
 function principalOf(gateway: Gateway, id: string): Principal {
   const known = gateway.state.tokens.list();
   const found = known.find((token) => token.id === id);
   if (found !== undefined) return { id, role: found.role };
   // One over stdio, which needs no token: `stdio/<role>`.
   if (id.startsWith("stdio/")) return { id, role: id.slice("stdio/".length) };
+  if (MAILBOX_PRINCIPAL.test(id)) {
+    throw new ControlError("invalid", `The role of ${JSON.stringify(id)} comes from its broker, with each message.`);
+  }
   const near = nearest(
     id,
     known.map((token) => token.id),
   );
   const hint = near === undefined ? "" : ` Did you mean ${near}?`;
-  throw new ControlError("not-found", `There is no principal ${JSON.stringify(id)}: no token has this id.${hint}`);
+  const why = `There is no principal ${JSON.stringify(id)}: no token has this id.${hint}`;
+  throw new ControlError("not-found", `${why} \`toolway token list\` shows them.`);
 }
 
 /** Which roles may call a tool: those of the config, and all others. */

@@ -59,5 +59,12 @@ describe("the menus of a config", () => {
     expect(await agent.names()).not.toContain("slow__sleep");
     const wrong = await toolway(again, "context", "set", "phase=x", "--principal", "kep");
     expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining("Did you mean kept?")]);
+    const shown = await toolway(again, "context", "show", "--principal", "nobody");
+    expect([shown.code, shown.err]).toEqual([2, expect.stringMatching(/no principal "nobody".*toolway token list/)]);
+    // Whoever comes by a mailbox has a token of its broker, and none here.
+    const worker = await toolway(again, "context", "set", "phase=review", "--principal", "mailbox/worker-1");
+    expect(worker.out).toMatch(/mailbox\/worker-1\s+phase\s+review/);
+    const menu = await toolway(again, "tools", "--as", "mailbox/worker-1");
+    expect([menu.code, menu.err]).toEqual([2, expect.stringContaining("comes from its broker")]);
   });
 });

@@ -71,7 +71,8 @@ export const join = defineCommand({
     const port = await gatewayPort();
     const { resolveConfig } = await import("../../config/load.js");
     const [spec] = resolveConfig(config, { env: {}, home: io.home }).servers;
-    const missing = spec === undefined ? Promise.resolve(undefined) : whyMissing(port, spec, io);
+    const isTokenless = (place.token ?? "") === "";
+    const missing = spec === undefined ? Promise.resolve(undefined) : whyMissing(port, spec, isTokenless, io);
     if (input.require) {
       const why = await missing;
       if (why !== undefined) throw new UserError(why, { hint: "Without --require it would wait for them." });
@@ -111,7 +112,8 @@ function required(broker: string | undefined, from: string | undefined): { broke
   if (broker === undefined || from === undefined) {
     throw usageError(
       `--${broker === undefined ? "broker" : "from"} is missing: a machine is found by its mailbox at a broker.`,
-      "For instance `toolway join --broker ws://127.0.0.1:7440 --from studio`.",
+      "For instance `toolway join --broker ws://127.0.0.1:7440 --from studio`; or `toolway join --pair WORD`, with the word " +
+        "that `toolway share --pair` printed there.",
     );
   }
   const url = URL.canParse(broker) ? new URL(broker) : undefined;
@@ -147,12 +149,26 @@ function sourceOf(
 }
 
 /** Why broker or machine cannot be had now; undefined where they can. */
-async function whyMissing(port: GatewayPort, spec: ServerSpec, { signal }: Io): Promise<string | undefined> {
+async function whyMissing(
+  port: GatewayPort,
+  spec: ServerSpec,
+  isTokenless: boolean,
+  { signal }: Io,
+): Promise<string | undefined> {
   const { target } = spec;
   // It is looked whether it is there, not waited for.
   const once = target.kind === "mailbox" ? { ...spec, target: { ...target, awayWaitMs: 0 } } : spec;
   const { error } = await port.probe(once, { signal });
-  return error === undefined ? undefined : [error.message, error.remedy].filter((one) => one !== undefined).join(" ");
+  if (error === undefined) return undefined;
+  // There is no entry of a config to look into: the token is that of the line. A broker may also ask for none.
+  const remedy = error.code === "unauthorized" ? remedyFor(isTokenless) : error.remedy;
+  return [error.message, remedy].filter((one) => one !== undefined).join(" ");
+}
+
+function remedyFor(isTokenless: boolean): string {
+  return isTokenless
+    ? "TOOLWAY_TOKEN is not set: put a token of the broker into it, one that may send to this mailbox."
+    : "Is TOOLWAY_TOKEN a token of the broker? `toolway token list` at the broker says whether it may send to this mailbox.";
 }
 
 function bannerOf({ url, token, stateDir }: StartedGateway, broker: string, from: string, io: Io): string {

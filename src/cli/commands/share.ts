@@ -113,7 +113,7 @@ async function shareAt({ broker, as, token }: SharePlace, input: ShareInput, io:
       else if (line.kind === "asked") questions.take(line.id);
     },
   });
-  if (end !== "stopped") throw new UserError(end.why, { hint: hintFor(as) });
+  if (end !== "stopped") throw new UserError(end.why, { hint: hintFor(as, token) });
   return Exit.ok;
 }
 
@@ -121,7 +121,7 @@ function required(broker: string | undefined, as: string | undefined): { broker:
   if (broker === undefined || as === undefined) {
     throw usageError(
       `--${broker === undefined ? "broker" : "as"} is missing: tools are shared in a mailbox of a broker.`,
-      "For instance `toolway share --broker ws://127.0.0.1:7440 --as studio`.",
+      "For instance `toolway share --broker ws://127.0.0.1:7440 --as studio`; or `toolway share --pair`, which needs no broker.",
     );
   }
   const url = URL.canParse(broker) ? new URL(broker) : undefined;
@@ -129,8 +129,11 @@ function required(broker: string | undefined, as: string | undefined): { broker:
   throw usageError("--broker: expected an address that starts with ws:// or wss://.");
 }
 
-function hintFor(as: string): string {
-  return `At the broker: \`toolway token create --id ${as} --role sharer\`, and its token in TOOLWAY_TOKEN here.`;
+function hintFor(as: string, token: string | undefined): string {
+  const make = `\`toolway token create --id ${as} --role sharer\` at the broker`;
+  return token === undefined
+    ? `TOOLWAY_TOKEN is not set. Make a token with ${make}, and put it into that variable here.`
+    : `Is TOOLWAY_TOKEN the broker's, of the id ${as} and the role sharer? Make a token with ${make}.`;
 }
 
 /** Asks the person one question after another. */

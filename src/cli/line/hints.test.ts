@@ -44,6 +44,13 @@ describe("commands that a text names [told-why]", () => {
     }
   });
 
+  it("stay as they are where they are for the broker's machine, which has neither our config nor our state", () => {
+    const line = typed("share", "x.json", "--broker", "ws://127.0.0.1:1", "--as", "a", "--state", "st");
+    const text = "Make one with `toolway token create --id a --role sharer` at the broker.";
+    expect(hint(line, text, "npx toolway")).toBe(text);
+    expect(hint(line, "`toolway status` has it.")).toBe("`toolway status --config ./x.json --state ./st` has it.");
+  });
+
   it("have the config before the words of a command that takes all the rest", () => {
     expect(hint(typed("list", "--config", "x.json"), "`toolway add NAME COMMAND…` adds one.")).toBe(
       "`toolway add --config ./x.json NAME COMMAND…` adds one.",

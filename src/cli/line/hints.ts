@@ -1,5 +1,6 @@
 // Makes the commands that texts of ours name ready to be typed where they are read: by the name that the program was
-// started by, and with the config and state that this line named. Texts write them as `toolway VERB …`, in backticks.
+// started by, and with the config and state that this line named. Texts write them as `toolway VERB …`, in backticks; one
+// that is for another machine has "at the broker" behind it, and stays as it is: paths of this machine mean nothing there.
 
 import { basename, resolve } from "node:path";
 import type { Command } from "./command.js";
@@ -11,6 +12,8 @@ export function programName(started: string | undefined, env: Io["env"]): string
   const isFound = basename(started ?? "") === "toolway" && env["npm_command"] === undefined;
   return isFound ? "toolway" : "npx toolway";
 }
+
+const NAMED_COMMAND = /`toolway ([a-z][^`]*)`(?! at the broker)/g;
 
 /** What puts commands right for whoever typed this line: one by its words, and all that a text names. */
 export interface Hints {
@@ -32,7 +35,7 @@ export function hintsFor(line: PlainLine, commands: readonly Command[], io: Io):
   };
   return {
     command,
-    text: (text) => text.replace(/`toolway ([a-z][^`]*)`/g, (_whole, words: string) => `\`${command(words)}\``),
+    text: (text) => text.replace(NAMED_COMMAND, (_whole, words: string) => `\`${command(words)}\``),
   };
 }
 
