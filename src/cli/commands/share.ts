@@ -3,7 +3,7 @@
 import { DEFAULT_BROKER_LISTEN } from "../../config/config.js";
 import type { ShareLine } from "../../contracts/status.js";
 import { isLoopback } from "../../runtime/addresses.js";
-import { gatewayPort } from "../gateway/port.js";
+import { type GatewaySource, gatewayPort } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
 import { ask, canAsk } from "../line/ask.js";
 import { configArg, defineCommand, folderOption } from "../line/command.js";
@@ -54,10 +54,12 @@ export const share = defineCommand({
     { line: "toolway share ./mcp.json --pair --as studio", note: "with a broker of its own, and a word to type" },
   ],
   async handler(input, io) {
-    const place = await placeFor(input, io);
+    // A config that is not there is told before anything is made for it.
+    const source = await sourceFor({ config: input.config, state: input.state }, io);
+    const place = await placeFor(input, source, io);
     try {
       if (input.json && place.word !== undefined) print(io, JSON.stringify({ kind: "pair", pair: place.word }));
-      return await shareAt(place, input, io);
+      return await shareAt(place, source, input, io);
     } finally {
       await place.close();
     }
@@ -83,16 +85,20 @@ interface ShareInput {
   readonly json: boolean;
 }
 
-async function placeFor(input: ShareInput, io: Io): Promise<SharePlace> {
+async function placeFor(input: ShareInput, source: GatewaySource, io: Io): Promise<SharePlace> {
   const { broker, as, role } = input;
-  if (input.pair) return pairForShare({ broker, as, role, listen: listenOption(input.listen) }, io);
+  if (input.pair) return pairForShare({ broker, as, role, source, listen: listenOption(input.listen) }, io);
   if (role !== undefined || input.listen !== undefined) throw usageError("--role and --listen go with --pair.");
   const token = io.env["TOOLWAY_TOKEN"];
   return { ...required(broker, as), token: token === "" ? undefined : token, close: async () => {} };
 }
 
-async function shareAt({ broker, as, token }: SharePlace, input: ShareInput, io: Io): Promise<ExitCode> {
-  const source = await sourceFor({ config: input.config, state: input.state }, io);
+async function shareAt(
+  { broker, as, token }: SharePlace,
+  source: GatewaySource,
+  input: ShareInput,
+  io: Io,
+): Promise<ExitCode> {
   const port = await gatewayPort();
   const stop = new AbortController();
   const questions = new Questions(io, () => stop.abort());
@@ -166,7 +172,7 @@ class Questions {
     const { worker, role, server, tool, arguments: args } = shown(question, true);
     const text = `${worker} (${role}) wants ${tool} of ${server}: ${args}\n[y]es, [n]o, [a]lways for ${worker}: `;
     try {
-      answer(question.id, answerOf(await ask(io, text, { isHidden: false })));
+      answer(question.id, answerOf(await ask(io, text, { isHidden: false, isFresh: true })));
     } catch {
       if (over.aborted) note(this.#io, "\nToo late: it was refused.");
       else this.#onInterrupt();

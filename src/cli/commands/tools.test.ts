@@ -16,6 +16,15 @@ describe("tools", () => {
     expect(await run(["tools", "--server", "x"])).toMatchObject({ code: 2 });
   });
 
+  it("show what is hidden in their names, in a pipe too, and as JSON are as they are [terminal-inert]", async () => {
+    const odd = [{ ...TOOLS[0], name: "demo__a\u001b[2J\u202e", description: "Adds\u202e." }];
+    fakeGateway({ "/tools": { tools: odd } });
+    const { out } = await run(["tools"]);
+    for (const hidden of ["\u001b", "\u202e"]) expect(out).not.toContain(hidden);
+    expect(out).toContain("demo__a\\u{001B}[2J\\u{202E}");
+    expect(JSON.parse((await run(["tools", "--json"])).out)).toEqual(odd);
+  });
+
   it("say which of them are quarantined", async () => {
     fakeGateway({ "/tools": { tools: [{ ...TOOLS[0], quarantined: "its description changed" }, TOOLS[1]] } });
     const { out, err } = await run(["tools"]);

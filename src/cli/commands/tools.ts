@@ -59,7 +59,8 @@ export const tools = defineCommand({
       note(io, "No tools. `toolway status` shows the servers, `toolway doctor` what is wrong with them.");
       return Exit.ok;
     }
-    const rows = shown(found, io.isTTY).map(({ name, server, description, quarantined }) => [
+    // In a pipe too: a table is for people, in a pager for instance, and scripts have --json.
+    const rows = shown(found, true).map(({ name, server, description, quarantined }) => [
       style.bold(name),
       server,
       oneLine(quarantined === undefined ? (description ?? "") : `quarantined: ${quarantined}`, DESCRIPTION_WIDTH),

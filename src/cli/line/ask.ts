@@ -9,15 +9,18 @@ export function canAsk({ stdin, isErrTTY }: Io): boolean {
   return isErrTTY && (stdin as { isTTY?: boolean }).isTTY === true;
 }
 
+interface AskOptions {
+  readonly isHidden: boolean;
+  /** What was typed before the question was shown answers another one, and is dropped. */
+  readonly isFresh?: boolean;
+}
+
 /**
  * The line without its end; undefined where there is none, at Ctrl-D. The question goes to stderr, so that what a script
  * reads stays as it is. Rejects with a Stopped at Ctrl-C.
  */
-export async function ask(
-  io: Io,
-  question: string,
-  options: { readonly isHidden: boolean },
-): Promise<string | undefined> {
+export async function ask(io: Io, question: string, options: AskOptions): Promise<string | undefined> {
+  if (options.isFresh === true && (await dropTyped(io.stdin)) === "ended") return undefined;
   const { createInterface } = await import("node:readline");
   let isMuted = false;
   const output = new Writable({
@@ -43,6 +46,25 @@ export async function ask(
     lines.close();
     if (isMuted) io.stderr.write("\n");
   }
+}
+
+/** Turns of the event loop in which all that waits is read: streams begin to flow in the first. */
+const DROP_TURNS = 3;
+
+/** A stream that has ended says so once, and whoever asks afterwards would wait for ever. */
+async function dropTyped(stdin: Io["stdin"]): Promise<"dropped" | "ended"> {
+  const terminal = stdin as Io["stdin"] & { setRawMode?(isRaw: boolean): unknown };
+  const drop = () => {};
+  // Else a line without its end stays in the terminal, and would begin the answer.
+  terminal.setRawMode?.(true);
+  stdin.on("data", drop);
+  stdin.resume();
+  for (let turn = 0; turn < DROP_TURNS; turn++) await new Promise((done) => setImmediate(done));
+  stdin.off("data", drop);
+  stdin.pause();
+  if (!stdin.readableEnded) return "dropped";
+  terminal.setRawMode?.(false);
+  return "ended";
 }
 
 /**

@@ -4,11 +4,18 @@
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { DEFAULT_BROKER_LISTEN, type ListenAddress, parseListen } from "../../config/config.js";
-import type { GatewayStatus } from "../../contracts/status.js";
+import type { GatewayStatus, MailboxSummary } from "../../contracts/status.js";
 import { stateRootFor } from "../../runtime/state-dir.js";
-import { type GatewayClient, gatewayPort, runningGateway, type StartedGateway } from "../gateway/port.js";
+import { shellWord } from "../../runtime/words/shell-word.js";
+import {
+  type GatewayClient,
+  type GatewaySource,
+  gatewayPort,
+  runningGateway,
+  type StartedGateway,
+} from "../gateway/port.js";
 import { UserError, usageError } from "../line/errors.js";
-import { type Io, note } from "../line/io.js";
+import { type Io, note, shellPath } from "../line/io.js";
 import { longDuration } from "../text/print.js";
 import { machineName } from "./pair.js";
 
@@ -17,6 +24,8 @@ interface PairedShareInput {
   readonly as: string | undefined;
   readonly listen: ListenAddress | undefined;
   readonly role: string | undefined;
+  /** The gateway whose tools are shared. */
+  readonly source: GatewaySource;
 }
 
 export interface PairedShare {
@@ -56,6 +65,13 @@ async function atBroker(broker: string, as: string, input: PairedShareInput, io:
   const token = io.env["TOOLWAY_TOKEN"] ?? "";
   if (token === "")
     throw usageError("The token of this machine at the broker is missing.", "Put it into TOOLWAY_TOKEN.");
+  if (await sharesAt(broker, as, input.source, io)) {
+    throw sharedAlready(
+      as,
+      broker,
+      `\`toolway mailbox pair ${shellWord(as)}\` at the broker prints one more word for it.`,
+    );
+  }
   const { openLine } = await import("../../mailbox/peer/line.js");
   const events = { onMessage() {}, onLive() {}, onCancel() {}, onPresence() {}, onDrain() {}, onClose() {} };
   try {
@@ -83,7 +99,17 @@ async function atOwnBroker(input: PairedShareInput, as: string, io: Io): Promise
     if (client === undefined) throw new UserError("The broker in this process does not answer.");
     const { endpoint } = (await client.get("/status", io.signal)) as GatewayStatus;
     const broker = (endpoint ?? "").replace(/^http/, "ws").replace(/\/mcp$/, "");
-    const token = await sharerToken(client, as, io);
+    // Before anything is changed: a new secret would end whoever shares there now.
+    const isKnown = await isSharer(client, as, io);
+    if (isKnown && ((await sharesAt(broker, as, input.source, io)) || (await isTaken(client, as, io)))) {
+      const one = `mailbox pair ${shellWord(as)} --state ${shellPath(io, stateDir)}`;
+      throw sharedAlready(
+        as,
+        broker,
+        `\`toolway ${one}\` at the broker prints one more word for it; other tools need another --as.`,
+      );
+    }
+    const token = await newSecret(client, as, isKnown, io);
     const body = { mailbox: as, ...(input.role === undefined ? {} : { role: input.role }) };
     const made = (await client.post("/mailboxes/pair", body, io.signal)) as { code: string; expiresInMs: number };
     const close = async () => started?.close({ drainMs: 0, why: "nothing is shared any more" });
@@ -92,6 +118,29 @@ async function atOwnBroker(input: PairedShareInput, as: string, io: Io): Promise
     await started?.close({ drainMs: 0, why: "nothing is shared" });
     throw error;
   }
+}
+
+/** Whether the gateway whose tools are meant shares them there, also while it is not connected. */
+async function sharesAt(broker: string, as: string, source: GatewaySource, io: Io): Promise<boolean> {
+  const client = await (await runningGateway()).find(source);
+  if (client === undefined) return false;
+  const { shares } = (await client.get("/status", io.signal)) as GatewayStatus;
+  return shares.some((one) => one.mailbox === as && hrefOf(one.broker) === hrefOf(broker));
+}
+
+/** An address that is none is told where it is dialled. */
+function hrefOf(broker: string): string {
+  return URL.canParse(broker) ? new URL(broker).href : broker;
+}
+
+/** Whether somebody takes from the mailbox now, of whichever gateway. */
+async function isTaken(client: GatewayClient, as: string, io: Io): Promise<boolean> {
+  const path = `/mailboxes/summary?mailbox=${encodeURIComponent(as)}`;
+  return ((await client.get(path, io.signal)) as MailboxSummary).connections > 0;
+}
+
+function sharedAlready(as: string, broker: string, hint: string): UserError {
+  return new UserError(`Tools are shared as "${as}" at ${broker} already, and nothing was changed.`, { hint });
 }
 
 interface BrokerPlace {
@@ -115,17 +164,19 @@ async function startBroker(place: BrokerPlace): Promise<StartedGateway> {
   });
 }
 
-/** A new secret each time: the one before was in the memory of a process that is gone. */
-async function sharerToken(client: GatewayClient, as: string, io: Io): Promise<string> {
+/** Whether the broker has a token for it already. Throws where that is of another role. */
+async function isSharer(client: GatewayClient, as: string, io: Io): Promise<boolean> {
   const { tokens } = (await client.get("/tokens", io.signal)) as { tokens: readonly { id: string; role: string }[] };
   const known = tokens.find(({ id }) => id === as);
-  if (known !== undefined && known.role !== "sharer") {
-    throw usageError(`At this broker "${as}" is a token of the role ${known.role}.`, "Choose another name with --as.");
-  }
-  const made =
-    known === undefined
-      ? await client.post("/tokens", { id: as, role: "sharer" }, io.signal)
-      : await client.post(`/tokens/${encodeURIComponent(as)}/rotate`, {}, io.signal);
+  if (known === undefined || known.role === "sharer") return known !== undefined;
+  throw usageError(`At this broker "${as}" is a token of the role ${known.role}.`, "Choose another name with --as.");
+}
+
+/** A new secret each time: the one before was in the memory of a process that is gone. */
+async function newSecret(client: GatewayClient, as: string, isKnown: boolean, io: Io): Promise<string> {
+  const made = isKnown
+    ? await client.post(`/tokens/${encodeURIComponent(as)}/rotate`, {}, io.signal)
+    : await client.post("/tokens", { id: as, role: "sharer" }, io.signal);
   return (made as { token: string }).token;
 }
 

@@ -1,6 +1,7 @@
 // What people read of a machine that shares its tools: what is shared with whom, and how the line to the broker does.
 
 import type { ShareLine } from "../../contracts/status.js";
+import { visible } from "../../runtime/visible.js";
 import type { Io } from "../line/io.js";
 import { styleOf, table } from "./print.js";
 
@@ -17,10 +18,10 @@ export function sharingText(plan: Plan, { broker, as }: { broker: string; as: st
   const facts = [
     ["broker", style.bold(broker)],
     ["mailbox", style.bold(as)],
-    ["servers", servers.map(({ name, tools: count }) => `${name} (${count} tools)`).join(", ") || "none"],
+    ["servers", servers.map(({ name, tools: count }) => `${visible(name)} (${count} tools)`).join(", ") || "none"],
     ["tools", named(tools)],
     ...roles.map(({ role, tools: count }) => [
-      `role ${role}`,
+      `role ${visible(role)}`,
       count === tools.length ? all : count === 0 ? "nothing" : `${count} of ${tools.length} tools`,
     ]),
     [roles.length === 0 ? "every role" : "other roles", unlistedRoles === "allow" ? all : "nothing (unlistedRoles)"],
@@ -29,9 +30,10 @@ export function sharingText(plan: Plan, { broker, as }: { broker: string; as: st
   return `${table(facts, "  ")}\n`;
 }
 
+/** Names are the words of servers. Scripts read them with --json, where they are as they are. */
 function named(names: readonly string[]): string {
-  if (names.length <= MAX_NAMES) return names.join(", ") || "none";
-  return `${names.slice(0, MAX_NAMES).join(", ")} and ${names.length - MAX_NAMES} more`;
+  const first = names.slice(0, MAX_NAMES).map(visible).join(", ");
+  return names.length > MAX_NAMES ? `${first} and ${names.length - MAX_NAMES} more` : first || "none";
 }
 
 export function stateText({ state, why, nextInMs }: State, broker: string): string {

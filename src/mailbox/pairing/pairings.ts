@@ -3,6 +3,7 @@
 
 import { hash, randomBytes } from "node:crypto";
 import type { EXECUTOR_ROLE, SHARER_ROLE } from "../../contracts/settings.js";
+import { visible } from "../../runtime/visible.js";
 import type { ElapsedClock } from "../elapsed-clock.js";
 import { CODE_BYTES, codeText, readCode } from "./code-text.js";
 import { PAIRING_LIMITS, PairingCodes } from "./codes.js";
@@ -47,8 +48,9 @@ export class Pairings {
 
   /** A code of one use for a mailbox. Throws a PairingRefusal. */
   open(mailbox: string, role = USUAL_ROLE): { code: string; expiresInMs: number } {
-    if (OWN_ROLES.has(role) || role.trim() === "" || role.length > MAX_ROLE_CHARS) {
-      throw new PairingRefusal(`a code gives no token of the role "${role}"; say another one`);
+    if (OWN_ROLES.has(role) || !canBeRole(role)) {
+      const said = visible(role.slice(0, MAX_ROLE_CHARS));
+      throw new PairingRefusal(`a code gives no token of the role "${said}"; say another one`);
     }
     const code = codeText(randomBytes(CODE_BYTES));
     if (!this.#codes.open(hashOf(code), { mailbox, role }, this.#clock.now())) {
@@ -67,6 +69,11 @@ export class Pairings {
     const token = await this.#createToken({ id, role, maySendTo: [mailbox] });
     return { kind: "paired", id, token, mailbox };
   }
+}
+
+/** As tokens want roles: whoever brings the code could not be given one of another kind. */
+function canBeRole(role: string): boolean {
+  return role !== "" && role === role.trim() && role.length <= MAX_ROLE_CHARS && visible(role) === role;
 }
 
 function hashOf(code: string): string {

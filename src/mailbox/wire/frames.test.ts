@@ -44,6 +44,17 @@ describe("the body of a frame", () => {
   });
 });
 
+describe("a role", () => {
+  it("is a text or left out, also of a pairing: another one is not taken for the usual one", () => {
+    expect(readFrame('{"kind":"pair","role":"dev"}')).toEqual({ kind: "pair", role: "dev" });
+    for (const frame of ['{"kind":"pair"}', '{"kind":"pair","role":null}']) {
+      expect(readFrame(frame)).toEqual({ kind: "pair", role: undefined });
+    }
+    expect(() => readFrame('{"kind":"pair","role":5}')).toThrow('"role" is a text, or is left out');
+    expect(() => readFrame('{"kind":"hello","agent":{"session_id":"a","role":5}}')).toThrow('"role" is a text');
+  });
+});
+
 describe("a broker's frame", () => {
   it("of a kind that is not known is passed over, and one that lacks something is an error", () => {
     expect(readBrokerFrame('{"kind":"dance"}')).toBeUndefined();

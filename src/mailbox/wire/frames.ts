@@ -142,22 +142,18 @@ const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
   ["release", readRelease],
   ["credit", readCredit],
   ["live", readLive],
-  ["pair", ({ role }) => ({ kind: "pair", role: typeof role === "string" ? role : undefined })],
+  ["pair", ({ role }) => ({ kind: "pair", role: roleOf(role) })],
   ["presence", ({ mailbox }) => ({ kind: "presence", mailbox: idOf(mailbox, "mailbox") })],
 ]);
 
 function readHello(frame: JsonObject): Hello {
   const { agent, token, version, journal } = frame;
   if (!isObject(agent)) throw new FrameError('"hello" wants an "agent" with its "session_id"');
-  const { role } = agent;
-  if (role !== undefined && role !== null && typeof role !== "string") {
-    throw new FrameError('"role" is a text, or is left out');
-  }
   if (token !== undefined && typeof token !== "string") throw new FrameError('"token" is a text');
   return {
     kind: "hello",
     address: idOf(agent["session_id"], "session_id"),
-    role: role ?? undefined,
+    role: roleOf(agent["role"]),
     token,
     version: typeof version === "number" ? version : undefined,
     journal: journal === undefined ? undefined : idOf(journal, "journal"),
@@ -243,6 +239,12 @@ function readCredit({ messages }: JsonObject): Credit {
 
 function nameOf({ id, from }: JsonObject): MessageName {
   return { id: idOf(id, "id"), from: from === undefined ? undefined : idOf(from, "from") };
+}
+
+function roleOf(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== "string") throw new FrameError('"role" is a text, or is left out');
+  return value;
 }
 
 /** Ids are opaque, and reach no other mailbox whatever is in them; only their length is bounded. */
