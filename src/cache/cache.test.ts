@@ -98,6 +98,13 @@ describe("identical calls at the same time", () => {
     expect(cache.statsOf("s")).toMatchObject({ misses: 2, coalesced: 2, hits: 0 });
   });
 
+  it("carry the notes of the first, by which its span and its attempts are told of", () => {
+    const { ask, sent } = setUp();
+    const call = ask("ann");
+    expect(sent[0]?.notes).toBe(call.notes);
+    expect(call.notes).toBeDefined();
+  });
+
   it("of two principals wait for each other only where replies have been for everybody", () => {
     const { ask, answer, sent, clock } = setUp();
     ask("ann");

@@ -241,6 +241,11 @@ class Lead implements AgentCall {
     return this.call.scope;
   }
 
+  /** Its span and its attempts are told of by these, whoever sends it. */
+  get notes(): AgentCall["notes"] {
+    return this.call.notes;
+  }
+
   get onCancel(): AgentCall["onCancel"] {
     return this.#onCancel;
   }

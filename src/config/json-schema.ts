@@ -122,7 +122,7 @@ function typeText(shape: Shape): string {
     const words = shape.words.map((word) => `\`${JSON.stringify(word)}\``);
     return [...words, ...(shape.or === undefined ? [] : [shape.or])].join(", ");
   }
-  if (shape.kind === "list") return shape.of.shape.kind === "text" ? "list of strings" : "list of objects";
+  if (shape.kind === "list") return shape.of.shape.kind === "object" ? "list of objects" : "list of strings";
   return { text: "string", whole: "integer", flag: "boolean", scalar: "object", record: "object", object: "object" }[
     shape.kind
   ];

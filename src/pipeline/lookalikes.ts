@@ -21,14 +21,14 @@ const KNOWN = [
   "tasks/cancel",
 ];
 
-/** A longer one is nobody's, however it is read. */
+/** A longer one is nobody's, and may be one of these with blanks around it: it is not looked into, and reaches no server. */
 const MAX_CHARACTERS = 256;
 
 const KNOWN_LETTERS: ReadonlySet<string> = new Set(KNOWN.map(lettersOf));
 
 /** True for `Tools/Call`, `tools/call `, `tools.call` and the like. To be asked of methods that are not known. */
 export function looksKnown(method: string): boolean {
-  return method.length <= MAX_CHARACTERS && KNOWN_LETTERS.has(lettersOf(method));
+  return method.length > MAX_CHARACTERS || KNOWN_LETTERS.has(lettersOf(method));
 }
 
 /** What is left of a method for a reader that is as careless as can be: its letters, small. */

@@ -237,7 +237,15 @@ describe("a call", () => {
     const { pipeline, mail } = twoServers({ reader: { deny: ["mail/send"] } });
     const agent = new Agent({ pipeline }, "ada", "reader", "mail");
     const params = { name: "send", arguments: {} };
-    for (const method of ["Tools/Call", "tools/call ", "tools.call", "\ttools/call\0", "ｔools/call", "tools//call"]) {
+    for (const method of [
+      "Tools/Call",
+      "tools/call ",
+      "tools.call",
+      "\ttools/call\0",
+      "ｔools/call",
+      "tools//call",
+      `tools/call${" ".repeat(300)}`,
+    ]) {
       expect(await agent.send(method, params).code()).toBe(-32601);
     }
     for (const method of ["tools/call", "TOOLS/call", "tasks/cancel"]) {

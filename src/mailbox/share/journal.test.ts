@@ -94,8 +94,13 @@ describe("a sharer's journal", () => {
       at += piece.length;
     }
     expect(Buffer.concat(pieces).equals(reply)).toBe(true);
+    expect(journal.used.bytes).toBe(bytes);
+    await Promise.all([journal.drawn("l"), journal.drawn("l")]);
     await journal.drawn("l");
+    // It takes no room any more, after a restart neither [bounded].
+    expect(journal.used).toEqual({ entries: 1, bytes: 0 });
     expect(journal.piece("l", 0, 1)).toBeUndefined();
     expect(journal.get("l")).toMatchObject({ state: "finished" });
+    expect((await reopened()).used).toEqual({ entries: 1, bytes: 0 });
   });
 });

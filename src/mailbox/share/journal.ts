@@ -52,6 +52,8 @@ export class Journal {
   readonly #parts: DurableMap<string>;
   /** Wall time at the start. From there it goes by the steady clock: a calendar that is set forgets no entry. */
   readonly #startMs: number;
+  /** Entries whose parts are being taken out. There are no more than replies that are drawn at a time. */
+  readonly #drawing = new Set<string>();
   #used: { entries: number; bytes: number } = { entries: 0, bytes: 0 };
 
   private constructor({ store, clock, limits = DEFAULT_JOURNAL_LIMITS }: JournalOptions, id: string) {
@@ -171,7 +173,22 @@ export class Journal {
 
   /** Whoever wanted the parts has them: they go now, and the entry when its time has come. */
   async drawn(key: string): Promise<void> {
-    await this.#store.batch((batch) => this.#dropParts(batch, key));
+    const entry = this.#entries.get(key);
+    const isLarge = entry?.state === "finished" && typeof entry.reply !== "string";
+    if (!isLarge || this.#drawing.has(key)) return;
+    this.#drawing.add(key);
+    const end = endKey(entry.endMs, key);
+    const bytes = this.#ends.get(end) ?? 0;
+    try {
+      await this.#store.batch((batch) => {
+        this.#dropParts(batch, key);
+        batch.put(this.#ends, end, 0);
+      });
+      // What is gone takes no room.
+      this.#used.bytes -= bytes;
+    } finally {
+      this.#drawing.delete(key);
+    }
   }
 
   /** Forgets what is over, some of it. It is to be called now and then. */
