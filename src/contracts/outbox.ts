@@ -1,0 +1,116 @@
+// Writes that are kept until their server has them: what the config says of such a tool, what became of a write, and
+// what an operator may do about it. The outbox implements it; endpoints, control and status ask.
+
+import type { OwnToolName } from "./names.js";
+
+/** Where the server wants the key by which it knows a write that it has had before. */
+export interface KeyPlace {
+  /** `argument`: a path below `arguments`; `meta`: a name in `_meta`. */
+  readonly in: "argument" | "meta";
+  readonly path: readonly string[];
+}
+
+/**
+ * Writes of one lane are delivered one at a time, in their order. `principal`: one lane for each principal and server;
+ * `argument`: one for each value of an argument, shared by all agents; `none`: no order at all.
+ */
+export type LaneTerms =
+  | { readonly by: "principal" }
+  | { readonly by: "argument"; readonly path: readonly string[] }
+  | { readonly by: "none" };
+
+/** A read-only tool of the server that says whether a write took effect. */
+export interface ConfirmTerms {
+  readonly tool: OwnToolName;
+  /** JSON text; `{key}` in its strings stands for the write's key. */
+  readonly arguments: string;
+  /** A JSON pointer into the structured result: what is there proves that the write was done. */
+  readonly found: string;
+}
+
+/** What the config says of a tool whose calls may be kept for later. */
+export interface OutboxTerms {
+  /** Undefined where the server knows no keys: what may have happened is then never sent again. */
+  readonly key: KeyPlace | undefined;
+  readonly lane: LaneTerms;
+  readonly maxAgeMs: number;
+  /** `skip`: a write whose outcome is unknown is held and its lane goes on; `hold`: the lane waits for a person. */
+  readonly onUnknown: "skip" | "hold";
+  readonly confirm: ConfirmTerms | undefined;
+  /** Whether later results tell of what became of earlier writes. */
+  readonly tells: boolean;
+}
+
+/** What became of a write. The last five are ends. */
+export type WriteState = "queued" | "sending" | "done" | "failed" | "unknown" | "expired" | "cancelled";
+
+/** A write as its principal may see it. */
+export interface Receipt {
+  /** 128 random bits. */
+  readonly id: string;
+  readonly server: string;
+  readonly tool: OwnToolName;
+  readonly state: WriteState;
+  readonly idempotencyKey: string;
+  /** How many of its lane come before it. Undefined where it no longer waits. */
+  readonly position: number | undefined;
+  /** The wall clock at which it was taken, and at which its state became what it is. */
+  readonly takenMs: number;
+  readonly sinceMs: number;
+  /** Why it waits or ended as it did, as a sentence. */
+  readonly why: string | undefined;
+  readonly attempts: number;
+  /** The server's whole result or error, as JSON text, once there is one. */
+  readonly result: string | undefined;
+  readonly error: string | undefined;
+}
+
+/** What a principal may ask of its own writes. */
+export interface Receipts {
+  get(principal: string, id: string): Receipt | undefined;
+  /** The newest first. */
+  of(principal: string, limit: number): readonly Receipt[];
+  /** Takes back a write that has not been sent. Gives what it is then. */
+  cancel(principal: string, id: string): Promise<Receipt | undefined>;
+  /** Called whenever a write of the principal has become something else. The returned function ends it. */
+  onChange(listener: (principal: string, receipt: Receipt) => void): () => void;
+}
+
+/** A write as the operator sees it: whose it is, and what holds it. */
+export interface OutboxEntry extends Receipt {
+  readonly principal: string;
+  readonly lane: string;
+  /** Undefined where a person need not do anything. */
+  readonly heldFor: string | undefined;
+  readonly nextTryMs: number | undefined;
+  readonly bytes: number;
+}
+
+export interface OutboxLane {
+  readonly server: string;
+  readonly lane: string;
+  readonly depth: number;
+  readonly oldestMs: number | undefined;
+  /** Undefined where it goes on by itself. */
+  readonly heldFor: string | undefined;
+}
+
+/** What an operator may do. Each throws an ExpectedError that says why not. */
+export interface OutboxOperator {
+  list(filter: {
+    readonly server?: string;
+    readonly principal?: string;
+    readonly state?: WriteState;
+    readonly limit: number;
+  }): readonly OutboxEntry[];
+  show(id: string): OutboxEntry | undefined;
+  lanes(): readonly OutboxLane[];
+  /** A failed, expired or held write goes back to its place in its lane. */
+  retry(id: string): Promise<OutboxEntry>;
+  drop(id: string): Promise<OutboxEntry>;
+  hold(server: string, lane: string | undefined): Promise<number>;
+  release(server: string, lane: string | undefined): Promise<number>;
+  /** Answers an unknown outcome. */
+  resolve(id: string, as: "done" | "failed" | "again"): Promise<OutboxEntry>;
+  onChange(listener: (principal: string, receipt: Receipt) => void): () => void;
+}
