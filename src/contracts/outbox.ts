@@ -65,7 +65,7 @@ export interface Receipt {
   readonly error: string | undefined;
 }
 
-/** What a principal may ask of its own writes. */
+/** What a principal may ask of its own writes. @public */
 export interface Receipts {
   get(principal: string, id: string): Receipt | undefined;
   /** The newest first. */
@@ -95,7 +95,7 @@ export interface OutboxLane {
   readonly heldFor: string | undefined;
 }
 
-/** What an operator may do. Each throws an ExpectedError that says why not. */
+/** What an operator may do. Each throws an ExpectedError that says why not. @public */
 export interface OutboxOperator {
   list(filter: {
     readonly server?: string;

@@ -2,6 +2,7 @@
 
 import type { Era } from "../protocol/modern.js";
 import type { OwnToolName } from "./names.js";
+import type { OutboxTerms } from "./outbox.js";
 
 export interface StdioTarget {
   readonly kind: "stdio";
@@ -108,6 +109,8 @@ export interface ServerSpec {
   readonly trust: Trust;
   /** Tools that the config calls read-only or idempotent: to call one twice does no harm. */
   readonly repeatable: ReadonlySet<OwnToolName>;
+  /** Tools whose calls are kept while the server is away. Undefined where there are none. */
+  readonly outbox?: ReadonlyMap<OwnToolName, OutboxTerms> | undefined;
   /** Where the server's card is: an absolute path or an address. Undefined: an HTTP server is asked for one. */
   readonly card: string | undefined;
 }
