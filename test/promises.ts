@@ -54,6 +54,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "under-way",
+    text: "A change of context narrows what is begun from then on: a call or a task that is under way is not touched, and its agent can see to it.",
+    status: "made",
+  },
+  {
     id: "restart-unseen",
     text: "Server crash: the next call works. Gateway restart: sessions go on.",
     status: "made",

@@ -13,8 +13,6 @@ import type { PrincipalMenus } from "./principal-menus.js";
 /** The operator at the control socket or in the program that embeds us: policy is about agents. Known by identity. */
 export const OPERATOR: Principal = { id: "operator", role: "operator" };
 
-const ALLOW: Decision = { kind: "allow" };
-
 export class Access {
   policy: Policy;
   /** Undefined where the config has no menus. */
@@ -30,17 +28,27 @@ export class Access {
 
   /** `tool` is undefined for anything else that the server has. */
   decide(principal: Principal, server: string, tool: OwnToolName | undefined): Decision {
-    if (principal === OPERATOR) return this.#guard.decide(principal, server, tool);
-    const byRole = decide(this.policy, principal, server, tool);
-    if (byRole.kind === "deny") return byRole;
-    const byMenu = this.menus?.decide(principal, server, tool) ?? ALLOW;
-    return byMenu.kind === "deny" ? byMenu : this.#guard.decide(principal, server, tool);
+    return this.#decide(principal, server, tool, this.menus);
   }
 
   /** The same without menus: they narrow what is begun, and touch nothing that is under way. */
   decideUnderWay(principal: Principal, server: string, tool: OwnToolName | undefined): Decision {
-    const byRole = principal === OPERATOR ? ALLOW : decide(this.policy, principal, server, tool);
-    return byRole.kind === "deny" ? byRole : this.#guard.decide(principal, server, tool);
+    return this.#decide(principal, server, tool, undefined);
+  }
+
+  #decide(
+    principal: Principal,
+    server: string,
+    tool: OwnToolName | undefined,
+    menus: PrincipalMenus | undefined,
+  ): Decision {
+    if (principal !== OPERATOR) {
+      const byRole = decide(this.policy, principal, server, tool);
+      if (byRole.kind === "deny") return byRole;
+      const byMenu = menus?.decide(principal, server, tool);
+      if (byMenu?.kind === "deny") return byMenu;
+    }
+    return this.#guard.decide(principal, server, tool);
   }
 
   /** Throws a Fault `denied`. */

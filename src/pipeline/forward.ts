@@ -37,8 +37,9 @@ export function judgedTool({ message }: AgentCall, { tool }: Destination): OwnTo
 
 /** Judges once more a call that waited until its server's tools were read. */
 export interface SecondJudge {
-  /** `chargedMs` is when it was charged to a budget; undefined where it was not. */
-  refusal(call: AgentCall, to: Destination, chargedMs: number | undefined): Fault | undefined;
+  refusal(call: AgentCall, to: Destination): Fault | undefined;
+  /** Gives back what the call was charged. `chargedMs` is when; undefined where it was not. */
+  refund(call: AgentCall, to: Destination, chargedMs: number | undefined): void;
 }
 
 const ID = ["id"];
@@ -61,6 +62,8 @@ export class Forward implements UpstreamCall {
   readonly #chargedMs: number | undefined;
   /** They are in the order in which they stand. */
   readonly #replacements: Replacement[] = [];
+  /** Why it may not be sent after all, as was last said. */
+  #refusal: Fault | undefined = undefined;
   /** The sender that the text names is replaced, too. */
   #introduced: boolean = false;
 
@@ -113,7 +116,8 @@ export class Forward implements UpstreamCall {
   }
 
   refusal(): Fault | undefined {
-    return this.#judge.refusal(this.#call, this.#to, this.#chargedMs);
+    this.#refusal = this.#judge.refusal(this.#call, this.#to);
+    return this.#refusal;
   }
 
   sendTo(upstream: Upstream): void {
@@ -153,6 +157,8 @@ export class Forward implements UpstreamCall {
 
   reply(reply: Reply): void {
     this.#call.onCancel = undefined;
+    // What is refused so was not sent.
+    if (this.#refusal !== undefined) this.#judge.refund(this.#call, this.#to, this.#chargedMs);
     this.#call.reply(reply);
   }
 }

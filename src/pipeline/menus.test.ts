@@ -56,7 +56,7 @@ describe("a change of context", () => {
     expect(alive.heardMethods()).toContain(TOOLS_CHANGED);
   });
 
-  it("touches no call that is under way", () => {
+  it("touches no call that is under way [under-way]", () => {
     const { pipeline } = twoServers();
     pipeline.setMenus(compileMenus(REVIEW));
     const ada = new Agent({ pipeline }, "ada");

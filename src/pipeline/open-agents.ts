@@ -207,6 +207,11 @@ export class OpenAgents {
     this.#all(server, ({ session }) => act(session));
   }
 
+  /** Every session at whose path the server is, whatever it may see of it: who tells them decides that by itself. */
+  eachAt(server: string, act: (session: Caller) => void): void {
+    for (const { session, scope } of this.#members.values()) if ((scope ?? server) === server) act(session);
+  }
+
   #log(
     server: string,
     message: NotificationMessage,

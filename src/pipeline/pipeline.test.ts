@@ -150,6 +150,31 @@ describe("a call", () => {
     expect(mail.called).toHaveLength(1);
   });
 
+  it("that cannot be written down, is taken back meanwhile or whose tool changes then costs no budget [no-double-effect]", async () => {
+    const { pipeline, mail, quarantined, logged } = twoServers();
+    const servers = [{ name: "mail", budget: { calls: 1, windowMs: 60_000 } }];
+    pipeline.setBudgets(compileBudgets({ roles: {}, servers }, undefined));
+    const agent = new Agent({ pipeline }, "ada");
+    agent.beforeSend = () => Promise.reject(new Fault("limit", "The journal is full."));
+    logged.length = 0;
+    expect(await agent.call("mail__read").code()).toBe(-31006);
+    expect(logged).toEqual([]);
+    // What nobody foresaw is in the log, since the agent is told to look there.
+    agent.beforeSend = () => Promise.reject(new Error("the disk is on fire"));
+    expect(await agent.call("mail__read").code()).toBe(-32603);
+    expect(logged).toEqual(["error: tools/call failed inside the gateway"]);
+    agent.beforeSend = () => Promise.resolve();
+    const taken = agent.call("mail__read");
+    taken.onCancel?.(undefined);
+    expect(await taken.code()).toBe(-31008);
+    agent.beforeSend = async () => void quarantined.add("read");
+    expect(await agent.call("mail__read").code()).toBe(-31007);
+    expect(mail.called).toEqual([]);
+    agent.beforeSend = undefined;
+    await agent.call("mail__send").json();
+    expect(await agent.call("mail__send").code()).toBe(-31006);
+  });
+
   it("of a modern agent asks the guard once, and then for the headers that the tool's schema wants", async () => {
     const { pipeline, mail } = twoServers();
     const inputSchema = { type: "object", properties: { region: { type: "string", "x-mcp-header": "Region" } } };

@@ -109,6 +109,7 @@ export class Pipeline implements Service, UpstreamEvents {
       paramHeaders: (server, tool) => agentHeaders(this.#catalog.inputSchema(server, tool)),
       wrapsOutput: (server, tool) => this.#catalog.wrapsOutput(server, tool),
       servers,
+      refuse: (call, error) => this.#refuse(call, error),
     });
   }
 

@@ -7,14 +7,13 @@ import type { ServerHandle, Servers } from "../contracts/servers.js";
 import type { AgentCall } from "../contracts/service.js";
 import type { Upstream } from "../contracts/upstream.js";
 import { type Budgets, budgetFault, isCharged } from "../policy/budget.js";
-import { Fault, toRpcError } from "../protocol/errors.js";
+import { Fault } from "../protocol/errors.js";
 import type { ParamHeader } from "../protocol/param-headers.js";
-import { faultReply } from "../protocol/reply.js";
 import { type Access, OPERATOR } from "./access.js";
 import { type Destination, Forward, judgedTool, type SecondJudge } from "./forward.js";
 import { LegacyOutput } from "./legacy-output.js";
 import type { OpenAgents } from "./open-agents.js";
-import { concernsTasks, type Tasks } from "./tasks.js";
+import { concernsTasks, TASK_METHODS, type Tasks } from "./tasks.js";
 
 export interface SenderDeps {
   readonly access: Access;
@@ -27,6 +26,8 @@ export interface SenderDeps {
   /** Whether legacy agents are told that the tool's structured output is wrapped. */
   readonly wrapsOutput: (server: string, tool: OwnToolName) => boolean;
   readonly servers: () => Servers;
+  /** Answers a call that goes no further; what was not foreseen is logged, too. */
+  readonly refuse: (call: AgentCall, error: unknown) => void;
 }
 
 export class Sender implements SecondJudge {
@@ -45,7 +46,9 @@ export class Sender implements SecondJudge {
     const { notes } = call;
     notes?.reaches(server, tool);
     const { principal } = call.caller;
-    access.demand(principal, server, tool);
+    // A task was begun before: its agent can see to it whatever menus hide by now.
+    if (TASK_METHODS.has(call.message.method)) access.demandUnderWay(principal, server, tool);
+    else access.demand(principal, server, tool);
     if (tool !== undefined && call.caller.era === "modern") {
       const error = call.headerMismatch?.(this.#deps.paramHeaders(server, tool));
       if (error !== undefined) {
@@ -74,8 +77,11 @@ export class Sender implements SecondJudge {
     const outcome = cache.handle(watched, server, tool, this.#ownerOf(call.caller, hosted), (one) => {
       if (notes !== undefined) notes.cache = "miss";
       // It may have waited for another's reply, which a change of the tool refused.
-      const refusal = this.refusal(one, to, chargedMs);
-      if (refusal !== undefined) throw refusal;
+      const refusal = this.refusal(one, to);
+      if (refusal !== undefined) {
+        this.refund(one, to, chargedMs);
+        throw refusal;
+      }
       this.#forward(one, to, hosted, chargedMs);
     });
     if (outcome === "hit") return;
@@ -90,15 +96,14 @@ export class Sender implements SecondJudge {
     return isWrapped || intro?.era === "modern" ? new LegacyOutput(call, isWrapped) : call;
   }
 
-  /** What is refused now gets back what it was charged. */
-  refusal(call: AgentCall, to: Destination, chargedMs: number | undefined): Fault | undefined {
-    const { server } = to;
+  refusal(call: AgentCall, to: Destination): Fault | undefined {
     const tool = judgedTool(call, to);
-    const fault = tool === undefined ? undefined : this.#deps.access.quarantined(server, tool);
-    if (fault !== undefined && chargedMs !== undefined) {
-      this.budgets?.refund(call.caller.principal, server, chargedMs, this.#deps.now());
-    }
-    return fault;
+    return tool === undefined ? undefined : this.#deps.access.quarantined(to.server, tool);
+  }
+
+  refund(call: AgentCall, { server }: Destination, chargedMs: number | undefined): void {
+    if (chargedMs === undefined) return;
+    this.budgets?.refund(call.caller.principal, server, chargedMs, this.#deps.now());
   }
 
   /** When it was charged; undefined where it was not. */
@@ -115,7 +120,7 @@ export class Sender implements SecondJudge {
     const forward = new Forward(call, to, this, chargedMs);
     const { beforeSend } = caller;
     if (beforeSend === undefined) forward.sendTo(this.#connection(caller, hosted));
-    else void this.#sendAfter(beforeSend, call, forward, to, hosted);
+    else void this.#sendAfter(beforeSend, call, forward, to, hosted, chargedMs);
   }
 
   #connection(caller: Caller, hosted: ServerHandle): Upstream {
@@ -128,10 +133,12 @@ export class Sender implements SecondJudge {
     beforeSend: NonNullable<Caller["beforeSend"]>,
     call: AgentCall,
     forward: Forward,
-    { server, tool, subject }: Destination,
+    to: Destination,
     hosted: ServerHandle,
+    chargedMs: number | undefined,
   ): Promise<void> {
     const { message, caller } = call;
+    const { server, tool, subject } = to;
     let isCancelled = false;
     call.onCancel = () => {
       isCancelled = true;
@@ -139,11 +146,14 @@ export class Sender implements SecondJudge {
     try {
       const mayRepeat = hosted.mayRepeat?.(message.method, subject) ?? false;
       await beforeSend({ server, tool, message, mayRepeat });
-      // It was taken back before it was sent.
-      if (isCancelled) call.reply(faultReply(new Fault("cancelled", `${message.method} was taken back. Not run.`)));
-      else forward.sendTo(this.#connection(caller, hosted));
+      if (isCancelled) throw new Fault("cancelled", `${message.method} was taken back. Not run.`);
+      // What it was judged by may be old by now.
+      const refusal = this.refusal(call, to);
+      if (refusal !== undefined) throw refusal;
+      forward.sendTo(this.#connection(caller, hosted));
     } catch (error) {
-      call.reply({ kind: "error", error: toRpcError(error), ...(error instanceof Fault ? { fault: error } : {}) });
+      this.refund(call, to, chargedMs);
+      this.#deps.refuse(call, error);
     }
   }
 

@@ -12,6 +12,7 @@ import type { Isolation } from "../contracts/server-spec.js";
 import type { ServerConnection, ServerHandle, Servers } from "../contracts/servers.js";
 import type { DurableMap } from "../contracts/store.js";
 import type { ServerIntro, Upstream, UpstreamCall } from "../contracts/upstream.js";
+import { compileMenus } from "../policy/menus.js";
 import { compilePolicy, type PolicyConfig } from "../policy/policy.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
@@ -228,6 +229,23 @@ describe.each([
     // A role that may use this tool alone may ask about its tasks.
     pipeline.setPolicy(compilePolicy({ roles: { dev: { allow: ["one/build"] } }, unlistedRoles: "allow" }));
     expect((await ann.send("tasks/get", { taskId: id }).answer())["result"]).toMatchObject({ taskId: id });
+  });
+
+  it("goes on whatever menus hide since: its agent is told, asks and cancels, and begins no other [under-way]", async () => {
+    const { at, one, pipeline } = setUp();
+    pipeline.setMenus(compileMenus([{ when: { phase: "review" }, hide: ["one"] }]));
+    const ann = at("ann", scope);
+    const id = await ann.begin();
+    pipeline.changeContext("ann", { phase: "review" });
+    ann.heard.length = 0;
+    expect((await ann.send("tasks/get", { taskId: id }).answer())["result"]).toMatchObject({ taskId: id });
+    expect(await ann.listed()).toEqual([id]);
+    pipeline.onNotification("one", notification("notifications/tasks/status", { taskId: "1" }), undefined);
+    expect(ann.heard).toMatchObject([{ params: { taskId: id } }]);
+    await ann.send("tasks/cancel", { taskId: id }).answer();
+    expect(one.tasks.get("1")).toBe("cancelled");
+    const name = scope === undefined ? "one__build" : "build";
+    expect(await ann.send("tools/call", { name, task: {} }).code()).toBe(-31007);
   });
 });
 

@@ -144,7 +144,8 @@ export class Tasks {
     const hosted = this.#options.servers().get(server);
     if (hosted === undefined || era !== caller.era || (scope ?? server) !== server) return undefined;
     if (place !== placeOf(hosted, caller)) return undefined;
-    if (this.#options.access.decide(caller.principal, server, tool ?? undefined).kind === "deny") return undefined;
+    if (this.#options.access.decideUnderWay(caller.principal, server, tool ?? undefined).kind === "deny")
+      return undefined;
     return () => this.#upstream(hosted, caller);
   }
 
@@ -325,7 +326,7 @@ export class Tasks {
     const { sessions } = this.#options;
     if (caller !== undefined && this.#mayHear(caller, record)) this.#tell(server, told, caller, isOwn);
     else if (!isOwn) {
-      sessions.each(server, (session) => {
+      sessions.eachAt(server, (session) => {
         if (this.#mayHear(session, record)) this.#tell(server, told, session, false);
       });
     }
@@ -339,7 +340,7 @@ export class Tasks {
 
   #mayHear({ principal, era }: Caller, record: TaskRecord): boolean {
     if (keyOf(principal) !== record.principal || era !== record.era) return false;
-    return this.#options.access.decide(principal, record.server, record.tool ?? undefined).kind === "allow";
+    return this.#options.access.decideUnderWay(principal, record.server, record.tool ?? undefined).kind === "allow";
   }
 
   /** As `UpstreamEvents.aboutTask`. */
