@@ -157,8 +157,8 @@ export class ServerDriver implements ServerConnection {
   }
 
   /** Counts failed starts and early deaths in a row. */
-  get failures(): number {
-    return this.#supervisor.failures;
+  get failedStarts(): number {
+    return this.#supervisor.failedStarts;
   }
 
   /** Counts the calls of agents. */

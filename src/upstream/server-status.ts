@@ -57,7 +57,7 @@ export function statusOf(facts: ServerFacts, counts: ServerStatus["counts"], now
     restarts: sum(all, (one) => one.restarts),
     ejected: own.some(({ state }) => state === "ejected"),
     circuit: breaker.circuit,
-    failures: breaker.strikes,
+    failures: breaker.faults,
     lazy: spec.supervision.lazy,
     refs: facts.refs,
     card: facts.card,
@@ -73,9 +73,9 @@ export function statusOf(facts: ServerFacts, counts: ServerStatus["counts"], now
   };
 }
 
-function stateOf({ state, failures }: ServerDriver, lists: ServerLists): ServerState {
+function stateOf({ state, failedStarts }: ServerDriver, lists: ServerLists): ServerState {
   // Nothing runs, because starts failed: the supervisor waits for a call, and we wait for the next try.
-  if (state === "idle" && failures > 0) return "backoff";
+  if (state === "idle" && failedStarts > 0) return "backoff";
   // Over HTTP nothing ends when a server goes away: that it could not be reached for its lists is how it is known.
   return state === "ready" && lists.isUnreachable ? "backoff" : state;
 }

@@ -203,9 +203,9 @@ export class UpstreamServer implements ServerHandle {
 
   /** Its last starts or calls failed, and nothing of it is under way that a new start would end. */
   get isFailing(): boolean {
-    const { state, failures, inFlight } = this.#shared;
+    const { state, failedStarts, inFlight } = this.#shared;
     if (inFlight > 0 || state === "starting") return false;
-    return state === "ready" ? this.#breaker.circuit !== "closed" : failures > 0 || state === "ejected";
+    return state === "ready" ? this.#breaker.circuit !== "closed" : failedStarts > 0 || state === "ejected";
   }
 
   /** What its calls failed for is mended: the next one is tried, however long others were to be refused. */

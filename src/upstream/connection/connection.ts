@@ -95,7 +95,7 @@ export class Connection implements LinkEvents {
   #link: Link;
   /** Set while the server may be a modern one, and for good once it is. */
   #modern: ModernSide | undefined;
-  /** Until the server is known, the end of a link is not the end of the connection: the probe may have caused it. */
+  /** Until the server is known, the end of a link is not the end of the connection: the question for its era may have caused it. */
   #meeting: boolean = false;
   #gone: Fault | undefined;
   #onGone: (() => void) | undefined;

@@ -72,7 +72,7 @@ describe("a server that is a child", () => {
     expect(eras.puts).toEqual(["modern"]);
   });
 
-  it("and legacy is probed once, and not at its next start", async () => {
+  it("and legacy is discovered once, and not at its next start", async () => {
     const { target, log, became } = scripted("legacy");
     const eras = new Told();
     const first = await connect(target, eras);
@@ -86,7 +86,7 @@ describe("a server that is a child", () => {
     expect(eras.puts).toEqual(["legacy"]);
   });
 
-  it("and dies of the probe is started again for initialize, which is no restart and no failure", async () => {
+  it("and dies of the discovery is started again for initialize, which is no restart and no failure", async () => {
     const { target, log } = scripted("dies");
     const eras = new Told();
     const { who, upstream } = await connect(target, eras);
@@ -104,7 +104,7 @@ describe("a server that is a child", () => {
     expect(eras.puts).toEqual(["legacy"]);
   });
 
-  it("and silent on the probe gets initialize on the same pipe", async () => {
+  it("and silent on the discovery gets initialize on the same pipe", async () => {
     const { target, log } = scripted("silent");
     const eras = new Told();
     const { who, upstream } = await connect(target, eras, 12_000);
@@ -267,7 +267,7 @@ describe("a server over HTTP", () => {
     },
   );
 
-  it("that breaks off at the probe is not probed twice", async () => {
+  it("that breaks off at the discovery is not discovered twice", async () => {
     const { target, seen } = await httpPeer((message) =>
       message["method"] === "server/discover" ? { status: 0 } : old(message),
     );
@@ -294,7 +294,7 @@ describe("a server over HTTP", () => {
     expect(new Set(seen.map(({ method }) => method))).toEqual(new Set(["server/discover"]));
   });
 
-  it("that was legacy and is modern now is probed, and the old verdict dropped", async () => {
+  it("that was legacy and is modern now is discovered, and the old verdict dropped", async () => {
     let modern = false;
     const { target, seen } = await httpPeer((message) => {
       if (!modern) return message["method"] === "server/discover" ? { status: 400, body: "?" } : old(message);
@@ -325,7 +325,7 @@ describe("a server over HTTP that is replaced while it is connected", () => {
     ],
     ["a status", { status: 404, body: "Not found" }],
   ];
-  it.each(refusals)("by a legacy one is probed again after %s", async (_, refusal) => {
+  it.each(refusals)("by a legacy one is discovered again after %s", async (_, refusal) => {
     let modern = true;
     let initialized = false;
     const { target } = await httpPeer((message) => {

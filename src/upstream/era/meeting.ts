@@ -9,11 +9,11 @@ import { type Era, Meta, MODERN_VERSION } from "../../protocol/modern.js";
 import { resultWithin } from "../../runtime/wait.js";
 import { ask, type CallSender, ServerError } from "../link/own-call.js";
 import { type HandshakeOffer, shakeHands } from "./handshake.js";
-import { classify, type EraMemory, type EraVerdict, identityOf, type ProbeOutcome } from "./verdict.js";
+import { classify, type DiscoverOutcome, type EraMemory, type EraVerdict, identityOf } from "./verdict.js";
 
 /**
- * How long the probe is waited for. Servers that have started answer within milliseconds; one that is silent gets
- * `initialize` then, and on stdio a late answer to the probe still counts, so a slow start costs nothing.
+ * How long the discovery is waited for. Servers that have started answer within milliseconds; one that is silent gets
+ * `initialize` then, and on stdio a late answer to the discovery still counts, so a slow start costs nothing.
  */
 const PROBE_MS = 5_000;
 
@@ -65,7 +65,7 @@ async function meetLegacy(options: MeetingOptions, signal: AbortSignal): Promise
 
 /** The entry says that it is modern: nothing else is tried, and nothing has to be remembered. */
 async function meetModern(options: MeetingOptions, kind: "stdio" | "http", signal: AbortSignal): Promise<ServerIntro> {
-  const outcome = await probe(options.direct, kind, signal);
+  const outcome = await discover(options.direct, kind, signal);
   signal.throwIfAborted();
   const verdict = classify(kind, outcome);
   if (verdict.kind === "modern") return introOf(verdict.result);
@@ -117,10 +117,10 @@ class Meeting {
   async run(): Promise<ServerIntro> {
     const modernBefore = this.#memory.get() === "modern";
     const giveUp = new AbortController();
-    const probing = probe(this.#options.direct, this.#kind, AbortSignal.any([this.#signal, giveUp.signal]));
+    const discovering = discover(this.#options.direct, this.#kind, AbortSignal.any([this.#signal, giveUp.signal]));
     // A server that was modern is waited for: it is slow, not old.
     const patienceMs = modernBefore ? this.#halfMs : Math.min(PROBE_MS, this.#halfMs);
-    const outcome = (await resultWithin(probing, patienceMs)) ?? { kind: "silent" };
+    const outcome = (await resultWithin(discovering, patienceMs)) ?? { kind: "silent" };
     this.#signal.throwIfAborted();
     if (outcome.kind === "exited" && modernBefore) {
       this.#memory.put(undefined);
@@ -132,12 +132,12 @@ class Meeting {
       case "unusable":
         return this.#modern(verdict);
       case "legacy":
-        if (outcome.kind === "silent") return await this.#overlap(probing);
+        if (outcome.kind === "silent") return await this.#overlap(discovering);
         if (this.#options.gone() !== undefined) await this.#options.relink(this.#signal);
         return await this.#legacy();
       case "none":
-        // On HTTP a probe that is given up is closed, so that nothing is left of it.
-        giveUp.abort(new Fault("timeout", "The probe was given up."));
+        // On HTTP a discovery that is given up is closed, so that nothing is left of it.
+        giveUp.abort(new Fault("timeout", "The discovery was given up."));
         return await this.#undecided(outcome, modernBefore);
     }
   }
@@ -157,7 +157,7 @@ class Meeting {
   /**
    * Nothing can be said of the era. Old servers that fail or hang on what they do not know still get their handshake.
    */
-  async #undecided(outcome: ProbeOutcome, modernBefore: boolean): Promise<ServerIntro> {
+  async #undecided(outcome: DiscoverOutcome, modernBefore: boolean): Promise<ServerIntro> {
     const fault = "fault" in outcome ? outcome.fault : undefined;
     // It took the question and died of it: the next attempt must not ask again. If it is modern, initialize shows that.
     if (outcome.kind === "unreachable" && fault?.code === "outcome-unknown" && !modernBefore)
@@ -173,15 +173,15 @@ class Meeting {
 
   /**
    * A child that is silent gets initialize on the same pipe, and whichever answer comes decides. A child that
-   * stays silent or ends is started again for initialize alone, since the probe may be what it stumbled over.
+   * stays silent or ends is started again for initialize alone, since the discovery may be what it stumbled over.
    */
-  async #overlap(probing: Promise<ProbeOutcome>): Promise<ServerIntro> {
+  async #overlap(discovering: Promise<DiscoverOutcome>): Promise<ServerIntro> {
     const restMs = Math.max(0, this.#halfMs - PROBE_MS);
     const initializing = settled(shakeHands(this.#options.direct, this.#options.offer, this.#signal));
     const answer = await resultWithin(initializing, restMs);
     this.#signal.throwIfAborted();
-    const probed = await resultWithin(probing, 0);
-    const late = probed === undefined ? undefined : classify("stdio", probed);
+    const discovered = await resultWithin(discovering, 0);
+    const late = discovered === undefined ? undefined : classify("stdio", discovered);
     if (answer !== undefined && "value" in answer) {
       // A server of both eras may have been switched to this one by initialize: it is right for this connection.
       this.#memory.put(late?.kind === "modern" ? "modern" : "legacy");
@@ -195,7 +195,11 @@ class Meeting {
 }
 
 /** Asks for the era, and says what came of it. Never rejects. */
-export async function probe(sender: CallSender, kind: "stdio" | "http", signal: AbortSignal): Promise<ProbeOutcome> {
+export async function discover(
+  sender: CallSender,
+  kind: "stdio" | "http",
+  signal: AbortSignal,
+): Promise<DiscoverOutcome> {
   try {
     const { result } = await ask(sender, "server/discover", {}, signal);
     return { kind: "result", result };

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { Fault } from "../../protocol/errors.js";
-import { classify, type EraVerdict, identityOf, type ProbeOutcome, ProcessEras } from "./verdict.js";
+import { classify, type DiscoverOutcome, type EraVerdict, identityOf, ProcessEras } from "./verdict.js";
 
 const fault = new Fault("protocol", "x");
-const discovered = (supportedVersions: unknown): ProbeOutcome => ({ kind: "result", result: { supportedVersions } });
-const error = (code: number, data?: unknown): ProbeOutcome => ({ kind: "error", code, message: "m", data });
-const refused = (status: number): ProbeOutcome => ({ kind: "refused", status, fault });
+const discovered = (supportedVersions: unknown): DiscoverOutcome => ({ kind: "result", result: { supportedVersions } });
+const error = (code: number, data?: unknown): DiscoverOutcome => ({ kind: "error", code, message: "m", data });
+const refused = (status: number): DiscoverOutcome => ({ kind: "refused", status, fault });
 
-type Row = [what: string, outcome: ProbeOutcome, stdio: EraVerdict["kind"], http: EraVerdict["kind"]];
+type Row = [what: string, outcome: DiscoverOutcome, stdio: EraVerdict["kind"], http: EraVerdict["kind"]];
 
 const TABLE: Row[] = [
   ["a DiscoverResult", discovered(["2026-07-28"]), "modern", "modern"],

@@ -40,7 +40,7 @@ export function identityOf(target: Target): string {
   return createHash("sha256").update(JSON.stringify(where)).digest("base64url");
 }
 
-export type ProbeOutcome =
+export type DiscoverOutcome =
   | { readonly kind: "result"; readonly result: JsonObject }
   /** A JSON-RPC error, whatever the HTTP status that brought it. */
   | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data: unknown }
@@ -69,7 +69,7 @@ export function saysNothingOfEra(status: number): boolean {
   return status >= 500 || NO_VERDICT.has(status);
 }
 
-export function classify(kind: "stdio" | "http", outcome: ProbeOutcome): EraVerdict {
+export function classify(kind: "stdio" | "http", outcome: DiscoverOutcome): EraVerdict {
   switch (outcome.kind) {
     case "result": {
       const versions = outcome.result["supportedVersions"];
@@ -89,7 +89,7 @@ export function classify(kind: "stdio" | "http", outcome: ProbeOutcome): EraVerd
   }
 }
 
-function classifyError(kind: "stdio" | "http", outcome: Extract<ProbeOutcome, { kind: "error" }>): EraVerdict {
+function classifyError(kind: "stdio" | "http", outcome: Extract<DiscoverOutcome, { kind: "error" }>): EraVerdict {
   const { code, data, message } = outcome;
   if (code === ModernError.unsupportedVersion) {
     const supported = isObject(data) ? data["supported"] : undefined;

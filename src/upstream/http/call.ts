@@ -292,7 +292,7 @@ export class HttpCall implements ExchangeHandler {
       id: this.ticket?.id,
       inSession: this.#inSession,
       modern: this.#modern,
-      probe: this.ticket?.method === "server/discover",
+      isDiscover: this.ticket?.method === "server/discover",
       url: this.#link.destination.shown,
       redactor: this.#link.destination.redactor,
       credentials: this.#link.destination.credentials,

@@ -38,7 +38,7 @@ export interface HttpRefusal {
   /** True for a request of the modern era, whose errors come with statuses of their own. */
   readonly modern?: boolean;
   /** True where the era is being asked for: statuses that say nothing of it are no answer, whatever their body. */
-  readonly probe?: boolean;
+  readonly isDiscover?: boolean;
   /** The server, as it may be shown. */
   readonly url: string;
   /** Takes out what must appear in no message, even where a server echoes it. */
@@ -60,7 +60,7 @@ const ANSWERS_OF_404: ReadonlySet<number> = new Set([
 export function judge(refusal: HttpRefusal): RefusalVerdict {
   const { status, id, inSession } = refusal;
   const rpc = parseRpc(refusal.body);
-  if (refusal.probe === true && saysNothingOfEra(status)) return { kind: "failed", ...describe(refusal, rpc) };
+  if (refusal.isDiscover === true && saysNothingOfEra(status)) return { kind: "failed", ...describe(refusal, rpc) };
   const answersUs = rpc !== undefined && id !== undefined && (rpc["id"] === id || isNamelessError(refusal, rpc));
   if (status === 404 && inSession && !(answersUs && ANSWERS_OF_404.has(errorCode(rpc)))) return sessionGone(refusal);
   // A modern server took the place of the one that this session was with.

@@ -35,10 +35,10 @@ export interface GetStreamLink {
   newHolder(): Holder;
 }
 
-/** How long to wait after the stream ended; `failures` counts the bad ones in a row. */
-export function reconnectDelay(failures: number, retryMs: number | undefined, random: number): number {
+/** How long to wait after the stream ended; `badStreams` counts the bad ones in a row. */
+export function reconnectDelay(badStreams: number, retryMs: number | undefined, random: number): number {
   const baseMs = Math.max(MIN_RECONNECT_MS, retryMs ?? RECONNECT_MS);
-  return backoffCeiling(failures, { baseMs, maxMs: Math.max(baseMs, MAX_RECONNECT_MS) }) * (1 + JITTER * random);
+  return backoffCeiling(badStreams, { baseMs, maxMs: Math.max(baseMs, MAX_RECONNECT_MS) }) * (1 + JITTER * random);
 }
 
 export class GetStream implements ExchangeHandler {
@@ -50,7 +50,7 @@ export class GetStream implements ExchangeHandler {
   #stopped: boolean = false;
   #lastEventId = "";
   #retryMs: number | undefined;
-  #failures = 0;
+  #badStreams = 0;
   #openedAtMs = 0;
   /** True once there was a stream in this session: a 404 can then only mean that the session is gone. */
   #worked: boolean = false;
@@ -155,20 +155,20 @@ export class GetStream implements ExchangeHandler {
     const lived = parser !== undefined && performance.now() - this.#openedAtMs >= GOOD_STREAM_MS;
     // A server that names a `retry` closes on purpose and wants to be asked again then.
     const wanted = parser?.retryMs !== undefined;
-    this.#failures = lived || wanted || this.#good ? 0 : this.#failures + 1;
+    this.#badStreams = lived || wanted || this.#good ? 0 : this.#badStreams + 1;
     this.#again();
   }
 
   #again(): void {
-    const failures = Math.max(0, this.#failures - 1);
-    this.#timer = setTimeout(() => this.#open(), reconnectDelay(failures, this.#retryMs, Math.random()));
+    const badStreams = Math.max(0, this.#badStreams - 1);
+    this.#timer = setTimeout(() => this.#open(), reconnectDelay(badStreams, this.#retryMs, Math.random()));
   }
 
   #refused(): void {
     if (this.#stopped) return;
     const status = this.#status;
     if (status >= 500 || status === 429) {
-      this.#failures++;
+      this.#badStreams++;
       this.#again();
       return;
     }

@@ -84,7 +84,7 @@ export class ServerListen {
   #heard: readonly ListKind[] = [];
   #changed: boolean = false;
   #missed: boolean = false;
-  #failures = 0;
+  #badStreams = 0;
   /** The last one ended, and the next is waited for. */
   #isBackingOff: boolean = false;
   #timer: NodeJS.Timeout | undefined;
@@ -238,15 +238,15 @@ export class ServerListen {
       // Nobody is held up for as long as the server does not listen.
       for (const waiting of this.#waiting.keys()) this.#answer(waiting, isOver ? faultReply(NOT_TOLD) : SUBSCRIBED);
       if (isOver) return;
-      this.#failures++;
+      this.#badStreams++;
     } else if (call === this.#current) {
       this.#current = undefined;
       const lived = this.#options.now() - call.openedMs >= GOOD_MS;
-      this.#failures = lived ? 0 : this.#failures + 1;
+      this.#badStreams = lived ? 0 : this.#badStreams + 1;
     } else return;
     this.#missed = true;
     if (this.#next !== undefined) return;
-    const ceiling = backoffCeiling(Math.max(0, this.#failures - 1), REOPEN);
+    const ceiling = backoffCeiling(Math.max(0, this.#badStreams - 1), REOPEN);
     this.#isBackingOff = true;
     this.#later(ceiling * (0.5 + 0.5 * this.#options.random()));
   }

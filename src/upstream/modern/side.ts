@@ -18,7 +18,7 @@ import {
 } from "../../protocol/modern.js";
 import { paramHeaders } from "../../protocol/param-headers.js";
 import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
-import { probe, statusOf } from "../era/meeting.js";
+import { discover, statusOf } from "../era/meeting.js";
 import { classify, type EraMemory, noEraMemory } from "../era/verdict.js";
 import type { CallSender } from "../link/own-call.js";
 import { readList } from "../lists/read.js";
@@ -195,7 +195,7 @@ export class ModernSide {
     const nowMs = this.#options.now();
     if (!this.#overHttp || this.#listen === undefined || nowMs - this.#eraCheckedMs < ERA_CHECK_MS) return;
     this.#eraCheckedMs = nowMs;
-    void probe(this.#options.direct, "http", this.#ended.signal).then((outcome) => {
+    void discover(this.#options.direct, "http", this.#ended.signal).then((outcome) => {
       if (!this.#ended.signal.aborted && classify("http", outcome).kind === "legacy") this.#options.onOtherEra();
     });
   }

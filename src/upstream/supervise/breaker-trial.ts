@@ -30,7 +30,7 @@ export class BreakerTrial {
     const breaker = this.#breaker;
     const number = breaker.admit(this.#now());
     if (number === undefined) {
-      call.reply(faultReply(heldBack(this.#server, breaker.strikes, breaker.nextTryInMs(this.#now()))));
+      call.reply(faultReply(heldBack(this.#server, breaker.faults, breaker.nextTryInMs(this.#now()))));
       return undefined;
     }
     this.#call = new TrialCall(call, (outcome) => {

@@ -98,10 +98,10 @@ it("a breaker opens by faults in a row only, lets exactly one trial through and 
               // By faults alone, or with late calls of more than one tool since the last answer.
               must(marks.faults >= rules.failures || marks.tools.size > 1);
               must(marks.faults + marks.late >= rules.failures);
-              must(breaker.strikes >= rules.failures);
+              must(breaker.faults >= rules.failures);
               openedMs = now;
             }
-            if (breaker.circuit === "closed" && marks.tools.size <= 1) must(breaker.strikes <= marks.faults);
+            if (breaker.circuit === "closed" && marks.tools.size <= 1) must(breaker.faults <= marks.faults);
             if (before === "half-open" && breaker.circuit === "open" && e.how === "fault") openedMs = now;
             if (before === "half-open" && call.trial === undefined) must(breaker.circuit === "half-open");
             if (breaker.circuit === "closed" && (e.how === "answered" || before !== "closed")) marks.clear();
@@ -111,7 +111,7 @@ it("a breaker opens by faults in a row only, lets exactly one trial through and 
           }
           must(calls.filter((call) => call.trial !== undefined).length <= 1);
           must((breaker.circuit === "half-open") === calls.some((call) => call.trial !== undefined));
-          if (breaker.circuit === "closed") must(breaker.strikes < rules.failures);
+          if (breaker.circuit === "closed") must(breaker.faults < rules.failures);
         }
       },
     ),
@@ -129,32 +129,32 @@ describe("a breaker", () => {
       expect(breaker.circuit).toBe("closed");
       breaker.faulted(10 + i, 10 + i);
     }
-    expect([breaker.circuit, breaker.strikes, breaker.nextTryInMs(14)]).toEqual(["open", 5, 30_000]);
+    expect([breaker.circuit, breaker.faults, breaker.nextTryInMs(14)]).toEqual(["open", 5, 30_000]);
     expect(breaker.admit(30_013)).toBeUndefined();
     const trial = breaker.admit(30_014) ?? 0;
     expect(breaker.admit(30_014)).toBeUndefined();
     expect([breaker.circuit, breaker.nextTryInMs(30_014)]).toEqual(["half-open", undefined]);
     breaker.tried(trial, "answered", 30_020);
-    expect([breaker.circuit, breaker.strikes]).toEqual(["closed", 0]);
+    expect([breaker.circuit, breaker.faults]).toEqual(["closed", 0]);
   });
 
   it("counts one fault for calls that were under way together", () => {
     const breaker = new Breaker(RULES);
     for (let i = 0; i < 100; i++) breaker.faulted(0, 50);
-    expect([breaker.circuit, breaker.strikes]).toEqual(["closed", 1]);
+    expect([breaker.circuit, breaker.faults]).toEqual(["closed", 1]);
     breaker.faulted(51, 60);
-    expect(breaker.strikes).toBe(2);
+    expect(breaker.faults).toBe(2);
   });
 
   it("does not open for one slow tool, however often its time is over [host-6]", () => {
     const breaker = new Breaker(RULES);
     for (let i = 0; i < 100; i++) breaker.late({ tool: "build", startedMs: i }, i);
-    expect([breaker.circuit, breaker.strikes]).toEqual(["closed", 0]);
+    expect([breaker.circuit, breaker.faults]).toEqual(["closed", 0]);
     // Faults count as they did, and late calls of the one tool still do not.
     for (let i = 100; i < 104; i++) breaker.faulted(i, i);
     expect(breaker.circuit).toBe("closed");
     breaker.faulted(104, 104);
-    expect([breaker.circuit, breaker.strikes]).toEqual(["open", 5]);
+    expect([breaker.circuit, breaker.faults]).toEqual(["open", 5]);
   });
 
   it("opens for five late calls in a row of more than one tool, and an answer between begins anew [host-6]", () => {
@@ -165,7 +165,7 @@ describe("a breaker", () => {
     for (let i = 10; i < 14; i++) late("build", i);
     expect(breaker.circuit).toBe("closed");
     late("crawl", 14);
-    expect([breaker.circuit, breaker.strikes, breaker.nextTryInMs(14)]).toEqual(["open", 5, 30_000]);
+    expect([breaker.circuit, breaker.faults, breaker.nextTryInMs(14)]).toEqual(["open", 5, 30_000]);
   });
 
   it("counts once the late calls that were under way together", () => {
@@ -174,7 +174,7 @@ describe("a breaker", () => {
     expect(breaker.circuit).toBe("closed");
     // What was late is no reason to overlook a crash.
     breaker.faulted(0, 60);
-    expect(breaker.strikes).toBe(1);
+    expect(breaker.faults).toBe(1);
   });
 
   it("tries the next call at once where it is hastened, and only while it is open", () => {

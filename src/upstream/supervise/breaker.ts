@@ -43,7 +43,7 @@ export interface LateCall {
 export class Breaker {
   readonly #rules: Supervision["breaker"];
   /** Counts faults in a row. */
-  strikes = 0;
+  faults = 0;
   /** Counts calls in a row that ran out of time though the server was well. */
   #late = 0;
   #lateTool: string | undefined;
@@ -65,7 +65,7 @@ export class Breaker {
 
   /** The hot path looks at this: while it is false, an answer is nothing to tell. */
   get hasMarks(): boolean {
-    return this.strikes > 0 || this.#late > 0;
+    return this.faults > 0 || this.#late > 0;
   }
 
   /** How long until the next call is tried; undefined while closed, and while one is being tried. */
@@ -90,7 +90,7 @@ export class Breaker {
       this.#circuit = "closed";
       this.#clear();
     } else if (outcome === "fault") {
-      this.strikes++;
+      this.faults++;
       this.#open(nowMs);
     } else {
       this.#circuit = "open";
@@ -115,7 +115,7 @@ export class Breaker {
   faulted(sinceMs: number, nowMs: number): void {
     if (this.#circuit !== "closed" || sinceMs < this.#lastFaultMs) return;
     this.#lastFaultMs = nowMs;
-    this.strikes++;
+    this.faults++;
     this.#judge(nowMs);
   }
 
@@ -136,14 +136,14 @@ export class Breaker {
 
   /** One slow tool is that tool's alone, however often it is called. */
   #judge(nowMs: number): void {
-    const strikes = this.strikes + (this.#hasLateTools ? this.#late : 0);
-    if (strikes < this.#rules.failures) return;
-    this.strikes = strikes;
+    const faults = this.faults + (this.#hasLateTools ? this.#late : 0);
+    if (faults < this.#rules.failures) return;
+    this.faults = faults;
     this.#open(nowMs);
   }
 
   #clear(): void {
-    this.strikes = 0;
+    this.faults = 0;
     this.#late = 0;
     this.#lateTool = undefined;
     this.#hasLateTools = false;

@@ -64,12 +64,12 @@ export function misconfigured(server: string, why: string): Fault {
 }
 
 /** The breaker is open, or half open with a call under way. */
-export function heldBack(server: string, strikes: number, nextTryInMs: number | undefined): Fault {
+export function heldBack(server: string, faults: number, nextTryInMs: number | undefined): Fault {
   const again =
     nextTryInMs === undefined
       ? "One call is being tried now; come back when it has ended."
       : `The next call is tried in ${seconds(nextTryInMs)}.`;
-  const message = `Server "${server}" failed ${strikes} times in a row, so calls to it are held back. ${again}`;
+  const message = `Server "${server}" failed ${faults} times in a row, so calls to it are held back. ${again}`;
   return unavailable(server, nextTryInMs === undefined ? "half-open" : "open", message, nextTryInMs);
 }
 

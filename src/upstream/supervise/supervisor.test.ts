@@ -129,7 +129,7 @@ class Driver {
   #fall(kind: "failed" | "closed"): void {
     const { supervisor } = this;
     if (this.world !== (kind === "failed" ? "attempt" : "link")) return;
-    const before = supervisor.failures;
+    const before = supervisor.failedStarts;
     const wasProbe = kind === "failed" && this.#probing;
     this.world = "nothing";
     this.crashes++;
@@ -224,7 +224,7 @@ describe("Supervisor", () => {
     supervisor.started(now);
     supervisor.closed(now + 9_999);
     expect(supervisor.state).toBe("backoff");
-    expect(supervisor.failures).toBe(10);
+    expect(supervisor.failedStarts).toBe(10);
   });
 
   it("counts one restart for one crash, however many calls were waiting [restart-unseen] [host-7]", () => {
@@ -281,6 +281,6 @@ describe("Supervisor", () => {
     expect([supervisor.state, supervisor.nextWakeMs]).toEqual(["ejected", 1_100]);
     expect(supervisor.wanted(1_100)).toBe("start");
     supervisor.started(1_200);
-    expect([supervisor.state, supervisor.failures]).toEqual(["ready", 0]);
+    expect([supervisor.state, supervisor.failedStarts]).toEqual(["ready", 0]);
   });
 });

@@ -43,7 +43,7 @@ export class Supervisor {
   readonly #random: () => number;
   #phase: Phase = IDLE;
   /** Counts failed starts and early deaths in a row. */
-  #failures = 0;
+  #failedStarts = 0;
   #restarts = 0;
   /** The times of the latest restarts, oldest first: at most as many as the budget has. */
   #recent: number[] = [];
@@ -71,8 +71,8 @@ export class Supervisor {
   }
 
   /** Failed starts and early deaths since it was last steady. */
-  get failures(): number {
-    return this.#failures;
+  get failedStarts(): number {
+    return this.#failedStarts;
   }
 
   /** A call wants the server. "start" is said once; until that attempt ends, all others wait. */
@@ -102,7 +102,7 @@ export class Supervisor {
     const phase = this.#phase;
     if (phase.kind !== "starting") return;
     if (phase.probes) {
-      this.#failures = 0;
+      this.#failedStarts = 0;
       this.#recent = [];
     }
     this.#phase = { kind: "ready", sinceMs: nowMs };
@@ -118,7 +118,7 @@ export class Supervisor {
     const phase = this.#phase;
     if (phase.kind !== "ready") return;
     const wasSteady = nowMs - phase.sinceMs >= STEADY_MS;
-    if (wasSteady) this.#failures = 0;
+    if (wasSteady) this.#failedStarts = 0;
     if (!wasSteady || this.#spent(nowMs)) {
       this.#fall(nowMs, false);
       return;
@@ -164,13 +164,13 @@ export class Supervisor {
     const { backoff, ejectedProbeMs } = this.#rules;
     this.#broken = true;
     if (wasProbe || this.#spent(nowMs)) {
-      this.#failures++;
+      this.#failedStarts++;
       const dueMs = ejectedProbeMs === undefined ? undefined : nowMs + ejectedProbeMs;
       this.#phase = { kind: "ejected", dueMs };
       return;
     }
-    const waitMs = fullJitter(this.#failures, this.#random(), backoff);
-    this.#failures++;
+    const waitMs = fullJitter(this.#failedStarts, this.#random(), backoff);
+    this.#failedStarts++;
     this.#phase = { kind: "backoff", dueMs: nowMs + waitMs, wanted: false };
   }
 
