@@ -1,6 +1,7 @@
 // The config as the rest of Toolway sees it: resolved, with every default filled in. How a file becomes one is
 // load.ts; this file holds types and defaults only, so that importing it costs nothing.
 
+import type { OutboxLimits } from "../contracts/outbox.js";
 import type { MisconfiguredSpec, ServerSpec, Supervision, Target } from "../contracts/server-spec.js";
 import type {
   CacheLimits,
@@ -128,6 +129,7 @@ export interface Config {
   readonly drainMs: number;
   readonly pageSize: number;
   readonly cache: CacheLimits;
+  readonly outbox: OutboxLimits;
   /** Where spans go, by OTLP over HTTP. Undefined where calls are not traced. */
   readonly telemetry: { readonly otlp: string } | undefined;
   /** `calls`: a line for each; undefined where whoever starts the gateway decides. */
@@ -245,6 +247,16 @@ export const DEFAULT_CACHE: CacheLimits = {
   // A server that says a year is not believed: an hour of staleness is what an operator can wait out.
   maxTtlMs: 3_600_000,
 };
+
+export const DEFAULT_OUTBOX: OutboxLimits = {
+  // A day without a server, at more than one write a second. Each takes about a kB of memory beside its disk.
+  maxWrites: 100_000,
+  // Of disk. Writes are small; this is room for all of them at 2.5 kB each.
+  maxBytes: 256 * 1024 * 1024,
+};
+
+/** A server that went away in the evening is back the next day, and the write still means something. */
+export const DEFAULT_OUTBOX_AGE_MS = 24 * 3_600_000;
 
 /** With 2 kB an entry, a page is a megabyte. */
 export const DEFAULT_PAGE_SIZE = 500;

@@ -14,6 +14,8 @@ export type Shape =
   | { readonly kind: "text"; readonly min: number; readonly max: number }
   | { readonly kind: "whole"; readonly min: number; readonly max: number }
   | { readonly kind: "flag" }
+  | { readonly kind: "flagOr"; readonly of: AnyForm }
+  | { readonly kind: "anyObject" }
   | { readonly kind: "word"; readonly words: readonly string[]; readonly or: OtherShape | undefined }
   | { readonly kind: "scalar"; readonly types: readonly Scalar[] }
   | { readonly kind: "list"; readonly of: AnyForm }
@@ -65,6 +67,16 @@ export function whole({ min, max = Number.MAX_SAFE_INTEGER }: { min: number; max
 
 export function flag(): Form<boolean> {
   return form({ kind: "flag" });
+}
+
+/** A switch, or an object that says more than that it is on. */
+export function flagOr<Out, In>(of: Form<Out, In>): Form<Out | boolean, In | boolean> {
+  return form({ kind: "flagOr", of });
+}
+
+/** An object that is passed on as it is, and not read here. */
+export function anyObject(): Form<Readonly<Record<string, unknown>>> {
+  return form({ kind: "anyObject" });
 }
 
 export function word<const W extends string>(words: readonly W[]): Form<W> {
@@ -160,6 +172,13 @@ function readValue(form: AnyForm, given: unknown, path: KeyPath, report: Report)
       return value > shape.max ? misfit(`expected a number of at most ${shape.max}`) : value;
     case "flag":
       return typeof value === "boolean" ? value : misfit(mismatch("true or false", value));
+    case "flagOr":
+      if (typeof value === "boolean") return value;
+      return isObject(value)
+        ? readValue(shape.of, value, path, report)
+        : misfit(mismatch("true, false or an object", value));
+    case "anyObject":
+      return isObject(value) ? value : misfit(mismatch("an object", value));
     case "word": {
       if (shape.or === "boolean" && typeof value === "boolean") return value;
       if (shape.or === "object" && isObject(value)) return value;

@@ -1,7 +1,7 @@
 // What is generated from the config's form: the JSON Schema that editors use, and the tables of docs/config.md.
 
 import type { AnyForm, Fields, Shape } from "./form.js";
-import { fileForm, OWN_OBJECTS, serverForm } from "./schema.js";
+import { fileForm, OWN_OBJECTS, serverForm, toolOutbox } from "./schema.js";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -45,6 +45,10 @@ function shapeSchema(shape: Shape, shared: Record<string, Json>): Json {
       return { type: "integer", minimum: shape.min, maximum: shape.max };
     case "flag":
       return { type: "boolean" };
+    case "flagOr":
+      return { anyOf: [{ type: "boolean" }, schemaOf(shape.of, shared)] };
+    case "anyObject":
+      return { type: "object" };
     case "word": {
       const word = { type: "string", enum: shape.words };
       return shape.or === undefined ? word : { anyOf: [word, { type: shape.or }] };
@@ -87,6 +91,8 @@ export function keyTables(): Readonly<Record<string, string>> {
     budget: table(OWN_OBJECTS.budget),
     bearer: table(OWN_OBJECTS.bearer),
     tools: table(OWN_OBJECTS.tools),
+    toolOutbox: table(toolOutbox.fields),
+    confirm: table(OWN_OBJECTS.confirm),
     settings: table(settings),
     executors: table(OWN_OBJECTS.executors),
     roles: table(OWN_OBJECTS.roles),
@@ -95,6 +101,7 @@ export function keyTables(): Readonly<Record<string, string>> {
     sessions: table(OWN_OBJECTS.sessions),
     limits: table(OWN_OBJECTS.limits),
     cache: table(OWN_OBJECTS.cache),
+    outbox: table(OWN_OBJECTS.outbox),
     telemetry: table(OWN_OBJECTS.telemetry),
     log: table(OWN_OBJECTS.log),
   };
@@ -123,9 +130,17 @@ function typeText(shape: Shape): string {
     return [...words, ...(shape.or === undefined ? [] : [shape.or])].join(", ");
   }
   if (shape.kind === "list") return shape.of.shape.kind === "object" ? "list of objects" : "list of strings";
-  return { text: "string", whole: "integer", flag: "boolean", scalar: "object", record: "object", object: "object" }[
-    shape.kind
-  ];
+  if (shape.kind === "flagOr") return "boolean, object";
+  if (shape.kind === "scalar" && !shape.types.includes("null")) return shape.types.join(", ");
+  return {
+    text: "string",
+    whole: "integer",
+    flag: "boolean",
+    scalar: "object",
+    record: "object",
+    object: "object",
+    anyObject: "object",
+  }[shape.kind];
 }
 
 function isEmpty(value: unknown): boolean {

@@ -6,9 +6,8 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { StdioTarget } from "../contracts/server-spec.js";
 import { parseListen } from "./config.js";
-import { parseEnvFile } from "./env-file.js";
 import { loadConfig, parseConfig, resolveConfig } from "./load.js";
-import { expand } from "./variables.js";
+import { expand, parseEnvFile } from "./variables.js";
 
 const env = { TOKEN: "t0ken", HOST: "example.com", EMPTY: "" };
 const options = { path: "/proj/mcp.json", env, home: "/home/me" };

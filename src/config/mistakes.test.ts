@@ -207,7 +207,7 @@ const ENTRIES: readonly [what: string, text: string, printed: string][] = [
   [
     "an unknown override",
     '"command": "x", "tools": { "a": { "hiden": true } }',
-    'mcp.json:2:45: mcpServers.gh.tools.a.hiden: unknown key: expected "name", "description", "hide", "readOnly", "idempotent", "cache" or "ask" (did you mean "hide"?)',
+    'mcp.json:2:45: mcpServers.gh.tools.a.hiden: unknown key: expected "name", "description", "hide", "readOnly", "idempotent", "cache", "ask" or "outbox" (did you mean "hide"?)',
   ],
   [
     "a timeout as text",

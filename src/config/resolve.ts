@@ -60,8 +60,20 @@ export function resolve(value: unknown, context: EntriesContext): Config | undef
   checkMemory(settings.limits, value, context);
   if (report.failed || listen === undefined) return undefined;
   // No mistake was found, so every setting is there.
-  const { names, menu, allowedHosts, allowedOrigins, unlistedRoles, sessions, limits, drainMs, pageSize, cache, log } =
-    settings as Settings;
+  const {
+    names,
+    menu,
+    allowedHosts,
+    allowedOrigins,
+    unlistedRoles,
+    sessions,
+    limits,
+    drainMs,
+    pageSize,
+    cache,
+    outbox,
+    log,
+  } = settings as Settings;
   return {
     path: file,
     dir,
@@ -87,6 +99,7 @@ export function resolve(value: unknown, context: EntriesContext): Config | undef
     drainMs,
     pageSize,
     cache,
+    outbox,
     telemetry,
     log,
     warnings: report.warnings,

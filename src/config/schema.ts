@@ -14,6 +14,8 @@ import {
   DEFAULT_EJECTED_PROBE_MS,
   DEFAULT_LIMITS,
   DEFAULT_LISTEN,
+  DEFAULT_OUTBOX,
+  DEFAULT_OUTBOX_AGE_MS,
   DEFAULT_PAGE_SIZE,
   DEFAULT_PING_MS,
   DEFAULT_RESTARTS,
@@ -22,8 +24,10 @@ import {
   DEFAULT_TOKEN_TTL_MS,
 } from "./config.js";
 import {
+  anyObject,
   defaulted,
   flag,
+  flagOr,
   type InOf,
   list,
   loose,
@@ -55,6 +59,12 @@ const MAX_MAILBOX_NAME = 128;
 /** Names of tools are words; what is longer is no name of one. */
 const MAX_TOOL_PATTERN = 256;
 
+/** A server that restarts needs some seconds; a write that may wait for less is better refused at once. */
+const MIN_OUTBOX_AGE_MS = 1_000;
+
+/** What is older than a month is done again by whoever still wants it. */
+const MAX_OUTBOX_AGE_MS = 30 * 24 * 3_600_000;
+
 const millis = whole({ min: 1, max: MAX_TIMER_MS });
 const count = whole({ min: 1 });
 /** With less there is no room for ordinary calls: a dozen of 20 kB, counted three times, take three quarters of it. */
@@ -71,6 +81,48 @@ const override = strict(
     hide: defaulted(flag(), false, "Leaves it out of the menu; a call of it is refused."),
   },
   "override",
+);
+
+const confirm = strict({
+  tool: required(filled, "The server's own name of the tool. It must change nothing."),
+  arguments: required(anyObject(), "Its arguments. `{key}` in their strings stands for the key of the write."),
+  found: required(
+    filled,
+    "A JSON pointer into the structured result, as `/issues/0`: where something stands there, the write was done.",
+  ),
+});
+
+/** What a tool's `outbox` says where it is more than `true`. */
+export const toolOutbox = strict(
+  {
+    key: optional(
+      filled,
+      "Where the server wants the key by which it knows a write that it has had before: `arguments.NAME` or `_meta.NAME`. " +
+        "Default: the server knows no keys, and what may have happened is not sent again.",
+    ),
+    lane: optional(
+      scalar("string", "boolean"),
+      "Writes of one lane are delivered in their order. `arguments.NAME`: one lane for each value, shared by all agents; " +
+        "`false`: no order. Default: one lane for each principal and server.",
+    ),
+    maxAgeMs: defaulted(
+      whole({ min: MIN_OUTBOX_AGE_MS, max: MAX_OUTBOX_AGE_MS }),
+      DEFAULT_OUTBOX_AGE_MS,
+      "A write that could not be delivered for so long expires, in milliseconds.",
+    ),
+    onUnknown: defaulted(
+      word(["skip", "hold"]),
+      "skip",
+      "What becomes of the lane of a write of unknown outcome: it goes on, or it waits for a person.",
+    ),
+    confirm: optional(confirm, "A tool of the same server that says whether a write took effect."),
+    tells: defaulted(
+      flag(),
+      true,
+      "The agent's next result of such a tool says what became of its earlier writes, in a text block of its own.",
+    ),
+  },
+  "toolOutbox",
 );
 
 const tool = strict(
@@ -91,6 +143,10 @@ const tool = strict(
       flag(),
       false,
       "Before somebody calls it through a mailbox, `toolway share` asks the person at its terminal. Nobody there: refused.",
+    ),
+    outbox: optional(
+      flagOr(toolOutbox),
+      "Calls of it are kept on disk while the server is away, and delivered when it is back: see `docs/outbox.md`.",
     ),
   },
   "tool",
@@ -350,6 +406,19 @@ const cache = strict({
   ),
 });
 
+const outbox = strict({
+  maxWrites: defaulted(
+    count,
+    DEFAULT_OUTBOX.maxWrites,
+    "Writes that wait at one time, of all servers. One principal has half of them at most.",
+  ),
+  maxBytes: defaulted(
+    count,
+    DEFAULT_OUTBOX.maxBytes,
+    "All that wait at one time, in bytes. One principal has half of them at most.",
+  ),
+});
+
 /** Loose: Gemini CLI has a `telemetry` of its own in the same file. */
 const telemetry = loose({
   otlp: optional(
@@ -462,6 +531,7 @@ export const settingsFields = {
   ),
   pageSize: defaulted(whole({ min: 1, max: 100_000 }), DEFAULT_PAGE_SIZE, "Entries in a page of a list."),
   cache: defaulted(cache, {}, "Bounds on the results that are kept."),
+  outbox: defaulted(outbox, {}, "Bounds on the calls that are kept while their servers are away."),
   telemetry: optional(telemetry, "Where spans go."),
   log: defaulted(log, {}, "What is logged."),
 };
@@ -486,6 +556,8 @@ export const OWN_OBJECTS = {
   sessions: sessions.fields,
   limits: limits.fields,
   cache: cache.fields,
+  outbox: outbox.fields,
+  confirm: confirm.fields,
   telemetry: telemetry.fields,
   log: log.fields,
   executors: executor.fields,
@@ -501,6 +573,7 @@ export const OWN_OBJECTS = {
 export type ServerEntry = OutOf<typeof serverForm>;
 export type OverrideEntry = OutOf<typeof override>;
 export type ToolEntry = OutOf<typeof tool>;
+export type OutboxEntryForm = OutOf<typeof toolOutbox>;
 export type Settings = { readonly [K in keyof typeof settingsFields]: OutOf<(typeof settingsFields)[K]> };
 /** What `createGateway` takes: a config as it would stand in a file. */
 export type ConfigInput = InOf<typeof fileForm>;

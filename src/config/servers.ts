@@ -23,12 +23,12 @@ import {
   type ServerMenu,
   type ToolOverride,
 } from "./config.js";
-import { parseEnvFile } from "./env-file.js";
 import { FOREIGN_ENTRY_KEYS, type ForeignReading, isForeignMeaning, SYNONYMS } from "./foreign-keys.js";
 import type { KeyPath, Report } from "./mistakes.js";
+import { resolveOutbox } from "./outbox-terms.js";
 import { absolutePath, commandPath } from "./paths.js";
 import { ENTRY_KEYS, type OverrideEntry, type ServerEntry, type serverForm, type ToolEntry, TYPES } from "./schema.js";
-import { expand, isOrdinaryVariable, type Variables } from "./variables.js";
+import { expand, isOrdinaryVariable, parseEnvFile, type Variables } from "./variables.js";
 
 /** What an entry is resolved against. */
 export interface ResolveContext {
@@ -83,6 +83,7 @@ export function resolveServer(
     supervision,
     trust,
     repeatable: new Set(harmless.map(ownToolName)),
+    outbox: resolveOutbox(entry, [...path, "tools"], context.report),
     card,
   };
   return { server: { ...spec, ...menu, budget }, menu };

@@ -41,6 +41,12 @@ export interface OutboxTerms {
   readonly tells: boolean;
 }
 
+/** How much may wait at one time. One principal has half at most. */
+export interface OutboxLimits {
+  readonly maxWrites: number;
+  readonly maxBytes: number;
+}
+
 /** What became of a write. The last five are ends. */
 export type WriteState = "queued" | "sending" | "done" | "failed" | "unknown" | "expired" | "cancelled";
 
