@@ -21,7 +21,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "cli/edit": "agents/import cli/gateway cli/line cli/text config config/edit contracts runtime",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
   "cli/gateway":
-    "cli/line config config/inputs contracts control credentials demo gateway observe protocol runtime upstream upstream/stdio",
+    "cli/line config config/inputs contracts control credentials demo gateway observe protocol runtime runtime/processes upstream",
   "cli/line": "protocol runtime runtime/words",
   "cli/mailbox": "cli/gateway cli/line cli/text config contracts mailbox/pairing mailbox/peer runtime runtime/words",
   "cli/text": "cli/gateway cli/line contracts protocol runtime runtime/words",
@@ -43,13 +43,13 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "endpoint/stdio": "contracts endpoint/modern endpoint/session protocol runtime runtime/memory",
   "executor/allow": "runtime runtime/redact",
   "executor/client": "executor/wire runtime sockets",
-  credentials: "contracts protocol runtime runtime/redact runtime/words",
+  credentials: "contracts protocol runtime runtime/processes runtime/redact runtime/words",
   "executor/group": "contracts executor/wire runtime runtime/redact sockets",
   "executor/http": "executor/allow executor/wire runtime runtime/redact",
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
   gateway:
-    "cache catalog config config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory sockets tokens upstream upstream/http upstream/stdio",
+    "cache catalog config config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
   "gateway/sharing": "config contracts endpoint/mailbox mailbox/share observe pipeline protocol runtime runtime/memory",
   "gateway/state":
     "contracts observe pipeline/tasks policy protocol runtime runtime/redact runtime/words store store/local tokens",
@@ -72,6 +72,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   runtime: "runtime/memory",
   "runtime/memory": "",
   "runtime/network": "",
+  "runtime/processes": "runtime",
   "runtime/redact": "",
   "runtime/words": "runtime",
   sockets: "runtime runtime/network runtime/redact",
@@ -90,7 +91,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "upstream/mailbox":
     "contracts mailbox/join mailbox/peer mailbox/wire protocol runtime runtime/memory runtime/redact upstream/link",
   "upstream/modern": "contracts protocol runtime upstream/era upstream/link upstream/lists",
-  "upstream/stdio": "contracts protocol runtime runtime/memory runtime/redact runtime/words upstream/link",
+  "upstream/stdio":
+    "contracts protocol runtime runtime/memory runtime/processes runtime/redact runtime/words upstream/link",
   "upstream/supervise": "contracts protocol runtime upstream/link",
 };
 

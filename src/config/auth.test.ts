@@ -44,6 +44,7 @@ describe("the credential of an entry", () => {
     ['{ "url": "https://x/mcp", "auth": { "bearer": { "command": [] } } }', /expected a program and its arguments/],
     ['{ "url": "https://x/mcp", "auth": { "bearer": { "env": "A", "ttlMs": 5 } } }', /this is for a "command"/],
     ['{ "url": "https://x/mcp", "auth": { "bearer": { "evn": "A" } } }', /did you mean "env"/],
+    ['{ "url": "https://x/mcp", "auth": { "baerer": { "env": "A" } } }', /unknown key.*did you mean "bearer"/s],
     [
       '{ "url": "https://x/mcp", "headers": { "authorization": "x" }, "auth": { "bearer": { "env": "A" } } }',
       /"auth" and the header "authorization" are both credentials/,

@@ -3,6 +3,7 @@
 // over. Every other unknown key is reported. `serve` and `import` read foreign keys by this file alone.
 
 import { basename, dirname } from "node:path";
+import { nearest } from "../runtime/nearest.js";
 
 /** Top level: only those that are near a key of ours, or so usual that they deserve no thought. */
 export const FOREIGN_TOP_KEYS: ReadonlySet<string> = new Set(["inputs", "version", "rules", "mcp", "projects"]);
@@ -259,9 +260,13 @@ const SAFETY: readonly {
   },
 ];
 
-/** Our own `auth` says where a token comes from; other clients mean a login. */
+/** The keys of our own `auth`: where a token comes from. */
+const AUTH_KEYS = ["bearer"];
+
+/** Our own `auth`, also where its key is misspelt; other clients' objects have other words. */
 export function isOwnAuth(value: unknown): boolean {
-  return typeof value === "object" && value !== null && "bearer" in value;
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  return Object.keys(value).some((key) => AUTH_KEYS.includes(key) || nearest(key, AUTH_KEYS) !== undefined);
 }
 
 function isObjectOrTrue(value: unknown): boolean {

@@ -1,9 +1,10 @@
 // Notices edits of a file: in place, by rename over it, and by a swapped link on the way to it. It only says that
 // something changed; the caller reads the file.
 
-import { type BigIntStats, type FSWatcher, realpathSync, statSync, watch } from "node:fs";
+import { type FSWatcher, realpathSync, statSync, watch } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
+import { fingerprintOf, fingerprintOfNone } from "../runtime/text-file.js";
 
 /**
  * Editors write in bursts (truncate, write, rename, chmod); a tenth of a second is past the burst and feels instant.
@@ -118,7 +119,7 @@ export function watchConfig(
 async function look(file: string): Promise<{ fingerprint: string; real: string }> {
   try {
     const real = await realpath(file);
-    return { fingerprint: fingerprintOf(real, await stat(real, { bigint: true })), real };
+    return { fingerprint: `${real}:${fingerprintOf(await stat(real, { bigint: true }))}`, real };
   } catch (error) {
     return { fingerprint: fingerprintOfNone(error), real: file };
   }
@@ -127,17 +128,8 @@ async function look(file: string): Promise<{ fingerprint: string; real: string }
 function lookNow(file: string): string {
   try {
     const real = realpathSync(file);
-    return fingerprintOf(real, statSync(real, { bigint: true }));
+    return `${real}:${fingerprintOf(statSync(real, { bigint: true }))}`;
   } catch (error) {
     return fingerprintOfNone(error);
   }
-}
-
-/** What tells one state of the file from another, without reading it. */
-function fingerprintOf(real: string, { dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
-  return [real, dev, ino, size, mtimeNs, ctimeNs].join(":");
-}
-
-function fingerprintOfNone(error: unknown): string {
-  return `no file: ${(error as NodeJS.ErrnoException).code}`;
 }

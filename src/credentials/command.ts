@@ -1,13 +1,17 @@
 // A token that a program prints: `gh auth token`. Started without a shell, with the user's environment, and only when a
 // token is needed.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import type { BearerSource } from "../contracts/server-spec.js";
 import type { Fault } from "../protocol/errors.js";
 import { sentence } from "../runtime/expected-error.js";
+import { ProcessGroup } from "../runtime/processes/group.js";
+import type { Reaper } from "../runtime/processes/reaper.js";
+import { MARKER_VARIABLE } from "../runtime/processes/reaper-marker.js";
 import { REDACTED, redactShapes } from "../runtime/redact/safe-url.js";
 import { errorLine } from "../runtime/words/error-lines.js";
 import type { TokenSource } from "./credential.js";
+import type { SourceContext } from "./sources.js";
 import { checked, MAX_TOKEN_BYTES, noToken } from "./token.js";
 
 /** Programs that ask a key ring answer at once; one that waits for a person is not for here. */
@@ -19,46 +23,46 @@ const MAX_STDERR_CHARS = 4_096;
 
 type CommandSource = Extract<BearerSource, { from: "command" }>;
 
-export function commandSource({ line, ttlMs, cwd }: CommandSource, env: NodeJS.ProcessEnv): TokenSource {
+export function commandSource({ line, ttlMs, cwd }: CommandSource, { env, reaper }: SourceContext): TokenSource {
   // Its arguments may name a secret.
   const name = `the command ${line[0] ?? ""}`;
-  let running: ChildProcess | undefined;
-  const onStart = (child: ChildProcess): void => {
-    running = child;
-    child.once("close", () => {
-      if (running === child) running = undefined;
-    });
+  let running: ProcessGroup | undefined;
+  const onGroup = (group: ProcessGroup | undefined): void => {
+    running = group;
   };
   return {
     name,
+    remedy: "Log in with it, and see what it prints by itself.",
     keepMs: ttlMs,
-    read: () => run(line, { cwd, env, name, onStart }),
-    stop: () => {
-      if (running !== undefined) killGroup(running);
-    },
+    read: () => run(line, { cwd, env, reaper, name, onGroup }),
+    stop: () => void running?.kill(),
   };
 }
 
 interface Run {
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
+  readonly reaper: Reaper;
   readonly name: string;
-  onStart(child: ChildProcess): void;
+  /** While it runs. One runs at a time. */
+  onGroup(group: ProcessGroup | undefined): void;
 }
 
 function run(
   [command = "", ...args]: readonly string[],
-  { cwd, env, name, onStart }: Run,
+  { cwd, env, reaper, name, onGroup }: Run,
 ): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
-    // A group of its own: what it started ends with it.
+    const marker = reaper.prepare();
+    // A group of its own: what it started ends with it, and it with us.
     const child = spawn(command, args, {
       cwd,
-      env: ownEnvironment(env),
+      env: { ...ownEnvironment(env), [MARKER_VARIABLE]: marker },
       stdio: ["ignore", "pipe", "pipe"],
       detached: process.platform !== "win32",
     });
-    onStart(child);
+    const group = child.pid === undefined ? undefined : new ProcessGroup(child, child.pid, marker, reaper);
+    onGroup(group);
     let out = "";
     let err = "";
     let isOver = false;
@@ -66,7 +70,9 @@ function run(
       if (isOver) return;
       isOver = true;
       clearTimeout(late);
-      killGroup(child);
+      onGroup(undefined);
+      // Whoever is left of it has had its time: the leader is gone, or was too slow or too loud.
+      void group?.terminate(0);
       child.stdout.destroy();
       child.stderr.destroy();
       act();
@@ -97,17 +103,6 @@ function run(
     // Something that it left behind may hold the pipes open; what it printed itself is here in a moment.
     child.on("exit", (code, signal) => setTimeout(() => ended(code, signal), AFTER_EXIT_MS));
   });
-}
-
-/** All that it started, and itself where it still runs. */
-function killGroup(child: ChildProcess): void {
-  try {
-    if (child.pid === undefined) return;
-    if (process.platform === "win32") child.kill("SIGKILL");
-    else process.kill(-child.pid, "SIGKILL");
-  } catch {
-    // Nobody is left.
-  }
 }
 
 function failed(name: string, code: number | null, signal: NodeJS.Signals | null, err: string): Fault {

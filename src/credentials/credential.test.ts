@@ -7,6 +7,7 @@ import { expiryOf } from "./token.js";
 /** A source that gives what it is told, and counts how often it was asked. */
 class ToldSource implements TokenSource {
   readonly name = "the test";
+  readonly remedy = "Write another test.";
   readonly keepMs = 1_000;
   reads = 0;
   next: string | undefined | Fault;
@@ -114,15 +115,52 @@ describe("a credential", () => {
     expect(source.reads).toBe(2);
   });
 
-  it("that cannot be had says why, and is tried again with the next request", async () => {
+  it("that cannot be had says why, and is asked for again after waits that grow, not for each request [bounded]", async () => {
     const source = new ToldSource("one");
     const credential = make(source);
     source.next = new Fault("unauthorized", "The key ring is locked.");
-    await expect(credential.token()).rejects.toThrow("The key ring is locked.");
+    const asked: number[] = [];
+    for (clock.ms = 0; clock.ms < 60_000; clock.ms += 100) {
+      const before = source.reads;
+      await expect(credential.token()).rejects.toThrow("The key ring is locked.");
+      if (source.reads > before) asked.push(clock.ms);
+    }
+    expect(asked).toEqual([0, 1_000, 3_000, 7_000, 15_000, 31_000]);
     expect(credential.status()).toMatchObject({ state: "failed", problem: "The key ring is locked." });
+    clock.ms = 120_000;
     source.next = "one";
     expect(await credential.token()).toBe("one");
     expect(credential.status()).toEqual({ source: "the test", state: "known", problem: undefined, until: undefined });
+  });
+
+  it("that fails is there as soon as its source says that it changed", async () => {
+    const source = new ToldSource("one");
+    const credential = make(source);
+    source.next = new Fault("unauthorized", "The key ring is locked.");
+    await expect(credential.token()).rejects.toThrow("locked");
+    source.next = "one";
+    source.changed();
+    expect(await credential.token()).toBe("one");
+  });
+
+  it("that is over or nearly so, and has no successor yet, is asked for once a second and no more [bounded]", async () => {
+    for (const exp of [1_010, 900]) {
+      clock.ms = 0;
+      const source = new ToldSource(`x.${Buffer.from(JSON.stringify({ exp })).toString("base64url")}.y`);
+      const credential = make(source);
+      for (; clock.ms < 5_000; clock.ms += 50) expect(await credential.token()).toBe(source.next);
+      expect(source.reads).toBe(5);
+    }
+  });
+
+  it("that was not there for a request is told of when the server wants one", async () => {
+    const credential = make(new ToldSource(undefined));
+    await credential.token();
+    expect(credential.refusal("one")).toBeUndefined();
+    const refusal = credential.refusal(undefined);
+    expect(refusal?.message).toBe(
+      "The server wants credentials (HTTP 401), and the test has none. Write another test.",
+    );
   });
 
   it("that says when it ends is fetched anew before that", async () => {

@@ -10,14 +10,16 @@ import { expiryOf } from "./token.js";
 export interface TokenSource {
   /** In words that people know it by: `the file /run/token`. It holds no secret. */
   readonly name: string;
-  /** The token; undefined where there is none. Rejects with a Fault that says why it cannot be had. */
-  read(): Promise<string | undefined>;
+  /** The token; undefined where there is none. Throws or rejects with a Fault that says why it cannot be had. */
+  read(): string | undefined | Promise<string | undefined>;
   /** How long a token is taken for good that does not say so itself, in milliseconds. */
   readonly keepMs: number;
   /** Where another process may change it: looks for that until the function that it returns is called. */
   watch?(changed: () => void): () => void;
   /** Ends a reading that is under way. */
   stop?(): void;
+  /** What to do where there is no token: `Set the variable and start the gateway again.` */
+  readonly remedy: string;
 }
 
 export interface CredentialOptions {
@@ -32,6 +34,8 @@ export interface CredentialOptions {
 
 /** A token is fetched anew so long before it ends: it has to be good when it arrives. */
 const EARLY_MS = 30_000;
+/** One that is nearly over, or over, is used so long before its source is asked again: it may have no other yet. */
+const LEAST_MS = 1_000;
 
 export class Credential {
   readonly #options: CredentialOptions;
@@ -54,14 +58,17 @@ export class Credential {
 
   /** The token for a request that goes out now; undefined: without one. Rejects where it cannot be had. */
   token(): string | undefined | Promise<string | undefined> {
-    if (this.#options.now() < this.#goodUntilMs) return this.#token;
-    return this.#fetched();
+    const nowMs = this.#options.now();
+    if (nowMs < this.#goodUntilMs) return this.#token;
+    if (this.#fault !== undefined && this.#reading === undefined && !this.#pace.mayRenew(nowMs)) {
+      return Promise.reject(this.#fault);
+    }
+    const reading = this.#read();
+    return reading === undefined ? this.#known() : reading.then(() => this.#known());
   }
 
-  async #fetched(): Promise<string | undefined> {
-    await this.#read();
-    if (this.#fault !== undefined) throw this.#fault;
-    return this.#token;
+  #known(): string | undefined | Promise<never> {
+    return this.#fault === undefined ? this.#token : Promise.reject(this.#fault);
   }
 
   /**
@@ -95,6 +102,18 @@ export class Credential {
     if (this.#state === "refused") this.#state = "known";
   }
 
+  /** What whoever asked is told of a 401, where it says more than the server does: that nothing was sent at all. */
+  refusal(used: string | undefined): Fault | undefined {
+    if (used !== undefined) return undefined;
+    const { name, remedy } = this.#options.source;
+    const message = `The server wants credentials (HTTP 401), and ${name} has none.`;
+    return new Fault("unauthorized", message, {
+      reason: "no-credentials",
+      remedy,
+      data: { fault: "unauthorized", status: 401 },
+    });
+  }
+
   /** Nobody uses it any more. */
   close(): void {
     this.#unwatch?.();
@@ -111,32 +130,45 @@ export class Credential {
     };
   }
 
-  /** Never rejects; what went wrong is kept. */
-  #read(): Promise<void> {
-    this.#reading ??= this.#options.source
-      .read()
-      .then(
-        (token) => this.#take(token),
-        (error: unknown) => {
-          this.#fault = error instanceof Fault ? error : new Fault("unauthorized", String(error), { cause: error });
-          this.#state = "failed";
-          this.#goodUntilMs = Number.NEGATIVE_INFINITY;
-        },
-      )
-      .finally(() => {
-        this.#reading = undefined;
-      });
-    return this.#reading;
+  /** Never rejects; what went wrong is kept. Undefined where it was read at once. */
+  #read(): Promise<void> | undefined {
+    if (this.#reading !== undefined) return this.#reading;
+    try {
+      const read = this.#options.source.read();
+      if (read instanceof Promise) {
+        this.#reading = read
+          .then(
+            (token) => this.#take(token),
+            (error: unknown) => this.#failed(error),
+          )
+          .finally(() => {
+            this.#reading = undefined;
+          });
+        return this.#reading;
+      }
+      this.#take(read);
+    } catch (error) {
+      this.#failed(error);
+    }
+    return undefined;
+  }
+
+  #failed(error: unknown): void {
+    this.#fault = error instanceof Fault ? error : new Fault("unauthorized", String(error), { cause: error });
+    this.#state = "failed";
+    this.#goodUntilMs = Number.NEGATIVE_INFINITY;
+    this.#pace.failed(this.#options.now());
   }
 
   #take(token: string | undefined): void {
     const { source, now, wall, onChange, onToken } = this.#options;
+    const wasFailing = this.#fault !== undefined;
     this.#fault = undefined;
-    const endsAt = token === undefined ? undefined : expiryOf(token);
-    const leftMs = endsAt === undefined ? source.keepMs : Math.min(source.keepMs, endsAt - wall() - EARLY_MS);
-    this.#goodUntilMs = now() + leftMs;
-    this.#endsAt = endsAt;
     const isAnother = token !== this.#token;
+    if (isAnother) this.#endsAt = token === undefined ? undefined : expiryOf(token);
+    this.#goodUntilMs = now() + keptMs(source.keepMs, this.#endsAt, wall());
+    // What failed is over; that a token was refused is not, while it is the same.
+    if (wasFailing) this.#pace.accepted();
     if (!isAnother && this.#state !== "unread" && this.#state !== "failed") return;
     const isFirst = this.#state === "unread";
     this.#state = token === undefined ? "absent" : "known";
@@ -148,4 +180,10 @@ export class Credential {
     this.#pace.accepted();
     if (!isFirst) onChange();
   }
+}
+
+function keptMs(keepMs: number, endsAt: number | undefined, wallMs: number): number {
+  if (endsAt === undefined) return keepMs;
+  const leftMs = endsAt - wallMs - EARLY_MS;
+  return Math.min(keepMs, leftMs > 0 ? leftMs : LEAST_MS);
 }

@@ -5,17 +5,17 @@ import type { CredentialStatus } from "../contracts/status.js";
 import { systemClock } from "../runtime/clock.js";
 import { redactorFor } from "../runtime/redact/secrets-of.js";
 import { Credential } from "./credential.js";
-import { tokenSource } from "./sources.js";
+import { type SourceContext, tokenSource } from "./sources.js";
 
 export class Credentials {
-  readonly #env: NodeJS.ProcessEnv;
+  readonly #context: SourceContext;
   readonly #onChange: (server: string) => void;
   /** By the entry as it was resolved: another entry, another credential. There are no more than servers. */
   readonly #byTarget = new Map<Target, Credential>();
 
   /** `onChange`: a server is sent another token than before. */
-  constructor(env: NodeJS.ProcessEnv, onChange: (server: string) => void = () => {}) {
-    this.#env = env;
+  constructor(context: SourceContext, onChange: (server: string) => void = () => {}) {
+    this.#context = context;
     this.#onChange = onChange;
   }
 
@@ -26,7 +26,7 @@ export class Credentials {
     let credential = this.#byTarget.get(target);
     if (credential === undefined) {
       credential = new Credential({
-        source: tokenSource(auth, this.#env),
+        source: tokenSource(auth, this.#context),
         now: systemClock.now,
         wall: systemClock.wall,
         onChange: () => this.#onChange(server),

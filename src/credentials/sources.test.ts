@@ -2,11 +2,16 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { until } from "../../test/fixtures/wait.js";
+import { Reaper } from "../runtime/processes/reaper.js";
+import { findMarked, hashStateDir } from "../runtime/processes/reaper-marker.js";
 import { tokenSource } from "./sources.js";
 
 let dir: string;
+const reaper = new Reaper({ stateHash: hashStateDir(`test of sources ${process.pid}`), env: process.env });
+const context = { env: process.env, reaper };
+afterAll(() => reaper.close());
 const cleanUp: (() => void)[] = [];
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), "toolway-credentials-"));
@@ -25,7 +30,7 @@ describe("a token in a file", () => {
     ];
     writeFileSync(first, "one\n");
     symlinkSync(first, link);
-    const source = tokenSource({ from: "file", path: link }, {});
+    const source = tokenSource({ from: "file", path: link }, context);
     let changes = 0;
     const unwatch = source.watch?.(() => changes++);
     cleanUp.push(() => unwatch?.());
@@ -50,7 +55,7 @@ describe("a token in a file", () => {
 
   it("is refused where it is none, and the text is not shown", async () => {
     const path = join(dir, "token");
-    const source = tokenSource({ from: "file", path }, {});
+    const source = tokenSource({ from: "file", path }, context);
     writeFileSync(path, "two words of a secret");
     await expect(source.read()).rejects.toThrow(
       `The file ${path} holds something that is no token: one word, in ASCII.`,
@@ -65,14 +70,16 @@ describe("a token in a file", () => {
     const path = join(dir, "pipe");
     execFileSync("mkfifo", [path]);
     for (const odd of [path, "/dev/zero"]) {
-      await expect(tokenSource({ from: "file", path: odd }, {}).read()).rejects.toThrow(`${odd} is no ordinary file`);
+      await expect(tokenSource({ from: "file", path: odd }, context).read()).rejects.toThrow(
+        `${odd} is no ordinary file`,
+      );
     }
   });
 });
 
 describe("a token that a program prints", () => {
   const command = (script: string, env: NodeJS.ProcessEnv = process.env) =>
-    tokenSource({ from: "command", line: [process.execPath, "-e", script], ttlMs: 1_000, cwd: dir }, env);
+    tokenSource({ from: "command", line: [process.execPath, "-e", script], ttlMs: 1_000, cwd: dir }, { env, reaper });
 
   it("is its output without the line break, from the user's environment without Toolway's own", async () => {
     expect(await command("console.log('abc')").read()).toBe("abc");
@@ -90,7 +97,7 @@ describe("a token that a program prints", () => {
     await expect(command(leaks).read()).rejects.toThrow(/login failed for token \[redacted\]/);
     await expect(command("console.log('a b')").read()).rejects.toThrow("no token");
     await expect(command("console.log('x'.repeat(20_000))").read()).rejects.toThrow("printed more than 16384 bytes");
-    const missing = tokenSource({ from: "command", line: ["no-such-program-here"], ttlMs: 1, cwd: dir }, process.env);
+    const missing = tokenSource({ from: "command", line: ["no-such-program-here"], ttlMs: 1, cwd: dir }, context);
     await expect(missing.read()).rejects.toThrow(
       "The command no-such-program-here could not be started: there is no such program.",
     );
@@ -100,7 +107,7 @@ describe("a token that a program prints", () => {
 it("what a program started ends with it, and does not hold up its token", async () => {
   const mark = join(dir, "pid");
   const line = ["sh", "-c", `sleep 1000 & echo $! > ${mark}; echo abc`];
-  expect(await tokenSource({ from: "command", line, ttlMs: 1, cwd: dir }, process.env).read()).toBe("abc");
+  expect(await tokenSource({ from: "command", line, ttlMs: 1, cwd: dir }, context).read()).toBe("abc");
   const pid = Number(readFileSync(mark, "utf8"));
   await until("what it left behind to be gone", () => {
     try {
@@ -111,20 +118,28 @@ it("what a program started ends with it, and does not hold up its token", async 
   });
 });
 
-it("a program that is under way ends when nobody needs its token any more", async () => {
+it("a program that is under way ends when nobody needs its token any more, and is known to the reaper until then [no-orphans]", async () => {
   const line = [process.execPath, "-e", "setInterval(() => {}, 1000)"];
-  const source = tokenSource({ from: "command", line, ttlMs: 1, cwd: dir }, process.env);
+  const source = tokenSource({ from: "command", line, ttlMs: 1, cwd: dir }, context);
   const reading = source.read();
+  // Whoever finds it after our end knows it by its mark.
+  await until(
+    "it to carry the mark",
+    async () => (await findMarked((mark) => mark.startsWith(reaper.instance))).length === 1,
+  );
   source.stop?.();
   await expect(reading).rejects.toThrow("was ended by SIGKILL");
 });
 
-it("a token in a variable is the one that it has when it is needed", async () => {
+it("a token in a variable is the one that it has when it is needed", () => {
   const env: NodeJS.ProcessEnv = { KEY: "one" };
-  const source = tokenSource({ from: "env", name: "KEY" }, env);
-  expect(await source.read()).toBe("one");
+  const source = tokenSource({ from: "env", name: "KEY" }, { env, reaper });
+  // At once: a request does not wait for a look at a table.
+  expect(source.read()).toBe("one");
   env["KEY"] = "two";
-  expect(await source.read()).toBe("two");
+  expect(source.read()).toBe("two");
+  env["KEY"] = "two words";
+  expect(() => source.read()).toThrow("no token");
   delete env["KEY"];
-  expect(await source.read()).toBeUndefined();
+  expect(source.read()).toBeUndefined();
 });

@@ -5,6 +5,8 @@ import { constants } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import type { BearerSource } from "../contracts/server-spec.js";
 import { Fault } from "../protocol/errors.js";
+import type { Reaper } from "../runtime/processes/reaper.js";
+import { fingerprintOf, fingerprintOfNone } from "../runtime/text-file.js";
 import { commandSource } from "./command.js";
 import type { TokenSource } from "./credential.js";
 import { checked, MAX_TOKEN_BYTES, noToken } from "./token.js";
@@ -12,23 +14,38 @@ import { checked, MAX_TOKEN_BYTES, noToken } from "./token.js";
 /** A file is looked at this often: a change is noticed within a second, on a busy machine too. */
 const LOOK_MS = 400;
 
-export function tokenSource(source: BearerSource, env: NodeJS.ProcessEnv): TokenSource {
+export interface SourceContext {
+  readonly env: NodeJS.ProcessEnv;
+  /** Sees to it that a program ends with us, however we end. */
+  readonly reaper: Reaper;
+}
+
+export function tokenSource(source: BearerSource, context: SourceContext): TokenSource {
   switch (source.from) {
     case "env":
-      return envSource(source.name, env);
+      return envSource(source.name, context.env);
     case "file":
       return fileSource(source.path);
     case "command":
-      return commandSource(source, env);
+      return commandSource(source, context);
   }
 }
 
 function envSource(name: string, env: NodeJS.ProcessEnv): TokenSource {
+  let seen: string | undefined;
+  let token: string | undefined;
   return {
     name: `the variable ${name}`,
+    remedy: "Set it, and start the gateway again.",
     // It is a look at a table.
     keepMs: 0,
-    read: async () => checked(env[name] ?? "", `The variable ${name}`),
+    read() {
+      const value = env[name];
+      if (value === seen) return token;
+      token = checked(value ?? "", `The variable ${name}`);
+      seen = value;
+      return token;
+    },
   };
 }
 
@@ -36,6 +53,7 @@ function fileSource(path: string): TokenSource {
   const name = `the file ${path}`;
   return {
     name,
+    remedy: "Write the token into it: that is noticed within a second.",
     // Whoever watches it says when it is another; without a watcher it is read each time.
     keepMs: LOOK_MS * 2,
     async read() {
@@ -78,12 +96,10 @@ async function readShort(path: string): Promise<string> {
   }
 }
 
-/** Another for another content: a file that was renamed over it, and what a link leads to now, are others too. */
 async function markOf(path: string): Promise<string> {
   try {
-    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
-    return [dev, ino, size, mtimeNs, ctimeNs].join(" ");
+    return fingerprintOf(await stat(path, { bigint: true }));
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code ?? "";
+    return fingerprintOfNone(error);
   }
 }

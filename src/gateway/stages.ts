@@ -19,11 +19,11 @@ import { compilePolicy, type Policy } from "../policy/policy.js";
 import type { Era } from "../protocol/modern.js";
 import { systemClock } from "../runtime/clock.js";
 import { HeldBytes } from "../runtime/memory/held-bytes.js";
+import { Reaper } from "../runtime/processes/reaper.js";
+import { hashStateDir } from "../runtime/processes/reaper-marker.js";
 import { packageVersion } from "../runtime/version.js";
 import { linkMaker } from "../upstream/links.js";
 import { ServerPool } from "../upstream/servers.js";
-import { Reaper } from "../upstream/stdio/reaper.js";
-import { hashStateDir } from "../upstream/stdio/reaper-marker.js";
 import { Executors } from "./executors.js";
 import { Mailboxes } from "./mailboxes.js";
 import { ProgramCalls } from "./program-call.js";
@@ -143,7 +143,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     reloadServer: (name) => owner.reloadServer(name),
   });
   const { openWire } = executors;
-  const credentials = new Credentials(env, (name) => {
+  const credentials = new Credentials({ env, reaper }, (name) => {
     const server = servers.supervised(name);
     log.info(`server "${name}": its credential is another now`);
     if (server?.isFailing === true) void owner.reloadServer(name).catch(() => {});

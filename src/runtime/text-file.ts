@@ -1,7 +1,7 @@
 // Reads a file of text that people or other programs wrote, and no further than its bound: it may be a device without
-// an end, or have been filled by mistake.
+// an end, or have been filled by mistake. And what tells one state of a file from another.
 
-import { closeSync, openSync, readSync } from "node:fs";
+import { type BigIntStats, closeSync, openSync, readSync } from "node:fs";
 
 /** A config with a thousand servers has less than 1 MB; reading this much takes a second or two. */
 export const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
@@ -26,4 +26,14 @@ export function readTextFile(path: string, maxBytes: number = MAX_CONFIG_BYTES):
   } finally {
     closeSync(file);
   }
+}
+
+/** What tells one state of a file from another, without reading it: a file that was renamed over it is another too. */
+export function fingerprintOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return [dev, ino, size, mtimeNs, ctimeNs].join(":");
+}
+
+/** The same for a file that cannot be looked at. */
+export function fingerprintOfNone(error: unknown): string {
+  return `no file: ${(error as NodeJS.ErrnoException).code}`;
 }

@@ -13,11 +13,11 @@ import type { ServerSpec } from "../contracts/server-spec.js";
 import type { Listed, ListKind, UpstreamCall } from "../contracts/upstream.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { type Reply, replyText } from "../protocol/reply.js";
+import { Reaper } from "../runtime/processes/reaper.js";
+import { hashStateDir } from "../runtime/processes/reaper-marker.js";
 import { linkMaker } from "./links.js";
 import type { UpstreamServer } from "./server.js";
 import { ServerPool } from "./servers.js";
-import { Reaper } from "./stdio/reaper.js";
-import { hashStateDir } from "./stdio/reaper-marker.js";
 
 const fixture = (name: string) => fileURLToPath(new URL(`../../test/fixtures/servers/${name}.mjs`, import.meta.url));
 const NO_COUNTS = { tools: 0, prompts: 0, resources: 0, resourceTemplates: 0 };

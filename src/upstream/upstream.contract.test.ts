@@ -20,12 +20,12 @@ import type { JsonObject } from "../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage, type ResponseMessage } from "../protocol/message.js";
 import type { Era } from "../protocol/modern.js";
 import { type Reply, replyText } from "../protocol/reply.js";
+import { Reaper } from "../runtime/processes/reaper.js";
+import { hashStateDir } from "../runtime/processes/reaper-marker.js";
 import { ServerDriver } from "./driver.js";
 import { EVERY_CAPABILITY } from "./era/handshake.js";
 import type { OpenWire } from "./http/wire.js";
 import { linkMaker } from "./links.js";
-import { Reaper } from "./stdio/reaper.js";
-import { hashStateDir } from "./stdio/reaper-marker.js";
 
 /** Above what anything here takes on a busy machine; only reached where a test fails. */
 const SOON = { timeout: 60_000, interval: 20 };

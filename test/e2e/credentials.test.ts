@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, describe, expect, it } from "vitest";
 import { connect } from "./eras.js";
-import { startGateway, temporaryDirectory, until } from "./harness.js";
+import { isAlive, startGateway, temporaryDirectory, until } from "./harness.js";
 import { statusOf, toolway } from "./operator.js";
 
 const cleanUp: (() => void)[] = [];
@@ -104,7 +104,24 @@ describe("a credential from a program", () => {
     const { out } = await toolway(gateway, "status");
     expect(out).toMatch(/remote: the command \S+ gives no token: .*the key ring is locked/);
     await writeFile(path, "fine");
-    expect(await agent.text("echo", { n: 1 })).toBe("1");
+    await until(
+      "the program to be asked again",
+      async () => (await agent.text("echo", { n: 1 }).catch(() => "")) === "1",
+    );
+  });
+});
+
+describe("a program that hangs while it fetches a credential", () => {
+  it("ends with a gateway that is killed [no-orphans]", async () => {
+    const pidPath = join(await temporaryDirectory(), "pid");
+    const script = `require("fs").writeFileSync(${JSON.stringify(pidPath)}, String(process.pid)); setInterval(() => {}, 1000)`;
+    const { url } = await guarded(() => ["echo"]);
+    const auth = { bearer: { command: [process.execPath, "-e", script] } };
+    const gateway = await startGateway({ mcpServers: { remote: { url, auth } } });
+    const pid = async () => Number(await readFile(pidPath, "utf8").catch(() => "0"));
+    await until("the program to run", async () => (await pid()) > 0);
+    await gateway.stop("SIGKILL");
+    await until("the program to be gone", async () => !isAlive(await pid()));
   });
 });
 

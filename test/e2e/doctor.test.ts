@@ -68,6 +68,7 @@ beforeAll(async () => {
     throws: { command: node, args: [at("throws.mjs")] },
     plain: { url: `http://127.0.0.1:${port}/plain` },
     refused: { url: `http://127.0.0.1:${port}/plain`, headers: { Authorization: "Bearer key-of-the-tests-1" } },
+    unwritten: { url: `http://127.0.0.1:${port}/plain`, auth: { bearer: { file: at("no-token") } } },
     oauth: { url: `http://127.0.0.1:${port}/oauth` },
     failing: { url: `http://127.0.0.1:${port}/500/401` },
     nowhere: { url: `http://127.0.0.1:${port}/401` },
@@ -94,6 +95,7 @@ describe("what doctor says of a server that does not come up [told-why]", () => 
     ["throws", /^The server exited with code 1: Error: GITHUB_TOKEN is required\.$/, "environment variable"],
     ["plain", /wants credentials \(HTTP 401\)\.$/, "Add them to the entry"],
     ["refused", /refuses our credentials \(HTTP 401\)\.$/, 'The entry sends "Authorization"'],
+    ["unwritten", /wants credentials \(HTTP 401\), and the file .*no-token has none\.$/, "Write the token into it"],
     ["oauth", /wants a login by OAuth \(HTTP 401/, "does not log in by OAuth yet"],
     // A start is no call: nobody asks whether it took effect.
     ["failing", /failed \(HTTP 500\)\. It said: boom\.$/, "Its own log"],

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { hashStateDir, MARKER_VARIABLE } from "../../src/upstream/stdio/reaper-marker.js";
+import { hashStateDir, MARKER_VARIABLE } from "../../src/runtime/processes/reaper-marker.js";
 import { type Gateway, isAlive, root, type ServerEntry, startGateway, until } from "../e2e/harness.js";
 import { openHttpWire } from "../e2e/wire.js";
 import { call, callText } from "./gateway.js";

@@ -6,11 +6,11 @@ import { Credentials } from "../../credentials/credentials.js";
 import { Executors } from "../../gateway/executors.js";
 import { SILENT } from "../../observe/log.js";
 import { systemClock } from "../../runtime/clock.js";
+import { Reaper } from "../../runtime/processes/reaper.js";
+import { hashStateDir } from "../../runtime/processes/reaper-marker.js";
 import { packageVersion } from "../../runtime/version.js";
 import { linkMaker } from "../../upstream/links.js";
 import { probeServer } from "../../upstream/probe.js";
-import { Reaper } from "../../upstream/stdio/reaper.js";
-import { hashStateDir } from "../../upstream/stdio/reaper-marker.js";
 import { askGateway } from "./ask-gateway.js";
 import { failedProbe } from "./failed-probe.js";
 import type { Probe, ProbeOptions } from "./port.js";
@@ -25,7 +25,7 @@ export async function probe(spec: ServerSpec, options: ProbeOptions): Promise<Pr
   const executors = new Executors(SILENT, undefined, { isImpatient: true });
   executors.apply(via === undefined ? [] : [via]);
   const reaper = new Reaper({ stateHash: hashStateDir(`probe ${process.pid}`), env: process.env });
-  const credentials = new Credentials(process.env);
+  const credentials = new Credentials({ env: process.env, reaper });
   try {
     const makeLink = linkMaker({
       reaper,

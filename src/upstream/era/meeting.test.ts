@@ -11,12 +11,12 @@ import type { ServerIntro } from "../../contracts/upstream.js";
 import type { JsonObject } from "../../protocol/jsonrpc.js";
 import type { Era } from "../../protocol/modern.js";
 import type { replyText } from "../../protocol/reply.js";
+import { Reaper } from "../../runtime/processes/reaper.js";
+import { hashStateDir } from "../../runtime/processes/reaper-marker.js";
 import { ServerDriver } from "../driver.js";
 import { ask } from "../link/own-call.js";
 import { linkMaker } from "../links.js";
 import { ToolHeaders } from "../modern/tool-headers.js";
-import { Reaper } from "../stdio/reaper.js";
-import { hashStateDir } from "../stdio/reaper-marker.js";
 import { EVERY_CAPABILITY } from "./handshake.js";
 import { type EraMemory, ProcessEras } from "./verdict.js";
 

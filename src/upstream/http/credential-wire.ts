@@ -10,6 +10,8 @@ export interface LiveCredential {
   /** Whether there is another by now. Never rejects. */
   refused(used: string | undefined): Promise<boolean>;
   stillRefused(): void;
+  /** What whoever asked is told of a 401; undefined where that is what the server said. */
+  refusal(used: string | undefined): Error | undefined;
   accepted(): void;
 }
 
@@ -92,12 +94,12 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
 
   pause(): void {
     this.#isPaused = true;
-    if (this.#refusal === undefined) this.#inner?.pause();
+    this.#inner?.pause();
   }
 
   resume(): void {
     this.#isPaused = false;
-    if (this.#refusal === undefined) this.#inner?.resume();
+    this.#inner?.resume();
   }
 
   abort(): void {
@@ -114,7 +116,7 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
     }
     if (this.#tries > 1) {
       credential.stillRefused();
-      this.#handler.onHead(status, headers);
+      this.#tellRefused(status, headers);
       return;
     }
     const refusal: Refusal = { status, headers, chunks: [], bytes: 0, end: undefined };
@@ -128,18 +130,24 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
       this.#handler.onData(chunk);
       return;
     }
+    if (refusal.end !== undefined) return;
+    const room = MAX_KEPT_BYTES - refusal.bytes;
     refusal.bytes += chunk.length;
-    if (refusal.bytes <= MAX_KEPT_BYTES) refusal.chunks.push(chunk);
+    refusal.chunks.push(chunk.length <= room ? chunk : chunk.subarray(0, room));
+    if (chunk.length <= room) return;
+    // What is told of it is its beginning. The rest must not follow on a hole, nor be read for nobody.
+    refusal.end = "end";
+    this.#inner?.abort();
   }
 
   onEnd(): void {
     if (this.#refusal === undefined) this.#handler.onEnd();
-    else this.#refusal.end = "end";
+    else this.#refusal.end ??= "end";
   }
 
   onError(error: Error, written: boolean): void {
     if (this.#refusal === undefined) this.#handler.onError(error, written);
-    else this.#refusal.end = error;
+    else this.#refusal.end ??= error;
   }
 
   #decided({ status, headers, chunks, end }: Refusal, isAnother: boolean): void {
@@ -150,10 +158,22 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
       this.#send();
       return;
     }
-    this.#handler.onHead(status, headers);
+    if (!this.#tellRefused(status, headers)) return;
     for (const chunk of chunks) if (!this.#isAborted) this.#handler.onData(chunk);
     if (this.#isAborted || end === undefined) return;
     // It was refused, whatever became of the rest of the answer.
     this.#handler.onEnd();
+  }
+
+  /** False where it is over with that: the credential itself says what is wrong. */
+  #tellRefused(status: number, headers: ResponseHeaders): boolean {
+    const why = this.#wire.credential.refusal(this.#used);
+    if (why === undefined) {
+      this.#handler.onHead(status, headers);
+      return true;
+    }
+    this.abort();
+    this.#handler.onError(why, false);
+    return false;
   }
 }

@@ -21,11 +21,11 @@ import {
 } from "../../protocol/message.js";
 import type { Era } from "../../protocol/modern.js";
 import { type Reply, replyText } from "../../protocol/reply.js";
+import { Reaper } from "../../runtime/processes/reaper.js";
+import { hashStateDir } from "../../runtime/processes/reaper-marker.js";
 import { ask } from "../link/own-call.js";
 import { linkMaker } from "../links.js";
 import { UpstreamServer } from "../server.js";
-import { Reaper } from "../stdio/reaper.js";
-import { hashStateDir } from "../stdio/reaper-marker.js";
 
 /** Above what anything here takes on a busy machine; only reached where a test fails. */
 const SOON = { timeout: 60_000, interval: 20 };

@@ -6,10 +6,10 @@ import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { until } from "../../../test/fixtures/wait.js";
 import type { StdioTarget } from "../../contracts/server-spec.js";
 import type { Fault } from "../../protocol/errors.js";
+import { Reaper } from "../../runtime/processes/reaper.js";
+import { findMarked } from "../../runtime/processes/reaper-marker.js";
 import type { LinkEvents, Ticket } from "../link/link.js";
 import { type StdioLimits, StdioLink } from "./link.js";
-import { Reaper } from "./reaper.js";
-import { findMarked } from "./reaper-marker.js";
 
 const reaper = new Reaper({ stateHash: "stdio-test", env: process.env });
 const links: StdioLink[] = [];

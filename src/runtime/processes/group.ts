@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
-import { resultWithin } from "../../runtime/wait.js";
+import { resultWithin } from "../wait.js";
 import type { Reaper } from "./reaper.js";
 import { groupIsAlive } from "./reaper-marker.js";
 

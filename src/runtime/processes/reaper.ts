@@ -4,7 +4,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
-import { resultWithin } from "../../runtime/wait.js";
+import { resultWithin } from "../wait.js";
 import { killMarked, MARKER_VARIABLE } from "./reaper-marker.js";
 
 /**

@@ -1,0 +1,101 @@
+import { describe, expect, it } from "vitest";
+import { type LiveCredential, withCredential } from "./credential-wire.js";
+import type { ExchangeHandler, HttpExchange, RequestOptions, Wire } from "./wire.js";
+
+/** A wire whose answers the test gives by hand. */
+class HandWire implements Wire {
+  readonly sent: { readonly options: RequestOptions; readonly handler: ExchangeHandler; readonly did: string[] }[] = [];
+
+  dispatch(options: RequestOptions, handler: ExchangeHandler): HttpExchange {
+    const did: string[] = [];
+    this.sent.push({ options, handler, did });
+    return { pause: () => did.push("pause"), resume: () => did.push("resume"), abort: () => did.push("abort") };
+  }
+
+  async destroy(): Promise<void> {}
+}
+
+class HandCredential implements LiveCredential {
+  current: string | undefined = "one";
+  why: Error | undefined;
+  decide: (isAnother: boolean) => void = () => {};
+  token = () => this.current;
+  refused = () =>
+    new Promise<boolean>((resolve) => {
+      this.decide = resolve;
+    });
+  stillRefused(): void {}
+  accepted(): void {}
+  refusal = () => this.why;
+}
+
+async function begin() {
+  const [wire, credential] = [new HandWire(), new HandCredential()];
+  const heard: string[] = [];
+  const open = withCredential(credential, async () => wire);
+  const target = { kind: "http", url: "http://x/", headers: {} } as const;
+  const outer = await open(target, new URL(target.url), AbortSignal.timeout(60_000));
+  const exchange = outer.dispatch(
+    { method: "POST", lane: "calls", path: "/", headers: ["a", "b"], body: "{}" },
+    {
+      onHead: (status) => heard.push(`head ${status}`),
+      onData: (chunk) => heard.push(`data ${chunk.length}`),
+      onEnd: () => heard.push("end"),
+      onError: (error, written) => heard.push(`error ${error.message} ${written}`),
+    },
+  );
+  const decided = async (isAnother: boolean) => {
+    credential.decide(isAnother);
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  const first = wire.sent[0];
+  if (first === undefined) throw new Error("Nothing was sent.");
+  return { wire, credential, heard, exchange, first, decided };
+}
+
+describe("a request with a credential", () => {
+  it("that is refused goes out again with another one, and the refusal is told to nobody [token-unseen]", async () => {
+    const { wire, credential, heard, first, decided } = await begin();
+    first.handler.onHead(401, {});
+    first.handler.onData(Buffer.alloc(10));
+    credential.current = "two";
+    await decided(true);
+    expect(first.did).toEqual(["abort"]);
+    expect(wire.sent[1]?.options.headers).toEqual(["a", "b", "authorization", "Bearer two"]);
+    wire.sent[1]?.handler.onHead(200, {});
+    wire.sent[1]?.handler.onEnd();
+    expect(heard).toEqual(["head 200", "end"]);
+  });
+
+  it("that is refused with a long answer is told its beginning and an end, without a hole in between [bounded]", async () => {
+    const { heard, first, decided } = await begin();
+    first.handler.onHead(401, {});
+    for (let i = 0; i < 3; i++) first.handler.onData(Buffer.alloc(30 * 1024));
+    // Nobody reads the rest.
+    expect(first.did).toEqual(["abort"]);
+    await decided(false);
+    const bytes = heard.filter((line) => line.startsWith("data")).reduce((sum, line) => sum + Number(line.slice(5)), 0);
+    expect(bytes).toBe(64 * 1024);
+    expect([heard[0], heard.at(-1)]).toEqual(["head 401", "end"]);
+  });
+
+  it("that is paused before its refusal and resumed during it goes on to its end", async () => {
+    const { heard, exchange, first, decided } = await begin();
+    exchange.pause();
+    first.handler.onHead(401, {});
+    exchange.resume();
+    await decided(false);
+    expect(first.did).toEqual(["pause", "resume"]);
+    first.handler.onData(Buffer.alloc(3));
+    first.handler.onEnd();
+    expect(heard).toEqual(["head 401", "data 3", "end"]);
+  });
+
+  it("is told what its credential says of the refusal, in place of the server's answer", async () => {
+    const { credential, heard, first, decided } = await begin();
+    credential.why = new Error("there is none");
+    first.handler.onHead(401, {});
+    await decided(false);
+    expect([heard, first.did]).toEqual([["error there is none false"], ["abort"]]);
+  });
+});
