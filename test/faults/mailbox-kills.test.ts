@@ -1,113 +1,17 @@
 // A broker, the machines that share through it and the gateway that uses them, each a process of its own, killed and stopped
 // in the middle of calls. A tool writes down each of its effects, and that is compared with what the callers were told.
 
-import { readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { cli, freePort, stdioFixture, temporaryDirectory, until } from "../e2e/harness.js";
+import { freePort, temporaryDirectory, until } from "../e2e/harness.js";
 import { callTool, hasTool } from "../e2e/operator.js";
-import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
-import { type Started, start } from "../fixtures/processes.js";
-import { Gone, sleep } from "../fixtures/wait.js";
+import { sleep } from "../fixtures/wait.js";
 import { figure } from "./length.js";
+import { effectsOf, endParts, Machine, Part, Sender, startBroker } from "./mailbox-parts.js";
 import { linux, report } from "./measure.js";
 
-// ── The processes ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-/** One process that can be killed and started again as it was. */
-class Part {
-  readonly #what: string;
-  readonly #args: readonly string[];
-  /** What its output has when it is there. */
-  readonly #ready: string;
-  #process: Started | undefined;
-
-  constructor(what: string, args: readonly string[], ready: string) {
-    this.#what = what;
-    this.#args = args;
-    this.#ready = ready;
-    parts.push(this);
-  }
-
-  get pid(): number {
-    return this.#process?.child.pid ?? 0;
-  }
-
-  get log(): string {
-    return `--- ${this.#what}\n${this.#process?.log().slice(-3_000)}\n`;
-  }
-
-  async start(): Promise<this> {
-    const env = { ...process.env };
-    delete env["TOOLWAY_TOKEN"];
-    const one = start(this.#what, process.execPath, [cli, ...this.#args], env);
-    this.#process = one;
-    await until(`${this.#what} to be there`, () => {
-      if (one.child.exitCode !== null) throw new Gone(`${this.#what} ended:\n${one.log()}`);
-      return one.log().includes(this.#ready);
-    });
-    return this;
-  }
-
-  async kill(): Promise<void> {
-    await this.#process?.stop("SIGKILL");
-  }
-}
-
-const parts: Part[] = [];
-
-afterEach(async ({ task }) => {
-  if (task.result?.state === "fail") for (const { log } of parts) process.stderr.write(log);
-  closeBareClients();
-  await Promise.all(parts.splice(0).map((part) => part.kill()));
-});
-
-interface Broker {
-  readonly part: Part;
-  readonly url: string;
-}
-
-async function startBroker(): Promise<Broker> {
-  const listen = `127.0.0.1:${await freePort()}`;
-  const state = join(await temporaryDirectory(), "state");
-  const args = ["broker", "--listen", listen, "--no-auth", "--state", state, "--json"];
-  return { part: await new Part("broker", args, '{"broker"').start(), url: `ws://${listen}` };
-}
-
-/** A machine with a ledger; several of one mailbox have a state, and so a journal, of their own each. */
-class Machine {
-  readonly part: Part;
-  readonly #ledger: string;
-
-  private constructor(part: Part, ledger: string) {
-    this.part = part;
-    this.#ledger = ledger;
-  }
-
-  static async start(broker: Broker, mailbox: string): Promise<Machine> {
-    const folder = await temporaryDirectory();
-    const config = join(folder, "mcp.json");
-    const ledger = join(folder, "ledger.txt");
-    await writeFile(ledger, "");
-    const mcpServers = { ledger: stdioFixture("ledger", [], { env: { LEDGER: ledger } }) };
-    await writeFile(config, JSON.stringify({ mcpServers }));
-    const at = ["--broker", broker.url, "--as", mailbox, "--state", join(folder, "state")];
-    const part = new Part(`sharer of ${mailbox}`, ["share", config, ...at, "--json"], '"connected"');
-    return new Machine(await part.start(), ledger);
-  }
-
-  async effects(): Promise<string[]> {
-    return (await readFile(this.#ledger, "utf8")).split("\n").filter((line) => line !== "");
-  }
-}
-
-async function effectsOf(machines: readonly Machine[]): Promise<Map<string, number>> {
-  const counts = new Map<string, number>();
-  for (const machine of machines) {
-    for (const effect of await machine.effects()) counts.set(effect, (counts.get(effect) ?? 0) + 1);
-  }
-  return counts;
-}
+afterEach(({ task }) => endParts(task.result?.state === "fail"));
 
 // ── Callers behind a gateway ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -238,51 +142,7 @@ function cut(): Told {
   return { kind: "cut" };
 }
 
-// ── A client that knows the frames alone ───────────────────────────────────────────────────────────────────────────
-
-interface Reply {
-  readonly result?: { readonly success: boolean; readonly result: string };
-  readonly error?: string;
-  readonly outcome?: string;
-}
-
-/** Sends calls of "note", and keeps the replies by the ids of what they answer. */
-class Sender {
-  readonly replies = new Map<string, Reply>();
-  readonly delivered = new Set<string>();
-  readonly #client: BareClient;
-
-  private constructor(client: BareClient) {
-    this.#client = client;
-    client.send({ kind: "subscribe" });
-    void this.#take().catch(() => {});
-  }
-
-  static async connect(broker: Broker): Promise<Sender> {
-    return new Sender(await BareClient.connect(broker.url, "worker", ""));
-  }
-
-  note(to: string, id: string, leftMs: number, more: object = {}): void {
-    const body = { op: "call", tool: "note", arguments: { text: id, ...more } };
-    this.#client.deliver(to, id, body, { left_ms: leftMs });
-  }
-
-  reply(id: string): Promise<Reply> {
-    return until(`the reply to ${id}`, () => this.replies.get(id));
-  }
-
-  async #take(): Promise<void> {
-    for (;;) {
-      const frame = await this.#client.next("message", "delivered");
-      if (frame.kind === "delivered") this.delivered.add(String(frame["id"]));
-      else {
-        const { id, correlation_id: asked, body } = frame["message"] as Record<string, unknown>;
-        this.replies.set(String(asked), body as Reply);
-        this.#client.send({ kind: "ack", id });
-      }
-    }
-  }
-}
+// ── Callers that know the frames alone ─────────────────────────────────────────────────────────────────────────────
 
 describe.skipIf(!linux)("two sharers of one mailbox", () => {
   it("do not run each other's calls: where one is killed after the effect, its caller is told that it is unknown [no-double-effect] [unknown-is-said]", async () => {

@@ -1,0 +1,46 @@
+// The program `toolway` from its built modules, so that it can be held at a point that has a name, and be killed there: what
+// is on the disk and on the wire is then what was there at that point, each time. The first word is a file, and what stands
+// in that file is the point; a process that has reached it says so, and does not go on.
+
+import { readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { runCli } from "../../dist/cli/program.js";
+import { MailStore } from "../../dist/mailbox/broker/mail-store.js";
+import { Journal } from "../../dist/mailbox/share/journal.js";
+
+const [plan, ...words] = process.argv.slice(2);
+
+function isHeldAt(point) {
+  if (readFileSync(plan, "utf8") !== point) return false;
+  process.stderr.write(`held: ${point}\n`);
+  return true;
+}
+
+const never = new Promise(() => {});
+
+/** Holds a method before it writes, and after what it wrote is on the disk. */
+function hold(prototype, method, pointOf) {
+  const original = prototype[method];
+  prototype[method] = async function (...given) {
+    const point = pointOf(...given);
+    if (isHeldAt(`before ${point}`)) return never;
+    const written = await original.apply(this, given);
+    return isHeldAt(`after ${point}`) ? never : written;
+  };
+}
+
+hold(MailStore.prototype, "add", (record) => (record.includes('"kind":"mcp_reply"') ? "reply" : "delivery"));
+hold(Journal.prototype, "start", () => "start");
+hold(Journal.prototype, "finish", () => "outcome");
+
+process.exitCode = await runCli(words, {
+  stdin: process.stdin,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  env: process.env,
+  cwd: process.cwd(),
+  home: homedir(),
+  isTTY: false,
+  isErrTTY: false,
+  signal: new AbortController().signal,
+});
