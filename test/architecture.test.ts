@@ -58,7 +58,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "mailbox/join": "mailbox/peer mailbox/wire runtime",
   "mailbox/peer": "mailbox/wire sockets",
   "mailbox/pairing": "contracts mailbox protocol runtime",
-  "mailbox/share": "contracts mailbox mailbox/broker mailbox/peer mailbox/wire observe protocol runtime",
+  "mailbox/share": "contracts mailbox mailbox/peer mailbox/wire observe protocol runtime",
   "mailbox/wire": "protocol runtime",
   host: "config contracts gateway gateway/state observe policy protocol runtime upstream",
   observe: "contracts protocol runtime",

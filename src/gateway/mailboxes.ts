@@ -11,6 +11,7 @@ import type { Peer, PeerConnection, PeerSocket } from "../mailbox/broker/peer-co
 import type { NewWorker, Paired, Pairings } from "../mailbox/pairing/pairings.js";
 import type { BrokerLine, LineEvents } from "../mailbox/peer/line.js";
 import type { openLocalLine } from "../mailbox/peer/local-line.js";
+import { ownerOf } from "../mailbox/wire/address.js";
 import type { Hello } from "../mailbox/wire/frames.js";
 import type { Log } from "../observe/log.js";
 import { systemClock } from "../runtime/clock.js";
@@ -222,6 +223,5 @@ function peerOf({ id, role, maySendTo = [] }: Principal): Peer {
 
 /** Where nobody is asked for a token, whoever comes is who it says. */
 function openPeer({ address, role }: Hello): Peer {
-  const end = address.indexOf("#");
-  return { id: end < 0 ? address : address.slice(0, end), role: role ?? "default", maySendTo: undefined };
+  return { id: ownerOf(address), role: role ?? "default", maySendTo: undefined };
 }

@@ -5,22 +5,17 @@
 import type { Store } from "../../contracts/store.js";
 import type { Log } from "../../observe/log.js";
 import type { ElapsedClock } from "../elapsed-clock.js";
+import { ownerOf } from "../wire/address.js";
 import type { Deliver, LiveFrame, MessageName } from "../wire/frames.js";
+import { endText, refusalOf } from "./broker-texts.js";
 import { Heap } from "./heap.js";
-import {
-  DEFAULT_END_MS,
-  IDLE_LOOK_MS,
-  LONGEST_WAIT_MS,
-  MAX_END_MS,
-  MAX_MAILBOXES,
-  QUEUE_LIMITS,
-  RETRY_MS,
-} from "./limits.js";
+import { DEFAULT_END_MS, IDLE_LOOK_MS, LONGEST_WAIT_MS, MAX_END_MS, MAX_MAILBOXES, RETRY_MS } from "./limits.js";
 import { LivePeers, type MailSender } from "./live-peers.js";
 import { MailStore } from "./mail-store.js";
 import { type Answerable, Mailbox, type Subscription } from "./mailbox.js";
 import type { BrokerInside } from "./operator.js";
-import type { Consumer, Ended, HandOut, NoRoom } from "./queue-terms.js";
+import { BindWrite, PendingHandOuts } from "./pending-hand-outs.js";
+import type { Consumer, Ended, HandOut } from "./queue-terms.js";
 import {
   bindingOf,
   type Header,
@@ -29,7 +24,6 @@ import {
   letterOf,
   messageOf,
   messageText,
-  ownerOf,
   REPLY,
   REQUEST,
   recordText,
@@ -219,7 +213,7 @@ export class Broker {
 
   subscribe(address: string, consumer: Consumer, send: Subscription["send"], credit: number | undefined): void {
     const mailbox = this.#mailboxOf(address);
-    mailbox.subscriptions.set(consumer, { consumer, send, senders: new Map(), waiting: undefined });
+    mailbox.subscriptions.set(consumer, { consumer, send, pending: new PendingHandOuts() });
     mailbox.queue.attach(consumer, credit);
     this.#look(mailbox);
   }
@@ -227,6 +221,14 @@ export class Broker {
   unsubscribe(address: string, consumer: Consumer): void {
     const mailbox = this.#mailboxes.get(address);
     if (mailbox === undefined) return;
+    // What has not left was not begun: anybody may have it, after a restart too.
+    const unsent = mailbox.subscriptions.get(consumer)?.pending.takeAll() ?? [];
+    for (const given of unsent) this.#giveBack(mailbox, given);
+    if (unsent.length > 0)
+      this.#mail.unbind(
+        unsent.map(({ message }) => message as Letter),
+        false,
+      );
     mailbox.subscriptions.delete(consumer);
     mailbox.queue.detach(consumer);
     this.#look(mailbox);
@@ -250,12 +252,11 @@ export class Broker {
   /** False: it is not this consumer's, and may be another's by now. */
   acknowledge(address: string, consumer: Consumer, name: MessageName): boolean {
     const mailbox = this.#mailboxes.get(address);
-    const sender = senderOf(mailbox?.subscriptions.get(consumer), name);
+    const sender = senderOf(mailbox, consumer, name);
     if (mailbox === undefined || sender === undefined) return false;
     const message = mailbox.queue.acknowledge(consumer, sender, name.id);
     if (message === undefined) return false;
     const letter = message as Letter;
-    mailbox.subscriptions.get(consumer)?.senders.delete(name.id);
     this.#letters.delete(keyOf(sender, name.id));
     this.#unreserve(letter.from, name.id);
     void this.#mail.remove(letter, "an acknowledged message");
@@ -266,11 +267,10 @@ export class Broker {
   /** The ids of those that are still this consumer's. */
   extend(address: string, consumer: Consumer, names: readonly MessageName[]): MessageName[] {
     const mailbox = this.#mailboxes.get(address);
-    const subscription = mailbox?.subscriptions.get(consumer);
-    if (mailbox === undefined || subscription === undefined) return [];
+    if (mailbox === undefined) return [];
     const nowMs = this.#clock.now();
     const kept = names.filter((name) => {
-      const sender = senderOf(subscription, name);
+      const sender = senderOf(mailbox, consumer, name);
       return sender !== undefined && mailbox.queue.extend(consumer, sender, name.id, nowMs);
     });
     this.#look(mailbox);
@@ -284,24 +284,24 @@ export class Broker {
     failed?: { readonly reason?: string | undefined },
   ): void {
     const mailbox = this.#mailboxes.get(address);
-    const subscription = mailbox?.subscriptions.get(consumer);
-    const sender = senderOf(subscription, name);
+    const sender = senderOf(mailbox, consumer, name);
     if (mailbox === undefined || sender === undefined) return;
-    subscription?.senders.delete(name.id);
     const message = mailbox.queue.heldBy(consumer, sender, name.id);
     if (message === undefined) return;
     const ended = mailbox.queue.release(consumer, sender, name.id, failed);
     if (ended !== undefined) this.#end(mailbox, ended);
     // After a restart anybody may have it, too.
-    else this.#mail.unbind(message as Letter, failed !== undefined);
+    else this.#mail.unbind([message as Letter], failed !== undefined);
     this.#look(mailbox);
   }
 
   /** True where it was never handed out, and now never will be. Else whoever has it is told. */
   cancel(sender: MailSender, to: string, id: string): boolean {
     const mailbox = this.#mailboxes.get(to);
-    const told = mailbox?.queue.cancel(sender.owner, id);
-    if (mailbox === undefined || told === undefined || told.was === "unknown") return false;
+    if (mailbox === undefined) return false;
+    this.#takeUnsent(mailbox, sender.owner, id);
+    const told = mailbox.queue.cancel(sender.owner, id);
+    if (told.was === "unknown") return false;
     if (told.was === "handed-out") {
       const subscription = told.consumer === undefined ? undefined : mailbox.subscriptions.get(told.consumer);
       subscription?.send(JSON.stringify({ kind: "cancel", correlation_id: id, from: sender.address }));
@@ -313,6 +313,15 @@ export class Broker {
     void this.#mail.remove(letter, "a cancelled message");
     this.#look(mailbox);
     return true;
+  }
+
+  /** What is down for a consumer and has not left is nobody's again. */
+  #takeUnsent(mailbox: Mailbox, sender: string, id: string): void {
+    const letter = this.#letters.get(keyOf(sender, id));
+    if (letter === undefined) return;
+    for (const { consumer, pending } of mailbox.subscriptions.values()) {
+      if (pending.take(letter)) this.#giveBack(mailbox, { consumer, message: letter });
+    }
   }
 
   /** Passes a live frame to whoever is connected, or drops it. */
@@ -333,15 +342,15 @@ export class Broker {
     const nowMs = this.#clock.now();
     const { queue } = mailbox;
     for (const ended of queue.tick(nowMs)) this.#end(mailbox, ended);
-    let unforeseen: HandOut[] | undefined;
+    let unforeseen: BindWrite | undefined;
     for (let given = queue.next(nowMs); given !== undefined; given = queue.next(nowMs)) {
       if (given.bindTo !== undefined) {
-        unforeseen ??= [];
-        unforeseen.push(given);
+        unforeseen ??= new BindWrite();
+        unforeseen.given.push(given);
       }
-      this.#handOut(mailbox, given, nowMs);
+      this.#handOut(mailbox, given, unforeseen, nowMs);
     }
-    if (unforeseen !== undefined) this.#noteJournals(mailbox, unforeseen);
+    if (unforeseen !== undefined) this.#bind(mailbox, unforeseen);
     mailbox.dueMs = queue.nextDueMs ?? Number.POSITIVE_INFINITY;
     this.#rest(mailbox, nowMs);
     this.#setTimer(nowMs);
@@ -360,50 +369,70 @@ export class Broker {
     else this.#due.moved(mailbox);
   }
 
-  #handOut(mailbox: Mailbox, { consumer, message, isRepeat, bindTo }: HandOut, nowMs: number): void {
+  #handOut(mailbox: Mailbox, given: HandOut, write: BindWrite | undefined, nowMs: number): void {
+    const subscription = mailbox.subscriptions.get(given.consumer);
+    if (subscription === undefined) return;
+    const { pending } = subscription;
+    // What comes later must not overtake what waits.
+    if (given.bindTo !== undefined) pending.push(given, write);
+    else if (!pending.isEmpty) pending.push(given, undefined);
+    else this.#send(mailbox, subscription, given, nowMs);
+  }
+
+  #send(mailbox: Mailbox, { send }: Subscription, { consumer, message, isRepeat }: HandOut, nowMs: number): void {
     const letter = message as Letter;
-    const subscription = mailbox.subscriptions.get(consumer);
     const record = this.#mail.record(letter);
-    if (subscription === undefined || record === undefined) return;
-    if (consumer.knowsIdsOnly) subscription.senders.set(letter.id, letter.sender);
+    if (record === undefined) return;
     mailbox.wasHandedOut(letter, consumer);
     const left = Math.max(1, Math.round(letter.endMs - nowMs));
     const again = isRepeat ? ',"repeated":true' : "";
-    const frame = `{"kind":"message","left_ms":${left}${again},"message":${messageOf(record)}}`;
-    // What comes later must not overtake it.
-    if (bindTo !== undefined) subscription.waiting ??= [];
-    if (subscription.waiting !== undefined) subscription.waiting.push(frame);
-    else if (!subscription.send(frame)) mailbox.queue.pause(consumer, true);
+    if (!send(`{"kind":"message","left_ms":${left}${again},"message":${messageOf(record)}}`)) {
+      mailbox.queue.pause(consumer, true);
+    }
   }
 
   /** The store has to know whom they were handed to before they leave: after a restart nobody else may have them. */
-  #noteJournals(mailbox: Mailbox, given: readonly HandOut[]): void {
-    const subscriptions = new Set(given.map(({ consumer }) => mailbox.subscriptions.get(consumer)));
-    this.#mail.bind(given).then(
+  #bind(mailbox: Mailbox, write: BindWrite): void {
+    this.#mail.bind(write.given).then(
       () => {
-        for (const one of subscriptions) if (one !== undefined) this.#flush(mailbox, one);
+        write.isStored = true;
+        for (const one of this.#consumersOf(mailbox, write)) this.#sendPending(mailbox, one);
       },
       (error: Error) => {
         this.#log.error("a broker could not store whom it hands messages to", { why: error.message });
-        for (const one of subscriptions) if (one !== undefined) this.#tryLater(mailbox, one);
-        for (const { consumer, message } of given) mailbox.queue.release(consumer, message.sender, message.id);
+        for (const one of this.#consumersOf(mailbox, write)) this.#tryLater(mailbox, one, write);
       },
     );
   }
 
-  /** The disk is full, or broken: nothing is handed out for a while. */
-  #tryLater(mailbox: Mailbox, subscription: Subscription): void {
-    subscription.waiting = undefined;
-    mailbox.queue.pause(subscription.consumer, true);
-    setTimeout(() => this.pause(mailbox.address, subscription.consumer, false), RETRY_MS).unref();
+  /** Those who are still there. */
+  #consumersOf(mailbox: Mailbox, { given }: BindWrite): Set<Subscription> {
+    return new Set(given.flatMap(({ consumer }) => mailbox.subscriptions.get(consumer) ?? []));
   }
 
-  #flush(mailbox: Mailbox, subscription: Subscription): void {
-    const frames = subscription.waiting ?? [];
-    subscription.waiting = undefined;
-    let hasRoom = true;
-    for (const frame of frames) hasRoom = subscription.send(frame) && hasRoom;
-    if (!hasRoom) mailbox.queue.pause(subscription.consumer, true);
+  #sendPending(mailbox: Mailbox, subscription: Subscription): void {
+    const nowMs = this.#clock.now();
+    for (let given = subscription.pending.next(); given !== undefined; given = subscription.pending.next()) {
+      const { consumer, message } = given;
+      // It was finished, has ended or was dropped meanwhile. The consumer has not heard of it, and may have another.
+      if (mailbox.queue.heldBy(consumer, message.sender, message.id) !== message) mailbox.queue.grant(consumer, 1);
+      else this.#send(mailbox, subscription, given, nowMs);
+    }
+  }
+
+  /** The disk is full, or broken: nothing is handed to this consumer for a while. */
+  #tryLater(mailbox: Mailbox, { consumer, pending }: Subscription, write: BindWrite): void {
+    for (const given of pending.giveUp(write)) this.#giveBack(mailbox, given);
+    mailbox.queue.pause(consumer, true);
+    setTimeout(() => this.pause(mailbox.address, consumer, false), RETRY_MS).unref();
+  }
+
+  /** It has not left. */
+  #giveBack({ queue }: Mailbox, { consumer, message }: Pick<HandOut, "consumer" | "message">): void {
+    if (queue.heldBy(consumer, message.sender, message.id) === message) {
+      queue.release(consumer, message.sender, message.id);
+    }
+    queue.grant(consumer, 1);
   }
 
   /** A message ended without being finished: it goes, and whoever waits for its answer is told. */
@@ -550,22 +579,6 @@ function keyOf(sender: string, id: string): string {
   return `${sender}\0${id}`;
 }
 
-function senderOf(subscription: Subscription | undefined, { id, from }: MessageName): string | undefined {
-  return from === undefined ? subscription?.senders.get(id) : ownerOf(from);
-}
-
-function refusalOf(noRoom: NoRoom, to: string): string {
-  const { maxMessages, maxBytes, maxKinds } = QUEUE_LIMITS;
-  if (noRoom === "messages") return `the mailbox "${to}" is full: it holds ${maxMessages} messages at most`;
-  if (noRoom === "bytes") return `the mailbox "${to}" is full: it holds ${maxBytes} bytes at most`;
-  if (noRoom === "kinds") return `${maxKinds} kinds of messages wait in the mailbox "${to}" already`;
-  return `half of the mailbox "${to}" is yours already, and no sender gets more`;
-}
-
-function endText(mailbox: string, why: Ended["why"], mayHaveRun: boolean, reason: string | undefined): string {
-  const outcome = mayHaveRun ? "its outcome is unknown" : "it was not run";
-  if (why === "dropped") return `dropped by the operator; ${mayHaveRun ? outcome : "not run"}`;
-  if (why === "expired") return `"${mailbox}" did not answer before the end of the message; ${outcome}`;
-  const last = reason === undefined ? "" : `, the last time with: ${reason}`;
-  return `"${mailbox}" failed with it ${QUEUE_LIMITS.maxFailures} times${last}; ${outcome}`;
+function senderOf(mailbox: Mailbox | undefined, consumer: Consumer, { id, from }: MessageName): string | undefined {
+  return from === undefined ? mailbox?.queue.senderOf(consumer, id) : ownerOf(from);
 }

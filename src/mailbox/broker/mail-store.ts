@@ -86,11 +86,15 @@ export class MailStore {
     });
   }
 
-  /** It was given back. Until that is on disk it is its journal's, which does no harm. */
-  unbind(letter: Letter, isBegun: boolean): void {
-    letter.isRebound = true;
+  /** They were given back. Until that is on disk they are their journal's, which does no harm. */
+  unbind(letters: readonly Letter[], isBegun: boolean): void {
     const binding = isBegun ? {} : FREE;
-    void this.#write("what was given back", (batch) => batch.put(this.#bindings, String(letter.sequence), binding));
+    void this.#write("what was given back", (batch) => {
+      for (const letter of letters) {
+        letter.isRebound = true;
+        batch.put(this.#bindings, String(letter.sequence), binding);
+      }
+    });
   }
 
   /** What is not removed now comes again after a restart. */

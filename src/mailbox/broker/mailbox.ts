@@ -2,6 +2,7 @@
 // whom its owner may answer.
 
 import { MAX_ANSWERABLE, QUEUE_LIMITS } from "./limits.js";
+import type { PendingHandOuts } from "./pending-hand-outs.js";
 import { MailboxQueue } from "./queue.js";
 import type { Consumer } from "./queue-terms.js";
 import type { Letter } from "./record.js";
@@ -11,10 +12,7 @@ export interface Subscription {
   readonly consumer: Consumer;
   /** Sends a frame. False: the connection is full, and tells when it is not. */
   send(frame: string): boolean;
-  /** What it holds by id, where it knows messages by their ids alone: the senders' ids. */
-  readonly senders: Map<string, string>;
-  /** Frames that must not leave before the store knows whom their messages were handed to. */
-  waiting: string[] | undefined;
+  readonly pending: PendingHandOuts;
 }
 
 /** Who has a message, or had it. */

@@ -11,10 +11,11 @@ import type {
 } from "../../contracts/status.js";
 import { ExpectedError, type ExpectedKind, kindOfCode } from "../../runtime/expected-error.js";
 import type { ElapsedClock } from "../elapsed-clock.js";
+import { ownerOf } from "../wire/address.js";
 import type { MailStore } from "./mail-store.js";
 import type { Mailbox } from "./mailbox.js";
 import type { Ended } from "./queue-terms.js";
-import { type Header, headerOf, type Letter, messageOf, ownerOf, REQUEST, recordText, storedOf } from "./record.js";
+import { type Header, headerOf, type Letter, messageOf, REQUEST, recordText, storedOf } from "./record.js";
 
 /** What a broker lets its operator's side have. */
 export interface BrokerInside {

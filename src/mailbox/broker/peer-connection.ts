@@ -6,6 +6,7 @@ import type { Log } from "../../observe/log.js";
 import { type HeldBytes, type Holder, NO_ROOM, SMALL_BYTES } from "../../runtime/memory/held-bytes.js";
 import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { Close, type SocketEvents } from "../../sockets/socket.js";
+import { ownerOf } from "../wire/address.js";
 import type { MailboxPresence } from "../wire/broker-frames.js";
 import { FrameError } from "../wire/frame-error.js";
 import {
@@ -29,7 +30,6 @@ import {
 import { type Broker, DeliveryRefusal } from "./broker.js";
 import type { LivePeer, MailSender } from "./live-peers.js";
 import type { Consumer } from "./queue-terms.js";
-import { ownerOf } from "./record.js";
 
 /** Who a peer is, by its token. */
 export interface Peer {

@@ -56,8 +56,8 @@ interface Lane {
 interface Holding {
   readonly consumer: Consumer;
   readonly held: Map<string, Entry>;
-  /** The ids of what it holds, where it knows messages by those alone. */
-  readonly heldIds: Set<string> | undefined;
+  /** The senders of what it holds by the ids, where it knows messages by those alone. */
+  readonly heldIds: Map<string, string> | undefined;
   credit: number;
   /** Its connection is full. */
   isPaused: boolean;
@@ -219,7 +219,7 @@ export class MailboxQueue {
   // ── Consumers ────────────────────────────────────────────────────────────────────────────────────────────────────
 
   attach(consumer: Consumer, credit = Number.POSITIVE_INFINITY): void {
-    const heldIds = consumer.knowsIdsOnly ? new Set<string>() : undefined;
+    const heldIds = consumer.knowsIdsOnly ? new Map<string, string>() : undefined;
     this.#holdings.set(consumer, { consumer, held: new Map(), heldIds, credit, isPaused: false });
   }
 
@@ -277,7 +277,7 @@ export class MailboxQueue {
     entry.journal = consumer.journal;
     entry.mayHaveRun = true;
     holding.held.set(keyOf(message.sender, message.id), entry);
-    holding.heldIds?.add(message.id);
+    holding.heldIds?.set(message.id, message.sender);
     holding.credit--;
     this.#expectAt(entry, nowMs + this.#limits.leaseMs);
     return { consumer, message, isRepeat, bindTo: isBound ? undefined : consumer };
@@ -305,6 +305,11 @@ export class MailboxQueue {
     const leaseMs = this.#limits.leaseMs;
     this.#expectAt(entry, Math.min(nowMs + leaseMs, entry.message.endMs + leaseMs));
     return entry.dueMs > nowMs;
+  }
+
+  /** Whose message a consumer means that knows ids alone. */
+  senderOf(consumer: Consumer, id: string): string | undefined {
+    return this.#holdings.get(consumer)?.heldIds?.get(id);
   }
 
   heldBy(consumer: Consumer, sender: string, id: string): QueuedMessage | undefined {

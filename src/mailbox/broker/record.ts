@@ -2,6 +2,7 @@
 // recipient gets, as it was written when it came. Neither needs the other to be read.
 
 import { hash } from "node:crypto";
+import { ownerOf } from "../wire/address.js";
 import type { Binding, QueuedMessage } from "./queue-terms.js";
 
 /** How the kind of a message ends that is owed an answer, and that of the answer instead. */
@@ -114,10 +115,4 @@ function headerSpan(record: string): [start: number, end: number] {
 
 export function hashOf(to: string, kind: string, body: string): string {
   return hash("sha256", `${to}\0${kind}\0${body}`, "base64url");
-}
-
-/** A token's id has no `#`: what follows it tells several inboxes of one principal apart. */
-export function ownerOf(address: string): string {
-  const end = address.indexOf("#");
-  return end < 0 ? address : address.slice(0, end);
 }

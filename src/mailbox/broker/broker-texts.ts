@@ -1,0 +1,20 @@
+// What a broker says to the senders of messages that it does not take, or that ended without an answer.
+
+import { QUEUE_LIMITS } from "./limits.js";
+import type { Ended, NoRoom } from "./queue-terms.js";
+
+export function refusalOf(noRoom: NoRoom, to: string): string {
+  const { maxMessages, maxBytes, maxKinds } = QUEUE_LIMITS;
+  if (noRoom === "messages") return `the mailbox "${to}" is full: it holds ${maxMessages} messages at most`;
+  if (noRoom === "bytes") return `the mailbox "${to}" is full: it holds ${maxBytes} bytes at most`;
+  if (noRoom === "kinds") return `${maxKinds} kinds of messages wait in the mailbox "${to}" already`;
+  return `half of the mailbox "${to}" is yours already, and no sender gets more`;
+}
+
+export function endText(mailbox: string, why: Ended["why"], mayHaveRun: boolean, reason: string | undefined): string {
+  const outcome = mayHaveRun ? "its outcome is unknown" : "it was not run";
+  if (why === "dropped") return `dropped by the operator; ${mayHaveRun ? outcome : "not run"}`;
+  if (why === "expired") return `"${mailbox}" did not answer before the end of the message; ${outcome}`;
+  const last = reason === undefined ? "" : `, the last time with: ${reason}`;
+  return `"${mailbox}" failed with it ${QUEUE_LIMITS.maxFailures} times${last}; ${outcome}`;
+}

@@ -1,0 +1,239 @@
+// What a broker hands out when its store is slow, and when it fails: a broker on a store whose commits the test lets
+// through or fails, with a clock of the test.
+
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { HeldStore } from "../../../test/fixtures/mailbox/held-store.js";
+import { ElapsedClock } from "../elapsed-clock.js";
+import type { Deliver } from "../wire/frames.js";
+import { Broker } from "./broker.js";
+import { RETRY_MS } from "./limits.js";
+import type { Consumer } from "./queue-terms.js";
+import { bindingOf, headerOf, type StoredBinding } from "./record.js";
+
+const log = { debug() {}, info() {}, warn() {}, error() {} } as never;
+const WORKER = { address: "worker-1", owner: "worker-1", role: "researcher", maySendTo: undefined };
+
+let store: HeldStore;
+let broker: Broker;
+let nowMs: number;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  nowMs = 0;
+  store = new HeldStore();
+  const clock = new ElapsedClock({ now: () => nowMs, wall: () => nowMs });
+  broker = new Broker({ store: store.asStore, clock, log, knows: () => true });
+});
+afterEach(() => {
+  broker.close();
+  vi.useRealTimers();
+});
+
+/** A consumer, and the ids of what it was sent. */
+class Taker {
+  readonly consumer: Consumer;
+  readonly got: string[] = [];
+  onMessage: ((id: string) => void) | undefined;
+
+  /** Without credit it is a bare one. */
+  constructor(journal: string | undefined, credit: number | undefined) {
+    this.consumer = { kinds: undefined, journal, window: 100, knowsIdsOnly: credit === undefined };
+    broker.subscribe("studio", this.consumer, (frame) => this.#take(frame), credit);
+  }
+
+  #take(frame: string): boolean {
+    const { kind, message } = JSON.parse(frame) as { kind: string; message: { id: string } };
+    if (kind !== "message") return true;
+    this.got.push(message.id);
+    this.onMessage?.(message.id);
+    return true;
+  }
+
+  leave(): void {
+    broker.unsubscribe("studio", this.consumer);
+  }
+
+  ack(id: string): boolean {
+    return broker.acknowledge("studio", this.consumer, { id, from: "worker-1" });
+  }
+}
+
+function deliver(id: string): Promise<void> {
+  const message = { id, kind: "mcp_request", body: "{}", correlationId: undefined };
+  const frame: Deliver = { kind: "deliver", to: "studio", message, leftMs: 3_600_000, acknowledges: undefined };
+  return broker.deliver(WORKER, frame);
+}
+
+/** Whom the store has a message down for: its journal, or false for nobody. */
+function onDisk(id: string): string | undefined | false {
+  for (const [sequence, record] of store.log("mail").entries()) {
+    const header = headerOf(record);
+    if (header.id !== id) continue;
+    const binding = bindingOf(store.map<StoredBinding>("mail-bindings").get(String(sequence)) ?? header.bound);
+    return binding === undefined ? false : binding.journal;
+  }
+  return false;
+}
+
+const turn = () => vi.advanceTimersByTimeAsync(0);
+
+describe("what a broker hands out", () => {
+  it("does not leave before its own binding is on disk, whichever other write came back [no-double-effect]", async () => {
+    await deliver("m-1");
+    await deliver("m-2");
+    store.isHolding = true;
+    const taker = new Taker("J1", 1);
+    broker.grant("studio", taker.consumer, 1);
+    await turn();
+    expect(store.waiting).toBe(2);
+    expect(taker.got).toEqual([]);
+    store.commit();
+    await turn();
+    expect(taker.got).toEqual(["m-1"]);
+    expect(onDisk("m-2")).toBe(false);
+    store.commit();
+    await turn();
+    expect(taker.got).toEqual(["m-1", "m-2"]);
+    expect(onDisk("m-2")).toBe("J1");
+  });
+
+  it("is handed out again, with its credit and in its order, when the store could not take its binding [ack-is-durable]", async () => {
+    await deliver("m-1");
+    await deliver("m-2");
+    store.isHolding = true;
+    const taker = new Taker("J1", 1);
+    broker.grant("studio", taker.consumer, 1);
+    await turn();
+    // The first write fails while the second is under way: neither message may leave, and neither is lost.
+    store.fail();
+    await turn();
+    store.commitAll();
+    await turn();
+    expect(taker.got).toEqual([]);
+    await vi.advanceTimersByTimeAsync(RETRY_MS);
+    store.commitAll();
+    await turn();
+    expect(taker.got).toEqual(["m-1", "m-2"]);
+  });
+
+  it("is anybody's when its consumer goes before it has left, after a restart too [ack-is-durable]", async () => {
+    await deliver("m-1");
+    store.isHolding = true;
+    const first = new Taker("J1", 100);
+    await turn();
+    first.leave();
+    const second = new Taker("J2", 100);
+    store.commitAll();
+    await turn();
+    store.commitAll();
+    await turn();
+    expect(first.got).toEqual([]);
+    expect(second.got).toEqual(["m-1"]);
+    expect(onDisk("m-1")).toBe("J2");
+  });
+
+  it("never runs when its sender cancels it before it has left", async () => {
+    await deliver("m-1");
+    store.isHolding = true;
+    const taker = new Taker("J1", 1);
+    await turn();
+    expect(broker.cancel(WORKER, "studio", "m-1")).toBe(true);
+    store.isHolding = false;
+    store.commitAll();
+    await turn();
+    // Its credit is there for the next.
+    await deliver("m-2");
+    await turn();
+    expect(taker.got).toEqual(["m-2"]);
+  });
+
+  it("is known by its id to a bare consumer only while that one has it [bounded]", async () => {
+    const bare = new Taker(undefined, undefined);
+    await deliver("m-1");
+    expect(bare.got).toEqual(["m-1"]);
+    nowMs += 31_000;
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(bare.got).toEqual(["m-1", "m-1"]);
+    expect(broker.acknowledge("studio", bare.consumer, { id: "m-1", from: undefined })).toBe(true);
+    expect(broker.acknowledge("studio", bare.consumer, { id: "m-1", from: undefined })).toBe(false);
+  });
+
+  it("reaches one journal alone and none is lost, in any order of writes, failures and departures [no-double-effect] [ack-is-durable]", async () => {
+    for (let seed = 1; seed <= 100; seed++) await tryOut(seed);
+  });
+});
+
+async function tryOut(seed: number): Promise<void> {
+  const random = randomOf(seed);
+  store = new HeldStore();
+  const clock = new ElapsedClock({ now: () => nowMs, wall: () => nowMs });
+  broker = new Broker({ store: store.asStore, clock, log, knows: () => true });
+  const handedTo = new Map<string, string>();
+  const ended = new Set<string>();
+  const delivered: string[] = [];
+  const takers = new Map<string, Taker>();
+  const come = (journal: string): Taker => {
+    const taker = new Taker(journal, 2);
+    takers.set(journal, taker);
+    taker.onMessage = (id) => {
+      expect(onDisk(id), `seed ${seed}: ${id} left to ${journal} before the store knew it`).toBe(journal);
+      expect(handedTo.get(id) ?? journal, `seed ${seed}: ${id} reached two journals`).toBe(journal);
+      handedTo.set(id, journal);
+    };
+    return taker;
+  };
+  store.isHolding = true;
+  for (let step = 0; step < 60; step++) {
+    const journal = random() < 0.5 ? "J1" : "J2";
+    const taker = takers.get(journal);
+    const dice = random();
+    if (dice < 0.25) {
+      const id = `m-${step}`;
+      void deliver(id).then(
+        () => delivered.push(id),
+        () => {},
+      );
+    } else if (dice < 0.5) store.commit();
+    else if (dice < 0.58) store.fail();
+    else if (dice < 0.66) taker?.leave();
+    if (dice >= 0.58 && dice < 0.66) takers.delete(journal);
+    else if (dice >= 0.66 && dice < 0.76 && taker === undefined) come(journal);
+    else if (dice >= 0.76 && dice < 0.86) await vi.advanceTimersByTimeAsync(RETRY_MS);
+    else if (dice >= 0.86 && taker !== undefined) {
+      const id = taker.got.shift();
+      if (id !== undefined && taker.ack(id)) {
+        ended.add(id);
+        broker.grant("studio", taker.consumer, 1);
+      }
+    }
+    await turn();
+  }
+  // All is well again: whatever is there reaches somebody, with the credit that is left.
+  store.isHolding = false;
+  for (const journal of ["J1", "J2"]) if (!takers.has(journal)) come(journal);
+  for (let round = 0; round < 80; round++) {
+    store.commitAll();
+    await vi.advanceTimersByTimeAsync(RETRY_MS);
+    for (const taker of takers.values()) {
+      for (const id of taker.got.splice(0)) {
+        if (!taker.ack(id)) continue;
+        ended.add(id);
+        broker.grant("studio", taker.consumer, 1);
+      }
+    }
+    if (delivered.every((id) => ended.has(id))) break;
+  }
+  expect(
+    [...delivered].filter((id) => !ended.has(id)),
+    `seed ${seed}: never handed out`,
+  ).toEqual([]);
+  broker.close();
+}
+
+function randomOf(seed: number): () => number {
+  let state = seed * 2_654_435_761;
+  return () => {
+    state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x6d2b79f5) | 0;
+    return ((state ^ (state >>> 13)) >>> 0) / 4_294_967_296;
+  };
+}
