@@ -227,6 +227,9 @@ export function defaultSupervision(kind: Target["kind"]): Supervision {
   return kind === "mailbox" ? neverGivenUp(usual) : usual;
 }
 
+/** It comes back when its owner likes, and an attempt is a question to a broker that is connected. */
+const MAILBOX_RETRY_MS = 5_000;
+
 /** A machine behind a mailbox comes and goes as its owner likes: that is no fault of it, and it is never given up. */
 export function neverGivenUp(supervision: Supervision): Supervision {
   const { restarts, breaker } = supervision;
@@ -236,6 +239,7 @@ export function neverGivenUp(supervision: Supervision): Supervision {
     breaker: { ...breaker, failures: NEVER },
     ejectedProbeMs: undefined,
     pingMs: undefined,
+    listRetryMs: MAILBOX_RETRY_MS,
   };
 }
 

@@ -73,6 +73,8 @@ export interface Supervision {
   readonly breaker: { readonly failures: number; readonly openMs: number };
   /** An ejected server is tried once more after this time; undefined: only by reload. */
   readonly ejectedProbeMs: number | undefined;
+  /** Lists that could not be read are tried again after waits that grow up to this one; absent: up to a minute. */
+  readonly listRetryMs?: number;
   /** It is not started before somebody wants it. */
   readonly lazy: boolean;
   /** A server that nobody used for so long is closed; the next call starts it. Undefined: it stays up. */

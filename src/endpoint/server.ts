@@ -40,7 +40,7 @@ import type { HttpOutlet } from "./modern/http-outlet.js";
 import { ModernPosts } from "./modern/post.js";
 import { type Eras, McpPost } from "./post.js";
 import type { EndpointEvent } from "./session/endpoint-event.js";
-import { DEFAULT_LIMITS, type EndpointLimits } from "./session/limits.js";
+import { ENDPOINT_LIMITS, type EndpointLimits } from "./session/limits.js";
 
 /** What may change while the endpoint runs. */
 export interface EndpointSettings {
@@ -494,7 +494,7 @@ class Endpoint implements HttpEndpoint {
 
 function limitsOf({ limits, sessions }: EndpointSettings): EndpointLimits {
   return {
-    ...DEFAULT_LIMITS,
+    ...ENDPOINT_LIMITS,
     ...limits,
     ...(sessions?.idleMs === undefined ? {} : { sessionIdleMs: sessions.idleMs }),
     ...(sessions?.max === undefined ? {} : { sessions: sessions.max }),

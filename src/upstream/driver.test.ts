@@ -214,6 +214,27 @@ describe("a call of a tool on a new connection", () => {
     await driver.stop();
   });
 
+  it("has the whole of its time, whoever waited before it or took its call back [bounded]", async () => {
+    const { driver, readings, clock } = unread();
+    const first = call(driver, OF_TOOL);
+    await vi.waitFor(() => expect(readings).toHaveLength(1));
+    clock.nowMs += SPEC.callTimeoutMs - 1;
+    const second = call(driver, OF_TOOL);
+    clock.nowMs += 1;
+    driver.tick(clock.nowMs);
+    expect(await first.answered).toMatchObject({ error: { message: expect.stringContaining("within 5000 ms") } });
+    expect(driver.inFlight).toBe(1);
+    driver.cancel(second.one, "enough");
+    clock.nowMs += SPEC.callTimeoutMs - 2;
+    const third = call(driver, OF_TOOL);
+    clock.nowMs += 2;
+    driver.tick(clock.nowMs);
+    expect(driver.inFlight).toBe(1);
+    readings[0]?.();
+    expect(await third.answered).toHaveProperty("result");
+    await driver.stop();
+  });
+
   it("waits for the tools of the next one where this one dies, once only, and an old reading opens nothing [host-12]", async () => {
     const { driver, links, readings, clock } = unread();
     const waits = call(driver, { ...OF_TOOL, refusal: () => CHANGED });

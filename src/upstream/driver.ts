@@ -89,8 +89,6 @@ export class ServerDriver implements ServerConnection {
   #checked: Connection | undefined;
   /** The connection whose tools are being read. */
   #checking: Connection | undefined;
-  /** When the time of the first of the calls is over that wait for that. */
-  #checkDueMs: number | undefined;
   #liveness = new Liveness();
   #attempt: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -236,7 +234,7 @@ export class ServerDriver implements ServerConnection {
     const connection = this.#connection;
     if (connection === undefined) return;
     const late = connection.expire(nowMs);
-    if (this.#checkDueMs !== undefined && nowMs >= this.#checkDueMs) this.#checkIsLate();
+    if (this.#held.size > 0) this.#refuseUnchecked(nowMs);
     if (this.#supervisor.state !== "ready") {
       // Nothing is asked of one that does not stand yet.
       if (late !== undefined) this.#blame(late, true);
@@ -254,10 +252,7 @@ export class ServerDriver implements ServerConnection {
     const connection = this.#connection;
     if (connection === undefined || this.#supervisor.state !== "ready" || this.inFlight > 0) return;
     this.#supervisor.rested();
-    this.#lastDescription = { ...connection.describe() };
-    this.#connection = undefined;
-    this.#checked = undefined;
-    this.#track(connection.close());
+    void this.#drop(connection, undefined);
     await Promise.all(this.#closing);
     this.#events.onState();
   }
@@ -284,8 +279,7 @@ export class ServerDriver implements ServerConnection {
 
   #holdForTools(call: UpstreamCall, connection: Connection): void {
     if (this.#held.refusedAsFull(call)) return;
-    this.#held.wait(call);
-    this.#checkDueMs ??= this.#context.now() + this.#spec.callTimeoutMs;
+    this.#held.wait(call, this.#context.now() + this.#spec.callTimeoutMs);
     if (this.#checking !== connection)
       this.#check(connection, this.#events.readTools?.() ?? Promise.resolve(undefined));
   }
@@ -300,7 +294,6 @@ export class ServerDriver implements ServerConnection {
     void reading.then((why) => {
       if (this.#checking === connection) this.#checking = undefined;
       if (this.#connection !== connection || this.#supervisor.state !== "ready") return;
-      this.#checkDueMs = undefined;
       if (why === undefined) this.#checked = connection;
       for (const call of this.#held.takeWaiting(true)) {
         const fault = why === undefined ? call.refusal?.() : unchecked(this.server, why);
@@ -310,11 +303,10 @@ export class ServerDriver implements ServerConnection {
     });
   }
 
-  /** The list may still come, for those who call later. */
-  #checkIsLate(): void {
-    this.#checkDueMs = undefined;
+  /** Calls that waited for the tools as long as a call may take. The list may still come, for those who call later. */
+  #refuseUnchecked(nowMs: number): void {
     const fault = unchecked(this.server, `it was not there within ${this.#spec.callTimeoutMs} ms`);
-    for (const call of this.#held.takeWaiting(true)) this.#held.refuse(call, fault);
+    for (const call of this.#held.takeLate(nowMs)) this.#held.refuse(call, fault);
   }
 
   /**
@@ -379,8 +371,7 @@ export class ServerDriver implements ServerConnection {
   }
 
   #connect(): Connection {
-    const [starter] = this.#held.waiting;
-    const capabilities = this.#capabilities?.(starter?.caller);
+    const capabilities = this.#capabilities?.(this.#held.first?.caller);
     const connection: Connection = new Connection(
       {
         spec: this.#spec,
@@ -419,7 +410,7 @@ export class ServerDriver implements ServerConnection {
     this.#check(connection, this.#events.onReady(intro));
     this.#events.onState();
     for (const call of this.#held.takeWaiting(this.#checked !== undefined)) connection.send(call);
-    if (this.#held.waiting.size > 0) this.#checkDueMs = nowMs + this.#spec.callTimeoutMs;
+    this.#held.waitUntil(nowMs + this.#spec.callTimeoutMs);
     return undefined;
   }
 
@@ -470,7 +461,6 @@ export class ServerDriver implements ServerConnection {
     this.#lastDescription = { ...connection.describe() };
     this.#connection = undefined;
     this.#checked = undefined;
-    this.#checkDueMs = undefined;
     const gone = connection.close(fault);
     this.#track(gone);
     return gone;

@@ -567,7 +567,7 @@ export class UpstreamServer implements ServerHandle {
     const isDue = this.#lists.failed.length > 0 || (state === "backoff" && !this.listed);
     if (!isDue || state === "ejected" || this.#mayWait || this.#retry !== undefined || this.#stopped) return;
     const isRefused = lastFault?.code === "unauthorized";
-    const wait = listRetryMs(this.spec.target.kind, this.#retries, lastFault?.code);
+    const wait = listRetryMs(this.spec.supervision, this.#retries, lastFault?.code);
     if (!isRefused) this.#retries++;
     const timer = setTimeout(() => this.#tryAgain(), wait);
     timer.unref();

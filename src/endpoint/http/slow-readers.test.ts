@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { HeldBytes } from "../../runtime/memory/held-bytes.js";
 import { KIB, MIB } from "../../runtime/sizes.js";
 import { Retained } from "../legacy/streams/retained.js";
-import { DEFAULT_LIMITS } from "../session/limits.js";
+import { ENDPOINT_LIMITS } from "../session/limits.js";
 import { OpenBodies, type OpenBody } from "./open-bodies.js";
 import { SlowReaders } from "./slow-readers.js";
 
@@ -27,7 +27,7 @@ function reader(waiting: number): FakeResponse & ServerResponse {
 describe("readers that are behind", () => {
   it("are counted while something waits for them, and no longer [bounded]", () => {
     const held = new HeldBytes(16 * MIB);
-    const readers = new SlowReaders(held, DEFAULT_LIMITS);
+    const readers = new SlowReaders(held, ENDPOINT_LIMITS);
     const res = reader(4 * MIB);
     expect(readers.watch(res, "a")).toBe(true);
     expect([held.used, readers.size]).toEqual([4 * MIB, 1]);
@@ -40,7 +40,7 @@ describe("readers that are behind", () => {
 
   it("are counted from 4 KiB on, and all that wait behind another answer of their connection [bounded]", () => {
     const held = new HeldBytes(16 * MIB);
-    const readers = new SlowReaders(held, DEFAULT_LIMITS);
+    const readers = new SlowReaders(held, ENDPOINT_LIMITS);
     const [short, longer, queued] = [reader(4 * KIB - 1), reader(4 * KIB), reader(10)];
     queued.socket = null;
     for (const res of [short, longer, queued]) expect(readers.watch(res, "a")).toBe(true);
@@ -55,7 +55,7 @@ describe("readers that are behind", () => {
 
   it("are refused together what none of them would be refused alone, and others are not [bounded]", () => {
     const held = new HeldBytes(16 * MIB);
-    const readers = new SlowReaders(held, DEFAULT_LIMITS);
+    const readers = new SlowReaders(held, ENDPOINT_LIMITS);
     const kept = Array.from({ length: 1_000 }, () => readers.watch(reader(60 * KIB), "a")).filter(Boolean);
     expect(kept.length).toBe(Math.floor((12 * MIB) / (60 * KIB)));
     expect(readers.watch(reader(60 * KIB), "b")).toBe(true);
@@ -63,7 +63,7 @@ describe("readers that are behind", () => {
 
   it("must go where there is no room for what waits [bounded]", () => {
     const held = new HeldBytes(16 * MIB);
-    const readers = new SlowReaders(held, DEFAULT_LIMITS);
+    const readers = new SlowReaders(held, ENDPOINT_LIMITS);
     expect(readers.watch(reader(10 * MIB), "a")).toBe(true);
     expect(readers.watch(reader(3 * MIB), "a")).toBe(false);
     expect(readers.watch(reader(3 * MIB), "b")).toBe(true);
@@ -71,16 +71,16 @@ describe("readers that are behind", () => {
 
   it("may stand still for 10 s while memory is short, and for the usual time else [bounded]", () => {
     const held = new HeldBytes(16 * MIB);
-    const readers = new SlowReaders(held, DEFAULT_LIMITS);
+    const readers = new SlowReaders(held, ENDPOINT_LIMITS);
     const res = reader(4 * MIB);
     readers.watch(res, "a");
     readers.sweep();
-    expect(res.timeoutMs).toBe(DEFAULT_LIMITS.stallMs);
+    expect(res.timeoutMs).toBe(ENDPOINT_LIMITS.stallMs);
     expect(held.holder("a").hold(9 * MIB)).toBe(false);
     readers.sweep();
     expect([readers.isShort, res.timeoutMs]).toEqual([true, 10_000]);
     readers.sweep();
-    expect([readers.isShort, res.timeoutMs]).toEqual([false, DEFAULT_LIMITS.stallMs]);
+    expect([readers.isShort, res.timeoutMs]).toEqual([false, ENDPOINT_LIMITS.stallMs]);
     held.holder("b").hold(8 * MIB);
     readers.sweep();
     expect([readers.isShort, res.timeoutMs]).toEqual([true, 10_000]);
@@ -88,7 +88,7 @@ describe("readers that are behind", () => {
 
   it("of event streams may be silent again once they have caught up", () => {
     const held = new HeldBytes(MIB);
-    const readers = new SlowReaders(held, DEFAULT_LIMITS);
+    const readers = new SlowReaders(held, ENDPOINT_LIMITS);
     const res = Object.assign(reader(700 * KIB), { writableEnded: false });
     readers.watch(res, "a");
     held.fits("a", MIB);

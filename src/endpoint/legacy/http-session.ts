@@ -35,7 +35,7 @@ export class HttpSession extends LegacySession implements AskedSession {
   /** When its id was made, by the wall clock. */
   readonly createdAt: number;
   subscribed: SubscribedUris;
-  /** It was open before the gateway started, and has had no stream since. */
+  /** It was open before the gateway started, or before others made it give way, and has had no stream since. */
   mayHaveMissed = false;
   readonly #keep: ((session: HttpSession) => void) | undefined;
   readonly #context: StreamContext;

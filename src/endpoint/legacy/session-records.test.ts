@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 import { seeded } from "../../../test/faults/random.js";
 import type { SessionRecord } from "../../contracts/session-record.js";
 import { MemoryMap } from "../../store/memory-map.js";
-import { DEFAULT_LIMITS } from "../session/limits.js";
+import { ENDPOINT_LIMITS } from "../session/limits.js";
 import { type RecordedFacts, SessionRecords } from "./session-records.js";
 
 const HOUR = 3_600_000;
 const IDLE_MS = 24 * HOUR;
-const LIMITS = { ...DEFAULT_LIMITS, sessionIdleMs: IDLE_MS, endedPerPrincipal: 4, endedSessions: 10, sessions: 12 };
+const LIMITS = { ...ENDPOINT_LIMITS, sessionIdleMs: IDLE_MS, endedPerPrincipal: 4, endedSessions: 10, sessions: 12 };
 
 interface Told extends RecordedFacts {
   usedMs: number;

@@ -225,6 +225,20 @@ describe("sessions", () => {
     expect(service.caughtUp).toHaveLength(1);
   });
 
+  it("that gave way to others are told once that they may have missed something, when they listen [told-truly]", async () => {
+    const clock = new TestClock();
+    const { url, service } = await startRig({ clock, limits: { sessions: 1 } });
+    const [first, second] = [await begin(url), await begin(url)];
+    const ping = (headers: typeof first) => send(url, { body: rpc(1, "ping"), headers });
+    await ping(first);
+    await ping(second);
+    expect(service.closed).toHaveLength(1);
+    clock.advance(1_000);
+    await stream(url, { method: "GET", headers: first });
+    await until(() => service.caughtUp.length === 1);
+    expect(service.caughtUp[0]).toBe(service.opened[2]);
+  });
+
   it("are ended where the end could not be written, and DELETE says so", async () => {
     class FullMap extends MemoryMap<SessionRecord> {
       override put(): Promise<void> {

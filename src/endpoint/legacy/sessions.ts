@@ -48,7 +48,8 @@ export class HttpSessions {
   readonly #byKey = new Map<string, { session: HttpSession; id: string }>();
   readonly #records: SessionRecords;
   /** By the wall clock. What began earlier was open in an earlier run. */
-  readonly #startedAt: number;
+  /** Who was there by then may have been told nothing since: of a start, and of sessions that were dropped. */
+  #missedAt: number;
   readonly #catchUps = new CatchUps<HttpSession>();
   /** One for all who have to catch up. */
   #catchUpTimer: NodeJS.Timeout | undefined;
@@ -57,7 +58,7 @@ export class HttpSessions {
     this.#options = options;
     this.#context = options.context;
     this.#records = new SessionRecords(options.context.limits, options.records, options.failed);
-    this.#startedAt = options.wall();
+    this.#missedAt = options.wall() - 1;
   }
 
   get size(): number {
@@ -102,7 +103,7 @@ export class HttpSessions {
     const session = new HttpSession(principal, facts, this.#context, this.#records.wishesOf(facts), this.#keep);
     this.#byId.set(id, session);
     this.#byKey.set(facts.key, { session, id });
-    session.mayHaveMissed = facts.createdAt < this.#startedAt;
+    session.mayHaveMissed = facts.createdAt <= this.#missedAt;
     this.#options.service.sessionOpened(session, scope);
     return { kind: "session", session };
   }
@@ -111,7 +112,7 @@ export class HttpSessions {
     this.#records.keep(factsOf(session), this.#options.wall(), session);
   };
 
-  /** The session listens again for the first time since a restart: it is told soon that it may have missed something. */
+  /** The session listens again for the first time since it was gone from here: it is told soon that it may have missed something. */
   catchUp(session: HttpSession): void {
     session.mayHaveMissed = false;
     this.#catchUps.add(session);
@@ -133,6 +134,7 @@ export class HttpSessions {
     idle.sort((a, b) => a.lastUsedMs - b.lastUsedMs);
     const drop = Math.max(1, Math.floor(this.#context.limits.sessions * DROP_SHARE));
     for (const session of idle.slice(0, drop)) this.#remove(session, "The session was dropped to make room.");
+    if (idle.length > 0) this.#missedAt = this.#options.wall();
     return idle.length > 0;
   }
 

@@ -14,7 +14,7 @@ import { KIB, MIB } from "../../runtime/sizes.js";
 import { checkRequest } from "../modern/checks.js";
 import { ModernEra } from "../modern/era.js";
 import { idText } from "../session/call.js";
-import { DEFAULT_LIMITS, type EndpointLimits } from "../session/limits.js";
+import { ENDPOINT_LIMITS, type EndpointLimits } from "../session/limits.js";
 import { SHORT_BYTES } from "../session/read-message.js";
 import { callRequest, errorBody, listRequest, manifestBody, manifestPage, resultBody } from "./bare.js";
 import { BadBody, type MailboxRequest, readBody } from "./body.js";
@@ -45,7 +45,7 @@ export class MailboxEndpoint implements MailboxService {
 
   constructor(options: MailboxEndpointOptions) {
     this.#options = options;
-    this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.#limits = { ...ENDPOINT_LIMITS, ...options.limits };
     this.#era = new ModernEra({ ...options, limits: this.#limits });
   }
 

@@ -48,7 +48,7 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-export const DEFAULT_LIMITS: EndpointLimits = {
+export const ENDPOINT_LIMITS: EndpointLimits = {
   /** Room for a picture or a document as base64 in one call; twice what clients were seen to send. */
   bodyBytes: 16 * MIB,
   /** Batches exist in 2025-03-26 only, and real clients put a handful into one. */

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { ErrorCode } from "../../protocol/jsonrpc.js";
-import { DEFAULT_LIMITS } from "./limits.js";
+import { ENDPOINT_LIMITS } from "./limits.js";
 import { BODY, PIPED, readMessage, TextCheck } from "./read-message.js";
 
-const LIMITS = { ...DEFAULT_LIMITS, depth: 10, batchMessages: 3 };
+const LIMITS = { ...ENDPOINT_LIMITS, depth: 10, batchMessages: 3 };
 const read = (text: string, words = BODY) => readMessage(text, LIMITS, words);
 const ping = (id: number) => `{"jsonrpc":"2.0","id":${id},"method":"ping"}`;
 const object = (count: number) => `{${Array.from({ length: count }, (_, n) => `"key ${n}":"a:b\\":${n}"`).join(",")}}`;
@@ -42,7 +42,7 @@ describe("a text that an agent sent", () => {
   });
 
   it("is refused as it comes where there is too much to it, however it is cut [bounded]", () => {
-    const limits = { ...DEFAULT_LIMITS, depth: 4, values: 10, names: 5 };
+    const limits = { ...ENDPOINT_LIMITS, depth: 4, values: 10, names: 5 };
     const judged = (text: string, size: number) => {
       const check = new TextCheck(limits, BODY);
       const bytes = Buffer.from(text);
@@ -81,7 +81,7 @@ describe("a text that an agent sent", () => {
       (n: number) => `${"k".repeat(300)}${n}`,
       (n: number) => String(n * 8),
     ]) {
-      const check = new TextCheck({ ...DEFAULT_LIMITS, names: 20_000 }, BODY);
+      const check = new TextCheck({ ...ENDPOINT_LIMITS, names: 20_000 }, BODY);
       const text = (from: number, to: number) =>
         Array.from({ length: to - from }, (_, n) => `"${name(from + n)}":1`).join(",");
       expect(check.push(Buffer.from(`{${text(0, 20_000)}`))).toBeUndefined();

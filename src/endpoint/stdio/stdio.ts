@@ -11,7 +11,7 @@ import { BODY_COST, HeldBytes, NO_ROOM } from "../../runtime/memory/held-bytes.j
 import { createSealer, type Sealer } from "../../runtime/seal.js";
 import { ModernEra } from "../modern/era.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
-import { DEFAULT_LIMITS, type EndpointLimits } from "../session/limits.js";
+import { ENDPOINT_LIMITS, type EndpointLimits } from "../session/limits.js";
 import { PIPED, SHORT_BYTES, SMALL_BYTES, TextCheck, tooLargeToHold } from "../session/read-message.js";
 import { ModernPipe } from "./modern-pipe.js";
 import { LINES, PipeOut } from "./out.js";
@@ -73,7 +73,7 @@ class Stdio implements StdioEndpoint {
     const { service, input, output, principal, scope, limits, clock = systemClock, log } = options;
     this.#input = input;
     this.#output = output;
-    this.#limits = { ...DEFAULT_LIMITS, ...limits };
+    this.#limits = { ...ENDPOINT_LIMITS, ...limits };
     const held = options.held ?? new HeldBytes();
     this.#out = new PipeOut(output, LINES, this.#limits, held, principal.id);
     this.#held = held;

@@ -160,7 +160,8 @@ export class ServerLists {
         return;
       }
       const reader = new FreshnessReader();
-      const items = await readList(sender, kind, AbortSignal.timeout(LIST_MS), (result) => reader.page(result));
+      const signal = AbortSignal.timeout(LIST_MS);
+      const items = await readList(sender, kind, signal, (result) => reader.page(result), kind === "tools");
       this.#ended(kind, items, reader.freshness, reader.promisedMs);
     } catch (error) {
       // Some servers declare `resources` and know nothing of templates: an empty list, not a fault.

@@ -55,12 +55,16 @@ export function changedKinds(method: string): readonly ListKind[] {
   }
 }
 
-/** `onPage` is shown each page's result: what it says beside its entries. */
+/**
+ * `onPage` is shown each page's result: what it says beside its entries. `prepares`: somebody compares the definitions
+ * with their pins, for whom that is made ready here, turn by turn.
+ */
 export async function readList(
   sender: CallSender,
   kind: ListKind,
   signal: AbortSignal,
   onPage?: (result: JsonObject) => void,
+  prepares = false,
 ): Promise<Listed[]> {
   const items: Listed[] = [];
   let cursor: string | undefined;
@@ -82,7 +86,7 @@ export async function readList(
       // What is no object has no name either, and is left out for that, by those who say so.
       const item: Listed = { json, value: isObject(value) ? value : {} };
       items.push(item);
-      if (kind === "tools" && isObject(value)) prepareCanonical(item);
+      if (prepares && isObject(value)) prepareCanonical(item);
       if (items.length % ITEMS_A_TURN === 0) await nextTurn();
     }
     if (items.length > MAX_ITEMS) return items;

@@ -1,7 +1,6 @@
 // Sees to it that calls of tools go out on a new connection only once the server's tools have been read anew: a program
 // may be another than before. What a change means is not decided here; whoever is shown the lists does that.
 
-import { forgetCanonical } from "../../protocol/canonical.js";
 import type { CallSender } from "../link/own-call.js";
 import { isUnknownMethod, type ServerLists } from "./lists.js";
 import { LIST_MS, readList } from "./read.js";
@@ -73,9 +72,7 @@ export class ToolsCheck {
 
 async function readHash(sender: CallSender): Promise<string> {
   try {
-    const items = await readList(sender, "tools", AbortSignal.timeout(LIST_MS));
-    for (const item of items) forgetCanonical(item);
-    return hashOf(items);
+    return hashOf(await readList(sender, "tools", AbortSignal.timeout(LIST_MS)));
   } catch (error) {
     if (isUnknownMethod(error)) return hashOf([]);
     throw error;

@@ -16,7 +16,8 @@ const UNCOUNTED = MAX_WAITING / 4;
 
 export class HeldCalls {
   readonly #server: string;
-  readonly waiting = new Set<UpstreamCall>();
+  /** With when the time of each is over; that of those that wait for a start is the start's own. */
+  readonly #waiting = new Map<UpstreamCall, number>();
   /** Calls that a dying child did not take: they wait for its end, and then for the next. */
   readonly #stranded = new Set<UpstreamCall>();
   /**
@@ -30,11 +31,30 @@ export class HeldCalls {
   }
 
   get size(): number {
-    return this.waiting.size + this.#stranded.size;
+    return this.#waiting.size + this.#stranded.size;
   }
 
-  wait(call: UpstreamCall): void {
-    this.waiting.add(call);
+  /** Who is served by a start: the first of those that wait. */
+  get first(): UpstreamCall | undefined {
+    const [first] = this.#waiting.keys();
+    return first;
+  }
+
+  wait(call: UpstreamCall, dueMs = Number.POSITIVE_INFINITY): void {
+    this.#waiting.set(call, dueMs);
+  }
+
+  /** Those that waited for a start wait for something else from now on. */
+  waitUntil(dueMs: number): void {
+    for (const call of this.#waiting.keys()) this.#waiting.set(call, dueMs);
+  }
+
+  /** Those whose time is over. */
+  takeLate(nowMs: number): UpstreamCall[] {
+    const late: UpstreamCall[] = [];
+    for (const [call, dueMs] of this.#waiting) if (nowMs >= dueMs) late.push(call);
+    for (const call of late) this.#waiting.delete(call);
+    return late;
   }
 
   strand(call: UpstreamCall): void {
@@ -53,20 +73,20 @@ export class HeldCalls {
 
   /** Those that wait and never left: somebody else may send them. */
   takeFresh(): UpstreamCall[] {
-    const calls = [...this.waiting].filter((call) => !this.#returned.has(call));
-    for (const call of calls) this.waiting.delete(call);
+    const calls = [...this.#waiting.keys()].filter((call) => !this.#returned.has(call));
+    for (const call of calls) this.#waiting.delete(call);
     return calls;
   }
 
   /** Those that wait, or of them those that a connection whose tools have not been read may have. */
   takeWaiting(isRead: boolean): UpstreamCall[] {
-    const calls = [...this.waiting].filter((call) => isRead || call.isOfTool !== true);
-    for (const call of calls) this.waiting.delete(call);
+    const calls = [...this.#waiting.keys()].filter((call) => isRead || call.isOfTool !== true);
+    for (const call of calls) this.#waiting.delete(call);
     return calls;
   }
 
   delete(call: UpstreamCall): boolean {
-    return this.waiting.delete(call) || this.#stranded.delete(call);
+    return this.#waiting.delete(call) || this.#stranded.delete(call);
   }
 
   returned(call: UpstreamCall, fault: Fault | undefined): void {
@@ -78,8 +98,8 @@ export class HeldCalls {
   }
 
   refusedAsFull(call: UpstreamCall): boolean {
-    const free = MAX_WAITING - this.waiting.size;
-    const own = this.waiting.size < UNCOUNTED ? 0 : this.#waitingOf(call);
+    const free = MAX_WAITING - this.#waiting.size;
+    const own = this.#waiting.size < UNCOUNTED ? 0 : this.#waitingOf(call);
     if (free > 0 && mayTake(own, free)) return false;
     const whose = free > 0 ? ` of ${JSON.stringify(principalOf(call))}` : "";
     const count = free > 0 ? own : MAX_WAITING;
@@ -93,7 +113,7 @@ export class HeldCalls {
     const principal = principalOf(call);
     if (principal === undefined) return 0;
     let count = 0;
-    for (const one of this.waiting) if (principalOf(one) === principal) count++;
+    for (const one of this.#waiting.keys()) if (principalOf(one) === principal) count++;
     return count;
   }
 
