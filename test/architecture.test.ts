@@ -49,10 +49,11 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
   gateway:
-    "cache catalog config config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
+    "cache catalog config config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/runs gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
+  "gateway/runs": "contracts policy protocol runtime tokens",
   "gateway/sharing": "config contracts endpoint/mailbox mailbox/share observe pipeline protocol runtime runtime/memory",
   "gateway/state":
-    "contracts observe pipeline/tasks policy protocol runtime runtime/redact runtime/words store store/local tokens",
+    "contracts gateway/runs observe pipeline/tasks policy protocol runtime runtime/redact runtime/words store store/local tokens",
   mailbox: "runtime",
   "mailbox/broker": "contracts mailbox mailbox/peer mailbox/wire observe runtime runtime/memory sockets",
   "mailbox/join": "mailbox/peer mailbox/wire runtime",

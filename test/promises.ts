@@ -89,6 +89,26 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "run-own",
+    text: "An agent that `toolway run` starts has an endpoint, a principal and a secret of its own. The secret is in no argument, outlives a restart of the gateway, and ends within 5 s of the run, however that ended.",
+    status: "made",
+  },
+  {
+    id: "run-secret",
+    text: "No variable, argument or file that a run gives its agent holds a credential of a server, and no server's process gets the secret of a run.",
+    status: "made",
+  },
+  {
+    id: "run-foreground",
+    text: "The agent of a run has the terminal, the signals and the exit code as if it had been started alone.",
+    status: "planned",
+  },
+  {
+    id: "run-clean",
+    text: "A run adds to what the user has configured, changes none of it, and leaves nothing behind, also after kill -9.",
+    status: "made",
+  },
+  {
     id: "pages",
     text: "A web page reads the gateway's answers only where the config names its origin.",
     status: "made",

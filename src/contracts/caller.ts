@@ -15,6 +15,15 @@ export interface Principal {
   readonly maySendTo?: readonly string[] | "any" | undefined;
   /** It opens mailboxes, and nothing else: whoever made it has no say in the rest. */
   readonly onlyMailboxes?: true | undefined;
+  /** Of a run: what it has called so far. Absent where nobody counts. */
+  readonly tally?: CallTally | undefined;
+}
+
+/** What one run of an agent has called, counted where calls begin and where they are refused. */
+export interface CallTally {
+  calls: number;
+  /** Refusals by the rule that refused, in its own words. */
+  readonly refused: Map<string, number>;
 }
 
 /**

@@ -11,8 +11,8 @@ import { ExpectedError, type ExpectedKind, kindOfCode } from "../runtime/expecte
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
 /** How long answers under way may take when the server closes. */
 const CLOSE_GRACE_MS = 1_000;
-/** The operator and a dashboard; anything above is a program that does not close its connections. */
-const MAX_CONNECTIONS = 256;
+/** A connection for each of 1,000 runs; besides, the operator and a dashboard: more is a program that does not close its own. */
+const MAX_CONNECTIONS = 1_000 + 256;
 
 /** What the codes of errors, ours and those of stores, tokens and faults, are in HTTP. All others are 500. */
 const STATUS: Readonly<Record<string, number>> = {

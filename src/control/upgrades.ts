@@ -8,3 +8,6 @@ export const OPERATOR_UPGRADE = "toolway-operator";
 
 /** Lines of JSON, as `toolway share` sends them: the tools are shared while it is open. */
 export const SHARE_UPGRADE = "toolway-share";
+
+/** Lines of JSON, as `toolway run` sends them: the run's token is good while it is open. */
+export const RUN_UPGRADE = "toolway-run";

@@ -14,7 +14,7 @@ import {
   serveControl,
 } from "../control/server.js";
 import { claimSocketPath } from "../control/socket-path.js";
-import { OPERATOR_UPGRADE, SHARE_UPGRADE, STDIO_UPGRADE } from "../control/upgrades.js";
+import { OPERATOR_UPGRADE, RUN_UPGRADE, SHARE_UPGRADE, STDIO_UPGRADE } from "../control/upgrades.js";
 import type { ContextChanges } from "../policy/contexts.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { systemClock } from "../runtime/clock.js";
@@ -42,6 +42,7 @@ export function openControl(
       [OPERATOR_UPGRADE]: (socket: Duplex, query: URLSearchParams) =>
         void gateway.serveOperator(socket, socket, query.get("server") ?? "").finally(() => socket.end()),
       [SHARE_UPGRADE]: (socket: Duplex) => gateway.serveShare(socket),
+      [RUN_UPGRADE]: (socket: Duplex) => gateway.serveRun(socket),
     },
   });
 }
@@ -95,6 +96,14 @@ function routesOf(gateway: Gateway): ControlRoutes {
       const { changes } = await gateway.reload();
       return { changes, ...gateway.status() };
     },
+    "GET /runs": () => ({
+      runs: gateway.runs.list().map(({ principal, record, isHeld }) => ({
+        ...principal,
+        client: record.client,
+        startedAt: isoTime(record.startedAt),
+        isHeld,
+      })),
+    }),
     "GET /tokens": () => ({
       tokens: tokens.list().map(({ id, role, names, maySendTo, source, created, expires, oldUntil }) => ({
         id,
@@ -167,6 +176,8 @@ function principalOf(gateway: Gateway, id: string): Principal {
   const known = gateway.state.tokens.list();
   const found = known.find((token) => token.id === id);
   if (found !== undefined) return { id, role: found.role };
+  const run = gateway.runs.list().find(({ principal }) => principal.id === id);
+  if (run !== undefined) return run.principal;
   // One over stdio, which needs no token: `stdio/<role>`.
   if (id.startsWith("stdio/")) return { id, role: id.slice("stdio/".length) };
   if (MAILBOX_PRINCIPAL.test(id)) {

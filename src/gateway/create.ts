@@ -11,6 +11,7 @@ import { openTelemetry } from "../observe/telemetry.js";
 import { systemClock } from "../runtime/clock.js";
 import { packageVersion } from "../runtime/version.js";
 import { Gateway, type GatewayParts, type ServerStart } from "./gateway.js";
+import type { SweepRun } from "./runs/runs.js";
 import { memoryState, openState } from "./state/state.js";
 
 /** The path of a config file, or what would be in one. */
@@ -51,6 +52,10 @@ export interface GatewayOptions {
   readonly logCalls?: boolean | "unless-off";
   /** Default: silent. */
   readonly log?: Log;
+  /** @internal for the command line: it runs for runs alone. */
+  readonly forRuns?: boolean;
+  /** @internal for the command line: what is done with what a run that was killed has left. */
+  readonly sweepRun?: SweepRun;
 }
 
 /**
@@ -72,6 +77,8 @@ export async function createGateway(input: GatewayInput, options: GatewayOptions
     stateDir,
     opentelemetry,
     lazyLists: options.onDemand === true,
+    forRuns: options.forRuns === true,
+    sweepRun: options.sweepRun,
   });
   if (typeof input === "string" && options.watch !== false) {
     const watcher = watchConfig(input, () => void gateway.reload().catch(() => {}));

@@ -32,6 +32,7 @@ import { endpointSettings, type OpenEndpoint, openEndpoint, questionLimits } fro
 import type { Mailboxes } from "./mailboxes.js";
 import { hearingOf, type ProgramCalls } from "./program-call.js";
 import { Readiness } from "./readiness.js";
+import { Runs, type SweepRun } from "./runs/runs.js";
 import { type Stages, wireStages } from "./stages.js";
 import { type GatewayState, redactedText, safeLine } from "./state/state.js";
 import type { StoredPins } from "./state/stored-pins.js";
@@ -83,6 +84,10 @@ export interface GatewayParts {
   readonly reload: () => Config;
   /** A lazy server is not even started to read its lists, before somebody wants them. */
   readonly lazyLists?: boolean;
+  /** It runs for runs alone, and whoever made it ends it after the last of them. */
+  readonly forRuns?: boolean;
+  /** Gives back what a run that was killed has left. Default: its folder is removed. */
+  readonly sweepRun?: SweepRun | undefined;
 }
 
 export class Gateway {
@@ -98,6 +103,7 @@ export class Gateway {
   readonly #inUse: ConfigInUse;
   #soleAgent: AgentProfile | undefined;
   #endpoint: OpenEndpoint | undefined;
+  #listening: Promise<unknown> | undefined;
   #control: ControlServer | undefined;
   readonly #stdio = new Set<StdioEndpoint>();
   #tokenTimer: NodeJS.Timeout | undefined;
@@ -110,6 +116,9 @@ export class Gateway {
   readonly calls: ProgramCalls;
   readonly pins: StoredPins;
   readonly servers: ServerPool;
+  /** Agents that `toolway run` started. */
+  readonly runs: Runs;
+  readonly #forRuns: boolean;
 
   constructor(parts: GatewayParts) {
     const { config, state, log, env, telemetry, lazyLists = false } = parts;
@@ -143,6 +152,17 @@ export class Gateway {
       toEndpoint: (now) => this.#configureEndpoint(now),
     });
     this.#inUse.begin();
+    this.#forRuns = parts.forRuns === true;
+    this.runs = new Runs({
+      map: state.runs,
+      tokens: state.tokens,
+      stateDir: state.dir,
+      now: systemClock.now,
+      wall: systemClock.wall,
+      sweep: parts.sweepRun,
+      onForgotten: (principal) => void this.#forgetContext(principal),
+      log: (text) => log.warn(text),
+    });
     // At once, without waiting for the next look.
     state.tokens.onRevoked(() => this.#endHeld());
     if (parts.startServers === true) this.#start();
@@ -270,6 +290,42 @@ export class Gateway {
     });
   }
 
+  /** Gives a run its secret for as long as the socket is open. */
+  serveRun(socket: Duplex): void {
+    // It is the way in, as for those who share.
+    if (this.#startServers !== true && this.#closing === undefined) this.#start();
+    const { runs } = this;
+    void import("./runs/run-socket.js").then(({ serveRun }) =>
+      serveRun(socket, {
+        runs,
+        endpoint: () => this.#endpointForRuns(),
+        demandRole: (role) => this.demandRole(role),
+        setContext: (principal, changes) => this.setContext(principal, changes),
+        restarts: () =>
+          this.servers
+            .status((name) => this.#stages.catalog.counts(name))
+            .reduce((sum, { restarts }) => sum + restarts, 0),
+        forRuns: this.#forRuns,
+        noAuth: this.#noAuth,
+      }),
+    );
+  }
+
+  /** One over stdio listens when the first run comes, for it alone: on loopback, at any port. */
+  async #endpointForRuns(): Promise<string> {
+    if (this.#endpoint === undefined) {
+      this.#listening ??= this.listen({ host: "127.0.0.1", port: 0 }).finally(() => {
+        this.#listening = undefined;
+      });
+      await this.#listening;
+    }
+    const url = new URL(this.#endpoint?.url ?? "");
+    // All addresses of this machine: an agent on it uses the nearest.
+    if (url.hostname === "0.0.0.0") url.hostname = "127.0.0.1";
+    if (url.hostname === "[::]") url.hostname = "[::1]";
+    return url.href;
+  }
+
   /** Throws where the config has no such role: a misspelt one would be one without rules. */
   demandRole(role: string): void {
     const fault = unknownRole(role, Object.keys(this.config.roles));
@@ -335,6 +391,15 @@ export class Gateway {
     const { contexts } = this.#state;
     await (Object.keys(context).length === 0 ? contexts.delete(principal) : contexts.put(principal, context));
     return context;
+  }
+
+  /** Of a principal that nobody will be again. */
+  async #forgetContext(principal: string): Promise<void> {
+    const keys = Object.keys(this.contextOf(principal));
+    if (keys.length === 0) return;
+    await this.setContext(principal, Object.fromEntries(keys.map((key) => [key, null]))).catch((error: unknown) =>
+      this.#log.warn(`the context of a run that ended could not be removed: ${(error as Error).message}`),
+    );
   }
 
   /** Hits, misses and what is kept, by server. */
@@ -428,6 +493,7 @@ export class Gateway {
   async #close(drainMs: number): Promise<void> {
     const endBy = systemClock.now() + drainMs + END_MS;
     for (const act of this.#onClose) act();
+    this.runs.close();
     this.#endpoint?.certificate?.close();
     await Promise.all([
       this.#endpoint?.http.close({ drainMs }),

@@ -54,7 +54,9 @@ export class Access {
   /** Throws a Fault `denied`. */
   demand(principal: Principal, server: string, tool: OwnToolName | undefined): void {
     const decision = this.decide(principal, server, tool);
-    if (decision.kind === "deny") throw denied(server, tool, decision.rule);
+    if (decision.kind !== "deny") return;
+    countRefusal(principal, decision.rule);
+    throw denied(server, tool, decision.rule);
   }
 
   /** Of a call that was let through before. Throws a Fault `denied`. */
@@ -118,6 +120,17 @@ export class Access {
     const menu = this.menus?.of(principal)?.key;
     return menu === undefined ? `role ${principal.role}` : `menus ${menu} of role ${principal.role}`;
   }
+}
+
+/** Rules of a config that one run meets; what a guard makes up beyond them is counted as one. */
+const MAX_RULES = 64;
+
+/** For the closing line of a run: what was refused, and by which rule. */
+export function countRefusal({ tally }: Principal, rule: string): void {
+  if (tally === undefined) return;
+  const { refused } = tally;
+  const key = refused.has(rule) || refused.size < MAX_RULES ? rule : "other rules";
+  refused.set(key, (refused.get(key) ?? 0) + 1);
 }
 
 function denied(server: string, tool: OwnToolName | undefined, rule: string): Fault {

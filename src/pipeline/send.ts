@@ -9,7 +9,7 @@ import type { Upstream } from "../contracts/upstream.js";
 import { type Budgets, budgetFault, isCharged } from "../policy/budget.js";
 import { Fault } from "../protocol/errors.js";
 import type { ParamHeader } from "../protocol/param-headers.js";
-import { type Access, OPERATOR } from "./access.js";
+import { type Access, countRefusal, OPERATOR } from "./access.js";
 import { type Destination, Forward, judgedTool, type SecondJudge } from "./forward.js";
 import { LegacyOutput } from "./legacy-output.js";
 import type { OpenAgents } from "./open-agents.js";
@@ -46,6 +46,8 @@ export class Sender implements SecondJudge {
     const { notes } = call;
     notes?.reaches(server, tool);
     const { principal } = call.caller;
+    const { tally } = principal;
+    if (tally !== undefined && tool !== undefined) tally.calls++;
     // A task was begun before: its agent can see to it whatever menus hide by now.
     if (TASK_METHODS.has(call.message.method)) access.demandUnderWay(principal, server, tool);
     else access.demand(principal, server, tool);
@@ -111,8 +113,9 @@ export class Sender implements SecondJudge {
     if (this.budgets === undefined || !isCharged(call.message.method)) return undefined;
     const nowMs = this.#deps.now();
     const over = this.budgets.charge(call.caller.principal, server, nowMs);
-    if (over !== undefined) throw budgetFault(over, server);
-    return nowMs;
+    if (over === undefined) return nowMs;
+    countRefusal(call.caller.principal, "budget");
+    throw budgetFault(over, server);
   }
 
   #forward(call: AgentCall, to: Destination, hosted: ServerHandle, chargedMs: number | undefined): void {

@@ -122,6 +122,8 @@ export class TokenBook {
   /** The ids that have secrets from before a rotation. */
   readonly #rotated = new Set<string>();
   readonly #pending = new Set<string>();
+  /** How many were let in by each id without a token of the book. */
+  readonly #lent = new Map<string, number>();
   readonly #listeners = new Set<() => void>();
 
   constructor(options: TokenBookOptions) {
@@ -158,6 +160,12 @@ export class TokenBook {
       throw new TokenError(
         "exists",
         `"${id}" has a token already. Revoke it first: \`toolway token revoke ${quotedWord(id)}\``,
+      );
+    }
+    if (this.#lent.has(id)) {
+      throw new TokenError(
+        "exists",
+        `A run that is under way is called "${id}". Choose another id, or wait for its end.`,
       );
     }
     if (expires !== undefined && !(expires > nowMs)) {
@@ -215,6 +223,28 @@ export class TokenBook {
       this.#pending.delete(id);
     }
     return { token, oldUntil };
+  }
+
+  /**
+   * Lets somebody in by the hash of a secret (hexadecimal) that is in no record of the book: a run, which keeps its own.
+   * It takes none of the tokens' places. Returns what ends it, at once. Throws where the id is that of a token.
+   */
+  lend(principal: Principal, hash: string): () => void {
+    const { id } = principal;
+    checkLabel("id", id);
+    if (this.has(id) || this.#pending.has(id)) throw new TokenError("exists", `"${id}" is the id of a token.`);
+    this.#lent.set(id, (this.#lent.get(id) ?? 0) + 1);
+    const known = this.#learn(principal, Buffer.from(hash, "hex"), undefined);
+    return () => {
+      if (!this.#known.delete(known.digest.toString("latin1"))) return;
+      const left = (this.#current.get(id) ?? []).filter((one) => one !== known);
+      if (left.length === 0) this.#current.delete(id);
+      else this.#current.set(id, left);
+      const count = (this.#lent.get(id) ?? 1) - 1;
+      if (count === 0) this.#lent.delete(id);
+      else this.#lent.set(id, count);
+      for (const listener of this.#listeners) listener();
+    };
   }
 
   /** Ends the secrets from before rotations whose time is over, for good: a clock that is set back revives none. */
@@ -342,7 +372,7 @@ export class TokenBook {
     this.#rotated.delete(id);
   }
 
-  #learn(principal: Principal, digest: Buffer, expires: number | undefined, since?: number): void {
+  #learn(principal: Principal, digest: Buffer, expires: number | undefined, since?: number): Known {
     const known: Known = {
       principal,
       digest,
@@ -353,6 +383,7 @@ export class TokenBook {
     const all = this.#current.get(principal.id);
     if (all === undefined) this.#current.set(principal.id, [known]);
     else all.push(known);
+    return known;
   }
 }
 
@@ -364,6 +395,16 @@ function principalOf(id: string, { role, names, maySendTo, onlyMailboxes }: Toke
     ...(maySendTo === undefined ? {} : { maySendTo }),
     ...(onlyMailboxes === undefined ? {} : { onlyMailboxes }),
   };
+}
+
+/** A secret as every token's is, and its hash as it is kept. */
+export function newSecret(): { readonly token: string; readonly hash: string } {
+  const token = newToken();
+  return { token, hash: hashOf(token) };
+}
+
+export function hashOf(token: string): string {
+  return digestOf(token).toString("hex");
 }
 
 function digestOf(token: string): Buffer {

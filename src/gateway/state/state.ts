@@ -18,6 +18,7 @@ import { visible } from "../../runtime/visible.js";
 import { openStore } from "../../store/local/store.js";
 import { MemoryMap } from "../../store/memory-map.js";
 import { TokenBook, type TokenRecord } from "../../tokens/tokens.js";
+import type { RunRecord } from "../runs/run-book.js";
 import type { EraRecord } from "./stored-eras.js";
 import type { PinRecord } from "./stored-pins.js";
 
@@ -35,6 +36,8 @@ export interface GatewayState {
   readonly sessions: DurableMap<SessionRecord>;
   /** What is known of each principal's situation, by its id. */
   readonly contexts: DurableMap<ContextChanges>;
+  /** The runs of agents that hold a secret of their own, by their ids. */
+  readonly runs: DurableMap<RunRecord>;
   /** What tells this gateway's inboxes at brokers from those of others that have the same token. */
   readonly inbox: string;
   readonly taskIds: TaskIds;
@@ -68,6 +71,7 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
       pins: store.map<PinRecord>("pins"),
       sessions: store.map<SessionRecord>("sessions"),
       contexts: store.map<ContextChanges>("contexts"),
+      runs: store.map<RunRecord>("runs"),
       inbox: inboxOf(key),
       taskIds: taskIdsOf(key),
       tasks: store.map<TaskRecord>("tasks"),
@@ -119,6 +123,7 @@ export function memoryState(env: NodeJS.ProcessEnv): GatewayState {
     pins: new MemoryMap<PinRecord>("pins"),
     sessions: new MemoryMap<SessionRecord>("sessions"),
     contexts: new MemoryMap<ContextChanges>("contexts"),
+    runs: new MemoryMap<RunRecord>("runs"),
     inbox: inboxOf(randomBytes(SEALING_KEY_BYTES)),
     taskIds: taskIdsOf(randomBytes(SEALING_KEY_BYTES)),
     tasks: new MemoryMap<TaskRecord>("tasks"),

@@ -31,8 +31,9 @@ describe("the environment of a child", () => {
     });
   });
 
-  it("never has the gateway's token, not even from the entry", () => {
-    expect(childEnvironment({}, { TOOLWAY_TOKEN: "canary", A: "1" }, "linux")).toEqual({ A: "1" });
+  it("never has the gateway's token nor that of a run, not even from the entry [run-secret]", () => {
+    const entry = { TOOLWAY_TOKEN: "canary", TOOLWAY_SESSION_TOKEN: "canary", A: "1" };
+    expect(childEnvironment({ ...entry }, entry, "linux")).toEqual({ A: "1" });
   });
 
   it("has what Windows programs need, without regard to case", () => {

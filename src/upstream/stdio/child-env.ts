@@ -63,8 +63,8 @@ const WINDOWS_NAMES: readonly string[] = [
   "WINDIR",
 ];
 
-/** The gateway's own token: a server that had it could call every other server. It never passes, by no way. */
-const NEVER = "TOOLWAY_TOKEN";
+/** The gateway's own token, and that of a run: a server that had one could call every other server. They never pass, by no way. */
+const NEVER: readonly string[] = ["TOOLWAY_TOKEN", "TOOLWAY_SESSION_TOKEN"];
 
 const exact = new Set(NAMES);
 const folded = new Set([...NAMES, ...WINDOWS_NAMES].map((name) => name.toUpperCase()));
@@ -87,6 +87,6 @@ export function childEnvironment(
     env[name] = value;
   }
   for (const [name, value] of Object.entries(entry)) env[name] = value;
-  for (const name of Object.keys(env)) if (name.toUpperCase() === NEVER) delete env[name];
+  for (const name of Object.keys(env)) if (NEVER.includes(name.toUpperCase())) delete env[name];
   return env;
 }

@@ -1,0 +1,111 @@
+// `toolway run` at the operator's socket: its run has a secret for as long as the connection is open, and is given its
+// closing figures at the end. Lines of JSON. Loaded when the first run comes.
+
+import type { Duplex } from "node:stream";
+import type { RunLine, RunRequest, RunSummary } from "../../contracts/runs.js";
+import { DEFAULT_ROLE } from "../../contracts/settings.js";
+import type { ContextChanges } from "../../policy/contexts.js";
+import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
+import { LineSplitter } from "../../runtime/line-splitter.js";
+import { KIB } from "../../runtime/sizes.js";
+import type { HeldRun, Runs } from "./runs.js";
+
+export interface RunGateway {
+  readonly runs: Pick<Runs, "begin" | "resume" | "release">;
+  /** The address that agents use; begins to listen where nobody does yet. Rejects where it cannot be bound. */
+  endpoint(): Promise<string>;
+  /** Throws where the config has no such role. */
+  demandRole(role: string): void;
+  setContext(principal: string, changes: ContextChanges): Promise<unknown>;
+  /** How often servers were restarted, all together. */
+  restarts(): number;
+  readonly forRuns: boolean;
+  readonly noAuth: boolean;
+}
+
+/** 32 keys of a context with their values, and a few words. */
+const MAX_LINE_BYTES = 64 * KIB;
+
+export function serveRun(socket: Duplex, gateway: RunGateway): void {
+  let held: Promise<HeldRun | undefined> | undefined;
+  const restartsBefore = gateway.restarts();
+  const send = (line: RunLine) => {
+    if (!socket.writableEnded && !socket.destroyed) socket.write(`${JSON.stringify(line)}\n`);
+  };
+  const fail = (error: unknown) => {
+    const { code } = error as { code?: unknown };
+    send({ kind: "error", code: typeof code === "string" ? code : "internal", message: (error as Error).message });
+    socket.end();
+  };
+  const begin = async (request: RunRequest): Promise<HeldRun | undefined> => {
+    try {
+      const { run, line } = await take(request, gateway);
+      send(line);
+      return run;
+    } catch (error) {
+      fail(error);
+      return undefined;
+    }
+  };
+  const end = async () => {
+    const run = await held;
+    if (run === undefined) return;
+    send({ kind: "ended", ...summaryOf(run, gateway.restarts() - restartsBefore) });
+    gateway.runs.release(run.run);
+    socket.end();
+  };
+  const lines = new LineSplitter(
+    {
+      onLine: (text) => {
+        const said = parsed(text);
+        if (held === undefined) held = begin(said as unknown as RunRequest);
+        else if (said["kind"] === "end") void end();
+      },
+      onOversize: () => socket.destroy(),
+    },
+    MAX_LINE_BYTES,
+  );
+  socket.on("data", (chunk: Buffer) => lines.push(chunk));
+  socket.once("end", () => socket.end());
+  // Whatever ended the run, the kernel has closed its connection.
+  socket.once("close", () => void held?.then((run) => run !== undefined && gateway.runs.release(run.run)));
+}
+
+async function take(request: RunRequest, gateway: RunGateway): Promise<{ run: HeldRun; line: RunLine }> {
+  const { runs, forRuns, noAuth } = gateway;
+  if (request.kind === "resume") {
+    const run = await runs.resume(String(request.run), String(request.secret));
+    return { run, line: { ...factsOf(run), url: await gateway.endpoint(), forRuns, noAuth } };
+  }
+  const { as, role, client, context } = request;
+  if (role !== undefined) gateway.demandRole(role);
+  const url = await gateway.endpoint();
+  const run = await runs.begin({ as, role: role ?? DEFAULT_ROLE, client: String(client) });
+  try {
+    if (isObject(context)) await gateway.setContext(run.principal.id, context as ContextChanges);
+  } catch (error) {
+    runs.release(run.run);
+    throw error;
+  }
+  return { run, line: { ...factsOf(run), url, forRuns, noAuth, secret: run.secret } };
+}
+
+function factsOf({ run, principal }: HeldRun) {
+  return { kind: "held", run, principal: principal.id, role: principal.role } as const;
+}
+
+function summaryOf({ tally }: HeldRun, restarts: number): RunSummary {
+  const refused = [...tally.refused]
+    .map(([rule, count]) => ({ rule, count }))
+    .sort((a, b) => b.count - a.count || a.rule.localeCompare(b.rule));
+  return { calls: tally.calls, refused, restarts };
+}
+
+function parsed(text: Buffer): JsonObject {
+  try {
+    const value: unknown = JSON.parse(text.toString());
+    return isObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}

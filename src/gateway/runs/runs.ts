@@ -1,0 +1,199 @@
+// The runs of a gateway: agents that `toolway run` started, each with a secret of its own that ends with it. Keeps them
+// on disk, lends their secrets to the tokens, and sweeps what a run that was killed has left in the state directory.
+
+import { randomBytes } from "node:crypto";
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { CallTally, Principal } from "../../contracts/caller.js";
+import type { DurableMap } from "../../contracts/store.js";
+import { Fault } from "../../protocol/errors.js";
+import { hashOf, newSecret, type TokenBook } from "../../tokens/tokens.js";
+import { RunBook, type RunRecord } from "./run-book.js";
+
+/** Below the state directory: a folder for each run that writes something, named by its id. */
+const FOLDER = "runs";
+const RUN_ID = /^[0-9a-f]{12}$/;
+const RUN_BYTES = 6;
+/** Runs that are away are looked at so often: over within 5 s of their time, also on a machine that is busy. */
+const LOOK_MS = 1_000;
+
+/** Gives back what belongs to the user, and removes a run's folder. */
+export type SweepRun = (folder: string) => Promise<void>;
+
+interface RunsOptions {
+  readonly map: DurableMap<RunRecord>;
+  readonly tokens: TokenBook;
+  /** Undefined where nothing outlives the process. */
+  readonly stateDir: string | undefined;
+  readonly now: () => number;
+  readonly wall: () => number;
+  readonly sweep?: SweepRun | undefined;
+  /** A principal that no later run will have is gone for good. */
+  readonly onForgotten: (principal: string) => void;
+  readonly log: (text: string) => void;
+}
+
+export interface NewRun {
+  readonly as: string | undefined;
+  readonly role: string;
+  readonly client: string;
+}
+
+export interface HeldRun {
+  readonly run: string;
+  readonly principal: Principal;
+  readonly tally: CallTally;
+}
+
+export class Runs {
+  readonly #options: RunsOptions;
+  readonly #book = new RunBook();
+  readonly #lent = new Map<string, { readonly principal: Principal; readonly tally: CallTally; takeBack(): void }>();
+  readonly #onChange = new Set<() => void>();
+  #timer: NodeJS.Timeout | undefined;
+  #isClosing = false;
+
+  constructor(options: RunsOptions) {
+    this.#options = options;
+    const nowMs = options.now();
+    for (const [run, record] of options.map.entries()) {
+      try {
+        this.#lend(run, record);
+        this.#book.restore(run, record, nowMs);
+      } catch (error) {
+        // A token was made with its id meanwhile.
+        options.log(`a run of before is not known any more: ${(error as Error).message}`);
+        this.#forget(run, record);
+      }
+    }
+    if (this.#book.isAwaiting) this.#timer = setInterval(() => this.#look(), LOOK_MS).unref();
+    void this.#sweepStrangers();
+  }
+
+  /** How many there are, those included that may come back. */
+  get size(): number {
+    return this.#book.size;
+  }
+
+  list(): { readonly principal: Principal; readonly record: RunRecord; readonly isHeld: boolean }[] {
+    return this.#book.entries().map(({ record, isHeld }) => ({
+      principal: { id: record.principal, role: record.role },
+      record,
+      isHeld,
+    }));
+  }
+
+  /** Called when a run begins or ends. Returns a function that ends it. */
+  onChange(listener: () => void): () => void {
+    this.#onChange.add(listener);
+    return () => this.#onChange.delete(listener);
+  }
+
+  /** Resolves when it is on disk. Rejects with a Fault or a TokenError. */
+  async begin({ as, role, client }: NewRun): Promise<HeldRun & { readonly secret: string }> {
+    if (this.#isClosing) throw new Fault("closing", "The gateway is closing.");
+    const run = randomBytes(RUN_BYTES).toString("hex");
+    if (as !== undefined && /[/#]/.test(as)) {
+      throw new Fault("invalid", `The id of a run has no "/" and no "#" in it: ${JSON.stringify(as)}.`);
+    }
+    const { token, hash } = newSecret();
+    const { map, wall } = this.#options;
+    const isNamed = as !== undefined;
+    const record = { principal: as ?? `run-${run}`, role, hash, client, startedAt: wall(), isNamed };
+    for (const replaced of this.#book.begin(run, record)) this.#ended(replaced);
+    try {
+      const held = this.#lend(run, record);
+      await map.put(run, record);
+      this.#changed();
+      return { run, ...held, secret: token };
+    } catch (error) {
+      this.#book.end(run);
+      this.#ended(run);
+      throw error;
+    }
+  }
+
+  /** A run of a gateway before this one is back. Rejects with a Fault where it is not known, or its time was over. */
+  async resume(run: string, secret: string): Promise<HeldRun> {
+    if (this.#isClosing) throw new Fault("closing", "The gateway is closing.");
+    const lent = this.#lent.get(run);
+    if (lent === undefined || !this.#book.resume(run, hashOf(secret))) {
+      throw new Fault("not-found", "The gateway does not know this run: it came back too late, or was replaced.");
+    }
+    return { run, principal: lent.principal, tally: lent.tally };
+  }
+
+  /** Its connection is gone, and so is the run: its secret is good for nothing from now on. */
+  release(run: string): void {
+    // Its run waits for the next gateway.
+    if (this.#isClosing) return;
+    if (this.#book.end(run)) this.#ended(run);
+  }
+
+  /** What is known of the runs stays on disk, for the gateway that comes next. */
+  close(): void {
+    this.#isClosing = true;
+    clearInterval(this.#timer);
+  }
+
+  #look(): void {
+    for (const run of this.#book.due(this.#options.now())) {
+      this.#book.end(run);
+      this.#ended(run);
+    }
+    if (!this.#book.isAwaiting) clearInterval(this.#timer);
+  }
+
+  #lend(run: string, { principal: id, role, hash }: RunRecord): { principal: Principal; tally: CallTally } {
+    const tally: CallTally = { calls: 0, refused: new Map() };
+    const principal: Principal = { id, role, tally };
+    const takeBack = this.#options.tokens.lend(principal, hash);
+    this.#lent.set(run, { principal, tally, takeBack });
+    return { principal, tally };
+  }
+
+  #ended(run: string): void {
+    this.#lent.get(run)?.takeBack();
+    this.#lent.delete(run);
+    const record = this.#options.map.get(run);
+    this.#forget(run, record);
+    void this.#sweep(run);
+    this.#changed();
+  }
+
+  #forget(run: string, record: RunRecord | undefined): void {
+    this.#options.map
+      .delete(run)
+      .catch((error: unknown) =>
+        this.#options.log(`the end of a run could not be written: ${(error as Error).message}`),
+      );
+    if (record?.isNamed === false) this.#options.onForgotten(record.principal);
+  }
+
+  #changed(): void {
+    for (const listener of this.#onChange) listener();
+  }
+
+  async #sweep(run: string): Promise<void> {
+    const { stateDir, sweep, log } = this.#options;
+    if (stateDir === undefined) return;
+    const folder = join(stateDir, FOLDER, run);
+    try {
+      await (sweep ?? removeFolder)(folder);
+    } catch (error) {
+      log(`what a run left at ${folder} could not be removed: ${(error as Error).message}`);
+    }
+  }
+
+  /** Of runs that nobody knows any more: gateway and run were killed together, long ago. */
+  async #sweepStrangers(): Promise<void> {
+    const { stateDir } = this.#options;
+    if (stateDir === undefined) return;
+    const names = await readdir(join(stateDir, FOLDER)).catch(() => []);
+    for (const name of names) if (RUN_ID.test(name) && this.#book.get(name) === undefined) await this.#sweep(name);
+  }
+}
+
+async function removeFolder(folder: string): Promise<void> {
+  await rm(folder, { recursive: true, force: true });
+}
