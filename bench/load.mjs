@@ -13,7 +13,7 @@ const MAX_CALLS = 1_000_000;
 /**
  * @typedef {{
  *   key: string, url: string, headers: Record<string, string>, era: "legacy" | "modern",
- *   sessions: number, names: string[], expected: { kind: "echo" | "big" } | { kind: "list", tools: number },
+ *   sessions: number, names: string[], expected: { kind: "echo" | "big" } | { kind: "result", tool: string } | { kind: "list", tools: number },
  *   inFlight: number,
  * }} Job
  */
@@ -43,7 +43,7 @@ async function open(job) {
     const to = { url, headers, era, session };
     const name = names[i % names.length];
     if (expected.kind === "list") requests.push(listRequest(to));
-    else requests.push(callRequest(to, name, expected.kind === "big" ? {} : undefined));
+    else requests.push(callRequest(to, name, expected.kind === "echo" ? undefined : {}));
   }
   jobs.set(job.key, { job, requests, next: 0, verify: verifier(expected) });
   return {};

@@ -1,5 +1,5 @@
 // The words that the bench's parts share: what is measured (targets), on what (setups), and what comes out (results).
-// Types alone; no code.
+// Types, and which limit is for which transport.
 
 /**
  * One MCP server behind a target. HTTP setups have `url`, stdio setups `command` and `args`.
@@ -111,4 +111,5 @@
  * }} Results
  */
 
-export {};
+/** What a target is measured against, over each transport. */
+export const LIMIT_OF = { http: "pass-through", stdio: "bridge" };

@@ -2,18 +2,28 @@
 
 import { echoText } from "./requests.mjs";
 import { bigText } from "./servers/answers.mjs";
+import { resultOf } from "./servers/results.mjs";
 
 /**
- * @param {{ kind: "echo" } | { kind: "big" } | { kind: "list", tools: number }} expected
+ * @param {{ kind: "echo" } | { kind: "big" } | { kind: "result", tool: string } | { kind: "list", tools: number }} expected
  * @returns {(connection: import("./replies.mjs").Connection) => string | undefined} what is wrong, if anything
  */
 export function verifier(expected) {
   if (expected.kind === "echo") return check(echoFault);
+  if (expected.kind === "result") return same(resultFault(resultOf(expected.tool)));
   const big = expected.kind === "big" ? bigText() : undefined;
   return same((message) => (big === undefined ? listFault(message, expected.tools) : textFault(message, big)));
 }
 
 const echoFault = (message, id) => textFault(message, echoText(id));
+
+function resultFault(expected) {
+  const wanted = JSON.stringify(expected);
+  return ({ result }) => {
+    const known = Object.fromEntries(Object.keys(expected).map((key) => [key, result?.[key]]));
+    return JSON.stringify(known) === wanted ? undefined : "the result is another one";
+  };
+}
 
 function textFault(message, text) {
   const content = message.result?.content;

@@ -1,4 +1,5 @@
-// The limit for calls over stdio: node:http in front of one child; lines parsed for their id, which finds the request.
+// The limit for calls over stdio: node:http in front of one child. The id, which finds the request, is looked for in the
+// first bytes of a line; the rest of the line is passed on unread, piece by piece as it comes.
 // node bridge.mjs <command> [args…]
 
 import { spawn } from "node:child_process";
@@ -9,26 +10,48 @@ const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
 child.on("exit", () => process.exit(1));
 const waiting = new Map();
 
-/** Pieces of a line that is not yet whole. */
-let pieces = [];
+/** The id stands among so many bytes, as all servers write it. */
+const HEAD_BYTES = 60;
+const ID = /"id":(\d+)/;
+
+/** The start of a line that is too short to show its id. */
+let head = Buffer.alloc(0);
+/** Whom the line under way is for; undefined between lines, null where nobody waits for it. */
+let reader;
+
 child.stdout.on("data", (chunk) => {
   let start = 0;
-  for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, start)) {
-    pieces.push(chunk.subarray(start, end));
-    answer(pieces.length === 1 ? pieces[0] : Buffer.concat(pieces));
-    pieces = [];
+  while (start < chunk.length) {
+    const end = chunk.indexOf(10, start);
+    const piece = chunk.subarray(start, end < 0 ? chunk.length : end);
+    if (reader === undefined) begin(piece, end >= 0);
+    else if (end >= 0) reader?.end(piece);
+    else reader?.write(piece);
+    if (end < 0) return;
+    reader = undefined;
     start = end + 1;
   }
-  if (start < chunk.length) pieces.push(chunk.subarray(start));
 });
 
-function answer(line) {
-  const { id } = JSON.parse(line.toString());
+function begin(piece, isWhole) {
+  const first = head.length === 0 ? piece : Buffer.concat([head, piece]);
+  if (!isWhole && first.length < HEAD_BYTES) {
+    head = first;
+    return;
+  }
+  head = Buffer.alloc(0);
+  const id = ID.exec(first.latin1Slice(0, HEAD_BYTES))?.[1];
   const res = waiting.get(id);
-  if (res === undefined) return;
   waiting.delete(id);
-  res.writeHead(200, { "Content-Type": "application/json", "Content-Length": line.length });
-  res.end(line);
+  reader = res ?? null;
+  if (res === undefined) return;
+  if (isWhole) {
+    res.writeHead(200, { "Content-Type": "application/json", "Content-Length": first.length });
+    res.end(first);
+  } else {
+    res.writeHead(200, { "Content-Type": "application/json" });
+    res.write(first);
+  }
 }
 
 serve((req, res) => {
@@ -38,7 +61,7 @@ serve((req, res) => {
     const body = chunks.length === 1 ? chunks[0] : Buffer.concat(chunks);
     const { id } = JSON.parse(body.toString());
     if (id === undefined) res.writeHead(202).end();
-    else waiting.set(id, res);
+    else waiting.set(String(id), res);
     child.stdin.write(body);
     child.stdin.write("\n");
   });

@@ -1,5 +1,7 @@
 // What the tiny servers answer, in both eras and on all transports. Knows messages; knows no pipe and no socket.
 
+import { RESULT_TOOLS, resultOf } from "./results.mjs";
+
 const MODERN = "2026-07-28";
 const LEGACY = "2025-11-25";
 const META = `"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"tiny","version":"1"}}`;
@@ -25,15 +27,19 @@ export function toolNames(count) {
 
 /**
  * Each answer is one or two pieces, of which the second is the same for all calls: it is made once.
- * @param {{ era: "legacy" | "modern", tools: number }} options
+ * @param {{ era: "legacy" | "modern", tools: number, results: boolean }} options `results`: it has those tools as well
  * @returns {(message: any) => [string] | [string, Buffer] | undefined} undefined for what needs no answer
  */
-export function answering({ era, tools }) {
+export function answering({ era, tools, results }) {
   const modern = era === "modern";
   const extra = modern ? `,"resultType":"complete",${META}` : "";
   const cache = modern ? `,"ttlMs":${TTL_MS},"cacheScope":"public"` : "";
   const big = Buffer.from(`${JSON.stringify(bigText())}}]${extra}}}`);
-  const list = JSON.stringify(toolNames(tools).map(definition));
+  const names = results ? [...toolNames(tools), ...RESULT_TOOLS] : toolNames(tools);
+  const list = JSON.stringify(names.map(definition));
+  const prepared = new Map(
+    names.filter((name) => RESULT_TOOLS.includes(name)).map((name) => [name, resultText(name, extra)]),
+  );
   const opening = modern
     ? `{"supportedVersions":["${MODERN}"],"capabilities":{"tools":{}}${cache}${extra}}`
     : `"capabilities":{"tools":{}},"serverInfo":{"name":"tiny","version":"1"}}`;
@@ -45,6 +51,8 @@ export function answering({ era, tools }) {
     const head = `{"jsonrpc":"2.0","id":${typeof id === "number" ? id : JSON.stringify(id)},`;
     if (method === "tools/call") {
       if (params.name === "big") return [`${head}"result":{"content":[{"type":"text","text":`, big];
+      const result = prepared.get(params.name);
+      if (result !== undefined) return [`${head}"result":`, result];
       const text = JSON.stringify(params.arguments.text);
       return [`${head}"result":{"content":[{"type":"text","text":${text}}]${extra}}}`];
     }
@@ -58,6 +66,11 @@ export function answering({ era, tools }) {
     if (method === "ping") return [`${head}"result":{}}`];
     return [`${head}"error":{"code":-32601,"message":"Method not found"}}`];
   };
+}
+
+/** All that follows `"result":`, to the end of the message. */
+function resultText(name, extra) {
+  return Buffer.from(`${JSON.stringify(resultOf(name)).slice(0, -1)}${extra}}}`);
 }
 
 function definition(name) {

@@ -1,4 +1,4 @@
-// A tiny MCP server over HTTP, under any path: node http.mjs --era legacy|modern --answers json|sse [--tools N]
+// A tiny MCP server over HTTP, under any path: node http.mjs --era legacy|modern --answers json|sse [--tools N] [--results]
 // Prints its port as one line of JSON, and ends when its stdin does.
 
 import { createServer } from "node:http";
@@ -10,9 +10,10 @@ const { values } = parseArgs({
     era: { type: "string", default: "legacy" },
     answers: { type: "string", default: "json" },
     tools: { type: "string", default: "2" },
+    results: { type: "boolean", default: false },
   },
 });
-const answer = answering({ era: values.era, tools: Number(values.tools) });
+const answer = answering({ era: values.era, tools: Number(values.tools), results: values.results });
 const sse = values.answers === "sse";
 const SSE_HEAD = { "Content-Type": "text/event-stream", "Cache-Control": "no-cache" };
 

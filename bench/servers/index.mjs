@@ -6,8 +6,9 @@ import { firstLine, startNode } from "../processes.mjs";
 const file = (name) => fileURLToPath(new URL(`./${name}.mjs`, import.meta.url));
 
 /** One process that stands for any number of servers: each has a path of its own. */
-export async function startHttpServer({ era, answers, tools = 2 }) {
-  const started = startNode([file("http"), "--era", era, "--answers", answers, "--tools", String(tools)]);
+export async function startHttpServer({ era, answers, tools = 2, results = false }) {
+  const more = results ? ["--results"] : [];
+  const started = startNode([file("http"), "--era", era, "--answers", answers, "--tools", String(tools), ...more]);
   const { port } = await firstLine(started, "The HTTP server");
   return { entry: (name) => ({ name, url: `http://127.0.0.1:${port}/${name}/mcp` }), stop: started.stop };
 }
@@ -25,6 +26,7 @@ export function troubledEntry(trouble) {
 }
 
 /** The entry of a server that its target starts. */
-export function stdioEntry(name, { era, tools = 2 }) {
-  return { name, command: process.execPath, args: [file("stdio"), "--era", era, "--tools", String(tools)] };
+export function stdioEntry(name, { era, tools = 2, results = false }) {
+  const more = results ? ["--results"] : [];
+  return { name, command: process.execPath, args: [file("stdio"), "--era", era, "--tools", String(tools), ...more] };
 }

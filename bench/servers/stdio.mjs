@@ -1,13 +1,17 @@
-// A tiny MCP server on stdin and stdout: node stdio.mjs --era legacy|modern [--tools N]
+// A tiny MCP server on stdin and stdout: node stdio.mjs --era legacy|modern [--tools N] [--results]
 // Each answer is a write of its own, as with real servers.
 
 import { parseArgs } from "node:util";
 import { answering } from "./answers.mjs";
 
 const { values } = parseArgs({
-  options: { era: { type: "string", default: "legacy" }, tools: { type: "string", default: "2" } },
+  options: {
+    era: { type: "string", default: "legacy" },
+    tools: { type: "string", default: "2" },
+    results: { type: "boolean", default: false },
+  },
 });
-const answer = answering({ era: values.era, tools: Number(values.tools) });
+const answer = answering({ era: values.era, tools: Number(values.tools), results: values.results });
 
 let rest = "";
 process.stdin.setEncoding("utf8");

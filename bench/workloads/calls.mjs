@@ -2,12 +2,10 @@
 
 import { contest, startTarget, stopping } from "../contest.mjs";
 import { startHttpServer, stdioEntry } from "../servers/index.mjs";
+import { LIMIT_OF } from "../target.mjs";
 
 const ERAS = ["legacy", "modern"];
 const SERVER = "tiny";
-
-/** What a target is measured against, over each transport. */
-export const LIMIT_OF = { http: "pass-through", stdio: "bridge" };
 
 /** The JIT compiles what has run some thousand times; a 1 MiB call is hundreds of small ones. */
 const SMALL = { calls: 3000, warm: 4000, rewarm: 64, maxMs: 2000 };

@@ -6,6 +6,7 @@ import { executor } from "./executor.mjs";
 import { list } from "./list.mjs";
 import { mailbox } from "./mailbox.mjs";
 import { memory } from "./memory.mjs";
+import { resultsHttp, resultsStdio } from "./results.mjs";
 import { scaleServers, scaleSessions, scaleTools } from "./scale.mjs";
 import { start } from "./start.mjs";
 import { ten } from "./ten.mjs";
@@ -26,6 +27,8 @@ export const workloads = [
   smallStdio,
   bigHttp,
   bigStdio,
+  resultsHttp,
+  resultsStdio,
   list,
   start,
   memory,

@@ -128,6 +128,23 @@ describe.skipIf(process.platform !== "linux")("the bench", () => {
     expectVerified(rows);
   });
 
+  test("measures results of three kinds and three sizes, and verifies every answer", { timeout: RUN_MS }, async () => {
+    const { rows, goals } = await measured("results", [
+      "results",
+      "--calls",
+      "16",
+      "--targets",
+      "bridge,pass-through,toolway",
+    ]);
+    const kinds = ["prose", "JSON as text", "rows with ids"];
+    const names = kinds.flatMap((kind) => ["16 KiB", "128 KiB", "1 MiB"].map((size) => `${kind}, ${size}`));
+    expect(casesOf(rows, "toolway")).toEqual(
+      ["http", "stdio"].flatMap((upstream) => names.map((name) => `${name} ${upstream} json legacy 8`)),
+    );
+    expectVerified(rows);
+    expect(goals.filter(({ value }) => value !== undefined).length).toBe(12);
+  });
+
   test("measures starts, memory and a growing number of tools", { timeout: RUN_MS }, async () => {
     const { rows, measures, goals } = await measured("rest", ["start", "memory", "scale-tools", "--calls", "96"]);
     const of = (target: string) => measures.filter((one) => one.target === target).map(({ measure }) => measure);
@@ -155,11 +172,8 @@ describe.skipIf(process.platform !== "linux")("the bench", () => {
       .split("\n\n")[0]
       ?.split("\n")
       .map((line) => line.split(" ")[0]);
-    const [small, big] = [
-      ["small-http", "small-stdio"],
-      ["big-http", "big-stdio"],
-    ];
-    const tried = [...small, ...big, "list", "start", "memory", "scale-servers", "scale-tools", "scale-sessions"];
+    const calls = ["small", "big", "results"].flatMap((name) => [`${name}-http`, `${name}-stdio`]);
+    const tried = [...calls, "list", "start", "memory", "scale-servers", "scale-tools", "scale-sessions"];
     expect(all).toEqual([...tried, "ten", "equipped", "executor", "mailbox"]);
   });
 
