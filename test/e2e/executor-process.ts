@@ -2,10 +2,9 @@
 
 import { afterAll } from "vitest";
 import type { ExecutorStatus } from "../../src/contracts/executors.js";
-import type { GatewayStatus } from "../../src/contracts/status.js";
 import { type Started, start } from "../fixtures/processes.js";
 import { cli, type Gateway, until } from "./harness.js";
-import { toolway } from "./operator.js";
+import { statusOfAll } from "./operator.js";
 
 const started = new Set<Started>();
 
@@ -38,10 +37,6 @@ export function startExecutor(args: readonly string[], token?: string, allow = "
       await one.exited;
     },
   };
-}
-
-export async function statusOfAll(gateway: Gateway): Promise<GatewayStatus> {
-  return JSON.parse((await toolway(gateway, "status", "--json")).out) as GatewayStatus;
 }
 
 export async function executorOf(gateway: Gateway, name: string): Promise<ExecutorStatus> {

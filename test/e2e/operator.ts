@@ -1,7 +1,9 @@
-// What an operator does beside a running gateway, by the command line alone, and what an agent is told meanwhile: raw
+// What an operator does beside a running gateway, by the command line and the socket behind it, and what an agent is told meanwhile: raw
 // answers, because the SDKs keep the data of an error to themselves.
 
 import { execFile } from "node:child_process";
+import type { GatewayStatus } from "../../src/contracts/status.js";
+import { findGateway } from "../../src/control/client.js";
 import type { ServerStatus } from "../../src/index.js";
 import { type Reply, send } from "./eras.js";
 import { cli, type Gateway } from "./harness.js";
@@ -34,10 +36,17 @@ export async function createToken(gateway: Gateway, id: string, role: string): P
   return out.trim().split("\n").at(-1) ?? "";
 }
 
+/** What `toolway status --json` prints, from where it has it: tests that wait by it would start a process at each look. */
+export async function statusOfAll({ stateDir }: Gateway): Promise<GatewayStatus> {
+  const control = await findGateway(stateDir);
+  if (control === undefined) throw new Error(`No gateway runs in ${stateDir}.`);
+  return control.get<GatewayStatus>("/status");
+}
+
 export async function statusOf(gateway: Gateway, server: string): Promise<ServerStatus> {
-  const { out } = await toolway(gateway, "status", "--json");
-  const found = (JSON.parse(out) as { servers: ServerStatus[] }).servers.find(({ name }) => name === server);
-  if (found === undefined) throw new Error(`status has no ${server}: ${out}`);
+  const { servers } = await statusOfAll(gateway);
+  const found = servers.find(({ name }) => name === server);
+  if (found === undefined) throw new Error(`status has no ${server}: ${JSON.stringify(servers)}`);
   return found;
 }
 

@@ -9,8 +9,9 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { start } from "../fixtures/processes.js";
 import { connectV1 } from "./clients.js";
-import { connected, startExecutor, statusOfAll } from "./executor-process.js";
+import { connected, startExecutor } from "./executor-process.js";
 import { freePort, type Gateway, root, startGateway, temporaryDirectory, until } from "./harness.js";
+import { statusOfAll } from "./operator.js";
 
 const has = (program: string) => spawnSync("sh", ["-c", `command -v ${program}`]).status === 0;
 const example = (name: string) => readFileSync(join(root, "examples/operate", name), "utf8");
