@@ -89,61 +89,69 @@ describe.skipIf(!linux)("a kill", () => {
 
   for (const point of POINTS) {
     const { who, name, told } = point;
-    it(`of the ${who} when a call ${name}, ${KILLS} of them, tells the caller ${told} and doubles no effect [ack-is-durable] [no-double-effect] [unknown-is-said]`, async () => {
-      for (let n = 0; n < KILLS; n++) {
-        const id = `${point.held} ${calls++}`.replaceAll(" ", "-");
-        const { plan, part } = heldAt(point);
-        const before = await Sender.connect(broker);
-        await writeFile(plan, point.held);
-        before.note("studio", id, LEFT_MS);
-        await until(`it to be held ${point.held}`, () => part.log.includes(`held: ${point.held}`));
-        if (point.isDelivered) await until("it to be delivered", () => before.delivered.has(id));
-        else expect(before.delivered.has(id)).toBe(false);
-        await writeFile(plan, "");
-        await (who === "broker" ? broker : machine).part.kill();
-        // The other one knows what it knew, unless it waits for one that is held for ever.
-        if (who === "sharer" && part === broker.part) await broker.part.kill();
-        before.cut();
-        if (who === "broker" || part === broker.part) await broker.part.start();
-        const after = await Sender.connect(broker);
-        // Whoever was not told that it is delivered sends it again, as it was.
-        if (!point.isDelivered) after.note("studio", id, LEFT_MS);
-        if (who === "sharer") await machine.part.start();
-        const reply = await after.reply(id);
-        if (told === "the result") expect(reply.result).toMatchObject({ success: true, result: `noted ${id}` });
-        else expect(reply).toMatchObject({ outcome: "unknown", error: expect.stringContaining("note") });
-        expect(await effects(id)).toBe(point.effects);
-        after.cut();
-        // Its waits grow with each line that ends soon: a new one begins with short ones.
-        if (who === "broker" && n < KILLS - 1) {
-          await machine.part.kill();
-          await machine.part.start();
+    it(
+      `of the ${who} when a call ${name}, ${KILLS} of them, tells the caller ${told} and doubles no effect [ack-is-durable] [no-double-effect] [unknown-is-said]`,
+      async () => {
+        for (let n = 0; n < KILLS; n++) {
+          const id = `${point.held} ${calls++}`.replaceAll(" ", "-");
+          const { plan, part } = heldAt(point);
+          const before = await Sender.connect(broker);
+          await writeFile(plan, point.held);
+          before.note("studio", id, LEFT_MS);
+          await until(`it to be held ${point.held}`, () => part.log.includes(`held: ${point.held}`));
+          if (point.isDelivered) await until("it to be delivered", () => before.delivered.has(id));
+          else expect(before.delivered.has(id)).toBe(false);
+          await writeFile(plan, "");
+          await (who === "broker" ? broker : machine).part.kill();
+          // The other one knows what it knew, unless it waits for one that is held for ever.
+          if (who === "sharer" && part === broker.part) await broker.part.kill();
+          before.cut();
+          if (who === "broker" || part === broker.part) await broker.part.start();
+          const after = await Sender.connect(broker);
+          // Whoever was not told that it is delivered sends it again, as it was.
+          if (!point.isDelivered) after.note("studio", id, LEFT_MS);
+          if (who === "sharer") await machine.part.start();
+          const reply = await after.reply(id);
+          if (told === "the result") expect(reply.result).toMatchObject({ success: true, result: `noted ${id}` });
+          else expect(reply).toMatchObject({ outcome: "unknown", error: expect.stringContaining("note") });
+          expect(await effects(id)).toBe(point.effects);
+          after.cut();
+          // Its waits grow with each line that ends soon: a new one begins with short ones.
+          if (who === "broker" && n < KILLS - 1) {
+            await machine.part.kill();
+            await machine.part.start();
+          }
         }
-      }
-      report("mailboxes", `${KILLS} kills of the ${who} when a call ${name}: told ${told} [no-double-effect]`);
-    }, 240_000);
+        report("mailboxes", `${KILLS} kills of the ${who} when a call ${name}: told ${told} [no-double-effect]`);
+      },
+      figure(120_000, 900_000),
+    );
   }
 
-  it("of a caller that has its reply and did not acknowledge it brings the same reply again, until it does [ack-is-durable] [no-double-effect]", async () => {
-    for (let n = 0; n < KILLS; n++) {
-      const id = `reply-unacknowledged-${n}`;
-      const before = await Sender.connect(broker, { acknowledges: false });
-      before.note("studio", id, LEFT_MS);
-      const first = await before.reply(id);
-      before.cut();
-      const after = await Sender.connect(broker);
-      expect(await after.reply(id)).toEqual(first);
-      expect(first.result).toMatchObject({ success: true });
-      expect(await effects(id)).toBe(1);
-      // What it acknowledged does not come again: the next reply is that of the next call.
-      after.note("studio", `${id}-next`, LEFT_MS);
-      await after.reply(`${id}-next`);
-      after.cut();
-      const last = await Sender.connect(broker);
-      last.note("studio", `${id}-last`, LEFT_MS);
-      await last.reply(`${id}-last`);
-      expect([...last.replies.keys()]).toEqual([`${id}-last`]);
-      last.cut();
-    }
-  }, 240_000);
+  it(
+    "of a caller that has its reply and did not acknowledge it brings the same reply again, until it does [ack-is-durable] [no-double-effect]",
+    async () => {
+      for (let n = 0; n < KILLS; n++) {
+        const id = `reply-unacknowledged-${n}`;
+        const before = await Sender.connect(broker, { acknowledges: false });
+        before.note("studio", id, LEFT_MS);
+        const first = await before.reply(id);
+        before.cut();
+        const after = await Sender.connect(broker);
+        expect(await after.reply(id)).toEqual(first);
+        expect(first.result).toMatchObject({ success: true });
+        expect(await effects(id)).toBe(1);
+        // What it acknowledged does not come again: the next reply is that of the next call.
+        after.note("studio", `${id}-next`, LEFT_MS);
+        await after.reply(`${id}-next`);
+        after.cut();
+        const last = await Sender.connect(broker);
+        last.note("studio", `${id}-last`, LEFT_MS);
+        await last.reply(`${id}-last`);
+        expect([...last.replies.keys()]).toEqual([`${id}-last`]);
+        last.cut();
+      }
+    },
+    figure(120_000, 900_000),
+  );
 });
