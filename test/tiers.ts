@@ -49,6 +49,7 @@ export const INTEGRATION: readonly string[] = [
   "src/gateway/misconfigured.test.ts",
   "src/gateway/operator.test.ts",
   "src/gateway/requests.test.ts",
+  "src/gateway/sharing/shared-tools.test.ts",
   "src/host/create.test.ts",
   "src/host/executors.test.ts",
   "src/observe/otlp.test.ts",

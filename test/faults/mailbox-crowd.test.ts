@@ -5,7 +5,11 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { root, startGateway, until } from "../e2e/harness.js";
+import { temporaryFolder } from "../fixtures/folders.js";
+import { closeGateways, start } from "../fixtures/gateways.js";
 import { BareClient, closeBareClients } from "../fixtures/mailbox/bare-client.js";
+import { ScriptedSharer } from "../fixtures/mailbox/scripted-sharer.js";
+import { TestBroker } from "../fixtures/mailbox/test-broker.js";
 import { figure, full } from "./length.js";
 import { linux, megabytes, report, rss } from "./measure.js";
 
@@ -51,6 +55,57 @@ describe("a crowd of workers", () => {
     for (const why of await Promise.all(answering)) expect(why).toContain("closed");
     await gateway.stop();
   }, 240_000);
+});
+
+describe("two gateways with one token", () => {
+  const CALLS = figure(100, 1_000);
+  /** Of one gateway. */
+  const AT_ONCE = 16;
+
+  it(`get the answers to ${CALLS} calls each, and none of the other's [crossed-never]`, async () => {
+    const broker = await TestBroker.open();
+    const machine = await ScriptedSharer.open(broker.url, ({ id, method, params }) => {
+      const results: Record<string, string> = {
+        "server/discover": '"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}',
+        "tools/list": '"tools":[{"name":"say","inputSchema":{"type":"object"}}],"ttlMs":60000,"cacheScope":"public"',
+        "tools/call": `"content":[{"type":"text","text":${JSON.stringify((params?.["arguments"] as { text?: string })?.text ?? "")}}]`,
+      };
+      return `{"message":{"jsonrpc":"2.0","id":${id},"result":{"resultType":"complete",${results[method]}}}}`;
+    });
+    const studio = { mailbox: "studio", broker: broker.url, token: "worker-token" };
+    const gateways = await Promise.all(
+      ["left", "right"].map(async (name) => {
+        const stateDir = temporaryFolder(`toolway-${name}-`);
+        const gateway = await start({ names: "prefixed", mcpServers: { studio } }, { stateDir });
+        await gateway.listen({ host: "127.0.0.1", port: 0 });
+        await until("its tool", async () => (await gateway.tools()).some((tool) => tool.name === "studio__say"));
+        return { name, gateway };
+      }),
+    );
+    const astray: string[] = [];
+    await Promise.all(
+      gateways.map(async ({ name, gateway }) => {
+        let next = 0;
+        const caller = async () => {
+          while (next < CALLS) {
+            const text = `${name} ${next++}`;
+            const { content } = await gateway.call("studio__say", { text });
+            if ((content[0] as { text: string }).text !== text) astray.push(`${text}: ${JSON.stringify(content)}`);
+          }
+        };
+        await Promise.all(Array.from({ length: AT_ONCE }, caller));
+      }),
+    );
+    expect(astray).toEqual([]);
+    const called = machine.asked.filter(({ rpc }) => rpc.method === "tools/call");
+    expect(called).toHaveLength(2 * CALLS);
+    // One token, and an address for each.
+    expect(new Set(called.map(({ message }) => message.from)).size).toBe(2);
+    report("mailboxes", `two gateways with one token, ${CALLS} calls each: ${astray.length} astray [crossed-never]`);
+    machine.close();
+    await closeGateways();
+    await broker.end();
+  }, 120_000);
 });
 
 /** Answers each message with what is in it. */
