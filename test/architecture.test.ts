@@ -64,6 +64,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   host: "config contracts gateway gateway/state observe policy protocol runtime upstream",
   observe: "contracts protocol runtime",
   "observe/server-logs": "observe",
+  outbox: "contracts protocol runtime",
   pipeline: "cache catalog contracts observe pipeline/tasks policy protocol",
   "pipeline/tasks": "contracts protocol",
   policy: "contracts protocol runtime runtime/words",

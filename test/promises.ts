@@ -129,6 +129,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "receipts-apart",
+    text: "A receipt is its principal's alone, as a tool's answer, as a resource and as a task: to others it is unknown.",
+    status: "made",
+  },
+  {
     id: "right-gateway",
     text: "A command talks to the gateway that its line or its folder names; where several could be meant it names them, asks none, and gives out no token.",
     status: "made",

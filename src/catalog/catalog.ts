@@ -2,10 +2,11 @@
 // its server. No I/O and no clock; policy comes in as a View, lists come in from the pipeline.
 
 import { type ExposedName, type OwnName, type OwnToolName, ownName, ownToolName } from "../contracts/names.js";
+import { RECEIPT_TOOL } from "../contracts/outbox.js";
 import type { MenuMode, NameMode, Override } from "../contracts/settings.js";
 import type { Freshness, Listed, ListKind, ServerIntro } from "../contracts/upstream.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
-import { Meta } from "../protocol/modern.js";
+import { type Era, Meta } from "../protocol/modern.js";
 import type { BytesReply } from "../protocol/reply.js";
 import { readGlob } from "../runtime/glob.js";
 import { mergeFreshness } from "./freshness.js";
@@ -25,9 +26,18 @@ import {
 import { SEPARATOR } from "./name-shape.js";
 import { assignPrefixes, type KeptNames, type Overrides } from "./names.js";
 import { type CursorSeal, Pages } from "./pages.js";
+import { RECEIPT_DEFINITION, RECEIPT_TEMPLATE, withReceipts } from "./receipt-menu.js";
 import { Routes } from "./routes.js";
 import { CALL_TOOL, FIND_TOOLS, type FoundTool, SEARCH_NAMES, searchMenu, ToolSearch } from "./search.js";
-import { fromSnapshot, hides, type KnownServer, LIST_KINDS, type NamedKind, toSnapshot } from "./snapshot.js";
+import {
+  fromSnapshot,
+  hides,
+  type KeptTools,
+  type KnownServer,
+  LIST_KINDS,
+  type NamedKind,
+  toSnapshot,
+} from "./snapshot.js";
 import type { View } from "./view.js";
 
 export interface CatalogOptions extends CursorSeal {
@@ -45,6 +55,8 @@ export interface CatalogServer {
   readonly prompts?: Readonly<Record<string, Override>> | undefined;
   /** Patterns of the tools that are shown, by their own names. Undefined where all are. */
   readonly only?: readonly string[] | undefined;
+  /** The tools whose calls may be kept. Undefined where there are none. */
+  readonly outbox?: KeptTools | undefined;
 }
 
 export type Resolved<Own extends OwnName> =
@@ -103,12 +115,13 @@ export class Catalog {
     return this.#changes(() => {
       const before = this.#servers;
       this.#servers = new Map();
-      for (const { name, tools, prompts, only } of servers) {
+      for (const { name, tools, prompts, only, outbox } of servers) {
         const known = before.get(name);
         this.#servers.set(name, {
           name,
           overrides: { tools: toOverrides(tools), prompts: toOverrides(prompts) },
           only: only?.map(readGlob),
+          outbox,
           intro: known?.intro,
           lists: known?.lists ?? new Map<ListKind, ItemList>(),
           freshness: known?.freshness ?? new Map<ListKind, Freshness>(),
@@ -200,7 +213,25 @@ export class Catalog {
         : entries
             .filter(({ server, item }) => view.allows(server, ownTool(kind, item)))
             .map(({ json, legacy }) => (view.era === "legacy" ? (legacy ?? json) : json));
+      if (kind === "tools" && this.#showsReceipts(view)) texts.push(RECEIPT_DEFINITION);
+      if (kind === "resourceTemplates" && this.#showsReceipts(view)) texts.push(RECEIPT_TEMPLATE);
       return { texts, members: view.era === "modern" ? this.#modernMembers(kind, view) : "" };
+    });
+  }
+
+  /** Whether calls of some tool may be kept at this path: then the names of receipts are the gateway's own there. */
+  hasOutbox(scope: string | undefined): boolean {
+    if (scope !== undefined) return this.#servers.get(scope)?.outbox !== undefined;
+    for (const { outbox } of this.#servers.values()) if (outbox !== undefined) return true;
+    return false;
+  }
+
+  /** Who sees no tool whose calls may be kept has no receipts either. */
+  #showsReceipts(view: View): boolean {
+    if (!this.hasOutbox(view.scope)) return false;
+    return this.#mergedOf("tools", view.scope).entries.some(({ server, item }) => {
+      const own = ownToolName(item.own);
+      return this.#servers.get(server)?.outbox?.has(own) === true && view.allows(server, own);
     });
   }
 
@@ -348,9 +379,14 @@ export class Catalog {
   // ── What agents and operators are told ───────────────────────────────────────────────────────────────────────
 
   /** `sees` leaves out servers of which the caller may know nothing. */
-  capabilities(scope: string | undefined, sees: (server: string) => boolean = () => true): JsonObject {
+  capabilities(
+    scope: string | undefined,
+    sees: (server: string) => boolean = () => true,
+    era: Era = "legacy",
+  ): JsonObject {
     const servers = this.#inScope(scope).filter(({ name }) => sees(name));
-    const merged = mergeCapabilities(servers.map(({ intro }) => intro));
+    const own = mergeCapabilities(servers.map(({ intro }) => intro));
+    const merged = servers.some(({ outbox }) => outbox !== undefined) ? withReceipts(own, era) : own;
     // Servers may be added while the agent is connected, and their tools come by list_changed.
     return scope === undefined ? { tools: { listChanged: true }, ...merged } : merged;
   }
@@ -445,10 +481,11 @@ export class Catalog {
     const servers = this.#inScope(scope);
     if (!isNamed(kind)) return mergeUris(servers, kind);
     // One server alone has its own names.
-    if (scope !== undefined) return mergeNamed(servers, kind, { mode: "plain" });
+    const ours = kind === "tools" && this.hasOutbox(scope) ? [RECEIPT_TOOL] : [];
+    if (scope !== undefined) return mergeNamed(servers, kind, { mode: "plain", reserved: ours });
     const merged = mergeNamed(servers, kind, {
       mode: this.#names,
-      reserved: this.#isSearch(kind, scope) ? SEARCH_NAMES : [],
+      reserved: this.#isSearch(kind, scope) ? [...SEARCH_NAMES, ...ours] : ours,
       prefixes: this.#prefixes,
       previous: this.#kept[kind],
     });
@@ -505,6 +542,7 @@ export class Catalog {
     const texts: string[] = [];
     if (this.#isSearch(kind, undefined)) texts.push("search");
     for (const scope of [undefined, ...this.#servers.keys()]) {
+      if (this.hasOutbox(scope)) texts.push("receipts");
       for (const { server, json } of this.#mergedOf(kind, scope).entries) texts.push(server, json);
     }
     return texts;

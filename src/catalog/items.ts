@@ -6,8 +6,10 @@ import { isDeepStrictEqual } from "node:util";
 import { type ExposedName, type OwnName, type OwnToolName, ownName, ownToolName } from "../contracts/names.js";
 import type { Listed, ListKind } from "../contracts/upstream.js";
 import { judge, type Mended } from "../protocol/definitions/mend.js";
+import { widenOutput } from "../protocol/definitions/widen-output.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { type Edit, type Member, scanMembers, splice } from "../protocol/scan.js";
+import { RECEIPT_SCHEMA } from "./receipt-menu.js";
 
 export interface Item {
   /** The name, URI or URI template by which the server knows it. */
@@ -125,11 +127,39 @@ const META = "_meta";
  * The entry with `name` as its name, and `description` in place of its own where one is given. Where it says whose it
  * is, it says `server`: a server cannot claim another's name.
  */
-export function renderItem(item: Item, server: string, name: ExposedName, description: string | undefined): Rendered {
-  const { modern, legacy } = item.mended ?? { modern: item.json, legacy: item.json };
+export function renderItem(
+  item: Item,
+  server: string,
+  name: ExposedName,
+  description: string | undefined,
+  isKept = false,
+): Rendered {
+  const own = item.mended ?? { modern: item.json, legacy: item.json };
+  const modern = isKept ? admittingReceipts(own.modern) : own.modern;
+  const legacy = isKept ? admittingReceipts(own.legacy) : own.legacy;
   const render = (text: string) => renderText(item, text, server, name, description);
   const json = render(modern);
   return { json, legacy: legacy === modern ? undefined : render(legacy) };
+}
+
+/** The definition of a tool whose result may be a receipt. A tool without a schema of its output stays without. */
+function admittingReceipts(json: string): string {
+  const members = scanMembers(json, 0);
+  const at = members.filter(({ key }) => key === "outputSchema");
+  const last = at.at(-1);
+  if (last === undefined) return json;
+  const schema: unknown = JSON.parse(json.slice(last.start, last.end));
+  const widened = isObject(schema) ? widenOutput(schema, RECEIPT_SCHEMA) : undefined;
+  if (widened !== undefined) {
+    // A member that stands twice is replaced twice: parsers differ in which one they take.
+    return splice(
+      json,
+      at.map(({ start, end }) => ({ start, end, text: JSON.stringify(widened) })),
+    );
+  }
+  // Without a schema every result is a good one; with the own, a receipt would be none.
+  const kept = members.filter(({ key }) => key !== "outputSchema");
+  return `{${kept.map(({ key, start, end }) => `${JSON.stringify(key)}:${json.slice(start, end)}`).join(",")}}`;
 }
 
 function claimsServer({ value }: Item): boolean {

@@ -1,7 +1,7 @@
 // The merged list of one kind over some servers: which entries, under which names, in which order, with which text.
 // Order: that of the config, then the server's own. Policy and pages come later (catalog.ts).
 
-import { exposedName } from "../contracts/names.js";
+import { exposedName, ownToolName } from "../contracts/names.js";
 import type { Listed, ListKind } from "../contracts/upstream.js";
 import { fits } from "../runtime/glob.js";
 import { Conflicts } from "./conflicts.js";
@@ -65,7 +65,7 @@ export function mergeNamed(
         item,
         name,
         description: override ?? (typeof own === "string" ? own : undefined),
-        ...renderItem(item, known.name, name, override),
+        ...renderItem(item, known.name, name, override, isKept(known, kind, item)),
       });
     }
     for (const pattern of unfitting(known, kind, list)) {
@@ -78,6 +78,10 @@ export function mergeNamed(
     }
   }
   return { entries, owners: assignment.owners, conflicts: assignment.conflicts, notes, assignment };
+}
+
+function isKept({ outbox }: KnownServer, kind: NamedKind, { own }: Item): boolean {
+  return kind === "tools" && outbox?.has(ownToolName(own)) === true;
 }
 
 /** The patterns of `only` that show nothing: mostly a name that is misspelt. */

@@ -3,6 +3,7 @@
 
 import type MiniSearch from "minisearch";
 import { ownToolName } from "../contracts/names.js";
+import { RECEIPT_TOOL } from "../contracts/outbox.js";
 import { Fault } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { locate, parseMessage, type RequestMessage, rewrite } from "../protocol/message.js";
@@ -167,7 +168,8 @@ export function unwrapCall(message: RequestMessage): RequestMessage {
   const { name, arguments: inner } = isObject(args) ? args : {};
   if (typeof name !== "string")
     throw new Fault("invalid", `${CALL_TOOL} needs "name": a tool that ${FIND_TOOLS} gave.`);
-  if (SEARCH_NAMES.includes(name)) throw new Fault("invalid", `Call ${name} itself, without ${CALL_TOOL}.`);
+  if (SEARCH_NAMES.includes(name) || name === RECEIPT_TOOL)
+    throw new Fault("invalid", `Call ${name} itself, without ${CALL_TOOL}.`);
   if (inner !== undefined && !isObject(inner)) throw new Fault("invalid", '"arguments" of the tool is an object.');
   const at = locate(message, ["params", "arguments", "arguments"]);
   const json = at === undefined ? "{}" : message.text.slice(at.start, at.end);

@@ -1,6 +1,6 @@
 // What is known of one server, and how that goes to disk and back. Who keeps it on disk is not decided here.
 
-import { type ExposedName, exposedName, type OwnName, ownName } from "../contracts/names.js";
+import { type ExposedName, exposedName, type OwnName, type OwnToolName, ownName } from "../contracts/names.js";
 import type { Freshness, Listed, ListKind, ServerIntro } from "../contracts/upstream.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { type ItemList, readItems } from "./items.js";
@@ -11,11 +11,18 @@ export const LIST_KINDS = ["tools", "prompts", "resources", "resourceTemplates"]
 /** The lists whose entries have exposed names. */
 export type NamedKind = "tools" | "prompts";
 
+/** Which tools of a server are answered with a receipt where it is away. */
+export interface KeptTools {
+  has(tool: OwnToolName): boolean;
+}
+
 export interface KnownServer {
   readonly name: string;
   readonly overrides: Readonly<Record<NamedKind, Overrides>>;
   /** The tools that are shown at all; undefined where all are that are not hidden. */
   readonly only: Shown | undefined;
+  /** The tools whose calls may be kept. Undefined where there are none. */
+  readonly outbox?: KeptTools | undefined;
   intro: ServerIntro | undefined;
   /** A list that is absent has never been read; an empty one has. */
   readonly lists: Map<ListKind, ItemList>;

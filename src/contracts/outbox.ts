@@ -1,7 +1,23 @@
 // Writes that are kept until their server has them: what the config says of such a tool, what became of a write, and
 // what an operator may do about it. The outbox implements it; endpoints, control and status ask.
 
+import type { Reply } from "../protocol/reply.js";
+import type { Caller } from "./caller.js";
 import type { OwnToolName } from "./names.js";
+import type { AgentCall } from "./service.js";
+
+/** The tool by which agents ask. It has our prefix in every mode, so that no server's is called so by accident. */
+export const RECEIPT_TOOL = "toolway__receipt";
+
+/** What the URIs of receipts begin with. */
+export const RECEIPT_URI = "toolway://receipts/";
+
+/** Claude Code and opencode give a call up that was silent for 60 s, and not every client shows that it waits. */
+export const MAX_RECEIPT_WAIT_S = 45;
+
+/** More receipts than this are a history, and a page of so many is some 40 kB. */
+export const MAX_RECEIPTS_LISTED = 100;
+export const DEFAULT_RECEIPTS_LISTED = 20;
 
 /** Where the server wants the key by which it knows a write that it has had before. */
 export interface KeyPlace {
@@ -80,6 +96,16 @@ export interface Receipts {
   cancel(principal: string, id: string): Promise<Receipt | undefined>;
   /** Called whenever a write of the principal has become something else. The returned function ends it. */
   onChange(listener: (principal: string, receipt: Receipt) => void): () => void;
+}
+
+/** Where agents ask after their writes. It stands before the catalog: what it takes is about no server. @public */
+export interface ReceiptDesk {
+  /** True where the request is about receipts: it is answered, now or later. Throws a Fault where it cannot be. */
+  handle(call: AgentCall): boolean;
+  /** What an agent gets whose write has no result yet: a result that says so, or a task where the agent knows them. */
+  taken(caller: Caller, receipt: Receipt): Reply;
+  /** The same reply with what became of the agent's earlier writes, where there is something that it was not told. */
+  withNews(caller: Caller, reply: Reply): Reply;
 }
 
 /** A write as the operator sees it: whose it is, and what holds it. */

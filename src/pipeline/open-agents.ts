@@ -16,6 +16,9 @@ const DISTANCE_MS = 1_000;
 /** So many lists are kept in mind: three for each server, of more servers than anybody has. */
 const MAX_LISTS = 10_000;
 
+/** In place of a server's name: what is subscribed to is the gateway's own. No server has an empty name. */
+const OURS = "";
+
 interface Member {
   readonly session: Caller;
   readonly scope: string | undefined;
@@ -34,6 +37,8 @@ export const LIST_CHANGED: Record<ListKind, NotificationText> = {
 export class OpenAgents {
   readonly #members = new Map<string, Member>();
   readonly #sees: (session: Caller, server: string) => boolean;
+  /** Who has subscribed to what of ours, by URI: writes end by the thousand, and hardly anybody watches them. */
+  readonly #ofOurs = new Map<string, Set<Member>>();
 
   /** `sees`: whether the session's principal may know of a server. */
   constructor(sees: (session: Caller, server: string) => boolean) {
@@ -53,6 +58,7 @@ export class OpenAgents {
       member.subscriptions.set(server, new Set(uris));
       member.subscribed += uris.size;
     }
+    for (const uri of member.subscriptions.get(OURS) ?? []) this.#watch(uri, member);
     this.#members.set(session.sessionKey, member);
   }
 
@@ -62,6 +68,7 @@ export class OpenAgents {
     this.#members.delete(sessionKey);
     if (member === undefined) return [];
     const left: [string, string][] = [];
+    for (const uri of member.subscriptions.get(OURS) ?? []) this.#unwatch(uri, member);
     for (const [server, uris] of member.subscriptions) for (const uri of uris) left.push([server, uri]);
     return left;
   }
@@ -113,6 +120,7 @@ export class OpenAgents {
     if (member.subscribed >= MAX_SUBSCRIPTIONS) return "full";
     member.subscribed++;
     member.subscriptions.set(server, uris.add(uri));
+    if (server === OURS) this.#watch(uri, member);
     member.session.setSubscribed?.(member.subscriptions);
     return "new";
   }
@@ -122,8 +130,30 @@ export class OpenAgents {
     const uris = member?.subscriptions.get(server);
     if (member === undefined || uris?.delete(uri) !== true) return;
     member.subscribed--;
+    if (server === OURS) this.#unwatch(uri, member);
     if (uris.size === 0) member.subscriptions.delete(server);
     member.session.setSubscribed?.(member.subscriptions);
+  }
+
+  /** Subscriptions to what is the gateway's own, at whatever path. Who may read it was asked when it was subscribed to. */
+  readonly ours = {
+    subscribe: (sessionKey: string, uri: string): "new" | "known" | "full" => this.subscribe(sessionKey, OURS, uri),
+    unsubscribe: (sessionKey: string, uri: string): void => this.unsubscribe(sessionKey, OURS, uri),
+    updated: (uri: string): void => {
+      const members = this.#ofOurs.get(uri);
+      if (members === undefined) return;
+      const told = notification("notifications/resources/updated", { uri });
+      for (const { session } of members) session.notify(told);
+    },
+  };
+
+  #watch(uri: string, member: Member): void {
+    this.#ofOurs.set(uri, (this.#ofOurs.get(uri) ?? new Set()).add(member));
+  }
+
+  #unwatch(uri: string, member: Member): void {
+    const members = this.#ofOurs.get(uri);
+    if (members?.delete(member) === true && members.size === 0) this.#ofOurs.delete(uri);
   }
 
   /** Whether one of those that `isFor` names has subscribed. */
@@ -164,7 +194,7 @@ export class OpenAgents {
       if (isObject(capability) && capability["listChanged"] === true) session.notify(LIST_CHANGED[kind]);
     }
     for (const [server, uris] of member.subscriptions) {
-      if ((scope ?? server) !== server || !this.#sees(session, server)) continue;
+      if (server !== OURS && ((scope ?? server) !== server || !this.#sees(session, server))) continue;
       for (const uri of uris) session.notify(notification("notifications/resources/updated", { uri }));
     }
   }

@@ -5,6 +5,7 @@ import type { Cache } from "../cache/cache.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Caller, Principal } from "../contracts/caller.js";
 import { type ExposedName, type OwnName, type OwnToolName, ownName } from "../contracts/names.js";
+import type { ReceiptDesk } from "../contracts/outbox.js";
 import type { Pins } from "../contracts/pins.js";
 import type { Servers } from "../contracts/servers.js";
 import type { AgentCall, Introduction, Service } from "../contracts/service.js";
@@ -86,6 +87,8 @@ export class Pipeline implements Service, UpstreamEvents {
   readonly #sender: Sender;
   readonly #observer: CallObserver | undefined;
   readonly #announcements = new Announcements();
+  /** Undefined where no tool's calls are kept. */
+  receipts: ReceiptDesk | undefined;
   #attached: { servers: Servers; subscriptions: Subscriptions } | undefined;
 
   constructor(deps: PipelineDeps) {
@@ -193,7 +196,7 @@ export class Pipeline implements Service, UpstreamEvents {
   introduce(caller: Caller, scope: string | undefined): Introduction {
     const sees = (server: string) => this.access.sees(caller.principal, server);
     return {
-      capabilities: this.#catalog.capabilities(scope, sees),
+      capabilities: this.#catalog.capabilities(scope, sees, caller.era),
       serverInfo: { name: "toolway", title: "Toolway", version: this.#deps.version },
       instructions: this.#catalog.instructions(scope, sees),
     };
@@ -324,6 +327,7 @@ export class Pipeline implements Service, UpstreamEvents {
   // ── From a method to its server ─────────────────────────────────────────────────────────────────────────────────────────────────
 
   #route(call: AgentCall): void {
+    if (this.receipts?.handle(call) === true) return;
     const { message } = call;
     const kind = LISTS.get(message.method);
     if (kind !== undefined) {

@@ -7,9 +7,16 @@ import { isObject, type JsonObject } from "../jsonrpc.js";
 const WITHIN = "#/properties/result";
 
 /** Values under these are data, though they may look like schemas. */
-const DATA = new Set(["const", "enum", "default", "examples"]);
+export const DATA = new Set(["const", "enum", "default", "examples"]);
 /** Names under these are the author's, and their values are schemas. */
-const NAMED = new Set(["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"]);
+export const NAMED = new Set([
+  "properties",
+  "patternProperties",
+  "$defs",
+  "definitions",
+  "dependentSchemas",
+  "dependencies",
+]);
 
 /** The schema of `{"result": value}` where `natural` is that of the value. References within it follow it. */
 export function toLegacyOutput(natural: JsonObject): JsonObject {
@@ -21,13 +28,13 @@ export function toLegacyOutput(natural: JsonObject): JsonObject {
 }
 
 /** In the dialect of 2019-09, `$recursiveRef: "#"` means the root, unless the root says that it can be extended. */
-function recursion({ $schema, $recursiveAnchor }: JsonObject): boolean {
+export function recursion({ $schema, $recursiveAnchor }: JsonObject): boolean {
   const is2019 = typeof $schema === "string" && /^https?:\/\/json-schema\.org\/draft\/2019-09\/schema#?$/.test($schema);
   return is2019 && $recursiveAnchor !== true;
 }
 
 /** A fragment alone is the name of a place, as drafts before 2019 wrote it: addresses stay what they were. */
-function hasOwnBase({ $id }: JsonObject): boolean {
+export function hasOwnBase({ $id }: JsonObject): boolean {
   return $id !== undefined && !(typeof $id === "string" && $id.startsWith("#"));
 }
 

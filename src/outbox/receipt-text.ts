@@ -1,0 +1,136 @@
+// A receipt in words: the result that an agent gets whose call was kept, and what it reads when it asks later. Every fact
+// stands in the text and in the structured content, since each client passes on only one of them. Pure.
+
+import { RECEIPT_TOOL, type Receipt, type WriteState } from "../contracts/outbox.js";
+import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
+import { sentence } from "../runtime/expected-error.js";
+
+const ENDS: ReadonlySet<WriteState> = new Set(["done", "failed", "unknown", "expired", "cancelled"]);
+
+export function hasEnded({ state }: Pick<Receipt, "state">): boolean {
+  return ENDS.has(state);
+}
+
+/** What is known of a write, without its result. */
+export function factsOf(receipt: Receipt): JsonObject {
+  const { id, state, server, tool, idempotencyKey, position, takenMs, sinceMs, why, attempts } = receipt;
+  return {
+    receipt: id,
+    state,
+    server,
+    tool,
+    idempotencyKey,
+    ...(position === undefined ? {} : { position }),
+    taken: new Date(takenMs).toISOString(),
+    since: new Date(sinceMs).toISOString(),
+    attempts,
+    ...(why === undefined ? {} : { why }),
+  };
+}
+
+/** The result of a call that has none yet. An agent that takes it for done is told twice that it is not. */
+export function queuedResult(receipt: Receipt): JsonObject {
+  const { id, state, tool, server } = receipt;
+  const begun =
+    state === "sending"
+      ? `Not done yet: the call of "${tool}" was sent to "${server}", which has not answered so far.`
+      : `Queued, not done yet: the call of "${tool}" is kept on disk until "${server}" takes it.`;
+  const note = `${begun} Do not make it again: it is delivered by itself. To learn what became of it, call ${RECEIPT_TOOL} with {"id":"${id}"}.`;
+  const { taken: _taken, attempts: _attempts, ...facts } = factsOf(receipt);
+  const structuredContent: JsonObject = {
+    queued: true,
+    ...facts,
+    note,
+    ask: { tool: RECEIPT_TOOL, arguments: { id } },
+  };
+  return { content: [{ type: "text", text: `${note}\n${lines(facts)}` }], structuredContent };
+}
+
+/** What an agent reads that asks for one receipt: all of it, and the server's own result with its pictures and texts. */
+export function receiptResult(receipt: Receipt): JsonObject {
+  const { facts, result, error } = wholeOf(receipt);
+  const content: unknown[] = [{ type: "text", text: `${stateSentence(receipt)}\n${lines(facts)}` }];
+  if (isObject(result) && Array.isArray(result["content"])) content.push(...(result["content"] as unknown[]));
+  else if (result !== undefined) content.push({ type: "text", text: JSON.stringify(result) });
+  if (error !== undefined) content.push({ type: "text", text: `The error: ${JSON.stringify(error)}` });
+  return { content, structuredContent: withOutcome(facts, result, error) };
+}
+
+/** The same as the text of a resource. */
+export function receiptJson(receipt: Receipt): string {
+  const { facts, result, error } = wholeOf(receipt);
+  return JSON.stringify(withOutcome(facts, result, error));
+}
+
+/** All of a principal, without their results. */
+export function receiptsResult(receipts: readonly Receipt[]): JsonObject {
+  const texts = receipts.map((receipt) => `${receipt.id}: ${stateSentence(receipt)}`);
+  const text = texts.length === 0 ? "You have no receipts: no call of yours was queued." : texts.join("\n");
+  return { content: [{ type: "text", text }], structuredContent: { receipts: receipts.map(factsOf) } };
+}
+
+/** What became of it, in one sentence. */
+export function stateSentence({ tool, server, state, why, position }: Receipt): string {
+  const call = `The call of "${tool}" at "${server}"`;
+  const because = why === undefined ? "" : ` ${sentence(why)}`;
+  switch (state) {
+    case "queued": {
+      const before = position === undefined || position === 0 ? "" : ` ${position} before it.`;
+      return `${call} waits to be delivered.${before}${because}`;
+    }
+    case "sending":
+      return `${call} was sent, and is not answered yet.${because}`;
+    case "done":
+      return `${call} is done.${because}`;
+    case "failed":
+      return `${call} failed and had no effect that is known.${because}`;
+    case "unknown":
+      return `${call}: whether it took effect is unknown. It is not sent again; look before you repeat it.${because}`;
+    case "expired":
+      return `${call} could not be delivered in time, and had no effect.${because}`;
+    case "cancelled":
+      return `${call} was taken back, and had no effect.${because}`;
+  }
+}
+
+/** The block that a later result of the same agent carries. */
+export function newsSentence({ id, tool, state }: Pick<Receipt, "id" | "tool" | "state">): string {
+  const said: Partial<Record<WriteState, string>> = {
+    done: "is done",
+    failed: "has failed",
+    unknown: "has an unknown outcome",
+    expired: "has expired",
+    cancelled: "was cancelled",
+  };
+  return `Receipt ${id} (${tool}) ${said[state] ?? `is ${state}`}.`;
+}
+
+interface Whole {
+  readonly facts: JsonObject;
+  readonly result: unknown;
+  readonly error: unknown;
+}
+
+function wholeOf(receipt: Receipt): Whole {
+  return { facts: factsOf(receipt), result: parsed(receipt.result), error: parsed(receipt.error) };
+}
+
+function withOutcome(facts: JsonObject, result: unknown, error: unknown): JsonObject {
+  return { ...facts, ...(result === undefined ? {} : { result }), ...(error === undefined ? {} : { error }) };
+}
+
+/** What was kept is JSON text; what is none is shown as the text that it is. */
+export function parsed(json: string | undefined): unknown {
+  if (json === undefined) return undefined;
+  try {
+    return JSON.parse(json);
+  } catch {
+    return json;
+  }
+}
+
+function lines(facts: JsonObject): string {
+  return Object.entries(facts)
+    .map(([name, value]) => `${name}: ${String(value)}`)
+    .join("\n");
+}
