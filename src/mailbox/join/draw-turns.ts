@@ -64,8 +64,8 @@ export class DrawTurns {
     this.#draws = this.#draws.filter((one) => one !== draw);
   }
 
-  find(id: string): Draw | undefined {
-    return this.#draws.find((draw) => draw.id === id);
+  clear(): void {
+    this.#draws = [];
   }
 
   /** What to ask for now; undefined where enough is under way, or nothing is wanted. */

@@ -244,6 +244,7 @@ export class WorkerLine {
     this.#dial = undefined;
     this.#presences.clear();
     this.#held.clear();
+    this.#turns.clear();
     const line = this.#line;
     this.#line = undefined;
     line?.close();

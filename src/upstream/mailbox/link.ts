@@ -124,16 +124,26 @@ export class MailboxLink implements Link, MailboxUser {
   }
 
   async close(): Promise<void> {
+    this.#shut(new Fault("unavailable", "The connection was closed within the answer."));
+    this.#onChange?.();
+  }
+
+  /** Nothing is asked for, awaited or held any more. Whose calls were under way is told by whoever shuts it. */
+  #shut(fault: Fault): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     clearTimeout(this.#awayTimer);
     for (const listening of [...this.#listening.values()]) this.#endListening(listening, true);
+    this.#endReplies(fault);
+    this.#worker.detach(this.#prefix);
+  }
+
+  /** What is being drawn comes no further: whoever reads it on is told why. */
+  #endReplies(fault: Fault): void {
     for (const reply of [...this.#replies.values()]) {
-      if (reply.isStreaming) reply.fail(new Fault("unavailable", "The connection was closed within the answer."));
+      if (reply.isStreaming) reply.fail(fault);
       else reply.drop();
     }
-    this.#worker.detach(this.#prefix);
-    this.#onChange?.();
   }
 
   describe(): LinkDescription {
@@ -162,11 +172,11 @@ export class MailboxLink implements Link, MailboxUser {
     const calls = this.#inOrder();
     for (const { ticket } of calls) this.#outgoing.delete(ticket.id);
     if (final && this.#isOpen && !this.#isClosed) {
-      this.#isClosed = true;
-      this.#worker.detach(this.#prefix);
+      this.#shut(fault);
       this.#events.onClosed(fault);
       return;
     }
+    this.#endReplies(fault);
     for (const outgoing of calls) this.#failDown(outgoing, fault);
   }
 
