@@ -26,4 +26,6 @@ export interface MailboxCall {
 /** Who answers messages. Never throws. */
 export interface MailboxService {
   serve(call: MailboxCall): void;
+  /** An agent's notification, which nobody answers; `body` is JSON text as it was written. */
+  notified(principal: Principal, body: string): void;
 }

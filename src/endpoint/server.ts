@@ -91,6 +91,8 @@ export interface HttpEndpoint {
   /** Who takes executors in from now on. Undefined for nobody; those who are in stay. */
   admitExecutors(registry: ExecutorRegistry | undefined): void;
   admitMailboxes(registry: MailboxRegistry | undefined): void;
+  /** Nobody is asked for a token here. */
+  readonly isForEverybody: boolean;
   /** Other settings from here on; those that are not named are the default ones. */
   configure(settings: EndpointSettings): void;
   /** New connections are shown this certificate. It does nothing where the endpoint does not speak TLS. */
@@ -440,9 +442,13 @@ class Endpoint implements HttpEndpoint {
     this.#listenForUpgrades();
   }
 
+  get isForEverybody(): boolean {
+    return this.#options.noAuth === true;
+  }
+
   admitMailboxes(registry: MailboxRegistry | undefined): void {
     if (registry === undefined) this.#doors.close(MAILBOX_PATH);
-    else this.#doors.open(mailboxDoor(registry, this.#options.noAuth === true));
+    else this.#doors.open(mailboxDoor(registry));
     this.#pair = registry?.pair;
     this.#listenForUpgrades();
   }

@@ -47,18 +47,18 @@ const NOTHING_YET: MailboxesStatus = {
   mailboxes: [],
 };
 
+type MailboxesEndpoint = Pick<HttpEndpoint, "admitMailboxes" | "isForEverybody">;
+
 export class Mailboxes {
   readonly #state: GatewayState;
   readonly #log: Log;
   readonly #held: HeldBytes;
   readonly #connections = new Map<PeerConnection, Principal | undefined>();
-  #endpoint: Pick<HttpEndpoint, "admitMailboxes"> | undefined;
+  #endpoint: MailboxesEndpoint | undefined;
   #parts: Promise<Parts | undefined> | undefined;
   /** The same, once they are there. */
   #loaded: Parts | undefined;
   #isWanted: boolean = false;
-  /** Nobody is asked for a token, so that whoever is named may come. */
-  #isOpen: boolean = false;
 
   constructor(state: GatewayState, log: Log, held: HeldBytes) {
     this.#state = state;
@@ -73,17 +73,22 @@ export class Mailboxes {
     this.#admit();
   }
 
-  acceptOn(endpoint: Pick<HttpEndpoint, "admitMailboxes">): void {
+  acceptOn(endpoint: MailboxesEndpoint): void {
     this.#endpoint = endpoint;
     this.#admit();
+  }
+
+  /** Nobody is asked for a token, so that whoever is named may come. */
+  get #isOpen(): boolean {
+    return this.#endpoint?.isForEverybody === true;
   }
 
   mayCome({ role, maySendTo }: Principal): boolean {
     return role === SHARER_ROLE || maySendTo !== undefined;
   }
 
-  adopt(socket: Socket, principal: Principal | undefined, isEverybody: boolean): void {
-    this.#isOpen = isEverybody;
+  adopt(socket: Socket, principal: Principal | undefined): void {
+    const isEverybody = this.#isOpen;
     void this.#parts?.then((parts) => {
       if (parts === undefined || !this.#isWanted) socket.destroy("there are no mailboxes here");
       else if (isEverybody || principal === undefined) this.#serve(parts, socket, undefined, undefined, isEverybody);

@@ -17,11 +17,11 @@ const MAX_MAILBOX_CONNECTIONS = 16_000;
 export interface MailboxRegistry {
   /** Whether this one has a mailbox to offer tools in, or some to send to. */
   mayCome(principal: Principal): boolean;
-  adopt(socket: Socket, principal: Principal | undefined, isEverybody: boolean): void;
+  adopt(socket: Socket, principal: Principal | undefined): void;
   readonly pair: Pair;
 }
 
-export function mailboxDoor(registry: MailboxRegistry, isOpen: boolean): Door {
+export function mailboxDoor(registry: MailboxRegistry): Door {
   return {
     path: MAILBOX_PATH,
     role: SHARER_ROLE,
@@ -35,7 +35,7 @@ export function mailboxDoor(registry: MailboxRegistry, isOpen: boolean): Door {
         ? undefined
         : refused(403, DENIED, `This token is for ${isFor}, and may send to no mailbox. ${howToGetIn()}`),
     howToGetIn,
-    adopt: (_name, socket, { principal }) => registry.adopt(socket, principal, isOpen),
+    adopt: (_name, socket, { principal }) => registry.adopt(socket, principal),
   };
 }
 

@@ -19,13 +19,23 @@ export class BadBody extends Error {
 /** It is a hash of 32 hex digits; what is longer is none. */
 const MAX_SESSION_CHARS = 128;
 
-/** Throws a BadBody. */
-export function readBody(text: string, maxDepth: number): MailboxRequest {
+/** The JSON-RPC message of a body with nothing else to read in it. Throws a BadBody. */
+export function readMessage(text: string, maxDepth: number): Message {
+  return messageIn(text, objectIn(text, maxDepth));
+}
+
+function objectIn(text: string, maxDepth: number): JsonObject {
   if (text.length > 2 * maxDepth && deeperThan(text, maxDepth)) {
     throw new BadBody(`the body is nested deeper than ${maxDepth} levels`);
   }
   const body = parsed(text, "the body is not JSON");
   if (!isObject(body)) throw new BadBody('the body is an object with "op"');
+  return body;
+}
+
+/** Throws a BadBody. */
+export function readBody(text: string, maxDepth: number): MailboxRequest {
+  const body = objectIn(text, maxDepth);
   switch (body["op"]) {
     case "rpc":
     case "listen":

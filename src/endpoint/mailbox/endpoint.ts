@@ -1,6 +1,7 @@
 // The endpoint of agents that come by a mailbox: each message is one request of the modern era, which has no handshake,
 // so that nothing is lost when a part is started again. Knows no broker: messages come as MailboxCalls.
 
+import type { Principal } from "../../contracts/caller.js";
 import type { MailboxCall, MailboxService } from "../../contracts/mailbox.js";
 import type { Service } from "../../contracts/service.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
@@ -17,7 +18,7 @@ import { idText } from "../session/call.js";
 import { ENDPOINT_LIMITS, type EndpointLimits } from "../session/limits.js";
 import { SHORT_BYTES } from "../session/read-message.js";
 import { callRequest, errorBody, listRequest, manifestBody, manifestPage, resultBody } from "./bare.js";
-import { BadBody, type MailboxRequest, readBody } from "./body.js";
+import { BadBody, type MailboxRequest, readBody, readMessage } from "./body.js";
 import { MailboxOutlet } from "./outlet.js";
 
 export interface MailboxEndpointOptions {
@@ -58,9 +59,19 @@ export class MailboxEndpoint implements MailboxService {
       call.reply({ kind: "body", json: errorBody(`bad mcp request: ${error.message}`) });
       return;
     }
-    if (request.op === "manifest") void this.#manifest(call);
-    else if (request.op === "call") void this.#bareCall(call, request.tool, request.args);
+    if (request.op === "manifest") this.#answerBare(call, this.#manifest(call));
+    else if (request.op === "call") this.#answerBare(call, this.#bareCall(call, request.tool, request.args));
     else this.#rpc(call, request);
+  }
+
+  notified(principal: Principal, body: string): void {
+    try {
+      const message = readMessage(body, this.#limits.depth);
+      if (message.kind === "notification") this.#era.notified(message, principal, this.#options.scope());
+    } catch (error) {
+      // Nobody waits for an answer.
+      if (!(error instanceof BadBody)) this.#options.failed(error);
+    }
   }
 
   /** Forgets agents that have been quiet for long. It is to be called now and then. */
@@ -135,26 +146,34 @@ export class MailboxEndpoint implements MailboxService {
 
   // ── The bare requests ────────────────────────────────────────────────────────────────────────────────────────────
 
-  async #manifest(call: MailboxCall): Promise<void> {
+  /** Whoever asked is answered, whatever fails here. */
+  #answerBare(call: MailboxCall, answer: Promise<string>): void {
+    answer
+      .catch((error: unknown) => {
+        this.#options.failed(error);
+        return errorBody("the gateway failed at this message; its log has the details");
+      })
+      .then((json) => this.#replyBare(call, json))
+      .catch(this.#options.failed);
+  }
+
+  async #manifest(call: MailboxCall): Promise<string> {
     const entries: string[] = [];
     let cursor: string | undefined;
     for (let page = 0; page < MAX_PAGES; page++) {
       const response = await this.#ask(call, listRequest(cursor));
-      if (response.error !== undefined) {
-        call.reply({ kind: "body", json: errorBody(response.error.message) });
-        return;
-      }
+      if (response.error !== undefined) return errorBody(response.error.message);
       const { entries: found, next } = manifestPage(response);
       entries.push(...found);
       cursor = next;
       if (cursor === undefined) break;
     }
-    this.#replyBare(call, manifestBody(entries));
+    return manifestBody(entries);
   }
 
-  async #bareCall(call: MailboxCall, tool: string, args: string): Promise<void> {
+  async #bareCall(call: MailboxCall, tool: string, args: string): Promise<string> {
     const response = await this.#ask(call, callRequest(tool, args));
-    this.#replyBare(call, resultBody(response, tool, call.principal.role));
+    return resultBody(response, tool, call.principal.role);
   }
 
   #replyBare(call: MailboxCall, json: string): void {
@@ -166,10 +185,10 @@ export class MailboxEndpoint implements MailboxService {
 
   /** Never resolves where the call was cancelled. */
   #ask(call: MailboxCall, text: string): Promise<ResponseMessage> {
-    return new Promise((resolve) => {
+    return new Promise<string>((resolve) => {
       const message = parseMessage(text) as RequestMessage;
-      this.#serve(call, message, undefined, (bytes) => resolve(parseMessage(bytes.toString()) as ResponseMessage));
-    });
+      this.#serve(call, message, undefined, (bytes) => resolve(bytes.toString()));
+    }).then((response) => parseMessage(response) as ResponseMessage);
   }
 }
 

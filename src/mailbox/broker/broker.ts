@@ -8,21 +8,21 @@ import type { ElapsedClock } from "../elapsed-clock.js";
 import { ownerOf } from "../wire/address.js";
 import type { Deliver, LiveFrame, MessageName } from "../wire/frames.js";
 import { endText, refusalOf } from "./broker-texts.js";
+import { HandOuts } from "./hand-outs.js";
 import { Heap } from "./heap.js";
-import { DEFAULT_END_MS, IDLE_LOOK_MS, LONGEST_WAIT_MS, MAX_END_MS, MAX_MAILBOXES, RETRY_MS } from "./limits.js";
+import { DEAD_SWEEP_MS, DEFAULT_END_MS, IDLE_LOOK_MS, LONGEST_WAIT_MS, MAX_END_MS, MAX_MAILBOXES } from "./limits.js";
 import { LivePeers, type MailSender } from "./live-peers.js";
 import { MailStore } from "./mail-store.js";
 import { type Answerable, Mailbox, type Subscription } from "./mailbox.js";
 import type { BrokerInside } from "./operator.js";
 import { BindWrite, PendingHandOuts } from "./pending-hand-outs.js";
-import type { Consumer, Ended, HandOut } from "./queue-terms.js";
+import type { Consumer, Ended } from "./queue-terms.js";
 import {
   bindingOf,
   type Header,
   hashOf,
   type Letter,
   letterOf,
-  messageOf,
   messageText,
   REPLY,
   REQUEST,
@@ -52,6 +52,7 @@ export class Broker {
   /** Who is connected. */
   readonly peers: LivePeers;
   readonly #mail: MailStore;
+  readonly #handOuts: HandOuts;
   readonly #clock: ElapsedClock;
   readonly #log: Log;
   readonly #knows: BrokerOptions["knows"];
@@ -61,6 +62,7 @@ export class Broker {
   /** What is on its way to the store. */
   readonly #storing = new Map<string, Storing>();
   readonly #due = new Heap<"dueAt", Mailbox>("dueAt", (a, b) => a.dueMs < b.dueMs);
+  readonly #sweep: NodeJS.Timeout;
   #timer: NodeJS.Timeout | undefined;
   /** When it goes off. */
   #timerMs = Number.POSITIVE_INFINITY;
@@ -68,11 +70,15 @@ export class Broker {
 
   constructor({ store, clock, log, knows }: BrokerOptions) {
     this.#mail = new MailStore(store, log);
+    const resume = (mailbox: Mailbox, consumer: Consumer) => this.pause(mailbox.address, consumer, false);
+    this.#handOuts = new HandOuts({ mail: this.#mail, clock, log, resume });
     this.peers = new LivePeers(() => clock.wall());
     this.#clock = clock;
     this.#log = log;
     this.#knows = knows;
     this.#restore();
+    void this.#mail.expireDead(clock.wall());
+    this.#sweep = setInterval(() => void this.#mail.expireDead(clock.wall()), DEAD_SWEEP_MS).unref();
   }
 
   // ── In ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -221,14 +227,7 @@ export class Broker {
   unsubscribe(address: string, consumer: Consumer): void {
     const mailbox = this.#mailboxes.get(address);
     if (mailbox === undefined) return;
-    // What has not left was not begun: anybody may have it, after a restart too.
-    const unsent = mailbox.subscriptions.get(consumer)?.pending.takeAll() ?? [];
-    for (const given of unsent) this.#giveBack(mailbox, given);
-    if (unsent.length > 0)
-      this.#mail.unbind(
-        unsent.map(({ message }) => message as Letter),
-        false,
-      );
+    this.#handOuts.leave(mailbox, consumer);
     mailbox.subscriptions.delete(consumer);
     mailbox.queue.detach(consumer);
     this.#look(mailbox);
@@ -299,7 +298,8 @@ export class Broker {
   cancel(sender: MailSender, to: string, id: string): boolean {
     const mailbox = this.#mailboxes.get(to);
     if (mailbox === undefined) return false;
-    this.#takeUnsent(mailbox, sender.owner, id);
+    const letter = this.#letters.get(keyOf(sender.owner, id));
+    if (letter !== undefined) this.#handOuts.takeBack(mailbox, letter);
     const told = mailbox.queue.cancel(sender.owner, id);
     if (told.was === "unknown") return false;
     if (told.was === "handed-out") {
@@ -307,21 +307,12 @@ export class Broker {
       subscription?.send(JSON.stringify({ kind: "cancel", correlation_id: id, from: sender.address }));
       return false;
     }
-    const letter = told.message as Letter;
+    const removed = told.message as Letter;
     this.#letters.delete(keyOf(sender.owner, id));
-    this.#unreserve(letter.from, id);
-    void this.#mail.remove(letter, "a cancelled message");
+    this.#unreserve(removed.from, id);
+    void this.#mail.remove(removed, "a cancelled message");
     this.#look(mailbox);
     return true;
-  }
-
-  /** What is down for a consumer and has not left is nobody's again. */
-  #takeUnsent(mailbox: Mailbox, sender: string, id: string): void {
-    const letter = this.#letters.get(keyOf(sender, id));
-    if (letter === undefined) return;
-    for (const { consumer, pending } of mailbox.subscriptions.values()) {
-      if (pending.take(letter)) this.#giveBack(mailbox, { consumer, message: letter });
-    }
   }
 
   /** Passes a live frame to whoever is connected, or drops it. */
@@ -348,9 +339,9 @@ export class Broker {
         unforeseen ??= new BindWrite();
         unforeseen.given.push(given);
       }
-      this.#handOut(mailbox, given, unforeseen, nowMs);
+      this.#handOuts.give(mailbox, given, unforeseen, nowMs);
     }
-    if (unforeseen !== undefined) this.#bind(mailbox, unforeseen);
+    if (unforeseen !== undefined) this.#handOuts.bind(mailbox, unforeseen);
     mailbox.dueMs = queue.nextDueMs ?? Number.POSITIVE_INFINITY;
     this.#rest(mailbox, nowMs);
     this.#setTimer(nowMs);
@@ -367,72 +358,6 @@ export class Broker {
     if (mailbox.queue.isIdle) mailbox.dueMs = nowMs + IDLE_LOOK_MS;
     if (mailbox.dueAt < 0) this.#due.push(mailbox);
     else this.#due.moved(mailbox);
-  }
-
-  #handOut(mailbox: Mailbox, given: HandOut, write: BindWrite | undefined, nowMs: number): void {
-    const subscription = mailbox.subscriptions.get(given.consumer);
-    if (subscription === undefined) return;
-    const { pending } = subscription;
-    // What comes later must not overtake what waits.
-    if (given.bindTo !== undefined) pending.push(given, write);
-    else if (!pending.isEmpty) pending.push(given, undefined);
-    else this.#send(mailbox, subscription, given, nowMs);
-  }
-
-  #send(mailbox: Mailbox, { send }: Subscription, { consumer, message, isRepeat }: HandOut, nowMs: number): void {
-    const letter = message as Letter;
-    const record = this.#mail.record(letter);
-    if (record === undefined) return;
-    mailbox.wasHandedOut(letter, consumer);
-    const left = Math.max(1, Math.round(letter.endMs - nowMs));
-    const again = isRepeat ? ',"repeated":true' : "";
-    if (!send(`{"kind":"message","left_ms":${left}${again},"message":${messageOf(record)}}`)) {
-      mailbox.queue.pause(consumer, true);
-    }
-  }
-
-  /** The store has to know whom they were handed to before they leave: after a restart nobody else may have them. */
-  #bind(mailbox: Mailbox, write: BindWrite): void {
-    this.#mail.bind(write.given).then(
-      () => {
-        write.isStored = true;
-        for (const one of this.#consumersOf(mailbox, write)) this.#sendPending(mailbox, one);
-      },
-      (error: Error) => {
-        this.#log.error("a broker could not store whom it hands messages to", { why: error.message });
-        for (const one of this.#consumersOf(mailbox, write)) this.#tryLater(mailbox, one, write);
-      },
-    );
-  }
-
-  /** Those who are still there. */
-  #consumersOf(mailbox: Mailbox, { given }: BindWrite): Set<Subscription> {
-    return new Set(given.flatMap(({ consumer }) => mailbox.subscriptions.get(consumer) ?? []));
-  }
-
-  #sendPending(mailbox: Mailbox, subscription: Subscription): void {
-    const nowMs = this.#clock.now();
-    for (let given = subscription.pending.next(); given !== undefined; given = subscription.pending.next()) {
-      const { consumer, message } = given;
-      // It was finished, has ended or was dropped meanwhile. The consumer has not heard of it, and may have another.
-      if (mailbox.queue.heldBy(consumer, message.sender, message.id) !== message) mailbox.queue.grant(consumer, 1);
-      else this.#send(mailbox, subscription, given, nowMs);
-    }
-  }
-
-  /** The disk is full, or broken: nothing is handed to this consumer for a while. */
-  #tryLater(mailbox: Mailbox, { consumer, pending }: Subscription, write: BindWrite): void {
-    for (const given of pending.giveUp(write)) this.#giveBack(mailbox, given);
-    mailbox.queue.pause(consumer, true);
-    setTimeout(() => this.pause(mailbox.address, consumer, false), RETRY_MS).unref();
-  }
-
-  /** It has not left. */
-  #giveBack({ queue }: Mailbox, { consumer, message }: Pick<HandOut, "consumer" | "message">): void {
-    if (queue.heldBy(consumer, message.sender, message.id) === message) {
-      queue.release(consumer, message.sender, message.id);
-    }
-    queue.grant(consumer, 1);
   }
 
   /** A message ended without being finished: it goes, and whoever waits for its answer is told. */
@@ -465,7 +390,11 @@ export class Broker {
     const bytes = Buffer.byteLength(text);
     // There is one as long as room is kept in it.
     const mailbox = this.#mailboxes.get(from);
-    if (mailbox === undefined || mailbox.queue.admit(to, kind, bytes, id) !== undefined) return undefined;
+    if (mailbox === undefined) return undefined;
+    if (mailbox.queue.admit(ownerOf(to), kind, bytes, id) !== undefined) {
+      this.#unreserve(from, id);
+      return undefined;
+    }
     const hash = hashOf(from, kind, body);
     const about = this.#mailboxes.get(to)?.answerable(letter.sender, id, this.#clock.now());
     if (about !== undefined) about.answer = { id: replyId, hash };
@@ -476,7 +405,8 @@ export class Broker {
 
   #answered(letter: Letter, { mailbox, header, bytes }: Answer, sequence: number | undefined): void {
     if (sequence !== undefined) this.#add(mailbox, header, sequence, bytes);
-    else mailbox.queue.abandon(letter.to, bytes, letter.id);
+    // What could not be written comes again after a restart, and keeps its room then.
+    else mailbox.queue.abandon(ownerOf(letter.to), bytes);
     this.#look(mailbox);
   }
 
@@ -565,6 +495,7 @@ export class Broker {
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
+    clearInterval(this.#sweep);
   }
 }
 

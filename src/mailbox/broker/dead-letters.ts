@@ -18,7 +18,7 @@ export class DeadLetters {
   constructor(log: OrderedLog) {
     this.#log = log;
     for (const [sequence, json] of log.entries()) {
-      const { mailbox, at } = JSON.parse(json) as DeadLetter;
+      const { mailbox, at } = headOf(json);
       this.#of(mailbox).push({ sequence, at });
     }
   }
@@ -26,7 +26,7 @@ export class DeadLetters {
   /** Adds one in a batch, and drops what is too many or too old. */
   add(batch: Batch, mailbox: string, record: string, why: string, atMs: number): void {
     const head: DeadLetter = { mailbox, why, at: atMs };
-    const sequence = batch.append(this.#log, `${JSON.stringify(head).slice(0, -1)},"record":${record}}`);
+    const sequence = batch.append(this.#log, `${JSON.stringify(head).slice(0, -1)}${RECORD_MARK}${record}}`);
     const known = this.#of(mailbox);
     known.push({ sequence, at: atMs });
     for (let [first] = known; first !== undefined; [first] = known) {
@@ -34,6 +34,21 @@ export class DeadLetters {
       known.shift();
       batch.remove(this.#log, first.sequence);
     }
+  }
+
+  /** Those that are too old, by mailbox. */
+  old(nowMs: number): ReadonlyMap<string, readonly number[]> {
+    const found = new Map<string, number[]>();
+    for (const [mailbox, known] of this.#known) {
+      const old = known.filter(({ at }) => at <= nowMs - DEAD_LETTER_MS);
+      if (old.length > 0) {
+        found.set(
+          mailbox,
+          old.map(({ sequence }) => sequence),
+        );
+      }
+    }
+    return found;
   }
 
   /** The mailboxes that have some. */
@@ -54,11 +69,8 @@ export class DeadLetters {
   read(sequence: number): { readonly why: string; readonly at: number; readonly record: string } | undefined {
     const json = this.#log.get(sequence);
     if (json === undefined) return undefined;
-    const mark = ',"record":';
-    // The reason is JSON, in which a quote is escaped: the mark stands nowhere before the record.
-    const at = json.indexOf(mark);
-    const { why, at: atMs } = JSON.parse(`${json.slice(0, at)}}`) as DeadLetter;
-    return { why, at: atMs, record: json.slice(at + mark.length, -1) };
+    const { why, at } = headOf(json);
+    return { why, at, record: json.slice(json.indexOf(RECORD_MARK) + RECORD_MARK.length, -1) };
   }
 
   /** Takes one out in a batch; once that is committed it is forgotten. */
@@ -81,4 +93,12 @@ export class DeadLetters {
     }
     return known;
   }
+}
+
+/** The reason before it is JSON, in which a quote is escaped: this stands nowhere before the record. */
+const RECORD_MARK = ',"record":';
+
+/** What stands before the record, which may be long and is not parsed for it. */
+function headOf(json: string): DeadLetter {
+  return JSON.parse(`${json.slice(0, json.indexOf(RECORD_MARK))}}`) as DeadLetter;
 }

@@ -10,7 +10,7 @@ const { QUEUE_LIMITS, ...others } = brokerLimits;
 const limits: Record<string, number> = { ...wireLimits, ...others, ...QUEUE_LIMITS };
 
 /** What only the broker itself notices: how often it looks, and when it tries again. */
-const UNSEEN = new Set(["LONGEST_WAIT_MS", "IDLE_LOOK_MS", "RETRY_MS"]);
+const UNSEEN = new Set(["LONGEST_WAIT_MS", "DEAD_SWEEP_MS", "IDLE_LOOK_MS", "RETRY_MS"]);
 
 function spelled(name: string, value: number): string {
   if (/bytes$/i.test(name)) {

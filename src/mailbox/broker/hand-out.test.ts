@@ -7,6 +7,7 @@ import { ElapsedClock } from "../elapsed-clock.js";
 import type { Deliver } from "../wire/frames.js";
 import { Broker } from "./broker.js";
 import { RETRY_MS } from "./limits.js";
+import { MailboxOperator } from "./operator.js";
 import type { Consumer } from "./queue-terms.js";
 import { bindingOf, headerOf, type StoredBinding } from "./record.js";
 
@@ -160,6 +161,84 @@ describe("what a broker hands out", () => {
 
   it("reaches one journal alone and none is lost, in any order of writes, failures and departures [no-double-effect] [ack-is-durable]", async () => {
     for (let seed = 1; seed <= 100; seed++) await tryOut(seed);
+  });
+});
+
+describe("what ended unfinished", () => {
+  const hour = 3_600_000;
+  const inbox = () => broker.inside.mailboxes.get("worker-1");
+
+  it("keeps no room for an answer that found none [bounded]", async () => {
+    await deliver("m-1");
+    // No more than so many kinds wait in one mailbox.
+    const sender = { ...WORKER, address: "studio", owner: "studio" };
+    for (let n = 0; n < 64; n++) {
+      const message = { id: `k-${n}`, kind: `kind-${n}`, body: "{}", correlationId: undefined };
+      const frame: Deliver = { kind: "deliver", to: "worker-1", message, leftMs: 2 * hour, acknowledges: undefined };
+      await broker.deliver(sender, frame);
+    }
+    nowMs += hour + 1;
+    await vi.advanceTimersByTimeAsync(2_000);
+    for (let n = 0; n < 64; n++) expect(broker.cancel(sender, "worker-1", `k-${n}`)).toBe(true);
+    expect(inbox()).toBeUndefined();
+  });
+
+  it("keeps no room for an answer that could not be written [bounded]", async () => {
+    await deliver("m-1");
+    expect(inbox()).toBeDefined();
+    store.isHolding = true;
+    nowMs += hour + 1;
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(store.waiting).toBe(1);
+    store.fail();
+    await turn();
+    expect(inbox()).toBeUndefined();
+  });
+
+  it("is kept for a week, whether another follows or not, and whoever starts the broker again [bounded]", async () => {
+    const taker = new Taker("J1", 100);
+    taker.onMessage = (id) => {
+      queueMicrotask(() => broker.release("studio", taker.consumer, { id, from: "worker-1" }, { reason: "no" }));
+    };
+    const dead = () => broker.inside.mail.dead.count("studio");
+    await deliver("m-1");
+    await turn();
+    expect(dead()).toBe(1);
+    nowMs += 7 * 24 * hour - 1;
+    await vi.advanceTimersByTimeAsync(hour);
+    expect(dead()).toBe(1);
+    nowMs += 1;
+    await vi.advanceTimersByTimeAsync(hour);
+    expect(dead()).toBe(0);
+    expect([...store.log("dead-letters").entries()]).toEqual([]);
+    await deliver("m-2");
+    await turn();
+    broker.close();
+    nowMs += 8 * 24 * hour;
+    const clock = new ElapsedClock({ now: () => nowMs, wall: () => nowMs });
+    broker = new Broker({ store: store.asStore, clock, log, knows: () => true });
+    await turn();
+    expect(dead()).toBe(0);
+  });
+
+  it("is sent again once, where two ask for it at once [no-double-effect]", async () => {
+    const taker = new Taker("J1", 100);
+    let fails = 5;
+    taker.onMessage = (id) => {
+      if (fails-- <= 0) return;
+      queueMicrotask(() => broker.release("studio", taker.consumer, { id, from: "worker-1" }, { reason: "no" }));
+    };
+    await deliver("m-1");
+    await turn();
+    const operator = new MailboxOperator(broker.inside);
+    store.isHolding = true;
+    const first = operator.retry("studio", "m-1", undefined);
+    await expect(operator.retry("studio", "m-1", undefined)).rejects.toThrow("being sent again already");
+    store.isHolding = false;
+    store.commitAll();
+    const { id } = await first;
+    await turn();
+    expect(taker.got.slice(5)).toEqual([id]);
   });
 });
 

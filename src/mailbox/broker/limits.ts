@@ -34,6 +34,9 @@ export const MAX_END_MS = 7 * DAY_MS;
 export const MAX_DEAD_LETTERS = 1_000;
 export const DEAD_LETTER_MS = 7 * DAY_MS;
 
+/** How often it is looked for dead letters whose time is over: an hour more does no harm to what was kept for a week. */
+export const DEAD_SWEEP_MS = 60 * MINUTE_MS;
+
 /** The longest sleep of the broker's timer: a machine that slept is noticed soon after. */
 export const LONGEST_WAIT_MS = 1_000;
 

@@ -135,6 +135,16 @@ export class MailStore {
     this.dead.forget(mailbox, sequences);
   }
 
+  /** Dead letters whose time is over go. What cannot be written now goes the next time. */
+  async expireDead(nowMs: number): Promise<void> {
+    const old = this.dead.old(nowMs);
+    if (old.size === 0) return;
+    const isWritten = await this.#write("that dead letters are over", (batch) => {
+      for (const sequences of old.values()) for (const sequence of sequences) this.dead.remove(batch, sequence);
+    });
+    if (isWritten) for (const [mailbox, sequences] of old) this.dead.forget(mailbox, sequences);
+  }
+
   #removeIn(batch: Batch, { sequence, isRebound }: Letter): void {
     batch.remove(this.#mail, sequence);
     if (isRebound) batch.delete(this.#bindings, String(sequence));

@@ -71,6 +71,8 @@ const RETRY_ID_BYTES = 9;
 
 export class MailboxOperator {
   readonly #inside: BrokerInside;
+  /** Dead letters that are being sent again: as many as there are requests of operators under way. */
+  readonly #retrying = new Set<number>();
 
   constructor(inside: BrokerInside) {
     this.#inside = inside;
@@ -186,6 +188,9 @@ export class MailboxOperator {
     if (!knows(ownerOf(name))) {
       throw new OperatorError("denied", `No token has the id "${ownerOf(name)}" any more: nobody could take it.`);
     }
+    if (this.#retrying.has(sequence)) {
+      throw new OperatorError("denied", `The dead letter "${id}" of "${name}" is being sent again already.`);
+    }
     const before = headerOf(letter.record);
     const newId = `retry-${randomBytes(RETRY_ID_BYTES).toString("base64url")}`;
     // The rest of the message stays as it was written.
@@ -197,6 +202,7 @@ export class MailboxOperator {
     this.#admit(mailbox, { id: newId, from: before.from, kind: before.kind, sender, bytes });
     const bound = storedOf(mailbox.queue.foresee(before.kind));
     const header: Header = { ...before, id: newId, at: clock.wall(), bound };
+    this.#retrying.add(sequence);
     try {
       const stored = await mail.revive(name, sequence, recordText(header, text));
       this.#inside.add(mailbox, header, stored, bytes);
@@ -205,6 +211,7 @@ export class MailboxOperator {
       this.#inside.unreserve(before.from, newId);
       throw error;
     } finally {
+      this.#retrying.delete(sequence);
       this.#inside.look(mailbox);
     }
     return { id: newId, from: before.from };

@@ -1,6 +1,7 @@
 // A line to a broker in the same process: two ends without a socket between. What one sends the other gets in a later turn,
 // as from a socket, so that neither is called while it calls.
 
+import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { Close, NO_EVENTS, type SocketEvents } from "../../sockets/socket.js";
 import { type BrokerLine, greet, type HelloOptions, type LineCarrier, type LineEvents } from "./line.js";
 
@@ -12,6 +13,8 @@ export class LocalEnd implements LineCarrier {
   #wasRefused = false;
   /** Bytes that were sent and have not arrived. */
   #waiting = 0;
+  /** So much waits that whoever sends is told when there is room again, as by a socket. */
+  #isCrowded = false;
 
   static pair(): readonly [LocalEnd, LocalEnd] {
     const ends = [new LocalEnd(), new LocalEnd()] as const;
@@ -39,11 +42,14 @@ export class LocalEnd implements LineCarrier {
     if (this.#isClosed) return;
     const bytes = Buffer.from(frame);
     this.#waiting += bytes.length;
+    if (this.#waiting > MAX_UNACKED_BYTES) this.#isCrowded = true;
     setImmediate(() => {
       this.#waiting -= bytes.length;
       const other = this.#other;
       if (other !== undefined && !other.#isClosed) other.#events.onMessage(bytes);
-      if (this.#waiting === 0 && !this.#isClosed) this.#events.onDrain();
+      if (!this.#isCrowded || this.#waiting > MAX_UNACKED_BYTES / 2) return;
+      this.#isCrowded = false;
+      if (!this.#isClosed) this.#events.onDrain();
     });
   }
 

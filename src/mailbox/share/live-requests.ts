@@ -18,10 +18,16 @@ export interface LiveRequestsOptions {
   principalOf(from: string, role: string | undefined): Principal;
 }
 
+interface Listen {
+  readonly call: MailboxCall;
+  /** Whoever listens is told, and may ask again. */
+  tellEnd(why: string): void;
+}
+
 export class LiveRequests {
   readonly #options: LiveRequestsOptions;
   /** By who listens and the id that it gave. The oldest is first. */
-  readonly #listens = new Map<string, MailboxCall>();
+  readonly #listens = new Map<string, Listen>();
 
   constructor(options: LiveRequestsOptions) {
     this.#options = options;
@@ -29,9 +35,13 @@ export class LiveRequests {
 
   take(line: BrokerLine, frame: ReceivedLive): void {
     const body = objectOf(frame.body);
-    const { from, correlationId } = frame;
-    if (body === undefined || correlationId === undefined) return;
-    if (body["op"] === "listen") this.#listen(line, frame, correlationId);
+    const { from, role, correlationId } = frame;
+    if (body === undefined) return;
+    if (correlationId === undefined) {
+      // What an agent tells a server is about no message of its own.
+      if (body["op"] === "notification")
+        this.#options.service.notified(this.#options.principalOf(from, role), frame.body);
+    } else if (body["op"] === "listen") this.#listen(line, frame, correlationId);
     else if (body["op"] === "draw") line.live(from, correlationId, this.#piece(from, correlationId, body));
     else if (body["op"] === "drawn") this.#drawn(from, correlationId);
     else if (isCancel(body)) this.#end(listenKey(from, correlationId), "The agent no longer listens.");
@@ -46,20 +56,27 @@ export class LiveRequests {
     const key = listenKey(from, id);
     this.#end(key, "It was asked for again.");
     const [oldest] = this.#listens.keys();
-    if (this.#listens.size >= MAX_LISTENS && oldest !== undefined) this.#end(oldest, "Others listen.");
+    if (this.#listens.size >= MAX_LISTENS && oldest !== undefined) {
+      const why = `${MAX_LISTENS} others listen to this machine, which is its limit: the oldest made room.`;
+      this.#listens.get(oldest)?.tellEnd(why);
+      this.#end(oldest, why);
+    }
     const call: MailboxCall = {
       principal: this.#options.principalOf(from, role),
       body,
       begin: () => Promise.resolve(),
       notify: (text) => void line.live(from, id, notificationBody(text)),
       reply: (answer) => {
-        if (this.#listens.get(key) === call) this.#listens.delete(key);
+        if (this.#listens.get(key)?.call === call) this.#listens.delete(key);
         const message = answer.kind === "body" ? undefined : answer.bytes.toString();
         line.live(from, id, message === undefined ? withOp(answer as { json: string }) : replyBody(message));
       },
       onCancel: undefined,
     };
-    this.#listens.set(key, call);
+    this.#listens.set(key, {
+      call,
+      tellEnd: (error) => void line.live(from, id, JSON.stringify({ op: "reply", error })),
+    });
     this.#options.service.serve(call);
   }
 
@@ -70,10 +87,10 @@ export class LiveRequests {
   }
 
   #end(key: string, why: string): void {
-    const call = this.#listens.get(key);
-    if (call === undefined) return;
+    const listen = this.#listens.get(key);
+    if (listen === undefined) return;
     this.#listens.delete(key);
-    call.onCancel?.(why);
+    listen.call.onCancel?.(why);
   }
 
   /** A piece of a reply to a message of whoever asks: nobody reads another's. */

@@ -12,6 +12,7 @@ import { makeMessage, type RequestMessage } from "../../protocol/message.js";
 import { openStore } from "../../store/local/store.js";
 import { type BrokerLine, BrokerLost, BrokerRefusal, type Delivery, type LineEvents } from "../peer/line.js";
 import { Journal } from "./journal.js";
+import { MAX_LISTENS } from "./limits.js";
 import { Sharer, type SharerOptions } from "./sharer.js";
 
 let dir: string;
@@ -113,12 +114,13 @@ const text = (json: string) => ({ kind: "body", json }) as const;
 async function sharing(more: Partial<SharerOptions> = {}) {
   const lines: FakeLine[] = [];
   const calls: MailboxCall[] = [];
+  const told: [string, string][] = [];
   const journal = await Journal.open({ store, clock });
   const sharer = new Sharer({
     broker: "ws://broker",
     as: "studio",
     token: undefined,
-    service: { serve: (call) => void calls.push(call) },
+    service: { serve: (call) => void calls.push(call), notified: (who, body) => void told.push([who.id, body]) },
     journal,
     clock,
     log: SILENT,
@@ -140,7 +142,7 @@ async function sharing(more: Partial<SharerOptions> = {}) {
     await until(() => calls.length >= count);
     return calls[count - 1] as MailboxCall;
   };
-  return { sharer, line, call, calls, lines };
+  return { sharer, line, call, calls, lines, told };
 }
 
 describe("a sharer", () => {
@@ -160,6 +162,36 @@ describe("a sharer", () => {
         acknowledges: { id: "m-1", from: "worker-1#mcp-x7" },
       },
     ]);
+  });
+
+  it("asks for another in place of a call that the broker gave to somebody else before it began [bounded]", async () => {
+    const { sharer, line, call } = await sharing();
+    const one = await line();
+    one.send("m-1");
+    await call();
+    one.gone.add("m-1");
+    clock.advance(10_001);
+    await until(() => sharer.counts.running === 0);
+    expect(one.granted).toBe(65);
+  });
+
+  it("passes on what an agent tells a server by a live frame", async () => {
+    const { line, told } = await sharing();
+    const one = await line();
+    const body = '{"op":"notification","message":{"jsonrpc":"2.0","method":"notifications/mood","params":{"n":1e3}}}';
+    one.events.onLive({ from: "worker-1#mcp-x7", role: "dev", correlationId: undefined, body });
+    expect(told).toEqual([["mailbox/worker-1", body]]);
+  });
+
+  it("tells the listener that makes room for a new one that it listens no more [bounded]", async () => {
+    const { line } = await sharing();
+    const one = await line();
+    const body = '{"op":"listen","message":{}}';
+    for (let n = 0; n <= MAX_LISTENS; n++) {
+      one.events.onLive({ from: "worker-1#mcp-x7", role: "dev", correlationId: `l-${n}`, body });
+    }
+    expect(one.lives.map(({ id }) => id)).toEqual(["l-0"]);
+    expect(JSON.parse(one.lives[0]?.body ?? "")).toEqual({ op: "reply", error: expect.stringContaining("4096") });
   });
 
   it("answers a call that was running when its line was lost on the next one, once [no-double-effect]", async () => {

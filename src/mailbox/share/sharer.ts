@@ -6,6 +6,7 @@ import type { MailboxService } from "../../contracts/mailbox.js";
 import type { Log } from "../../observe/log.js";
 import { Fault } from "../../protocol/errors.js";
 import type { Clock } from "../../runtime/clock.js";
+import { pause } from "../../runtime/wait.js";
 import { ElapsedClock } from "../elapsed-clock.js";
 import { type BrokerLine, BrokerRefusal, type LineEvents, openLine } from "../peer/line.js";
 import { ownerOf } from "../wire/address.js";
@@ -119,7 +120,8 @@ export class Sharer implements CallKeeper {
   async drain(drainMs: number): Promise<void> {
     this.#isDraining = true;
     const until = this.#options.clock.now() + drainMs;
-    while (this.#running.size > 0 && this.#options.clock.now() < until) await pause(Math.min(20, drainMs));
+    while (this.#running.size > 0 && this.#options.clock.now() < until)
+      await pause(Math.min(20, drainMs), this.#stop.signal);
     for (const call of this.#running.values()) {
       if (call.isStarted || call.isOver) continue;
       call.line?.release(call.name);
@@ -132,7 +134,7 @@ export class Sharer implements CallKeeper {
     this.#isDraining = true;
     if (this.#line !== undefined) {
       const until = this.#options.clock.now() + FLUSH_MS;
-      while (this.#over() > 0 && this.#options.clock.now() < until) await pause(10);
+      while (this.#over() > 0 && this.#options.clock.now() < until) await pause(10, this.#stop.signal);
     }
     this.#stop.abort();
     clearInterval(this.#timer);
@@ -375,7 +377,6 @@ export class Sharer implements CallKeeper {
     for (const call of due) {
       // What was started goes on, and its reply is in the journal. A line that was lost brings the message again.
       if (!kept.has(call) && call.line !== undefined && !call.isStarted) {
-        call.line = undefined;
         call.drop("The message is no longer with this sharer.");
       }
     }
@@ -402,18 +403,4 @@ export class Sharer implements CallKeeper {
 /** No token's id has a slash: what is private to a principal of this gateway is not the broker's of the same name. */
 function principalOf(from: string, role: string | undefined): Principal {
   return { id: `mailbox/${ownerOf(from)}`, role: role ?? "" };
-}
-
-/** Resolves early when the signal fires. */
-function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted === true) return resolve();
-    const done = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal?.addEventListener("abort", done, { once: true });
-  });
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { readBrokerFrame } from "./broker-frames.js";
-import { type Deliver, type LiveFrame, readFrame } from "./frames.js";
+import { type Deliver, type LiveFrame, type Release, readFrame } from "./frames.js";
+import { MAX_REASON_CHARS } from "./limits.js";
 
 const BODIES = [
   "1e3",
@@ -11,6 +12,13 @@ const BODIES = [
   "null",
   '{"message":{"body":1}}',
 ];
+
+describe("a frame that gives a message back", () => {
+  it("says why in so many characters at most [bounded]", () => {
+    const release = { kind: "release", id: "m-1", from: "worker-1", failed: true, reason: "x".repeat(900_000) };
+    expect((readFrame(JSON.stringify(release)) as Release).reason).toHaveLength(MAX_REASON_CHARS);
+  });
+});
 
 describe("the body of a frame", () => {
   it.each(BODIES)("is what was written, wherever it stands: %s", (body) => {

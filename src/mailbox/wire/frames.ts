@@ -10,6 +10,7 @@ import {
   MAX_ID_CHARS,
   MAX_KIND_CHARS,
   MAX_LIVE_BYTES,
+  MAX_REASON_CHARS,
   MAX_SUBSCRIBED_KINDS,
 } from "./limits.js";
 
@@ -226,7 +227,7 @@ function readRelease(frame: JsonObject): Release {
     kind: "release",
     ...nameOf(frame),
     failed: failed === true,
-    reason: typeof reason === "string" ? reason : undefined,
+    reason: typeof reason === "string" ? reason.slice(0, MAX_REASON_CHARS) : undefined,
   };
 }
 

@@ -9,6 +9,8 @@ export const MAX_ID_CHARS = 128;
 export const MAX_ID_BYTES = 512;
 /** Kinds are words of programs. */
 export const MAX_KIND_CHARS = 64;
+/** Why a message was given back: a sentence for its sender and the operator. What is longer is cut. */
+export const MAX_REASON_CHARS = 1_000;
 /** Kinds that one subscription names. */
 export const MAX_SUBSCRIBED_KINDS = 16;
 /** Messages that one `extend` names: all that a connection can hold. */

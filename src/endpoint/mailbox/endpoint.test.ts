@@ -1,0 +1,62 @@
+import { describe, expect, it } from "vitest";
+import { TestService } from "../../../test/fixtures/endpoint/service.js";
+import { TestClock } from "../../../test/fixtures/test-clock.js";
+import { until } from "../../../test/fixtures/wait.js";
+import type { MailboxAnswer, MailboxCall } from "../../contracts/mailbox.js";
+import { resultBytes } from "../../protocol/reply.js";
+import { HeldBytes } from "../../runtime/memory/held-bytes.js";
+import { createSealer } from "../../runtime/seal.js";
+import { MailboxEndpoint } from "./endpoint.js";
+
+const principal = { id: "mailbox/worker-1", role: "dev" };
+
+function open(service: TestService) {
+  const failures: unknown[] = [];
+  const endpoint = new MailboxEndpoint({
+    service,
+    sealer: createSealer(Buffer.alloc(32, 1)),
+    held: new HeldBytes(),
+    clock: new TestClock(),
+    scope: () => "one",
+    failed: (error) => void failures.push(error),
+  });
+  const ask = async (body: string): Promise<MailboxAnswer> => {
+    const answers: MailboxAnswer[] = [];
+    const call: MailboxCall = {
+      principal,
+      body,
+      begin: () => Promise.resolve(),
+      notify() {},
+      reply: (answer) => void answers.push(answer),
+      onCancel: undefined,
+    };
+    endpoint.serve(call);
+    await until(() => answers.length > 0);
+    return answers[0] as MailboxAnswer;
+  };
+  return { endpoint, failures, ask };
+}
+
+describe("the endpoint of a mailbox", () => {
+  it("answers a bare request that fails inside, and tells the operator [told-why]", async () => {
+    const service = new TestService();
+    service.handle = (call) => call.reply({ ...resultBytes("{no JSON"), era: "modern" });
+    const { ask, failures } = open(service);
+    for (const body of ['{"op":"manifest"}', '{"op":"call","tool":"echo","arguments":{}}']) {
+      expect(await ask(body)).toEqual({ kind: "body", json: expect.stringContaining("its log has the details") });
+    }
+    expect(failures).toHaveLength(2);
+  });
+
+  it("passes an agent's notification to the servers as it was written, and takes nothing else for one", () => {
+    const service = new TestService();
+    const { endpoint, failures } = open(service);
+    const text = '{"jsonrpc":"2.0","method":"notifications/mood","params":{"n":1e3}}';
+    endpoint.notified(principal, `{"op":"notification","message":${text}}`);
+    endpoint.notified(principal, '{"op":"notification","message":{"jsonrpc":"2.0","id":1,"method":"tools/list"}}');
+    endpoint.notified(principal, '{"op":"notification"}');
+    endpoint.notified(principal, "no JSON");
+    expect(service.notifications.map((one) => one.text)).toEqual([text]);
+    expect(failures).toEqual([]);
+  });
+});

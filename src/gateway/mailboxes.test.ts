@@ -1,0 +1,31 @@
+// A gateway's own broker, without a gateway: on a store in memory, and at an endpoint that only says what it is.
+
+import { afterEach, describe, expect, it } from "vitest";
+import { HeldStore } from "../../test/fixtures/mailbox/held-store.js";
+import { SILENT } from "../observe/log.js";
+import { HeldBytes } from "../runtime/memory/held-bytes.js";
+import { Mailboxes } from "./mailboxes.js";
+
+let mailboxes: Mailboxes;
+afterEach(() => mailboxes.close());
+
+function open(isForEverybody: boolean): void {
+  const state = { store: new HeldStore().asStore, tokens: { has: () => false } } as never;
+  mailboxes = new Mailboxes(state, SILENT, new HeldBytes());
+  mailboxes.acceptOn({ isForEverybody, admitMailboxes() {} });
+  mailboxes.apply(true);
+}
+
+describe("a gateway's mailboxes", () => {
+  it("know whether tokens are asked for before anybody has come", async () => {
+    open(true);
+    expect(await mailboxes.newCode("studio", undefined)).toBe("nobody needs a token here");
+    const operator = await mailboxes.operator();
+    expect(operator?.summary("studio")).toMatchObject({ waiting: 0 });
+    await mailboxes.close();
+    open(false);
+    expect(await mailboxes.newCode("studio", undefined)).toMatchObject({ code: expect.any(String) });
+    const closed = await mailboxes.operator();
+    expect(() => closed?.summary("studio")).toThrow('There is no mailbox "studio"');
+  });
+});
