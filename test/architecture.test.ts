@@ -12,18 +12,20 @@ const src = fileURLToPath(new URL("../src", import.meta.url));
 const ALLOWED: Readonly<Record<string, string>> = {
   ".": "config contracts executor/client executor/wire gateway gateway/state host observe policy protocol runtime",
   "agents/import": "config config/inputs runtime",
+  "agents/setup": "agents/import config config/edit runtime",
   cache: "contracts protocol runtime",
   catalog: "contracts protocol protocol/definitions runtime",
   cli: "cli/commands cli/line runtime",
   "cli/call": "cli/line protocol runtime",
   "cli/commands":
     "agents/import cli/call cli/edit cli/executor cli/gateway cli/line cli/mailbox cli/text config contracts demo observe/server-logs protocol runtime runtime/words",
-  "cli/edit": "agents/import cli/gateway cli/line cli/text config config/edit contracts runtime",
+  "cli/edit": "agents/import cli/gateway cli/line cli/setup cli/text config config/edit contracts runtime",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
   "cli/gateway":
-    "cli/line config config/inputs contracts control credentials demo gateway observe protocol runtime runtime/processes upstream",
+    "agents/setup cli/line config config/inputs contracts control credentials demo gateway observe protocol runtime runtime/processes upstream",
   "cli/line": "protocol runtime runtime/words",
   "cli/mailbox": "cli/gateway cli/line cli/text config contracts mailbox/pairing mailbox/peer runtime runtime/words",
+  "cli/setup": "agents/setup cli/gateway cli/line cli/text config config/edit contracts protocol runtime runtime/words",
   "cli/text": "cli/gateway cli/line contracts protocol runtime runtime/words",
   config: "config/inputs contracts runtime",
   "config/inputs": "runtime",

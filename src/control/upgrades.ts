@@ -1,6 +1,6 @@
 // The names by which a connection to the control socket becomes something else than HTTP. Both ends go by them.
 
-/** An agent's lines, as `toolway stdio` carries them: the default principal, or `?role=`. */
+/** An agent's lines, as `toolway stdio` carries them: the default principal, `?role=`, or whom the token `?as=` is for. */
 export const STDIO_UPGRADE = "toolway-stdio";
 
 /** The operator's own lines, as `toolway call` sends them: a session in which it can be asked; `?server=` is whose. */

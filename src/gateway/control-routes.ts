@@ -38,7 +38,7 @@ export function openControl(
     upgrades: {
       // The socket is half-open once the agent has gone: its other half is ours to end.
       [STDIO_UPGRADE]: (socket: Duplex, query: URLSearchParams) =>
-        void gateway.serveStdio(socket, socket, query.get("role") ?? undefined).finally(() => socket.end()),
+        void serveStdio(gateway, socket, query).finally(() => socket.end()),
       [OPERATOR_UPGRADE]: (socket: Duplex, query: URLSearchParams) =>
         void gateway.serveOperator(socket, socket, query.get("server") ?? "").finally(() => socket.end()),
       [SHARE_UPGRADE]: (socket: Duplex) => gateway.serveShare(socket),
@@ -138,6 +138,10 @@ function routesOf(gateway: Gateway): ControlRoutes {
       await tokens.revoke(params["id"] ?? "");
       return { revoked: params["id"] };
     },
+    "GET /tokens/:id": ({ params }) => {
+      const { id, role } = gateway.demandPrincipal(params["id"] ?? "");
+      return { id, role };
+    },
     "GET /roles/:role": ({ params }) => {
       gateway.demandRole(params["role"] ?? "");
       return { role: params["role"] };
@@ -161,6 +165,13 @@ function down(gateway: Gateway, { drainMs }: JsonObject, stop: StopGateway | und
   }
   stop({ drainMs });
   return { pid: process.pid, drainMs: drainMs ?? gateway.config.drainMs };
+}
+
+/** An agent whose token has ended meanwhile finds the socket closed. */
+async function serveStdio(gateway: Gateway, socket: Duplex, query: URLSearchParams): Promise<void> {
+  const [role, as] = [query.get("role") ?? undefined, query.get("as") ?? undefined];
+  if (as !== undefined && gateway.state.tokens.principal(as, systemClock.wall()) === undefined) return;
+  await gateway.serveStdio(socket, socket, { role, as });
 }
 
 /** Whoever comes by a mailbox has a token of the broker, and none of ours. */

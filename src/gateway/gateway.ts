@@ -8,7 +8,7 @@ import { ownToolName } from "../contracts/names.js";
 import type { CacheStats, GatewayStatus } from "../contracts/status.js";
 import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
 import type { ControlServer } from "../control/server.js";
-import { createStdioEndpoint, type StdioEndpoint, type StdioEndpointOptions } from "../endpoint/stdio/stdio.js";
+import type { StdioEndpointOptions } from "../endpoint/stdio/stdio.js";
 import type { Log } from "../observe/log.js";
 import type { Telemetry } from "../observe/telemetry.js";
 import { OPERATOR } from "../pipeline/access.js";
@@ -23,7 +23,6 @@ import { sweepOrphans } from "../runtime/processes/reaper.js";
 import { hashStateDir } from "../runtime/processes/reaper-marker.js";
 import { packageVersion } from "../runtime/version.js";
 import { resultWithin } from "../runtime/wait.js";
-import { DEFAULT_PRINCIPAL } from "../tokens/tokens.js";
 import type { ServerPool } from "../upstream/servers.js";
 import type { ReloadReport } from "./applied.js";
 import { ConfigInUse } from "./config-in-use.js";
@@ -36,6 +35,7 @@ import { Runs, type SweepRun } from "./runs/runs.js";
 import { type Stages, wireStages } from "./stages.js";
 import { type GatewayState, redactedText, safeLine } from "./state/state.js";
 import type { StoredPins } from "./state/stored-pins.js";
+import { type StdioAgent, StdioAgents, stdioPrincipal } from "./stdio-agents.js";
 import {
   hiddenReason,
   listTools,
@@ -105,7 +105,7 @@ export class Gateway {
   #endpoint: OpenEndpoint | undefined;
   #listening: Promise<unknown> | undefined;
   #control: ControlServer | undefined;
-  readonly #stdio = new Set<StdioEndpoint>();
+  readonly #stdio = new StdioAgents();
   #tokenTimer: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
   #swept: Promise<unknown> | undefined;
@@ -227,18 +227,13 @@ export class Gateway {
   }
 
   /**
-   * Serves an agent that speaks over a pair of streams, as the default principal, or narrowed to a role of the config.
-   * Resolves when it is gone.
+   * Serves an agent that speaks over a pair of streams: as the default principal, narrowed to a role of the config, or as
+   * whom a token is for, until that ends. Resolves when it is gone.
    */
-  serveStdio(input: Readable, output: Writable, role?: string): Promise<void> {
-    return this.#servePipe({
-      service: this.pipeline,
-      introduced: (profile) => this.#startFor(profile),
-      input,
-      output,
-      // No token's id has a slash: what is private to somebody is not this one's.
-      principal: role === undefined ? DEFAULT_PRINCIPAL : { id: `stdio/${role}`, role },
-    });
+  serveStdio(input: Readable, output: Writable, { role, as }: StdioAgent = {}): Promise<void> {
+    const principal = as === undefined ? stdioPrincipal(role) : this.demandPrincipal(as);
+    const introduced = (profile: AgentProfile | undefined) => this.#startFor(profile);
+    return this.#servePipe({ service: this.pipeline, introduced, input, output, principal }, as !== undefined);
   }
 
   /**
@@ -257,18 +252,14 @@ export class Gateway {
 
   async #servePipe(
     options: Pick<StdioEndpointOptions, "service" | "introduced" | "input" | "output" | "principal" | "takesAnyOutput">,
+    endsWithToken = false,
   ): Promise<void> {
     if (this.#closing !== undefined) return;
-    const stdio = createStdioEndpoint({
-      ...options,
-      sealer: this.#state.sealer,
-      limits: questionLimits(this.config),
-      held: this.#stages.held,
-      log: (event) => this.#log.warn(`stdio: ${event.kind === "failed" ? String(event.error) : event.why}`),
-    });
-    this.#stdio.add(stdio);
-    await stdio.closed;
-    this.#stdio.delete(stdio);
+    const log: StdioEndpointOptions["log"] = (event) =>
+      this.#log.warn(`stdio: ${event.kind === "failed" ? String(event.error) : event.why}`);
+    const { sealer } = this.#state;
+    const limits = questionLimits(this.config);
+    await this.#stdio.serve({ ...options, sealer, limits, held: this.#stages.held, log }, endsWithToken);
   }
 
   /** Shares the tools for as long as the socket is open, with whom and where it says. */
@@ -324,6 +315,13 @@ export class Gateway {
     if (url.hostname === "0.0.0.0") url.hostname = "127.0.0.1";
     if (url.hostname === "[::]") url.hostname = "[::1]";
     return url.href;
+  }
+
+  /** Whom a token of this id is for. Throws where there is none that is good. */
+  demandPrincipal(id: string): Principal {
+    const principal = this.#state.tokens.principal(id, systemClock.wall());
+    if (principal !== undefined) return principal;
+    throw new Fault("not-found", `There is no token for "${id}" (\`toolway token list\`).`);
   }
 
   /** Throws where the config has no such role: a misspelt one would be one without rules. */
@@ -497,7 +495,7 @@ export class Gateway {
     this.#endpoint?.certificate?.close();
     await Promise.all([
       this.#endpoint?.http.close({ drainMs }),
-      ...[...this.#stdio].map((stdio) => stdio.close({ drainMs })),
+      this.#stdio.close(drainMs),
       this.#stages.sharing.close(drainMs),
       this.calls.ended(drainMs),
     ]);
@@ -531,12 +529,13 @@ export class Gateway {
 
   /** Ends what is held open by tokens that have expired or were revoked. */
   #endHeld(): void {
-    // Nobody was asked for one.
-    if (this.#noAuth) return;
     const nowMs = systemClock.wall();
     const { tokens } = this.#state;
-    tokens.dropOldSecrets(nowMs);
     const ended = (principal: Principal) => !tokens.isCurrent(principal, nowMs);
+    this.#stdio.closePrincipals(ended);
+    // Nobody was asked for one at the endpoint.
+    if (this.#noAuth) return;
+    tokens.dropOldSecrets(nowMs);
     this.#endpoint?.http.closePrincipals(ended);
     this.#stages.executors.dropPrincipals(ended);
     this.#stages.mailboxes.dropPrincipals(ended);

@@ -266,6 +266,12 @@ export class TokenBook {
     }
   }
 
+  /** Who comes in by the token of this id; undefined where there is none, or none that is still good. */
+  principal(id: string, nowMs: number): Principal | undefined {
+    const [known] = this.#current.get(id) ?? [];
+    return known !== undefined && nowMs < known.expires ? known.principal : undefined;
+  }
+
   /** Whether there is a token of this id, whoever holds it. */
   has(id: string): boolean {
     return this.#ids.has(id) || id === DEFAULT_PRINCIPAL.id;

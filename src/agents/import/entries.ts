@@ -168,6 +168,11 @@ export function isToolway(entry: ImportedEntry): boolean {
   return runner && (entry.args ?? []).some((arg) => /^toolway(@[^/]*)?$|[/\\]toolway[/\\].*\bmain\.js$/.test(arg));
 }
 
+/** True for an entry that `toolway setup` made: it names the principal of a client, or the variable of its token. */
+export function isSetUp(raw: unknown): boolean {
+  return /token header --id setup-|"--as","setup-|\bTOOLWAY_[A-Z_]+_TOKEN\b/.test(JSON.stringify(raw) ?? "");
+}
+
 /** Where a gateway of ours listens unless it is told otherwise, or is told to listen everywhere. */
 function isOwnUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;

@@ -7,7 +7,15 @@ import { fits, readGlob } from "../../runtime/glob.js";
 import { readTextFile } from "../../runtime/text-file.js";
 import { DISABLED, projectFolder, readClientLists } from "./client-lists.js";
 import { type ClientFile, type ClientId, clientFiles, findClientConfigs, type Place } from "./clients.js";
-import { type EntryGroup, type ImportedEntry, isToolway, type Reading, readEntry, readGroups } from "./entries.js";
+import {
+  type EntryGroup,
+  type ImportedEntry,
+  isSetUp,
+  isToolway,
+  type Reading,
+  readEntry,
+  readGroups,
+} from "./entries.js";
 import { table } from "./values.js";
 
 export interface ImportResult {
@@ -111,7 +119,7 @@ export function importConfigs(options: ImportOptions): ImportResult {
     if (refused !== undefined) return { kind: "skip", reason: refused };
     if (group.off.has(rawName)) return { kind: "skip", reason: DISABLED };
     const reading = readEntry(raw, { file, group, home: options.home });
-    return reading.kind === "entry" && isToolway(reading.entry)
+    return reading.kind === "entry" && (isToolway(reading.entry) || isSetUp(raw))
       ? { kind: "skip", reason: "it is Toolway itself" }
       : reading;
   }

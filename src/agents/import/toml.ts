@@ -1,5 +1,6 @@
 // A small reader of TOML, enough for the files that people have: tables, arrays of tables, dotted and quoted keys,
-// all strings, arrays, inline tables. Dates stay text. It reads Codex's config; nothing here writes TOML.
+// all strings, arrays, inline tables. Dates stay text. It reads Codex's config, and tells in which lines what stands;
+// nothing here writes TOML.
 
 export type TomlTable = { [key: string]: unknown };
 
@@ -13,8 +14,16 @@ export class TomlError extends Error {
   }
 }
 
-export function parseToml(text: string): TomlTable {
-  return new Reader(text.replace(/^\uFEFF/, "").replaceAll("\r\n", "\n")).document();
+/** Hears in which lines, counted from 1, the tables and their pairs stand. */
+export interface TomlPlaces {
+  /** `[a.b]`, or `[[a.b]]`. The pairs that follow are its own, until the next. */
+  table(path: readonly string[], line: number): void;
+  /** A pair outside of inline tables; `path` as it is written, below its table. */
+  pair(path: readonly string[], firstLine: number, lastLine: number): void;
+}
+
+export function parseToml(text: string, places?: TomlPlaces): TomlTable {
+  return new Reader(text.replace(/^\uFEFF/, "").replaceAll("\r\n", "\n"), places).document();
 }
 
 /** Deeper than any config, shallower than the stack. */
@@ -22,10 +31,12 @@ const MAX_DEPTH = 64;
 
 class Reader {
   readonly #text: string;
+  readonly #places: TomlPlaces | undefined;
   #at = 0;
 
-  constructor(text: string) {
+  constructor(text: string, places: TomlPlaces | undefined) {
     this.#text = text;
+    this.#places = places;
   }
 
   document(): TomlTable {
@@ -37,10 +48,12 @@ class Reader {
       if (this.#take("[[")) {
         const path = this.#dottedKey();
         this.#expect("]]");
+        this.#places?.table([...path], this.#line());
         table = this.#appendTable(root, path);
       } else if (this.#take("[")) {
         const path = this.#dottedKey();
         this.#expect("]");
+        this.#places?.table(path, this.#line());
         table = this.#tableAt(root, path);
       } else {
         this.#keyValue(table, 0);
@@ -51,9 +64,11 @@ class Reader {
 
   #keyValue(table: TomlTable, depth: number): void {
     const path = this.#dottedKey();
+    const firstLine = depth === 0 && this.#places !== undefined ? this.#line() : 0;
     this.#expect("=");
     this.#skipSpace();
     const value = this.#value(depth);
+    if (depth === 0) this.#places?.pair([...path], firstLine, this.#line());
     const last = path.pop() ?? "";
     const target = this.#tableAt(table, path);
     if (Object.hasOwn(target, last)) this.#fail(`the key ${last} is given twice`);
@@ -213,7 +228,11 @@ class Reader {
   }
 
   #fail(message: string): never {
-    throw new TomlError(message, this.#text.slice(0, this.#at).split("\n").length);
+    throw new TomlError(message, this.#line());
+  }
+
+  #line(): number {
+    return this.#text.slice(0, this.#at).split("\n").length;
   }
 }
 

@@ -28,11 +28,12 @@ import { pinsAccept, pinsDiff, pinsForget, pinsList } from "./pins.js";
 import { ps } from "./ps.js";
 import { serve } from "./serve.js";
 import { reload, start, stop } from "./server-verbs.js";
+import { setup } from "./setup.js";
 import { share } from "./share.js";
 import { stateDump } from "./state-dump.js";
 import { status } from "./status.js";
 import { stdio } from "./stdio.js";
-import { tokenCreate, tokenList, tokenRedeem, tokenRevoke, tokenRotate, tokenShow } from "./token.js";
+import { tokenCreate, tokenHeader, tokenList, tokenRedeem, tokenRevoke, tokenRotate, tokenShow } from "./token.js";
 import { tools } from "./tools.js";
 import { version } from "./version.js";
 
@@ -64,6 +65,7 @@ export const commands: readonly Command[] = [
   add,
   list,
   remove,
+  setup,
   executor,
   broker,
   share,
@@ -85,6 +87,7 @@ export const commands: readonly Command[] = [
   tokenCreate,
   tokenList,
   tokenShow,
+  tokenHeader,
   tokenRotate,
   tokenRevoke,
   tokenRedeem,

@@ -4,7 +4,7 @@ import { gatewayPort } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
 import { gatewayFor } from "../gateway/which.js";
 import { configArg, defineCommand, folderOption } from "../line/command.js";
-import { Exit, UserError } from "../line/errors.js";
+import { Exit, UserError, usageError } from "../line/errors.js";
 import { note } from "../line/io.js";
 
 export const stdio = defineCommand({
@@ -22,14 +22,22 @@ export const stdio = defineCommand({
       value: "ROLE",
       description: "A role of the config that the agent is narrowed to. Default: all that the default token may do.",
     },
+    as: {
+      value: "ID",
+      description: "The id of a token: the agent is whom that is for, with its role, until it is revoked.",
+    },
     callLog: { description: "Logs each call to stderr, in one line: who, which tool, how long, what came of it." },
   },
   examples: [
     { line: "toolway stdio ~/toolway.json", note: "the line for a client's config" },
     { line: "claude mcp add toolway -- toolway stdio", note: "Claude Code starts it by itself" },
     { line: "toolway stdio --role reader", note: "with the rules of that role alone" },
+    { line: "toolway stdio --as ci", note: "as the principal of that token" },
   ],
   async handler(input, io) {
+    if (input.as !== undefined && input.role !== undefined) {
+      throw usageError("--as has the role of its token.", "Leave --role out, or --as.");
+    }
     const port = await gatewayPort();
     const named = { config: input.config, state: input.state };
     const source = await gatewayFor(named, io).catch((error: unknown) => {
@@ -43,6 +51,7 @@ export const stdio = defineCommand({
       output: io.stdout,
       signal: io.signal,
       role: input.role,
+      as: input.as,
       logCalls: input.callLog,
     });
     return Exit.ok;

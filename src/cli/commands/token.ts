@@ -204,40 +204,98 @@ function expiryText(expiresAt: string, alarm: (text: string) => string): string 
   return Date.parse(expiresAt) <= Date.now() ? alarm(`${expiresAt} (expired)`) : expiresAt;
 }
 
+/** Of whom `token show` and `token header` can print a token. */
+const keptIdOption = {
+  id: {
+    value: "ID",
+    description: "The principal of a client that `toolway setup` set up. Default: the default token.",
+  },
+} as const;
+
 export const tokenShow = defineCommand({
   metadata: {
     name: "token show",
     summary: "Prints the default token.",
-    description: "Prints the default token: of the running gateway, else from the state directory.",
+    description:
+      "Prints the default token: of the running gateway, else from the state directory. With --id, the token of a client " +
+      "that was set up.",
   },
   args: {},
-  options: { ...gatewayOptions, ...jsonOption },
-  examples: [{ line: "export TOOLWAY_TOKEN=$(toolway token show)", note: "for the agents started from this shell" }],
+  options: { ...keptIdOption, ...gatewayOptions, ...jsonOption },
+  examples: [
+    { line: "export TOOLWAY_TOKEN=$(toolway token show)", note: "for the agents started from this shell" },
+    { line: "export TOOLWAY_GEMINI_TOKEN=$(toolway token show --id setup-gemini)", note: "as its entry refers to it" },
+  ],
   async handler(input, io) {
-    const source = await gatewayFor(input, io);
-    const port = await runningGateway();
-    const running = await port.find(source);
-    const answer = running === undefined ? undefined : await running.get("/tokens/default", io.signal);
-    const asked = isObject(answer) && typeof answer["token"] === "string" ? answer["token"] : undefined;
-    // Without a config, a running gateway or a named directory, nothing says whose token is wanted.
-    const isMeant = source.configPath !== undefined || source.stateNamed;
-    const token = asked ?? (running !== undefined || isMeant ? await port.defaultToken(source) : undefined);
-    if (token === undefined && !isMeant && running === undefined) {
-      throw new UserError("No config is named here or found, and no gateway runs.", {
-        hint: "Add --config FILE, or start the demo with `toolway serve`.",
-      });
-    }
-    if (token === undefined) {
-      throw new UserError(
-        running === undefined ? "There is no token yet for this config." : "This gateway asks for no token.",
-        { hint: "`toolway serve` makes one at its first start. Another config's: add --config FILE." },
-      );
-    }
+    const token = await shownToken(input, io);
     if (input.json) printJson(io, { token });
     else print(io, token);
     return Exit.ok;
   },
 });
+
+export const tokenHeader = defineCommand({
+  metadata: {
+    name: "token header",
+    summary: "Prints the header that lets an agent in, as JSON.",
+    description:
+      'Prints the header that lets an agent in, as a JSON object: {"Authorization":"Bearer …"}. For clients that run a ' +
+      "program for their headers: Claude Code's headersHelper, Codex's http_headers_helper.",
+  },
+  args: {},
+  options: { ...keptIdOption, ...gatewayOptions },
+  examples: [
+    { line: "toolway token header --id setup-claude", note: "what `toolway setup claude` has Claude Code run" },
+  ],
+  async handler(input, io) {
+    print(io, JSON.stringify({ Authorization: `Bearer ${await shownToken(input, io)}` }));
+    return Exit.ok;
+  },
+});
+
+interface TokenNamed {
+  readonly id: string | undefined;
+  readonly config: string | undefined;
+  readonly state: string | undefined;
+}
+
+async function shownToken(input: TokenNamed, io: Io): Promise<string> {
+  return input.id === undefined ? defaultTokenOf(input, io) : keptTokenOf(input.id, input, io);
+}
+
+/** Read from the disk: the gateway that runs knows only its hash. */
+async function keptTokenOf(id: string, input: TokenNamed, io: Io): Promise<string> {
+  const { stateDir } = await gatewayFor(input, io);
+  const { readKept } = await import("../gateway/running.js");
+  const kept = readKept(stateDir, id);
+  if (kept !== undefined) return kept.token;
+  throw new UserError(`No token of "${id}" is kept in ${stateDir}.`, {
+    hint: "Those of clients that were set up are: run `toolway setup CLIENT` once more. Another config's: add --config FILE.",
+  });
+}
+
+async function defaultTokenOf(input: TokenNamed, io: Io): Promise<string> {
+  const source = await gatewayFor(input, io);
+  const port = await runningGateway();
+  const running = await port.find(source);
+  const answer = running === undefined ? undefined : await running.get("/tokens/default", io.signal);
+  const asked = isObject(answer) && typeof answer["token"] === "string" ? answer["token"] : undefined;
+  // Without a config, a running gateway or a named directory, nothing says whose token is wanted.
+  const isMeant = source.configPath !== undefined || source.stateNamed;
+  const token = asked ?? (running !== undefined || isMeant ? await port.defaultToken(source) : undefined);
+  if (token === undefined && !isMeant && running === undefined) {
+    throw new UserError("No config is named here or found, and no gateway runs.", {
+      hint: "Add --config FILE, or start the demo with `toolway serve`.",
+    });
+  }
+  if (token === undefined) {
+    throw new UserError(
+      running === undefined ? "There is no token yet for this config." : "This gateway asks for no token.",
+      { hint: "`toolway serve` makes one at its first start. Another config's: add --config FILE." },
+    );
+  }
+  return token;
+}
 
 export const tokenRotate = defineCommand({
   metadata: {

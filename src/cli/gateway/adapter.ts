@@ -179,16 +179,20 @@ async function connect(
 
 /** Joins the gateway that runs; where none runs it is one. One that it joined may be restarted meanwhile. */
 async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void> {
-  const { role } = streams;
+  const { role, as } = streams;
   const stop = new AbortController();
   const signal = AbortSignal.any([streams.signal, stop.signal]);
-  const query: Readonly<Record<string, string>> = role === undefined ? {} : { role };
+  const query: Readonly<Record<string, string>> = {
+    ...(role === undefined ? {} : { role }),
+    ...(as === undefined ? {} : { as }),
+  };
   const make = async (): Promise<Gateway> => {
     const log = logFor(source.env, false);
     const more = { startServers: "agent", log, ...(streams.logCalls ? { logCalls: true } : {}) } as const;
     const gateway = await open(source, {}, more);
     try {
       if (role !== undefined) gateway.demandRole(role);
+      if (as !== undefined) gateway.demandPrincipal(as);
       await gateway.openControl(() => stop.abort());
       gateway.onClose(enlistGateway(gateway, source, log));
       return gateway;
@@ -199,10 +203,15 @@ async function stdio(source: GatewaySource, streams: StdioStreams): Promise<void
   };
   const found = await findOr(source, make, signal);
   if (!("upgrade" in found)) {
-    await serveOwn(found, signal, found.serveStdio(streams.input as Readable, streams.output as Writable, role));
+    await serveOwn(
+      found,
+      signal,
+      found.serveStdio(streams.input as Readable, streams.output as Writable, { role, as }),
+    );
     return;
   }
   if (role !== undefined) await found.get(`/roles/${encodeURIComponent(role)}`);
+  if (as !== undefined) await found.get(`/tokens/${encodeURIComponent(as)}`);
   const { joinGateway } = await import("./stdio-join.js");
   let own: Gateway | undefined;
   const joined = joinGateway({
@@ -282,7 +291,11 @@ async function reach(
     const running = await findGateway(source.stateDir);
     // One that is just dying still takes connections, and does not answer.
     const socket = await running?.upgrade(STDIO_UPGRADE, query, { signal }).catch(() => undefined);
-    if (socket !== undefined) return socket;
+    if (socket !== undefined) {
+      // Where its token was revoked, the socket is closed at once, each time anew: this says so instead.
+      if (query["as"] !== undefined) await running?.get(`/tokens/${encodeURIComponent(query["as"])}`);
+      return socket;
+    }
     await new Promise((done) => setTimeout(done, HELD_RETRY_MS));
   }
   return undefined;

@@ -134,6 +134,8 @@ export interface StdioStreams {
   readonly signal: AbortSignal;
   /** What the agent is narrowed to; undefined for all that the default token may do. */
   readonly role: string | undefined;
+  /** The id of the token whose principal the agent is; undefined for the default's. */
+  readonly as?: string | undefined;
   /** Each call is logged, also where the config does not say so. A gateway that is joined logs as it was told. */
   readonly logCalls: boolean;
 }

@@ -38,6 +38,8 @@ export async function isHeld({ stateDir }: Pick<GatewaySource, "stateDir">): Pro
   return isStateDirHeld(stateDir);
 }
 
+export { type KeptToken, keptPath, readKept } from "../../agents/setup/kept-token.js";
+
 export async function defaultToken({ stateDir }: GatewaySource): Promise<string | undefined> {
   try {
     return (await readFile(join(stateDir, "token"), "utf8")).trim();

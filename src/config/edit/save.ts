@@ -16,10 +16,19 @@ import {
 /** Entries may hold keys in `env` and `headers`. */
 const PRIVATE_FILE = 0o600;
 
+interface SaveOptions {
+  /** Of a new file, before the umask. By default it is its owner's alone. */
+  readonly mode?: number;
+  /** The file gets the mode of that one, whatever its own was. */
+  readonly modeOf?: string;
+}
+
 /** A link stays a link, and the file keeps its mode; a new one is its owner's alone. Throws what the system says. */
-export function saveConfig(path: string, text: string): void {
+export function saveConfig(path: string, text: string, options: SaveOptions = {}): void {
   const real = existsSync(path) ? realpathSync(path) : path;
-  const mode = existsSync(real) ? statSync(real).mode & 0o7777 : PRIVATE_FILE;
+  const like = options.modeOf ?? real;
+  const fresh = (options.mode ?? PRIVATE_FILE) & ~process.umask();
+  const mode = existsSync(like) ? statSync(like).mode & 0o7777 : fresh;
   const temporary = `${real}.${process.pid}.tmp`;
   try {
     const file = openSync(temporary, "wx", PRIVATE_FILE);

@@ -1,0 +1,34 @@
+// An entry of ours in the text of a client's config: found, put in, taken out. What is not ours stays as it is, byte for
+// byte. One implementation for each format; both check that the edited text says what it should, and throw a ConfigError
+// with the place where the text is broken. Reads and writes no file.
+
+export type EntryValue = string | boolean | readonly string[] | Readonly<Record<string, string>>;
+
+/** An entry, as it stands in a client's config. */
+export type ClientEntry = Readonly<Record<string, EntryValue>>;
+
+/** Where an entry stands. */
+export interface ClientEntryPlace {
+  /** For messages. */
+  readonly file: string;
+  /** The key of the object that holds the servers. */
+  readonly group: string;
+  readonly name: string;
+}
+
+export interface EntryText {
+  /** Undefined where there is none. */
+  read(text: string, place: ClientEntryPlace): unknown;
+  /**
+   * The text with the entry. One of that name that is there gets these values; of its other keys those in `owned` go, and
+   * the rest stays, since somebody else wrote it. Without a text, one that has the entry alone.
+   */
+  put(text: string | undefined, place: ClientEntryPlace, entry: ClientEntry, owned: readonly string[]): string;
+  /** The text without the entry; the same where there is none. */
+  take(text: string, place: ClientEntryPlace): string;
+}
+
+/** A file is the user's: an edit that does not say what it should is an error here, and never written. */
+export function refuseWrongEdit(isRight: boolean, { file }: ClientEntryPlace): void {
+  if (!isRight) throw new Error(`The edited text of ${file} does not say what it should. Nothing was written.`);
+}
