@@ -47,7 +47,7 @@ async function die({ url }: Gateway, times: number): Promise<void> {
   for (let n = 0; n < times; n++) expect(await refusal(url, "die")).toMatchObject({ code: OUTCOME_UNKNOWN });
 }
 
-describe("a breaker", () => {
+describe.concurrent("a breaker", () => {
   it("opens after five faults in a row, is seen in status, and says when to come back [host-6] [unknown-is-said]", async () => {
     const { gateway, calls } = await moody({ openMs: HOUR_MS }, {}, { other: stdioFixture("stateful") });
     await die(gateway, 4);

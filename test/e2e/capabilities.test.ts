@@ -27,7 +27,7 @@ async function agentOf(gateway: Gateway, capabilities: Record<string, object>, e
 
 const told = async (agent: Agent) => JSON.parse(await agent.text("told")) as Told;
 
-describe("a legacy server over HTTP that all share", () => {
+describe.concurrent("a legacy server over HTTP that all share", () => {
   it("is told by each agent's own session at it what that agent can be asked [told-truly]", async () => {
     const { entry } = await startHttpFixture("capable");
     const gateway = await startGateway({ mcpServers: { capable: entry } });
@@ -101,7 +101,7 @@ describe("a legacy server over HTTP that all share", () => {
   });
 });
 
-describe("a legacy server over stdio that all share", () => {
+describe.concurrent("a legacy server over stdio that all share", () => {
   const ABLE = { elicitation: { form: {} } };
 
   it.each(["legacy", "modern"] as const)(
@@ -148,7 +148,7 @@ describe("a legacy server over stdio that all share", () => {
   });
 });
 
-it("`toolway doctor` says when a server over stdio offers both eras, and how to choose [own-era]", async () => {
+it.concurrent("`toolway doctor` says when a server over stdio offers both eras, and how to choose [own-era]", async () => {
   const dir = await temporaryDirectory();
   const configPath = join(dir, "toolway.json");
   const both = stdioFixture("capable", ["--era", "both"]);
@@ -173,7 +173,7 @@ async function removed(agent: Agent): Promise<string> {
   return `${isError === true ? "error: " : ""}${content[0]?.text ?? ""}`;
 }
 
-describe("a server of both eras, whose tools ask by requests", () => {
+describe.concurrent("a server of both eras, whose tools ask by requests", () => {
   const BOTH = ["--era", "both"];
   const ABLE = { elicitation: { form: {} } };
 
@@ -212,7 +212,7 @@ describe("a server of both eras, whose tools ask by requests", () => {
   });
 });
 
-it("a server of the modern era alone serves legacy agents as ever, and is asked for a session once [own-era]", async () => {
+it.concurrent("a server of the modern era alone serves legacy agents as ever, and is asked for a session once [own-era]", async () => {
   const { entry } = await startHttpFixture("asker", ["--era", "modern"]);
   const gateway = await startGateway({ mcpServers: { asker: entry } });
   const agent = await connect("legacy", gateway);
@@ -227,7 +227,7 @@ it("a server of the modern era alone serves legacy agents as ever, and is asked 
   expect(gateway.log()).not.toMatch(/ warn /);
 });
 
-it('a server that is not what its entry says by "era" is down, and the reason says so [own-era]', async () => {
+it.concurrent('a server that is not what its entry says by "era" is down, and the reason says so [own-era]', async () => {
   const mcpServers = { capable: stdioFixture("capable", [], { era: "modern" }) };
   const gateway = await startGateway({ mcpServers });
   await until("its failure", async () => (await statusOf(gateway, "capable")).lastError);

@@ -7,7 +7,7 @@ import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as StdioV1 } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport as HttpV1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport as TransportV1 } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { afterEach } from "vitest";
+import { afterAll, afterEach } from "vitest";
 import { hearInTurn } from "../fixtures/in-turn.js";
 import { cli, until } from "./harness.js";
 
@@ -16,11 +16,15 @@ export type { ClientV1, ClientV2 };
 const INFO = { name: "toolway-e2e", version: "1.0.0" };
 const open: { close(): Promise<void> }[] = [];
 
-afterEach(async () => {
-  await Promise.allSettled(open.splice(0).map((client) => client.close()));
-});
+const closeAll = () => Promise.allSettled(open.splice(0).map((client) => client.close()));
 
-/** Closed after the test, also when it fails. */
+// Of tests that run side by side nobody knows whose a client is: theirs stay until all have ended.
+afterEach(async ({ task }) => {
+  if (task.concurrent !== true) await closeAll();
+});
+afterAll(async () => void (await closeAll()));
+
+/** Closed after the test, also when it fails; after the file where its tests run side by side. */
 export function track<T extends { close(): Promise<void> }>(client: T): T {
   open.push(client);
   return client;

@@ -19,7 +19,7 @@ async function wiki(name = "slow", more: object = {}) {
 const slept = (url: string, label: string, ms = 1, token?: string) =>
   callTool(url, "sleep", { ms, label }, token).then((reply) => made<{ label: string }>(reply).label);
 
-describe("an executor that is dialled", () => {
+describe.concurrent("an executor that is dialled", () => {
   it("makes the requests of the servers behind it, and is shown", async () => {
     const { entry } = await wiki();
     const port = await freePort();
@@ -163,7 +163,7 @@ describe("an executor that is dialled", () => {
   });
 });
 
-describe("an executor that dials in [exec-8]", () => {
+describe.concurrent("an executor that dials in [exec-8]", () => {
   it("does the same with a token of its role; a revoked one ends it, and an agent's is none", async () => {
     const { entry } = await wiki("slow", { connectTimeoutMs: 2_000 });
     const gateway = await startGateway({ mcpServers: { wiki: entry }, executors: { office: {} } }, { auth: true });

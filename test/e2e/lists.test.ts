@@ -16,7 +16,7 @@ function countChanges(client: ClientV1): { count: number } {
   return changes;
 }
 
-describe.each(["stdio", "http"] as const)("list_changed of a server over %s", (kind) => {
+describe.concurrent.each(["stdio", "http"] as const)("list_changed of a server over %s", (kind) => {
   it("follows a real change, and only that", async () => {
     const entry = await fixtureOver(kind, "changing");
     // Of a server that is not trusted, a changed definition would be quarantined.
@@ -48,7 +48,7 @@ describe.each(["stdio", "http"] as const)("list_changed of a server over %s", (k
   });
 });
 
-it("a server that comes up late announces itself to agents that are already there", async () => {
+it.concurrent("a server that comes up late announces itself to agents that are already there", async () => {
   const gateway = await startGateway({ mcpServers: { stateful: stdioFixture("stateful") } });
   const client = await connectV1(gateway.url);
   const seen = countChanges(client);
@@ -59,7 +59,7 @@ it("a server that comes up late announces itself to agents that are already ther
   await waitForTools(client, "sleep");
 });
 
-describe("pages", () => {
+describe.concurrent("pages", () => {
   it("of a server are read to the end, and handed out in pages of ours", async () => {
     const gateway = await startGateway({
       pageSize: 100,

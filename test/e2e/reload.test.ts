@@ -15,7 +15,7 @@ interface Who {
 const one = { mcpServers: { crash: stdioFixture("crash") } };
 const two = { mcpServers: { crash: stdioFixture("crash"), stateful: stdioFixture("stateful") } };
 
-it("a server that is added appears, the others keep running, the session goes on", async () => {
+it.concurrent("a server that is added appears, the others keep running, the session goes on", async () => {
   const gateway = await startGateway(one);
   const client = await connectV1(gateway.url);
   await waitForTools(client, "pid");
@@ -26,7 +26,7 @@ it("a server that is added appears, the others keep running, the session goes on
   expect(await callJson(client, "count")).toMatchObject({ count: 1 });
 });
 
-it("a server that is removed goes from the menu, and its process ends", async () => {
+it.concurrent("a server that is removed goes from the menu, and its process ends", async () => {
   const gateway = await startGateway(two);
   const client = await connectV1(gateway.url);
   await waitForTools(client, "pid", "whoami");
@@ -37,7 +37,7 @@ it("a server that is removed goes from the menu, and its process ends", async ()
   await expect(client.callTool({ name: "count", arguments: {} })).rejects.toMatchObject({ code: -32602 });
 });
 
-it("what `add` writes and `remove` takes out is applied, and a server that does not start is not written [config-kept]", async () => {
+it.concurrent("what `add` writes and `remove` takes out is applied, and a server that does not start is not written [config-kept]", async () => {
   const gateway = await startGateway(one);
   const client = await connectV1(gateway.url);
   await waitForTools(client, "pid");
@@ -56,7 +56,7 @@ it("what `add` writes and `remove` takes out is applied, and a server that does 
   await until("the menu without it", async () => !(await toolNames(client)).includes("count"));
 });
 
-it("a changed entry restarts that server alone", async () => {
+it.concurrent("a changed entry restarts that server alone", async () => {
   const gateway = await startGateway(two);
   const client = await connectV1(gateway.url);
   await waitForTools(client, "pid", "whoami");
@@ -69,7 +69,7 @@ it("a changed entry restarts that server alone", async () => {
   await until("the old one's end", () => !isAlive(stateful.pid));
 });
 
-it("a broken edit keeps the old config running, and the log says so; a good one after it is applied", async () => {
+it.concurrent("a broken edit keeps the old config running, and the log says so; a good one after it is applied", async () => {
   const gateway = await startGateway(one);
   const client = await connectV1(gateway.url);
   await waitForTools(client, "pid");
@@ -96,7 +96,7 @@ function knock(port: number, headers: Record<string, string>, body = initialize(
   });
 }
 
-it("names, origins, limits and the idleness of sessions change without a restart [restart-unseen]", async () => {
+it.concurrent("names, origins, limits and the idleness of sessions change without a restart [restart-unseen]", async () => {
   const gateway = await startGateway(one);
   const client = await connectV1(gateway.url);
   await waitForTools(client, "pid");

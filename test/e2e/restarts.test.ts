@@ -10,7 +10,7 @@ interface Pid {
   readonly pid: number;
 }
 
-describe("a server that dies", () => {
+describe.concurrent("a server that dies", () => {
   it("by kill -9 between two calls answers the second [restart-unseen]", async () => {
     const gateway = await startGateway({ mcpServers: { crash: stdioFixture("crash") } });
     const client = await connectV1(gateway.url);
@@ -59,7 +59,7 @@ describe("a server that dies", () => {
   });
 });
 
-describe("a gateway that dies", () => {
+describe.concurrent("a gateway that dies", () => {
   it.each(["SIGKILL", "SIGTERM"] as const)(
     "by %s goes on with its sessions when it is back [restart-unseen]",
     async (signal) => {
@@ -153,7 +153,7 @@ describe("a gateway that dies", () => {
   });
 });
 
-it("a call in flight at a kill of the gateway ends in an error, not in silence [restart-unseen]", async () => {
+it.concurrent("a call in flight at a kill of the gateway ends in an error, not in silence [restart-unseen]", async () => {
   const gateway = await startGateway({ mcpServers: { slow: stdioFixture("slow") } });
   const client = await connectV1(gateway.url);
   await waitForTools(client, "sleep");

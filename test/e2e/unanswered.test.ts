@@ -26,7 +26,7 @@ async function outcomeOf(client: ClientV1, what: string, args: Record<string, un
   return { what, text } satisfies Outcome;
 }
 
-describe.each(["stdio", "http"] as const)("a question of a server over %s that nobody answers", (kind) => {
+describe.concurrent.each(["stdio", "http"] as const)("a question of a server over %s that nobody answers", (kind) => {
   /** Each test has its own: while a server may be at a call that was given up, it can ask nobody else over a pipe. */
   async function start(limits: object = {}): Promise<Gateway> {
     const entry = { ...(await fixtureOver(kind, "asker")), callTimeoutMs: CALL_MS };

@@ -114,20 +114,6 @@ const DEEDS: Deed[] = [
       asked.delta(1, good(asked).slice(0, -9), true);
     },
   ],
-  ["silence", () => {}],
-  ["a head and silence", (asked) => asked.head()],
-  [
-    "a body without end",
-    (asked) => {
-      asked.head();
-      let seq = 0;
-      const timer = setInterval(() => asked.delta(++seq, " "), 5);
-      asked.ws.on("message", (data) => {
-        if (JSON.parse(String(data)).method === "http/request/cancel") clearInterval(timer);
-      });
-      asked.ws.once("close", () => clearInterval(timer));
-    },
-  ],
   ["a length that is none", withHeader("content-length", "-1")],
   ["a length that is text", withHeader("content-length", "NaN")],
   ["more than the length", withHeader("content-length", "5")],
@@ -151,6 +137,24 @@ const DEEDS: Deed[] = [
     },
   ],
   ["a goodbye", (asked) => asked.ws.close(1000)],
+];
+
+/** Which last until the call's time is over, on a connection that stays: they are waited for together. */
+const LASTING: Deed[] = [
+  ["silence", () => {}],
+  ["a head and silence", (asked) => asked.head()],
+  [
+    "a body without end",
+    (asked) => {
+      asked.head();
+      let seq = 0;
+      const timer = setInterval(() => asked.delta(++seq, " "), 5);
+      asked.ws.on("message", (data) => {
+        if (JSON.parse(String(data)).method === "http/request/cancel") clearInterval(timer);
+      });
+      asked.ws.once("close", () => clearInterval(timer));
+    },
+  ],
 ];
 
 /** Which are answered all the same, for what is odd about them means nothing. */
@@ -208,11 +212,13 @@ const HARMLESS: Deed[] = [
 ];
 
 const toolName = (n: number) => `deed-${n}`;
-const ALL = [...DEEDS, ...HARMLESS];
+const ALL = [...DEEDS, ...HARMLESS, ...LASTING];
 
 let hostile: HostileExecutor;
 let gateway: Gateway;
 let wire: HttpWire;
+/** Ids of calls are not used twice at once. */
+let asked = 0;
 
 beforeAll(async () => {
   hostile = await startHostile(["fine", "smuggle", "tiny", "asks", ...ALL.map((_, n) => toolName(n))]);
@@ -238,25 +244,54 @@ afterAll(() => hostile.close());
 
 async function unharmed(): Promise<void> {
   expect(isAlive(gateway.pid)).toBe(true);
-  expect(await callText(wire, "echo", { still: "here" })).toBe('{"still":"here"}');
+  expect(await callText(wire, "echo", { still: "here" }, `echo ${asked++}`)).toBe('{"still":"here"}');
 }
 
 /** The executor's server answers again, however it was left. */
 async function wellAgain(): Promise<void> {
-  await until("the server behind the executor", async () => (await callText(wire, "fine")) === "fine", PATIENCE_MS);
+  await until(
+    "the server behind the executor",
+    async () => (await callText(wire, "fine", {}, `fine ${asked++}`)) === "fine",
+    PATIENCE_MS,
+  );
 }
 
-describe("a hostile executor", () => {
-  it.each(DEEDS.map(([what], n) => [what, n] as const))("%s ends in an error, in time", async (what, n) => {
-    await wellAgain();
-    const begun = performance.now();
-    const { result, error } = await callTool(gateway.url, toolName(n));
-    report("hostile executor", `${what} → ${error?.code} ${error?.message.slice(0, 150)}`);
-    expect(result).toBeUndefined();
-    expect(error?.message.length).toBeLessThan(3_000);
-    expect(performance.now() - begun).toBeLessThan(PATIENCE_MS);
-    await unharmed();
+async function endsInError(what: string, n: number): Promise<void> {
+  await wellAgain();
+  const begun = performance.now();
+  const { result, error } = await callTool(gateway.url, toolName(n));
+  report("hostile executor", `${what} → ${error?.code} ${error?.message.slice(0, 150)}`);
+  expect(result).toBeUndefined();
+  expect(error?.message.length).toBeLessThan(3_000);
+  expect(performance.now() - begun).toBeLessThan(PATIENCE_MS);
+  await unharmed();
+}
+
+async function isNoSecondAnswer(length: string | undefined): Promise<void> {
+  await wellAgain();
+  const evil = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+  hostile.deeds.set("smuggle", (asked) => {
+    const text = resultText(asked.rpcId, "x".repeat(LARGE));
+    pour(asked, Buffer.from(text + evil), length ?? String(text.length));
   });
+  const said = await onOneConnection(gateway.port, wire.sessionId, toolCall("smuggled", "smuggle"));
+  expect(said.match(/HTTP\/1\.1 /g)).toHaveLength(1);
+  expect(said).not.toContain("NaN");
+  expect(said).not.toContain(evil);
+  await unharmed();
+}
+
+describe.concurrent("a hostile executor that lets its callers wait", () => {
+  it.each(LASTING.map(([what], n) => [what, DEEDS.length + HARMLESS.length + n] as const))(
+    "%s ends in an error, in time",
+    endsInError,
+  );
+
+  it("an answer larger than the length that it names (NaN) is no second answer", () => isNoSecondAnswer("NaN"));
+});
+
+describe("a hostile executor", () => {
+  it.each(DEEDS.map(([what], n) => [what, n] as const))("%s ends in an error, in time", endsInError);
 
   it.each(HARMLESS.map(([what], n) => [what, DEEDS.length + n] as const))(
     "%s is answered all the same",
@@ -268,22 +303,8 @@ describe("a hostile executor", () => {
     },
   );
 
-  it.each(["a number", "NaN"])(
-    "an answer larger than the length that it names (%s) is no second answer",
-    async (length) => {
-      await wellAgain();
-      const evil = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
-      hostile.deeds.set("smuggle", (asked) => {
-        const text = resultText(asked.rpcId, "x".repeat(LARGE));
-        pour(asked, Buffer.from(text + evil), length === "NaN" ? length : String(text.length));
-      });
-      const said = await onOneConnection(gateway.port, wire.sessionId, toolCall(1, "smuggle"));
-      expect(said.match(/HTTP\/1\.1 /g)).toHaveLength(1);
-      expect(said).not.toContain("NaN");
-      expect(said).not.toContain(evil);
-      await unharmed();
-    },
-  );
+  it("an answer larger than the length that it names (a number) is no second answer", () =>
+    isNoSecondAnswer(undefined));
 
   it.skipIf(!linux)(
     "a body byte by byte, and questions without end, cost no more than they hold [bounded]",
