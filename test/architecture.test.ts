@@ -51,7 +51,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
   gateway:
-    "cache catalog config config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/runs gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
+    "cache catalog config config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/runs gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/metrics observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
   "gateway/runs": "contracts policy protocol runtime tokens",
   "gateway/sharing": "config contracts endpoint/mailbox mailbox/share observe pipeline protocol runtime runtime/memory",
   "gateway/state":
@@ -65,6 +65,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "mailbox/wire": "protocol runtime",
   host: "config contracts gateway gateway/state observe policy protocol runtime upstream",
   observe: "contracts protocol runtime",
+  "observe/metrics": "contracts observe runtime",
   "observe/server-logs": "observe",
   outbox: "contracts protocol runtime",
   pipeline: "cache catalog contracts observe pipeline/tasks policy protocol",

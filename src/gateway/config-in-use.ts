@@ -59,7 +59,7 @@ export class ConfigInUse {
     stages.patterns.tell(config);
     this.#setMenus();
     stages.pipeline.setBudgets(compileBudgets(config, undefined));
-    stages.observer.setRecorder(stages.callLog.recorder(config.log.calls));
+    stages.records.configure(config.log.calls);
   }
 
   status(): GatewayStatus["config"] {
@@ -116,7 +116,7 @@ export class ConfigInUse {
     if (rules(before) !== rules(config)) pipeline.setPolicy(policyOf(config, this.#log));
     if (JSON.stringify(before.menus) !== JSON.stringify(config.menus)) this.#setMenus();
     pipeline.setBudgets(compileBudgets(config, pipeline.budgets));
-    this.#stages.observer.setRecorder(this.#stages.callLog.recorder(config.log.calls));
+    this.#stages.records.configure(config.log.calls);
     this.#setCached();
     this.#stages.held.setLimit(config.limits.heldBytes);
     this.#parts.toEndpoint(config);

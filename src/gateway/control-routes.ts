@@ -15,6 +15,8 @@ import {
 } from "../control/server.js";
 import { claimSocketPath } from "../control/socket-path.js";
 import { OPERATOR_UPGRADE, RUN_UPGRADE, SHARE_UPGRADE, STDIO_UPGRADE } from "../control/upgrades.js";
+import type { ExpositionFormat } from "../observe/metrics/exposition.js";
+import { Scrapes } from "../observe/metrics/scrapes.js";
 import type { ContextChanges } from "../policy/contexts.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { systemClock } from "../runtime/clock.js";
@@ -47,8 +49,13 @@ export function openControl(
   });
 }
 
+function formatOf(format: string | null): ExpositionFormat {
+  return format === "openmetrics" || format === "json" ? format : "prometheus";
+}
+
 function routesOf(gateway: Gateway): ControlRoutes {
   const { tokens } = gateway.state;
+  const scrapes = new Scrapes(gateway.records, () => gateway.status(), systemClock);
   return {
     ...mailboxRoutes(gateway),
     ...pinRoutes(gateway.pins, () => gateway.servers.names),
@@ -62,6 +69,7 @@ function routesOf(gateway: Gateway): ControlRoutes {
     }),
     "POST /servers/:server/probe": ({ params, signal }) => gateway.servers.probe(params["server"] ?? "", signal),
     "GET /status": () => gateway.status(),
+    "GET /metrics": async ({ query }) => ({ text: await scrapes.text(formatOf(query.get("format"))) }),
     "GET /access": ({ query }) => ({ access: accessTo(gateway, query.get("server") ?? "", query.get("tool") ?? "") }),
     "GET /tools": async ({ query }) => {
       const as = query.get("as");

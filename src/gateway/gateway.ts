@@ -10,6 +10,7 @@ import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
 import type { ControlServer } from "../control/server.js";
 import type { StdioEndpointOptions } from "../endpoint/stdio/stdio.js";
 import type { Log } from "../observe/log.js";
+import type { CallRecords } from "../observe/metrics/call-records.js";
 import type { Telemetry } from "../observe/telemetry.js";
 import { OPERATOR } from "../pipeline/access.js";
 import type { Pipeline } from "../pipeline/pipeline.js";
@@ -431,6 +432,10 @@ export class Gateway {
     return this.#stages.mailboxes;
   }
 
+  get records(): CallRecords {
+    return this.#stages.records;
+  }
+
   status(): GatewayStatus {
     const { names, menu } = this.config;
     const { catalog, cache, credentials, executors, held, sharing } = this.#stages;
@@ -515,7 +520,7 @@ export class Gateway {
     await this.#stages.lists.save();
     await this.servers.close();
     this.pins.flush();
-    this.#stages.callLog.flush();
+    this.#stages.records.flush();
     await this.#stages.stderr.close();
     // The servers behind them are closed first: they say goodbye through them.
     this.#stages.credentials.close();

@@ -5,11 +5,15 @@ import { Cache } from "../cache/cache.js";
 import { Catalog } from "../catalog/catalog.js";
 import type { Config } from "../config/config.js";
 import type { AgentProfile } from "../contracts/caller.js";
+import { ownToolName } from "../contracts/names.js";
+import { DEFAULT_ROLE } from "../contracts/settings.js";
 import type { ServerIntro } from "../contracts/upstream.js";
 import { Credentials } from "../credentials/credentials.js";
-import { CallLog } from "../observe/call-lines.js";
+import { CallLines } from "../observe/call-lines.js";
 import { sessionLog } from "../observe/debug-log.js";
 import type { Log } from "../observe/log.js";
+import { CallMetrics } from "../observe/metrics/call-metrics.js";
+import { CallRecords } from "../observe/metrics/call-records.js";
 import { CallObserver } from "../observe/observed-call.js";
 import { type KeptStderr, keepStderr } from "../observe/server-logs/keep.js";
 import type { Telemetry } from "../observe/telemetry.js";
@@ -72,7 +76,7 @@ export interface Stages {
   readonly calls: ProgramCalls;
   /** Makes a record of every call. */
   readonly observer: CallObserver;
-  readonly callLog: CallLog;
+  readonly records: CallRecords;
   readonly stderr: KeptStderr;
   readonly reaper: Reaper;
 }
@@ -108,6 +112,17 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     tracer: parts.telemetry?.tracer,
     eraOf: (server) => eraOf(servers.get(server)?.intro),
   });
+  const records = new CallRecords(
+    new CallLines(log, (server, name) =>
+      server === undefined ? safeLine(owner.config().servers, name) : redact(server, name),
+    ),
+    new CallMetrics({
+      isListed: (server, tool) => catalog.shownTools(server)?.includes(ownToolName(tool)) === true,
+      isRole: (role) => role === DEFAULT_ROLE || owner.config().roles[role] !== undefined,
+      redacted: redact,
+    }),
+  );
+  observer.setRecorder(records.recorder);
   const pipeline = new Pipeline({
     cache,
     pins,
@@ -208,9 +223,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     patterns,
     calls: new ProgramCalls(pipeline),
     observer,
-    callLog: new CallLog(log, (server, name) =>
-      server === undefined ? safeLine(owner.config().servers, name) : redact(server, name),
-    ),
+    records,
     stderr,
     reaper,
   };

@@ -3,7 +3,7 @@
 
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
 import type { CallRecord } from "./call-record.js";
-import { CallRecorder, type CallSink } from "./call-recorder.js";
+import type { CallSink } from "./call-recorder.js";
 import type { Log, LogFields, LogLevel } from "./log.js";
 
 /** Agents ask for lists all the time, and nothing is done by it. */
@@ -27,34 +27,6 @@ export type RedactName = (server: string | undefined, name: string) => string;
 /** So many names are remembered without their secrets; servers have tens of tools, and all of these share a few bytes. */
 const MAX_SAFE_NAMES = 4_096;
 
-/** Gets the records of calls, for as long as somebody reads of them in the log. */
-export class CallLog {
-  readonly #log: Log;
-  readonly #lines: CallLines;
-  #recorder: CallRecorder | undefined;
-
-  constructor(log: Log, redact?: RedactName) {
-    this.#log = log;
-    this.#lines = new CallLines(log, redact);
-  }
-
-  /**
-   * To be asked with every config: its secrets may be others. Undefined where no call is to be recorded: they are not
-   * wanted, or the log is not at `info`.
-   */
-  recorder(areWanted: boolean | undefined): CallRecorder | undefined {
-    this.#lines.forgetNames();
-    if (areWanted !== true || this.#log.lines?.isOn("info") === false) return undefined;
-    this.#recorder ??= new CallRecorder(this.#lines);
-    return this.#recorder;
-  }
-
-  /** Writes what waits. */
-  flush(): void {
-    this.#recorder?.flush();
-  }
-}
-
 export class CallLines implements CallSink {
   readonly #log: Log;
   readonly #isJson: boolean;
@@ -72,6 +44,11 @@ export class CallLines implements CallSink {
     this.#redact = redact;
     this.#isJson = log.lines?.format === "json";
     this.#isDebug = log.lines?.isOn("debug") ?? false;
+  }
+
+  /** Whether any call would be written. */
+  get isOn(): boolean {
+    return this.#log.lines?.isOn("info") !== false;
   }
 
   take(record: CallRecord): void {

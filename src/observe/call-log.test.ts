@@ -10,7 +10,7 @@ import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
-import { CallLines, CallLog } from "./call-lines.js";
+import { CallLines } from "./call-lines.js";
 import { type CallRecord, CallRing } from "./call-record.js";
 import { CallRecorder } from "./call-recorder.js";
 import { boundedWrite, createLog, type LogLevel } from "./log.js";
@@ -101,7 +101,7 @@ function logged(format: "text" | "json" = "json", level: LogLevel = "info", size
   const written: string[] = [];
   const write = vi.fn((text: string) => void written.push(text));
   const log = createLog({ write, format, level, now: () => clock.wall() });
-  const recorder = new CallRecorder(new CallLines(log), size);
+  const recorder = new CallRecorder([new CallLines(log)], size);
   const observer = observing(recorder, clock);
   const make = (asked?: Asked, to: { server?: string; tool?: string } = { server: "files", tool: "read" }) => {
     const one = observer.observed(call(asked));
@@ -120,15 +120,15 @@ describe("a call in the log", () => {
     const written: string[] = [];
     const log = createLog({ write: (text) => void written.push(text), now: () => clock.wall() });
     const redact = vi.fn((_: string | undefined, name: string) => name.replaceAll(SECRET, "[redacted]"));
-    const callLog = new CallLog(log, redact);
+    const recorder = new CallRecorder([new CallLines(log, redact)]);
     const end = ({ server, tool }: { server?: string; tool: string }) => {
-      const observer = observing(callLog.recorder(true), clock);
+      const observer = observing(recorder, clock);
       for (let i = 0; i < 4; i++) {
         const one = observer.observed(call({ name: tool }));
         if (server !== undefined) one.notes?.reaches(server, tool);
         one.reply(OK);
       }
-      callLog.flush();
+      recorder.flush();
     };
     // It is cut in the middle of the secret, had that not been taken out before.
     end({ server: "files", tool: `${"x".repeat(120)}${SECRET}` });
@@ -234,7 +234,7 @@ describe("a call in the log", () => {
   it("is given to a log that is not ours one by one", () => {
     const info = vi.fn();
     const other = { debug: vi.fn(), info, warn: vi.fn(), error: vi.fn() };
-    const recorder = new CallRecorder(new CallLines(other));
+    const recorder = new CallRecorder([new CallLines(other)]);
     observing(recorder, new TestClock()).observed(call()).reply(OK);
     recorder.flush();
     expect(info).toHaveBeenCalledWith("call files__read: ok, 0 ms", expect.objectContaining({ principal: "ann" }));
@@ -304,7 +304,7 @@ describe("a call that is observed [calls-recorded]", () => {
 
   it("ends with one record, from which its line in the log and its span are made", () => {
     const taken: CallRecord[] = [];
-    const recorder = new CallRecorder({ take: (record) => void taken.push({ ...record }), batchEnded: () => {} });
+    const recorder = new CallRecorder([{ take: (record) => void taken.push({ ...record }), batchEnded: () => {} }]);
     const { tracer, copies } = traced();
     const clock = new TestClock();
     const one = observing(recorder, clock, tracer).observed(call());
@@ -323,7 +323,7 @@ describe("a call that is observed [calls-recorded]", () => {
 
   it("has its span also where no record is kept of it, and nothing of the agent's is held after", () => {
     const { tracer, kept, copies } = traced();
-    const full = new CallRecorder({ take: () => {}, batchEnded: () => {} }, 0);
+    const full = new CallRecorder([{ take: () => {}, batchEnded: () => {} }], 0);
     for (const recorder of [undefined, full]) {
       const one = observing(recorder, new TestClock(), tracer).observed(call());
       one.notes?.reaches("files", "read");

@@ -1,5 +1,5 @@
 // Gathers the records of calls that ended, and hands those of a moment on together, off the calls' own turn. What is
-// made of them is a sink's business.
+// made of them is the sinks' business.
 
 import { type CallRecord, CallRing } from "./call-record.js";
 
@@ -24,16 +24,24 @@ const RING_SIZE = 2_048;
 const GATHER_MS = 25;
 
 export class CallRecorder {
-  readonly #sink: CallSink;
+  #sinks: readonly CallSink[];
   readonly #ring: CallRing;
   readonly #take: (record: CallRecord) => void;
   readonly #timed = () => this.flush();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(sink: CallSink, size: number = RING_SIZE) {
-    this.#sink = sink;
+  constructor(sinks: readonly CallSink[], size: number = RING_SIZE) {
+    this.#sinks = sinks;
     this.#ring = new CallRing(size);
-    this.#take = (record) => sink.take(record);
+    this.#take = (record) => {
+      for (const sink of this.#sinks) sink.take(record);
+    };
+  }
+
+  /** What waits is for those who are there now. */
+  setSinks(sinks: readonly CallSink[]): void {
+    this.flush();
+    this.#sinks = sinks;
   }
 
   /** A record to be filled at once. Undefined where there is no room: the call is counted as dropped. */
@@ -50,6 +58,6 @@ export class CallRecorder {
     const dropped = this.#ring.takeDropped();
     if (this.#ring.waiting === 0 && dropped === 0) return;
     this.#ring.read(this.#take);
-    this.#sink.batchEnded(dropped);
+    for (const sink of this.#sinks) sink.batchEnded(dropped);
   }
 }

@@ -40,6 +40,16 @@ it("a call of an agent of either era, and one that is refused, are a line each, 
     expect.objectContaining({ ...known, tool: "missing", outcome: "not-found" }),
   ]);
   expect(gateway.log()).not.toContain(SECRET);
+  // What is counted agrees with what is logged.
+  const { out } = await toolway(gateway, "metrics");
+  const counted = /^mcp_server_operation_duration_seconds_count\{(.*mcp_method_name="tools\/call".*)\} (\d+)$/gm;
+  expect([...out.matchAll(counted)].map(([, labels, count]) => `${labels} ${count}`)).toEqual([
+    'toolway_server="demo",mcp_method_name="tools/call",gen_ai_tool_name="echo" 2',
+    'toolway_server="demo",mcp_method_name="tools/call",gen_ai_tool_name="now",error_type="tool_error" 1',
+    'mcp_method_name="tools/call",error_type="not_found" 1',
+  ]);
+  expect(out).toContain('toolway_server_state{toolway_server="demo",state="ready"} 1');
+  expect(out).not.toContain(SECRET);
   // At debug it tells of lists, sessions and connections, too.
   expect(callsIn(gateway)).toContainEqual(expect.objectContaining({ level: "debug", method: "tools/list" }));
   const session = { text: "session opened", principal: "local", client: "toolway-e2e" };

@@ -24,6 +24,7 @@ import {
   mailboxShow,
   mailboxWatch,
 } from "./mailbox.js";
+import { metrics } from "./metrics.js";
 import { pinsAccept, pinsDiff, pinsForget, pinsList } from "./pins.js";
 import { ps } from "./ps.js";
 import { serve } from "./serve.js";
@@ -57,6 +58,7 @@ export const commands: readonly Command[] = [
   ps,
   down,
   logs,
+  metrics,
   reload,
   stop,
   start,

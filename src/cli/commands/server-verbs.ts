@@ -5,8 +5,8 @@ import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
 import { sentence } from "../../runtime/expected-error.js";
 import { nearest } from "../../runtime/nearest.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
-import { type GatewayClient, runningGateway } from "../gateway/port.js";
-import { gatewayFor } from "../gateway/which.js";
+import { demandGateway } from "../gateway/demand.js";
+import type { GatewayClient } from "../gateway/port.js";
 import { IDLE_GRACE_MS, isPending, noteIfSlow, POLL_MS, SETTLE_MS } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, type ExitCode, UserError } from "../line/errors.js";
@@ -80,15 +80,6 @@ interface GatewayInput {
 
 interface Input extends GatewayInput {
   readonly server: string;
-}
-
-async function demandGateway(input: GatewayInput, io: Io): Promise<GatewayClient> {
-  const source = await gatewayFor(input, io);
-  const client = await (await runningGateway()).find(source);
-  if (client !== undefined) return client;
-  throw new UserError("No gateway runs for this config.", {
-    hint: source.others ?? "`toolway serve` starts one, with all its servers. Another config's: add --config FILE.",
-  });
 }
 
 async function reloadConfig(input: GatewayInput, io: Io): Promise<ExitCode> {

@@ -1,0 +1,64 @@
+// What a Node process can say of itself, under the names that dashboards for Node know.
+
+import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
+import type { Gauge } from "./series.js";
+
+const NANOSECONDS = 1e9;
+const MICROSECONDS = 1e6;
+/** How often the loop is looked at: a stall of 50 ms must be seen. */
+const RESOLUTION_MS = 20;
+
+/** Watches the event loop from the first time somebody asks. */
+export class ProcessGauges {
+  #loop: IntervalHistogram | undefined;
+  readonly #startedAt: number;
+
+  /** `startedAt` is in milliseconds since 1970. */
+  constructor(startedAt: number) {
+    this.#startedAt = startedAt;
+  }
+
+  close(): void {
+    this.#loop?.disable();
+    this.#loop = undefined;
+  }
+
+  read(): Gauge[] {
+    const { rss, heapTotal, heapUsed, external } = process.memoryUsage();
+    const { userCPUTime, systemCPUTime } = process.resourceUsage();
+    const gauge = (name: string, help: string, value: number): Gauge => ({ name, help, values: [[[], value]] });
+    const cpu = (userCPUTime + systemCPUTime) / MICROSECONDS;
+    return [
+      { ...gauge("process_cpu_seconds_total", "CPU time, user and system.", cpu), kind: "counter" },
+      gauge("process_resident_memory_bytes", "Resident memory.", rss),
+      gauge("process_start_time_seconds", "When it started, since 1970.", this.#startedAt / 1_000),
+      gauge("nodejs_heap_size_total_bytes", "The heap of the program.", heapTotal),
+      gauge("nodejs_heap_size_used_bytes", "What of it is in use.", heapUsed),
+      gauge("nodejs_external_memory_bytes", "Memory of buffers.", external),
+      ...this.#lag(),
+    ];
+  }
+
+  /** Since it was asked last. The first time there is nothing to say. */
+  #lag(): Gauge[] {
+    const loop = this.#loop;
+    if (loop === undefined) {
+      this.#loop = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+      this.#loop.enable();
+      return [];
+    }
+    const lag = (name: string, help: string, ns: number): Gauge => {
+      // The monitor counts its own interval too.
+      const seconds = Math.max(0, ns / NANOSECONDS - RESOLUTION_MS / 1_000);
+      return { name, help, values: [[[], Number.isFinite(seconds) ? seconds : 0]] };
+    };
+    const gauges = [
+      lag("nodejs_eventloop_lag_mean_seconds", "How late timers were, on average.", loop.mean),
+      lag("nodejs_eventloop_lag_max_seconds", "How late the latest was.", loop.max),
+      lag("nodejs_eventloop_lag_p50_seconds", "Half of them were no later.", loop.percentile(50)),
+      lag("nodejs_eventloop_lag_p99_seconds", "99 of 100 were no later.", loop.percentile(99)),
+    ];
+    loop.reset();
+    return gauges;
+  }
+}
