@@ -19,6 +19,7 @@ import { type KeptStderr, keepStderr } from "../observe/server-logs/keep.js";
 import type { Telemetry } from "../observe/telemetry.js";
 import { Pipeline } from "../pipeline/pipeline.js";
 import { TaskOwners } from "../pipeline/tasks/owners.js";
+import { unreadLists } from "../pipeline/wait-for-lists.js";
 import { compilePolicy, type Policy } from "../policy/policy.js";
 import type { Era } from "../protocol/modern.js";
 import { systemClock } from "../runtime/clock.js";
@@ -215,6 +216,10 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
         log,
         config: () => owner.config(),
         servers: () => servers.names,
+        lists: () => ({
+          unread: unreadLists(servers, servers.names),
+          areAnyRead: [...servers.all].some(({ listed }) => listed),
+        }),
       },
       state.store,
     ),

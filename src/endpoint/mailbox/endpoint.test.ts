@@ -17,6 +17,7 @@ function open(service: TestService) {
     sealer: createSealer(Buffer.alloc(32, 1)),
     held: new HeldBytes(),
     clock: new TestClock(),
+    lists: () => ({ unread: [], areAnyRead: true }),
     scope: () => "one",
     failed: (error) => void failures.push(error),
   });

@@ -29,7 +29,15 @@ export interface MailboxEndpointOptions {
   readonly clock: Clock;
   /** The one server that is meant, whose tools then have their own names; undefined where there are several. */
   readonly scope: () => string | undefined;
+  readonly lists: () => ListsRead;
   readonly failed: (error: unknown) => void;
+}
+
+/** How far it is known what the servers have. */
+export interface ListsRead {
+  /** The first tries of those whose lists were not read: under way, or failed. */
+  readonly unread: readonly Promise<void>[];
+  readonly areAnyRead: boolean;
 }
 
 const LISTEN = "subscriptions/listen";
@@ -38,6 +46,10 @@ const LISTEN = "subscriptions/listen";
 const MAX_BARE_BYTES = 1 * MIB - 16 * KIB;
 /** A list that has no end by then has none. */
 const MAX_PAGES = 1_000;
+
+/** Names no server: whoever asks may not be allowed to see any. */
+const NOTHING_KNOWN =
+  "It is not known which tools this machine has: none of its servers could be asked yet. Ask again later; the machine's log says why.";
 
 export class MailboxEndpoint implements MailboxService {
   readonly #options: MailboxEndpointOptions;
@@ -157,18 +169,35 @@ export class MailboxEndpoint implements MailboxService {
       .catch(this.#options.failed);
   }
 
+  /**
+   * A bare client is not told when a list changes, and takes an empty one for an answer: while nothing is listed, it waits
+   * for servers that are still starting, and where none has said what it has, it is told that, and not that there is nothing.
+   */
   async #manifest(call: MailboxCall): Promise<string> {
+    const { lists } = this.#options;
+    let found = await this.#manifestEntries(call);
+    const { unread } = lists();
+    if (isEmpty(found) && unread.length > 0) {
+      await Promise.all(unread);
+      found = await this.#manifestEntries(call);
+    }
+    if ("error" in found) return errorBody(found.error);
+    const isKnown = lists().unread.length === 0 || lists().areAnyRead;
+    return isEmpty(found) && !isKnown ? errorBody(NOTHING_KNOWN) : manifestBody(found.entries);
+  }
+
+  async #manifestEntries(call: MailboxCall): Promise<Manifest> {
     const entries: string[] = [];
     let cursor: string | undefined;
     for (let page = 0; page < MAX_PAGES; page++) {
       const response = await this.#ask(call, listRequest(cursor));
-      if (response.error !== undefined) return errorBody(response.error.message);
+      if (response.error !== undefined) return { error: response.error.message };
       const { entries: found, next } = manifestPage(response);
       entries.push(...found);
       cursor = next;
       if (cursor === undefined) break;
     }
-    return manifestBody(entries);
+    return { entries };
   }
 
   async #bareCall(call: MailboxCall, tool: string, args: string): Promise<string> {
@@ -201,4 +230,10 @@ function wrongOp(op: "rpc" | "listen", method: string): string | undefined {
 /** A reply that is small and made here. */
 function rendered(reply: Reply | { kind: "error"; error: RpcError }, message: RequestMessage): Buffer {
   return renderReply(reply as Exclude<Reply, { kind: "stream" }>, idText(message));
+}
+
+type Manifest = { readonly entries: readonly string[] } | { readonly error: string };
+
+function isEmpty(manifest: Manifest): boolean {
+  return "entries" in manifest && manifest.entries.length === 0;
 }

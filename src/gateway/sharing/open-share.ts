@@ -4,7 +4,7 @@ import type { Config, ShareConfig } from "../../config/config.js";
 import type { CallStart, Principal } from "../../contracts/caller.js";
 import type { Service } from "../../contracts/service.js";
 import type { Store } from "../../contracts/store.js";
-import { MailboxEndpoint } from "../../endpoint/mailbox/endpoint.js";
+import { type ListsRead, MailboxEndpoint } from "../../endpoint/mailbox/endpoint.js";
 import { Journal } from "../../mailbox/share/journal.js";
 import { Sharer, type SharerCounts, type SharerState } from "../../mailbox/share/sharer.js";
 import type { Log } from "../../observe/log.js";
@@ -21,6 +21,7 @@ export interface ShareParts {
   /** As it is now. */
   readonly config: () => Config;
   readonly servers: () => readonly string[];
+  readonly lists: () => ListsRead;
 }
 
 export interface ShareHooks {
@@ -45,7 +46,7 @@ export class Share {
   #closing: Promise<void> | undefined;
 
   constructor(settings: ShareConfig, journal: Journal, parts: ShareParts, hooks: ShareHooks) {
-    const { service, sealer, held, log, config, servers } = parts;
+    const { service, sealer, held, log, config, servers, lists } = parts;
     const { limits, sessions } = config();
     this.settings = settings;
     this.#endpoint = new MailboxEndpoint({
@@ -65,6 +66,7 @@ export class Share {
         const [first, second] = servers();
         return second === undefined ? first : undefined;
       },
+      lists,
       failed: (error) => log.error("a message of a mailbox failed inside the gateway", { error }),
     });
     this.#sharer = new Sharer({

@@ -10,7 +10,7 @@ import { closeGateways, entry, listed, start } from "../../../test/fixtures/gate
 import { BareClient, type Frame } from "../../../test/fixtures/mailbox/bare-client.js";
 import { ScriptedSharer } from "../../../test/fixtures/mailbox/scripted-sharer.js";
 import { TestBroker } from "../../../test/fixtures/mailbox/test-broker.js";
-import { until } from "../../../test/fixtures/wait.js";
+import { sleep, until } from "../../../test/fixtures/wait.js";
 import type { Gateway } from "../gateway.js";
 
 interface Reply {
@@ -325,5 +325,32 @@ describe("tools that are shared through a broker", () => {
     const { error } = await replyTo(other, "held");
     expect(error).toContain('"barn" failed with it 5 times');
     barn.socket.terminate();
+  });
+
+  it("are never said to be none while that is not known: a bare list waits for a server that starts, and is an error where none can be asked", async () => {
+    const bare = await client("worker-2#bare", "other-token");
+    const folder = temporaryFolder("toolway-late-");
+    const go = join(folder, "go");
+    const { args } = entry("ledger");
+    const late = `const{existsSync}=require("fs");const t=setInterval(()=>{if(!existsSync(${JSON.stringify(go)}))return;clearInterval(t);import(${JSON.stringify(args[0])})},10)`;
+    const share = { broker: test.url, as: "barn", token: "barn-token" };
+    const servers = [
+      { command: process.execPath, args: ["-e", late], env: { LEDGER: ledger } },
+      { command: process.execPath, args: ["-e", "process.exit(1)"] },
+    ];
+    const replies: Reply[] = [];
+    for (const [n, server] of servers.entries()) {
+      const stateDir = join(folder, `state-${n}`);
+      const one = await start({ mcpServers: { server }, share }, { stateDir, lasting: true });
+      await one.listen({ host: "127.0.0.1", port: 0 });
+      bare.deliver("barn", `unknown-${n}`, { op: "manifest" });
+      // As long as a list waits that is not the first one: a wrong answer would have come by then.
+      await sleep(400);
+      await writeFile(go, "");
+      replies.push(await replyTo(bare, `unknown-${n}`));
+      await one.close({ drainMs: 0 });
+    }
+    expect(replies[0]?.manifest?.map((tool) => tool.function.name)).toEqual(["note", "echo", "wait", "secret"]);
+    expect(replies[1]).toEqual({ error: expect.stringContaining("not known which tools") });
   });
 });
