@@ -35,6 +35,41 @@ describe("the credential of an entry", () => {
   });
 
   it.each([
+    ['"oauth"', { from: "oauth" }],
+    [
+      '{ "oauth": { "clientId": "me", "clientSecret": { "env": "S" }, "scopes": ["a"], "redirectPort": 7000 } }',
+      { from: "oauth", clientId: "me", clientSecret: { from: "env", name: "S" }, scopes: ["a"], redirectPort: 7000 },
+    ],
+    [
+      '{ "oauth": { "clientMetadataUrl": "https://me.example/client.json" } }',
+      { from: "oauth", clientMetadataUrl: "https://me.example/client.json" },
+    ],
+    [
+      '{ "clientCredentials": { "clientId": "ci", "clientSecret": { "file": "./s" } } }',
+      { from: "clientCredentials", clientId: "ci", clientSecret: { from: "file", path: "/etc/way/s" } },
+    ],
+  ])("%s is a login", (said, auth) => {
+    const { servers, warnings } = read(`{ "url": "https://x/mcp", "auth": ${said} }`);
+    expect(servers[0]?.target).toEqual({ kind: "http", url: "https://x/mcp", headers: {}, auth });
+    expect(warnings).toEqual([]);
+  });
+
+  it.each([
+    ['{ "command": "gh", "auth": "oauth" }', /gh\.auth.*and this is a program/],
+    [
+      '{ "url": "https://x/mcp", "auth": { "oauth": {}, "bearer": { "env": "A" } } }',
+      /expected one of "bearer", "oauth" and "clientCredentials", found "bearer" and "oauth"/,
+    ],
+    ['{ "url": "https://x/mcp", "auth": { "oauth": { "clientSecret": "s" } } }', /a secret is that of a "clientId"/],
+    [
+      '{ "url": "https://x/mcp", "auth": { "oauth": { "clientMetadataUrl": "http://me.example/c" } } }',
+      /starts with https:\/\//,
+    ],
+    [
+      '{ "url": "https://x/mcp", "auth": { "clientCredential": { "clientId": "a" } } }',
+      /did you mean "clientCredentials"/,
+    ],
+    ['{ "url": "https://x/mcp", "auth": { "clientCredentials": { "clientId": "a" } } }', /clientSecret/],
     ['{ "command": "gh", "auth": { "bearer": { "env": "GH" } } }', /gh\.auth.*and this is a program/],
     ['{ "url": "https://x/mcp", "auth": { "bearer": {} } }', /expected one of "env", "file" and "command", found none/],
     [

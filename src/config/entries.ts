@@ -6,7 +6,8 @@ import { type ForeignReading, isOwnAuth, isSwitchedOff, readClientServerLists, r
 import { isObject, mismatch, readFields } from "./form.js";
 import { formatMistakes, type KeyPath, keyText, mistakeTexts, type PlacedMistake } from "./mistakes.js";
 import { serverForm } from "./schema.js";
-import { checkEntryKeys, type ResolveContext, resolveServer, tellForeign } from "./servers.js";
+import { checkEntryKeys, resolveServer, tellForeign } from "./servers.js";
+import type { ResolveContext } from "./variables.js";
 
 export interface EntriesContext extends ResolveContext {
   /** Undefined for a config that was passed as an object. */

@@ -3,7 +3,8 @@
 import type { ExecutorConfig } from "./config.js";
 import type { KeyPath } from "./mistakes.js";
 import type { Settings } from "./schema.js";
-import { type ResolveContext, resolveSocketUrl, resolveToken } from "./servers.js";
+import { resolveSocketUrl, resolveToken } from "./servers.js";
+import type { ResolveContext } from "./variables.js";
 
 type Entry = NonNullable<Settings["executors"]>[string];
 

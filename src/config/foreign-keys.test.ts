@@ -98,7 +98,7 @@ describe("what makes a server safer, or signs in to it, is not dropped in silenc
     const { warnings, servers } = read({ url: "http://x/mcp", [key]: asking });
     expect(servers).toHaveLength(1);
     expect(warnings).toEqual([
-      expect.stringMatching(new RegExp(`mcpServers\\.a\\.${key}: .* \\(put what it needs into`)),
+      expect.stringMatching(new RegExp(`mcpServers\\.a\\.${key}: .* \\((?:put what it needs into|write "auth")`)),
     ]);
     expect(warnings.join()).not.toContain("s3cret");
     expect(read({ url: "http://x/mcp", [key]: silent }).warnings).toEqual([]);

@@ -209,6 +209,7 @@ function isInSeconds(file: string | undefined): boolean {
 
 // biome-ignore lint/suspicious/noTemplateCurlyInString: this is a variable of the config
 const OWN_HEADERS = 'put what it needs into "headers", for instance "Authorization": "Bearer ${MY_TOKEN}"';
+const OWN_LOGIN = 'write "auth": "oauth" for a login by `toolway login`, or put a token into "headers"';
 const UNSIGNED = "the client that wrote this signs in to the server, and here requests carry the entry's headers alone";
 
 /** Keys that make a server safer, or sign in to it, in the client that wrote them. */
@@ -242,13 +243,13 @@ const SAFETY: readonly {
     message: "the program that makes headers is not run, so requests go without them",
     hint: OWN_HEADERS,
   },
-  { key: "oauth", asks: isObjectOrTrue, kind: "warning", message: UNSIGNED, hint: OWN_HEADERS },
+  { key: "oauth", asks: isObjectOrTrue, kind: "warning", message: UNSIGNED, hint: OWN_LOGIN },
   {
     key: "auth",
     asks: (value) => !isOwnAuth(value) && (isObjectOrTrue(value) || (typeof value === "string" && value !== "none")),
     kind: "warning",
     message: UNSIGNED,
-    hint: OWN_HEADERS,
+    hint: OWN_LOGIN,
   },
   {
     key: "authProviderType",
@@ -261,10 +262,11 @@ const SAFETY: readonly {
 ];
 
 /** The keys of our own `auth`: where a token comes from. */
-const AUTH_KEYS = ["bearer"];
+const AUTH_KEYS = ["bearer", "oauth", "clientCredentials"];
 
 /** Our own `auth`, also where its key is misspelt; other clients' objects have other words. */
 export function isOwnAuth(value: unknown): boolean {
+  if (value === "oauth") return true;
   if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
   return Object.keys(value).some((key) => AUTH_KEYS.includes(key) || nearest(key, AUTH_KEYS) !== undefined);
 }

@@ -15,6 +15,8 @@ export type Shape =
   | { readonly kind: "whole"; readonly min: number; readonly max: number }
   | { readonly kind: "flag" }
   | { readonly kind: "flagOr"; readonly of: AnyForm }
+  /** What is no object is read by `first`. */
+  | { readonly kind: "either"; readonly first: AnyForm; readonly of: AnyForm }
   | { readonly kind: "anyObject" }
   | { readonly kind: "word"; readonly words: readonly string[]; readonly or: OtherShape | undefined }
   | { readonly kind: "scalar"; readonly types: readonly Scalar[] }
@@ -72,6 +74,14 @@ export function flag(): Form<boolean> {
 /** A switch, or an object that says more than that it is on. */
 export function flagOr<Out, In>(of: Form<Out, In>): Form<Out | boolean, In | boolean> {
   return form({ kind: "flagOr", of });
+}
+
+/** A word or a text that says all, or an object that says more. */
+export function either<Out, In, ObjectOut, ObjectIn>(
+  first: Form<Out, In>,
+  of: Form<ObjectOut, ObjectIn>,
+): Form<Out | ObjectOut, In | ObjectIn> {
+  return form({ kind: "either", first, of });
 }
 
 /** An object that is passed on as it is, and not read here. */
@@ -177,6 +187,8 @@ function readValue(form: AnyForm, given: unknown, path: KeyPath, report: Report)
       return isObject(value)
         ? readValue(shape.of, value, path, report)
         : misfit(mismatch("true, false or an object", value));
+    case "either":
+      return readValue(isObject(value) ? shape.of : shape.first, value, path, report);
     case "anyObject":
       return isObject(value) ? value : misfit(mismatch("an object", value));
     case "word": {

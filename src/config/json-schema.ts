@@ -47,6 +47,8 @@ function shapeSchema(shape: Shape, shared: Record<string, Json>): Json {
       return { type: "boolean" };
     case "flagOr":
       return { anyOf: [{ type: "boolean" }, schemaOf(shape.of, shared)] };
+    case "either":
+      return { anyOf: [schemaOf(shape.first, shared), schemaOf(shape.of, shared)] };
     case "anyObject":
       return { type: "object" };
     case "word": {
@@ -90,6 +92,8 @@ export function keyTables(): Readonly<Record<string, string>> {
     breaker: table(OWN_OBJECTS.breaker),
     budget: table(OWN_OBJECTS.budget),
     bearer: table(OWN_OBJECTS.bearer),
+    oauth: table(OWN_OBJECTS.oauth),
+    clientCredentials: table(OWN_OBJECTS.clientCredentials),
     tools: table(OWN_OBJECTS.tools),
     toolOutbox: table(toolOutbox.fields),
     confirm: table(OWN_OBJECTS.confirm),
@@ -131,6 +135,7 @@ function typeText(shape: Shape): string {
   }
   if (shape.kind === "list") return shape.of.shape.kind === "object" ? "list of objects" : "list of strings";
   if (shape.kind === "flagOr") return "boolean, object";
+  if (shape.kind === "either") return `${typeText(shape.first.shape)}, object`;
   if (shape.kind === "scalar" && !shape.types.includes("null")) return shape.types.join(", ");
   return {
     text: "string",

@@ -13,7 +13,8 @@ import { isObject, mismatch, readFields } from "./form.js";
 import type { KeyPath } from "./mistakes.js";
 import { absolutePath } from "./paths.js";
 import { type Settings, settingsFields, TOP_KEYS } from "./schema.js";
-import { type ResolveContext, resolveSocketUrl, resolveToken, resolveUrl, text } from "./servers.js";
+import { resolveSocketUrl, resolveToken, resolveUrl } from "./servers.js";
+import { type ResolveContext, text } from "./variables.js";
 
 /** A server's name and a tool's fit in twice. */
 const MAX_PATTERN = 512;

@@ -2,6 +2,7 @@
 // docs/config.md are made from it. Objects that other clients share are loose; resolve.ts judges unknown keys.
 
 import { DEFAULT_ROLE, EXECUTOR_ROLE, SHARER_ROLE } from "../contracts/settings.js";
+import { authForm, bearerForm, clientCredentialsForm, oauthForm } from "./auth.js";
 import {
   DEFAULT_AWAY_WAIT_MS,
   DEFAULT_BACKOFF,
@@ -21,7 +22,6 @@ import {
   DEFAULT_RESTARTS,
   DEFAULT_SESSION_CONNECTIONS,
   DEFAULT_SESSIONS,
-  DEFAULT_TOKEN_TTL_MS,
 } from "./config.js";
 import {
   anyObject,
@@ -195,20 +195,6 @@ export const TYPES = {
 
 export type TypeWord = keyof typeof TYPES;
 
-const bearer = strict({
-  env: optional(filled, "The variable of the gateway's environment that holds the token."),
-  file: optional(filled, "The file that holds it, relative to the config. It is read anew when it changes."),
-  command: optional(list(text()), "The program that prints it, with its arguments; no shell reads them."),
-  ttlMs: optional(
-    millis,
-    `With \`command\`: how long a token is used that does not say when it ends, in milliseconds. Default: ${DEFAULT_TOKEN_TTL_MS}.`,
-  ),
-});
-
-const auth = strict({
-  bearer: required(bearer, "Where the token comes from that goes with each request: one of `env`, `file`, `command`."),
-});
-
 export const serverForm = loose(
   {
     type: optional(
@@ -238,9 +224,9 @@ export const serverForm = loose(
       "HTTP headers that go with every request to the server.",
     ),
     auth: optional(
-      auth,
+      authForm,
       "With a `url`: a credential that is read for each request, in place of one in `headers`. " +
-        '`{ "bearer": { "command": ["gh", "auth", "token"] } }`.',
+        '`{ "bearer": { "command": ["gh", "auth", "token"] } }`, or `"oauth"` for a login (docs/credentials.md).',
     ),
     via: optional(filled, "The executor, by its name in `executors`, that makes the requests to the `url`."),
     mailbox: optional(
@@ -567,7 +553,9 @@ export const OWN_OBJECTS = {
   backoff: backoff.fields,
   breaker: breaker.fields,
   budget: budget.fields,
-  bearer: bearer.fields,
+  bearer: bearerForm.fields,
+  oauth: oauthForm.fields,
+  clientCredentials: clientCredentialsForm.fields,
 };
 
 export type ServerEntry = OutOf<typeof serverForm>;

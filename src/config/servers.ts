@@ -2,21 +2,14 @@
 // reports what is wrong with it.
 
 import { ownToolName } from "../contracts/names.js";
-import type {
-  BearerSource,
-  MailboxTarget,
-  ServerSpec,
-  StdioTarget,
-  Supervision,
-  Target,
-} from "../contracts/server-spec.js";
+import type { MailboxTarget, ServerSpec, StdioTarget, Supervision, Target } from "../contracts/server-spec.js";
 import type { Override } from "../contracts/settings.js";
 import { isLoopback } from "../runtime/addresses.js";
 import { nearest } from "../runtime/nearest.js";
 import { readTextFile } from "../runtime/text-file.js";
+import { resolveAuth } from "./auth.js";
 import {
   DEFAULT_AWAY_WAIT_MS,
-  DEFAULT_TOKEN_TTL_MS,
   defaultSupervision,
   neverGivenUp,
   type ServerConfig,
@@ -28,20 +21,7 @@ import type { KeyPath, Report } from "./mistakes.js";
 import { resolveOutbox } from "./outbox-terms.js";
 import { absolutePath, commandPath } from "./paths.js";
 import { ENTRY_KEYS, type OverrideEntry, type ServerEntry, type serverForm, type ToolEntry, TYPES } from "./schema.js";
-import { expand, isOrdinaryVariable, parseEnvFile, type Variables } from "./variables.js";
-
-/** What an entry is resolved against. */
-export interface ResolveContext {
-  readonly dir: string;
-  readonly variables: Variables;
-  readonly report: Report;
-  /** Names of the config's executors. */
-  readonly executors?: readonly string[];
-  /** The config has a broker of its own: "mailboxes". */
-  readonly hasBroker?: boolean;
-  /** Gathers what comes from outside of the config: these values are shown to nobody. */
-  readonly outside?: string[];
-}
+import { expandAt, isOrdinaryVariable, parseEnvFile, type ResolveContext, text } from "./variables.js";
 
 /** An entry as far as it could be read. `attempted` has the keys that are there, but could not be read. */
 export type ReadEntry = { readonly [K in keyof typeof serverForm.fields]?: ServerEntry[K] | undefined } & {
@@ -288,51 +268,6 @@ function resolveVia({ via, command }: ReadEntry, path: KeyPath, context: Resolve
   return via;
 }
 
-/** Undefined where there is none, or the report says what is wrong with it. */
-function resolveAuth(entry: ReadEntry, path: KeyPath, context: ResolveContext): BearerSource | undefined {
-  const { report, dir, variables } = context;
-  const at = [...path, "auth"];
-  const { bearer } = entry.auth ?? {};
-  if (bearer === undefined) return undefined;
-  if (entry.command !== undefined) {
-    const hint = 'give the program its credential by "env", or remove the key';
-    report.mistake(at, 'a credential goes with requests to a "url", and this is a program', { hint, onKey: true });
-    return undefined;
-  }
-  const header = Object.keys(entry.headers ?? {}).find((name) => name.toLowerCase() === "authorization");
-  if (header !== undefined) {
-    report.mistake(at, `"auth" and the header "${header}" are both credentials: expected one of them`, { onKey: true });
-  }
-  const { env, file, command, ttlMs } = bearer;
-  const said = Object.entries({ env, file, command }).flatMap(([key, value]) => (value === undefined ? [] : [key]));
-  const [first, second] = said;
-  if (first === undefined || second !== undefined) {
-    const found = said.length === 0 ? "none of them" : said.map((key) => `"${key}"`).join(" and ");
-    report.mistake([...at, "bearer"], `expected one of "env", "file" and "command", found ${found}`);
-    return undefined;
-  }
-  if (ttlMs !== undefined && command === undefined) {
-    report.mistake([...at, "bearer", "ttlMs"], `this is for a "command", and the token is from "${first}"`);
-  }
-  if (env !== undefined) return { from: "env", name: env };
-  if (file !== undefined) {
-    const place = [...at, "bearer", "file"];
-    return { from: "file", path: absolutePath(text(file, place, context), dir, variables.home) };
-  }
-  const place = [...at, "bearer", "command"];
-  if ((command ?? [""])[0] === undefined || command?.[0] === "") {
-    report.mistake(place, 'expected a program and its arguments, as in ["gh", "auth", "token"]');
-    return undefined;
-  }
-  const line = (command ?? []).map((word, index) => text(word, [...place, index], context));
-  return {
-    from: "command",
-    line: [commandPath(line[0] ?? "", dir, variables.home), ...line.slice(1)],
-    ttlMs: ttlMs ?? DEFAULT_TOKEN_TTL_MS,
-    cwd: dir,
-  };
-}
-
 /** True where the entry is either a program or an address; the report says why it is not. */
 function isDecided(entry: ReadEntry, path: KeyPath, report: Report): boolean {
   const [urlKey, secondUrlKey] = URL_KEYS.filter((key) => entry[key] !== undefined);
@@ -502,21 +437,6 @@ function resolveHeaders(
     }
   }
   return result;
-}
-
-/** Expands one value; what is wrong goes to the report. */
-export function text(raw: string, path: KeyPath, context: ResolveContext): string {
-  return expandAt(raw, path, context).value;
-}
-
-/** `complete`: nothing of it is missing. */
-export function expandAt(raw: string, path: KeyPath, context: ResolveContext): { value: string; complete: boolean } {
-  const { value, problems, literal, outside } = expand(raw, context.variables);
-  context.outside?.push(...outside);
-  for (const { message, hint } of problems) context.report.mistake(path, message, { hint });
-  for (const form of literal) context.report.warning(path, `${form} is no variable of ours, and stays as it is`);
-  if (value.includes("\0")) context.report.mistake(path, "a text must not hold the character NUL");
-  return { value, complete: problems.length === 0 };
 }
 
 function override({ name, description, hide }: OverrideEntry): Override {

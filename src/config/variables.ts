@@ -3,6 +3,7 @@
 
 import { sep } from "node:path";
 import { type Inputs, inputVariable } from "./inputs/inputs.js";
+import type { KeyPath, Report } from "./mistakes.js";
 
 export interface Variables {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -177,4 +178,32 @@ function unquote(raw: string): string {
     return raw.slice(1, -1).replace(/\\([\s\S])/g, (_, char: string) => escapes[char] ?? char);
   }
   return raw.replace(/(^|[ \t])#.*$/, "").trim();
+}
+
+/** What an entry is resolved against. */
+export interface ResolveContext {
+  readonly dir: string;
+  readonly variables: Variables;
+  readonly report: Report;
+  /** Names of the config's executors. */
+  readonly executors?: readonly string[];
+  /** The config has a broker of its own: "mailboxes". */
+  readonly hasBroker?: boolean;
+  /** Gathers what comes from outside of the config: these values are shown to nobody. */
+  readonly outside?: string[];
+}
+
+/** Expands one value; what is wrong goes to the report. */
+export function text(raw: string, path: KeyPath, context: ResolveContext): string {
+  return expandAt(raw, path, context).value;
+}
+
+/** `complete`: nothing of it is missing. */
+export function expandAt(raw: string, path: KeyPath, context: ResolveContext): { value: string; complete: boolean } {
+  const { value, problems, literal, outside } = expand(raw, context.variables);
+  context.outside?.push(...outside);
+  for (const { message, hint } of problems) context.report.mistake(path, message, { hint });
+  for (const form of literal) context.report.warning(path, `${form} is no variable of ours, and stays as it is`);
+  if (value.includes("\0")) context.report.mistake(path, "a text must not hold the character NUL");
+  return { value, complete: problems.length === 0 };
 }

@@ -21,7 +21,7 @@ it("reading a config loads the parser of its text, and no other package", () => 
   expect(packagesOf("config/load")).toEqual(["jsonc-parser"]);
 });
 
-it.each(["config/config", "config/watch", "agents/import/clients", "config/mistakes", "config/json-schema"])(
+it.each(["config/config", "config/edit/watch", "agents/import/clients", "config/mistakes", "config/json-schema"])(
   "%s loads no package",
   (name) => {
     expect(packagesOf(name)).toEqual([]);

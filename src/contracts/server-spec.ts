@@ -22,6 +22,32 @@ export type BearerSource =
   /** What a program prints; it is run in `cwd`, without a shell, and kept for `ttlMs`. */
   | { readonly from: "command"; readonly line: readonly string[]; readonly ttlMs: number; readonly cwd: string };
 
+/** The secret of a client, which stands in the config or comes from where tokens come from. */
+export type ClientSecret = BearerSource | { readonly from: "text"; readonly value: string };
+
+/** A login by OAuth, by a person in a browser. */
+export interface OAuthLogin {
+  readonly from: "oauth";
+  /** Registered by hand; undefined: by the protocol. */
+  readonly clientId?: string;
+  readonly clientSecret?: ClientSecret;
+  /** Undefined: what the server names. */
+  readonly scopes?: readonly string[];
+  readonly clientMetadataUrl?: string;
+  /** The port that the browser comes back to; undefined: any. */
+  readonly redirectPort?: number;
+}
+
+/** A login by OAuth without a person. */
+export interface ClientCredentials {
+  readonly from: "clientCredentials";
+  readonly clientId: string;
+  readonly clientSecret: ClientSecret;
+  readonly scopes?: readonly string[];
+}
+
+export type Auth = BearerSource | OAuthLogin | ClientCredentials;
+
 export interface HttpTarget {
   /** `http`: streamable, with a fallback to the old HTTP+SSE; `sse`: the old one only. */
   readonly kind: "http" | "sse";
@@ -30,7 +56,7 @@ export interface HttpTarget {
   readonly socketPath?: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
   /** A credential that is read for each request. Undefined where `headers` have what there is. */
-  readonly auth?: BearerSource | undefined;
+  readonly auth?: Auth | undefined;
   /** The executor that makes the requests; undefined where they are made from here. */
   readonly via?: string | undefined;
   /** As for a program. */

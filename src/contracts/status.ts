@@ -38,6 +38,8 @@ export interface CredentialStatus {
   readonly state: "unread" | "known" | "absent" | "refused" | "failed";
   /** Why it cannot be had. */
   readonly problem?: string | undefined;
+  /** Whether a person has to log in: `toolway login`. Absent where no login is meant. */
+  readonly needsLogin?: boolean | undefined;
   /** Until when the token is good, where it says so. */
   readonly until?: string | undefined;
 }

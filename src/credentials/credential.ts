@@ -6,12 +6,28 @@ import { Fault } from "../protocol/errors.js";
 import { RenewalPace } from "./renewal-pace.js";
 import { expiryOf } from "./token.js";
 
+/** A request that was refused. */
+export interface RefusedRequest {
+  /** With which it went out; undefined: without one. */
+  readonly token: string | undefined;
+  /** What the server said that it wants: its `WWW-Authenticate`. */
+  readonly challenge: string | undefined;
+}
+
 /** Where a token comes from. */
 export interface TokenSource {
   /** In words that people know it by: `the file /run/token`. It holds no secret. */
   readonly name: string;
   /** The token; undefined where there is none. Throws or rejects with a Fault that says why it cannot be had. */
-  read(): string | undefined | Promise<string | undefined>;
+  read(refused?: RefusedRequest): string | undefined | Promise<string | undefined>;
+  /** When the token that was read last ends, where its source knows; else a JWT itself says so. */
+  endsAt?(): number | undefined;
+  /** What a server shows is another when this is; undefined where that goes by the token itself. */
+  identity?(): string;
+  /** What whoever was refused is told, where there is more to say than that there is no token. */
+  refusal?(): Fault;
+  /** A person has to log in. */
+  readonly needsLogin?: boolean;
   /** How long a token is taken for good that does not say so itself, in milliseconds. */
   readonly keepMs: number;
   /** Where another process may change it: looks for that until the function that it returns is called. */
@@ -48,6 +64,7 @@ export class Credential {
   /** Until when the token is used without a look; by the clock that only goes forward. */
   #goodUntilMs = Number.NEGATIVE_INFINITY;
   #endsAt: number | undefined;
+  #identity: string | undefined;
   #reading: Promise<void> | undefined;
   #unwatch: (() => void) | undefined;
 
@@ -75,11 +92,11 @@ export class Credential {
    * The server refused a request with this token. True where there is another by now, with which it may be sent again.
    * All who are refused together wait for one reading.
    */
-  async refused(used: string | undefined): Promise<boolean> {
+  async refused(used: string | undefined, challenge?: string): Promise<boolean> {
     if (this.#isAnother(used)) return true;
     const { now } = this.#options;
     if (this.#reading === undefined && !this.#pace.mayRenew(now())) return false;
-    await this.#read();
+    await this.#read({ token: used, challenge });
     if (this.#isAnother(used)) return true;
     this.stillRefused();
     return false;
@@ -104,6 +121,8 @@ export class Credential {
 
   /** What whoever asked is told of a 401, where it says more than the server does: that nothing was sent at all. */
   refusal(used: string | undefined): Fault | undefined {
+    const { refusal } = this.#options.source;
+    if (refusal !== undefined) return refusal.call(this.#options.source);
     if (used !== undefined) return undefined;
     const { name, remedy } = this.#options.source;
     const message = `The server wants credentials (HTTP 401), and ${name} has none.`;
@@ -126,15 +145,20 @@ export class Credential {
       source: this.#options.source.name,
       state: this.#state,
       problem: this.#fault?.message,
+      ...(this.#options.source.needsLogin === undefined ? {} : { needsLogin: this.#needsLogin() }),
       until: this.#endsAt === undefined ? undefined : new Date(this.#endsAt).toISOString(),
     };
   }
 
+  #needsLogin(): boolean {
+    return this.#options.source.needsLogin === true || this.#state === "refused";
+  }
+
   /** Never rejects; what went wrong is kept. Undefined where it was read at once. */
-  #read(): Promise<void> | undefined {
+  #read(refused?: RefusedRequest): Promise<void> | undefined {
     if (this.#reading !== undefined) return this.#reading;
     try {
-      const read = this.#options.source.read();
+      const read = this.#options.source.read(refused);
       if (read instanceof Promise) {
         this.#reading = read
           .then(
@@ -165,7 +189,7 @@ export class Credential {
     const wasFailing = this.#fault !== undefined;
     this.#fault = undefined;
     const isAnother = token !== this.#token;
-    if (isAnother) this.#endsAt = token === undefined ? undefined : expiryOf(token);
+    if (isAnother) this.#endsAt = token === undefined ? undefined : (source.endsAt?.() ?? expiryOf(token));
     this.#goodUntilMs = now() + keptMs(source.keepMs, this.#endsAt, wall());
     // What failed is over; that a token was refused is not, while it is the same.
     if (wasFailing) this.#pace.accepted();
@@ -178,7 +202,10 @@ export class Credential {
     onToken([token, this.#before].filter((one) => one !== undefined));
     // A new one is no reason to wait for.
     this.#pace.accepted();
-    if (!isFirst) onChange();
+    const identity = source.identity?.() ?? token;
+    const isOther = identity !== this.#identity;
+    this.#identity = identity;
+    if (!isFirst && isOther) onChange();
   }
 }
 

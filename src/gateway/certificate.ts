@@ -2,7 +2,7 @@
 // A pair that cannot be used leaves the one before in use, and that is said.
 
 import { readFileSync } from "node:fs";
-import { watchConfig } from "../config/watch.js";
+import { watchConfig } from "../config/edit/watch.js";
 import type { GatewayStatus } from "../contracts/status.js";
 import type { HttpEndpoint } from "../endpoint/server.js";
 import type { Log } from "../observe/log.js";

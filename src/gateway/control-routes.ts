@@ -23,6 +23,7 @@ import { systemClock } from "../runtime/clock.js";
 import { nearest } from "../runtime/nearest.js";
 import { parseExpires } from "../tokens/tokens.js";
 import type { Gateway } from "./gateway.js";
+import { loginRoutes } from "./logins/logins.js";
 import { redactedDump } from "./state/state.js";
 
 /** Ends the process around a gateway, in its own time. `drainMs` is undefined where the config's is meant. */
@@ -58,6 +59,7 @@ function routesOf(gateway: Gateway): ControlRoutes {
   const scrapes = new Scrapes(gateway.records, () => gateway.status(), systemClock);
   return {
     ...mailboxRoutes(gateway),
+    ...loginRoutes(gateway.logins),
     ...pinRoutes(gateway.pins, () => gateway.servers.names),
     ...serverRoutes({
       get names() {

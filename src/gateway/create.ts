@@ -1,9 +1,9 @@
 // `createGateway`: from what a program or the CLI has to a running gateway, with its config watched.
 
 import type { Config, ServerConfig } from "../config/config.js";
+import { watchConfig } from "../config/edit/watch.js";
 import { answersIn } from "../config/inputs/answers.js";
 import { type ConfigInput, loadConfig, resolveConfig } from "../config/load.js";
-import { watchConfig } from "../config/watch.js";
 import type { NameMode } from "../contracts/settings.js";
 import { type Log, SILENT } from "../observe/log.js";
 import type { OpenTelemetryApi } from "../observe/opentelemetry.js";

@@ -29,6 +29,7 @@ import type { ReloadReport } from "./applied.js";
 import { ConfigInUse } from "./config-in-use.js";
 import { openControl, type StopGateway } from "./control-routes.js";
 import { endpointSettings, type OpenEndpoint, openEndpoint, questionLimits } from "./listen.js";
+import { Logins } from "./logins/logins.js";
 import type { Mailboxes } from "./mailboxes.js";
 import { hearingOf, type ProgramCalls } from "./program-call.js";
 import { Readiness } from "./readiness.js";
@@ -120,6 +121,8 @@ export class Gateway {
   /** Agents that `toolway run` started. */
   readonly runs: Runs;
   readonly #forRuns: boolean;
+  /** Logins at servers, by OAuth. */
+  readonly logins: Logins;
 
   constructor(parts: GatewayParts) {
     const { config, state, log, env, telemetry, lazyLists = false } = parts;
@@ -144,6 +147,7 @@ export class Gateway {
     this.calls = stages.calls;
     this.pins = stages.pins;
     this.servers = stages.servers;
+    this.logins = new Logins(stages, () => this.config.servers);
     this.#inUse = new ConfigInUse({
       config,
       stages,

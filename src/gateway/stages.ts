@@ -27,6 +27,7 @@ import { HeldBytes } from "../runtime/memory/held-bytes.js";
 import { Reaper } from "../runtime/processes/reaper.js";
 import { hashStateDir } from "../runtime/processes/reaper-marker.js";
 import { packageVersion } from "../runtime/version.js";
+import { requestShortly } from "../upstream/http/short-request.js";
 import { linkMaker } from "../upstream/links.js";
 import { ServerPool } from "../upstream/servers.js";
 import { Executors } from "./executors.js";
@@ -159,11 +160,20 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     reloadServer: (name) => owner.reloadServer(name),
   });
   const { openWire } = executors;
-  const credentials = new Credentials({ env, reaper }, (name) => {
-    const server = servers.supervised(name);
-    log.info(`server "${name}": its credential is another now`);
-    if (server?.isFailing === true) void owner.reloadServer(name).catch(() => {});
-    else server?.readListsAgain();
+  const credentials = new Credentials({
+    env,
+    reaper,
+    grants: state.grants,
+    send: (target) => (request) => requestShortly(target, request, openWire),
+    log: (name, text) => log.warn(`server "${name}": ${redact(name, text)}`),
+    onChange: (name) => {
+      const server = servers.supervised(name);
+      log.info(`server "${name}": its credential is another now`);
+      // What was kept is what another could see.
+      cache.invalidate(name);
+      if (server?.isFailing === true) void owner.reloadServer(name).catch(() => {});
+      else server?.readListsAgain();
+    },
   });
   const { take: onStderr } = stderr;
   const swept = () => owner.sweep();

@@ -15,6 +15,8 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 /** Fits a header line of any client and proxy (8 KiB), and keeps garbage from costing anything. */
 const MAX_SEALED_CHARS = 6 * 1024;
+/** What is kept and never handed out may be longer: a login has two tokens of 16 KiB and the documents that it came by. */
+const MAX_KEPT_CHARS = 512 * 1024;
 const ALGORITHM = "aes-256-gcm";
 
 export interface Sealer {
@@ -26,6 +28,11 @@ export interface Sealer {
 
 export function createSealer(key: Uint8Array): Sealer {
   return sealerOf(key, (nonce) => randomFillSync(nonce));
+}
+
+/** For what is kept on disk and never handed out, under a key of its own. */
+export function createVault(key: Uint8Array): Sealer {
+  return sealerOf(hmac(key, "vault"), (nonce) => randomFillSync(nonce), MAX_KEPT_CHARS);
 }
 
 /**
@@ -43,7 +50,11 @@ function hmac(key: Uint8Array, text: string): Buffer {
   return createHmac("sha256", key).update(text).digest();
 }
 
-function sealerOf(key: Uint8Array, fillNonce: (nonce: Buffer, purpose: string, json: string) => void): Sealer {
+function sealerOf(
+  key: Uint8Array,
+  fillNonce: (nonce: Buffer, purpose: string, json: string) => void,
+  maxChars = MAX_SEALED_CHARS,
+): Sealer {
   if (key.length !== KEY_BYTES) throw new Error(`A sealing key has ${KEY_BYTES} bytes, not ${key.length}.`);
   return {
     seal(purpose, value) {
@@ -60,11 +71,11 @@ function sealerOf(key: Uint8Array, fillNonce: (nonce: Buffer, purpose: string, j
       cipher.final();
       cipher.getAuthTag().copy(out, NONCE_BYTES + size);
       const text = out.toString("base64url");
-      if (text.length > MAX_SEALED_CHARS) throw new RangeError(`Too large to seal: ${text.length} characters.`);
+      if (text.length > maxChars) throw new RangeError(`Too large to seal: ${text.length} characters.`);
       return text;
     },
     unseal(purpose, text) {
-      if (text.length > MAX_SEALED_CHARS) return undefined;
+      if (text.length > maxChars) return undefined;
       const bytes = Buffer.from(text, "base64url");
       // The decoder skips what it does not know; one value must have one text only.
       if (bytes.length < NONCE_BYTES + TAG_BYTES || bytes.toString("base64url") !== text) return undefined;

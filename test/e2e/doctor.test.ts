@@ -96,7 +96,7 @@ describe("what doctor says of a server that does not come up [told-why]", () => 
     ["plain", /wants credentials \(HTTP 401\)\.$/, "Add them to the entry"],
     ["refused", /refuses our credentials \(HTTP 401\)\.$/, 'The entry sends "Authorization"'],
     ["unwritten", /wants credentials \(HTTP 401\), and the file .*no-token has none\.$/, "Write the token into it"],
-    ["oauth", /wants a login by OAuth \(HTTP 401/, "does not log in by OAuth yet"],
+    ["oauth", /wants a login by OAuth \(HTTP 401/, "toolway login"],
     // A start is no call: nobody asks whether it took effect.
     ["failing", /failed \(HTTP 500\)\. It said: boom\.$/, "Its own log"],
     ["nowhere", /does not exist \(HTTP 404\)/, "Check the path"],

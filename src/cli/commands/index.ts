@@ -14,6 +14,7 @@ import { executor } from "./executor.js";
 import { importConfigs } from "./import.js";
 import { inspect } from "./inspect.js";
 import { join } from "./join.js";
+import { login, logout } from "./login.js";
 import { logs } from "./logs.js";
 import {
   mailboxDead,
@@ -62,6 +63,8 @@ export const commands: readonly Command[] = [
   reload,
   stop,
   start,
+  login,
+  logout,
   doctor,
   importConfigs,
   add,

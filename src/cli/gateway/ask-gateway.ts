@@ -1,5 +1,5 @@
-// Has a gateway that runs try one server, for `doctor`: a server behind an executor that dials in is reached by nobody
-// else.
+// Has a gateway that runs try one server, for `doctor`: one behind an executor that dials in is reached by nobody else, and
+// one with a login only by who keeps it.
 
 import type { GatewayStatus } from "../../contracts/status.js";
 import type { ProbeResult } from "../../upstream/probe.js";
@@ -13,7 +13,8 @@ const DIAL_IN_MS = 10_000;
 
 interface Asked {
   readonly name: string;
-  readonly executor: string;
+  /** Undefined where none is needed. */
+  readonly executor: string | undefined;
   /** As long as the server's own start may take. */
   readonly waitMs: number;
 }
@@ -28,7 +29,7 @@ export async function askGateway(client: GatewayClient, asked: Asked, signal: Ab
       const remedy = "It reads its config when the file changes: `toolway status` says what keeps it from that.";
       return failedProbe({ message: "The gateway that runs does not have this server.", remedy });
     }
-    if (executors.find((one) => one.name === executor)?.ready === true) {
+    if (executor === undefined || executors.find((one) => one.name === executor)?.ready === true) {
       return (await client.post(`/servers/${encodeURIComponent(name)}/probe`, {}, signal)) as ProbeResult;
     }
     if (performance.now() >= until) return nobodyThere(executor);

@@ -9,6 +9,7 @@ import { systemClock } from "../../runtime/clock.js";
 import { Reaper } from "../../runtime/processes/reaper.js";
 import { hashStateDir } from "../../runtime/processes/reaper-marker.js";
 import { packageVersion } from "../../runtime/version.js";
+import { requestShortly } from "../../upstream/http/short-request.js";
 import { linkMaker } from "../../upstream/links.js";
 import { probeServer } from "../../upstream/probe.js";
 import { askGateway } from "./ask-gateway.js";
@@ -21,11 +22,16 @@ export async function probe(spec: ServerSpec, options: ProbeOptions): Promise<Pr
   const wanted = "via" in spec.target ? spec.target.via : undefined;
   const via = configs.find(({ name }) => name === wanted);
   if (via !== undefined && via.urls.length === 0) return probeByGateway(spec, via.name, options);
+  if ("auth" in spec.target && spec.target.auth?.from === "oauth") return probeLogin(spec, options);
   // A wrong token or address of an executor is told at its first failure.
   const executors = new Executors(SILENT, undefined, { isImpatient: true });
   executors.apply(via === undefined ? [] : [via]);
   const reaper = new Reaper({ stateHash: hashStateDir(`probe ${process.pid}`), env: process.env });
-  const credentials = new Credentials({ env: process.env, reaper });
+  const credentials = new Credentials({
+    env: process.env,
+    reaper,
+    send: (target) => (request) => requestShortly(target, request, executors.openWire),
+  });
   try {
     const makeLink = linkMaker({
       reaper,
@@ -51,4 +57,15 @@ async function probeByGateway(spec: ServerSpec, executor: string, { source, sign
   const message = `Executor "${executor}" dials in to the gateway, and none runs that could try this server through it.`;
   const remedy = "Start the gateway (`toolway serve`) and the executor, and ask again.";
   return { ...failedProbe({ reason: "no-executor", message, remedy }), untried: true };
+}
+
+/** Its tokens are in the state of the gateway, which alone may renew them. */
+async function probeLogin(spec: ServerSpec, { source, signal }: ProbeOptions): Promise<Probe> {
+  const running = source === undefined ? undefined : await find(source);
+  if (running !== undefined) {
+    return askGateway(running, { name: spec.name, executor: undefined, waitMs: spec.connectTimeoutMs }, signal);
+  }
+  const message = "Its login is kept by the gateway, and none runs that could try this server.";
+  const remedy = "Start the gateway (`toolway serve`), and ask again.";
+  return { ...failedProbe({ reason: "oauth", message, remedy }), untried: true };
 }

@@ -217,8 +217,9 @@ function lesserRemarks(status: GatewayStatus, style: Style): string[] {
   for (const text of [...config.warnings, ...config.unusedPatterns]) lines.push(style.yellow(`warning: ${text}`));
   if (config.waitsForRestart.length > 0) lines.push(style.yellow(restartText(config.waitsForRestart)));
   for (const server of servers) {
-    const credential = credentialText(server.credential);
+    const credential = credentialText(server.name, server.credential);
     if (credential !== undefined) lines.push(style.red(`${server.name}: ${credential}`));
+    else if (server.credential?.needsLogin === false) lines.push(`${server.name}: ${loginText(server.credential)}`);
     for (const problem of server.problems) {
       lines.push(style.yellow(`${server.name}: ${oneLine(problem, ERROR_WIDTH)}`));
     }
@@ -241,11 +242,20 @@ const CREDENTIAL_TROUBLE: Readonly<Partial<Record<CredentialStatus["state"], str
 };
 
 /** Undefined where all is well with it. */
-function credentialText(credential: CredentialStatus | undefined): string | undefined {
+function credentialText(server: string, credential: CredentialStatus | undefined): string | undefined {
   const trouble = credential === undefined ? undefined : CREDENTIAL_TROUBLE[credential.state];
   if (credential === undefined || trouble === undefined) return undefined;
   const { source, problem } = credential;
+  if (credential.needsLogin === true) {
+    const why = problem === undefined ? "" : ` (${oneLine(problem, ERROR_WIDTH)})`;
+    return `needs login: \`toolway login ${shellWord(server)}\`${why}`;
+  }
   return `${source} ${trouble}${problem === undefined ? "" : `: ${oneLine(problem, ERROR_WIDTH)}`}`;
+}
+
+/** Until when a login's token is good. */
+function loginText({ until }: CredentialStatus): string {
+  return until === undefined ? "logged in" : `logged in, its token is good until ${until} and renewed by itself`;
 }
 
 /** `notes: 2 of 3 tools quarantined …`. */

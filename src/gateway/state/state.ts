@@ -6,13 +6,14 @@ import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { SessionRecord } from "../../contracts/session-record.js";
 import type { DumpEntry, DurableMap, Store } from "../../contracts/store.js";
+import type { GrantRecord, GrantStore } from "../../credentials/grant.js";
 import { TaskIds } from "../../pipeline/tasks/ids.js";
 import type { TaskRecord } from "../../pipeline/tasks/table.js";
 import type { ContextChanges } from "../../policy/contexts.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { isRedacted } from "../../runtime/redact/redactor.js";
 import { redactorFor, type SecretSource } from "../../runtime/redact/secrets-of.js";
-import { createSealer, createSteadySealer, openKey, type Sealer } from "../../runtime/seal.js";
+import { createSealer, createSteadySealer, createVault, openKey, type Sealer } from "../../runtime/seal.js";
 import { lockStateDir } from "../../runtime/state-dir.js";
 import { visible } from "../../runtime/visible.js";
 import { openStore } from "../../store/local/store.js";
@@ -38,6 +39,8 @@ export interface GatewayState {
   readonly contexts: DurableMap<ContextChanges>;
   /** The runs of agents that hold a secret of their own, by their ids. */
   readonly runs: DurableMap<RunRecord>;
+  /** The logins at servers, sealed, by the names of these. */
+  readonly grants: GrantStore;
   /** What tells this gateway's inboxes at brokers from those of others that have the same token. */
   readonly inbox: string;
   readonly taskIds: TaskIds;
@@ -72,6 +75,7 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
       sessions: store.map<SessionRecord>("sessions"),
       contexts: store.map<ContextChanges>("contexts"),
       runs: store.map<RunRecord>("runs"),
+      grants: { map: store.map<GrantRecord>("logins"), vault: createVault(key) },
       inbox: inboxOf(key),
       taskIds: taskIdsOf(key),
       tasks: store.map<TaskRecord>("tasks"),
@@ -94,7 +98,8 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
 /** What is in messages is nobody's who looks at the state: of each, who sent it to whom, and when. */
 async function* withoutBodies(entries: AsyncIterable<DumpEntry>): AsyncIterableIterator<DumpEntry> {
   for await (const entry of entries) {
-    if ("map" in entry && entry.map === "journal-parts") yield { ...entry, value: undefined };
+    if ("map" in entry && (entry.map === "journal-parts" || entry.map === "logins"))
+      yield { ...entry, value: undefined };
     else if ("map" in entry && entry.map === "journal") {
       const { reply: _, ...rest } = entry.value as JsonObject;
       yield { ...entry, value: rest };
@@ -124,6 +129,7 @@ export function memoryState(env: NodeJS.ProcessEnv): GatewayState {
     sessions: new MemoryMap<SessionRecord>("sessions"),
     contexts: new MemoryMap<ContextChanges>("contexts"),
     runs: new MemoryMap<RunRecord>("runs"),
+    grants: { map: new MemoryMap<GrantRecord>("logins"), vault: createVault(randomBytes(SEALING_KEY_BYTES)) },
     inbox: inboxOf(randomBytes(SEALING_KEY_BYTES)),
     taskIds: taskIdsOf(randomBytes(SEALING_KEY_BYTES)),
     tasks: new MemoryMap<TaskRecord>("tasks"),

@@ -1,5 +1,5 @@
-// A wire whose requests carry a credential that is read for each of them. A 401 means that nothing was done: the
-// credential is fetched again, once for all that wait, and the request is sent again, once. Links see none of it.
+// A wire whose requests carry a credential that is read for each of them. A 401, or a 403 for want of a scope, means that
+// nothing was done: the credential is fetched again, once for all that wait, and the request is sent again, once. Links see none of it.
 
 import type { ExchangeHandler, HttpExchange, OpenWire, RequestOptions, ResponseHeaders, Wire } from "./wire.js";
 
@@ -8,7 +8,7 @@ export interface LiveCredential {
   /** Undefined: the request goes out without. Rejects with a Fault where it cannot be had. */
   token(): string | undefined | Promise<string | undefined>;
   /** Whether there is another by now. Never rejects. */
-  refused(used: string | undefined): Promise<boolean>;
+  refused(used: string | undefined, challenge: string | undefined): Promise<boolean>;
   stillRefused(): void;
   /** What whoever asked is told of a 401; undefined where that is what the server said. */
   refusal(used: string | undefined): Error | undefined;
@@ -109,7 +109,7 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
 
   onHead(status: number, headers: ResponseHeaders): void {
     const { credential } = this.#wire;
-    if (status !== 401) {
+    if (status !== 401 && !(status === 403 && lacksScope(headers))) {
       if (status < 400) credential.accepted();
       this.#handler.onHead(status, headers);
       return;
@@ -121,7 +121,7 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
     }
     const refusal: Refusal = { status, headers, chunks: [], bytes: 0, end: undefined };
     this.#refusal = refusal;
-    void credential.refused(this.#used).then((isAnother) => this.#decided(refusal, isAnother));
+    void credential.refused(this.#used, challengeOf(headers)).then((isAnother) => this.#decided(refusal, isAnother));
   }
 
   onData(chunk: Buffer): void {
@@ -176,4 +176,14 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
     this.#handler.onError(why, false);
     return false;
   }
+}
+
+/** The token is good, and does not allow this (RFC 6750): another may. Nothing was done. */
+function lacksScope(headers: ResponseHeaders): boolean {
+  return /\berror\s*=\s*"?insufficient_scope\b/i.test(challengeOf(headers) ?? "");
+}
+
+function challengeOf(headers: ResponseHeaders): string | undefined {
+  const value = headers["www-authenticate"];
+  return Array.isArray(value) ? value.join(", ") : value;
 }

@@ -135,7 +135,7 @@ function unauthorized(refusal: HttpRefusal): Fault {
     return made("refuses us", "no-credentials", `It may want credentials: add them to the entry, ${ADD_HEADER}`);
   }
   if (namesOAuth(headers)) {
-    const remedy = `Toolway does not log in by OAuth yet: if the service gives out tokens, add one to the entry, ${ADD_HEADER}`;
+    const remedy = 'Add "auth": "oauth" to the entry, and log in with `toolway login NAME`.';
     return made("wants a login by OAuth", "oauth", remedy);
   }
   return made("wants credentials", "no-credentials", `Add them to the entry, ${ADD_HEADER}`);

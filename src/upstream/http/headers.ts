@@ -1,7 +1,7 @@
 // The headers of requests to one HTTP server: the config's, and the protocol's own, which the config cannot change.
 // The legacy era's are here; what a modern server gets in their stead comes with each request (modern/side.ts).
 
-import type { BearerSource, HttpTarget } from "../../contracts/server-spec.js";
+import type { Auth, HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 import { SECRET_NAME } from "../../runtime/redact/ordinary.js";
 import type { Redactor } from "../../runtime/redact/redactor.js";
@@ -110,9 +110,19 @@ export class HttpDestination {
   }
 }
 
-function sourceText(auth: BearerSource): string {
-  if (auth.from === "env") return `the variable ${auth.name}`;
-  return auth.from === "file" ? `the file ${auth.path}` : `the command ${auth.line[0] ?? ""}`;
+function sourceText(auth: Auth): string {
+  switch (auth.from) {
+    case "env":
+      return `the variable ${auth.name}`;
+    case "file":
+      return `the file ${auth.path}`;
+    case "command":
+      return `the command ${auth.line[0] ?? ""}`;
+    case "oauth":
+      return "its login";
+    case "clientCredentials":
+      return `the client ${auth.clientId}`;
+  }
 }
 
 function withSession(headers: readonly string[], session: string | undefined, version: string | undefined): string[] {

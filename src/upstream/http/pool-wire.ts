@@ -1,7 +1,8 @@
 // Sends HTTP requests over our own network, by undici.
 
-import type { Socket } from "node:net";
+import type { LookupFunction, Socket } from "node:net";
 import type { Dispatcher, Pool } from "undici";
+import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
 import {
   type ExchangeHandler,
@@ -186,7 +187,15 @@ class PoolWire implements Wire {
 }
 
 /** Opens a wire over our own network. */
-export const openPoolWire: OpenWire = async ({ socketPath }, base) => {
+export const openPoolWire: OpenWire = (target, base) => openPool(target, base, undefined);
+
+/** The same, where names lead only to addresses that `lookup` gives. */
+export const poolWiresBy =
+  (lookup: LookupFunction): OpenWire =>
+  (target, base) =>
+    openPool(target, base, lookup);
+
+async function openPool({ socketPath }: HttpTarget, base: URL, lookup: LookupFunction | undefined): Promise<Wire> {
   // undici is loaded with the first HTTP server: it costs tens of milliseconds, which a start without one should not
   // pay.
   const undici = await import("undici");
@@ -195,6 +204,7 @@ export const openPoolWire: OpenWire = async ({ socketPath }, base) => {
     keepAlive: true,
     keepAliveInitialDelay: TCP_KEEPALIVE_MS,
     ...(socketPath === undefined ? {} : { socketPath }),
+    ...(lookup === undefined ? {} : { lookup }),
   });
   const pool = (connections: number, watch: (socket: Socket) => void) =>
     new undici.Pool(base.origin, {
@@ -217,7 +227,7 @@ export const openPoolWire: OpenWire = async ({ socketPath }, base) => {
         }),
     });
   return new PoolWire(base, pool);
-};
+}
 
 /**
  * undici 7 ends the process when a connection ends under a paused response (nodejs/undici#5360; 8, which is mended,

@@ -4,7 +4,7 @@
 import { type FSWatcher, realpathSync, statSync, watch } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { fingerprintOf, fingerprintOfNone } from "../runtime/text-file.js";
+import { fingerprintOf, fingerprintOfNone } from "../../runtime/text-file.js";
 
 /**
  * Editors write in bursts (truncate, write, rename, chmod); a tenth of a second is past the burst and feels instant.

@@ -1,0 +1,109 @@
+// Where the browser comes back to after a login: one listener on 127.0.0.1, for as long as the login may take. It takes
+// one answer, the one to its own question.
+
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { UserError } from "../line/errors.js";
+
+/** What the browser, or a person by hand, brings back. */
+export interface BroughtBack {
+  readonly state: string;
+  readonly code: string | undefined;
+  readonly iss: string | undefined;
+  readonly error: string | undefined;
+}
+
+export interface Callback {
+  readonly redirectUri: string;
+  /** Resolves with the answer to the login of this state; others are turned away. */
+  answerTo(state: string): Promise<BroughtBack>;
+  close(): void;
+}
+
+const PATH = "/callback";
+/** A browser sends some hundred bytes; whoever is slower than this is none. */
+const REQUEST_MS = 5_000;
+
+/** `port` is undefined where any will do. Throws where it is taken. */
+export async function listenForCallback(port: number | undefined): Promise<Callback> {
+  let expected: string | undefined;
+  let settle: (answer: BroughtBack) => void = () => {};
+  const answered = new Promise<BroughtBack>((resolve) => {
+    settle = resolve;
+  });
+  const server = createServer((request, response) => {
+    const own = `127.0.0.1:${(server.address() as AddressInfo | null)?.port ?? 0}`;
+    const answer = request.headers.host === own ? readAnswer(request) : undefined;
+    if (answer === undefined) return say(response, 404, "Nothing is here.");
+    // Whatever page sent the browser here: it did not begin this login.
+    if (expected === undefined || answer.state !== expected) {
+      return say(response, 400, "This is not the answer to the login that waits here.");
+    }
+    expected = undefined;
+    settle(answer);
+    const text = answer.error === undefined ? "Toolway has what it needs." : "The login was refused.";
+    say(response, 200, `${text} You can close this page.`);
+  });
+  server.headersTimeout = REQUEST_MS;
+  server.requestTimeout = REQUEST_MS;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) =>
+      reject(
+        new UserError(`The port ${port ?? 0} on 127.0.0.1 cannot be listened on: ${error.code ?? error.message}.`, {
+          hint: 'End what uses it, or change "redirectPort" in the config.',
+        }),
+      ),
+    );
+    server.listen(port ?? 0, "127.0.0.1", resolve);
+  });
+  return {
+    redirectUri: `http://127.0.0.1:${(server.address() as AddressInfo).port}${PATH}`,
+    answerTo(state) {
+      expected = state;
+      return answered;
+    },
+    close() {
+      server.close();
+      server.closeIdleConnections();
+      // What was just answered leaves first.
+      setTimeout(() => server.closeAllConnections(), 500).unref();
+    },
+  };
+}
+
+function readAnswer({ method, url }: IncomingMessage): BroughtBack | undefined {
+  if (method !== "GET" || url === undefined || !URL.canParse(url, "http://127.0.0.1")) return undefined;
+  const { pathname, searchParams } = new URL(url, "http://127.0.0.1");
+  return pathname === PATH ? answerIn(searchParams) : undefined;
+}
+
+/** What a person pasted: the whole address that the browser could not open, or the code alone. */
+export function readPasted(line: string, state: string): BroughtBack | undefined {
+  const text = line.trim();
+  if (text === "") return undefined;
+  if (!URL.canParse(text)) return { state, code: text, iss: undefined, error: undefined };
+  return answerIn(new URL(text).searchParams);
+}
+
+function answerIn(query: URLSearchParams): BroughtBack {
+  const error = query.get("error");
+  const description = query.get("error_description");
+  return {
+    state: query.get("state") ?? "",
+    code: query.get("code") ?? undefined,
+    iss: query.get("iss") ?? undefined,
+    error: error === null ? undefined : description === null ? error : `${error}: ${description}`,
+  };
+}
+
+function say(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, {
+    "content-type": "text/html; charset=utf-8",
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'",
+    "referrer-policy": "no-referrer",
+    connection: "close",
+  });
+  // Nothing of the request is in it.
+  response.end(`<!doctype html><title>Toolway</title><p>${text}</p>\n`);
+}

@@ -1,0 +1,90 @@
+import { describe, expect, it } from "vitest";
+import { type AuthRequest, authFetch } from "./auth-fetch.js";
+
+const ADDRESSES: Record<string, string[]> = {
+  "mcp.example.com": ["203.0.113.5"],
+  "login.example.com": ["203.0.113.6"],
+  "inside.example.com": ["10.0.0.8"],
+  "rebind.example.com": ["203.0.113.7", "127.0.0.1"],
+  "only-here.example.com": ["127.0.0.1"],
+  "meta.example.com": ["169.254.169.254"],
+};
+
+const resolve = async (host: string) => (ADDRESSES[host] ?? []).map((address) => ({ address }));
+
+/** Asks as the transport would: a name is looked up, and what comes of it is connected to. */
+function make(serverUrl: string, isElsewhere = false) {
+  const connected: string[] = [];
+  const send = async ({ url, lookup }: AuthRequest) => {
+    const addresses = await new Promise<string[]>((done, failed) => {
+      if (/^[\d.]+$|^\[/.test(url.hostname) || url.hostname === "localhost") return done([url.hostname]);
+      lookup(url.hostname, { all: true }, (error, found) =>
+        error === null ? done((found as { address: string }[]).map(({ address }) => address)) : failed(error),
+      );
+    });
+    connected.push(...addresses);
+    return { status: 200, headers: { "content-type": "application/json" }, body: Buffer.from("{}") };
+  };
+  const fetch = authFetch({ serverUrl, isElsewhere, send, signal: new AbortController().signal, resolve });
+  return { fetch, connected };
+}
+
+describe("what a login asks", () => {
+  it.each([
+    ["https://login.example.com/x", ["203.0.113.6"]],
+    ["https://rebind.example.com/x", ["203.0.113.7"]],
+  ])("%s of a server on the internet is asked, at the addresses that may be reached", async (url, addresses) => {
+    const { fetch, connected } = make("https://mcp.example.com/mcp");
+    expect((await fetch(url)).status).toBe(200);
+    expect(connected).toEqual(addresses);
+  });
+
+  it.each([
+    ["http://login.example.com/x", /is not https/],
+    ["https://169.254.169.254/latest", /169\.254\.169\.254 is/],
+    ["https://metadata.google.internal/x", /metadata address/],
+    ["https://meta.example.com/x", /169\.254\.169\.254/],
+    ["https://10.0.0.8/x", /a private network/],
+    ["https://inside.example.com/x", /a private network/],
+    ["https://only-here.example.com/x", /this machine itself/],
+    ["http://127.0.0.1:8500/x", /this machine itself/],
+    ["https://[::1]/x", /this machine itself/],
+    ["https://localhost/x", /this machine itself/],
+    ["https://2130706433/x", /this machine itself/],
+    ["file:///etc/passwd", /not https/],
+    ["javascript:alert(1)", /not https/],
+    ["https://me:pass@login.example.com/x", /a user or a password/],
+  ])("%s of a server on the internet is refused, and nothing is connected to", async (url, why) => {
+    const { fetch, connected } = make("https://mcp.example.com/mcp");
+    await expect(fetch(url)).rejects.toThrow(why);
+    expect(connected).toEqual([]);
+  });
+
+  it.each([
+    ["http://127.0.0.1:3000/mcp", "http://127.0.0.1:4000/x"],
+    ["http://127.0.0.1:3000/mcp", "http://localhost:4000/x"],
+    ["https://10.1.1.1/mcp", "https://10.0.0.8/x"],
+    // Its own address is the operator's choice.
+    ["http://mcp.example.com/mcp", "http://mcp.example.com/.well-known/x"],
+  ])("of a server at %s %s is asked: it is no nearer than the server", async (server, url) => {
+    expect((await make(server).fetch(url)).status).toBe(200);
+  });
+
+  it("of a private network is not on this machine", async () => {
+    await expect(make("https://10.1.1.1/mcp").fetch("http://127.0.0.1:4000/x")).rejects.toThrow("this machine itself");
+  });
+
+  it("what cannot be asked is an error as of any fetch, which nobody takes for an answer", async () => {
+    const fetch = authFetch({
+      serverUrl: "https://mcp.example.com/mcp",
+      isElsewhere: false,
+      send: () => Promise.reject(new Error("its answer has more than 262144 bytes")),
+      signal: new AbortController().signal,
+      resolve,
+    });
+    await expect(fetch("https://login.example.com/x")).rejects.toThrow(TypeError);
+    await expect(fetch("https://login.example.com/x")).rejects.toThrow(
+      "https://login.example.com cannot be asked: its answer has more than 262144 bytes.",
+    );
+  });
+});

@@ -1,0 +1,142 @@
+// The `fetch` that logins are made with: to places that may be asked, within bounds of time and size, by the way that the
+// server itself is reached.
+
+import { lookup as systemLookup } from "node:dns/promises";
+import type { LookupFunction } from "node:net";
+import { isLoopback, readAddress } from "../runtime/addresses.js";
+import {
+  FAR,
+  HERE,
+  type Home,
+  judgeAddress,
+  judgePlace,
+  type Nearness,
+  nearnessOf,
+  RefusedPlace,
+} from "./login-places.js";
+
+/** Metadata documents and token answers have a few kilobytes; the longest that were seen list a hundred scopes. */
+const MAX_ANSWER_BYTES = 256 * 1024;
+/** Each request. A call waits for a renewal so long at most, and a person for a step of a login. */
+const REQUEST_MS = 10_000;
+
+export interface AuthRequest {
+  readonly url: URL;
+  readonly method: "GET" | "POST";
+  readonly headers: string[];
+  readonly body: string | undefined;
+  readonly lookup: LookupFunction;
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+}
+
+export interface AuthAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Buffer;
+}
+
+/** Sends one request by the way that a server is reached. */
+export type SendAuth = (request: AuthRequest) => Promise<AuthAnswer>;
+
+export type AuthFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+
+export interface AuthFetchOptions {
+  /** The address of the server whose login it is. */
+  readonly serverUrl: string;
+  /** It is reached through an executor, or on a Unix socket: where names lead is not ours to say, or known. */
+  readonly isElsewhere: boolean;
+  readonly send: SendAuth;
+  /** Is ended with whatever it is for. */
+  readonly signal: AbortSignal;
+  readonly resolve?: (host: string) => Promise<readonly { readonly address: string }[]>;
+}
+
+export function authFetch({ serverUrl, isElsewhere, send, signal, resolve = bySystem }: AuthFetchOptions): AuthFetch {
+  const { origin, hostname } = new URL(serverUrl);
+  let home: Promise<Home> | undefined;
+  const findHome = async (): Promise<Home> => {
+    // An executor has rules of its own, and judges what it connects to by them.
+    const nearness = isElsewhere ? HERE : await nearnessOfHost(hostname, resolve);
+    return { origin, nearness };
+  };
+  return async (input, init = {}) => {
+    const url = new URL(input);
+    home ??= findHome();
+    const at = await home;
+    const why = judgePlace(url, at);
+    if (why !== undefined) throw new RefusedPlace(`${why}.`);
+    const deadline = AbortSignal.timeout(REQUEST_MS);
+    const headers = [...new Headers(init.headers)].flat();
+    const body = init.body === undefined || init.body === null ? undefined : String(init.body);
+    try {
+      const answer = await send({
+        url,
+        method: init.method === "POST" ? "POST" : "GET",
+        headers,
+        body,
+        lookup: guardedLookup(at, url, resolve),
+        maxBytes: MAX_ANSWER_BYTES,
+        signal: AbortSignal.any([deadline, signal]),
+      });
+      return responseOf(answer);
+    } catch (error) {
+      if (error instanceof RefusedPlace || signal.aborted) throw error;
+      const said = deadline.aborted ? `it did not answer within ${REQUEST_MS / 1000} s` : (error as Error).message;
+      // A TypeError, as of any fetch: what could not be asked is not taken for "there is none".
+      throw new TypeError(`${url.origin} cannot be asked: ${said}.`, { cause: error });
+    }
+  };
+}
+
+function responseOf({ status, headers, body }: AuthAnswer): Response {
+  const all = new Headers();
+  for (const [name, value] of Object.entries(headers)) for (const one of [value ?? []].flat()) all.append(name, one);
+  // It was taken whole and as it is.
+  for (const name of ["content-length", "content-encoding", "transfer-encoding"]) all.delete(name);
+  const isEmpty = status === 204 || status === 205 || status === 304;
+  return new Response(isEmpty ? null : new Uint8Array(body), { status, headers: all });
+}
+
+/** What was judged is what is connected to. */
+function guardedLookup(home: Home, url: URL, resolve: NonNullable<AuthFetchOptions["resolve"]>): LookupFunction {
+  const isOwn = url.origin === home.origin;
+  return (hostname, options, callback) => {
+    void resolve(hostname).then(
+      (found) => {
+        const addresses: { address: string; family: number }[] = [];
+        let refusal: string | undefined;
+        for (const { address } of found) {
+          const read = readAddress(address);
+          const why =
+            read === undefined
+              ? `${address} is no plain address`
+              : judgeAddress(read, `${hostname} (${address})`, home);
+          if (why === undefined || isOwn) addresses.push({ address, family: address.includes(":") ? 6 : 4 });
+          else refusal ??= why;
+        }
+        const [first] = addresses;
+        if (first === undefined) callback(new RefusedPlace(`${refusal ?? `${hostname} has no address`}.`), []);
+        else if (options.all === true) callback(null, addresses);
+        else callback(null, first.address, first.family);
+      },
+      (error: NodeJS.ErrnoException) => callback(error, []),
+    );
+  };
+}
+
+/** The nearest of its addresses; one that cannot be resolved is far, and cannot be reached anyway. */
+async function nearnessOfHost(host: string, resolve: NonNullable<AuthFetchOptions["resolve"]>): Promise<Nearness> {
+  if (isLoopback(host)) return HERE;
+  const literal = readAddress(host.startsWith("[") ? host.slice(1, -1) : host);
+  if (literal !== undefined) return nearnessOf(literal);
+  const found = await resolve(host).catch(() => []);
+  // Each must be near: a name with one far address could be anybody's.
+  const all = found.map(({ address }) => {
+    const read = readAddress(address);
+    return read === undefined ? FAR : nearnessOf(read);
+  });
+  return all.length === 0 ? FAR : (Math.min(...all) as Nearness);
+}
+
+const bySystem = (host: string) => systemLookup(host, { all: true });

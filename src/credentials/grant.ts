@@ -1,0 +1,78 @@
+// A login as it is kept: who issued it, to which client, and its tokens. Sealed on disk, for one server at one address.
+
+import type { OAuthLogin } from "../contracts/server-spec.js";
+import type { DurableMap } from "../contracts/store.js";
+import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
+import type { Sealer } from "../runtime/seal.js";
+
+/** An authorization server as it was found. */
+export interface Issuer {
+  readonly url: string;
+  /** What is used of its metadata; undefined for old ones that have none. */
+  readonly metadata: JsonObject | undefined;
+  /** What it is asked for tokens to. */
+  readonly resource: string | undefined;
+  /** What the server says that can be asked for. */
+  readonly scopes: readonly string[];
+}
+
+/** Who we are to it. */
+export interface ClientRecord {
+  readonly client_id: string;
+  readonly client_secret?: string | undefined;
+  readonly [key: string]: unknown;
+}
+
+export interface TokenSet {
+  readonly access: string;
+  readonly refresh: string | undefined;
+  readonly scopes: readonly string[];
+  /** By the wall clock; undefined where nobody said. */
+  readonly endsAt: number | undefined;
+  readonly lifeMs: number | undefined;
+}
+
+export interface Grant {
+  readonly issuer: Issuer;
+  readonly client: ClientRecord;
+  /** Where the browser came back to: a client that was registered is good for that address alone. */
+  readonly redirectUri: string;
+  readonly tokens: TokenSet;
+}
+
+export interface GrantRecord {
+  readonly server: string;
+  readonly sealed: string;
+}
+
+/** The place of one server's login. */
+export interface GrantKeeper {
+  get(): Grant | undefined;
+  /** On disk when it resolves. */
+  put(grant: Grant): Promise<void>;
+  delete(): Promise<void>;
+}
+
+/** What it takes to keep logins. */
+export interface GrantStore {
+  readonly map: DurableMap<GrantRecord>;
+  readonly vault: Sealer;
+}
+
+/** A login for another address or another client is not readable by this one: the entry is another then. */
+export function grantKeeper(
+  { map, vault }: GrantStore,
+  server: string,
+  { url, clientId }: { readonly url: string; readonly clientId: OAuthLogin["clientId"] },
+): GrantKeeper {
+  const purpose = JSON.stringify(["login", server, url, clientId ?? ""]);
+  return {
+    get() {
+      const sealed = map.get(server)?.sealed;
+      const found = sealed === undefined ? undefined : vault.unseal(purpose, sealed);
+      return isObject(found) ? (found as unknown as Grant) : undefined;
+    },
+    put: (grant) => map.put(server, { server, sealed: vault.seal(purpose, grant) }),
+    delete: () => map.delete(server),
+  };
+}

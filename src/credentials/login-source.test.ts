@@ -1,0 +1,371 @@
+import { randomBytes } from "node:crypto";
+import { beforeEach, describe, expect, it } from "vitest";
+import { createVault } from "../runtime/seal.js";
+import { MemoryMap } from "../store/memory-map.js";
+import type { AuthFetch } from "./auth-fetch.js";
+import { ClientSource } from "./client-source.js";
+import { Credential } from "./credential.js";
+import { type GrantRecord, grantKeeper } from "./grant.js";
+import { LoginSource } from "./login-source.js";
+
+const SERVER = "https://mcp.example.com/mcp";
+const ISSUER = "https://login.example.com";
+const BACK = "http://127.0.0.1:5000/callback";
+
+/** An authorization server and its documents, without a network. */
+class Authority {
+  documents: Record<string, unknown> = {
+    "https://mcp.example.com/.well-known/oauth-protected-resource/mcp": {
+      resource: SERVER,
+      authorization_servers: [ISSUER],
+      scopes_supported: ["read"],
+    },
+    [`${ISSUER}/.well-known/oauth-authorization-server`]: {
+      issuer: ISSUER,
+      authorization_endpoint: `${ISSUER}/authorize`,
+      token_endpoint: `${ISSUER}/token`,
+      registration_endpoint: `${ISSUER}/register`,
+      revocation_endpoint: `${ISSUER}/revoke`,
+      response_types_supported: ["code"],
+      code_challenge_methods_supported: ["S256"],
+      scopes_supported: ["read", "write", "offline_access"],
+      authorization_response_iss_parameter_supported: true,
+    },
+  };
+  readonly asked: { readonly url: string; readonly body: URLSearchParams }[] = [];
+  token: (body: URLSearchParams) => unknown = () => ({ error: "invalid_grant" });
+
+  readonly fetch: AuthFetch = async (input, init) => {
+    const url = String(input);
+    const body = new URLSearchParams(String(init?.body ?? ""));
+    this.asked.push({ url, body });
+    if (url === `${ISSUER}/register`) {
+      return Response.json({ ...JSON.parse(String(init?.body)), client_id: `client-${this.#count("/register")}` });
+    }
+    if (url === `${ISSUER}/token`) {
+      const answer = await this.token(body);
+      if (answer instanceof Error) throw answer;
+      return Response.json(answer, { status: "error" in (answer as object) ? 400 : 200 });
+    }
+    if (url === `${ISSUER}/revoke`) return new Response(null, { status: 200 });
+    const found = this.documents[url];
+    return found === undefined ? new Response("", { status: 404 }) : Response.json(found);
+  };
+
+  #count(path: string): number {
+    return this.asked.filter(({ url }) => url.endsWith(path)).length;
+  }
+
+  tokenRequests(): string[] {
+    return this.asked.filter(({ url }) => url.endsWith("/token")).map(({ body }) => body.get("grant_type") ?? "");
+  }
+}
+
+const clock = { ms: 0 };
+const options = (authority: Authority) => ({
+  server: "linear",
+  serverUrl: SERVER,
+  fetch: () => authority.fetch,
+  now: () => clock.ms,
+  wall: () => 1_000_000_000 + clock.ms,
+  log: (text: string) => void logged.push(text),
+});
+let logged: string[] = [];
+let map: MemoryMap<GrantRecord>;
+const vault = createVault(randomBytes(32));
+beforeEach(() => {
+  clock.ms = 0;
+  logged = [];
+  map = new MemoryMap<GrantRecord>("logins");
+});
+
+function make(authority: Authority, settings: { scopes?: string[]; clientId?: string } = {}) {
+  const keeper = grantKeeper({ map, vault }, "linear", { url: SERVER, clientId: settings.clientId });
+  const source = new LoginSource(options(authority), { from: "oauth", ...settings }, keeper, async () => undefined);
+  let changes = 0;
+  const credential = new Credential({
+    source,
+    now: () => clock.ms,
+    wall: () => 1_000_000_000 + clock.ms,
+    onChange: () => changes++,
+    onToken: () => {},
+  });
+  return { source, credential, changes: () => changes };
+}
+
+let given = 0;
+const gives = (more: object = {}) => ({
+  access_token: `access-${++given}`,
+  refresh_token: `refresh-${given}`,
+  token_type: "Bearer",
+  expires_in: 3600,
+  ...more,
+});
+
+async function loggedIn(settings: { scopes?: string[] } = {}) {
+  const authority = new Authority();
+  given = 0;
+  authority.token = () => gives();
+  const made = make(authority, settings);
+  const { address, state } = await made.source.begin(BACK);
+  await made.source.finish({ state, code: "c0de", iss: ISSUER, error: undefined });
+  return { authority, address: new URL(address), state, ...made };
+}
+
+describe("a login by OAuth", () => {
+  it("asks for what the server names, with PKCE, a state and the resource, and gives a token that is kept sealed", async () => {
+    const { address, credential, authority, state } = await loggedIn();
+    const asked = Object.fromEntries(address.searchParams);
+    expect(address.origin + address.pathname).toBe(`${ISSUER}/authorize`);
+    expect(asked).toMatchObject({
+      client_id: "client-1",
+      code_challenge_method: "S256",
+      redirect_uri: BACK,
+      resource: SERVER,
+      scope: "read offline_access",
+      state,
+    });
+    const exchange = authority.asked.at(-1)?.body;
+    expect(exchange?.get("code")).toBe("c0de");
+    expect(exchange?.get("code_verifier")).toMatch(/^.{43,}$/);
+    expect(credential.token()).toBe("access-1");
+    expect(credential.status()).toMatchObject({ state: "known", needsLogin: false });
+    expect(credential.status().until).toBe(new Date(1_000_000_000 + 3_600_000).toISOString());
+    // On disk nobody reads it, and another gateway of the same state has it.
+    expect(JSON.stringify([...map.entries()])).not.toMatch(/access-1|refresh-1/);
+    expect(make(authority).credential.token()).toBe("access-1");
+  });
+
+  it("is not readable by an entry with another address", async () => {
+    await loggedIn();
+    expect(
+      grantKeeper({ map, vault }, "linear", { url: "https://evil.example/mcp", clientId: undefined }).get(),
+    ).toBeUndefined();
+  });
+
+  it("that is refused by a hundred calls is renewed once, and the new refresh token is kept [token-unseen]", async () => {
+    const { authority, credential, changes } = await loggedIn();
+    await credential.token();
+    const before = changes();
+    const all = await Promise.all(Array.from({ length: 100 }, () => credential.refused("access-1")));
+    expect(new Set(all)).toEqual(new Set([true]));
+    expect(authority.tokenRequests()).toEqual(["authorization_code", "refresh_token"]);
+    expect(credential.token()).toBe("access-2");
+    // The same rights: what the server shows is the same.
+    expect(changes()).toBe(before);
+    await credential.refused("access-2");
+    expect(authority.asked.at(-1)?.body.get("refresh_token")).toBe("refresh-2");
+    expect(make(authority).credential.token()).toBe("access-3");
+  });
+
+  it("is renewed before it ends, and no call waits for that", async () => {
+    const { authority, credential } = await loggedIn();
+    clock.ms = 3_600_000 - 20_000;
+    let answer: (value: unknown) => void = () => {};
+    authority.token = () =>
+      new Promise((resolve) => {
+        answer = resolve;
+      });
+    expect(credential.token()).toBe("access-1");
+    await expect.poll(() => authority.tokenRequests().length).toBe(2);
+    clock.ms += 1_500;
+    expect(credential.token()).toBe("access-1");
+    answer(gives());
+    await expect.poll(() => credential.token()).toBe("access-2");
+    expect(authority.tokenRequests().length).toBe(2);
+  });
+
+  it("whose renewal fails for a while is tried again after waits, and is not lost", async () => {
+    const { authority, credential } = await loggedIn();
+    authority.token = () => new TypeError("https://login.example.com cannot be asked: ECONNREFUSED.");
+    expect(await credential.refused("access-1")).toBe(false);
+    await expect(credential.token()).rejects.toThrow(/"linear" could not be renewed: .*ECONNREFUSED/);
+    await expect(credential.token()).rejects.toThrow("ECONNREFUSED");
+    expect(authority.tokenRequests().length).toBe(2);
+    clock.ms = 60_000;
+    authority.token = () => gives();
+    expect(await credential.refused("access-1")).toBe(true);
+    expect(credential.token()).toBe("access-2");
+  });
+
+  it("whose renewal is refused for good is over, and calls say which command logs in", async () => {
+    const { authority, credential, changes } = await loggedIn();
+    authority.token = () => ({ error: "invalid_grant", error_description: "no refresh-1 here" });
+    expect(await credential.refused("access-1")).toBe(false);
+    expect(credential.token()).toBeUndefined();
+    expect(credential.refusal(undefined)?.message).toBe('"linear" needs login: toolway login linear');
+    expect(credential.status()).toMatchObject({ state: "absent", needsLogin: true });
+    expect(changes()).toBeGreaterThan(0);
+    expect(logged.join()).toContain("its login is over: invalid_grant: no [redacted] here");
+    expect(map.get("linear")).toBeUndefined();
+  });
+
+  it("that is made while a renewal is under way is the one that counts", async () => {
+    const { authority, source, credential } = await loggedIn();
+    let answer: (value: unknown) => void = () => {};
+    authority.token = (body) =>
+      body.get("grant_type") === "refresh_token"
+        ? new Promise((resolve) => {
+            answer = resolve;
+          })
+        : gives({ access_token: "of-the-login" });
+    const refused = credential.refused("access-1");
+    await expect.poll(() => authority.tokenRequests().length).toBe(2);
+    const { state } = await source.begin(BACK);
+    await source.finish({ state, code: "again", iss: ISSUER, error: undefined });
+    answer(gives({ access_token: "of-the-renewal" }));
+    expect(await refused).toBe(true);
+    expect(credential.token()).toBe("of-the-login");
+    expect(make(authority).credential.token()).toBe("of-the-login");
+  });
+
+  it("that lacks a scope is not renewed for it: the next login asks for all that was granted and for that", async () => {
+    const { authority, source, credential } = await loggedIn();
+    const challenge = 'Bearer error="insufficient_scope", scope="write"';
+    expect(await credential.refused("access-1", challenge)).toBe(false);
+    expect(authority.tokenRequests()).toEqual(["authorization_code"]);
+    expect(credential.refusal("access-1")?.message).toBe(
+      '"linear" needs login, for more rights (write): toolway login linear',
+    );
+    const { address, state } = await source.begin(BACK);
+    expect(new URL(address).searchParams.get("scope")).toBe("read offline_access write");
+    await source.finish({ state, code: "more", iss: ISSUER, error: undefined });
+    expect(credential.status().needsLogin).toBe(false);
+  });
+
+  it("ends with a logout: the token goes, and the authorization server is told", async () => {
+    const { authority, source, credential, changes } = await loggedIn();
+    await credential.token();
+    expect(await source.logout()).toBe(true);
+    expect([credential.token(), changes(), map.get("linear")]).toEqual([undefined, 1, undefined]);
+    expect(authority.asked.at(-1)?.url).toBe(`${ISSUER}/revoke`);
+    expect(authority.asked.at(-1)?.body.get("token")).toBe("refresh-1");
+    expect(await source.logout()).toBe(false);
+  });
+
+  it("registers once for an address that the browser comes back to, and anew for another", async () => {
+    const { authority, source } = await loggedIn();
+    await source.begin(BACK);
+    const registered = () => authority.asked.filter(({ url }) => url.endsWith("/register")).length;
+    expect(registered()).toBe(1);
+    await source.begin("http://127.0.0.1:5001/callback");
+    expect(registered()).toBe(2);
+  });
+});
+
+describe("an answer to a login", () => {
+  const answer = { code: "c0de", iss: ISSUER, error: undefined };
+
+  it("of a state that nobody gave, that was used before or that is too late is refused", async () => {
+    const { source, state } = await loggedIn();
+    const wrong = /belongs to no login that is under way/;
+    await expect(source.finish({ ...answer, state: "made up" })).rejects.toThrow(wrong);
+    await expect(source.finish({ ...answer, state })).rejects.toThrow(wrong);
+    const late = await source.begin(BACK);
+    clock.ms += 5 * 60_000;
+    await expect(source.finish({ ...answer, state: late.state })).rejects.toThrow(wrong);
+  });
+
+  it("of another authorization server, or of none where it says who it is, is refused before the code is sent", async () => {
+    const { authority, source } = await loggedIn();
+    for (const iss of ["https://evil.example", undefined]) {
+      const { state } = await source.begin(BACK);
+      await expect(source.finish({ ...answer, iss, state })).rejects.toThrow(/could not be finished/);
+    }
+    expect(authority.tokenRequests()).toEqual(["authorization_code"]);
+  });
+
+  it("that says no is told in its words", async () => {
+    const { source } = await loggedIn();
+    const { state } = await source.begin(BACK);
+    const refused = source.finish({ state, code: undefined, iss: ISSUER, error: "access_denied: Not\u001b[31m today" });
+    await expect(refused).rejects.toThrow(/it was refused there \(access_denied: Not.*today\)/);
+  });
+
+  it("is one of eight at most: who begins more loses the oldest [bounded]", async () => {
+    const { source } = await loggedIn();
+    const states: string[] = [];
+    for (let i = 0; i < 9; i++) states.push((await source.begin(BACK)).state);
+    await expect(source.finish({ ...answer, state: states[0] ?? "" })).rejects.toThrow("no login that is under way");
+    await source.finish({ ...answer, state: states[8] ?? "" });
+  });
+});
+
+describe("hostile documents", () => {
+  const metadataAt = `${ISSUER}/.well-known/oauth-authorization-server`;
+  const resourceAt = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp";
+  const changed = (at: string, more: object) => (authority: Authority) => {
+    authority.documents[at] = { ...(authority.documents[at] as object), ...more };
+  };
+
+  it.each([
+    ["another issuer than the one that was asked", changed(metadataAt, { issuer: "https://evil.example" }), /issuer/i],
+    [
+      "a login page of javascript",
+      changed(metadataAt, { authorization_endpoint: "javascript:alert(1)//x" }),
+      /not what the protocol says|javascript/,
+    ],
+    [
+      "a login page in a file",
+      changed(metadataAt, { authorization_endpoint: "file:///etc/passwd" }),
+      /file:.*not https|not what/,
+    ],
+    [
+      "a login page without TLS",
+      changed(metadataAt, { authorization_endpoint: "http://login.example.com/a" }),
+      /is not https/,
+    ],
+    ["metadata of another server", changed(resourceAt, { resource: "https://other.example/mcp" }), /other\.example/],
+    [
+      "a document that is no JSON of the protocol",
+      changed(metadataAt, { token_endpoint: 7 }),
+      /not what the protocol says/,
+    ],
+  ])("%s: no login is begun, and the reason is told", async (_, hostile, why) => {
+    const authority = new Authority();
+    hostile(authority);
+    await expect(make(authority).source.begin(BACK)).rejects.toThrow(why);
+  });
+
+  it("a token endpoint without TLS is sent no code", async () => {
+    const authority = new Authority();
+    changed(metadataAt, { token_endpoint: "http://login.example.com/token" })(authority);
+    const { source } = make(authority);
+    const { state } = await source.begin(BACK);
+    const answer = { state, code: "c0de", iss: ISSUER, error: undefined };
+    await expect(source.finish(answer)).rejects.toThrow(/could not be finished/);
+    expect(authority.asked.some(({ body }) => body.get("code") === "c0de")).toBe(false);
+  });
+});
+
+describe("a login by the id and secret of a client", () => {
+  it("is made when a token is needed and renewed by itself, with more scopes where the server wants them", async () => {
+    const authority = new Authority();
+    given = 0;
+    authority.token = () => gives({ refresh_token: undefined });
+    const settings = {
+      from: "clientCredentials",
+      clientId: "ci",
+      clientSecret: { from: "text", value: "s3cret" },
+    } as const;
+    const source = new ClientSource(options(authority), settings, async () => "s3cret");
+    const credential = new Credential({
+      source,
+      now: () => clock.ms,
+      wall: () => 1_000_000_000 + clock.ms,
+      onChange: () => {},
+      onToken: () => {},
+    });
+    expect(await credential.token()).toBe("access-1");
+    expect(authority.asked.at(-1)?.body.get("scope")).toBe("read");
+    expect(await credential.refused("access-1")).toBe(true);
+    expect(credential.token()).toBe("access-2");
+    expect(await credential.refused("access-2", 'Bearer error="insufficient_scope", scope="write"')).toBe(true);
+    expect(authority.asked.at(-1)?.body.get("scope")).toBe("read write");
+    // The same want again: there is nothing more to ask for.
+    clock.ms += 10_000;
+    const requests = authority.tokenRequests().length;
+    expect(await credential.refused("access-3", 'Bearer error="insufficient_scope", scope="write"')).toBe(false);
+    expect(authority.tokenRequests().length).toBe(requests);
+  });
+});

@@ -1,0 +1,230 @@
+// Tokens by the login of a person: begun here, made in a browser, finished with the code that it brings back, then kept
+// and renewed until somebody logs out or the authorization server says that it is over.
+
+import { randomBytes } from "node:crypto";
+import type { OAuthLogin } from "../contracts/server-spec.js";
+import { Fault } from "../protocol/errors.js";
+import { sentence } from "../runtime/expected-error.js";
+import { shellWord } from "../runtime/words/shell-word.js";
+import type { AuthFetch } from "./auth-fetch.js";
+import { joined, MAX_SCOPES, scopesIn } from "./challenge.js";
+import type { ClientRecord, Grant, GrantKeeper, Issuer, TokenSet } from "./grant.js";
+import { judgePlace, RefusedPlace } from "./login-places.js";
+import { type Protocol, type RenewedOptions, RenewedSource } from "./renewed-source.js";
+
+/** A person reads, looks for a password and consents; afterwards the address that they were given is good for nothing. */
+export const LOGIN_MS = 5 * 60_000;
+/** Logins that were begun and not finished, at one server: the oldest gives way. */
+const MAX_PENDING = 8;
+
+interface Pending {
+  readonly issuer: Issuer;
+  readonly client: ClientRecord;
+  readonly scopes: readonly string[];
+  readonly redirectUri: string;
+  readonly verifier: string;
+  readonly untilMs: number;
+}
+
+/** What a browser brings back. */
+export interface LoginAnswer {
+  readonly state: string;
+  readonly code: string | undefined;
+  readonly iss: string | undefined;
+  readonly error: string | undefined;
+}
+
+export interface BegunLogin {
+  /** What a person opens. */
+  readonly address: string;
+  /** By which the browser's answer is known to be to this. */
+  readonly state: string;
+}
+
+export class LoginSource extends RenewedSource {
+  readonly name: string;
+  readonly remedy: string;
+  readonly #settings: OAuthLogin;
+  readonly #grants: GrantKeeper;
+  readonly #secret: () => Promise<string | undefined>;
+  readonly #pending = new Map<string, Pending>();
+  #grant: Grant | undefined;
+  #isRead = false;
+  /** Counts logins and logouts: a renewal that was under way meanwhile is of the login before. */
+  #generation = 0;
+  /** Scopes that a call was refused for, which the next login asks for too. */
+  #lacking: readonly string[] = [];
+
+  constructor(
+    options: RenewedOptions,
+    settings: OAuthLogin,
+    grants: GrantKeeper,
+    secret: () => Promise<string | undefined>,
+  ) {
+    super(options);
+    this.#settings = settings;
+    this.#grants = grants;
+    this.#secret = secret;
+    this.name = "its login";
+    this.remedy = `\`toolway login ${shellWord(options.server)}\` logs in.`;
+  }
+
+  protected tokens(): TokenSet | undefined {
+    if (!this.#isRead) {
+      this.#isRead = true;
+      this.#grant = this.#grants.get();
+    }
+    return this.#grant?.tokens;
+  }
+
+  protected canRenew(): boolean {
+    return this.tokens()?.refresh !== undefined;
+  }
+
+  /** A renewal gives no more than was granted: a person has to be asked. */
+  protected lacks(scopes: readonly string[]): boolean {
+    this.#lacking = joined(this.#lacking, scopes);
+    return false;
+  }
+
+  protected override secrets(): (string | undefined)[] {
+    return [...super.secrets(), this.#grant?.client.client_secret];
+  }
+
+  /** What whoever was refused is told. */
+  refusal(): Fault {
+    const command = `toolway login ${shellWord(this.options.server)}`;
+    const more = this.#lacking.length === 0 ? "" : `, for more rights (${this.shown(this.#lacking.join(" "))})`;
+    const data = { fault: "unauthorized", status: 401 } as const;
+    return new Fault("unauthorized", `"${this.options.server}" needs login${more}: ${command}`, {
+      reason: "oauth",
+      data,
+    });
+  }
+
+  /** What it shows depends on who logged in, and for what. */
+  identity(): string {
+    return JSON.stringify([this.#generation, this.tokens()?.scopes]);
+  }
+
+  get needsLogin(): boolean {
+    return this.tokens() === undefined || this.#lacking.length > 0;
+  }
+
+  get redirectPort(): number | undefined {
+    return this.#settings.redirectPort;
+  }
+
+  protected async renew(protocol: Protocol, fetch: AuthFetch): Promise<string | undefined> {
+    const generation = this.#generation;
+    const grant = this.#grant;
+    const refresh = grant?.tokens.refresh;
+    if (grant === undefined || refresh === undefined) return grant?.tokens.access;
+    try {
+      // A secret in the config may be another by now.
+      const secret = this.#settings.clientSecret === undefined ? undefined : await this.#secret();
+      const client = secret === undefined ? grant.client : { ...grant.client, client_secret: secret };
+      const answer = await protocol.refresh(grant.issuer, client, refresh, fetch);
+      // Somebody logged in or out meanwhile: these tokens are of the login before.
+      if (generation !== this.#generation) return this.#grant?.tokens.access;
+      await this.#keep({ ...grant, tokens: this.taken(answer, grant.tokens.scopes) });
+    } catch (error) {
+      if (generation !== this.#generation) return this.#grant?.tokens.access;
+      if (!protocol.isFinal(error)) throw error;
+      this.options.log(`its login is over: ${sentence(this.shown(protocol.complaintOf(error)))} ${this.remedy}`);
+      await this.#drop();
+    }
+    return this.#grant?.tokens.access;
+  }
+
+  /** Finds who gives tokens, and what a person has to open. The browser comes back to `redirectUri`. */
+  begin(redirectUri: string): Promise<BegunLogin> {
+    return this.step("could not be begun", async (protocol, fetch) => {
+      const { metadataUrl, scopes: challenged } = this.challenge;
+      const issuer = await protocol.discover(this.options.serverUrl, metadataUrl, fetch);
+      const scopes = this.#scopesFor(issuer, challenged);
+      const { clientId, clientMetadataUrl } = this.#settings;
+      const who = { clientId, clientMetadataUrl, clientSecret: await this.#secret() };
+      const before = this.#grant;
+      // A client is registered for one address to come back to, and at one authorization server.
+      const isSame = clientId === undefined && before?.issuer.url === issuer.url && before.redirectUri === redirectUri;
+      const client = isSame ? before.client : await protocol.clientFor(issuer, who, { redirectUri, scopes }, fetch);
+      const state = randomBytes(32).toString("base64url");
+      const { address, verifier } = await protocol.authorization(issuer, client, { redirectUri, scopes, state });
+      // It is opened by a browser, which knows more schemes than a login needs.
+      const why = judgePlace(new URL(address), undefined);
+      if (why !== undefined) throw new RefusedPlace(`its login page is refused: ${why}`);
+      const untilMs = this.options.now() + LOGIN_MS;
+      for (const [other, { untilMs: end }] of this.#pending) {
+        if (end <= this.options.now() || this.#pending.size >= MAX_PENDING) this.#pending.delete(other);
+      }
+      this.#pending.set(state, { issuer, client, scopes, redirectUri, verifier, untilMs });
+      return { address, state };
+    });
+  }
+
+  #scopesFor(issuer: Issuer, challenged: readonly string[]): string[] {
+    const { scopes } = this.#settings;
+    const asked = scopes ?? (challenged.length > 0 ? challenged : issuer.scopes.slice(0, MAX_SCOPES));
+    // With a step up, what was granted before stays.
+    const before = this.#lacking.length === 0 ? [] : (this.#grant?.tokens.scopes ?? []);
+    const all = joined(joined(before, asked), this.#lacking);
+    // Without it some give no refresh token, and the login would end with its first token.
+    const offered = scopesIn(supportedBy(issuer));
+    return all.length > 0 && scopes === undefined && offered.includes("offline_access")
+      ? joined(all, ["offline_access"])
+      : all;
+  }
+
+  /** What the browser brought back. Each login is finished once; what is not known here is refused. */
+  finish({ state, code, iss, error }: LoginAnswer): Promise<void> {
+    const pending = this.#pending.get(state);
+    this.#pending.delete(state);
+    return this.step("could not be finished", async (protocol, fetch) => {
+      if (pending === undefined || this.options.now() >= pending.untilMs) {
+        throw new Error("this answer belongs to no login that is under way. Begin it again");
+      }
+      if (code === undefined || error !== undefined)
+        throw new Error(`it was refused there (${error ?? "without a code"})`);
+      const { issuer, client, scopes, redirectUri, verifier } = pending;
+      const answer = await protocol.exchange(issuer, client, { code, iss, verifier, redirectUri }, fetch);
+      const tokens = this.taken(answer, scopes);
+      this.#generation++;
+      this.#lacking = [];
+      await this.#keep({ issuer, client, redirectUri, tokens });
+      this.changed();
+    });
+  }
+
+  /** Forgets the login, and tells whoever gave it. Resolves with whether there was one. */
+  async logout(): Promise<boolean> {
+    const grant = this.tokens() === undefined ? undefined : this.#grant;
+    this.#generation++;
+    this.#lacking = [];
+    this.#pending.clear();
+    await this.#drop();
+    this.changed();
+    if (grant === undefined) return false;
+    await this.step("could not be revoked there", (protocol, fetch) =>
+      protocol.revoke(grant.issuer, grant.client, grant.tokens, fetch),
+    ).catch((error: unknown) => this.options.log((error as Error).message));
+    return true;
+  }
+
+  async #keep(grant: Grant): Promise<void> {
+    this.#grant = grant;
+    this.#isRead = true;
+    await this.#grants.put(grant);
+  }
+
+  async #drop(): Promise<void> {
+    this.#grant = undefined;
+    this.#isRead = true;
+    await this.#grants.delete();
+  }
+}
+
+function supportedBy({ metadata }: Issuer): string | undefined {
+  const offered = metadata?.["scopes_supported"];
+  return Array.isArray(offered) ? offered.filter((one) => typeof one === "string").join(" ") : undefined;
+}

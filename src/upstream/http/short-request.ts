@@ -1,0 +1,78 @@
+// One short HTTP request by a wire of its own: what logins need of authorization servers. Its answer is held whole, within
+// bounds, and a wire that leads elsewhere is not followed.
+
+import type { LookupFunction } from "node:net";
+import type { HttpTarget } from "../../contracts/server-spec.js";
+import { poolWiresBy } from "./pool-wire.js";
+import type { OpenWire, ResponseHeaders } from "./wire.js";
+
+export interface ShortRequest {
+  readonly url: URL;
+  readonly method: "GET" | "POST";
+  /** Names and values in turn. */
+  readonly headers: string[];
+  readonly body: string | undefined;
+  /** Which addresses a name leads to, where that is judged here. Through an executor it is judged there. */
+  readonly lookup: LookupFunction;
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+}
+
+export interface ShortAnswer {
+  readonly status: number;
+  readonly headers: ResponseHeaders;
+  readonly body: Buffer;
+}
+
+/** `server`: whose login it is; requests go the way that its own go. Rejects where there is no whole answer. */
+export async function requestShortly(
+  server: HttpTarget,
+  { url, method, headers, body, lookup, maxBytes, signal }: ShortRequest,
+  openWire: OpenWire,
+): Promise<ShortAnswer> {
+  const { via, socketPath } = server;
+  const isOwn = new URL(server.url).origin === url.origin;
+  const open = via === undefined ? poolWiresBy(lookup) : openWire;
+  const target: HttpTarget = {
+    kind: "http",
+    url: url.href,
+    headers: {},
+    via,
+    socketPath: isOwn ? socketPath : undefined,
+  };
+  signal.throwIfAborted();
+  const wire = await open(target, url, signal);
+  try {
+    return await new Promise<ShortAnswer>((resolve, reject) => {
+      const chunks: Buffer[] = [];
+      let head: { status: number; headers: ResponseHeaders } | undefined;
+      let bytes = 0;
+      const fail = (error: Error): void => {
+        exchange.abort();
+        reject(error);
+      };
+      const path = url.pathname + url.search;
+      const exchange = wire.dispatch(
+        { method, lane: "calls", path, headers, ...(body === undefined ? {} : { body }) },
+        {
+          onHead: (status, found) => {
+            head = { status, headers: found };
+          },
+          onData: (chunk) => {
+            bytes += chunk.length;
+            if (bytes > maxBytes) fail(new Error(`its answer has more than ${maxBytes} bytes`));
+            else chunks.push(chunk);
+          },
+          onEnd: () => {
+            if (head === undefined) reject(new Error("it gave no answer"));
+            else resolve({ ...head, body: Buffer.concat(chunks, bytes) });
+          },
+          onError: (error) => reject(error),
+        },
+      );
+      signal.addEventListener("abort", () => fail(signal.reason as Error), { once: true });
+    });
+  } finally {
+    await wire.destroy();
+  }
+}
