@@ -106,7 +106,7 @@ export const PROMISES: readonly Promised[] = [
   {
     id: "run-foreground",
     text: "The agent of a run has the terminal, the signals and the exit code as if it had been started alone.",
-    status: "planned",
+    status: "made",
   },
   {
     id: "run-clean",

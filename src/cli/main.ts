@@ -5,7 +5,7 @@ import { homedir } from "node:os";
 import { isatty } from "node:tty";
 import { Exit } from "./line/errors.js";
 import { programName } from "./line/hints.js";
-import { type Io, Stopped, type StopSignal } from "./line/io.js";
+import { type Io, Stopped, type StopSignal, type TakenSignal } from "./line/io.js";
 import { runCli } from "./program.js";
 
 /** A reader of the log that is stuck does not keep us: what it was not given by then is lost. */
@@ -17,7 +17,14 @@ const stop = new AbortController();
 const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
 let hungUp: (() => void) | undefined;
 
+/** Of a program that runs in our place. */
+let taken: ((signal: TakenSignal) => void) | undefined;
+
 function onSignal(by: StopSignal): void {
+  if (taken !== undefined) {
+    taken(by);
+    return;
+  }
   // The second Ctrl-C: whoever presses it does not want to wait for the drain.
   if (stop.signal.aborted && by === "SIGINT") process.exit(Exit.interrupted);
   stop.abort(new Stopped(by));
@@ -25,7 +32,7 @@ function onSignal(by: StopSignal): void {
 
 process.on("SIGINT", () => onSignal("SIGINT"));
 process.on("SIGTERM", () => onSignal("SIGTERM"));
-process.on("SIGHUP", () => (hungUp === undefined ? onSignal("SIGHUP") : hungUp()));
+process.on("SIGHUP", () => (hungUp === undefined || taken !== undefined ? onSignal("SIGHUP") : hungUp()));
 // Node would open its inspector at the first, and die of the second. Neither means anything here; what is started from
 // here has handlers of its own.
 process.on("SIGUSR1", () => {});
@@ -55,6 +62,10 @@ const io: Io = {
   columns: process.stdout.isTTY === true ? process.stdout.columns : undefined,
   signal: stop.signal,
   program: programName(process.argv[1], process.env),
+  takeSignals: (act) => {
+    taken = act;
+    for (const signal of ["SIGQUIT", "SIGCONT"] as const) process.on(signal, () => act(signal));
+  },
   onHangUp: hasTerminal
     ? undefined
     : (act) => {

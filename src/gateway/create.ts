@@ -114,7 +114,7 @@ export async function openGateway({ stateDir, opentelemetry, ...parts }: ClosedP
 }
 
 function configReader(input: GatewayInput, options: GatewayOptions): () => Config {
-  const { env = process.env, home, names, tls, logCalls, onDemand, stateDir } = options;
+  const { env = process.env, home, names, tls, logCalls, onDemand, stateDir, forRuns } = options;
   const around = { env, wrongEntries: "keep" as const, ...(home === undefined ? {} : { home }) };
   const read = (answersDir: string | undefined): Config => {
     const all = { ...around, answers: answersDir === undefined ? undefined : () => answersIn(answersDir) };
@@ -127,7 +127,13 @@ function configReader(input: GatewayInput, options: GatewayOptions): () => Confi
     const config = isAnswered ? first : read(first.stateDir);
     const calls = typeof logCalls === "boolean" ? logCalls : (config.log.calls ?? logCalls === "unless-off");
     const servers = onDemand === true ? config.servers.map(lazy) : config.servers;
-    return { ...config, servers, names: names ?? config.names, tls: tls ?? config.tls, log: { calls } };
+    return {
+      ...config,
+      servers,
+      names: names ?? config.names,
+      tls: forRuns === true ? undefined : (tls ?? config.tls),
+      log: { calls },
+    };
   };
 }
 

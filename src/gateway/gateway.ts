@@ -33,6 +33,7 @@ import { Logins } from "./logins/logins.js";
 import type { Mailboxes } from "./mailboxes.js";
 import { hearingOf, type ProgramCalls } from "./program-call.js";
 import { Readiness } from "./readiness.js";
+import { serveRun } from "./runs/run-socket.js";
 import { Runs, type SweepRun } from "./runs/runs.js";
 import { type Stages, wireStages } from "./stages.js";
 import { type GatewayState, redactedText, safeLine } from "./state/state.js";
@@ -291,20 +292,18 @@ export class Gateway {
     // It is the way in, as for those who share.
     if (this.#startServers !== true && this.#closing === undefined) this.#start();
     const { runs } = this;
-    void import("./runs/run-socket.js").then(({ serveRun }) =>
-      serveRun(socket, {
-        runs,
-        endpoint: () => this.#endpointForRuns(),
-        demandRole: (role) => this.demandRole(role),
-        setContext: (principal, changes) => this.setContext(principal, changes),
-        restarts: () =>
-          this.servers
-            .status((name) => this.#stages.catalog.counts(name))
-            .reduce((sum, { restarts }) => sum + restarts, 0),
-        forRuns: this.#forRuns,
-        noAuth: this.#noAuth,
-      }),
-    );
+    serveRun(socket, {
+      runs,
+      endpoint: () => this.#endpointForRuns(),
+      demandRole: (role) => this.demandRole(role),
+      setContext: (principal, changes) => this.setContext(principal, changes),
+      restarts: () =>
+        this.servers
+          .status((name) => this.#stages.catalog.counts(name))
+          .reduce((sum, { restarts }) => sum + restarts, 0),
+      forRuns: this.#forRuns,
+      noAuth: this.#noAuth,
+    });
   }
 
   /** One over stdio listens when the first run comes, for it alone: on loopback, at any port. */

@@ -28,6 +28,7 @@ import {
 import { metrics } from "./metrics.js";
 import { pinsAccept, pinsDiff, pinsForget, pinsList } from "./pins.js";
 import { ps } from "./ps.js";
+import { gatewayForRuns, run } from "./run.js";
 import { serve } from "./serve.js";
 import { reload, start, stop } from "./server-verbs.js";
 import { setup } from "./setup.js";
@@ -50,6 +51,7 @@ export const groups: Readonly<Record<string, string>> = {
 };
 
 export const commands: readonly Command[] = [
+  run,
   serve,
   stdio,
   tools,
@@ -102,4 +104,5 @@ export const commands: readonly Command[] = [
   completionOf(() => ({ commands, groups })),
   version,
   complete,
+  gatewayForRuns,
 ];

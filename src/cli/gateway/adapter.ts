@@ -56,6 +56,8 @@ async function open(
     startServers: more.startServers,
     onDemand: more.onDemand ?? false,
     noAuth: options.noAuth ?? false,
+    forRuns: options.forRuns ?? false,
+    sweepRun: async (folder) => (await import("../../agents/run/run-folder.js")).endRunFolder(folder),
     ...(more.logCalls === undefined ? {} : { logCalls: more.logCalls }),
     ...(options.names === undefined ? {} : { names: options.names }),
     ...(options.tls === undefined ? {} : { tls: options.tls }),
@@ -83,6 +85,7 @@ async function start(options: StartOptions): Promise<StartedGateway> {
       config: gateway.config,
       token: { isNew: tokens.isNew, fromEnv, value: fromEnv ? undefined : tokens.defaultToken() },
       status: () => gateway.status(),
+      withoutRuns: (ms) => gateway.runs.absent(ms),
       reload: async () => {
         log.info("SIGHUP: the config is read again");
         await gateway.reload().catch(() => {});
@@ -312,7 +315,7 @@ async function serveOwn(gateway: Gateway, signal: AbortSignal, agent: Promise<vo
   });
   try {
     await Promise.race([agent, stopped]);
-    while (!signal.aborted && isUsed(gateway.status())) {
+    while (!signal.aborted && (gateway.runs.size > 0 || isUsed(gateway.status()))) {
       await Promise.race([stopped, new Promise((done) => setTimeout(done, LOOK_MS))]);
     }
   } finally {

@@ -45,6 +45,8 @@ export interface StartOptions extends GatewaySource {
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
   /** Whether each call is logged; "unless-off": where the config does not say no. */
   readonly logCalls: false | "unless-off";
+  /** It is for runs alone: on loopback, without TLS. */
+  readonly forRuns?: boolean;
 }
 
 export interface StartedGateway {
@@ -62,6 +64,8 @@ export interface StartedGateway {
   status(): GatewayStatus;
   /** Reads the config again, as an edit of it does. What is wrong with it is logged; never rejects. */
   reload(): Promise<void>;
+  /** Resolves when it has had no run for so long. */
+  withoutRuns(ms: number): Promise<void>;
   /** Resolves when an operator asked it to stop, by `toolway down`. */
   readonly stopAsked: Promise<StopAsked>;
   /** Lets calls in flight end, at most `drainMs` (default: the config's), then stops everything. `why` is logged. */

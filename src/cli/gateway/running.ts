@@ -3,14 +3,15 @@
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Duplex } from "node:stream";
 import { type ControlClient, findGateway } from "../../control/client.js";
 import { listGateways, type RunningGateway } from "../../control/registry.js";
-import { OPERATOR_UPGRADE } from "../../control/upgrades.js";
+import { OPERATOR_UPGRADE, RUN_UPGRADE } from "../../control/upgrades.js";
 import { isStateDirHeld, stateRootFor } from "../../runtime/state-dir.js";
 import type { GatewayClient, GatewaySource } from "./port.js";
 
 // From here, so that `toolway --help` loads none of it, and a gateway no file more.
-export { realPath, stateDirFor } from "../../runtime/state-dir.js";
+export { ensureStateDir, realPath, stateDirFor } from "../../runtime/state-dir.js";
 
 export function clientOf(control: ControlClient): GatewayClient {
   const given = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal });
@@ -28,6 +29,16 @@ export function clientOf(control: ControlClient): GatewayClient {
 export async function find({ stateDir }: Pick<GatewaySource, "stateDir">): Promise<GatewayClient | undefined> {
   const control = await findGateway(stateDir);
   return control === undefined ? undefined : clientOf(control);
+}
+
+/** The connection of a run to the gateway of this state directory; undefined where none answers. */
+export async function reachRun({ stateDir }: Pick<GatewaySource, "stateDir">): Promise<Duplex | undefined> {
+  const running = await findGateway(stateDir);
+  return running?.upgrade(RUN_UPGRADE).catch((error: { code?: unknown }) => {
+    // One that is just dying still takes connections, and does not answer. An older version knows no runs.
+    if (error.code === "no-route") throw error;
+    return undefined;
+  });
 }
 
 export async function list({ env, home }: Pick<GatewaySource, "env" | "home">): Promise<RunningGateway[]> {

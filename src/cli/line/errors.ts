@@ -12,7 +12,12 @@ export const Exit = {
   interrupted: 130,
 } as const;
 
-export type ExitCode = (typeof Exit)[keyof typeof Exit];
+declare const passedOn: unique symbol;
+
+/** What another program ended with, where that is the answer: the agent of `toolway run`. */
+export type PassedExit = number & { readonly [passedOn]: true };
+
+export type ExitCode = (typeof Exit)[keyof typeof Exit] | PassedExit;
 
 /** Something the user can put right: one clear message, and what to do next. Printed without a stack. */
 export class UserError extends ExpectedError {

@@ -23,11 +23,18 @@ export interface Io {
    * From this call on, a SIGHUP calls `act` and stops nothing. Undefined on a terminal, whose end a SIGHUP tells there.
    */
   readonly onHangUp?: ((act: () => void) => void) | undefined;
+  /**
+   * From this call on, signals are `act`'s, and stop nothing here: of the program that runs in the foreground in our
+   * place. Undefined where there are none to be had.
+   */
+  readonly takeSignals?: ((act: (signal: TakenSignal) => void) => void) | undefined;
   /** How the user calls this program: `toolway`, or `npx toolway`. */
   readonly program?: string | undefined;
   /** Puts the commands that texts of ours name right for whoever typed this line. */
   readonly hints?: Hints | undefined;
 }
+
+export type TakenSignal = "SIGINT" | "SIGQUIT" | "SIGTERM" | "SIGHUP" | "SIGCONT";
 
 export type StopSignal = "SIGINT" | "SIGTERM" | "SIGHUP";
 

@@ -1,5 +1,5 @@
 // `toolway run` at the operator's socket: its run has a secret for as long as the connection is open, and is given its
-// closing figures at the end. Lines of JSON. Loaded when the first run comes.
+// closing figures at the end. Lines of JSON.
 
 import type { Duplex } from "node:stream";
 import type { RunLine, RunRequest, RunSummary } from "../../contracts/runs.js";

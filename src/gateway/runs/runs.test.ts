@@ -98,6 +98,34 @@ describe("the runs of a gateway", () => {
     after.close();
   });
 
+  it("are absent when there was none for the whole time, those included that may come back [run-clean]", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
+    const before = open();
+    await before.begin({ ...claude, as: "lost" });
+    before.close();
+    tokens = newTokens();
+    const runs = open();
+    let isAbsent = false;
+    void runs.absent(10_000).then(() => {
+      isAbsent = true;
+    });
+    nowMs = COME_BACK_MS - 1;
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(isAbsent).toBe(false);
+    nowMs = COME_BACK_MS;
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(runs.size).toBe(0);
+    await vi.advanceTimersByTimeAsync(9_000);
+    const { run } = await runs.begin(claude);
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(isAbsent).toBe(false);
+    runs.release(run);
+    await vi.advanceTimersByTimeAsync(9_999);
+    expect(isAbsent).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(isAbsent).toBe(true);
+  });
+
   it("have what they wrote swept when they end, and at the next start what nobody knows any more [run-clean]", async () => {
     const folderOf = (run: string) => join(stateDir, "runs", run);
     const write = (run: string) => {

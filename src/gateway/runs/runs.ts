@@ -83,10 +83,21 @@ export class Runs {
     }));
   }
 
-  /** Called when a run begins or ends. Returns a function that ends it. */
-  onChange(listener: () => void): () => void {
-    this.#onChange.add(listener);
-    return () => this.#onChange.delete(listener);
+  /** Resolves when there has been none for so long. */
+  absent(ms: number): Promise<void> {
+    return new Promise((done) => {
+      let timer: NodeJS.Timeout | undefined;
+      const look = () => {
+        clearTimeout(timer);
+        timer = this.size > 0 ? undefined : setTimeout(end, ms);
+      };
+      const end = () => {
+        this.#onChange.delete(look);
+        done();
+      };
+      this.#onChange.add(look);
+      look();
+    });
   }
 
   /** Resolves when it is on disk. Rejects with a Fault or a TokenError. */

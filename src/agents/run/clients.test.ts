@@ -1,0 +1,203 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are variables of the clients
+
+import { describe, expect, it } from "vitest";
+import { CLIENT_WORDS, clientNamed, planForCommand } from "./clients.js";
+import type { AgentPlan, RunFacts } from "./plan.js";
+
+const URL = "http://127.0.0.1:7420/mcp";
+
+function facts(files: Readonly<Record<string, string>> = {}, more: Partial<RunFacts> = {}): RunFacts {
+  return {
+    url: URL,
+    folder: "/state/runs/r1",
+    home: "/home/a",
+    cwd: "/work",
+    platform: "linux",
+    env: {},
+    args: [],
+    only: false,
+    approve: false,
+    isPiped: false,
+    read: (path) => files[path],
+    ...more,
+  };
+}
+
+function plan(word: string, files: Readonly<Record<string, string>> = {}, more: Partial<RunFacts> = {}): AgentPlan {
+  const client = clientNamed(word);
+  if (client === undefined) throw new Error(`There is no client ${word}.`);
+  return client.plan(facts(files, more));
+}
+
+const json = (value: unknown) => JSON.stringify(value);
+
+describe("what every client is given", () => {
+  it.each(CLIENT_WORDS)(
+    "names the secret's variable and holds no secret, beside what the user gave: %s [run-secret]",
+    (word) => {
+      const { args, env, files } = plan(word, {}, { args: ["-m", "x"] });
+      expect(args.slice(-2)).toEqual(["-m", "x"]);
+      const all = json([args, env, files]);
+      expect(all).toContain("TOOLWAY_SESSION_TOKEN");
+      expect(all).toContain(URL);
+    },
+  );
+
+  it.each(CLIENT_WORDS)("loosens no approval by itself: %s [run-clean]", (word) => {
+    const { args, env, files } = plan(word);
+    expect(json([args, env, files])).not.toMatch(/allowed-?tools|allow-tool|approv|trust|permission|yolo/i);
+    const loosened = plan(word, {}, { approve: true });
+    expect(json([loosened.args, loosened.env, loosened.files])).toMatch(
+      /allowedTools|allow-tool|approve|trust|permission/,
+    );
+  });
+
+  it.each([
+    ["claude", ["-p", "hi"]],
+    ["codex", ["exec", "hi"]],
+    ["gemini", ["-p", "hi"]],
+    ["copilot", ["-p", "hi"]],
+    ["qwen", ["-p", "hi"]],
+  ])("says beforehand what a run will refuse in which nobody can be asked: %s [run-clean]", (word, args) => {
+    expect(plan(word, {}, { args }).notes.join()).toMatch(/will refuse calls .*--approve/);
+    expect(plan(word, {}, { args, approve: true }).notes).toEqual([]);
+    expect(plan(word).notes).toEqual([]);
+  });
+
+  it.each([
+    ["claude", "/home/a/.claude.json", json({ mcpServers: { toolway: { command: "x" } } })],
+    ["claude", "/home/a/.claude.json", json({ projects: { "/work": { mcpServers: { toolway: { command: "x" } } } } })],
+    ["codex", "/home/a/.codex/config.toml", '[mcp_servers.toolway]\ncommand = "x"\n'],
+    ["codex", "/home/a/.codex/config.toml", '[mcp_servers.toolway]\nurl = "u"\nhttp_headers = { A = "b" }\n'],
+    ["gemini", "/home/a/.gemini/settings.json", json({ mcpServers: { toolway: { command: "x" } } })],
+    ["gemini", "/work/.gemini/settings.json", json({ mcpServers: { toolway: { httpUrl: "https://other" } } })],
+    [
+      "opencode",
+      "/home/a/.config/opencode/opencode.json",
+      json({ mcp: { toolway: { type: "local", command: ["x"] } } }),
+    ],
+    [
+      "opencode",
+      "/work/opencode.json",
+      json({ mcp: { toolway: { type: "remote", url: "u", headers: { "X-A": "b" } } } }),
+    ],
+    ["copilot", "/home/a/.copilot/mcp-config.json", json({ mcpServers: { toolway: { command: "x" } } })],
+    ["qwen", "/home/a/.qwen/settings.json", json({ mcpServers: { toolway: { command: "x" } } })],
+  ])(
+    "is called toolway_run where the user's own entry has another form, and says so: %s %s [run-clean]",
+    (word, path, text) => {
+      const { args, env, files, notes } = plan(word, { [path]: text });
+      expect(json([args, env, files])).toContain("toolway_run");
+      expect(notes.join()).toContain('in this run Toolway\'s is "toolway_run"');
+    },
+  );
+
+  it("is called toolway where the user's entry is of the same form, or belongs to another project [run-clean]", () => {
+    const same = json({
+      mcpServers: { toolway: { type: "http", url: "http://127.0.0.1:1/mcp" } },
+      projects: { "/other": { mcpServers: { toolway: { command: "x" } } } },
+    });
+    expect(plan("claude", { "/home/a/.claude.json": same }).notes).toEqual([]);
+  });
+});
+
+it("Claude Code takes its entry by the form with an equals sign, before the user's own arguments [run-clean]", () => {
+  const { args } = plan("claude", {}, { args: ["-p", "hi"], only: true, approve: true });
+  const [first = "", ...rest] = args;
+  expect(JSON.parse(first.replace("--mcp-config=", ""))).toEqual({
+    mcpServers: { toolway: { type: "http", url: URL, headers: { Authorization: "Bearer ${TOOLWAY_SESSION_TOKEN}" } } },
+  });
+  expect(rest).toEqual(["--strict-mcp-config", "--allowedTools=mcp__toolway", "-p", "hi"]);
+});
+
+describe("Codex", () => {
+  it("gets every key that could be merged wrongly, and is told that it needs the server [run-clean]", () => {
+    const { args } = plan("codex", {}, { args: ["exec", "hi"], approve: true });
+    expect(args.filter((word) => word !== "-c")).toEqual([
+      `mcp_servers.toolway.url="${URL}"`,
+      'mcp_servers.toolway.bearer_token_env_var="TOOLWAY_SESSION_TOKEN"',
+      "mcp_servers.toolway.enabled=true",
+      "mcp_servers.toolway.required=true",
+      "mcp_servers.toolway.startup_timeout_sec=30",
+      'mcp_servers.toolway.default_tools_approval_mode="approve"',
+      'shell_environment_policy.exclude=["TOOLWAY_SESSION_TOKEN"]',
+      "exec",
+      "hi",
+    ]);
+  });
+
+  it("hides the secret from its shell beside what the user hides already [run-secret]", () => {
+    const config = '[shell_environment_policy]\nexclude = ["AWS_*"]\n\n[mcp_servers.files]\ncommand = "x"\n';
+    const args = ["-c", 'shell_environment_policy.exclude=["MINE"]'];
+    const given = plan("codex", { "/home/a/.codex/config.toml": config }, { args, only: true }).args;
+    // The last list counts, so that there is one.
+    expect(given.filter((word) => word.includes("exclude"))).toEqual([
+      'shell_environment_policy.exclude=["MINE","AWS_*","TOOLWAY_SESSION_TOKEN"]',
+    ]);
+    expect(given).toContain("mcp_servers.files.enabled=false");
+  });
+});
+
+it("opencode gets its entry by the variable alone, merged with what the user has in it [run-clean]", () => {
+  const before = { theme: "x", mcp: { mine: { type: "local", command: ["m"] } } };
+  const files = { "/work/opencode.json": json({ mcp: { theirs: { type: "remote", url: "u" } } }) };
+  const env = { OPENCODE_CONFIG_CONTENT: json(before) };
+  const content = (only: boolean) =>
+    JSON.parse(plan("opencode", files, { env, only }).env["OPENCODE_CONFIG_CONTENT"] ?? "");
+  const entry = {
+    type: "remote",
+    url: URL,
+    enabled: true,
+    oauth: false,
+    headers: { Authorization: "Bearer {env:TOOLWAY_SESSION_TOKEN}" },
+  };
+  expect(content(false)).toEqual({ ...before, mcp: { ...before.mcp, toolway: entry } });
+  expect(content(true).mcp).toEqual({
+    mine: { type: "local", command: ["m"], enabled: false },
+    theirs: { type: "remote", url: "u", enabled: false },
+    toolway: entry,
+  });
+});
+
+it("Gemini gets a home of its own, with the user's settings and the secret hidden from its shell [run-secret]", () => {
+  const settings = {
+    theme: "x",
+    mcpServers: { mine: { command: "m" } },
+    security: { auth: { a: 1 }, environmentVariableRedaction: { blocked: ["MINE"] } },
+  };
+  const { env, files, home, args } = plan(
+    "gemini",
+    { "/home/a/.gemini/settings.json": `// mine\n${json(settings)}` },
+    { args: ["--allowed-mcp-server-names", "mine"] },
+  );
+  expect(env).toEqual({ GEMINI_CLI_HOME: "/state/runs/r1/gemini" });
+  expect(home).toEqual({ from: "/home/a/.gemini", to: "/state/runs/r1/gemini/.gemini", entry: "toolway" });
+  expect(JSON.parse(files[0]?.text ?? "")).toEqual({
+    theme: "x",
+    mcpServers: {
+      mine: { command: "m" },
+      toolway: { httpUrl: URL, headers: { Authorization: "Bearer ${TOOLWAY_SESSION_TOKEN}" } },
+    },
+    security: {
+      auth: { a: 1 },
+      environmentVariableRedaction: { enabled: true, blocked: ["MINE", "TOOLWAY_SESSION_TOKEN"] },
+    },
+  });
+  expect(args).toEqual(["--allowed-mcp-server-names=toolway", "--allowed-mcp-server-names", "mine"]);
+});
+
+it("Qwen Code gets a file of system settings, with those that the machine has [run-clean]", () => {
+  const { env, files } = plan("qwen", { "/etc/qwen-code/settings.json": json({ a: 1, mcpServers: { m: {} } }) });
+  expect(env).toEqual({ QWEN_CODE_SYSTEM_SETTINGS_PATH: "/state/runs/r1/qwen-settings.json" });
+  expect(JSON.parse(files[0]?.text ?? "")).toMatchObject({ a: 1, mcpServers: { m: {}, toolway: { httpUrl: URL } } });
+});
+
+it("any other command gets variables and a file of the usual form [run-own]", () => {
+  const { env, files, args, notes } = planForCommand(facts({}, { args: ["x"], only: true }));
+  expect(args).toEqual(["x"]);
+  expect(env).toEqual({ TOOLWAY_URL: URL, TOOLWAY_MCP_CONFIG: "/state/runs/r1/mcp.json" });
+  expect(JSON.parse(files[0]?.text ?? "")).toEqual({
+    mcpServers: { toolway: { type: "http", url: URL, headers: { Authorization: "Bearer {secret}" } } },
+  });
+  expect(notes.join()).toContain("--only");
+});

@@ -1,0 +1,77 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are variables of the config
+
+import { describe, expect, it } from "vitest";
+import { agentEnvironment, credentialVariables } from "./environment.js";
+import { repositoryAt } from "./repository.js";
+
+const CONFIG = `{
+  // As people write it.
+  "mcpServers": {
+    "github": { "url": "https://x/?k=\${URL_KEY}", "headers": { "Authorization": "Bearer \${GITHUB_TOKEN}" } },
+    "db": { "command": "db", "args": ["\${HOME}/x", "--pass", "\${DB_PASSWORD}", "\${PROJECT}"], "env": { "A": "\${env:DB_URL:-none}", "P": "\${PATH}" } },
+    "mine": { "url": "https://y", "auth": { "bearer": { "env": "MINE_BEARER" } } },
+    "ci": { "url": "https://z", "auth": { "clientCredentials": { "clientId": "c", "clientSecret": { "env": "CI_SECRET" } } } },
+    "ask": { "command": "a", "env": { "K": "\${input:api-key}" } },
+  },
+}`;
+
+describe("the environment of an agent", () => {
+  it("lacks every variable that the config's env, headers, auth and addresses refer to, but for ordinary ones [run-secret]", () => {
+    expect([...credentialVariables(CONFIG)].sort((a, b) => a.localeCompare(b))).toEqual([
+      "CI_SECRET",
+      "DB_PASSWORD",
+      "DB_URL",
+      "GITHUB_TOKEN",
+      "INPUT_API_KEY",
+      "MINE_BEARER",
+      "URL_KEY",
+    ]);
+  });
+
+  it("is the user's without those and without Toolway's own, and says what was left out [run-secret]", () => {
+    const user = {
+      PATH: "/bin",
+      GITHUB_TOKEN: "canary",
+      DB_URL: "canary",
+      TOOLWAY_TOKEN: "canary",
+      Toolway_x: "1",
+      A: "1",
+    };
+    const credentials = new Set(["GITHUB_TOKEN", "DB_URL", "NOT_SET"]);
+    expect(agentEnvironment(user, credentials, [])).toEqual({
+      env: { PATH: "/bin", A: "1" },
+      left: ["DB_URL", "GITHUB_TOKEN"],
+    });
+    expect(agentEnvironment(user, credentials, ["GITHUB_TOKEN"])).toEqual({
+      env: { PATH: "/bin", A: "1", GITHUB_TOKEN: "canary" },
+      left: ["DB_URL"],
+    });
+  });
+});
+
+describe("the repository of a folder", () => {
+  const at = (files: Readonly<Record<string, string>>, cwd = "/work/a/b") => repositoryAt(cwd, (path) => files[path]);
+  const origin = (url: string) =>
+    `[core]\n\tbare = false\n[remote "other"]\n\turl = no\n[remote "origin"]\n\turl = ${url}\n`;
+
+  it.each([
+    ["git@github.com:acme/site.git", "acme/site"],
+    ["https://user:pass@github.com/acme/site", "acme/site"],
+    ["ssh://git@host:22/group/acme/site.git", "acme/site"],
+    ["/srv/git/acme/site.git", "acme/site"],
+  ])("is owner and name of origin, without what could be a password: %s [run-own]", (url, repo) => {
+    const files = { "/work/.git/HEAD": "ref: refs/heads/feature/x\n", "/work/.git/config": origin(url) };
+    expect(at(files)).toEqual({ repo, branch: "feature/x" });
+  });
+
+  it("is that of its work tree, has no branch where none is checked out, and is none elsewhere [run-own]", () => {
+    const files = {
+      "/work/a/.git": "gitdir: /main/.git/worktrees/a\n",
+      "/main/.git/worktrees/a/HEAD": "0123abc\n",
+      "/main/.git/worktrees/a/commondir": "../..\n",
+      "/main/.git/config": origin("git@h:o/n.git"),
+    };
+    expect(at(files)).toEqual({ repo: "o/n", branch: undefined });
+    expect(at({})).toEqual({ repo: undefined, branch: undefined });
+  });
+});

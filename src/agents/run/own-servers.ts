@@ -1,0 +1,57 @@
+// The servers that a client has by the user's own config, as far as a run must know them: to choose a name that is
+// free, and to hide them where that was asked for.
+
+import { type ClientId, clientFiles } from "../import/clients.js";
+import { readGroups } from "../import/entries.js";
+import { type ClientFields, table } from "../import/values.js";
+import { ENTRY_NAME, OTHER_NAME, type RunFacts } from "./plan.js";
+
+/** By name; of several of one name the project's own, which is found first. */
+export function ownServers(id: ClientId, facts: RunFacts, more: readonly string[] = []): Map<string, ClientFields> {
+  const found = new Map<string, ClientFields>();
+  const files = clientFiles(facts).filter((file) => file.id === id);
+  const extra = more.flatMap((file) => files.slice(0, 1).map((one) => ({ ...one, file })));
+  for (const file of [...files, ...extra]) {
+    const text = facts.read(file.file);
+    const groups = text === undefined ? [] : readGroups(text, file);
+    // A file that cannot be read is the client's to complain of.
+    if (typeof groups === "string") continue;
+    for (const { entries, project } of groups) {
+      // What a client keeps for other projects does not count here.
+      if (project !== undefined && project !== facts.cwd) continue;
+      for (const [name, entry] of Object.entries(entries)) if (!found.has(name)) found.set(name, table(entry));
+    }
+  }
+  return found;
+}
+
+export interface ChosenName {
+  readonly name: string;
+  readonly notes: readonly string[];
+}
+
+/** `isSame` says whether the user's entry of our name is of our form, so that ours can stand in its place. */
+export function entryName(
+  servers: ReadonlyMap<string, ClientFields>,
+  isSame: (entry: ClientFields) => boolean,
+  title: string,
+): ChosenName {
+  const own = servers.get(ENTRY_NAME);
+  if (own === undefined || isSame(own)) return { name: ENTRY_NAME, notes: [] };
+  const why = `${title} has a server "${ENTRY_NAME}" of its own in another form, which stays: in this run Toolway's is "${OTHER_NAME}".`;
+  return { name: OTHER_NAME, notes: [why] };
+}
+
+/** An entry that names an address, and no program. */
+export function isHttp(entry: ClientFields): boolean {
+  const hasAddress = typeof entry["url"] === "string" || typeof entry["httpUrl"] === "string";
+  return hasAddress && entry["command"] === undefined;
+}
+
+/** Whether an option stands among the arguments, before a `--`: `-p`, `--print`, `--print=x`. */
+export function hasOption(args: readonly string[], ...flags: readonly string[]): boolean {
+  const end = args.indexOf("--");
+  return (end < 0 ? args : args.slice(0, end)).some((word) =>
+    flags.some((flag) => word === flag || (flag.startsWith("--") && word.startsWith(`${flag}=`))),
+  );
+}

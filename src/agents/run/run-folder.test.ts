@@ -1,0 +1,123 @@
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { gemini } from "./gemini.js";
+import { endRunFolder, makeRunFolder } from "./run-folder.js";
+import { settingsGivenBack } from "./settings-changes.js";
+
+let root: string;
+let own: string;
+let folder: string;
+let home: string;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "toolway-home-"));
+  own = join(root, "user", ".gemini");
+  folder = join(root, "state", "runs", "0123456789ab");
+  home = join(folder, "gemini", ".gemini");
+  mkdirSync(join(own, "tmp"), { recursive: true });
+  writeFileSync(join(own, "settings.json"), '{\n  // Mine.\n  "theme": "dark",\n  "a": 1\n}\n');
+  writeFileSync(join(own, "oauth_creds.json"), "old", { mode: 0o600 });
+  writeFileSync(join(own, "state.json"), "s1");
+});
+
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const read = (...path: string[]) => readFileSync(join(...path), "utf8");
+
+function begin(): void {
+  const text = (path: string) => (existsSync(path) ? read(path) : undefined);
+  const facts = {
+    url: "http://127.0.0.1:1/mcp",
+    home: join(root, "user"),
+    cwd: root,
+    platform: "linux",
+    env: {},
+    args: [],
+  } as const;
+  const plan = gemini.plan({ ...facts, folder, only: false, approve: false, isPiped: false, read: text });
+  makeRunFolder(folder, plan, "secret");
+}
+
+/** As programs replace a file: the link is gone then. */
+function replace(path: string, text: string): void {
+  writeFileSync(`${path}.new`, text, { mode: 0o600 });
+  renameSync(`${path}.new`, path);
+}
+
+describe("the home of a run of Gemini", () => {
+  it("is closed to others, leads to the user's own files, and holds no secret [run-secret]", () => {
+    begin();
+    expect(statSync(folder).mode & 0o777).toBe(0o700);
+    expect(statSync(join(home, "settings.json")).mode & 0o777).toBe(0o600);
+    expect(lstatSync(join(home, "oauth_creds.json")).isSymbolicLink()).toBe(true);
+    expect(read(home, "settings.json")).not.toContain('secret"');
+    writeFileSync(join(home, "tmp", "chat"), "x");
+    expect(read(own, "tmp", "chat")).toBe("x");
+  });
+
+  it("gives back a credential that was rotated, new files and changed settings, without our entry [run-clean]", () => {
+    begin();
+    replace(join(home, "oauth_creds.json"), "new");
+    writeFileSync(join(home, "projects.json"), "p");
+    mkdirSync(join(home, "history"));
+    writeFileSync(join(home, "history", "one"), "h");
+    const settings = JSON.parse(read(home, "settings.json"));
+    settings.theme = "light";
+    settings.security.auth = { selectedType: "oauth" };
+    delete settings.a;
+    replace(join(home, "settings.json"), JSON.stringify(settings));
+    endRunFolder(folder);
+    expect(read(own, "oauth_creds.json")).toBe("new");
+    expect(statSync(join(own, "oauth_creds.json")).mode & 0o777).toBe(0o600);
+    expect(read(own, "projects.json")).toBe("p");
+    expect(read(own, "history", "one")).toBe("h");
+    const text = read(own, "settings.json");
+    expect(text).toContain("// Mine.");
+    expect(text).toContain('"theme": "light"');
+    expect(text).toContain('"selectedType": "oauth"');
+    expect(text).not.toMatch(/toolway|TOOLWAY|"a"|Redaction/);
+    expect(existsSync(folder)).toBe(false);
+    // Nothing is left to be done, and nothing is done again.
+    endRunFolder(folder);
+  });
+
+  it("keeps what the user's folder got or changed meanwhile [run-clean]", () => {
+    begin();
+    replace(join(home, "oauth_creds.json"), "from the run");
+    replace(join(own, "oauth_creds.json"), "newer elsewhere");
+    writeFileSync(join(home, "projects.json"), "from the run");
+    writeFileSync(join(own, "projects.json"), "newer elsewhere");
+    replace(join(home, "settings.json"), read(home, "settings.json").replace('"dark"', '"light"'));
+    replace(join(own, "settings.json"), '{ "theme": "blue", "b": 2 }');
+    endRunFolder(folder);
+    expect(read(own, "oauth_creds.json")).toBe("newer elsewhere");
+    expect(read(own, "projects.json")).toBe("newer elsewhere");
+    expect(read(own, "settings.json")).toBe('{ "theme": "blue", "b": 2 }');
+  });
+
+  it("leaves the user's folder as it was where the agent changed nothing [run-clean]", () => {
+    const before = read(own, "settings.json");
+    begin();
+    endRunFolder(folder);
+    expect(read(own, "settings.json")).toBe(before);
+    expect(read(own, "state.json")).toBe("s1");
+  });
+});
+
+it("settings that were given back once are not changed by giving them back again [run-clean]", () => {
+  const once = settingsGivenBack('{"a":1}', '{"a":1,"ours":0}', '{"a":2,"ours":5,"c":{"d":1}}', [["ours"]]);
+  expect(JSON.parse(once)).toEqual({ a: 2, c: { d: 1 } });
+  expect(settingsGivenBack(once, '{"a":1,"ours":0}', '{"a":2,"ours":5,"c":{"d":1}}', [["ours"]])).toBe(once);
+});

@@ -1,0 +1,128 @@
+// A run's folder in the state directory: files for its agent, and for Gemini a home whose children lead to the user's
+// own. When the run is over, by whatever, what the agent made new or replaced there goes back, and the folder goes.
+
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import type { AgentPlan } from "./plan.js";
+import { settingsGivenBack } from "./settings-changes.js";
+
+/** Says what goes back. It is there before anything that could. */
+const MANIFEST = "give-back.json";
+const SETTINGS = "settings.json";
+
+interface Manifest {
+  /** The user's folder, and the run's in its place. */
+  readonly from: string;
+  readonly to: string;
+  readonly entry: string;
+  /** The settings as the agent was given them. */
+  readonly given: string;
+  /** How each child of the user's folder was, to see whether it is the same later. */
+  readonly children: Readonly<Record<string, string>>;
+}
+
+/** Writes what a plan says. `secret` is put where a file has its mark. */
+export function makeRunFolder(folder: string, plan: AgentPlan, secret: string): void {
+  if (plan.files.length === 0) return;
+  mkdirSync(dirname(folder), { recursive: true, mode: 0o700 });
+  mkdirSync(folder, { mode: 0o700 });
+  if (plan.home !== undefined) makeHome(folder, plan, plan.home);
+  for (const { path, text, secretAt } of plan.files) {
+    const file = join(folder, path);
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    const whole = secretAt === undefined ? text : text.replaceAll(secretAt, secret);
+    writeFileSync(file, whole, { mode: 0o600, flag: "wx" });
+  }
+}
+
+function makeHome(folder: string, plan: AgentPlan, { from, to, entry }: NonNullable<AgentPlan["home"]>): void {
+  const names = existsSync(from) ? readdirSync(from).filter((name) => name !== SETTINGS) : [];
+  const children = Object.fromEntries(names.map((name) => [name, markOf(join(from, name))]));
+  const given = plan.files.find(({ path }) => join(folder, path) === join(to, SETTINGS))?.text ?? "{}";
+  const manifest: Manifest = { from, to, entry, given, children };
+  writeFileSync(join(folder, MANIFEST), JSON.stringify(manifest), { mode: 0o600 });
+  mkdirSync(to, { recursive: true, mode: 0o700 });
+  for (const name of names) symlinkSync(join(from, name), join(to, name));
+}
+
+/** Gives back what is the user's, and removes the folder. Done again after half of it, it does the other half. */
+export function endRunFolder(folder: string): void {
+  const manifest = manifestIn(folder);
+  if (manifest !== undefined) giveBack(manifest);
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function manifestIn(folder: string): Manifest | undefined {
+  try {
+    return JSON.parse(readFileSync(join(folder, MANIFEST), "utf8")) as Manifest;
+  } catch {
+    return undefined;
+  }
+}
+
+function giveBack(manifest: Manifest): void {
+  const { from, to, children } = manifest;
+  const names = existsSync(to) ? readdirSync(to) : [];
+  for (const name of names) {
+    const [made, own] = [join(to, name), join(from, name)];
+    if (name === SETTINGS) giveSettingsBack(made, own, manifest);
+    else if (isLinkTo(made, own) || statSync(own, { throwIfNoEntry: false })?.isDirectory() === true) continue;
+    // What the user's folder got or changed meanwhile is newer than what the run knew of.
+    else if (markOf(own) === (children[name] ?? MISSING)) moveTo(made, own);
+  }
+}
+
+function giveSettingsBack(made: string, own: string, { given, entry }: Manifest): void {
+  const user = existsSync(own) ? readFileSync(own, "utf8") : "";
+  const ours = [
+    ["mcpServers", entry],
+    ["security", "environmentVariableRedaction"],
+  ];
+  const text = settingsGivenBack(user, given, readFileSync(made, "utf8"), ours);
+  if (text === (user.trim() === "" ? "{}" : user)) return;
+  // A link stays one: people keep their settings elsewhere.
+  const file = existsSync(own) ? realpathSync(own) : own;
+  const mode = existsSync(file) ? statSync(file).mode & 0o777 : 0o600;
+  const fresh = `${file}.toolway-${process.pid}`;
+  writeFileSync(fresh, text, { mode });
+  chmodSync(fresh, mode);
+  renameSync(fresh, file);
+}
+
+/** Into its place at once, also from another file system. */
+function moveTo(made: string, own: string): void {
+  mkdirSync(dirname(own), { recursive: true, mode: 0o700 });
+  const fresh = `${own}.toolway-${process.pid}`;
+  cpSync(made, fresh, { recursive: true, preserveTimestamps: true, verbatimSymlinks: true });
+  if (lstatSync(made).isFile()) chmodSync(fresh, lstatSync(made).mode & 0o777);
+  renameSync(fresh, own);
+  rmSync(made, { recursive: true, force: true });
+}
+
+const MISSING = "missing";
+
+/** Which file it is, and whether it was written since. Of a folder: which one, since its children come and go. */
+function markOf(path: string): string {
+  const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
+  if (stat === undefined) return MISSING;
+  return stat.isDirectory() ? `folder ${stat.ino}` : `file ${stat.ino} ${stat.size} ${stat.mtimeNs}`;
+}
+
+function isLinkTo(path: string, target: string): boolean {
+  return lstatSync(path).isSymbolicLink() && readlinkSync(path) === target;
+}

@@ -1,0 +1,59 @@
+// What a client changed in the settings that a run gave it, and putting that into the user's own, key by key: what the
+// user changed meanwhile stays, and so do comments. Pure.
+
+import { isDeepStrictEqual } from "node:util";
+import { applyEdits, modify } from "jsonc-parser";
+import { Source } from "../../config/jsonc.js";
+import { type ClientFields, table } from "../import/values.js";
+
+interface Change {
+  readonly path: readonly string[];
+  /** As the client was given it; undefined where it was not there. */
+  readonly before: unknown;
+  /** Undefined where it took it out. */
+  readonly after: unknown;
+}
+
+/** Deeper than settings are; below it a value counts as one. */
+const MAX_DEPTH = 16;
+
+/** The user's text with what the client changed, but for the places that are ours. */
+export function settingsGivenBack(
+  user: string,
+  given: string,
+  now: string,
+  ours: readonly (readonly string[])[],
+): string {
+  let text = user.trim() === "" ? "{}" : user;
+  for (const { path, before, after } of changesOf(parsed(given), parsed(now))) {
+    if (ours.some((place) => place.every((key, i) => path[i] === key))) continue;
+    const found = valueAt(parsed(text), path);
+    // Somebody else has changed it meanwhile, or it is done already.
+    if (!isDeepStrictEqual(found, before)) continue;
+    text = applyEdits(text, modify(text, [...path], after, { formattingOptions: { insertSpaces: true, tabSize: 2 } }));
+  }
+  return text;
+}
+
+function changesOf(before: ClientFields, after: ClientFields, path: readonly string[] = []): Change[] {
+  const keys = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...keys].flatMap((key) => {
+    const [old, now] = [before[key], after[key]];
+    if (isDeepStrictEqual(old, now)) return [];
+    const inner = [...path, key];
+    if (isTable(old) && isTable(now) && inner.length < MAX_DEPTH) return changesOf(old, now, inner);
+    return [{ path: inner, before: old, after: now }];
+  });
+}
+
+function valueAt(root: ClientFields, path: readonly string[]): unknown {
+  return path.reduce<unknown>((value, key) => (isTable(value) ? value[key] : undefined), root);
+}
+
+function isTable(value: unknown): value is ClientFields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function parsed(text: string): ClientFields {
+  return table(new Source(text).read(() => {}));
+}

@@ -1,0 +1,148 @@
+// A run's hold on its gateway: the connection by which its secret is good, taken again when the gateway was started
+// anew. Says nothing while the agent has the terminal; what went wrong is told at the end.
+
+import type { Duplex } from "node:stream";
+import type { RunLine, RunRequest, RunSummary } from "../../contracts/runs.js";
+import { LineSplitter } from "../../runtime/line-splitter.js";
+import { KIB } from "../../runtime/sizes.js";
+
+/** Facts of a run, or the closing figures of one. */
+const MAX_LINE_BYTES = 64 * KIB;
+/** A gateway that comes back is found at once; one that does not costs a look at a socket. */
+const FIRST_WAIT_MS = 100;
+const LAST_WAIT_MS = 2_000;
+/** Whoever waits for the shell's prompt does not wait longer for a line of figures. */
+const SUMMARY_MS = 2_000;
+
+export type HeldLine = Extract<RunLine, { readonly kind: "held" }>;
+
+/** A connection to the gateway, or to the next one; undefined where there is none now. */
+export type ConnectRun = (before: HeldLine | undefined) => Promise<Duplex | undefined>;
+
+/** Why a gateway did not take a run. */
+export class RunRefused extends Error {
+  override readonly name = "RunRefused";
+  readonly code: string;
+
+  constructor(code: string, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Answers that say that the next gateway should be asked. */
+const PASSING: ReadonlySet<string> = new Set(["closing", "gone"]);
+
+export class RunHold {
+  readonly first: HeldLine;
+  readonly #connect: ConnectRun;
+  readonly #problems: string[] = [];
+  #link: Link;
+  #isOver = false;
+
+  private constructor(connect: ConnectRun, link: Link, first: HeldLine) {
+    this.#connect = connect;
+    this.#link = link;
+    this.first = first;
+    link.onGone = () => void this.#comeBack();
+  }
+
+  /** Rejects with a RunRefused, or with what `connect` does. Undefined where the gateway went away meanwhile. */
+  static async begin(connect: ConnectRun, request: RunRequest): Promise<RunHold | undefined> {
+    const socket = await connect(undefined);
+    if (socket === undefined) return undefined;
+    const link = new Link(socket);
+    const answer = await link.ask(request);
+    if (answer.kind === "held") return new RunHold(connect, link, answer);
+    const refused = refusal(answer);
+    if (PASSING.has(refused.code)) return undefined;
+    throw refused;
+  }
+
+  /** What the user should know of when the agent has ended. */
+  get problems(): readonly string[] {
+    return this.#problems;
+  }
+
+  /** Lets go. Undefined where the gateway cannot say what was done. */
+  async end(): Promise<RunSummary | undefined> {
+    this.#isOver = true;
+    const timer = setTimeout(() => this.#link.close(), SUMMARY_MS);
+    const answer = await this.#link.ask({ kind: "end" });
+    clearTimeout(timer);
+    this.#link.close();
+    return answer.kind === "ended" ? answer : undefined;
+  }
+
+  async #comeBack(): Promise<void> {
+    const { run, secret = "", url } = this.first;
+    for (let waitMs = FIRST_WAIT_MS; !this.#isOver; waitMs = Math.min(waitMs * 2, LAST_WAIT_MS)) {
+      await new Promise((done) => setTimeout(done, waitMs).unref());
+      // One that cannot be started now may be later.
+      const socket = await this.#connect(this.first).catch(() => undefined);
+      if (socket === undefined) continue;
+      const link = new Link(socket);
+      const answer = await link.ask({ kind: "resume", run, secret });
+      if (answer.kind === "held") {
+        this.#link = link;
+        link.onGone = () => void this.#comeBack();
+        if (answer.url !== url) {
+          this.#problems.push(`The gateway came back at another address, ${answer.url}: the agent did not reach it.`);
+        }
+        return;
+      }
+      const refused = refusal(answer);
+      if (PASSING.has(refused.code)) continue;
+      this.#problems.push(`The gateway was started anew and did not take this run back: ${refused.message}`);
+      return;
+    }
+  }
+}
+
+function refusal(answer: RunLine): RunRefused {
+  return answer.kind === "error"
+    ? new RunRefused(answer.code, answer.message)
+    : new RunRefused("gone", "The gateway went away.");
+}
+
+/** One connection: a line is asked, a line answers. */
+class Link {
+  onGone: () => void = () => {};
+  readonly #socket: Duplex;
+  #answer: ((line: RunLine) => void) | undefined;
+
+  constructor(socket: Duplex) {
+    this.#socket = socket;
+    const gone: RunLine = { kind: "error", code: "gone", message: "The gateway went away." };
+    const lines = new LineSplitter(
+      { onLine: (line) => this.#take(JSON.parse(line.toString()) as RunLine), onOversize: () => socket.destroy() },
+      MAX_LINE_BYTES,
+    );
+    socket.on("data", (chunk: Buffer) => lines.push(chunk));
+    socket.on("error", () => socket.destroy());
+    socket.once("end", () => socket.end());
+    socket.once("close", () => {
+      this.#take(gone);
+      this.onGone();
+    });
+  }
+
+  ask(line: RunRequest | { readonly kind: "end" }): Promise<RunLine> {
+    return new Promise((done) => {
+      this.#answer = done;
+      if (this.#socket.destroyed) this.#take({ kind: "error", code: "gone", message: "The gateway went away." });
+      else this.#socket.write(`${JSON.stringify(line)}\n`);
+    });
+  }
+
+  close(): void {
+    this.onGone = () => {};
+    this.#socket.destroy();
+  }
+
+  #take(line: RunLine): void {
+    const answer = this.#answer;
+    this.#answer = undefined;
+    answer?.(line);
+  }
+}

@@ -1,0 +1,215 @@
+// `toolway run` at work: takes hold of a gateway, gives the agent what its client wants, runs it in the foreground, and
+// leaves nothing behind. What each client wants is src/agents/run.
+
+import { readFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { CLIENT_WORDS, clientNamed, planForCommand } from "../../agents/run/clients.js";
+import { agentEnvironment, credentialVariables } from "../../agents/run/environment.js";
+import { type AgentPlan, type RunClient, type RunFacts, SECRET_VARIABLE } from "../../agents/run/plan.js";
+import { endRunFolder, makeRunFolder } from "../../agents/run/run-folder.js";
+import type { RunRequest } from "../../contracts/runs.js";
+import type { GatewaySource } from "../gateway/port.js";
+import type { ExitCode } from "../line/errors.js";
+import type { Io } from "../line/io.js";
+import { findProgram, runChild } from "./child.js";
+import { contextOf } from "./context.js";
+import { reachOrStart, reachRun } from "./gateway-for-runs.js";
+import { type ConnectRun, RunHold, RunRefused } from "./hold.js";
+import { RunError } from "./run-error.js";
+import { closingLine, dryRunText } from "./text.js";
+
+export { boundLog, EXIT_HELD } from "./gateway-for-runs.js";
+// From here, so that a start has one file less to look at.
+
+export interface RunInput {
+  readonly client: string;
+  readonly args: readonly string[];
+  readonly config: string | undefined;
+  readonly state: string | undefined;
+  readonly role: string | undefined;
+  readonly as: string | undefined;
+  readonly context: readonly string[];
+  readonly keepEnv: readonly string[];
+  readonly only: boolean;
+  readonly approve: boolean;
+  readonly fallback: boolean;
+  readonly dryRun: boolean;
+}
+
+/** What the verb has and a run needs. It is given, so that a start of anything else has no file more to open. */
+export interface RunSurroundings {
+  readonly io: Io;
+  /** Which gateway is meant. Rejects where that is unclear. */
+  readonly source: () => Promise<GatewaySource>;
+  /** Where the gateway listens that runs; undefined where none does. */
+  readonly endpoint: (source: GatewaySource) => Promise<string | undefined>;
+  readonly say: (text: string) => void;
+  readonly print: (text: string) => void;
+  readonly nearest: (word: string, words: readonly string[]) => string | undefined;
+}
+
+const OK = 0;
+
+/** A gateway that is just ending takes no new run: the next one does. */
+const MAX_TRIES = 5;
+
+export async function runAgent(input: RunInput, around: RunSurroundings): Promise<ExitCode> {
+  const { io, say } = around;
+  if (process.platform === "win32") {
+    throw new RunError("`toolway run` works on Linux and macOS.", { hint: "On Windows, use it inside WSL." });
+  }
+  const client = clientNamed(input.client);
+  const program = programFor(input.client, client, around);
+  if (/^(?:0|false|off)$/i.test(io.env["TOOLWAY_RUN"] ?? "")) {
+    say(`TOOLWAY_RUN is ${io.env["TOOLWAY_RUN"]}: ${input.client} is started as it is, without Toolway.`);
+    return runChild(program, input.args, { env: definedIn(io.env), io });
+  }
+  const source = await around.source();
+  const request = requestFor(input, around);
+  if (input.dryRun) {
+    around.print(await dryRun({ input, client, source, program }, around));
+    return OK;
+  }
+  let hold: RunHold;
+  try {
+    hold = await takeHold(source, request, io);
+  } catch (error) {
+    if (!input.fallback || io.signal.aborted) throw error;
+    const { message } = error as Error;
+    say(`${message}\nStarting ${input.client} with its own servers alone: nothing of it is resilient.`);
+    return runChild(program, input.args, { env: environmentFor(input, source, io).env, io });
+  }
+  return runHeld(hold, { input, client, source, program }, around);
+}
+
+interface RunParts {
+  readonly input: RunInput;
+  readonly client: RunClient | undefined;
+  readonly source: GatewaySource;
+  readonly program: string;
+}
+
+async function runHeld(
+  hold: RunHold,
+  { input, client, source, program }: RunParts,
+  around: RunSurroundings,
+): Promise<ExitCode> {
+  const { io, say } = around;
+  const { run, url, secret = "", principal, noAuth } = hold.first;
+  const folder = folderOf(source, run);
+  try {
+    const plan = planFor(input, client, { url, folder }, io);
+    const { env, left } = environmentFor(input, source, io);
+    makeRunFolder(folder, plan, secret);
+    for (const text of plan.notes) say(text);
+    if (left.length > 0) say(`left out of the agent's environment: ${left.join(", ")} (--keep-env NAME keeps one).`);
+    if (noAuth) say("the gateway asks for no token (--no-auth): role, context and figures of this run do not count.");
+    const code = await runChild(program, plan.args, { env: { ...env, ...plan.env, [SECRET_VARIABLE]: secret }, io });
+    giveBack(folder, say);
+    const summary = await hold.end();
+    for (const text of hold.problems) say(text);
+    if (summary !== undefined) say(closingLine(principal, summary));
+    return code;
+  } catch (error) {
+    giveBack(folder, say);
+    await hold.end();
+    throw error;
+  }
+}
+
+/** What cannot be given back stays, for the gateway's own sweep. */
+function giveBack(folder: string, say: RunSurroundings["say"]): void {
+  try {
+    endRunFolder(folder);
+  } catch (error) {
+    say(`${folder} could not be put away, and is tried again later: ${(error as Error).message}`);
+  }
+}
+
+function folderOf({ stateDir }: GatewaySource, run: string): string {
+  return join(stateDir, "runs", run);
+}
+
+async function takeHold(source: GatewaySource, request: RunRequest, io: Io): Promise<RunHold> {
+  const connect: ConnectRun = (before) =>
+    // One that the user runs is the user's to start again.
+    before?.forRuns === false ? reachRun(source) : reachOrStart(source, before, io.cwd);
+  for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
+    io.signal.throwIfAborted();
+    try {
+      const hold = await RunHold.begin(connect, request);
+      if (hold !== undefined) return hold;
+    } catch (error) {
+      if (!(error instanceof RunRefused)) throw error;
+      throw new RunError(error.message, { isUsage: error.code === "invalid" });
+    }
+  }
+  throw new RunError("The gateway for this config keeps going away.", { hint: "`toolway ps` lists those that run." });
+}
+
+function programFor(word: string, client: RunClient | undefined, { io, nearest }: RunSurroundings): string {
+  const program = findProgram(word, io);
+  if (program !== undefined) return program;
+  if (client !== undefined) {
+    const message = `${client.title} is not installed: there is no "${word}" on the PATH.`;
+    throw new RunError(message, { hint: `Install it: ${client.install}`, isUsage: true });
+  }
+  const near = nearest(word, CLIENT_WORDS);
+  const hint = near === undefined ? `Clients that are known: ${CLIENT_WORDS.join(", ")}.` : `Did you mean ${near}?`;
+  throw new RunError(`There is no program "${word}"${word.includes("/") ? "" : " on the PATH"}.`, {
+    hint,
+    isUsage: true,
+  });
+}
+
+function requestFor(input: RunInput, { io, say }: RunSurroundings): RunRequest {
+  const client = basename(input.client);
+  const { as, role } = input;
+  const { context, notes } = contextOf({ client, cwd: io.cwd, said: input.context, read: readText });
+  for (const text of notes) say(text);
+  return { kind: "begin", client, as, role, context };
+}
+
+function planFor(
+  input: RunInput,
+  client: RunClient | undefined,
+  place: Pick<RunFacts, "url" | "folder">,
+  io: Io,
+): AgentPlan {
+  const { args, only, approve } = input;
+  const { home, cwd, env } = io;
+  const isPiped = !io.isTTY;
+  const facts = { ...place, args, only, approve, home, cwd, env, isPiped, platform: process.platform, read: readText };
+  return (client?.plan ?? planForCommand)(facts);
+}
+
+function environmentFor({ keepEnv }: RunInput, { configPath }: GatewaySource, io: Io) {
+  const text = configPath === undefined ? undefined : readText(configPath);
+  return agentEnvironment(io.env, text === undefined ? new Set() : credentialVariables(text), keepEnv);
+}
+
+async function dryRun(
+  { input, client, source, program }: RunParts,
+  { io, endpoint }: RunSurroundings,
+): Promise<string> {
+  const url = await endpoint(source);
+  const folder = folderOf(source, "RUN");
+  const plan = planFor(input, client, { url: url ?? "http://127.0.0.1:PORT/mcp", folder }, io);
+  const { left } = environmentFor(input, source, io);
+  return dryRunText({ program, plan, left, folder, isRunning: url !== undefined });
+}
+
+/** Undefined where there is none, or it may not be read. */
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+function definedIn(env: Io["env"]): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
+}

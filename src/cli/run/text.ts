@@ -1,0 +1,52 @@
+// What `toolway run` prints: what it would do, and what was done.
+
+import { join } from "node:path";
+import { type AgentPlan, SECRET_VARIABLE } from "../../agents/run/plan.js";
+import type { RunSummary } from "../../contracts/runs.js";
+
+interface DryRun {
+  readonly program: string;
+  readonly plan: AgentPlan;
+  /** Variables of the user's that the agent would not see. */
+  readonly left: readonly string[];
+  readonly folder: string;
+  readonly isRunning: boolean;
+}
+
+const HIDDEN = "(hidden)";
+
+/** Values of variables are not shown: what was merged into them is the user's. */
+export function dryRunText({ program, plan, left, folder, isRunning }: DryRun): string {
+  const gateway = isRunning ? "joins the one that runs" : "starts one for this run; PORT is any free one";
+  const section = (title: string, lines: readonly string[]) =>
+    lines.length === 0 ? [] : [`${title}:`, ...lines.map((line) => `  ${line}`)];
+  return [
+    `gateway: ${gateway}`,
+    ...section("arguments", [program, ...plan.args]),
+    ...section(
+      "variables",
+      [...Object.keys(plan.env), SECRET_VARIABLE].map((name) => `${name}=${HIDDEN}`),
+    ),
+    ...section("left out", left),
+    ...section("files", [
+      ...plan.files.map(({ path }) => join(folder, path)),
+      ...(plan.home === undefined ? [] : [`${plan.home.to}/*  (links to ${plan.home.from})`]),
+    ]),
+    ...section("notes", plan.notes),
+  ].join("\n");
+}
+
+/** `run-1f…: 12 calls, 1 refused (role "reader": …), 2 restarts of servers unseen`. */
+export function closingLine(principal: string, { calls, refused, restarts }: RunSummary): string {
+  const total = refused.reduce((sum, { count }) => sum + count, 0);
+  const rules = refused.map(({ rule, count }) => (count === 1 ? rule : `${count} × ${rule}`)).join("; ");
+  return [
+    `${principal}: ${counted(calls, "call")}`,
+    total === 0 ? "none refused" : `${total} refused (${rules})`,
+    ...(restarts === 0 ? [] : [`${counted(restarts, "restart")} of servers unseen`]),
+  ].join(", ");
+}
+
+function counted(count: number, word: string): string {
+  return `${count} ${word}${count === 1 ? "" : "s"}`;
+}

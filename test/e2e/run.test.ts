@@ -1,0 +1,307 @@
+// `toolway run` with stand-in clients: what they and their children are given, signals and exit codes, runs that are
+// killed, gateways that are, and what is left behind.
+
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Started, start } from "../fixtures/processes.js";
+import { cli, type Gateway, root, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
+
+const CANARY = "canary-upstream-credential";
+const CONFIG = {
+  mcpServers: { ledger: stdioFixture("ledger", [], { env: { LEDGER: "/dev/null", KEY: "$" + "{CANARY_KEY}" } }) },
+  roles: { reader: { allow: ["ledger/echo"] } },
+  menus: [{ when: { client: "codex" }, hide: ["ledger/note"] }],
+};
+
+interface Report {
+  readonly argv: string[];
+  readonly env: Record<string, string>;
+  readonly grandchild: { readonly env: Record<string, string>; readonly argv: string[] };
+  readonly cmdline: string[];
+  readonly parent: number;
+  readonly pid: number;
+  readonly group: string;
+  readonly signals: string[];
+}
+
+let home: string;
+let bin: string;
+let gateway: Gateway;
+let reports = 0;
+const runs: Started[] = [];
+
+beforeAll(async () => {
+  home = await temporaryDirectory();
+  bin = join(home, "bin");
+  mkdirSync(bin);
+  for (const name of ["claude", "codex", "gemini", "my-agent"]) {
+    symlinkSync(join(root, "test/fixtures/stand-in-agent.mjs"), join(bin, name));
+  }
+  mkdirSync(join(home, ".gemini"));
+  writeFileSync(join(home, ".gemini", "settings.json"), '{\n  // Mine.\n  "theme": "dark"\n}\n');
+  writeFileSync(join(home, ".gemini", "oauth_creds.json"), "old");
+  gateway = await startGateway(CONFIG, { auth: true, env: { CANARY_KEY: CANARY } });
+});
+
+afterAll(() => Promise.all(runs.map((one) => one.stop("SIGKILL"))));
+
+/** What a person has, with canaries. */
+function environment(more: Record<string, string>): NodeJS.ProcessEnv {
+  return {
+    PATH: `${bin}:${process.env["PATH"]}`,
+    HOME: home,
+    CANARY_KEY: CANARY,
+    TOOLWAY_TOKEN: "canary-token-of-the-gateway",
+    MINE: "kept",
+    ...more,
+  };
+}
+
+interface Run {
+  readonly one: Started;
+  readonly report: () => Report;
+  readonly secret: string;
+  readonly url: string;
+  end(code?: number): void;
+}
+
+function launch(line: readonly string[], more: Record<string, string> = {}, at: readonly string[] = where()): Started {
+  const one = start("run", process.execPath, [cli, "run", ...at, ...line], environment(more));
+  runs.push(one);
+  return one;
+}
+
+const where = () => ["--config", gateway.configPath, "--state", gateway.stateDir];
+
+/** One whose agent is there, and waits. */
+async function begin(line: readonly string[], at?: readonly string[]): Promise<Run> {
+  const path = join(home, `report-${++reports}`);
+  const one = launch(line, { STAND_IN: "wait", STAND_IN_REPORT: path }, at);
+  const report = () => JSON.parse(readFileSync(path, "utf8")) as Report;
+  await until("the agent", () => existsSync(path) || one.child.exitCode !== null);
+  const { env, argv } = report();
+  const url = env["TOOLWAY_URL"] ?? /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(argv.join(" "))?.[0] ?? gateway.url;
+  const end = (code = 0) => writeFileSync(`${path}.end`, String(code));
+  return { one, report, secret: env["TOOLWAY_SESSION_TOKEN"] ?? "", url, end };
+}
+
+/** The status of the answer, and its text. */
+async function post(url: string, secret: string, method: string, params: object = {}): Promise<[number, string]> {
+  const meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": { name: "stand-in", version: "1" },
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  const name = (params as { name?: string }).name;
+  const answer = await fetch(url, {
+    method: "POST",
+    headers: {
+      Authorization: `Bearer ${secret}`,
+      "Content-Type": "application/json",
+      Accept: "application/json, text/event-stream",
+      "MCP-Protocol-Version": "2026-07-28",
+      "Mcp-Method": method,
+      ...(name === undefined ? {} : { "Mcp-Name": name }),
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { ...params, _meta: meta } }),
+  });
+  return [answer.status, await answer.text()];
+}
+
+const call = (run: Pick<Run, "url" | "secret">, name: string) =>
+  post(run.url, run.secret, "tools/call", { name, arguments: { text: "hello" } });
+
+describe("toolway run", () => {
+  it("gives the agent a secret of its own by its environment, and no server's credential to it or its children [run-secret] [run-own]", async () => {
+    const run = await begin(["--role", "reader", "claude", "--", "-p", "hi"]);
+    const { argv, env, grandchild, cmdline } = run.report();
+    expect(argv.slice(-2)).toEqual(["-p", "hi"]);
+    expect(argv[0]).toMatch(/^--mcp-config=\{/);
+    expect(run.secret).toMatch(/^tw_[\w-]{43}$/);
+    expect(env).toMatchObject({ MINE: "kept", HOME: home });
+    for (const seen of [env, grandchild.env]) {
+      expect(JSON.stringify(seen)).not.toContain("canary");
+      expect(Object.keys(seen).filter((name) => name.startsWith("TOOLWAY_"))).toEqual(["TOOLWAY_SESSION_TOKEN"]);
+    }
+    for (const words of [cmdline, grandchild.argv]) expect(words.join(" ")).not.toContain(run.secret);
+    expect(readFileSync(`/proc/${run.one.child.pid}/cmdline`, "utf8")).not.toContain(run.secret);
+    // Its role counts, what it may not use is refused, and the last line says so.
+    expect((await call(run, "echo"))[1]).toContain("hello");
+    expect((await call(run, "note"))[1]).toContain("You may not use");
+    // The servers' own processes see none of it.
+    const [pid] = readdirSync("/proc").filter((one) => /^\d+$/.test(one) && isLedger(one));
+    expect(readFileSync(`/proc/${pid}/environ`, "utf8")).not.toMatch(/TOOLWAY_(?:SESSION_)?TOKEN/);
+    run.end(7);
+    expect(await run.one.closed).toBe(7);
+    expect(run.one.log()).toMatch(/run-[0-9a-f]{12}: 2 calls, 1 refused \(role "reader": .*\)\n/);
+    expect(run.one.log()).toContain("left out of the agent's environment: CANARY_KEY (--keep-env NAME keeps one)");
+    expect(run.one.log()).toContain("Claude Code will refuse calls");
+    expect((await call(run, "echo"))[0]).toBe(401);
+  });
+
+  it("is in the foreground: the group is one, signals of the terminal are the agent's, others are passed on, its end is ours [run-foreground]", async () => {
+    const run = await begin(["--", "my-agent", "a b"]);
+    const { pid = 0 } = run.one.child;
+    expect(run.report()).toMatchObject({ argv: ["a b"], parent: pid });
+    expect(run.report().group).toBe(readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ")[2]);
+    // A terminal would have sent it to both.
+    process.kill(pid, "SIGINT");
+    process.kill(pid, "SIGQUIT");
+    process.kill(pid, "SIGHUP");
+    process.kill(pid, "SIGCONT");
+    await until("signals", () => run.report().signals.length >= 2);
+    expect(run.report().signals.sort((a, b) => a.localeCompare(b))).toEqual(["SIGCONT", "SIGHUP"]);
+    process.kill(pid, "SIGTERM");
+    // 128 and SIGTERM.
+    expect(await run.one.closed).toBe(143);
+  });
+
+  it("tells the gateway what the agent is, unless the line says otherwise [run-own]", async () => {
+    const [as, other] = [await begin(["codex", "--as", "me"]), await begin(["codex", "--context", "client=other"])];
+    const [mine, theirs] = await Promise.all([as, other].map((run) => post(run.url, run.secret, "tools/list")));
+    expect(mine?.[1]).not.toContain('"note"');
+    expect(theirs?.[1]).toContain('"note"');
+    as.end();
+    other.end();
+    await Promise.all([as.one.closed, other.one.closed]);
+    // What was named is there for the next run of that name.
+    const shown = start("context", process.execPath, [cli, "context", "show", "--json", ...where()], environment({}));
+    await shown.closed;
+    expect(shown.log()).toContain('"client": "codex"');
+    expect(shown.log()).not.toContain('"client": "other"');
+  });
+
+  it("ends a secret within 5 s of a run that was killed, sweeps what it wrote, and touches no other run [run-own] [run-clean]", async () => {
+    const [first, second] = [await begin(["--", "my-agent"]), await begin(["--", "my-agent"])];
+    const file = first.report().env["TOOLWAY_MCP_CONFIG"] ?? "";
+    expect(readFileSync(file, "utf8")).toContain(first.secret);
+    first.one.child.kill("SIGKILL");
+    await until("the end of its secret", async () => (await call(first, "echo"))[0] === 401, 5_000);
+    await until("the sweep", () => !existsSync(file), 5_000);
+    expect((await call(second, "echo"))[1]).toContain("hello");
+    process.kill(first.report().pid, "SIGKILL");
+    second.end();
+    expect(await second.one.closed).toBe(0);
+  });
+
+  it("gives back what Gemini rotated and changed, also where the run was killed in between [run-clean]", async () => {
+    const run = await begin(["gemini"]);
+    const folder = join(run.report().env["GEMINI_CLI_HOME"] ?? "", ".gemini");
+    const { renameSync } = await import("node:fs");
+    writeFileSync(join(home, "fresh"), "rotated");
+    renameSync(join(home, "fresh"), join(folder, "oauth_creds.json"));
+    const settings = join(folder, "settings.json");
+    writeFileSync(settings, readFileSync(settings, "utf8").replace('"dark"', '"light"'));
+    run.one.child.kill("SIGKILL");
+    await until("the sweep", () => !existsSync(folder), 5_000);
+    const mine = (name: string) => readFileSync(join(home, ".gemini", name), "utf8");
+    expect(mine("oauth_creds.json")).toBe("rotated");
+    expect(mine("settings.json")).toBe('{\n  // Mine.\n  "theme": "light"\n}\n');
+    process.kill(run.report().pid, "SIGKILL");
+  });
+
+  it("keeps its secret over a restart of the gateway, and ends it after [run-own] [restart-unseen]", async () => {
+    const run = await begin(["claude"]);
+    await gateway.stop("SIGKILL");
+    gateway = await gateway.again();
+    expect((await call(run, "echo"))[1]).toContain("hello");
+    // It is back when the gateway says so; then its end is the end of the secret.
+    const isHeld = async () => {
+      const { connectControl } = await import("../../src/control/client.js");
+      const { runs: all } = await connectControl(join(gateway.stateDir, "control.sock")).get<{
+        runs: { isHeld: boolean }[];
+      }>("/runs");
+      return all.length === 1 && all[0]?.isHeld;
+    };
+    await until("the run", isHeld);
+    run.end();
+    expect(await run.one.closed).toBe(0);
+    expect(run.one.log()).toMatch(/1 call, none refused/);
+    expect((await call(run, "echo"))[0]).toBe(401);
+  });
+});
+
+it("where no gateway runs, one is started for runs, comes back at its address after a kill, and is found by the next run [run-own] [restart-unseen]", async () => {
+  const state = join(await temporaryDirectory(), "state");
+  const at = ["--config", gateway.configPath, "--state", state];
+  const run = await begin(["--", "my-agent"], at);
+  expect((await call(run, "echo"))[1]).toContain("hello");
+  const pid = Number(readFileSync(join(state, "pid"), "utf8"));
+  // It is in no terminal's way.
+  expect(readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ")[3]).toBe(String(pid));
+  expect(readFileSync(`/proc/${pid}/environ`, "utf8")).not.toContain("TOOLWAY_SESSION_TOKEN");
+  process.kill(pid, "SIGKILL");
+  await until("the next gateway", async () => (await call(run, "echo"))[1].includes("hello"));
+  const next = Number(readFileSync(join(state, "pid"), "utf8"));
+  expect(next).not.toBe(pid);
+  const second = await begin(["--", "my-agent"], at);
+  expect(second.url).toBe(run.url);
+  for (const one of [run, second]) one.end();
+  expect(await run.one.closed).toBe(0);
+  expect(await second.one.closed).toBe(0);
+  expect(readdirSync(join(state, "runs"))).toEqual([]);
+  expect(existsSync(join(state, "gateway.log"))).toBe(true);
+  const down = start("down", process.execPath, [cli, "down", ...at, "--drain", "0"], environment({}));
+  // It waits until the state directory is free.
+  expect(await down.closed).toBe(0);
+});
+
+describe("a line of toolway run", () => {
+  const ended = async (line: readonly string[], more: Record<string, string> = {}, at?: readonly string[]) => {
+    const report = join(home, `report-${++reports}`);
+    const one = launch(line, { STAND_IN: "3", STAND_IN_REPORT: report, ...more }, at);
+    const code = await one.closed;
+    const seen = existsSync(report) ? (JSON.parse(readFileSync(report, "utf8")) as Report) : undefined;
+    return { code, text: one.log(), report: seen };
+  };
+
+  it("shows arguments, variables without their values, and files, and starts nothing, with --dry-run [run-secret]", async () => {
+    const { code, text, report } = await ended(["gemini", "--dry-run", "--", "-p", "hi"]);
+    expect(code).toBe(0);
+    expect(report).toBeUndefined();
+    expect(text).toContain("TOOLWAY_SESSION_TOKEN=(hidden)");
+    expect(text).toContain("left out:\n  CANARY_KEY");
+    expect(text).toMatch(/files:\n {2}.*gemini\/\.gemini\/settings\.json/);
+    expect(text).not.toContain("canary");
+  });
+
+  it("starts the client as it is where TOOLWAY_RUN is off, and says so [run-foreground]", async () => {
+    const { code, text, report } = await ended(["claude", "--", "x"], { TOOLWAY_RUN: "off" });
+    expect(code).toBe(3);
+    expect(report?.argv).toEqual(["x"]);
+    expect(text).toContain("TOOLWAY_RUN is off: claude is started as it is");
+  });
+
+  it("says what to do where the client is not installed or the role is unknown [run-own]", async () => {
+    const missing = await ended(["copilot"], { PATH: bin });
+    expect(missing.code).toBe(2);
+    expect(missing.text).toContain("Copilot CLI is not installed");
+    expect(missing.text).toContain("npm install -g @github/copilot");
+    const role = await ended(["claude", "--role", "raeder"]);
+    expect(role.report).toBeUndefined();
+    expect(role.text).toMatch(/raeder.*reader/s);
+  });
+
+  it("says why no gateway can be had, and with --fallback starts the client with its own servers alone [run-foreground]", async () => {
+    const broken = join(home, "broken.json");
+    writeFileSync(broken, '{ "mcpServers": 7 }');
+    const at = ["--config", broken, "--state", join(home, "broken-state")];
+    const refused = await ended(["claude"], {}, at);
+    expect(refused.code).toBe(1);
+    expect(refused.text).toMatch(/could not be started; it says:\n.*broken\.json.*mcpServers/s);
+    expect(refused.report).toBeUndefined();
+    const alone = await ended(["claude", "--fallback", "--", "x"], {}, at);
+    expect(alone.code).toBe(3);
+    expect(alone.report?.argv).toEqual(["x"]);
+    expect(alone.text).toContain("with its own servers alone: nothing of it is resilient");
+  });
+});
+
+function isLedger(pid: string): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("ledger.mjs");
+  } catch {
+    return false;
+  }
+}
