@@ -7,7 +7,7 @@ import type { Caller, Principal } from "../contracts/caller.js";
 import { type ExposedName, type OwnName, type OwnToolName, ownName } from "../contracts/names.js";
 import type { ReceiptDesk } from "../contracts/outbox.js";
 import type { Pins } from "../contracts/pins.js";
-import type { Servers } from "../contracts/servers.js";
+import type { ServerHandle, Servers } from "../contracts/servers.js";
 import type { AgentCall, Introduction, Service } from "../contracts/service.js";
 import type { Freshness, Listed, ListKind, ServerIntro, Upstream, UpstreamEvents } from "../contracts/upstream.js";
 import type { CallObserver } from "../observe/observed-call.js";
@@ -36,7 +36,7 @@ import { isServedBy, Subscriptions } from "./subscriptions.js";
 import type { TaskIds } from "./tasks/ids.js";
 import type { TaskOwners } from "./tasks/owners.js";
 import { TASK_ID, TASK_METHODS, Tasks } from "./tasks.js";
-import { afterFirstTry, afterRenewal, renewed, unknownName, unreadLists } from "./wait-for-lists.js";
+import { afterFirstTry, afterRenewal, FirstLists, renewed, unknownName, unreadLists } from "./wait-for-lists.js";
 
 /** It is a Map, since a method may be called `constructor`. */
 const LISTS: ReadonlyMap<string, ListKind> = new Map([
@@ -79,6 +79,7 @@ export interface PipelineDeps {
 export class Pipeline implements Service, UpstreamEvents {
   readonly #catalog: Catalog;
   readonly #deps: PipelineDeps;
+  readonly #firstLists = new FirstLists();
   readonly sessions: OpenAgents;
   readonly access: Access;
   readonly contexts = new Contexts();
@@ -335,8 +336,13 @@ export class Pipeline implements Service, UpstreamEvents {
       if (cursor !== undefined && typeof cursor !== "string") throw new Fault("invalid", '"cursor" is a string.');
       // Pages that follow are of the list that the first one was of.
       const readings = cursor === undefined ? this.#renewals(call, [kind], "asked") : NO_READINGS;
-      if (readings.length === 0) this.#list(call, kind, cursor);
-      else this.#afterRenewal(call, readings, () => this.#list(call, kind, cursor));
+      const isEmpty = (name: string) => this.#catalog.counts(name)[kind] === 0;
+      const tries =
+        cursor === undefined ? this.#firstLists.tries(this.#seen(call), isEmpty, this.#deps.now()) : NO_READINGS;
+      const list = () => this.#list(call, kind, cursor);
+      if (tries.length > 0) this.#afterRenewal(call, [...readings, ...tries], list, this.#firstLists.withinMs);
+      else if (readings.length > 0) this.#afterRenewal(call, readings, list);
+      else list();
       return;
     }
     switch (message.method) {
@@ -431,22 +437,15 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   /** The readings of lists that may be old, of these servers, as far as the principal may know of them. */
-  #renewals(
-    { caller, scope }: AgentCall,
-    kinds: readonly ListKind[],
-    why: "asked" | "missed",
-    names: readonly string[] = scope === undefined ? this.#servers.names : [scope],
-  ): readonly Promise<void>[] {
-    let readings: Promise<void>[] | undefined;
-    for (const name of names) {
+  #renewals(call: AgentCall, kinds: readonly ListKind[], why: "asked" | "missed", names?: readonly string[]) {
+    return this.#seen(call, names).flatMap((server) => kinds.flatMap((kind) => server.renew?.(kind, why) ?? []));
+  }
+
+  #seen({ caller, scope }: AgentCall, names = scope === undefined ? this.#servers.names : [scope]): ServerHandle[] {
+    return names.flatMap((name) => {
       const server = this.#servers.get(name);
-      if (server?.renew === undefined || !this.access.sees(caller.principal, name)) continue;
-      for (const kind of kinds) {
-        const reading = server.renew(kind, why);
-        if (reading !== undefined) readings = [...(readings ?? []), reading];
-      }
-    }
-    return readings ?? NO_READINGS;
+      return server !== undefined && this.access.sees(caller.principal, name) ? [server] : [];
+    });
   }
 
   #findTools(call: AgentCall): void {
@@ -560,8 +559,8 @@ export class Pipeline implements Service, UpstreamEvents {
     return scope ?? (names.length === 1 ? names[0] : undefined);
   }
 
-  #afterRenewal(call: AgentCall, readings: readonly Promise<void>[], act: () => void): void {
-    afterRenewal(call, readings, () => this.#guarded(call, act));
+  #afterRenewal(call: AgentCall, readings: readonly Promise<void>[], act: () => void, withinMs?: number): void {
+    afterRenewal(call, readings, () => this.#guarded(call, act), withinMs);
   }
 
   #afterFirstTry(call: AgentCall, tries: readonly Promise<void>[], act: () => void): void {

@@ -1,7 +1,7 @@
 // A request may ask for a list that is old, or name what nobody is known to have: then it waits, a short time, for
 // lists that are being read, or for the first try of the servers that may bring it.
 
-import type { Servers } from "../contracts/servers.js";
+import type { ServerHandle, Servers } from "../contracts/servers.js";
 import type { AgentCall } from "../contracts/service.js";
 import { Fault } from "../protocol/errors.js";
 import { faultReply } from "../protocol/reply.js";
@@ -20,16 +20,49 @@ export function unreadLists(servers: Servers, names: readonly string[]): Promise
  */
 const RENEWAL_MS = 250;
 
+/**
+ * So long after it was first asked for, an agent's list waits for servers of which nothing is known yet. On a fresh
+ * machine the first list would else be empty, and some agents never ask again, whatever they are told. A child is up in a
+ * few hundred milliseconds; the agent that waits longest for its first tools, Codex, gives a second.
+ */
+const FIRST_LIST_MS = 1_000;
+
+/** Until when a first list is worth a wait: once for each server, so that one that hangs holds up nobody for long. */
+export class FirstLists {
+  /** At most an entry for each server that has not been read. */
+  readonly #until = new Map<string, number>();
+
+  readonly withinMs = FIRST_LIST_MS;
+
+  /** The first tries that are worth a wait now, of those servers that are known to have nothing yet. */
+  tries(servers: readonly FirstTried[], isEmpty: (name: string) => boolean, nowMs: number): Promise<void>[] {
+    return servers.flatMap(({ name, listed, firstTry }) => {
+      if (listed) this.#until.delete(name);
+      if (listed || !isEmpty(name)) return [];
+      const until = this.#until.get(name) ?? nowMs + FIRST_LIST_MS;
+      this.#until.set(name, until);
+      return nowMs < until ? [firstTry] : [];
+    });
+  }
+}
+
+type FirstTried = Pick<ServerHandle, "name" | "listed" | "firstTry">;
+
 /** `act` is run when the readings have ended, or when that takes too long; not for a call that was taken back. */
-export function afterRenewal(call: AgentCall, readings: readonly Promise<void>[], act: () => void): void {
-  afterFirstTry(call, [renewed(readings)], act);
+export function afterRenewal(
+  call: AgentCall,
+  readings: readonly Promise<void>[],
+  act: () => void,
+  withinMs = RENEWAL_MS,
+): void {
+  afterFirstTry(call, [renewed(readings, withinMs)], act);
 }
 
 /** Resolves when the readings have ended, or when that takes too long. */
-export function renewed(readings: readonly Promise<void>[]): Promise<void> {
+export function renewed(readings: readonly Promise<void>[], withinMs = RENEWAL_MS): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, RENEWAL_MS);
+    timer = setTimeout(resolve, withinMs);
   });
   const inTime = Promise.all(readings).then(() => clearTimeout(timer));
   return Promise.race([inTime, late]);

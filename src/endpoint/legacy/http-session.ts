@@ -143,6 +143,8 @@ export class HttpSession extends LegacySession implements AskedSession {
     if (this.#listeners.length >= this.limits.listenersPerSession) return false;
     const stream = this.#newStream("listen", undefined);
     stream.open(res);
+    // Before there is anything to say: a proxy, or a client that waits for the first byte, sees that it is open.
+    stream.keepAlive(Number.MAX_SAFE_INTEGER);
     this.#listening(stream);
     return true;
   }

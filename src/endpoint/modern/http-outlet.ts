@@ -96,6 +96,10 @@ export class HttpOutlet implements Outlet, WaitingPost {
     this.#http.open.delete(this);
   }
 
+  opened(): void {
+    if (!this.#replied && this.#stream()) this.#write(KEEP_ALIVE);
+  }
+
   notify(text: string): void {
     if (!this.#replied && this.#hasRoom(text) && this.#stream()) this.#write(messageEvent(undefined, text));
   }

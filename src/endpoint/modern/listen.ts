@@ -66,6 +66,7 @@ export class ListenRequest implements Listening {
     this.#outlet = outlet;
     this.#limits = limits;
     presence.listeners.add(this);
+    outlet.opened?.();
     outlet.onGone = () => this.#end();
   }
 

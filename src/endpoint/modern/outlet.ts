@@ -17,6 +17,8 @@ export interface Outlet {
   headerMismatch?(declared: readonly ParamHeader[]): RpcError | undefined;
   /** As of a Caller. */
   readonly beforeSend?: Caller["beforeSend"];
+  /** It is one that listens: whoever is between must see at once that it is open. Absent where nobody is. */
+  opened?(): void;
   /** Sends a notification of this request. */
   notify(text: string): void;
   /** Sends the answer, which is already as a modern agent reads it. Later ones are ignored. */
