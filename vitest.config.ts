@@ -10,8 +10,8 @@ export default defineConfig({
     testTimeout: 120_000,
     globalSetup: ["test/setup/state-home.ts"],
     hookTimeout: 120_000,
-    // Two at a time: the e2e tests start real processes, and the machines this runs on have two cores.
-    maxWorkers: 2,
+    // One more than the machines that this runs on have cores: half of the time of a test of a whole system it waits.
+    maxWorkers: 3,
     // As patient as the tests' own waits: only reached where a test fails.
     expect: { poll: { timeout: 60_000 } },
     reporters: [

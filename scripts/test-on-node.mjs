@@ -16,6 +16,8 @@ const HELP = `Runs the tests on other majors of Node, which npm fetches into its
   npm run test:node -- --node 24 --bench small --check what follows --bench, measured on Node 24
 
   --node MAJORS   separated by commas; default ${TESTED_MAJORS.join(",")}
+  --wire          what sockets, streams and timers of another Node could change: src/endpoint, src/upstream and test/e2e
+                  without the unit tier, and without what test/tiers.ts calls the same on any Node
   --full          the full form of fault and load runs
   --without-codex without the tests that need the real Codex, which npm fetches; else the full form fails where it
                   cannot be had
@@ -24,6 +26,9 @@ const HELP = `Runs the tests on other majors of Node, which npm fetches into its
 
 Exit code: 0 when all passed on every major, 1 when something failed on one, 2 when a Node could not be had.
 `;
+
+/** What speaks HTTP, on either side, and whole gateways. */
+const WIRE = ["src/endpoint", "src/upstream", "test/e2e"];
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -35,6 +40,7 @@ function readLine(argv) {
     options: {
       node: { type: "string" },
       full: { type: "boolean" },
+      wire: { type: "boolean" },
       "without-codex": { type: "boolean" },
       help: { type: "boolean" },
     },
@@ -46,14 +52,16 @@ function readLine(argv) {
 }
 
 /** The script that is run, and its arguments. */
-function commandOf({ files, bench }) {
+function commandOf({ files, bench, wire }) {
   if (bench !== undefined) return [join(root, "bench/run.mjs"), ...bench];
   const vitest = join(dirname(createRequire(import.meta.url).resolve("vitest/package.json")), "vitest.mjs");
-  return [vitest, "run", ...files];
+  const tiers = wire ? [...WIRE, "--project", "integration", "--project", "system"] : [];
+  return [vitest, "run", ...tiers, ...files];
 }
 
 function environmentOf(line) {
   return {
+    ...(line.wire ? { TOOLWAY_TESTS: "wire" } : {}),
     ...(line.full ? { TOOLWAY_FULL: "1" } : {}),
     ...(line["without-codex"] ? { TOOLWAY_WITHOUT_CODEX: "1" } : {}),
   };

@@ -5,13 +5,16 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { runVitest } from "./fixtures/vitest-run.js";
-import { INTEGRATION } from "./tiers.js";
+import { INTEGRATION, SAME_ON_ANY_NODE } from "./tiers.js";
 
 const root = new URL("../", import.meta.url);
 
-it("the list of integration tests names files that exist, each once", () => {
-  expect(INTEGRATION.filter((path) => !existsSync(fileURLToPath(new URL(path, root))))).toEqual([]);
-  expect(INTEGRATION).toHaveLength(new Set(INTEGRATION).size);
+it.each([
+  ["integration tests", INTEGRATION],
+  ["tests that one Node is enough for", SAME_ON_ANY_NODE],
+])("the list of %s names files that exist, each once", (_what, list) => {
+  expect(list.filter((path) => !existsSync(fileURLToPath(new URL(path, root))))).toEqual([]);
+  expect(list).toHaveLength(new Set(list).size);
 });
 
 it("a unit test that starts a process or opens a socket fails, even where its refusal was caught", async () => {
