@@ -54,8 +54,9 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
   gateway:
-    "cache catalog config config/edit config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/logins gateway/runs gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/metrics observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
+    "cache catalog config config/edit config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/logins gateway/outbox gateway/runs gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/metrics observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
+  "gateway/outbox": "catalog contracts gateway/state observe outbox outbox/lanes pipeline protocol runtime",
   "gateway/runs": "contracts policy protocol runtime tokens",
   "gateway/sharing": "config contracts endpoint/mailbox mailbox/share observe pipeline protocol runtime runtime/memory",
   "gateway/state":
@@ -71,7 +72,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
   observe: "contracts protocol runtime",
   "observe/metrics": "contracts observe runtime",
   "observe/server-logs": "observe",
-  outbox: "contracts protocol runtime",
+  outbox: "contracts outbox/lanes protocol runtime",
+  "outbox/lanes": "contracts protocol runtime",
   pipeline: "cache catalog contracts observe pipeline/tasks policy protocol",
   "pipeline/tasks": "contracts protocol",
   policy: "contracts protocol runtime runtime/words",

@@ -146,3 +146,9 @@ export interface OutboxOperator {
   resolve(id: string, as: "done" | "failed" | "again"): Promise<OutboxEntry>;
   onChange(listener: (principal: string, receipt: Receipt) => void): () => void;
 }
+
+/** Where the pipeline hands over calls of tools that are kept, past all that could refuse them. */
+export interface OutboxIntake {
+  /** False where the call is none of its own, and goes its way. Throws a Fault where it is refused. */
+  take(call: AgentCall, server: string, tool: OwnToolName): boolean;
+}

@@ -58,6 +58,7 @@ export class ConfigInUse {
     }
     stages.patterns.tell(config);
     this.#setMenus();
+    stages.outbox.apply(config);
     stages.pipeline.setBudgets(compileBudgets(config, undefined));
     stages.records.configure(config.log.calls);
   }
@@ -90,6 +91,7 @@ export class ConfigInUse {
     this.#stages.executors.apply(this.#current.executors);
     this.#stages.servers.apply(this.#current.servers, this.#current.misconfigured);
     logMisconfigured(this.#log, this.#current, this.#kept);
+    this.#stages.outbox.start();
   }
 
   /** Reads the config again and takes it on. One that cannot be used changes nothing, and is thrown. */
@@ -133,6 +135,7 @@ export class ConfigInUse {
     }
     for (const server of pins.configure(config.servers, idleNames(config))) this.#checkPins(server);
     for (const kind of lists) pipeline.sessions.listChanged(kind, [...servers.names, ...removed]);
+    this.#stages.outbox.apply(config);
     const report = logApplied(this.#log, { before, after: config, added, changed, removed });
     logMisconfigured(this.#log, config, kept);
     patterns.tell(config);

@@ -502,6 +502,7 @@ export class Gateway {
     this.runs.close();
     this.#endpoint?.certificate?.close();
     await Promise.all([
+      this.#stages.outbox.stop(drainMs),
       this.#endpoint?.http.close({ drainMs }),
       this.#stdio.close(drainMs),
       this.#stages.sharing.close(drainMs),
@@ -521,7 +522,7 @@ export class Gateway {
   async #end(): Promise<true> {
     // First, because it is quick and what follows may not come to its end.
     await this.#stages.lists.save();
-    await this.servers.close();
+    await this.servers.close().finally(() => this.#stages.outbox.close());
     this.pins.flush();
     this.#stages.records.flush();
     await this.#stages.stderr.close();

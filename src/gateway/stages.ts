@@ -32,6 +32,7 @@ import { linkMaker } from "../upstream/links.js";
 import { ServerPool } from "../upstream/servers.js";
 import { Executors } from "./executors.js";
 import { Mailboxes } from "./mailboxes.js";
+import { GatewayOutbox } from "./outbox/outbox.js";
 import { ProgramCalls } from "./program-call.js";
 import { Sharing } from "./sharing/sharing.js";
 import { type GatewayState, redactedText, safeLine } from "./state/state.js";
@@ -70,6 +71,7 @@ export interface Stages {
   readonly executors: Executors;
   readonly credentials: Credentials;
   readonly mailboxes: Mailboxes;
+  readonly outbox: GatewayOutbox;
   readonly sharing: Sharing;
   readonly pins: StoredPins;
   readonly lists: StoredLists;
@@ -104,7 +106,10 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
   const pins = new StoredPins({
     map: state.pins,
     wall: systemClock.wall,
-    onChange: (server) => pipeline.pinsChanged(server),
+    onChange: (server) => {
+      pipeline.pinsChanged(server);
+      outbox.poke(server);
+    },
     log: (level, text) => log[level](text),
     redact,
   });
@@ -142,6 +147,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     onSession: sessionLog(log),
     onKnown: (server) => {
       lists.saveSoon(server);
+      outbox.poke(server);
       patterns.tellSoon(() => owner.config());
     },
     log: (level, text, error) => log[level](text, error === undefined ? undefined : { error }),
@@ -208,6 +214,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     log: (level, text) => log[level](text),
   });
   pipeline.attach(servers);
+  const outbox = new GatewayOutbox({ state, log, pipeline, catalog, servers: () => servers });
   for (const [principal, context] of state.contexts.entries()) pipeline.contexts.restore(principal, context);
   return {
     held,
@@ -218,6 +225,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     executors,
     credentials,
     mailboxes,
+    outbox,
     sharing: new Sharing(
       {
         service: pipeline,

@@ -85,7 +85,8 @@ export class Pipeline implements Service, UpstreamEvents {
   readonly contexts = new Contexts();
   readonly #guard: ProgramGuard;
   readonly #tasks: Tasks;
-  readonly #sender: Sender;
+  /** The second half of a call's way. */
+  readonly sender: Sender;
   readonly #observer: CallObserver | undefined;
   readonly #announcements = new Announcements();
   /** Undefined where no tool's calls are kept. */
@@ -104,7 +105,7 @@ export class Pipeline implements Service, UpstreamEvents {
     const servers = () => this.#servers;
     const needsTask = (server: string, tool: OwnToolName) => this.#catalog.taskSupport(server, tool) === "required";
     this.#tasks = new Tasks({ ids: taskIds, owners: taskOwners, access, sessions, servers, needsTask, log });
-    this.#sender = new Sender({
+    this.sender = new Sender({
       access,
       sessions,
       cache,
@@ -148,11 +149,11 @@ export class Pipeline implements Service, UpstreamEvents {
   }
 
   setBudgets(budgets: Budgets | undefined): void {
-    this.#sender.budgets = budgets;
+    this.sender.budgets = budgets;
   }
 
   get budgets(): Budgets | undefined {
-    return this.#sender.budgets;
+    return this.sender.budgets;
   }
 
   setGuard(guard: Guard | undefined): void {
@@ -540,7 +541,7 @@ export class Pipeline implements Service, UpstreamEvents {
     subject: OwnName | undefined,
     named: NamedValue | undefined,
   ): void {
-    this.#sender.send(call, { server, tool, subject, named });
+    this.sender.send(call, { server, tool, subject, named });
   }
 
   // ── Inside ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,6 +3,7 @@
 import type { Cache } from "../cache/cache.js";
 import type { Caller } from "../contracts/caller.js";
 import type { OwnToolName } from "../contracts/names.js";
+import type { OutboxIntake } from "../contracts/outbox.js";
 import type { ServerHandle, Servers } from "../contracts/servers.js";
 import type { AgentCall } from "../contracts/service.js";
 import type { Upstream } from "../contracts/upstream.js";
@@ -12,6 +13,7 @@ import type { ParamHeader } from "../protocol/param-headers.js";
 import { type Access, countRefusal, OPERATOR } from "./access.js";
 import { type Destination, Forward, judgedTool, type SecondJudge } from "./forward.js";
 import { LegacyOutput } from "./legacy-output.js";
+import { NAME } from "./name-at.js";
 import type { OpenAgents } from "./open-agents.js";
 import { concernsTasks, TASK_METHODS, type Tasks } from "./tasks.js";
 
@@ -34,6 +36,8 @@ export class Sender implements SecondJudge {
   readonly #deps: SenderDeps;
   /** Undefined where nobody has one. */
   budgets: Budgets | undefined;
+  /** Undefined where no tool's calls are kept. */
+  outbox: OutboxIntake | undefined;
 
   constructor(deps: SenderDeps) {
     this.#deps = deps;
@@ -70,6 +74,7 @@ export class Sender implements SecondJudge {
     }
     const chargedMs = this.#charge(call, server);
     const watched = this.#asLegacy(concerns ? tasks.watch(call, hosted, tool) : call, to, hosted);
+    if (this.outbox !== undefined && tool !== undefined && this.#keeps(this.outbox, watched, server, tool)) return;
     if (!cache.covers(server, call.message.method, tool, hosted.intro?.era === "modern")) {
       this.#forward(watched, to, hosted, chargedMs);
       return;
@@ -88,6 +93,20 @@ export class Sender implements SecondJudge {
     });
     if (outcome === "hit") return;
     if (notes !== undefined) notes.cache = outcome === "bypass" ? "off" : outcome;
+  }
+
+  /** A call that its agent itself wants as a task of the server goes its way. */
+  #keeps(outbox: OutboxIntake, call: AgentCall, server: string, tool: OwnToolName): boolean {
+    const { method, params } = call.message;
+    return method === "tools/call" && params?.["task"] === undefined && outbox.take(call, server, tool);
+  }
+
+  /** Sends what was let through before, under the server's own name of the tool. Throws a Fault. */
+  deliver(call: AgentCall, server: string, tool: OwnToolName): void {
+    const hosted = this.#deps.servers().get(server);
+    if (hosted === undefined) throw new Fault("unavailable", `Server "${server}" is no longer in the config.`);
+    const to: Destination = { server, tool, subject: tool, named: { path: NAME, own: tool } };
+    new Forward(call, to, this, undefined).sendTo(this.#connection(call.caller, hosted));
   }
 
   /** What a tool gives a legacy agent is an object, whatever a modern server answers. */

@@ -80,6 +80,17 @@ export interface FaultOptions {
   readonly outcome?: string | undefined;
   /** What to do about it, as a sentence of its own. */
   readonly remedy?: string | undefined;
+  readonly wire?: WireFacts | undefined;
+}
+
+/** What is known of how far a call came, for whoever decides by it: never the words of a message. */
+export interface WireFacts {
+  /** The HTTP status that the server answered with. */
+  readonly status?: number | undefined;
+  /** How long the server asks to be left alone. */
+  readonly retryAfterMs?: number | undefined;
+  /** A byte of the call may have reached the server. Absent: the code says so. */
+  readonly left?: true | undefined;
 }
 
 /** `message` is for agents: what happened, whether it took effect, and what to do. */
@@ -90,6 +101,7 @@ export class Fault extends ExpectedError {
   readonly reason: FaultReason | undefined;
   readonly outcome: string | undefined;
   readonly remedy: string | undefined;
+  readonly wire: WireFacts | undefined;
   /** What happened, and nothing else: for agents, and for the operator, who may read more. */
   readonly plain: string;
   readonly fact: string;
@@ -101,6 +113,7 @@ export class Fault extends ExpectedError {
     this.reason = options.reason;
     this.outcome = options.outcome;
     this.remedy = options.remedy;
+    this.wire = options.wire;
     this.plain = plain;
     this.fact = options.forOperator ?? plain;
   }
@@ -113,8 +126,8 @@ export class Fault extends ExpectedError {
   /** The same, for what could have no effect: the start of a server, or a question of the gateway's own. */
   withoutOutcome(): Fault {
     if (this.outcome === undefined) return this;
-    const { cause, data, fact, reason, remedy } = this;
-    return new Fault(this.code, this.plain, { cause, data, forOperator: fact, reason, remedy });
+    const { cause, data, fact, reason, remedy, wire } = this;
+    return new Fault(this.code, this.plain, { cause, data, forOperator: fact, reason, remedy, wire });
   }
 
   override get kind(): ExpectedKind {

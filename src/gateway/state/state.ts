@@ -95,11 +95,13 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
   }
 }
 
+/** Maps of which nothing but the keys is shown. */
+const BODIES: ReadonlySet<string> = new Set(["journal-parts", "logins", "outbox-messages", "outbox-results"]);
+
 /** What is in messages is nobody's who looks at the state: of each, who sent it to whom, and when. */
 async function* withoutBodies(entries: AsyncIterable<DumpEntry>): AsyncIterableIterator<DumpEntry> {
   for await (const entry of entries) {
-    if ("map" in entry && (entry.map === "journal-parts" || entry.map === "logins"))
-      yield { ...entry, value: undefined };
+    if ("map" in entry && BODIES.has(entry.map)) yield { ...entry, value: undefined };
     else if ("map" in entry && entry.map === "journal") {
       const { reply: _, ...rest } = entry.value as JsonObject;
       yield { ...entry, value: rest };

@@ -228,7 +228,7 @@ export class HttpCall implements ExchangeHandler {
     this.#exchange?.abort();
     this.#body.clear();
     const message = `The answer of ${this.#link.destination.shown} was thrown away: ${NO_ROOM}`;
-    this.#fail(new Fault("limit", message), true);
+    this.#fail(new Fault("limit", message, { wire: { left: true } }), true);
   }
 
   // ---- answers that are whole

@@ -155,11 +155,12 @@ function fault(
   code: Fault["code"],
   message: (said: string) => string,
   said: string,
-  { status }: HttpRefusal,
+  { status, headers }: HttpRefusal,
   more: Pick<FaultOptions, "reason" | "outcome" | "remedy"> = {},
 ): Fault {
   const data = { fault: code, status };
-  return new Fault(code, message(withoutRedacted(said)), { ...more, data, forOperator: message(said) });
+  const wire = { status, retryAfterMs: retryAfterMs(headers, Date.now()) };
+  return new Fault(code, message(withoutRedacted(said)), { ...more, data, wire, forOperator: message(said) });
 }
 
 /** A failure of the network, of TLS, or of a redirect. */
@@ -329,4 +330,13 @@ function retryAfter(headers: ResponseHeaders): string | undefined {
   if (typeof value !== "string") return undefined;
   if (/^\d{1,9}$/.test(value)) return `for ${value} s`;
   return Number.isNaN(Date.parse(value)) ? undefined : `until ${new Date(value).toISOString()}`;
+}
+
+/** The same as a time from now on; never less than none. */
+function retryAfterMs(headers: ResponseHeaders, wallMs: number): number | undefined {
+  const value = headers["retry-after"];
+  if (typeof value !== "string") return undefined;
+  if (/^\d{1,9}$/.test(value)) return Number(value) * 1000;
+  const at = Date.parse(value);
+  return Number.isNaN(at) ? undefined : Math.max(0, at - wallMs);
 }

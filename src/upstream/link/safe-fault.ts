@@ -7,12 +7,12 @@ import { isRedacted, LEFT_OUT, type Redactor, withoutRedacted } from "../../runt
 /** The same error where there is nothing to take out; else a Fault in its place, without the cause. */
 export function withoutSecrets<E extends Error>(error: E, redactor: Redactor): E | Fault {
   const fault = error instanceof Fault ? error : new Fault("unavailable", error.message);
-  const { code, data, outcome, reason } = fault;
+  const { code, data, outcome, reason, wire } = fault;
   const fact = redactor.redact(fault.fact);
   const plain = forAgents(fault.plain, redactor);
   const remedy = fault.remedy && redactor.redact(fault.remedy);
   if (fact === fault.fact && plain === fault.plain && remedy === fault.remedy) return error;
-  return new Fault(code, plain, { forOperator: fact, data, outcome, reason, remedy });
+  return new Fault(code, plain, { forOperator: fact, data, outcome, reason, remedy, wire });
 }
 
 /** What our own words show redacted (an address with a token in its path) was meant to be shown so. */

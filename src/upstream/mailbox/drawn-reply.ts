@@ -66,7 +66,8 @@ export class DrawnReply {
     const { holder, events, ticket } = this.#options;
     this.#pieces.push(piece);
     if (!holder.hold(this.#received)) {
-      this.fail(new Fault("limit", `The answer of ${this.#options.bytes} bytes was thrown away: ${NO_ROOM}`));
+      const message = `The answer of ${this.#options.bytes} bytes was thrown away: ${NO_ROOM}`;
+      this.fail(new Fault("limit", message, { wire: { left: true } }));
       return;
     }
     if (!this.#isWhole) return;

@@ -297,7 +297,7 @@ export class StdioLink implements Link {
     const message = hadRoom
       ? `The answer has ${length} bytes; the limit for one message is ${this.#limits.maxLineBytes}.`
       : `The answer of ${length} bytes was thrown away: ${NO_ROOM}`;
-    this.#events.onFailed(ticket, new Fault("limit", message), true);
+    this.#events.onFailed(ticket, new Fault("limit", message, { wire: { left: true } }), true);
   }
 
   #noise(line: Buffer): void {

@@ -1,0 +1,176 @@
+// The gateway's outbox: keeps writes in the state while the config names tools for it, or some are left from before. Its
+// parts are loaded with the first of either. What may still be delivered is asked here, of all who have a say.
+
+import type { Catalog } from "../../catalog/catalog.js";
+import type { OwnToolName } from "../../contracts/names.js";
+import type { OutboxIntake, OutboxLimits, OutboxOperator, OutboxTerms } from "../../contracts/outbox.js";
+import type { Servers } from "../../contracts/servers.js";
+import type { AgentCall } from "../../contracts/service.js";
+import type { Log } from "../../observe/log.js";
+import type { WriteFacts } from "../../outbox/lanes/write.js";
+import type { DeliveryVerdict, Outbox } from "../../outbox/outbox.js";
+import type { Desk } from "../../outbox/receipts.js";
+import { OPERATOR } from "../../pipeline/access.js";
+import type { Pipeline } from "../../pipeline/pipeline.js";
+import { Fault, toRpcError } from "../../protocol/errors.js";
+import { systemClock } from "../../runtime/clock.js";
+import type { GatewayState } from "../state/state.js";
+
+interface OutboxConfig {
+  readonly servers: readonly {
+    readonly name: string;
+    readonly outbox?: ReadonlyMap<OwnToolName, OutboxTerms> | undefined;
+  }[];
+  readonly outbox: OutboxLimits;
+}
+
+interface GatewayOutboxParts {
+  readonly state: GatewayState;
+  readonly log: Log;
+  readonly pipeline: Pipeline;
+  readonly catalog: Catalog;
+  readonly servers: () => Servers;
+}
+
+/** What is loaded. */
+interface OpenOutbox {
+  readonly outbox: Outbox;
+  readonly operator: OutboxOperator;
+  readonly desk: Desk;
+}
+
+export class GatewayOutbox implements OutboxIntake {
+  readonly #parts: GatewayOutboxParts;
+  #terms: ReadonlyMap<string, ReadonlyMap<OwnToolName, OutboxTerms>> = new Map();
+  #limits: OutboxLimits = { maxWrites: 0, maxBytes: 0 };
+  #opening: Promise<OpenOutbox> | undefined;
+  #open: OpenOutbox | undefined;
+  #mayDeliver = false;
+  #isStopped = false;
+
+  constructor(parts: GatewayOutboxParts) {
+    this.#parts = parts;
+  }
+
+  /** Undefined where no tool is named for it and nothing is left from before, and while it is being opened. */
+  get operator(): OutboxOperator | undefined {
+    return this.#open?.operator;
+  }
+
+  /** What the config says of it now. What is queued stays as it was queued. */
+  apply({ servers, outbox: limits }: OutboxConfig): void {
+    const { state, log, pipeline } = this.#parts;
+    this.#limits = limits;
+    this.#terms = new Map(servers.flatMap(({ name, outbox }) => (outbox === undefined ? [] : [[name, outbox]])));
+    if (state.store === undefined) {
+      if (this.#terms.size > 0) log.warn("without a state directory no call is kept: the outbox is off");
+      return;
+    }
+    pipeline.sender.outbox = this.#terms.size > 0 ? this : undefined;
+    const isLeft = this.#opening === undefined && !state.store.map("outbox").entries({ limit: 1 }).next().done;
+    if (this.#terms.size > 0 || isLeft) void this.#opened();
+    if (this.#open === undefined) return;
+    this.#open.outbox.lanes.room.limits = limits;
+    this.#open.outbox.poke();
+  }
+
+  /** The servers are started: what is queued may go. */
+  start(): void {
+    this.#mayDeliver = true;
+    this.#open?.outbox.start();
+  }
+
+  /** Something changed at a server: it is up, or a tool of it was accepted. */
+  poke(server: string): void {
+    this.#open?.outbox.poke(server);
+  }
+
+  take(call: AgentCall, server: string, tool: OwnToolName): boolean {
+    // What the program and the operator do by hand is answered by the server or not at all.
+    if (call.caller.principal === OPERATOR || this.#terms.get(server)?.get(tool) === undefined) return false;
+    if (this.#open !== undefined) return this.#open.outbox.take(call, server, tool);
+    void this.#opened().then(
+      ({ outbox }) => this.#takeLate(outbox, call, server, tool),
+      (error: unknown) => refuse(call, error),
+    );
+    return true;
+  }
+
+  #takeLate(outbox: Outbox, call: AgentCall, server: string, tool: OwnToolName): void {
+    try {
+      if (!outbox.take(call, server, tool)) this.#parts.pipeline.sender.deliver(call, server, tool);
+    } catch (error) {
+      refuse(call, error);
+    }
+  }
+
+  /** Deliveries end first; agents that wait get their results or receipts. */
+  async stop(drainMs: number): Promise<void> {
+    this.#isStopped = true;
+    this.#open?.outbox.stop();
+    await this.#open?.outbox.drained(drainMs);
+  }
+
+  async close(): Promise<void> {
+    this.#isStopped = true;
+    this.#open?.desk.close();
+    await this.#open?.outbox.close();
+  }
+
+  #opened(): Promise<OpenOutbox> {
+    this.#opening ??= this.#load();
+    return this.#opening;
+  }
+
+  async #load(): Promise<OpenOutbox> {
+    const { state, log, pipeline } = this.#parts;
+    const { Desk, Outbox, OutboxOperations } = await import("../../outbox/index.js");
+    if (state.store === undefined) throw new Fault("unavailable", "Without a state directory no call is kept.");
+    const outbox = new Outbox({
+      store: state.store,
+      clock: systemClock,
+      random: Math.random,
+      limits: this.#limits,
+      terms: (server, tool) => this.#terms.get(server)?.get(tool),
+      send: (call, server, tool) => pipeline.sender.deliver(call, server, tool),
+      judge: (facts) => this.#judge(facts),
+      hasToken: (principal) => state.tokens.has(principal),
+      receiptReply: ({ caller }, receipt) => desk.taken(caller, receipt),
+      resultReply: ({ caller }, reply) => desk.withNews(caller, reply),
+      log: (level, text) => log[level](text),
+    });
+    const operator = new OutboxOperations(outbox, systemClock);
+    const desk = new Desk({
+      receipts: operator,
+      keyOf: (principal) => (principal === OPERATOR ? "" : principal.id),
+      hasOutbox: (scope) => this.#parts.catalog.hasOutbox(scope),
+      tells: (server, tool) => this.#terms.get(server)?.get(tool)?.tells ?? false,
+      subscribers: pipeline.sessions.ours,
+      taskIds: state.taskIds,
+      wall: systemClock.wall,
+    });
+    pipeline.receipts = desk;
+    this.#open = { outbox, operator, desk };
+    if (this.#mayDeliver && !this.#isStopped) outbox.start();
+    return this.#open;
+  }
+
+  /** Policy once more: menus are not asked, since they narrow what is begun. */
+  #judge({ principal, server, tool, byToken }: WriteFacts): DeliveryVerdict {
+    const { access } = this.#parts.pipeline;
+    if (this.#parts.servers().get(server) === undefined) {
+      return { kind: "denied", why: `Server "${server}" is no longer in the config.` };
+    }
+    const decision = access.decideUnderWay(principal, server, tool);
+    if (decision.kind === "deny") return { kind: "denied", why: `You may not use tool "${tool}": ${decision.rule}.` };
+    if (byToken === true && !this.#parts.state.tokens.has(principal.id)) {
+      return { kind: "revoked", why: `the token of "${principal.id}" was revoked` };
+    }
+    const quarantined = access.quarantined(server, tool);
+    return quarantined === undefined ? undefined : { kind: "quarantine", why: quarantined.message };
+  }
+}
+
+function refuse(call: AgentCall, error: unknown): void {
+  call.reply({ kind: "error", error: toRpcError(error), ...(error instanceof Fault ? { fault: error } : {}) });
+}

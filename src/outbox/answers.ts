@@ -1,0 +1,66 @@
+// What is read of servers' answers: what is kept of a result, and what a confirming tool says.
+
+import { replySize } from "../protocol/arrived.js";
+import { Fault, toRpcError } from "../protocol/errors.js";
+import { isObject } from "../protocol/jsonrpc.js";
+import { locate } from "../protocol/message.js";
+import { type Reply, responseOf } from "../protocol/reply.js";
+import type { KeptResult } from "./journal.js";
+import { classify } from "./lanes/classify.js";
+import { MAX_KEPT_RESULT_BYTES } from "./lanes/limits.js";
+
+export function asFault(error: unknown): Fault {
+  return error instanceof Fault ? error : new Fault("protocol", toRpcError(error).message, { cause: error });
+}
+
+/** What is kept of an answer; undefined where it is too large, or cannot be read. */
+export function keptOf(reply: Reply): KeptResult | undefined {
+  if (reply.kind === "stream") return undefined;
+  if (reply.kind === "result") return bounded({ result: JSON.stringify(reply.result) });
+  if (reply.kind === "error") return bounded({ error: JSON.stringify(reply.error) });
+  if (replySize(reply) > MAX_KEPT_RESULT_BYTES) return undefined;
+  const message = responseOf(reply);
+  if (message === undefined) return undefined;
+  const textAt = (name: string) => {
+    const at = locate(message, [name]);
+    return at === undefined ? undefined : message.text.slice(at.start, at.end);
+  };
+  return message.error === undefined ? { result: textAt("result") } : { error: textAt("error") };
+}
+
+function bounded(kept: KeptResult): KeptResult | undefined {
+  return (kept.result ?? kept.error ?? "").length > MAX_KEPT_RESULT_BYTES ? undefined : kept;
+}
+
+/** `{key}` in every text of a value. */
+export function withKey(value: unknown, key: string): unknown {
+  if (typeof value === "string") return value.replaceAll("{key}", key);
+  if (Array.isArray(value)) return value.map((one) => withKey(one, key));
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, withKey(one, key)]));
+}
+
+/** Whether something is there at a JSON pointer into the structured result; undefined where that was not answered. */
+export function foundIn(reply: Reply, pointer: string): boolean | undefined {
+  const outcome = classify(reply);
+  if (outcome.kind !== "answered" || outcome.failed) return undefined;
+  const result = reply.kind === "result" ? reply.result : responseOf(reply)?.result;
+  let at: unknown = isObject(result) ? (result["structuredContent"] ?? textOf(result["content"])) : undefined;
+  if (at === undefined) return undefined;
+  for (const part of pointer.split("/").slice(1)) {
+    const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
+    at = isObject(at) || Array.isArray(at) ? (at as Record<string, unknown>)[name] : undefined;
+  }
+  return at !== undefined && at !== null;
+}
+
+/** Older servers write their structured result as the text of the first block. */
+function textOf(content: unknown): unknown {
+  const first: unknown = Array.isArray(content) ? content[0] : undefined;
+  if (!isObject(first) || typeof first["text"] !== "string") return undefined;
+  try {
+    return JSON.parse(first["text"]);
+  } catch {
+    return undefined;
+  }
+}

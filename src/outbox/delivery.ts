@@ -1,0 +1,174 @@
+// A write on its way to its server as a call: with its agent, while that waits for the result, or without.
+
+import type { AgentProfile, Caller, NotificationText, Principal, SubscribedUris } from "../contracts/caller.js";
+import type { AgentCall, CallNotes } from "../contracts/service.js";
+import { Fault } from "../protocol/errors.js";
+import type { JsonObject } from "../protocol/jsonrpc.js";
+import type { RequestMessage, ResponseMessage } from "../protocol/message.js";
+import type { Era } from "../protocol/modern.js";
+import type { Reply } from "../protocol/reply.js";
+import { ANSWER_MS } from "./lanes/limits.js";
+import type { WriteFacts } from "./lanes/write.js";
+
+/** An agent that waits for what comes of a write. */
+export class Waiter {
+  readonly call: AgentCall;
+  readonly #now: () => number;
+  /** It gets a receipt then. */
+  #dueMs: number;
+  /** Questions that the agent is being asked: its time stands still. */
+  #asked = 0;
+  #leftMs = 0;
+  isAnswered = false;
+
+  constructor(call: AgentCall, now: () => number) {
+    this.call = call;
+    this.#now = now;
+    this.#dueMs = now() + ANSWER_MS;
+  }
+
+  isDue(nowMs: number): boolean {
+    return this.#asked === 0 && nowMs >= this.#dueMs;
+  }
+
+  /** The agent has heard of it, or begins to wait: its time begins anew. */
+  renew(): void {
+    this.#dueMs = this.#now() + ANSWER_MS;
+    this.#leftMs = ANSWER_MS;
+  }
+
+  pause(): void {
+    if (this.#asked++ === 0) this.#leftMs = Math.max(0, this.#dueMs - this.#now());
+  }
+
+  resume(): void {
+    if (--this.#asked === 0) this.#dueMs = this.#now() + this.#leftMs;
+  }
+
+  reply(reply: Reply): void {
+    if (this.isAnswered) return;
+    this.isAnswered = true;
+    this.call.onCancel = undefined;
+    this.call.reply(reply);
+  }
+}
+
+/** The agent's own way back, for as long as it waits. */
+export class WaitingCaller implements Caller {
+  readonly #waiter: Waiter;
+  readonly #caller: Caller;
+  readonly principal: Principal;
+  readonly sessionKey: string;
+  readonly era: Era;
+  readonly version: string;
+  readonly capabilities: JsonObject;
+  readonly profile: AgentProfile | undefined;
+  readonly clientInfo: JsonObject;
+
+  constructor(waiter: Waiter) {
+    const { caller } = waiter.call;
+    this.#waiter = waiter;
+    this.#caller = caller;
+    this.principal = caller.principal;
+    this.sessionKey = caller.sessionKey;
+    this.era = caller.era;
+    this.version = caller.version;
+    this.capabilities = caller.capabilities;
+    this.profile = caller.profile;
+    this.clientInfo = caller.clientInfo;
+  }
+
+  get logLevel(): string | undefined {
+    return this.#caller.logLevel;
+  }
+
+  get subscribed(): SubscribedUris | undefined {
+    return this.#caller.subscribed;
+  }
+
+  get hearsNothing(): true {
+    return this.#caller.hearsNothing as true;
+  }
+
+  get takesAnyOutput(): true | undefined {
+    return this.#caller.takesAnyOutput;
+  }
+
+  get privateTo(): string | undefined {
+    return this.#caller.privateTo;
+  }
+
+  setLogLevel(level: string): void {
+    this.#caller.setLogLevel(level);
+  }
+
+  notify(notification: NotificationText): void {
+    if (this.#waiter.isAnswered) return;
+    if (notification.method === "notifications/progress") this.#waiter.renew();
+    this.#caller.notify(notification);
+  }
+
+  async ask(request: RequestMessage, signal: AbortSignal): Promise<ResponseMessage> {
+    if (this.#waiter.isAnswered) throw noAgent(request.method);
+    this.#waiter.pause();
+    try {
+      return await this.#caller.ask(request, signal);
+    } finally {
+      this.#waiter.resume();
+    }
+  }
+}
+
+/** The agent of a write that is delivered later: nobody hears, and nobody can be asked. */
+export class AbsentCaller implements Caller {
+  readonly principal: Principal;
+  readonly sessionKey: string;
+  readonly era: Era;
+  readonly version: string;
+  readonly capabilities: JsonObject = {};
+  readonly clientInfo: JsonObject = { name: "toolway-outbox", version: "1" };
+  readonly logLevel = undefined;
+  readonly hearsNothing = true;
+
+  constructor({ principal, id, era, version }: WriteFacts) {
+    this.principal = principal;
+    this.sessionKey = `outbox ${id}`;
+    this.era = era;
+    this.version = version;
+  }
+
+  setLogLevel(): void {}
+
+  notify(): void {}
+
+  ask({ method }: RequestMessage): Promise<ResponseMessage> {
+    return Promise.reject(noAgent(method));
+  }
+}
+
+function noAgent(method: string): Fault {
+  return new Fault("no-caller", `The server asked for ${method}, and the agent of this call does not wait any more.`);
+}
+
+/** One try. Answered once. */
+export class DeliveryCall implements AgentCall {
+  readonly caller: Caller;
+  readonly message: RequestMessage;
+  readonly scope = undefined;
+  readonly notes: CallNotes | undefined;
+  onCancel: ((reason: string | undefined) => void) | undefined = undefined;
+  #onReply: ((reply: Reply) => void) | undefined;
+
+  constructor(caller: Caller, message: RequestMessage, notes: CallNotes | undefined, onReply: (reply: Reply) => void) {
+    this.caller = caller;
+    this.message = message;
+    this.notes = notes;
+    this.#onReply = onReply;
+  }
+
+  reply(reply: Reply): void {
+    const onReply = this.#onReply;
+    this.#onReply = undefined;
+    onReply?.(reply);
+  }
+}

@@ -1,0 +1,171 @@
+// The key of a write: whose it is, what it counts for, where it goes in the agent's text, and what else of that text a
+// delivery without its agent must not carry. Everything else in it stays byte for byte.
+
+import { randomBytes } from "node:crypto";
+import type { OwnToolName } from "../contracts/names.js";
+import type { KeyPlace, LaneTerms } from "../contracts/outbox.js";
+import { canonicalizeText, hashText } from "../protocol/canonical.js";
+import { Fault } from "../protocol/errors.js";
+import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
+import { locate, placeOfProgressToken, type RequestMessage, type Scans, toMessage } from "../protocol/message.js";
+import { Meta } from "../protocol/modern.js";
+import { type Edit, type Member, scanMembers, splice } from "../protocol/scan.js";
+
+/** Where an agent says its own key, whatever the server calls it. */
+const OWN_KEY = "toolway/idempotencyKey";
+/** A key is kept, shown and compared: longer ones are an attack, or a document by mistake. */
+const MAX_KEY_CHARACTERS = 512;
+
+const ARGUMENTS = ["params", "arguments"];
+const META = ["params", "_meta"];
+const NAME = ["params", "name"];
+
+export interface KeyedCall {
+  /** As its agent knows it. */
+  readonly key: string;
+  /** Over principal, server, tool and key. */
+  readonly keyHash: string;
+  readonly argumentsHash: string;
+  /** The agent's request with the server's own name of the tool, and with the key where the server wants it. */
+  readonly message: RequestMessage;
+}
+
+/** Throws a Fault `invalid` where a value that matters stands in the text twice, or where the key has no place. */
+export function keyedCall(
+  message: RequestMessage,
+  to: { readonly server: string; readonly tool: OwnToolName; readonly principal: string },
+  place: KeyPlace | undefined,
+): KeyedCall {
+  const params = message.params ?? {};
+  const inArgument = place?.in === "argument" ? keyAt(params["arguments"], place.path) : undefined;
+  const inMeta = place?.in === "meta" ? keyAt(params["_meta"], place.path) : undefined;
+  const own = inArgument ?? keyAt(params["_meta"], [OWN_KEY]) ?? inMeta;
+  const key = own ?? randomBytes(16).toString("base64url");
+  const keyHash = hashText(JSON.stringify([to.principal, to.server, to.tool, key]));
+  // What is in an argument is the agent's own word to the server; all else must not meet another agent's there.
+  const upstreamKey = inArgument ?? keyHash;
+  const scans: Scans = [];
+  const edits: Edit[] = [];
+  const name = locate(message, NAME, scans);
+  if (name !== undefined) edits.push({ start: name.start, end: name.end, text: JSON.stringify(to.tool) });
+  if (place !== undefined && inArgument === undefined) {
+    const root = place.in === "argument" ? ARGUMENTS : META;
+    edits.push(put(message, root, place.path, JSON.stringify(upstreamKey), scans));
+  }
+  const argumentsHash = hashText(argumentsText(message, place, scans));
+  const text = splice(message.text, edits);
+  const keyed = edits.length === 0 ? message : (toMessage(text, JSON.parse(text)) as RequestMessage);
+  return { key, keyHash, argumentsHash, message: keyed };
+}
+
+/** A key is a text that says something; what is none is not taken for one. */
+function keyAt(value: unknown, path: readonly string[]): string | undefined {
+  let at: unknown = value;
+  for (const name of path) at = isObject(at) ? at[name] : undefined;
+  if (typeof at !== "string" || at === "") return undefined;
+  if (at.length > MAX_KEY_CHARACTERS) {
+    throw new Fault("invalid", `An idempotency key has at most ${MAX_KEY_CHARACTERS} characters. Not sent.`);
+  }
+  return at;
+}
+
+/** The arguments without the key, in one text for all the ways to write them. */
+function argumentsText(message: RequestMessage, place: KeyPlace | undefined, scans: Scans): string {
+  const at = locate(message, ARGUMENTS, scans);
+  if (at === undefined) return "{}";
+  let text = message.text.slice(at.start, at.end);
+  if (place?.in === "argument") {
+    const key = locate(message, [...ARGUMENTS, ...place.path], scans);
+    if (key !== undefined) text = without(text, place.path);
+  }
+  return canonicalizeText(text);
+}
+
+/** JSON text of an object without the member at `path`, which is there. */
+function without(text: string, path: readonly string[]): string {
+  const value = JSON.parse(text) as JsonObject;
+  let at = value;
+  for (const name of path.slice(0, -1)) at = at[name] as JsonObject;
+  // Numbers that a double cannot hold are compared by what it holds: a repeat is written as the first was.
+  delete at[path.at(-1) ?? ""];
+  return JSON.stringify(value);
+}
+
+/** Puts a member at `path` below `root`, and the objects on the way to it that are not there. */
+function put(
+  message: RequestMessage,
+  root: readonly string[],
+  path: readonly string[],
+  json: string,
+  scans: Scans,
+): Edit {
+  const whole = [...root, ...path];
+  for (let depth = whole.length; depth > 0; depth--) {
+    const at = locate(message, whole.slice(0, depth), scans);
+    if (at === undefined) continue;
+    const left = whole.slice(depth);
+    if (left.length === 0) return { start: at.start, end: at.end, text: json };
+    if (message.text.charCodeAt(at.start) !== OPEN_BRACE) {
+      const where = whole.slice(1, depth).join(".");
+      throw new Fault("invalid", `"${where}" is no object, so that the idempotency key has no place in it. Not sent.`);
+    }
+    return inFront(message.text, at, nested(left, json));
+  }
+  throw new Fault("invalid", "A call of a tool has params. Not sent.");
+}
+
+const OPEN_BRACE = 0x7b;
+
+/** `"a":{"b":json}` of the path a, b. */
+function nested([name = "", ...rest]: readonly string[], json: string): string {
+  return `${JSON.stringify(name)}:${rest.length === 0 ? json : `{${nested(rest, json)}}`}`;
+}
+
+/** A member in front of those of the object at `at`. */
+function inFront(text: string, { start }: Member, member: string): Edit {
+  const isEmpty = scanMembers(text, start).length === 0;
+  return { start: start + 1, end: start + 1, text: isEmpty ? member : `${member},` };
+}
+
+/** Which lane a call is of; undefined where its writes have no order. */
+export function laneOf(message: RequestMessage, principal: string, terms: LaneTerms): string | undefined {
+  if (terms.by === "none") return undefined;
+  if (terms.by === "principal") return `principal ${principal}`;
+  let at: unknown = message.params?.["arguments"];
+  for (const name of terms.path) at = isObject(at) ? at[name] : undefined;
+  const text = JSON.stringify(at) ?? "absent";
+  // A lane is a name in lists and in memory: a long value goes by its hash.
+  const value = text.length > MAX_LANE_CHARACTERS ? `sha256:${hashText(text)}` : text;
+  return `${terms.path.join(".")} ${value}`;
+}
+
+const MAX_LANE_CHARACTERS = 200;
+
+/** The same call as from a client that can be asked nothing and hears no progress: its agent is not there any more. */
+export function withoutAgent(message: RequestMessage): RequestMessage {
+  const edits: Edit[] = [];
+  const scans: Scans = [];
+  const token = placeOfProgressToken(message, scans);
+  if (token !== undefined) {
+    const meta = locate(message, META, scans);
+    if (meta !== undefined) edits.push(cutOut(message.text, meta, "progressToken"));
+  }
+  const able = locate(message, [...META, Meta.capabilities], scans);
+  if (able !== undefined) edits.push({ start: able.start, end: able.end, text: "{}" });
+  if (edits.length === 0) return message;
+  const text = splice(message.text, edits);
+  return toMessage(text, JSON.parse(text)) as RequestMessage;
+}
+
+/** Takes a member out of the object at `at`, with its name and one comma. */
+function cutOut(text: string, at: Member, key: string): Edit {
+  const members = scanMembers(text, at.start);
+  const index = members.findIndex((member) => member.key === key);
+  const member = members[index] as Member;
+  const before = members[index - 1];
+  if (before !== undefined) return { start: before.end, end: member.end, text: "" };
+  const next = members[index + 1];
+  if (next === undefined) return { start: at.start, end: at.end, text: "{}" };
+  // From the brace to behind the comma: what follows is the name of the next.
+  return { start: at.start + 1, end: text.indexOf(",", member.end) + 1, text: "" };
+}

@@ -1,0 +1,96 @@
+// What an answer means for a write: whether the server had it, whether it may have acted, and whether it is to be sent
+// again. It goes by the facts that a fault carries, never by the words of its message.
+
+import type { Fault } from "../../protocol/errors.js";
+import { isObject } from "../../protocol/jsonrpc.js";
+import { type Reply, responseOf } from "../../protocol/reply.js";
+
+export type WriteOutcome =
+  /** The server answered this call. `failed`: it says that it did not do it. */
+  | { readonly kind: "answered"; readonly failed: boolean }
+  /** Nothing reached the server. */
+  | { readonly kind: "not-sent"; readonly why: string }
+  /** The server says that it did nothing, and may be asked again. */
+  | { readonly kind: "not-done"; readonly why: string; readonly retryAfterMs: number | undefined }
+  /** It wants credentials that are not good any more, or never were. */
+  | { readonly kind: "login"; readonly why: string }
+  | { readonly kind: "forbidden"; readonly why: string }
+  /** A changed tool, which an operator has to accept. */
+  | { readonly kind: "quarantine"; readonly why: string }
+  /** Nobody can tell whether it took effect. */
+  | { readonly kind: "maybe"; readonly why: string }
+  /** The server knows the key and is still at it, or says that something is in the way. */
+  | { readonly kind: "conflict"; readonly why: string }
+  /** It was refused for its own sake: sent again, it would be refused again. */
+  | { readonly kind: "refused"; readonly why: string }
+  /** The agent took it back after it had left. */
+  | { readonly kind: "taken-back"; readonly why: string };
+
+/** Statuses by which a server says that it did nothing, whatever else it says. */
+const NOT_DONE: ReadonlySet<number> = new Set([425, 429]);
+/** Those of which nobody knows, besides all from 500 on. */
+const REQUEST_TIMEOUT = 408;
+const CONFLICT = 409;
+
+export function classify(reply: Reply): WriteOutcome {
+  const fault = reply.kind === "error" ? reply.fault : undefined;
+  if (fault === undefined) return { kind: "answered", failed: saysFailed(reply) };
+  return ofFault(fault);
+}
+
+function ofFault(fault: Fault): WriteOutcome {
+  const { message: why, wire, code } = fault;
+  const status = wire?.status;
+  if (code === "unauthorized") return status === 403 ? { kind: "forbidden", why } : { kind: "login", why };
+  if (status !== undefined) return ofStatus(status, wire?.retryAfterMs, fault);
+  switch (code) {
+    case "unavailable":
+    case "closing":
+      return wire?.left === true ? { kind: "maybe", why } : { kind: "not-sent", why };
+    case "limit":
+      return wire?.left === true ? { kind: "maybe", why } : { kind: "not-sent", why };
+    case "denied":
+      return { kind: "quarantine", why };
+    case "cancelled":
+      return { kind: "taken-back", why };
+    case "outcome-unknown":
+    case "timeout":
+      return { kind: "maybe", why };
+    case "protocol":
+      // An address that is not followed did nothing; any other answer that cannot be read hides what was done.
+      return fault.reason === "redirect" ? { kind: "refused", why } : { kind: "maybe", why };
+    case "not-found":
+    case "invalid":
+    case "no-caller":
+      return { kind: "refused", why };
+  }
+}
+
+function ofStatus(status: number, retryAfterMs: number | undefined, { message: why, code }: Fault): WriteOutcome {
+  if (NOT_DONE.has(status) || (status === 503 && retryAfterMs !== undefined)) {
+    return { kind: "not-done", why, retryAfterMs };
+  }
+  if (status === REQUEST_TIMEOUT || status >= 500) return { kind: "maybe", why };
+  if (status === CONFLICT) return { kind: "conflict", why };
+  // A session that the server forgot: it refused the call for that.
+  if (code === "unavailable") return { kind: "not-sent", why };
+  // An answer of success that is no reply hides what was done.
+  if (status < 400) return { kind: "maybe", why };
+  return { kind: "refused", why };
+}
+
+/** An error of the server's, or a result that says that the tool failed. What is too large to be read is a result. */
+function saysFailed(reply: Reply): boolean {
+  if (reply.kind === "error") return true;
+  if (reply.kind === "stream") return false;
+  if (reply.kind === "result") return isObject(reply.result) && reply.result["isError"] === true;
+  if (reply.errorCode !== undefined) return true;
+  // Nothing is parsed where neither can be in it.
+  if (!reply.bytes.includes(IS_ERROR) && !reply.bytes.includes(ERROR)) return false;
+  const message = responseOf(reply);
+  if (message === undefined) return false;
+  return message.error !== undefined || (isObject(message.result) && message.result["isError"] === true);
+}
+
+const IS_ERROR = '"isError"';
+const ERROR = '"error"';

@@ -1,0 +1,107 @@
+// Where the lanes of all servers are, which of them may go now, and which wait for a time. It decides nothing about a
+// write.
+
+import { fullJitter } from "../../runtime/backoff.js";
+import { type Hold, isHeld, type KeptWrite, LaneServer, laneKey, WriteLane } from "./lane.js";
+import { HELD_LOOK_MS, RETRY_BACKOFF } from "./limits.js";
+
+export class LaneTable {
+  readonly servers = new Map<string, LaneServer>();
+  readonly #random: () => number;
+  /** When the first of what waits for a time is due. */
+  nextWakeMs = Number.POSITIVE_INFINITY;
+
+  constructor(random: () => number) {
+    this.#random = random;
+  }
+
+  soon(ms: number): void {
+    if (ms < this.nextWakeMs) this.nextWakeMs = ms;
+  }
+
+  server(name: string): LaneServer {
+    let server = this.servers.get(name);
+    if (server === undefined) {
+      server = new LaneServer(name);
+      this.servers.set(name, server);
+    }
+    return server;
+  }
+
+  lane(write: KeptWrite): WriteLane {
+    const server = this.server(write.facts.server);
+    const key = laneKey(write);
+    let lane = server.lanes.get(key);
+    if (lane === undefined) {
+      lane = new WriteLane(key, server);
+      server.lanes.set(key, lane);
+    }
+    return lane;
+  }
+
+  /** A lane that has nothing, and says nothing, is not kept; nor is a server without lanes. */
+  tidy(lane: WriteLane): void {
+    const { server } = lane;
+    if (lane.writes.length > 0 || lane.hold !== undefined || lane.notBeforeMs > 0) return;
+    server.lanes.delete(lane.key);
+    server.ready.delete(lane);
+    server.delayed.delete(lane);
+    if (server.lanes.size === 0 && server.away === undefined && !server.isHeld) this.servers.delete(server.name);
+  }
+
+  takePlace(lane: WriteLane, write: KeptWrite): void {
+    lane.sending = write;
+    lane.server.sending++;
+    lane.server.ready.delete(lane);
+    write.state = "sending";
+  }
+
+  givePlaceBack(lane: WriteLane, write: KeptWrite): void {
+    const { server } = lane;
+    lane.sending = undefined;
+    server.sending--;
+    if (server.away?.probing === write) server.away.probing = undefined;
+  }
+
+  jitter(tries: number): number {
+    return Math.ceil(fullJitter(tries, this.#random(), RETRY_BACKOFF));
+  }
+
+  delay(lane: WriteLane, nowMs: number, leastMs: number): void {
+    lane.notBeforeMs = nowMs + Math.max(leastMs, this.jitter(lane.tries++));
+    lane.server.ready.delete(lane);
+    lane.server.delayed.add(lane);
+    this.soon(lane.notBeforeMs);
+  }
+
+  holdLane(lane: WriteLane, hold: Hold, nowMs: number): void {
+    lane.hold = hold;
+    lane.server.ready.delete(lane);
+    if (hold.kind !== "quarantine") return;
+    lane.lookMs = nowMs + HELD_LOOK_MS;
+    lane.server.delayed.add(lane);
+    this.soon(lane.lookMs);
+  }
+
+  makeReady(lane: WriteLane): void {
+    if (lane.writes.length === 0 || lane.sending !== undefined || isHeld(lane)) return;
+    if (!lane.server.delayed.has(lane)) lane.server.ready.add(lane);
+  }
+
+  /** Lanes whose time has come are ready. */
+  look(server: LaneServer, nowMs: number): void {
+    for (const lane of server.delayed) {
+      const isLooked = lane.hold?.kind === "quarantine";
+      const dueMs = isLooked ? lane.lookMs : lane.notBeforeMs;
+      if (dueMs > nowMs) {
+        this.soon(dueMs);
+        continue;
+      }
+      if (isLooked) lane.hold = undefined;
+      lane.notBeforeMs = 0;
+      server.delayed.delete(lane);
+      this.makeReady(lane);
+      this.tidy(lane);
+    }
+  }
+}

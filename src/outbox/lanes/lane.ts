@@ -1,0 +1,174 @@
+// What the heart of the outbox holds in memory: writes, their lanes, and the servers that these go to. They are plain
+// data with the small questions that can be asked of them; what happens to them is lanes.ts.
+
+import type { WriteState } from "../../contracts/outbox.js";
+import { type HoldKind, isEnd, type WriteFacts, type WriteProgress, type WriteRecord } from "./write.js";
+
+export interface Hold {
+  readonly kind: HoldKind;
+  readonly why: string;
+}
+
+/** A write while it is known, its end included. */
+export class KeptWrite {
+  readonly sequence: number;
+  readonly facts: WriteFacts;
+  state: WriteState;
+  sinceMs: number;
+  why: string | undefined;
+  attempts = 0;
+  maybe = false;
+  takenBack = false;
+  held = false;
+  hasResult = false;
+  /** Answers "409" in a row. */
+  conflicts = 0;
+  /** Its first commit is on disk. */
+  isCommitted = false;
+  /** When it was taken, on the steady clock. It may lie before the start of this program. */
+  bornMs: number;
+  /** When it ended, on the same clock. */
+  endedMs = 0;
+
+  constructor(sequence: number, facts: WriteFacts, bornMs: number) {
+    this.sequence = sequence;
+    this.facts = facts;
+    this.state = "queued";
+    this.sinceMs = facts.takenMs;
+    this.bornMs = bornMs;
+  }
+
+  /** What became of it before, as it was written down. */
+  recall(record: WriteRecord): void {
+    this.state = record.state;
+    this.sinceMs = record.sinceMs;
+    this.why = record.why;
+    this.attempts = record.attempts;
+    this.maybe = record.maybe === true;
+    this.takenBack = record.takenBack === true;
+    this.held = record.held === true;
+    this.hasResult = record.hasResult === true;
+    this.isCommitted = true;
+  }
+
+  get isKeyed(): boolean {
+    return this.facts.terms.key !== undefined;
+  }
+
+  get isOver(): boolean {
+    return isEnd(this.state);
+  }
+
+  get expiresMs(): number {
+    return this.bornMs + this.facts.terms.maxAgeMs;
+  }
+
+  /** As it is written down. */
+  record(nowMs: number, wallMs: number): WriteRecord {
+    const progress: WriteProgress = {
+      state: this.state,
+      sinceMs: this.sinceMs,
+      why: this.why,
+      attempts: this.attempts,
+      maybe: this.maybe || undefined,
+      takenBack: this.takenBack || undefined,
+      held: this.held || undefined,
+      hasResult: this.hasResult || undefined,
+      ageMs: Math.max(0, nowMs - this.bornMs),
+      agedAtMs: wallMs,
+    };
+    return { v: 1, ...this.facts, ...progress };
+  }
+}
+
+/** Writes that go to their server one after the other. */
+export class WriteLane {
+  readonly key: string;
+  readonly server: LaneServer;
+  /** Those that are not over, in their order. */
+  readonly writes: KeptWrite[] = [];
+  sending: KeptWrite | undefined;
+  notBeforeMs = 0;
+  /** Failures in a row. */
+  tries = 0;
+  hold: Hold | undefined;
+  /** When a hold that may end by itself is looked at again. */
+  lookMs = 0;
+
+  constructor(key: string, server: LaneServer) {
+    this.key = key;
+    this.server = server;
+  }
+
+  /** The first that is not held for a person by itself. */
+  get head(): KeptWrite | undefined {
+    for (const write of this.writes) if (!write.held) return write;
+    return undefined;
+  }
+
+  insert(write: KeptWrite): void {
+    this.writes.splice(this.placeOf(write), 0, write);
+  }
+
+  remove(write: KeptWrite): void {
+    const at = this.placeOf(write);
+    if (this.writes[at] !== write) return;
+    if (at === 0) this.writes.shift();
+    else this.writes.splice(at, 1);
+  }
+
+  /** How many come before it. */
+  placeOf({ sequence }: KeptWrite): number {
+    let low = 0;
+    let high = this.writes.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.writes[middle] as KeptWrite).sequence < sequence) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+/** Why nothing but one try goes to a server. */
+export interface Away {
+  readonly kind: "away" | "login";
+  readonly why: string;
+  readonly tries: number;
+  readonly untilMs: number;
+  probing: KeptWrite | undefined;
+}
+
+export class LaneServer {
+  readonly name: string;
+  readonly lanes = new Map<string, WriteLane>();
+  /** Lanes whose head may be sent now, in the order in which they became so. */
+  readonly ready = new Set<WriteLane>();
+  /** Lanes that wait for a time, or for another look. */
+  readonly delayed = new Set<WriteLane>();
+  sending = 0;
+  away: Away | undefined;
+  /** By the operator, for all of its lanes. */
+  isHeld = false;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+/** Without an order, each write is a lane of its own. */
+export function laneKey({ facts, sequence }: KeptWrite): string {
+  return facts.lane ?? `write ${sequence}`;
+}
+
+/** What the lane is held for, its server's login included. */
+export function holdOfLane({ hold, server }: WriteLane): Hold | undefined {
+  if (hold !== undefined) return hold;
+  if (server.isHeld) return { kind: "person", why: "an operator holds all lanes of the server" };
+  return server.away?.kind === "login" ? { kind: "login", why: server.away.why } : undefined;
+}
+
+/** Nothing of it is sent. A login is not meant: it is tried with one write. */
+export function isHeld({ hold, server }: WriteLane): boolean {
+  return hold !== undefined || server.isHeld;
+}

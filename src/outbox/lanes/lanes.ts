@@ -1,0 +1,582 @@
+// The heart of the outbox: which write goes to its server when, and what follows from what came of it. It does no I/O and
+// has no clock: it is told what happened and the time, and gives back what is to be done. The driver does it.
+
+import type { OutboxLimits, WriteState } from "../../contracts/outbox.js";
+import { KnownWrites } from "./known-writes.js";
+import { type Hold, holdOfLane, isHeld, KeptWrite, type LaneServer, laneKey, WriteLane } from "./lane.js";
+import { LaneTable } from "./lane-table.js";
+import { HELD_LOOK_MS, MAX_CONFLICTS, MAX_RETRY_AFTER_MS, MAX_SENDS_A_SERVER, SWEEP_MS } from "./limits.js";
+import { Room } from "./room.js";
+import { goesAgain, isFromServer, mayHaveLeft, type Result, type Step } from "./step.js";
+import type { WriteFacts, WriteRecord } from "./write.js";
+
+export type Accepted =
+  | { readonly kind: "taken"; readonly write: KeptWrite }
+  /** The key is known: the same call again. */
+  | { readonly kind: "known"; readonly write: KeptWrite }
+  | { readonly kind: "conflict" }
+  | { readonly kind: "full"; readonly why: string };
+
+export interface LanesOptions {
+  /** In [0, 1), as Math.random gives it. */
+  readonly random: () => number;
+  /** Whether somebody waits for this write now. */
+  readonly hasWaiters: (write: KeptWrite) => boolean;
+  readonly limits: OutboxLimits;
+}
+
+const NEVER = Number.POSITIVE_INFINITY;
+
+export class Lanes {
+  readonly room: Room;
+  readonly #hasWaiters: (write: KeptWrite) => boolean;
+  readonly #table: LaneTable;
+  readonly #known = new KnownWrites();
+  #nextSequence = 1;
+  #nextExpiryMs = NEVER;
+  #nextSweepMs = NEVER;
+  /** The time of what is being told now, and what follows from it so far. */
+  #nowMs = 0;
+  #wallMs = 0;
+  #steps: Step[] = [];
+
+  constructor({ random, hasWaiters, limits }: LanesOptions) {
+    this.#table = new LaneTable(random);
+    this.#hasWaiters = hasWaiters;
+    this.room = new Room(limits);
+  }
+
+  // ---- what is asked of it
+
+  get(id: string): KeptWrite | undefined {
+    return this.#known.get(id);
+  }
+
+  get all(): Iterable<KeptWrite> {
+    return this.#known.all;
+  }
+
+  *lanes(): Iterable<WriteLane> {
+    for (const server of this.#table.servers.values()) yield* server.lanes.values();
+  }
+
+  /** Undefined where it waits for nothing any more. */
+  laneOf(write: KeptWrite): WriteLane | undefined {
+    return this.#table.servers.get(write.facts.server)?.lanes.get(laneKey(write));
+  }
+
+  position(write: KeptWrite): number | undefined {
+    return write.state === "queued" ? this.laneOf(write)?.placeOf(write) : undefined;
+  }
+
+  /** What it waits for that is no matter of time, if anything. */
+  holdOf(write: KeptWrite): Hold | undefined {
+    if (write.isOver) return undefined;
+    if (write.held) return { kind: "person", why: write.why ?? "" };
+    const lane = this.laneOf(write);
+    return lane === undefined ? undefined : holdOfLane(lane);
+  }
+
+  /** True where the write does not go on by itself in the next moments: whoever waits for it gets a receipt. */
+  isStuck(write: KeptWrite): boolean {
+    const lane = this.laneOf(write);
+    if (lane === undefined) return true;
+    if (lane.sending === write) return false;
+    return this.holdOf(write) !== undefined || lane.server.away !== undefined || lane.server.delayed.has(lane);
+  }
+
+  get nextWakeMs(): number {
+    return this.#table.nextWakeMs;
+  }
+
+  // ---- from disk
+
+  /** One that was kept. What follows from it comes with start(). */
+  restore(sequence: number, record: WriteRecord, nowMs: number, wallMs: number): void {
+    const ageMs = record.ageMs + Math.max(0, wallMs - record.agedAtMs);
+    const write = new KeptWrite(sequence, record, nowMs - Math.max(0, ageMs));
+    write.recall(record);
+    this.skip(sequence);
+    this.#known.add(write);
+    if (write.isOver) {
+      write.endedMs = nowMs - Math.max(0, wallMs - write.sinceMs);
+      const gone = this.#known.ended(write);
+      if (gone !== undefined) this.#steps.push({ do: "forget", write: gone });
+      if (write.state === "unknown" && record.terms.onUnknown === "hold")
+        this.#table.lane(write).hold = unknownHold(write);
+      this.#nextSweepMs = nowMs;
+      return;
+    }
+    this.room.take(record.server, record.principal.id, record.bytes);
+    const lane = this.#table.lane(write);
+    lane.insert(write);
+    lane.server.ready.add(lane);
+    // Whether the server is there is tried with one write, not with all that wait.
+    lane.server.away ??= { kind: "away", why: "the gateway was started", tries: 0, untilMs: 0, probing: undefined };
+    this.#nextExpiryMs = Math.min(this.#nextExpiryMs, write.expiresMs);
+  }
+
+  /** A number that is taken, whatever is kept under it. */
+  skip(sequence: number): void {
+    this.#nextSequence = Math.max(this.#nextSequence, sequence + 1);
+  }
+
+  /** All that was kept is restored. What an earlier life was sending may have happened. */
+  start(nowMs: number, wallMs: number): Step[] {
+    this.#at(nowMs, wallMs);
+    for (const write of [...this.#known.all]) {
+      if (write.state !== "sending" || this.laneOf(write)?.sending === write) continue;
+      this.#move(write, "queued", "the gateway ended while it was being sent");
+      write.attempts++;
+      this.#doubt(write);
+    }
+    return this.wake(nowMs, wallMs);
+  }
+
+  // ---- calls
+
+  /** Nothing is on disk yet: the driver commits it, and says so. */
+  accept(facts: WriteFacts, nowMs: number): Accepted {
+    const known = this.#known.ofKey(facts.keyHash);
+    if (known !== undefined) {
+      return known.facts.argumentsHash === facts.argumentsHash ? { kind: "known", write: known } : { kind: "conflict" };
+    }
+    const why = this.room.refusal(facts.server, facts.principal.id, facts.bytes);
+    if (why !== undefined) return { kind: "full", why };
+    const write = new KeptWrite(this.#nextSequence++, facts, nowMs);
+    this.#known.add(write);
+    this.room.take(facts.server, facts.principal.id, facts.bytes);
+    const lane = this.#table.lane(write);
+    const { server } = lane;
+    const waits = lane.writes.length > 0 || holdOfLane(lane) !== undefined || server.delayed.has(lane);
+    lane.insert(write);
+    if (!waits && hasPlace(server)) this.#table.takePlace(lane, write);
+    this.#expiresBy(write);
+    return { kind: "taken", write };
+  }
+
+  /** It is on disk: it may be sent when its turn has come. */
+  committed(write: KeptWrite, nowMs: number, wallMs: number): Step[] {
+    this.#at(nowMs, wallMs);
+    write.isCommitted = true;
+    const lane = this.laneOf(write);
+    if (lane === undefined || write.isOver) return this.#done();
+    if (lane.sending === write) this.#steps.push({ do: "send", write, mark: false });
+    else this.#goOn(lane);
+    return this.#done();
+  }
+
+  /** It could not be written down, so that it never was. */
+  uncommitted(write: KeptWrite, nowMs: number, wallMs: number): Step[] {
+    this.#at(nowMs, wallMs);
+    this.#known.remove(write);
+    if (write.isOver) return this.#done();
+    this.room.leave(write.facts.server, write.facts.principal.id, write.facts.bytes);
+    const lane = this.#table.lane(write);
+    if (lane.sending === write) this.#table.givePlaceBack(lane, write);
+    lane.remove(write);
+    this.#goOn(lane);
+    this.#table.tidy(lane);
+    return this.#done();
+  }
+
+  /** What came of sending it. */
+  result(write: KeptWrite, result: Result, nowMs: number, wallMs: number): Step[] {
+    this.#at(nowMs, wallMs);
+    const lane = this.laneOf(write);
+    if (lane === undefined || lane.sending !== write) return this.#done();
+    this.#table.givePlaceBack(lane, write);
+    this.#learn(lane.server, write, result);
+    const isRepeat = write.attempts > 0;
+    if (mayHaveLeft(result)) write.attempts++;
+    // What its agent took back is never sent again by us.
+    if (write.takenBack && goesAgain(result)) this.#withdraw(write, "why" in result ? result.why : "taken back");
+    else this.#follow(lane, write, result, isRepeat);
+    this.#goOn(lane);
+    return this.#done();
+  }
+
+  #follow(lane: WriteLane, write: KeptWrite, result: Result, isRepeat: boolean): void {
+    switch (result.kind) {
+      case "answered":
+        if (result.failed) this.#end(write, "failed", "the server answered with an error");
+        else this.#end(write, "done", undefined);
+        break;
+      case "refused":
+      case "denied":
+        this.#end(write, "failed", result.why);
+        break;
+      case "withdrawn":
+        this.#withdraw(write, result.why);
+        break;
+      case "not-sent":
+      case "login":
+        this.#again(lane, write, result.why);
+        break;
+      case "not-done":
+        this.#table.delay(lane, this.#nowMs, Math.min(result.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS));
+        this.#again(lane, write, result.why);
+        break;
+      case "forbidden":
+      case "quarantine":
+        this.#table.holdLane(lane, { kind: result.kind, why: result.why }, this.#nowMs);
+        this.#again(lane, write, result.why);
+        break;
+      case "revoked":
+        write.held = true;
+        this.#again(lane, write, result.why);
+        break;
+      case "conflict":
+        if (!write.isKeyed || !isRepeat) this.#end(write, "failed", result.why);
+        else if (++write.conflicts > MAX_CONFLICTS) this.#unknown(lane, write, result.why);
+        else {
+          this.#table.delay(lane, this.#nowMs, 0);
+          this.#again(lane, write, result.why);
+        }
+        break;
+      case "taken-back":
+      case "maybe":
+        if (result.kind === "taken-back") write.takenBack = true;
+        write.why = result.why;
+        this.#table.delay(lane, this.#nowMs, 0);
+        this.#doubt(write);
+        break;
+    }
+  }
+
+  /** What the server said when it was asked whether the write took effect; undefined where it could not be asked. */
+  confirmed(write: KeptWrite, found: boolean | undefined, nowMs: number, wallMs: number): Step[] {
+    this.#at(nowMs, wallMs);
+    const lane = this.laneOf(write);
+    if (lane === undefined || lane.sending !== write) return this.#done();
+    this.#table.givePlaceBack(lane, write);
+    const tool = write.facts.terms.confirm?.tool ?? "";
+    if (found === true) this.#end(write, "done", `"${tool}" says that it was done`);
+    else if (found === undefined) {
+      this.#table.delay(lane, this.#nowMs, 0);
+      this.#again(lane, write, `"${tool}" could not be asked whether it was done`);
+    } else if (write.takenBack) this.#end(write, "cancelled", `taken back; "${tool}" says that it was not done`);
+    else {
+      write.maybe = false;
+      this.#again(lane, write, `"${tool}" says that it was not done`);
+    }
+    this.#goOn(lane);
+    return this.#done();
+  }
+
+  /**
+   * The agent takes it back. "over": it never goes out; "sending": whoever sends it is to pass that on, and says what
+   * came of it; "late": it is over already.
+   */
+  cancel(
+    write: KeptWrite,
+    why: string,
+    nowMs: number,
+    wallMs: number,
+  ): { readonly kind: "over" | "sending" | "late"; readonly steps: Step[] } {
+    this.#at(nowMs, wallMs);
+    if (write.isOver) return { kind: "late", steps: this.#done() };
+    const lane = this.#table.lane(write);
+    if (lane.sending === write) {
+      write.takenBack = true;
+      return { kind: "sending", steps: this.#done() };
+    }
+    this.#withdraw(write, why);
+    this.#goOn(lane);
+    return { kind: "over", steps: this.#done() };
+  }
+
+  // ---- the operator
+
+  hold(server: string, lane: string | undefined): number {
+    const one = this.#table.server(server);
+    if (lane === undefined) {
+      one.isHeld = true;
+      return one.lanes.size;
+    }
+    const held = one.lanes.get(lane) ?? new WriteLane(lane, one);
+    one.lanes.set(lane, held);
+    held.hold = { kind: "person", why: "an operator holds it" };
+    return 1;
+  }
+
+  /** Whatever a lane, or all of a server, was held for. */
+  release(server: string, lane: string | undefined, nowMs: number, wallMs: number): { count: number; steps: Step[] } {
+    this.#at(nowMs, wallMs);
+    const one = this.#table.servers.get(server);
+    if (one === undefined) return { count: 0, steps: this.#done() };
+    if (lane === undefined) one.isHeld = false;
+    const lanes = [...one.lanes.values()].filter(({ key }) => lane === undefined || key === lane);
+    for (const each of lanes) {
+      each.hold = undefined;
+      each.notBeforeMs = 0;
+      one.delayed.delete(each);
+      for (const write of each.writes) {
+        if (!write.held) continue;
+        write.held = false;
+        this.#steps.push({ do: "save", write });
+      }
+      this.#table.makeReady(each);
+      this.#table.tidy(each);
+    }
+    if (one.away !== undefined) one.away = { ...one.away, untilMs: 0 };
+    this.#pump(one);
+    return { count: lanes.length, steps: this.#done() };
+  }
+
+  /** It goes back to its place in its lane. The reason where it cannot. */
+  retry(write: KeptWrite, nowMs: number, wallMs: number): string | Step[] {
+    this.#at(nowMs, wallMs);
+    if (write.held) write.held = false;
+    else if (write.state === "failed" || write.state === "expired") this.#revive(write);
+    else return `it is ${write.state}${write.state === "unknown" ? ": say what became of it with resolve" : ""}`;
+    this.#back(write);
+    return this.#done();
+  }
+
+  /** What became of one that is unknown. The reason where it is not. */
+  resolve(write: KeptWrite, as: "done" | "failed" | "again", nowMs: number, wallMs: number): string | Step[] {
+    this.#at(nowMs, wallMs);
+    if (write.state !== "unknown") return `its outcome is not unknown: it is ${write.state}`;
+    const lane = this.#table.lane(write);
+    if (lane.hold?.kind === "unknown") lane.hold = undefined;
+    write.maybe = false;
+    write.takenBack = false;
+    if (as === "again") {
+      this.#revive(write);
+      this.#back(write);
+      return this.#done();
+    }
+    this.#move(write, as, "an operator said so");
+    this.#steps.push({ do: "save", write });
+    this.#goOn(lane);
+    this.#table.tidy(lane);
+    return this.#done();
+  }
+
+  /** An operator wants it gone. The reason where it cannot be. */
+  drop(write: KeptWrite, nowMs: number, wallMs: number): string | Step[] {
+    if (write.isOver) {
+      this.#known.remove(write);
+      return [{ do: "forget", write }];
+    }
+    const lane = this.laneOf(write);
+    if (lane?.sending === write) return "it is being sent: wait for what comes of it";
+    return this.cancel(write, "an operator dropped it", nowMs, wallMs).steps;
+  }
+
+  // ---- time
+
+  /** Something changed by which a server may be there again, or a hold may be over. Undefined: any server. */
+  poke(server: string | undefined, nowMs: number, wallMs: number): Step[] {
+    this.#at(nowMs, wallMs);
+    for (const one of [...this.#table.servers.values()]) {
+      if (server !== undefined && one.name !== server) continue;
+      if (one.away !== undefined) one.away = { ...one.away, untilMs: 0 };
+      for (const lane of one.delayed) if (lane.hold?.kind === "quarantine") lane.lookMs = 0;
+      this.#table.look(one, this.#nowMs);
+      this.#pump(one);
+    }
+    return this.#done();
+  }
+
+  /** The time has come. To be called at nextWakeMs, or at any time. */
+  wake(nowMs: number, wallMs: number): Step[] {
+    this.#at(nowMs, wallMs);
+    this.#table.nextWakeMs = NEVER;
+    if (nowMs >= this.#nextExpiryMs) this.#expire();
+    if (nowMs >= this.#nextSweepMs) this.#sweep();
+    for (const server of [...this.#table.servers.values()]) {
+      this.#table.look(server, this.#nowMs);
+      this.#pump(server);
+    }
+    this.#table.soon(this.#nextExpiryMs);
+    this.#table.soon(this.#nextSweepMs);
+    return this.#done();
+  }
+
+  // ---- inside: where writes are
+
+  #at(nowMs: number, wallMs: number): void {
+    this.#nowMs = nowMs;
+    this.#wallMs = wallMs;
+  }
+
+  #done(): Step[] {
+    const steps = this.#steps;
+    this.#steps = [];
+    return steps;
+  }
+
+  // ---- inside: what becomes of them
+
+  #move(write: KeptWrite, state: WriteState, why: string | undefined): void {
+    if (write.state !== state) write.sinceMs = this.#wallMs;
+    write.state = state;
+    write.why = why;
+  }
+
+  /** Back to its place, to be sent when its turn comes. */
+  #again(lane: WriteLane, write: KeptWrite, why: string): void {
+    this.#move(write, "queued", why);
+    this.#steps.push({ do: "save", write });
+    this.#expiresBy(write);
+    // Those behind it wait as long.
+    this.#tellWaiting(lane, write);
+  }
+
+  /** `but` is told when what became of it is on disk. */
+  #tellWaiting(lane: WriteLane, but: KeptWrite): void {
+    for (const write of lane.writes) {
+      if (write !== but && write.isCommitted && this.#hasWaiters(write)) this.#steps.push({ do: "tell", write });
+    }
+  }
+
+  /** It may have happened: it goes out again under its key, or the server is asked, or nobody knows. */
+  #doubt(write: KeptWrite): void {
+    const lane = this.#table.lane(write);
+    const why = write.why ?? "";
+    write.maybe = true;
+    const canAsk = !write.isKeyed && write.facts.terms.confirm !== undefined;
+    if (canAsk || (write.isKeyed && !write.takenBack)) this.#again(lane, write, why);
+    else this.#unknown(lane, write, why);
+  }
+
+  /** It is not sent any more. What may have happened is not undone by that. */
+  #withdraw(write: KeptWrite, why: string): void {
+    write.takenBack = true;
+    write.why = why;
+    if (write.maybe) this.#doubt(write);
+    else this.#end(write, "cancelled", why);
+  }
+
+  #unknown(lane: WriteLane, write: KeptWrite, why: string): void {
+    if (write.facts.terms.onUnknown === "hold") this.#table.holdLane(lane, unknownHold(write), this.#nowMs);
+    this.#end(write, "unknown", why);
+  }
+
+  #end(write: KeptWrite, state: WriteState, why: string | undefined): void {
+    const { server, principal, bytes } = write.facts;
+    this.#move(write, state, why);
+    write.held = false;
+    write.endedMs = this.#nowMs;
+    const lane = this.#table.lane(write);
+    lane.remove(write);
+    if (state === "done" || state === "failed") lane.tries = 0;
+    this.#table.makeReady(lane);
+    this.#table.tidy(lane);
+    this.room.leave(server, principal.id, bytes);
+    this.#steps.push({ do: "save", write });
+    const gone = this.#known.ended(write);
+    if (gone !== undefined) this.#steps.push({ do: "forget", write: gone });
+    this.#nextSweepMs = Math.min(this.#nextSweepMs, this.#nowMs + SWEEP_MS);
+    this.#table.soon(this.#nextSweepMs);
+  }
+
+  #revive(write: KeptWrite): void {
+    const { server, principal, bytes } = write.facts;
+    this.#known.revived(write);
+    write.bornMs = this.#nowMs;
+    write.conflicts = 0;
+    write.hasResult = false;
+    this.room.take(server, principal.id, bytes);
+    this.#table.lane(write).insert(write);
+    this.#expiresBy(write);
+  }
+
+  #back(write: KeptWrite): void {
+    const lane = this.#table.lane(write);
+    this.#again(lane, write, "an operator sends it again");
+    this.#goOn(lane);
+  }
+
+  // ---- inside: when they go
+
+  /** What the result says of the server as a whole. */
+  #learn(server: LaneServer, write: KeptWrite, result: Result): void {
+    const { away } = server;
+    if (result.kind === "not-sent" || result.kind === "login") {
+      const kind = result.kind === "login" ? "login" : "away";
+      // A call that came in between says nothing that the last try did not say.
+      if (away?.kind === kind && away.untilMs > this.#nowMs) return;
+      const tries = (away?.tries ?? 0) + 1;
+      const untilMs = this.#nowMs + this.#table.jitter(tries - 1);
+      server.away = { kind, why: result.why, tries, untilMs, probing: away?.probing };
+      this.#table.soon(untilMs);
+      // Whoever waits in another lane of it is told: it does not go on in the next moments.
+      for (const lane of server.lanes.values()) if (lane.sending === undefined) this.#tellWaiting(lane, write);
+    } else if (away !== undefined && isFromServer(result)) {
+      server.away = undefined;
+      this.#pump(server);
+    }
+  }
+
+  #goOn(lane: WriteLane): void {
+    this.#table.makeReady(lane);
+    this.#pump(lane.server);
+  }
+
+  /** Sends what may be sent now. */
+  #pump(server: LaneServer): void {
+    if (server.isHeld) return;
+    for (const lane of server.ready) {
+      const { away } = server;
+      if (away !== undefined && away.untilMs > this.#nowMs) this.#table.soon(away.untilMs);
+      if (away !== undefined && (away.probing !== undefined || away.untilMs > this.#nowMs)) return;
+      if (!hasPlace(server)) return;
+      server.ready.delete(lane);
+      const { head } = lane;
+      if (head === undefined || !head.isCommitted || lane.sending !== undefined || isHeld(lane)) continue;
+      if (head.expiresMs <= this.#nowMs) {
+        this.#tooOld(lane, head);
+        continue;
+      }
+      if (away !== undefined) away.probing = head;
+      this.#table.takePlace(lane, head);
+      head.sinceMs = this.#wallMs;
+      if (head.maybe && !head.isKeyed) this.#steps.push({ do: "confirm", write: head });
+      // Of one that may have happened the disk says already that it may have.
+      else this.#steps.push({ do: "send", write: head, mark: !head.maybe });
+    }
+  }
+
+  #expiresBy(write: KeptWrite): void {
+    this.#nextExpiryMs = Math.min(this.#nextExpiryMs, write.expiresMs);
+    this.#table.soon(this.#nextExpiryMs);
+  }
+
+  #expire(): void {
+    this.#nextExpiryMs = NEVER;
+    for (const lane of [...this.lanes()]) {
+      for (const write of [...lane.writes]) {
+        // What is being sent has a deadline of its own, and its reply ends it.
+        const isBusy = lane.sending === write || !write.isCommitted;
+        if (write.expiresMs <= this.#nowMs && !isBusy) this.#tooOld(lane, write);
+        else this.#nextExpiryMs = Math.min(this.#nextExpiryMs, write.expiresMs);
+      }
+    }
+    if (this.#nextExpiryMs <= this.#nowMs) this.#nextExpiryMs = this.#nowMs + HELD_LOOK_MS;
+  }
+
+  /** What may have happened has not merely expired. */
+  #tooOld(lane: WriteLane, write: KeptWrite): void {
+    const why = `it could not be delivered within ${write.facts.terms.maxAgeMs} ms ("maxAgeMs")`;
+    if (!write.maybe) this.#end(write, "expired", why);
+    else this.#unknown(lane, write, [write.why, why].filter(Boolean).join("; "));
+  }
+
+  #sweep(): void {
+    for (const write of this.#known.sweep(this.#nowMs)) this.#steps.push({ do: "forget", write });
+    this.#nextSweepMs = this.#known.hasEnded ? this.#nowMs + SWEEP_MS : NEVER;
+  }
+}
+
+function hasPlace({ sending }: LaneServer): boolean {
+  return sending < MAX_SENDS_A_SERVER;
+}
+
+function unknownHold({ facts }: KeptWrite): Hold {
+  const { tool, id } = facts;
+  const why = `whether ${tool} (receipt ${id}) took effect is unknown: say so with \`toolway outbox resolve ${id}\``;
+  return { kind: "unknown", why };
+}

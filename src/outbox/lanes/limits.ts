@@ -1,0 +1,50 @@
+// The bounds of the outbox, each with its reason.
+
+import type { BackoffLimits } from "../../runtime/backoff.js";
+import { KIB, MIB } from "../../runtime/sizes.js";
+
+const SECOND_MS = 1_000;
+const DAY_MS = 24 * 60 * 60 * SECOND_MS;
+
+/** One principal holds at most this part of what may wait, so that one busy agent does not take the room of all others. */
+export const SHARE_OF_PRINCIPAL = 0.5;
+/** And one server this: one that is away for long leaves room for the others. */
+export const SHARE_OF_SERVER = 0.75;
+
+/** A larger call is sent as it is, and never kept: it would fill the outbox of all others with a few writes. */
+export const MAX_MESSAGE_BYTES = 4 * MIB;
+
+/** A larger result reaches the agent that waits for it, and its receipt says only that it was done. */
+export const MAX_KEPT_RESULT_BYTES = 256 * KIB;
+
+/** Ended receipts: as long as somebody may still ask, and no more of one principal than a list can show. */
+export const ENDED_MS = 7 * DAY_MS;
+export const MAX_ENDED_A_PRINCIPAL = 10_000;
+
+/** After how long an agent gets a receipt in place of a result: Claude Code and opencode give a silent call up after 60 s. */
+export const ANSWER_MS = 20 * SECOND_MS;
+/** How long the disk may take for the first commit. Together with ANSWER_MS it stays under 50 s. */
+export const COMMIT_MS = 25 * SECOND_MS;
+
+/** The waits between tries of one lane, or of a server that is away. */
+export const RETRY_BACKOFF: BackoffLimits = { baseMs: 500, maxMs: 30 * SECOND_MS };
+/** A server may ask to be left alone, but not for longer than a person would wait before looking into it. */
+export const MAX_RETRY_AFTER_MS = 60 * 60 * SECOND_MS;
+/** What is held for something that may change by itself (a quarantine, a login) is looked at again this often. */
+export const HELD_LOOK_MS = 30 * SECOND_MS;
+/** "409" on a repeat says that the first may still run: it is asked again so often, then its outcome is unknown. */
+export const MAX_CONFLICTS = 5;
+
+/** Deliveries to one server at a time, in all its lanes: a server that is just back is not flooded. */
+export const MAX_SENDS_A_SERVER = 64;
+/** Calls that wait for one write: repeats of one key by clients that retry. The next gets its receipt at once. */
+export const MAX_WAITERS = 8;
+
+/** The longest sleep of the driver's timer: a machine that slept is noticed soon after. */
+export const LONGEST_SLEEP_MS = 1_000;
+/** Ended receipts that one sweep forgets; the next goes on. */
+export const FORGOTTEN_A_SWEEP = 1_000;
+/** How often ended receipts are looked through for those whose time is over. */
+export const SWEEP_MS = 60 * SECOND_MS;
+/** What could not be written down is written again after this time. */
+export const REWRITE_MS = SECOND_MS;

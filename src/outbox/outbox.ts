@@ -1,0 +1,572 @@
+// The driver of the outbox: takes calls from the pipeline, writes down what the heart wants written, sends what it wants
+// sent, and answers agents with a result or a receipt. What is to be done when is decided in lanes.ts.
+
+import { randomBytes } from "node:crypto";
+import type { OwnToolName } from "../contracts/names.js";
+import type { OutboxIntake, OutboxLimits, OutboxTerms, Receipt } from "../contracts/outbox.js";
+import type { AgentCall } from "../contracts/service.js";
+import type { Store } from "../contracts/store.js";
+import { Fault, toRpcError } from "../protocol/errors.js";
+import { makeMessage, parseMessage, type RequestMessage } from "../protocol/message.js";
+import { faultReply, type Reply } from "../protocol/reply.js";
+import type { Clock } from "../runtime/clock.js";
+import { resultWithin } from "../runtime/wait.js";
+import { asFault, foundIn, keptOf, withKey } from "./answers.js";
+import { AbsentCaller, DeliveryCall, Waiter, WaitingCaller } from "./delivery.js";
+import { type KeptResult, OutboxJournal } from "./journal.js";
+import { keyedCall, laneOf, withoutAgent } from "./key.js";
+import { classify } from "./lanes/classify.js";
+import type { KeptWrite } from "./lanes/lane.js";
+import { Lanes } from "./lanes/lanes.js";
+import { COMMIT_MS, LONGEST_SLEEP_MS, MAX_MESSAGE_BYTES, MAX_WAITERS, REWRITE_MS } from "./lanes/limits.js";
+import type { Result, Step } from "./lanes/step.js";
+import { readRecord, type StrangeRecord, strangeRecord, type WriteFacts } from "./lanes/write.js";
+
+/** May this write go to its server now? */
+export type DeliveryVerdict = Extract<Result, { kind: "denied" | "revoked" | "quarantine" }> | undefined;
+
+export interface OutboxParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly limits: OutboxLimits;
+  /** What the config says of a tool now; undefined where its calls are not kept. */
+  readonly terms: (server: string, tool: OwnToolName) => OutboxTerms | undefined;
+  /** Sends a call to a server, past policy. Throws a Fault where that cannot be. */
+  readonly send: (call: AgentCall, server: string, tool: OwnToolName) => void;
+  /** Asked before each delivery: what was allowed when it was taken may not be any more. */
+  readonly judge: (write: WriteFacts) => DeliveryVerdict;
+  /** Whether the principal is one that a token was made for. */
+  readonly hasToken: (principal: string) => boolean;
+  /** What an agent is given in place of a result. */
+  readonly receiptReply: (call: AgentCall, receipt: Receipt) => Reply;
+  /** What an agent is given as a result: it may be told of what became of its earlier writes. */
+  readonly resultReply?: ((call: AgentCall, reply: Reply) => Reply) | undefined;
+  readonly log: (level: "info" | "warn", text: string) => void;
+}
+
+/** What is known of a write while somebody waits for it, or it is on its way. */
+interface Flight {
+  readonly write: KeptWrite;
+  readonly waiters: Waiter[];
+  /** As it was taken; it is read from disk where nobody waits any more. */
+  message: RequestMessage | undefined;
+  delivery: DeliveryCall | undefined;
+  /** What came of it, until whoever waits has it. */
+  reply: Reply | undefined;
+  kept: KeptResult | undefined;
+  /** When the disk must have taken it; undefined once it has. */
+  commitByMs: number | undefined;
+}
+
+export type ChangeListener = (principal: string, receipt: Receipt) => void;
+
+export class Outbox implements OutboxIntake {
+  readonly lanes: Lanes;
+  readonly journal: OutboxJournal;
+  /** Records that this program cannot read, by their ids: they are shown, and stay where they are. */
+  readonly strange = new Map<string, StrangeRecord>();
+  readonly #parts: OutboxParts;
+  readonly #clock: Clock;
+  readonly #flights = new Map<KeptWrite, Flight>();
+  /** What is to be written down again, since the disk refused it. */
+  readonly #unwritten = new Map<KeptWrite, KeptResult | undefined>();
+  readonly #listeners = new Set<ChangeListener>();
+  /** Commits that are under way, so that the end can wait for them. */
+  readonly #commits = new Set<Promise<void>>();
+  #timer: NodeJS.Timeout | undefined;
+  #timerDueMs = Number.POSITIVE_INFINITY;
+  #isStopped = false;
+  #onIdle: (() => void) | undefined;
+  #isClosed = false;
+
+  constructor(parts: OutboxParts) {
+    this.#parts = parts;
+    this.#clock = parts.clock;
+    this.journal = new OutboxJournal(parts.store);
+    this.lanes = new Lanes({
+      random: parts.random,
+      hasWaiters: (write) => (this.#flights.get(write)?.waiters.length ?? 0) > 0,
+      limits: parts.limits,
+    });
+    const nowMs = this.#clock.now();
+    const wallMs = this.#clock.wall();
+    for (const [sequence, value] of this.journal.records()) {
+      const record = readRecord(value);
+      if (record !== undefined) this.lanes.restore(sequence, record, nowMs, wallMs);
+      else {
+        const strange = strangeRecord(sequence, value);
+        this.strange.set(strange.id, strange);
+        this.lanes.skip(sequence);
+      }
+    }
+    for (const { server, lane } of this.journal.holds()) this.lanes.hold(server, lane);
+  }
+
+  /** Deliveries begin. */
+  start(): void {
+    this.run(this.lanes.start(this.#clock.now(), this.#clock.wall()));
+  }
+
+  /** Deliveries end. Calls whose agents wait go on; those that wait for others get their receipts. */
+  stop(): void {
+    this.#isStopped = true;
+    for (const { write } of [...this.#flights.values()]) this.#tell(write);
+  }
+
+  /** Resolves when nothing is on its way to a server any more, or after so long. */
+  async drained(ms: number): Promise<void> {
+    const idle = new Promise<void>((resolve) => {
+      this.#onIdle = resolve;
+    });
+    this.#tellIdle();
+    await resultWithin(idle, ms);
+  }
+
+  #tellIdle(): void {
+    if (this.#onIdle === undefined) return;
+    for (const { delivery } of this.#flights.values()) if (delivery !== undefined) return;
+    this.#onIdle();
+  }
+
+  /** Resolves when all that was to be written is on disk, or was refused by it. */
+  async close(): Promise<void> {
+    this.stop();
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    while (this.#commits.size > 0) await Promise.allSettled(this.#commits);
+  }
+
+  onChange(listener: ChangeListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** The server, or what it is asked for, may be as it was not before. Undefined: any of them. */
+  poke(server?: string): void {
+    if (!this.#isStopped) this.run(this.lanes.poke(server, this.#clock.now(), this.#clock.wall()));
+  }
+
+  /** False where the call is none of ours and goes its way. Throws a Fault where it is refused. */
+  take(call: AgentCall, server: string, tool: OwnToolName): boolean {
+    const terms = this.#parts.terms(server, tool);
+    if (terms === undefined || call.caller.beforeSend !== undefined) return false;
+    const { principal, era, version } = call.caller;
+    const { message, ...keyed } = keyedCall(call.message, { server, tool, principal: principal.id }, terms.key);
+    const bytes = Buffer.byteLength(message.text);
+    if (bytes > MAX_MESSAGE_BYTES) {
+      const most = `A call of a tool that is kept in the outbox has at most ${MAX_MESSAGE_BYTES} bytes`;
+      throw new Fault("limit", `${most}; this one has ${bytes}. Not sent, and not queued.`);
+    }
+    const nowMs = this.#clock.now();
+    const accepted = this.lanes.accept(
+      {
+        id: randomBytes(16).toString("base64url"),
+        server,
+        tool,
+        principal: { id: principal.id, role: principal.role },
+        byToken: this.#parts.hasToken(principal.id) || undefined,
+        lane: laneOf(message, principal.id, terms.lane),
+        ...keyed,
+        terms,
+        era,
+        version,
+        takenMs: this.#clock.wall(),
+        bytes,
+      },
+      nowMs,
+    );
+    switch (accepted.kind) {
+      case "conflict":
+        throw new Fault("invalid", KEY_USED);
+      case "full":
+        throw new Fault("limit", `Not sent, and not queued: ${accepted.why}. Try again when some are delivered.`);
+      case "known":
+        this.#join(call, accepted.write);
+        return true;
+      case "taken":
+        this.#begin(call, accepted.write, message, nowMs);
+        return true;
+    }
+  }
+
+  receipt(write: KeptWrite): Receipt {
+    const { facts } = write;
+    const kept = write.hasResult ? this.journal.result(write.sequence) : undefined;
+    return {
+      id: facts.id,
+      server: facts.server,
+      tool: facts.tool,
+      state: write.state,
+      idempotencyKey: facts.key,
+      position: this.lanes.position(write),
+      takenMs: facts.takenMs,
+      sinceMs: write.sinceMs,
+      why: write.why,
+      attempts: write.attempts,
+      result: kept?.result,
+      error: kept?.error,
+    };
+  }
+
+  /** Takes back a write that has not been sent. */
+  async cancel(write: KeptWrite): Promise<void> {
+    if (write.state !== "queued") return;
+    this.run(this.lanes.cancel(write, "taken back by its agent", this.#clock.now(), this.#clock.wall()).steps);
+    await this.settled();
+  }
+
+  /** Resolves when what is being written now is on disk. */
+  async settled(): Promise<void> {
+    await Promise.allSettled([...this.#commits]);
+  }
+
+  /** Does what the heart says. */
+  run(steps: readonly Step[]): void {
+    for (const step of steps) {
+      const { write } = step;
+      if (step.do === "send") void this.#send(write, step.mark);
+      else if (step.do === "confirm") this.#confirm(write);
+      else if (step.do === "save") void this.#save(write);
+      else if (step.do === "tell") this.#tell(write);
+      else this.#track(this.journal.forget(write.sequence));
+    }
+    this.#setTimer();
+  }
+
+  // ---- calls
+
+  #begin(call: AgentCall, write: KeptWrite, message: RequestMessage, nowMs: number): void {
+    const flight: Flight = {
+      write,
+      waiters: [],
+      message,
+      delivery: undefined,
+      reply: undefined,
+      kept: undefined,
+      commitByMs: nowMs + COMMIT_MS,
+    };
+    this.#flights.set(write, flight);
+    this.#wait(call, flight);
+    const commit = this.journal.take(write.sequence, write.record(nowMs, this.#clock.wall()), message.text);
+    this.#track(
+      commit.then(
+        () => this.#taken(flight),
+        (error: unknown) => this.#notTaken(flight, error),
+      ),
+    );
+    this.#setTimer();
+  }
+
+  #taken(flight: Flight): void {
+    const { write } = flight;
+    flight.commitByMs = undefined;
+    for (const waiter of flight.waiters) waiter.renew();
+    this.run(this.lanes.committed(write, this.#clock.now(), this.#clock.wall()));
+    if (write.state === "queued" && !write.isOver) this.#tell(write);
+  }
+
+  #notTaken(flight: Flight, error: unknown): void {
+    const { write } = flight;
+    const why = error instanceof Error ? error.message : String(error);
+    const fault = new Fault("unavailable", `Not sent, and not queued: it could not be written down. ${why}`);
+    for (const waiter of flight.waiters.splice(0)) waiter.reply(faultReply(fault));
+    this.#flights.delete(write);
+    this.run(this.lanes.uncommitted(write, this.#clock.now(), this.#clock.wall()));
+  }
+
+  /** The same call under the same key: the same result, or the same receipt. */
+  #join(call: AgentCall, write: KeptWrite): void {
+    const flight = this.#flights.get(write);
+    if (flight !== undefined && !write.isOver && flight.waiters.length > 0 && flight.waiters.length < MAX_WAITERS) {
+      this.#wait(call, flight);
+      return;
+    }
+    const kept = write.isOver && write.hasResult ? this.journal.result(write.sequence) : undefined;
+    if (kept?.result !== undefined) call.reply({ kind: "result", result: JSON.parse(kept.result) });
+    else if (kept?.error !== undefined) call.reply({ kind: "error", error: JSON.parse(kept.error) });
+    else call.reply(this.#parts.receiptReply(call, this.receipt(write)));
+  }
+
+  #wait(call: AgentCall, flight: Flight): void {
+    const waiter = new Waiter(call, this.#clock.now);
+    flight.waiters.push(waiter);
+    call.onCancel = (reason) => this.#cancelled(flight, waiter, reason);
+  }
+
+  #cancelled(flight: Flight, waiter: Waiter, reason: string | undefined): void {
+    const { write } = flight;
+    const why = reason ?? "taken back by its agent";
+    const others = flight.waiters.filter((one) => one !== waiter);
+    if (others.length > 0) {
+      flight.waiters.splice(0, flight.waiters.length, ...others);
+      waiter.reply(faultReply(new Fault("cancelled", why)));
+      return;
+    }
+    const { kind, steps } = this.lanes.cancel(write, why, this.#clock.now(), this.#clock.wall());
+    if (kind === "over") flight.reply = faultReply(new Fault("cancelled", `${why}. It was not sent.`));
+    if (kind === "sending") flight.delivery?.onCancel?.(reason);
+    this.run(steps);
+  }
+
+  /** Whoever waits is told how the write stands, unless it goes on in the next moments. */
+  #tell(write: KeptWrite): void {
+    const flight = this.#flights.get(write);
+    if (flight === undefined || flight.commitByMs !== undefined) return;
+    const { waiters, reply } = flight;
+    if (write.isOver) {
+      // A stream is read once.
+      const isOnce = reply?.kind === "stream";
+      for (const [index, waiter] of waiters.splice(0).entries()) {
+        if (reply === undefined || (isOnce && index > 0)) this.#giveReceipt(waiter, write);
+        else waiter.reply(this.#parts.resultReply?.(waiter.call, reply) ?? reply);
+      }
+    } else if (this.lanes.isStuck(write) || (this.#isStopped && flight.delivery === undefined)) {
+      for (const waiter of waiters.splice(0)) this.#giveReceipt(waiter, write);
+    }
+    this.#tidy(flight);
+  }
+
+  #giveReceipt(waiter: Waiter, write: KeptWrite): void {
+    waiter.reply(this.#parts.receiptReply(waiter.call, this.receipt(write)));
+  }
+
+  #tidy(flight: Flight): void {
+    if (flight.waiters.length > 0 || flight.delivery !== undefined || flight.commitByMs !== undefined) return;
+    this.#flights.delete(flight.write);
+  }
+
+  // ---- deliveries
+
+  async #send(write: KeptWrite, mark: boolean): Promise<void> {
+    if (this.#isStopped && !this.#flights.has(write)) return;
+    const flight = this.#flightOf(write);
+    if (mark && !(await this.#marked(write))) {
+      this.#came(flight, { kind: "not-done", why: "that it is being sent could not be written down", retryAfterMs: 0 });
+      return;
+    }
+    if (this.#isStopped && flight.waiters.length === 0) {
+      this.#tidy(flight);
+      return;
+    }
+    if (write.takenBack) {
+      flight.reply = faultReply(new Fault("cancelled", "It was taken back, and was not sent."));
+      this.#came(flight, { kind: "withdrawn", why: "taken back by its agent" });
+      return;
+    }
+    const verdict = this.#parts.judge(write.facts);
+    if (verdict !== undefined) {
+      if (verdict.kind === "denied") flight.reply = faultReply(new Fault("denied", verdict.why));
+      this.#came(flight, verdict);
+      return;
+    }
+    const { facts } = write;
+    const [waiter] = flight.waiters;
+    const message = waiter === undefined ? this.#storedMessage(write) : flight.message;
+    if (message === undefined) {
+      this.#came(flight, { kind: "refused", why: "its text is no longer in the store" });
+      return;
+    }
+    const caller = waiter === undefined ? new AbsentCaller(facts) : new WaitingCaller(waiter);
+    const delivery = new DeliveryCall(caller, message, waiter?.call.notes, (reply) => this.#replied(flight, reply));
+    flight.delivery = delivery;
+    this.#hand(delivery, facts.server, facts.tool);
+  }
+
+  #hand(delivery: DeliveryCall, server: string, tool: OwnToolName): void {
+    try {
+      this.#parts.send(delivery, server, tool);
+    } catch (error) {
+      delivery.reply({ kind: "error", error: toRpcError(error), fault: asFault(error) });
+    }
+  }
+
+  #flightOf(write: KeptWrite): Flight {
+    let flight = this.#flights.get(write);
+    if (flight === undefined) {
+      flight = {
+        write,
+        waiters: [],
+        message: undefined,
+        delivery: undefined,
+        reply: undefined,
+        kept: undefined,
+        commitByMs: undefined,
+      };
+      this.#flights.set(write, flight);
+    }
+    return flight;
+  }
+
+  #storedMessage({ sequence }: KeptWrite): RequestMessage | undefined {
+    const text = this.journal.text(sequence);
+    if (text === undefined) return undefined;
+    const message = parseMessage(text);
+    return message.kind === "request" ? withoutAgent(message) : undefined;
+  }
+
+  async #marked(write: KeptWrite): Promise<boolean> {
+    const commit = this.journal.save(write.sequence, write.record(this.#clock.now(), this.#clock.wall()), undefined);
+    this.#track(commit);
+    try {
+      await commit;
+      this.#changed(write);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  #replied(flight: Flight, reply: Reply): void {
+    const outcome = classify(reply);
+    flight.reply = reply;
+    if (outcome.kind === "answered") flight.kept = keptOf(reply);
+    // Nobody reads it: what it comes through is given back.
+    if (reply.kind === "stream" && flight.waiters.length === 0) reply.open("0").destroy();
+    this.#came(flight, outcome);
+  }
+
+  #came(flight: Flight, result: Result): void {
+    const { write } = flight;
+    flight.delivery = undefined;
+    const steps = this.lanes.result(write, result, this.#clock.now(), this.#clock.wall());
+    if (!write.isOver) flight.reply = undefined;
+    else write.hasResult = flight.kept !== undefined;
+    this.#log(write);
+    this.run(steps);
+    this.#tidy(flight);
+    this.#tellIdle();
+  }
+
+  #confirm(write: KeptWrite): void {
+    const { facts } = write;
+    const { confirm } = facts.terms;
+    if (this.#isStopped || confirm === undefined) return;
+    const flight = this.#flightOf(write);
+    const args: unknown = withKey(JSON.parse(confirm.arguments), facts.key);
+    const message = makeMessage({
+      jsonrpc: "2.0",
+      id: 0,
+      method: "tools/call",
+      params: { name: confirm.tool, arguments: args },
+    }) as RequestMessage;
+    const caller = new AbsentCaller({ ...facts, era: "legacy" });
+    const delivery = new DeliveryCall(caller, message, undefined, (reply) => {
+      flight.delivery = undefined;
+      const found = foundIn(reply, confirm.found);
+      this.run(this.lanes.confirmed(write, found, this.#clock.now(), this.#clock.wall()));
+      this.#tidy(flight);
+    });
+    flight.delivery = delivery;
+    this.#hand(delivery, facts.server, confirm.tool);
+  }
+
+  // ---- the disk
+
+  /** Writes it down as it is now; then whoever waits is told. */
+  async #save(write: KeptWrite): Promise<void> {
+    const kept = write.isOver ? this.#flights.get(write)?.kept : undefined;
+    const commit = this.journal.save(write.sequence, write.record(this.#clock.now(), this.#clock.wall()), kept);
+    this.#track(commit);
+    try {
+      await commit;
+      this.#unwritten.delete(write);
+    } catch {
+      // What happened has happened, and the agent is told so. On disk is less than we know: it is written again.
+      this.#unwritten.set(write, kept);
+      this.#wakeBy(this.#clock.now() + REWRITE_MS);
+      if (!write.isOver) return;
+    }
+    this.#changed(write);
+    this.#tell(write);
+  }
+
+  #rewrite(): void {
+    for (const [write, kept] of [...this.#unwritten]) {
+      this.#unwritten.delete(write);
+      const commit = this.journal.save(write.sequence, write.record(this.#clock.now(), this.#clock.wall()), kept);
+      this.#track(
+        commit.then(
+          () => this.#tell(write),
+          () => {
+            this.#unwritten.set(write, kept);
+            this.#wakeBy(this.#clock.now() + REWRITE_MS);
+          },
+        ),
+      );
+    }
+  }
+
+  #track(commit: Promise<void>): void {
+    const one = commit.catch(() => {});
+    this.#commits.add(one);
+    void one.then(() => this.#commits.delete(one));
+  }
+
+  #changed(write: KeptWrite): void {
+    if (this.#listeners.size === 0) return;
+    const receipt = this.receipt(write);
+    for (const listener of this.#listeners) listener(write.facts.principal.id, receipt);
+  }
+
+  #log(write: KeptWrite): void {
+    const { facts, state, why } = write;
+    const what = `${facts.tool} of server "${facts.server}" (receipt ${facts.id})`;
+    if (state === "done") this.#parts.log("info", `outbox: ${what} was delivered`);
+    else if (state === "queued") this.#parts.log("info", `outbox: ${what} is queued: ${why ?? ""}`);
+    else if (write.isOver) this.#parts.log("warn", `outbox: ${what} is ${state}: ${why ?? ""}`);
+  }
+
+  // ---- time
+
+  #setTimer(): void {
+    const dueMs = this.#flights.size > 0 ? this.#clock.now() + LONGEST_SLEEP_MS : Number.POSITIVE_INFINITY;
+    this.#wakeBy(Math.min(this.lanes.nextWakeMs, dueMs));
+  }
+
+  #wakeBy(ms: number): void {
+    if (this.#isClosed || ms >= this.#timerDueMs || !Number.isFinite(ms)) return;
+    clearTimeout(this.#timer);
+    const nowMs = this.#clock.now();
+    // A machine that slept is noticed soon after.
+    this.#timerDueMs = Math.min(ms, nowMs + LONGEST_SLEEP_MS);
+    this.#timer = setTimeout(() => this.tick(), Math.max(0, Math.ceil(this.#timerDueMs - nowMs)));
+    this.#timer.unref();
+  }
+
+  /** The time has come for whatever waits for it. */
+  tick(): void {
+    this.#timerDueMs = Number.POSITIVE_INFINITY;
+    if (this.#isClosed) return;
+    const nowMs = this.#clock.now();
+    for (const flight of this.#flights.values()) this.#look(flight, nowMs);
+    if (this.#unwritten.size > 0) this.#rewrite();
+    const steps = nowMs >= this.lanes.nextWakeMs ? this.lanes.wake(nowMs, this.#clock.wall()) : [];
+    this.run(steps);
+  }
+
+  #look(flight: Flight, nowMs: number): void {
+    const { write, waiters } = flight;
+    if (flight.commitByMs !== undefined) {
+      if (nowMs < flight.commitByMs) return;
+      const fault = new Fault(
+        "unavailable",
+        `Not sent, and not queued: the disk did not take it within ${COMMIT_MS} ms.`,
+      );
+      for (const waiter of waiters.splice(0)) waiter.reply(faultReply(fault));
+      flight.commitByMs = Number.POSITIVE_INFINITY;
+      this.run(this.lanes.cancel(write, "the disk was too slow", nowMs, this.#clock.wall()).steps);
+      return;
+    }
+    if (waiters.length === 0) return;
+    const due = waiters.filter((waiter) => waiter.isDue(nowMs));
+    if (due.length === 0) return;
+    const left = waiters.filter((waiter) => !due.includes(waiter));
+    waiters.splice(0, waiters.length, ...left);
+    for (const waiter of due) this.#giveReceipt(waiter, write);
+    this.#tidy(flight);
+  }
+}
+
+const KEY_USED =
+  "This key was used for another call of this tool. Use a new key for a new call, or the same arguments for the same one. Not sent.";
