@@ -128,7 +128,7 @@ export interface GatewayStatus {
     /** The edit that could not be applied, while the config before it goes on. */
     readonly error: string | undefined;
     readonly warnings: readonly string[];
-    /** Patterns of roles that fit no tool of the servers whose tools are known, and what may have been meant. */
+    /** Patterns of roles and menus that fit no tool of the servers whose tools are known, and what may have been meant. */
     readonly unusedPatterns: readonly string[];
     /** Keys that were edited and take effect at the next start only. */
     readonly waitsForRestart: readonly string[];

@@ -158,9 +158,11 @@ function routesOf(gateway: Gateway): ControlRoutes {
     },
     // Rules that are not applied yet, by the tools that are known.
     "POST /roles/check": ({ body }) => {
-      const { roles } = fields(body);
+      const { roles, menus = [] } = fields(body);
       if (!isObject(roles)) throw new ControlError("invalid", '"roles" is an object.');
-      return { unusedPatterns: gateway.patterns.of({ ...gateway.config, roles: roles as Gateway["config"]["roles"] }) };
+      if (!Array.isArray(menus)) throw new ControlError("invalid", '"menus" is an array.');
+      const asked = { roles, menus } as Pick<Gateway["config"], "roles" | "menus">;
+      return { unusedPatterns: gateway.patterns.of({ ...gateway.config, ...asked }) };
     },
     "GET /state/dump": () =>
       jsonLines(redactedDump(gateway.state.dump(), (server, text) => gateway.redact(server, text))),

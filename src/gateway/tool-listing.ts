@@ -77,7 +77,7 @@ export function quarantinedByServer(catalog: Catalog, pins: StoredPins): Readonl
 /** Lists come one by one at a start: patterns are looked at once for those of a moment. */
 const LOOK_MS = 200;
 
-/** The patterns of roles that fit no tool, for the status and, each once for as long as it is so, for the log. */
+/** The patterns of roles and menus that fit no tool, for the status and, each once for as long as it is so, for the log. */
 export class UnusedPatterns {
   readonly #catalog: Catalog;
   readonly #log: (text: string) => void;
@@ -90,10 +90,10 @@ export class UnusedPatterns {
     this.#log = log;
   }
 
-  of({ roles, servers }: Pick<Config, "roles" | "servers">): readonly string[] {
+  of({ roles, menus, servers }: Pick<Config, "roles" | "menus" | "servers">): readonly string[] {
     const known = servers.map(({ name }) => ({ name, tools: this.#catalog.ownTools(name) }));
     // They may name a tool that is nearly what was written.
-    return unusedPatterns(roles, known).map((text) => safeLine(servers, text));
+    return unusedPatterns(roles, known, menus).map((text) => safeLine(servers, text));
   }
 
   /** Looked for once for each list of tools, since the status is asked often. */

@@ -19,6 +19,18 @@ describe("patterns of roles that fit no tool [status-true]", () => {
     ]);
   });
 
+  it("are told of menus, too, by the place of their rule", () => {
+    const menus = [
+      { when: {}, show: ["notes/read_*"] },
+      { when: { phase: "review" }, show: ["notes/raed_note"], hide: ["notes/x"] },
+    ];
+    expect(unusedPatterns({}, [NOTES], menus)).toEqual([
+      'menus[1], "show": "notes/raed_note" fits no tool of server "notes", so it shows nothing. ' +
+        'Did you mean "notes/read_note"?',
+      'menus[1], "hide": "notes/x" fits no tool of server "notes", so it hides nothing.',
+    ]);
+  });
+
   it.each([
     ["notes/raed_*", "notes/read_*"],
     ["notes/*_nota", "notes/*note"],

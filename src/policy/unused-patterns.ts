@@ -1,8 +1,8 @@
-// Which patterns of roles fit no tool: a typo in `deny` would let everything through, and nobody would see it. Only
+// Which patterns of roles and menus fit no tool: a typo in `deny` would let everything through, and nobody would see it. Only
 // servers whose tools are known are judged. Pure: lists are passed in.
 
 import type { OwnToolName } from "../contracts/names.js";
-import type { RoleRules } from "../contracts/settings.js";
+import type { MenuRule, RoleRules } from "../contracts/settings.js";
 import { nearest } from "../runtime/nearest.js";
 import { covers, denies, type Pattern, parsePattern, touches } from "./pattern.js";
 
@@ -22,24 +22,47 @@ const MAX_COMPARED = 64;
 export function unusedPatterns(
   roles: Readonly<Record<string, RoleRules>>,
   servers: readonly KnownTools[],
+  menus: readonly MenuRule[] = [],
 ): readonly string[] {
   const told: string[] = [];
-  for (const [role, { allow = [], deny = [] }] of Object.entries(roles)) {
-    for (const [list, texts] of Object.entries({ allow, deny })) {
-      for (const text of texts) {
-        const pattern = parsePattern(text);
-        // What is meant for a whole server fits it, whatever it lists; the config says where there is no such server.
-        if (pattern?.tool === undefined) continue;
-        const why = judge(pattern, list === "deny", servers);
-        if (why !== undefined) told.push(`role ${JSON.stringify(role)}, "${list}": ${why}`);
-        if (told.length >= MAX_TOLD) return told;
-      }
+  for (const { where, effect, isDeny, texts } of [...listsOfRoles(roles), ...listsOfMenus(menus)]) {
+    for (const text of texts) {
+      const pattern = parsePattern(text);
+      // What is meant for a whole server fits it, whatever it lists; the config says where there is no such server.
+      if (pattern?.tool === undefined) continue;
+      const why = judge(pattern, isDeny, effect, servers);
+      if (why !== undefined) told.push(`${where}: ${why}`);
+      if (told.length >= MAX_TOLD) return told;
     }
   }
   return told;
 }
 
-function judge(pattern: Pattern, isDeny: boolean, servers: readonly KnownTools[]): string | undefined {
+/** Patterns that do one thing. */
+interface PatternList {
+  /** Where they stand in the config. */
+  readonly where: string;
+  /** What one does that fits. */
+  readonly effect: string;
+  readonly isDeny: boolean;
+  readonly texts: readonly string[];
+}
+
+function listsOfRoles(roles: Readonly<Record<string, RoleRules>>): PatternList[] {
+  return Object.entries(roles).flatMap(([role, { allow = [], deny = [] }]) => [
+    { where: `role ${JSON.stringify(role)}, "allow"`, effect: "allows", isDeny: false, texts: allow },
+    { where: `role ${JSON.stringify(role)}, "deny"`, effect: "denies", isDeny: true, texts: deny },
+  ]);
+}
+
+function listsOfMenus(menus: readonly MenuRule[]): PatternList[] {
+  return menus.flatMap(({ show = [], hide = [] }, at) => [
+    { where: `menus[${at}], "show"`, effect: "shows", isDeny: false, texts: show },
+    { where: `menus[${at}], "hide"`, effect: "hides", isDeny: true, texts: hide },
+  ]);
+}
+
+function judge(pattern: Pattern, isDeny: boolean, effect: string, servers: readonly KnownTools[]): string | undefined {
   const meant = servers.filter(({ name }) => touches(pattern, name));
   if (meant.length === 0) return undefined;
   for (const { name, tools } of meant) {
@@ -51,7 +74,6 @@ function judge(pattern: Pattern, isDeny: boolean, servers: readonly KnownTools[]
   const near = pattern.text.length > MAX_COMPARED ? undefined : nearestPattern(pattern, meant);
   const where = meant.length === 1 ? `server ${JSON.stringify(meant[0]?.name)}` : `the servers that it names`;
   const hint = near === undefined ? "" : ` Did you mean ${JSON.stringify(near)}?`;
-  const effect = isDeny ? "denies" : "allows";
   return `${JSON.stringify(pattern.text)} fits no tool of ${where}, so it ${effect} nothing.${hint}`;
 }
 

@@ -42,7 +42,7 @@ export const configCheck = defineCommand({
         answers: await answersFor(source),
         checksFiles: true,
       });
-      const unusedPatterns = await unusedIn(config.roles, source, io);
+      const unusedPatterns = await unusedIn(config, source, io);
       if (input.json) {
         const servers = config.servers.map(({ name, target }) => ({ name, kind: target.kind }));
         const { disabled, warnings } = config;
@@ -65,15 +65,15 @@ export const configCheck = defineCommand({
 });
 
 /**
- * Patterns of roles that fit no tool, by the lists that a gateway of this config has: the one that runs, or the last one.
+ * Patterns of roles and menus that fit no tool, by the lists that a gateway of this config has: the one that runs, or the last one.
  * Where there was none, nothing is known, and nothing is made to find out.
  */
-async function unusedIn(roles: Config["roles"], source: GatewaySource, io: Io): Promise<readonly string[]> {
+async function unusedIn({ roles, menus }: Config, source: GatewaySource, io: Io): Promise<readonly string[]> {
   const hasRules = Object.values(roles).some(({ allow, deny }) => (allow?.length ?? 0) + (deny?.length ?? 0) > 0);
-  if (!hasRules || !existsSync(source.stateDir)) return [];
+  if ((!hasRules && menus.length === 0) || !existsSync(source.stateDir)) return [];
   try {
     return await withGateway(source, io, { servers: false }, async ({ client }) => {
-      const { unusedPatterns } = (await client.post("/roles/check", { roles }, io.signal)) as UnusedAnswer;
+      const { unusedPatterns } = (await client.post("/roles/check", { roles, menus }, io.signal)) as UnusedAnswer;
       return unusedPatterns;
     });
   } catch (error) {
