@@ -16,7 +16,7 @@ export const PROMISES: readonly Promised[] = [
   {
     id: "no-double-effect",
     text: "Where the server honours the idempotency key, or the sharer journals, an effect happens once.",
-    status: "planned",
+    status: "made",
   },
   {
     id: "unknown-is-said",
@@ -26,7 +26,7 @@ export const PROMISES: readonly Promised[] = [
   {
     id: "lane-order",
     text: "Writes of one lane arrive in order, live ones included.",
-    status: "planned",
+    status: "made",
   },
   {
     id: "menu-survives",

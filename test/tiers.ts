@@ -48,6 +48,7 @@ export const INTEGRATION: readonly string[] = [
   "src/gateway/control-routes.test.ts",
   "src/gateway/misconfigured.test.ts",
   "src/gateway/operator.test.ts",
+  "src/gateway/outbox/outbox.test.ts",
   "src/gateway/requests.test.ts",
   "src/gateway/sharing/shared-tools.test.ts",
   "src/host/create.test.ts",

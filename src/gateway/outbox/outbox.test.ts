@@ -1,0 +1,104 @@
+// A gateway whose server goes away and comes back, over real sockets: what a client of the SDK is given, what reaches the
+// server, and in which order.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { afterEach, expect, it, vi } from "vitest";
+import { createGateway, type Gateway } from "../../index.js";
+import type { JsonObject } from "../../protocol/jsonrpc.js";
+
+const SOON = { timeout: 60_000, interval: 20 };
+
+const cleanUp: (() => Promise<unknown> | unknown)[] = [];
+afterEach(async () => {
+  for (const act of cleanUp.splice(0).reverse()) await act();
+});
+
+/** A server that honours keys, and remembers what it did. */
+class Tracker {
+  readonly done = new Map<string, JsonObject>();
+  #server: Server | undefined;
+  port = 0;
+
+  async listen(): Promise<void> {
+    const server = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => {
+        const text = Buffer.concat(chunks).toString();
+        const message = request.method === "POST" ? (JSON.parse(text) as JsonObject) : {};
+        if (message["id"] === undefined) {
+          response.writeHead(request.method === "POST" ? 202 : 405).end();
+          return;
+        }
+        const answer = { jsonrpc: "2.0", id: message["id"], ...this.#answer(message) };
+        response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer));
+      });
+    });
+    this.#server = server;
+    await new Promise<void>((resolve) => server.listen(this.port, "127.0.0.1", resolve));
+    this.port = (server.address() as AddressInfo).port;
+  }
+
+  #answer({ method, params }: JsonObject): JsonObject {
+    if (method === "initialize") {
+      const serverInfo = { name: "tracker", version: "1" };
+      return { result: { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo } };
+    }
+    if (method === "tools/list") {
+      return { result: { tools: [{ name: "create_issue", inputSchema: { type: "object" } }] } };
+    }
+    if (method !== "tools/call") return { error: { code: -32601, message: "no such method" } };
+    const args = (params as JsonObject)["arguments"] as JsonObject;
+    this.done.set(args["request_id"] as string, args);
+    return { result: { content: [{ type: "text", text: `issue ${this.done.size}` }] } };
+  }
+
+  async close(): Promise<void> {
+    const server = this.#server;
+    this.#server = undefined;
+    if (server === undefined) return;
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
+
+async function begin(stateDir: string, port: number): Promise<{ gateway: Gateway; client: Client }> {
+  const outbox = { key: "arguments.request_id" };
+  const tracker = { type: "http", url: `http://127.0.0.1:${port}/mcp`, tools: { create_issue: { outbox } } };
+  const gateway = await createGateway({ mcpServers: { tracker } } as never, { stateDir, noAuth: true });
+  cleanUp.push(() => gateway.close({ drainMs: 0 }));
+  const { url } = await gateway.listen({ port: 0 });
+  const client = new Client({ name: "test", version: "1" });
+  await client.connect(new StreamableHTTPClientTransport(new URL(url)) as Parameters<Client["connect"]>[0]);
+  cleanUp.push(() => client.close());
+  return { gateway, client };
+}
+
+it("a write is answered by a server that is up, kept over a restart while it is away, and delivered once and in order [ack-is-durable] [lane-order] [no-double-effect]", async () => {
+  const stateDir = mkdtempSync(join(tmpdir(), "toolway-outbox-gateway-"));
+  cleanUp.push(() => rmSync(stateDir, { recursive: true, force: true }));
+  const tracker = new Tracker();
+  await tracker.listen();
+  cleanUp.push(() => tracker.close());
+  const first = await begin(stateDir, tracker.port);
+  const create = (client: Client, n: number) =>
+    client.callTool({ name: "tracker__create_issue", arguments: { n } }) as Promise<JsonObject>;
+  expect(await create(first.client, 0)).toEqual({ content: [{ type: "text", text: "issue 1" }] });
+  await tracker.close();
+  for (const n of [1, 2]) {
+    expect((await create(first.client, n))["structuredContent"]).toMatchObject({ queued: true, state: "queued" });
+  }
+  await first.client.close();
+  await first.gateway.close({ drainMs: 0 });
+  const second = await begin(stateDir, tracker.port);
+  expect((await create(second.client, 3))["structuredContent"]).toMatchObject({ queued: true, position: 2 });
+  await tracker.listen();
+  await vi.waitFor(() => expect(tracker.done.size).toBe(4), SOON);
+  expect([...tracker.done.values()].map(({ n }) => n)).toEqual([0, 1, 2, 3]);
+}, 120_000);
