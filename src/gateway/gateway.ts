@@ -295,6 +295,7 @@ export class Gateway {
     serveRun(socket, {
       runs,
       endpoint: () => this.#endpointForRuns(),
+      firstTries: () => this.#unknownServers().map((name) => this.servers.get(name)?.firstTry),
       demandRole: (role) => this.demandRole(role),
       setContext: (principal, changes) => this.setContext(principal, changes),
       restarts: () =>
@@ -314,11 +315,7 @@ export class Gateway {
       });
       await this.#listening;
     }
-    const url = new URL(this.#endpoint?.url ?? "");
-    // All addresses of this machine: an agent on it uses the nearest.
-    if (url.hostname === "0.0.0.0") url.hostname = "127.0.0.1";
-    if (url.hostname === "[::]") url.hostname = "[::1]";
-    return url.href;
+    return this.#endpoint?.url ?? "";
   }
 
   /** Whom a token of this id is for. Throws where there is none that is good. */
@@ -581,11 +578,15 @@ export class Gateway {
 
   /** Lazy servers do not count, nor those whose lists are known from before: agents find what they have. */
   #awaitServers(): void {
-    const untried = this.config.servers
-      .filter(({ name, supervision }) => !supervision.lazy && this.#state.known.get(name) === undefined)
-      .map(({ name }) => name);
+    const untried = this.#unknownServers();
     this.#readiness.begin(untried, systemClock.now());
     for (const name of untried) void this.servers.get(name)?.firstTry.then(() => this.#readiness.tried(name));
+  }
+
+  #unknownServers(): string[] {
+    return this.config.servers
+      .filter(({ name, supervision }) => !supervision.lazy && this.#state.known.get(name) === undefined)
+      .map(({ name }) => name);
   }
 
   /** Kills what an earlier gateway of this directory left behind, if it was killed together with its reaper; once. */

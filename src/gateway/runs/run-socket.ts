@@ -8,12 +8,15 @@ import type { ContextChanges } from "../../policy/contexts.js";
 import { isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { LineSplitter } from "../../runtime/line-splitter.js";
 import { KIB } from "../../runtime/sizes.js";
+import { resultWithin } from "../../runtime/wait.js";
 import type { HeldRun, Runs } from "./runs.js";
 
 export interface RunGateway {
   readonly runs: Pick<Runs, "begin" | "resume" | "release">;
   /** The address that agents use; begins to listen where nobody does yet. Rejects where it cannot be bound. */
   endpoint(): Promise<string>;
+  /** Each resolves when a server of which nothing is known yet has been tried. */
+  firstTries(): readonly unknown[];
   /** Throws where the config has no such role. */
   demandRole(role: string): void;
   setContext(principal: string, changes: ContextChanges): Promise<unknown>;
@@ -22,6 +25,9 @@ export interface RunGateway {
   readonly forRuns: boolean;
   readonly noAuth: boolean;
 }
+
+/** A run waits so long for servers of which nothing is known yet; one that needs longer is not worth a person's wait. */
+const FIRST_TRY_MS = 10_000;
 
 /** 32 keys of a context with their values, and a few words. */
 const MAX_LINE_BYTES = 64 * KIB;
@@ -75,11 +81,13 @@ async function take(request: RunRequest, gateway: RunGateway): Promise<{ run: He
   const { runs, forRuns, noAuth } = gateway;
   if (request.kind === "resume") {
     const run = await runs.resume(String(request.run), String(request.secret));
-    return { run, line: { ...factsOf(run), url: await gateway.endpoint(), forRuns, noAuth } };
+    return { run, line: { ...factsOf(run), url: await urlOf(gateway), forRuns, noAuth } };
   }
   const { as, role, client, context } = request;
   if (role !== undefined) gateway.demandRole(role);
-  const url = await gateway.endpoint();
+  const url = await urlOf(gateway);
+  // Some clients read the list once: an agent is started when there is something in it, or when that takes too long.
+  await resultWithin(Promise.all(gateway.firstTries()), FIRST_TRY_MS);
   const run = await runs.begin({ as, role: role ?? DEFAULT_ROLE, client: String(client) });
   try {
     if (isObject(context)) await gateway.setContext(run.principal.id, context as ContextChanges);
@@ -88,6 +96,14 @@ async function take(request: RunRequest, gateway: RunGateway): Promise<{ run: He
     throw error;
   }
   return { run, line: { ...factsOf(run), url, forRuns, noAuth, secret: run.secret } };
+}
+
+async function urlOf(gateway: RunGateway): Promise<string> {
+  const url = new URL(await gateway.endpoint());
+  // All addresses of this machine: an agent on it uses the nearest.
+  if (url.hostname === "0.0.0.0") url.hostname = "127.0.0.1";
+  if (url.hostname === "[::]") url.hostname = "[::1]";
+  return url.href;
 }
 
 function factsOf({ run, principal }: HeldRun) {
