@@ -19,17 +19,18 @@ const ALLOWED: Readonly<Record<string, string>> = {
   cli: "cli/commands cli/line runtime",
   "cli/call": "cli/line protocol runtime",
   "cli/commands":
-    "agents/import cli/call cli/edit cli/executor cli/gateway cli/line cli/login cli/mailbox cli/run cli/text config contracts demo observe/server-logs protocol runtime runtime/words",
+    "agents/import cli/call cli/edit cli/executor cli/gateway cli/line cli/login cli/mailbox cli/run cli/text config contracts demo mailbox/wire observe/server-logs protocol runtime runtime/words",
   "cli/edit": "agents/import cli/gateway cli/line cli/setup cli/text config config/edit contracts runtime",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
   "cli/gateway":
     "agents/run agents/setup cli/line config config/inputs contracts control credentials demo gateway observe protocol runtime runtime/processes upstream upstream/http",
   "cli/line": "protocol runtime runtime/words",
   "cli/login": "cli/line contracts protocol",
-  "cli/mailbox": "cli/gateway cli/line cli/text config contracts mailbox/pairing mailbox/peer runtime runtime/words",
+  "cli/mailbox":
+    "cli/gateway cli/line cli/text config contracts mailbox/pairing mailbox/peer mailbox/wire runtime runtime/words",
   "cli/run": "agents/run cli/gateway cli/line contracts runtime",
   "cli/setup": "agents/setup cli/gateway cli/line cli/text config config/edit contracts protocol runtime runtime/words",
-  "cli/text": "cli/gateway cli/line contracts protocol runtime runtime/words",
+  "cli/text": "cli/gateway cli/line contracts mailbox/wire protocol runtime runtime/words",
   config: "config/inputs contracts runtime",
   "config/inputs": "runtime",
   "config/edit": "config runtime runtime/redact",

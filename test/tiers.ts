@@ -9,6 +9,7 @@
 export const INTEGRATION: readonly string[] = [
   "src/cli/commands/verbs.test.ts",
   "src/cli/executor/run.test.ts",
+  "src/cli/gateway/share-old.test.ts",
   "src/cli/line/completion.test.ts",
   "src/cli/main.test.ts",
   "src/cli/start-weight.test.ts",

@@ -15,6 +15,7 @@ import {
 } from "../control/server.js";
 import { claimSocketPath } from "../control/socket-path.js";
 import { OPERATOR_UPGRADE, RUN_UPGRADE, SHARE_UPGRADE, STDIO_UPGRADE } from "../control/upgrades.js";
+import { brokerUrlOf } from "../mailbox/wire/broker-url.js";
 import type { ExpositionFormat } from "../observe/metrics/exposition.js";
 import { Scrapes } from "../observe/metrics/scrapes.js";
 import type { ContextChanges } from "../policy/contexts.js";
@@ -299,11 +300,8 @@ function mailboxRoutes(gateway: Gateway): ControlRoutes {
       }
       const made = await mailboxes.newCode(name, textOrNone(role, "role"));
       if (typeof made === "string") throw new ControlError("denied", `No code was made: ${made}.`);
-      const broker = gateway
-        .status()
-        .endpoint?.replace(/^http/, "ws")
-        .replace(/\/mcp$/, "");
-      return { ...made, broker };
+      const { endpoint } = gateway.status();
+      return { ...made, broker: endpoint === undefined ? undefined : brokerUrlOf(endpoint) };
     },
     "POST /mailboxes/drop": async ({ body }) => {
       const { mailbox, id, from, deadOnly } = fields(body);

@@ -2,13 +2,14 @@
 
 import { join, resolve } from "node:path";
 import { DEFAULT_BROKER_LISTEN, parseListen } from "../../config/config.js";
+import { brokerUrlOf } from "../../mailbox/wire/broker-url.js";
 import { isLoopback } from "../../runtime/addresses.js";
 import { stateRootFor } from "../../runtime/state-dir.js";
-import { gatewayPort, type StartedGateway } from "../gateway/port.js";
+import { gatewayPort } from "../gateway/port.js";
 import { defineCommand } from "../line/command.js";
 import { drainMsOf } from "../line/drain.js";
 import { usageError } from "../line/errors.js";
-import { type Io, pasted, print, shellPath } from "../line/io.js";
+import { type Io, note, pasted, print, shellPath } from "../line/io.js";
 import { styleOf, table } from "../text/print.js";
 import { listenOption, servingOptions, tlsOption, untilStopped } from "./serve.js";
 
@@ -59,16 +60,17 @@ export const broker = defineCommand({
       tls: tlsOption(input.tlsCert, input.tlsKey, io),
       logCalls: false,
     });
-    const url = brokerUrl(started);
+    const url = brokerUrlOf(started.url);
     if (input.json) print(io, JSON.stringify({ broker: url, pid: process.pid, stateDir }));
     else print(io, bannerOf(url, stateDir, input.noAuth, io));
+    if (listen !== undefined && !isLoopback(listen.host) && url.startsWith("ws:")) note(io, unencrypted(listen.host));
     return untilStopped(started, drainMs, io);
   },
 });
 
-/** `ws://127.0.0.1:7440`, of the endpoint's `http://127.0.0.1:7440/mcp`. */
-function brokerUrl({ url }: StartedGateway): string {
-  return url.replace(/^http/, "ws").replace(/\/mcp$/, "");
+function unencrypted(host: string): string {
+  const what = `It listens on ${host} without TLS: tokens and messages cross the network unencrypted.`;
+  return `${what} Add --tls-cert and --tls-key, or use it only in a network that you trust.`;
 }
 
 function bannerOf(url: string, stateDir: string, noAuth: boolean, io: Io): string {

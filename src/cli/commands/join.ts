@@ -5,13 +5,14 @@ import { createHash } from "node:crypto";
 import { join as joinPath, resolve } from "node:path";
 import type { ConfigInput } from "../../config/load.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";
-import { isLoopback } from "../../runtime/addresses.js";
 import { stateRootFor } from "../../runtime/state-dir.js";
 import { type GatewayPort, type GatewaySource, gatewayPort, type StartedGateway } from "../gateway/port.js";
 import { defineCommand } from "../line/command.js";
 import { Exit, UserError, usageError } from "../line/errors.js";
-import { type Io, note, print, shellPath, shown } from "../line/io.js";
+import { type Io, note, pasted, print, shellPath, shown } from "../line/io.js";
+import { brokerOption, noteUnencrypted } from "../mailbox/broker-option.js";
 import { joinPlace } from "../mailbox/join-pair.js";
+import { tokenText } from "../text/banner.js";
 import { styleOf, table } from "../text/print.js";
 import { listenOption, untilStopped } from "./serve.js";
 
@@ -65,9 +66,7 @@ export const join = defineCommand({
     const listen = listenOption(input.listen);
     const config = configFor(broker, from, place.token);
     const source = sourceOf(config, broker, from, input.state, io);
-    if (new URL(broker).protocol === "ws:" && !isLoopback(new URL(broker).hostname)) {
-      note(io, "The token and all messages go to this broker unencrypted: use wss://.");
-    }
+    noteUnencrypted(broker, io);
     const port = await gatewayPort();
     const { resolveConfig } = await import("../../config/load.js");
     const [spec] = resolveConfig(config, { env: {}, home: io.home }).servers;
@@ -116,9 +115,7 @@ function required(broker: string | undefined, from: string | undefined): { broke
         "that `toolway share --pair` printed there.",
     );
   }
-  const url = URL.canParse(broker) ? new URL(broker) : undefined;
-  if (url?.protocol === "ws:" || url?.protocol === "wss:") return { broker: url.href, from };
-  throw usageError("--broker: expected an address that starts with ws:// or wss://.");
+  return { broker: brokerOption("--broker", broker), from };
 }
 
 /** One server, whose tools have their own names. */
@@ -178,6 +175,7 @@ function bannerOf({ url, token, stateDir }: StartedGateway, broker: string, from
     ["from", `${shown(from, io.isTTY)} at ${broker}`],
     ["state", shellPath(io, stateDir)],
   ];
-  if (token.isNew && token.value !== undefined) facts.push(["token", `${token.value}  (shown this once)`]);
+  const verb = (words: string) => pasted(io, `${words} --state ${shellPath(io, stateDir)}`);
+  facts.push(["token", tokenText(token, verb, io.isTTY)]);
   return `${table(facts, "  ")}\n`;
 }

@@ -1,5 +1,6 @@
 // `toolway ps`: the gateways of this user that run.
 
+import { brokerUrlOf } from "../../mailbox/wire/broker-url.js";
 import { runningGateway } from "../gateway/port.js";
 import { defineCommand, jsonOption } from "../line/command.js";
 import { Exit } from "../line/errors.js";
@@ -43,7 +44,7 @@ export const ps = defineCommand({
     const rows = gateways.map(({ pid, config, builtIn, endpoint, startedAt, stateDir }) => [
       style.bold(String(pid)),
       config === undefined ? `(${builtIn ?? "built-in demo"})` : shown(shortPath(io, config), io.isTTY),
-      endpoint ?? "(stdio)",
+      endpoint === undefined ? "(stdio)" : builtIn === "broker" ? brokerUrlOf(endpoint) : endpoint,
       longDuration(Math.max(0, Date.now() - Date.parse(startedAt))),
       shown(shortPath(io, stateDir), io.isTTY),
     ]);

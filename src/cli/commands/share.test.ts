@@ -3,7 +3,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { fakeGateway, folder, leaveFolder, makeFolder, run } from "../../../test/fixtures/fake-gateway.js";
+import { fakeGateway, folder, leaveFolder, makeFolder, run, STATUS } from "../../../test/fixtures/fake-gateway.js";
 import { failedProbe } from "../gateway/failed-probe.js";
 import { replaceGatewayPort } from "../gateway/port.js";
 
@@ -63,4 +63,44 @@ it("names --pair beside --broker, where neither is given [told-why]", async () =
     const { code, err } = await run([verb]);
     expect([code, err]).toEqual([2, expect.stringMatching(/--broker is missing.*--pair/s)]);
   }
+});
+
+it("join shows a token that was made in a terminal alone: a pipe leads to a log [secrets-unseen]", async () => {
+  fakeGateway();
+  const joined = (isTTY: boolean) => {
+    const stop = new AbortController();
+    const ran = run(["join", ...broker, "--from", "studio", "--listen", "127.0.0.1:0"], { isTTY, signal: stop.signal });
+    setImmediate(() => stop.abort());
+    return ran;
+  };
+  expect((await joined(true)).out).toContain("tw_secret");
+  const { out } = await joined(false);
+  expect(out).not.toContain("tw_secret");
+  expect(out).toMatch(/made just now; .*token show --state \/state prints it/);
+});
+
+it("a broker that other machines reach without TLS says so [told-truly]", async () => {
+  fakeGateway();
+  const started = (listen: string) => {
+    const stop = new AbortController();
+    const ran = run(["broker", "--listen", listen], { signal: stop.signal });
+    setImmediate(() => stop.abort());
+    return ran;
+  };
+  expect((await started("0.0.0.0:7440")).err).toContain(
+    "without TLS: tokens and messages cross the network unencrypted",
+  );
+  expect((await started("127.0.0.1:7440")).err).toBe("");
+});
+
+it("a broker is shown at the address that peers dial, and not as an endpoint of agents [status-true]", async () => {
+  const [pid, stateDir, startedAt] = [7, "/state/broker", new Date(0).toISOString()];
+  const endpoint = "http://127.0.0.1:7440/mcp";
+  const gateway = { pid, config: undefined, builtIn: "broker" as const, stateDir, endpoint, startedAt };
+  const mailboxes = { inUse: 0, waiting: 0, leased: 0, dead: 0, connections: 0, oldest: undefined, mailboxes: [] };
+  fakeGateway({ "/status": { ...STATUS, servers: [], endpoint, mailboxes } }, { list: async () => [gateway] });
+  expect((await run(["ps"])).out).toMatch(/\(broker\) +ws:\/\/127\.0\.0\.1:7440 /);
+  const { out } = await run(["status"]);
+  expect(out).toMatch(/^broker +ws:\/\/127\.0\.0\.1:7440$/m);
+  expect(out).not.toContain("/mcp");
 });

@@ -2,13 +2,13 @@
 
 import { DEFAULT_BROKER_LISTEN } from "../../config/config.js";
 import type { ShareLine } from "../../contracts/status.js";
-import { isLoopback } from "../../runtime/addresses.js";
 import { type GatewaySource, gatewayPort } from "../gateway/port.js";
 import { sourceFor } from "../gateway/source.js";
 import { ask, canAsk } from "../line/ask.js";
 import { configArg, defineCommand, folderOption } from "../line/command.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
 import { type Io, note, print, shown } from "../line/io.js";
+import { brokerOption, noteUnencrypted } from "../mailbox/broker-option.js";
 import { pairForShare } from "../mailbox/share-pair.js";
 import { sharingText, stateText } from "../text/sharing.js";
 
@@ -102,9 +102,7 @@ async function shareAt(
   const port = await gatewayPort();
   const stop = new AbortController();
   const questions = new Questions(io, () => stop.abort());
-  if (new URL(broker).protocol === "ws:" && !isLoopback(new URL(broker).hostname)) {
-    note(io, "The token and all messages go to this broker unencrypted: use wss://.");
-  }
+  noteUnencrypted(broker, io);
   const end = await port.share(source, {
     broker,
     as,
@@ -130,9 +128,7 @@ function required(broker: string | undefined, as: string | undefined): { broker:
       "For instance `toolway share --broker ws://127.0.0.1:7440 --as studio`; or `toolway share --pair`, which needs no broker.",
     );
   }
-  const url = URL.canParse(broker) ? new URL(broker) : undefined;
-  if (url?.protocol === "ws:" || url?.protocol === "wss:") return { broker: url.href, as };
-  throw usageError("--broker: expected an address that starts with ws:// or wss://.");
+  return { broker: brokerOption("--broker", broker), as };
 }
 
 function hintFor(as: string, token: string | undefined): string {

@@ -23,7 +23,7 @@ export const status = defineCommand({
     { line: "toolway status --json | jq '.servers[] | select(.state != \"ready\")'", note: "what is not well" },
   ],
   async handler(input, io) {
-    const source = await gatewayFor(input, io);
+    const source = await gatewayFor(input, io, { orBroker: true });
     return withGateway(source, io, { servers: true }, async ({ client, running }) => {
       const found = (await client.get("/status", io.signal)) as GatewayStatus;
       if (input.json) {

@@ -44,6 +44,17 @@ describe("tokens", () => {
     expect((await run(["token", "list"])).out).not.toContain("MAY SEND TO");
   });
 
+  it("that may send to a mailbox which nobody has are made, with a remark [told-why]", async () => {
+    const tokens = [{ id: "studio", role: "sharer" }];
+    fakeGateway({ "/tokens": (body: unknown) => (body ? { token: "tw_new" } : { tokens }) });
+    const create = (to: string) => run(["token", "create", "--id", "w", "--role", "r", "--may-send-to", to]);
+    expect(await create("studio")).toEqual({ code: 0, out: "tw_new\n", err: "" });
+    expect(await create("studoi,lab")).toMatchObject({ code: 0, out: "tw_new\n" });
+    const { err } = await create("studoi,lab");
+    expect(err).toContain('No mailbox "studoi" is known here yet: no token has that id. Did you mean "studio"?');
+    expect(err).toContain('No mailbox "lab" is known here yet: no token has that id.\n');
+  });
+
   it("of a role that the config does not have are made, with a remark", async () => {
     const roles = { roles: { reader: { allow: [] } }, mcpServers: {} };
     writeFileSync(join(folder, "toolway.json"), JSON.stringify(roles));

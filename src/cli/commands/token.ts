@@ -67,7 +67,7 @@ export const tokenCreate = defineCommand({
     if (input.id.trim() === "") throw usageError("--id is empty.");
     if (input.role.trim() === "") throw usageError("--role is empty.");
     const names = { ...namesIn(input.name, input.role), ...recipientsIn(input.maySendTo, input.maySendToAny) };
-    const source = await gatewayFor(input, io);
+    const source = await gatewayFor(input, io, { orBroker: true });
     return withGateway(source, io, { servers: false }, async ({ client }) => {
       const answer = await client.post("/tokens", { id: input.id, role: input.role, ...names, ...expires }, io.signal);
       const token = isObject(answer) ? String(answer["token"]) : "";
@@ -79,6 +79,7 @@ export const tokenCreate = defineCommand({
       const isOfNoConfig = names.maySendTo !== undefined && source.configPath === undefined;
       const remark = isOfNoConfig ? undefined : await remarkOn(input.role, names.names ?? [input.id], source);
       if (remark !== undefined) note(io, remark);
+      if (Array.isArray(names.maySendTo)) await noteUnknown(names.maySendTo, client, io);
       return Exit.ok;
     });
   },
@@ -99,6 +100,17 @@ function recipientsIn(ids: string | undefined, any: boolean): { readonly maySend
   const maySendTo = ids.split(",").map((id) => id.trim());
   if (maySendTo.includes("")) throw usageError("--may-send-to has an empty id in it.");
   return { maySendTo };
+}
+
+/** A mailbox may be made later; a typo is found by nobody else. */
+async function noteUnknown(maySendTo: readonly string[], client: GatewayClient, io: Io): Promise<void> {
+  const { tokens = [] } = (await client.get("/tokens", io.signal)) as { tokens?: readonly TokenEntry[] };
+  const known = tokens.map(({ id }) => id);
+  for (const id of maySendTo) {
+    const [owner = ""] = id.split("#");
+    if (known.includes(owner)) continue;
+    note(io, `No mailbox "${id}" is known here yet: no token has that id.${insteadOf(nearest(owner, known))}`);
+  }
 }
 
 /** What the config does not have is legal, and seldom what was meant: so it is said what the token may do. */
@@ -161,7 +173,7 @@ export const tokenList = defineCommand({
   options: { ...gatewayOptions, ...jsonOption },
   examples: [{ line: "toolway token list", note: "ids, roles, dates; never a token" }],
   async handler(input, io) {
-    return withGateway(await gatewayFor(input, io), io, { servers: false }, async ({ client }) => {
+    return withGateway(await gatewayFor(input, io, { orBroker: true }), io, { servers: false }, async ({ client }) => {
       const answer = await client.get("/tokens", io.signal);
       const tokens = (isObject(answer) && Array.isArray(answer["tokens"]) ? answer["tokens"] : []) as TokenEntry[];
       if (input.json) {
@@ -265,7 +277,7 @@ async function shownToken(input: TokenNamed, io: Io): Promise<string> {
 
 /** Read from the disk: the gateway that runs knows only its hash. */
 async function keptTokenOf(id: string, input: TokenNamed, io: Io): Promise<string> {
-  const { stateDir } = await gatewayFor(input, io);
+  const { stateDir } = await gatewayFor(input, io, { orBroker: true });
   const { readKept } = await import("../gateway/running.js");
   const kept = readKept(stateDir, id);
   if (kept !== undefined) return kept.token;
@@ -275,7 +287,7 @@ async function keptTokenOf(id: string, input: TokenNamed, io: Io): Promise<strin
 }
 
 async function defaultTokenOf(input: TokenNamed, io: Io): Promise<string> {
-  const source = await gatewayFor(input, io);
+  const source = await gatewayFor(input, io, { orBroker: true });
   const port = await runningGateway();
   const running = await port.find(source);
   const answer = running === undefined ? undefined : await running.get("/tokens/default", io.signal);
@@ -313,7 +325,7 @@ export const tokenRotate = defineCommand({
     { line: "export TOOLWAY_TOKEN=$(toolway token rotate ci)", note: "straight into the environment" },
   ],
   async handler(input, io) {
-    return withGateway(await gatewayFor(input, io), io, { servers: false }, async ({ client }) => {
+    return withGateway(await gatewayFor(input, io, { orBroker: true }), io, { servers: false }, async ({ client }) => {
       await demandId(client, input.id, io);
       const answer = await client.post(`/tokens/${encodeURIComponent(input.id)}/rotate`, {}, io.signal);
       const { token, oldSecretUntil } = (isObject(answer) ? answer : {}) as { token?: string; oldSecretUntil?: string };
@@ -360,7 +372,7 @@ export const tokenRevoke = defineCommand({
   options: { ...gatewayOptions, ...jsonOption },
   examples: [{ line: "toolway token revoke ci", note: "whoever holds it is out" }],
   async handler(input, io) {
-    return withGateway(await gatewayFor(input, io), io, { servers: false }, async ({ client }) => {
+    return withGateway(await gatewayFor(input, io, { orBroker: true }), io, { servers: false }, async ({ client }) => {
       await demandId(client, input.id, io);
       await client.delete(`/tokens/${encodeURIComponent(input.id)}`, io.signal);
       if (input.json) printJson(io, { revoked: input.id });

@@ -9,6 +9,7 @@ import type { ConfigInput } from "../../config/load.js";
 import type { GatewayStatus } from "../../contracts/status.js";
 import { type ControlClient, connectControl, findGateway } from "../../control/client.js";
 import { enlist } from "../../control/registry.js";
+import { ControlError } from "../../control/server.js";
 import { SHARE_UPGRADE, STDIO_UPGRADE } from "../../control/upgrades.js";
 import { demoConfig } from "../../demo/config.js";
 import { openControl } from "../../gateway/control-routes.js";
@@ -17,6 +18,7 @@ import type { Gateway, ServerStart } from "../../gateway/gateway.js";
 import { boundedWrite, type Log } from "../../observe/log.js";
 import { Fault } from "../../protocol/errors.js";
 import { realPath, StateDirError, stateRootFor } from "../../runtime/state-dir.js";
+import { UserError } from "../line/errors.js";
 import { logOf } from "./log-of.js";
 import type {
   GatewayClient,
@@ -265,8 +267,7 @@ async function share(named: GatewaySource, options: ShareOptions): Promise<Share
       const found = await findOr(source, make, signal);
       if (!("upgrade" in found)) own = found;
       const control = "upgrade" in found ? found : await findGateway(source.stateDir);
-      // One that is just dying still takes connections, and does not answer.
-      const socket = await control?.upgrade(SHARE_UPGRADE, {}, { signal }).catch(() => undefined);
+      const socket = await control?.upgrade(SHARE_UPGRADE, {}, { signal }).catch(onlyDying);
       const end = socket === undefined ? "gone" : await shareOn(socket, { ...options, signal });
       if (end !== "gone") return end;
       await new Promise((done) => setTimeout(done, HELD_RETRY_MS));
@@ -278,6 +279,14 @@ async function share(named: GatewaySource, options: ShareOptions): Promise<Share
   } finally {
     await own?.close();
   }
+}
+
+/** One that is just dying still takes connections, and does not answer. One that answers so does not know what is asked. */
+function onlyDying(error: unknown): undefined {
+  if (!(error instanceof ControlError) || error.code !== "no-route") return undefined;
+  throw new UserError("The gateway that runs for this config is of an older Toolway, which shares no tools.", {
+    hint: "Stop it and start it again with this version; `toolway ps` shows it.",
+  });
 }
 
 /** A gateway that is restarted is back within this; an agent's call waits so long. */

@@ -40,11 +40,20 @@ describe("the gateway that is meant [right-gateway]", () => {
     });
   });
 
+  it("is the only broker, where the verb is of use there and nothing else runs or is named", () => {
+    const broker: RunningGateway = { ...gateway(undefined, "/state/broker"), builtIn: "broker" };
+    const asked = { ...here, orBroker: true };
+    expect(decide({ ...asked, running: [broker] })).toEqual({ kind: "other", gateway: broker });
+    expect(decide({ ...here, running: [broker] })).toEqual({ kind: "unclear", candidates: [broker] });
+    expect(decide({ ...asked, running: [broker, work] })).toEqual({ kind: "unclear", candidates: [broker, work] });
+    expect(decide({ ...asked, config: "/work/toolway.json", running: [broker] })).toEqual({ kind: "own" });
+  });
+
   it("is the one that runs for the config, wherever its state is; unclear where there are two", () => {
     const config = { ...here, config: "/work/toolway.json", stateDir: "/state/work" };
     expect(decide({ ...config, isUp: true, running: [work, demo] })).toEqual({ kind: "own" });
     expect(decide({ ...config, running: [demo] })).toEqual({ kind: "own" });
-    expect(decide({ ...config, running: [demo, work2] })).toEqual({ kind: "same-config", gateway: work2 });
+    expect(decide({ ...config, running: [demo, work2] })).toEqual({ kind: "other", gateway: work2 });
     const work3 = { ...work2, stateDir: "/elsewhere/3" };
     expect(decide({ ...config, running: [work2, work3] })).toEqual({ kind: "unclear", candidates: [work2, work3] });
   });

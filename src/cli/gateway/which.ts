@@ -18,32 +18,41 @@ interface Known {
   readonly isUp: boolean;
   /** All that are on the list. */
   readonly running: readonly RunningGateway[];
+  /** The verb makes sense at a broker: where one runs and nothing else does, it is meant. */
+  readonly orBroker?: boolean;
 }
 
 type Decision =
   /** The one of the state directory, be it up or not. */
   | { readonly kind: "own" }
-  /** One that runs for the same config with another state directory. */
-  | { readonly kind: "same-config"; readonly gateway: RunningGateway }
+  /** Another one: it runs for the same config with another state directory, or is the only broker. */
+  | { readonly kind: "other"; readonly gateway: RunningGateway }
   /** Several could be meant. */
   | { readonly kind: "unclear"; readonly candidates: readonly RunningGateway[] };
 
-export function decide({ config, stateNamed, stateDir, isUp, running }: Known): Decision {
+export function decide({ config, stateNamed, stateDir, isUp, running, orBroker }: Known): Decision {
   if (stateNamed) return { kind: "own" };
   const others = running.filter((gateway) => gateway.stateDir !== stateDir);
   // Nothing in this folder says that the demo is meant: it is, where nothing else could be.
   if (config === undefined) {
+    const [only] = running;
+    if (orBroker === true && only?.builtIn === "broker" && running.length === 1)
+      return { kind: "other", gateway: only };
     return others.length === 0 ? { kind: "own" } : { kind: "unclear", candidates: running };
   }
   if (isUp) return { kind: "own" };
   const same = others.filter((gateway) => gateway.config === config);
   const [first] = same;
   if (first === undefined) return { kind: "own" };
-  return same.length === 1 ? { kind: "same-config", gateway: first } : { kind: "unclear", candidates: same };
+  return same.length === 1 ? { kind: "other", gateway: first } : { kind: "unclear", candidates: same };
 }
 
 /** The gateway that a verb is about. Throws where it is unclear, with those that run and how to name each. */
-export async function gatewayFor(input: NamedGateway, io: Io): Promise<GatewaySource> {
+export async function gatewayFor(
+  input: NamedGateway,
+  io: Io,
+  { orBroker = false }: { readonly orBroker?: boolean } = {},
+): Promise<GatewaySource> {
   const source = await sourceFor(input, io);
   if (source.stateNamed) return source;
   const port = await runningGateway();
@@ -53,8 +62,8 @@ export async function gatewayFor(input: NamedGateway, io: Io): Promise<GatewaySo
   const running = await port.list(source);
   const { realPath } = await import("./running.js");
   const config = source.configPath === undefined ? undefined : realPath(source.configPath);
-  const decision = decide({ ...source, config, isUp, running });
-  if (decision.kind === "same-config") return { ...source, stateDir: decision.gateway.stateDir };
+  const decision = decide({ ...source, config, isUp, running, orBroker });
+  if (decision.kind === "other") return { ...source, stateDir: decision.gateway.stateDir };
   if (decision.kind === "unclear") {
     const what = config === undefined ? "No config is named here or found" : "This config is served more than once";
     throw new UserError(`${what}, and it is unclear which gateway is meant.`, {

@@ -6,6 +6,7 @@ import { stateRootFor } from "../../runtime/state-dir.js";
 import { Exit, type ExitCode, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson, shortPath } from "../line/io.js";
 import { longDuration } from "../text/print.js";
+import { brokerOption } from "./broker-option.js";
 import { demandGateway, type MailboxVerbInput, ofMailbox } from "./verbs.js";
 
 interface PairInput extends MailboxVerbInput {
@@ -15,7 +16,7 @@ interface PairInput extends MailboxVerbInput {
 }
 
 export async function pair({ mailbox, role, at, ...input }: PairInput, io: Io): Promise<ExitCode> {
-  const place = at === undefined ? undefined : brokerAt(at);
+  const place = at === undefined ? undefined : brokerOption("--at", at);
   const client = await demandGateway(input, io);
   const body = { mailbox, ...(role === undefined ? {} : { role }) };
   const made = (await ofMailbox(client, mailbox, io, () => client.post("/mailboxes/pair", body, io.signal))) as {
@@ -36,12 +37,6 @@ export async function pair({ mailbox, role, at, ...input }: PairInput, io: Io): 
     );
   }
   return Exit.ok;
-}
-
-function brokerAt(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url?.protocol === "ws:" || url?.protocol === "wss:") return url.href;
-  throw usageError("--at: expected an address that starts with ws:// or wss://.");
 }
 
 interface RedeemInput {

@@ -5,6 +5,7 @@ import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { DEFAULT_BROKER_LISTEN, type ListenAddress, parseListen } from "../../config/config.js";
 import type { GatewayStatus, MailboxSummary } from "../../contracts/status.js";
+import { brokerUrlOf } from "../../mailbox/wire/broker-url.js";
 import { stateRootFor } from "../../runtime/state-dir.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
 import {
@@ -98,7 +99,7 @@ async function atOwnBroker(input: PairedShareInput, as: string, io: Io): Promise
     const client = found ?? (await (await runningGateway()).find({ stateDir }));
     if (client === undefined) throw new UserError("The broker in this process does not answer.");
     const { endpoint } = (await client.get("/status", io.signal)) as GatewayStatus;
-    const broker = (endpoint ?? "").replace(/^http/, "ws").replace(/\/mcp$/, "");
+    const broker = brokerUrlOf(endpoint ?? "");
     // Before anything is changed: a new secret would end whoever shares there now.
     const isKnown = await isSharer(client, as, io);
     if (isKnown && ((await sharesAt(broker, as, input.source, io)) || (await isTaken(client, as, io)))) {

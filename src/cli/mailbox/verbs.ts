@@ -201,7 +201,7 @@ function declined(io: Io): ExitCode {
 }
 
 export async function demandGateway(input: Omit<MailboxVerbInput, "json">, io: Io): Promise<GatewayClient> {
-  const source = await gatewayFor(input, io);
+  const source = await gatewayFor(input, io, { orBroker: true });
   const client = await (await runningGateway()).find(source);
   if (client !== undefined) return client;
   throw new UserError("No gateway or broker runs here, and mailboxes are asked of one that does.", {

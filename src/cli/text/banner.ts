@@ -1,6 +1,7 @@
 // What `serve` says at the start: where it is, who may come in, and how to connect. The token itself appears at the
 // first start only.
 
+import { brokerUrlOf } from "../../mailbox/wire/broker-url.js";
 import { isLoopback } from "../../runtime/addresses.js";
 import { packageVersion } from "../../runtime/version.js";
 import type { StartedGateway } from "../gateway/port.js";
@@ -28,7 +29,7 @@ export function banner(started: StartedGateway, options: BannerOptions, io: Io):
     ["config", config.path === undefined ? "built-in demo (no toolway.json found)" : shortPath(io, config.path)],
     ["servers", shown(serverList(started), io.isTTY)],
     ["roles", shown(roleText(config), io.isTTY)],
-    ...(config.mailboxes ? [["mailboxes", `kept, at ${mailboxesUrl(started.url)}`]] : []),
+    ...(config.mailboxes ? [["mailboxes", `kept, at ${brokerUrlOf(started.url)}/mailboxes`]] : []),
     ["token", options.noAuth ? "none asked for" : tokenText(token, verb, io.isTTY)],
   ];
 
@@ -44,11 +45,6 @@ export function banner(started: StartedGateway, options: BannerOptions, io: Io):
   lines.push("", "From another terminal:", `  ${verb("status")}`, `  ${verb("tools")}`);
   if (config.path === undefined) lines.push(`  ${verb("call demo__add --arg a=2 --arg b=3")}`);
   return `${lines.join("\n")}\n`;
-}
-
-/** `ws://127.0.0.1:7420/mailboxes`, of the endpoint's `http://127.0.0.1:7420/mcp`. */
-function mailboxesUrl(url: string): string {
-  return url.replace(/^http/, "ws").replace(/\/mcp$/, "/mailboxes");
 }
 
 /** Nobody can connect to the address that stands for every interface: from this machine, loopback is one of them. */
@@ -71,7 +67,7 @@ export function bannerJson(started: StartedGateway): Record<string, unknown> {
   };
 }
 
-function tokenText(token: StartedGateway["token"], verb: (words: string) => string, isSeen: boolean): string {
+export function tokenText(token: StartedGateway["token"], verb: (words: string) => string, isSeen: boolean): string {
   if (token.fromEnv) return `from ${TOKEN_VARIABLE}`;
   if (!token.isNew || token.value === undefined) return `as before; ${verb("token show")} prints it`;
   // A pipe leads to a log as a rule, and a token belongs in none.

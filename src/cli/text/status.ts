@@ -2,6 +2,7 @@
 
 import type { ExecutorStatus } from "../../contracts/executors.js";
 import type { CredentialStatus, GatewayStatus, ServerState, ServerStatus } from "../../contracts/status.js";
+import { brokerUrlOf } from "../../mailbox/wire/broker-url.js";
 import { sentence } from "../../runtime/expected-error.js";
 import { errorLines } from "../../runtime/words/error-lines.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
@@ -18,17 +19,18 @@ const STDERR_LINES = 3;
 export function statusText(status: GatewayStatus, running: boolean, io: Io, nowMs: number): string {
   const style = styleOf(io);
   const facts: string[][] = [];
+  const isBroker = status.config.path === undefined && status.mailboxes !== undefined;
   if (running) {
     const since = duration(Math.max(0, nowMs - Date.parse(status.startedAt)));
     const state = status.draining ? style.yellow("draining") : style.green("running");
     facts.push(["gateway", `${state}, Toolway ${status.toolway}, pid ${status.pid}, for ${since}`]);
-    facts.push(["endpoint", status.endpoint ?? "none"]);
+    if (isBroker && status.endpoint !== undefined) facts.push(["broker", brokerUrlOf(status.endpoint)]);
+    else facts.push(["endpoint", status.endpoint ?? "none"]);
     facts.push(["sessions", sessionsText(status)]);
     facts.push(["memory", `${bytes(status.memory.heldBytes)} of ${bytes(status.memory.limitBytes)} held`]);
   } else {
     facts.push(["gateway", "not running; the servers were started for this command only"]);
   }
-  const isBroker = status.config.path === undefined && status.mailboxes !== undefined;
   const isJoin = status.servers.length > 0 && status.servers.every(({ kind }) => kind === "mailbox");
   const builtIn = isBroker ? "none: a broker" : isJoin ? "none: toolway join" : "built-in demo";
   facts.push(["config", status.config.path === undefined ? builtIn : shortPath(io, status.config.path)]);

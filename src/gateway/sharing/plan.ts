@@ -22,8 +22,9 @@ export function planOf(
   // What is quarantined is shared with nobody.
   const tools = listed.filter(({ quarantined }) => quarantined === undefined);
   const nameOf = ({ name, ownName }: ListedTool) => (servers.length === 1 ? ownName : name);
+  // Menus are of principals, and one may be called as a role is: what a role has is told without them.
   const sees = (role: string) => (tool: ListedTool) =>
-    access.decide({ id: role, role }, tool.server, ownToolName(tool.ownName)).kind === "allow";
+    access.decideUnderWay({ id: role, role }, tool.server, ownToolName(tool.ownName)).kind === "allow";
   const isAsked = ({ server, ownName }: ListedTool) => {
     const entries = config.servers.find(({ name }) => name === server)?.tools;
     return entries !== undefined && Object.hasOwn(entries, ownName) && entries[ownName]?.ask === true;

@@ -55,7 +55,7 @@ describe("a person whose tools are shared", () => {
         (error: Error) => error.message,
       );
     };
-    expect(await answered("no")).toContain("the answer was no");
+    expect(await answered("no")).toContain("was asked, and said no");
     expect(lines.find((line) => line.kind === "ask")).toMatchObject({
       worker: "worker-1",
       role: "dev",
@@ -69,7 +69,24 @@ describe("a person whose tools are shared", () => {
     await ask?.(worker, start, 60_000);
     expect(lines).toHaveLength(before);
     // Another worker is asked for again, and whoever does not answer in time has said no.
-    await expect(ask?.({ id: "mailbox/worker-2", role: "dev" }, start, 1)).rejects.toThrow("nobody answered");
+    await expect(ask?.({ id: "mailbox/worker-2", role: "dev" }, start, 1)).rejects.toThrow("did not answer within 0 s");
+  });
+
+  it("who has gone is not said to have been silent, and one with many questions has them said [told-why]", async () => {
+    const { socket, lines, hooks } = opened({ canAsk: true });
+    const { ask } = await hooks();
+    const told = Array.from({ length: 65 }, (_, n) =>
+      Promise.resolve(ask?.({ id: `mailbox/worker-${n}`, role: "dev" }, start, 60_000)).catch(
+        (error: Error) => error.message,
+      ),
+    );
+    expect(await told[64]).toContain("has 64 questions to answer already");
+    await until(() => lines.filter((line) => line.kind === "ask").length === 64);
+    socket.push(null);
+    expect(new Set(await Promise.all(told.slice(0, 64)))).toEqual(
+      new Set([expect.stringContaining("has just stopped to")]),
+    );
+    await expect(ask?.(worker, start, 60_000)).rejects.toThrow("has just stopped to");
   });
 
   it("who is not there is not asked, and the tools are shared until the socket ends", async () => {

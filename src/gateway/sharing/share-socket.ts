@@ -95,12 +95,14 @@ class ShareSocket {
   async #ask(principal: Principal, { server = "", tool = "", message }: CallStart, leftMs: number): Promise<void> {
     const key = JSON.stringify([principal.id, server, tool]);
     if (this.#always.has(key)) return;
-    if (this.#isEnded || this.#asked.size >= MAX_ASKED) throw refused(tool, "too many questions wait for one already");
+    if (this.#isEnded) throw gone(tool);
+    if (this.#asked.size >= MAX_ASKED) throw refused(tool, `has ${MAX_ASKED} questions to answer already`);
     const id = ++this.#asks;
     const { id: worker, role } = principal;
     const args = JSON.stringify(message.params?.["arguments"] ?? {}).slice(0, MAX_SHOWN_CHARS);
+    const waitMs = Math.min(ASK_MS, Math.max(0, leftMs));
     const answer = await new Promise<unknown>((resolve) => {
-      const timer = setTimeout(resolve, Math.min(ASK_MS, Math.max(0, leftMs)));
+      const timer = setTimeout(resolve, waitMs);
       this.#asked.set(id, (said) => {
         clearTimeout(timer);
         resolve(said);
@@ -110,9 +112,10 @@ class ShareSocket {
     this.#asked.delete(id);
     this.#send({ kind: "asked", id });
     if (answer === "always" && this.#always.size < MAX_ALWAYS) this.#always.add(key);
-    if (answer !== "yes" && answer !== "always") {
-      throw refused(tool, answer === undefined ? `nobody answered within ${ASK_MS / 1000} s` : "the answer was no");
-    }
+    if (answer === "yes" || answer === "always") return;
+    if (answer !== undefined) throw refused(tool, "was asked, and said no");
+    if (this.#isEnded) throw gone(tool);
+    throw refused(tool, `was asked, and did not answer within ${Math.round(waitMs / 100) / 10} s`);
   }
 
   #send(line: ShareLine): void {
@@ -134,5 +137,9 @@ class ShareSocket {
 }
 
 function refused(tool: string, why: string): Fault {
-  return new Fault("denied", `The person who shares "${tool}" was asked, and ${why}. Not run.`);
+  return new Fault("denied", `The person who shares "${tool}" ${why}. Not run.`);
+}
+
+function gone(tool: string): Fault {
+  return new Fault("denied", `The person who shares "${tool}" would be asked, and has just stopped to. Not run.`);
 }

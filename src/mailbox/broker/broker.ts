@@ -92,7 +92,9 @@ export class Broker {
     const known = this.#letters.get(key) ?? this.#storing.get(key);
     if (known !== undefined) {
       if (known.hash !== hash)
-        throw new DeliveryRefusal(`the id "${id}" was used for another message that is not over`);
+        throw new DeliveryRefusal(
+          `the id "${id}" is that of another message that is not over, to another mailbox or with another body: use a new id`,
+        );
       if ("done" in known) await known.done;
       await this.#finishWith(sender, frame.acknowledges);
       return;

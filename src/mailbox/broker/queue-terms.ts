@@ -7,7 +7,7 @@ export interface QueueLimits {
   readonly maxFailures: number;
   readonly maxMessages: number;
   readonly maxBytes: number;
-  /** Kinds of messages that wait at a time: each has a line of its own, and a consumer of all looks at each. */
+  /** Kinds of messages that wait at a time: each is kept apart, and a consumer of all looks at each. */
   readonly maxKinds: number;
   /** The room that is kept for one reply. A larger one has to find the rest. */
   readonly replyBytes: number;

@@ -155,12 +155,12 @@ export class MailboxQueue {
   /** What was admitted is stored, and may be handed out. */
   add(message: QueuedMessage): void {
     const entry = this.#entryOf(message);
-    let line = entry.lane.fresh.get(message.kind);
-    if (line === undefined) {
-      line = new Set();
-      this.#openLine(entry.lane, message.kind, line);
+    let waiting = entry.lane.fresh.get(message.kind);
+    if (waiting === undefined) {
+      waiting = new Set();
+      this.#openKind(entry.lane, message.kind, waiting);
     }
-    line.add(entry);
+    waiting.add(entry);
   }
 
   /**
@@ -383,7 +383,7 @@ export class MailboxQueue {
     this.#due.moved(entry);
   }
 
-  // ── Lines and turns ──────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Lanes and turns ──────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Of what came back and may be this consumer's, the one that was handed out first. */
   #takeReturned({ consumer, heldIds }: Holding, nowMs: number): Entry | undefined {
@@ -411,7 +411,7 @@ export class MailboxQueue {
       if (next !== undefined && (first === undefined || next.lane.turn < first.lane.turn)) first = next;
     }
     if (first === undefined) return undefined;
-    this.#leaveLine(first);
+    this.#leaveKind(first);
     this.#hadItsTurn(first.lane);
     return first;
   }
@@ -420,9 +420,9 @@ export class MailboxQueue {
   #nextOf(lanes: Iterable<Lane>, { consumer: { kinds }, heldIds }: Holding, nowMs: number): Entry | undefined {
     for (const lane of lanes) {
       let oldest: Entry | undefined;
-      for (const [kind, line] of lane.fresh) {
+      for (const [kind, waiting] of lane.fresh) {
         if (kinds !== undefined && !kinds.has(kind)) continue;
-        const [first] = line;
+        const [first] = waiting;
         if (first === undefined || (oldest !== undefined && oldest.message.sequence < first.message.sequence)) continue;
         oldest = first;
       }
@@ -433,20 +433,20 @@ export class MailboxQueue {
     return undefined;
   }
 
-  #openLine(lane: Lane, kind: string, line: Set<Entry>): void {
+  #openKind(lane: Lane, kind: string, waiting: Set<Entry>): void {
     // Whoever comes anew waits for those who wait.
     if (lane.fresh.size === 0) lane.turn = this.#handOuts;
-    lane.fresh.set(kind, line);
+    lane.fresh.set(kind, waiting);
     const lanes = this.#turns.get(kind);
     if (lanes === undefined) this.#turns.set(kind, new Set([lane]));
     else lanes.add(lane);
   }
 
-  #leaveLine(entry: Entry): void {
+  #leaveKind(entry: Entry): void {
     const { lane, message } = entry;
-    const line = lane.fresh.get(message.kind);
-    line?.delete(entry);
-    if (line?.size !== 0) return;
+    const waiting = lane.fresh.get(message.kind);
+    waiting?.delete(entry);
+    if (waiting?.size !== 0) return;
     lane.fresh.delete(message.kind);
     const lanes = this.#turns.get(message.kind);
     lanes?.delete(lane);
@@ -509,7 +509,7 @@ export class MailboxQueue {
     const { sender, id, bytes } = entry.message;
     this.#letGo(entry);
     if (entry.returnedAt >= 0) this.#takeBack(entry);
-    else if (entry.order === 0) this.#leaveLine(entry);
+    else if (entry.order === 0) this.#leaveKind(entry);
     this.#due.remove(entry);
     this.#entries.delete(keyOf(sender, id));
     this.#leave(entry.lane, bytes);

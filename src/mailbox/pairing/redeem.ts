@@ -47,6 +47,11 @@ export async function redeemCode(
   } catch (error) {
     signal.throwIfAborted();
     const { cause, message } = error as Error;
+    if (isNoTls(cause)) {
+      const plain = broker.replace(/^wss:/, "ws:");
+      const how = `If it is one without TLS in a network that you trust, write ${plain}/${code} instead`;
+      throw new PairingFailed(`What answers at ${broker} speaks no TLS. ${how}.`);
+    }
     const why = cause instanceof Error && cause.message !== "" ? cause.message : message;
     throw new PairingFailed(`The broker at ${broker} was not reached: ${why}`);
   }
@@ -60,6 +65,12 @@ export async function redeemCode(
     throw new PairingFailed(`What answers at ${broker} is no broker of Toolway.`);
   }
   return { broker, id, token, mailbox };
+}
+
+/** OpenSSL got something that is none of its records. */
+function isNoTls(cause: unknown): boolean {
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+  return code === "EPROTO" || /^ERR_SSL_(?:WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/.test(code);
 }
 
 async function boundedText(response: Response): Promise<string> {

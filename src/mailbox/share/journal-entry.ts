@@ -53,7 +53,7 @@ export function judge(
   const { digest, runningDigest } = message;
   const known = runningDigest ?? entry?.digest;
   if (known !== undefined && known !== digest) {
-    return { act: "refuse", why: "this id was used for another message: use a new one" };
+    return { act: "refuse", why: "this id was used for another message, with another body: use a new one. Not run." };
   }
   if (runningDigest !== undefined) return WAIT;
   if (entry === undefined) return RUN;

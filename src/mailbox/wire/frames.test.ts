@@ -13,6 +13,16 @@ const BODIES = [
   '{"message":{"body":1}}',
 ];
 
+describe("an address", () => {
+  it.each(["worker-1#\u001b[2J", "#mcp-\u0007", "a\u202eb", "a\u2028b"])(
+    "has nothing in it that a terminal would obey: case %# [terminal-inert]",
+    (session_id) => {
+      const hello = JSON.stringify({ kind: "hello", agent: { session_id } });
+      expect(() => readFrame(hello)).toThrow('"session_id" has a control character');
+    },
+  );
+});
+
 describe("a frame that gives a message back", () => {
   it("says why in so many characters at most [bounded]", () => {
     const release = { kind: "release", id: "m-1", from: "worker-1", failed: true, reason: "x".repeat(900_000) };

@@ -153,7 +153,7 @@ function readHello(frame: JsonObject): Hello {
   if (token !== undefined && typeof token !== "string") throw new FrameError('"token" is a text');
   return {
     kind: "hello",
-    address: idOf(agent["session_id"], "session_id"),
+    address: addressOf(agent["session_id"]),
     role: roleOf(agent["role"]),
     token,
     version: typeof version === "number" ? version : undefined,
@@ -259,6 +259,15 @@ function idOf(value: unknown, key: string): string {
     throw new FrameError(`"${key}" has a character that is none, or a zero byte`);
   }
   return value;
+}
+
+/** It stands in lists and logs: what a terminal would obey, or would show in another order, is no part of a name. */
+function addressOf(value: unknown): string {
+  const address = idOf(value, "session_id");
+  if (/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u.test(address)) {
+    throw new FrameError('"session_id" has a control character in it');
+  }
+  return address;
 }
 
 function kindOf(value: unknown): string {
