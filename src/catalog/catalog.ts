@@ -387,9 +387,8 @@ export class Catalog {
     const servers = this.#inScope(scope).filter(({ name }) => sees(name));
     const own = mergeCapabilities(servers.map(({ intro }) => intro));
     const merged = servers.some(({ outbox }) => outbox !== undefined) ? withReceipts(own, era) : own;
-    // Servers may be added while the agent is connected, or come up for the first time: their tools come by list_changed.
-    const mayCome = scope === undefined || servers.some(({ intro }) => intro === undefined);
-    return mayCome ? { tools: { listChanged: true }, ...merged } : merged;
+    // Servers may be added while the agent is connected, and their tools come by list_changed.
+    return scope === undefined ? { tools: { listChanged: true }, ...merged } : merged;
   }
 
   instructions(scope: string | undefined, sees: (server: string) => boolean = () => true): string | undefined {
