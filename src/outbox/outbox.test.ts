@@ -721,3 +721,27 @@ describe("the end", () => {
     expect(world.sent).toHaveLength(1);
   });
 });
+
+describe("many", () => {
+  it("writes over 64 lanes are drained, all of them and each lane in order [lane-order]", async () => {
+    const writes = 5_000;
+    const seen = new Map<number, number[]>();
+    const many = new World(store, {
+      send: (call) => {
+        const { lane, n } = call.message.params?.["arguments"] as { lane: number; n: number };
+        seen.set(lane, [...(seen.get(lane) ?? []), n]);
+        setImmediate(() => call.reply(DONE));
+      },
+    });
+    many.terms = { ...KEYED, lane: { by: "argument", path: ["lane"] } };
+    await many.desk.hold("tracker", undefined);
+    for (let n = 0; n < writes; n++) many.call({ lane: n % 64, n });
+    await many.rest();
+    await many.desk.release("tracker", undefined);
+    while (many.desk.lanes().length > 0) await many.rest();
+    const all = [...seen.values()];
+    expect(all.flat()).toHaveLength(writes);
+    for (const lane of all) expect(lane).toEqual([...lane].sort((a, b) => a - b));
+    await many.outbox.close();
+  }, 120_000);
+});
