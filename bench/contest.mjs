@@ -161,12 +161,13 @@ async function turn(load, key, { running, chargedAlone }, { warm, calls, maxMs }
   const round = load.ask("round", { key, warm, calls, maxMs });
   await Promise.race([load.once("ready"), round]);
   await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-  const read = chargedAlone ? readCpuAlone : readCpu;
-  const before = running.pid === undefined ? undefined : read(running.pid);
+  const read = (pid) => (chargedAlone ? readCpuAlone(pid) : readCpu(pid));
+  const pids = running.pid === undefined ? [] : [running.pid, ...(running.alsoCharged ?? [])];
+  const before = pids.map(read);
   load.send({ do: "go" });
   const result = await round;
-  const cpu = before === undefined ? { ns: 0, isCoarse: false } : cpuBetween(before, read(running.pid));
-  return { ...result, cpuNs: cpu.ns, isCoarse: cpu.isCoarse };
+  const spent = pids.map((pid, at) => cpuBetween(before[at], read(pid)));
+  return { ...result, cpuNs: sum(spent.map(({ ns }) => ns)), isCoarse: spent.some(({ isCoarse }) => isCoarse) };
 }
 
 function rowsOf(entries, rounds, context) {

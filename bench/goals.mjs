@@ -110,6 +110,11 @@ export function goalsOf({ rows, measures }) {
       2,
       row({ workload: "mailbox", variant: "delivered", target: GATEWAY })?.ratio,
     ),
+    goal(
+      "small call through gateway, broker and sharer, 32 in flight: CPU against gateway and stdio",
+      4,
+      row({ workload: "mailbox", variant: "call, gateway, broker and sharer", target: GATEWAY })?.ratio,
+    ),
   ];
 }
 

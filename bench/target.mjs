@@ -31,12 +31,14 @@
  * A target that listens.
  * - `url`: where the load posts to, such as `http://127.0.0.1:4000/mcp`.
  * - `pid`: the root of the process tree that is charged; undefined where nothing is (the limit `direct`).
+ * - `alsoCharged`: the roots of further trees that do a part of its work.
  * - `headers`: sent with each request, such as Authorization.
  * - `toolName`: a server's tool as the target calls it.
  * - `sessions`: the load sends `initialize` first, and Mcp-Session-Id from then on, if it was given one.
  * @typedef {{
  *   url: string,
  *   pid: number | undefined,
+ *   alsoCharged?: number[],
  *   headers: Record<string, string>,
  *   toolName: (server: string, tool: string) => string,
  *   sessions: boolean,

@@ -1,5 +1,5 @@
 // Messages through a broker, against a bare WebSocket echo and a bare LMDB append. The CPU of the broker is charged, and
-// that of each limit; whoever writes to them is not.
+// that of each limit; whoever writes to them is not. Whole calls through a broker are in mailbox-call.mjs.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -10,6 +10,7 @@ import { startEcho } from "../limits/index.mjs";
 import { firstLine, startNode } from "../processes.mjs";
 import { median, ratios } from "../ratios.mjs";
 import { CLI } from "../toolway.mjs";
+import { callRows } from "./mailbox-call.mjs";
 
 const LOAD = fileURLToPath(new URL("../mailbox-load.mjs", import.meta.url));
 const APPEND = fileURLToPath(new URL("../limits/append.mjs", import.meta.url));
@@ -21,7 +22,8 @@ const PLAN = { calls: 6_000, warm: 1_000, rewarm: 64, maxMs: 6_000 };
 
 export const mailbox = {
   name: "mailbox",
-  summary: "messages through a broker: delivered, and handed out and acknowledged, against bare echo and append",
+  summary:
+    "messages through a broker: delivered, and handed out and acknowledged, against bare echo and append; and calls through one",
   run: (context) => stopping((own) => measure(context, own)),
 };
 
@@ -54,7 +56,7 @@ async function measure(context, own) {
       context.log(`  round ${round + 1}/${plan.rounds}  ${target} (${kind} × ${WRITERS}): ${cpu} µs`);
     }
   }
-  return { rows: rowsOf(ways, results, plan.rounds) };
+  return { rows: [...rowsOf(ways, results, plan.rounds), ...(await callRows(context, own, broker))] };
 }
 
 async function startBroker(own) {
