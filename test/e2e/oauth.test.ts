@@ -1,0 +1,167 @@
+// Logins by OAuth against a real authorization server (oidc-provider), in a real browser: login, consent, renewal, step-up,
+// logout. What needs no browser is tried in any case, by somebody who follows the pages by hand.
+
+import { execFile, execFileSync, spawn } from "node:child_process";
+import { chmod, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { connect } from "./eras.js";
+import { cli, type Gateway, root, startGateway, temporaryDirectory, until } from "./harness.js";
+import { type Ran, statusOf, toolway } from "./operator.js";
+
+/** Half a core has been seen to take half a minute for the start of a browser, and here it starts twice. */
+const BROWSER_MS = 180_000;
+
+const chromium = ["chromium", "chromium-browser", "google-chrome"].find((name) => {
+  try {
+    execFileSync(name, ["--version"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+});
+
+interface Told {
+  readonly grants: readonly string[];
+  readonly calls: number;
+}
+
+/** The authorization server and the server that takes its tokens, in a process of their own. */
+async function startAuthority() {
+  const file = join(root, "test/fixtures/servers/oidc.mjs");
+  const child = spawn(process.execPath, [file], { stdio: ["pipe", "pipe", "ignore"] });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const next = async () => JSON.parse((await lines.next()).value as string);
+  const { url } = (await next()) as { url: string };
+  const tell = (word: "expire" | "look"): Promise<Told> => {
+    child.stdin.write(`${word}\n`);
+    return next();
+  };
+  return { url, tell };
+}
+
+/** `toolway login`, with `xdg-open` as a machine with a browser has it. */
+async function logInByBrowser({ configPath, stateDir }: Gateway, server: string): Promise<Ran> {
+  const bin = await temporaryDirectory();
+  const profile = await temporaryDirectory();
+  const flags = `--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --user-data-dir=${profile}`;
+  const opener = join(bin, "xdg-open");
+  await writeFile(opener, `#!/bin/sh\necho $$ > ${bin}/pid\nTMPDIR=${profile} exec ${chromium} ${flags} "$1"\n`);
+  await chmod(opener, 0o755);
+  const env = { ...process.env, PATH: `${bin}:${process.env["PATH"]}` };
+  const line = [cli, "login", server, "--config", configPath, "--state", stateDir];
+  try {
+    return await new Promise((done) => {
+      execFile(process.execPath, line, { env, timeout: BROWSER_MS / 2 }, (error, out, err) =>
+        done({ code: error === null ? 0 : Number(error.code ?? -1), out, err }),
+      );
+    });
+  } finally {
+    // It was started in a group of its own, with all of its processes.
+    execFileSync("sh", ["-c", `kill -9 -- -$(cat ${bin}/pid) || true`], { stdio: "ignore" });
+  }
+}
+
+/** What a person does in a browser: follows the pages to where they end. */
+async function follow(address: string): Promise<string> {
+  const cookies = new Map<string, string>();
+  let [url, method] = [address, "GET"];
+  for (let step = 0; step < 20; step++) {
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+    const answer = await fetch(url, { method, headers: { cookie }, redirect: "manual" });
+    for (const one of answer.headers.getSetCookie()) {
+      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(one) ?? [];
+      cookies.set(name, value);
+    }
+    const text = await answer.text();
+    const location = answer.headers.get("location");
+    const action = /action="([^"]+)"/.exec(text)?.[1];
+    if (location === null && action === undefined) throw new Error(`${url} is the end: ${answer.status} ${text}`);
+    method = location === null ? "POST" : "GET";
+    url = new URL(location ?? action ?? "", url).href;
+    if (url.includes("/callback?")) return url;
+  }
+  throw new Error("The pages have no end.");
+}
+
+const needs = async (gateway: Gateway) => (await statusOf(gateway, "linear")).credential?.needsLogin;
+
+describe("a login in a browser", () => {
+  it(
+    "brings the tools, is renewed once for a hundred calls, asks for more where a call needs it, outlives a kill, and ends with a logout [token-unseen]",
+    async (context) => {
+      if (chromium === undefined) {
+        return context.skip("no Chromium is installed here: apt-get install chromium (CI does it, in .ci/run)");
+      }
+      const authority = await startAuthority();
+      const gateway = await startGateway({
+        mcpServers: { linear: { url: authority.url, auth: "oauth", trust: "always" } },
+      });
+      await until("it to be known that a login is needed", async () => (await needs(gateway)) === true);
+      expect((await toolway(gateway, "status")).out).toMatch(/^linear: needs login: `.*toolway login linear/m);
+      const agent = await connect("legacy", gateway);
+      expect(await agent.names()).toEqual([]);
+      const login = await logInByBrowser(gateway, "linear");
+      expect([login.code, login.out]).toEqual([
+        0,
+        expect.stringMatching(/^Logged in at linear; its token is good until/),
+      ]);
+      await agent.waitFor("read");
+
+      await authority.tell("expire");
+      const all = await Promise.all(Array.from({ length: 100 }, (_, n) => agent.text("read", { n })));
+      expect(all).toEqual(Array.from({ length: 100 }, (_, n) => `read ${n}`));
+      const { grants, calls } = await authority.tell("look");
+      expect([grants, calls]).toEqual([["authorization_code", "refresh_token"], 100]);
+
+      await expect(agent.call("write")).rejects.toThrow("needs login, for more rights (write): toolway login linear");
+      expect((await logInByBrowser(gateway, "linear")).code).toBe(0);
+      expect(await agent.text("write", { n: 1 })).toBe("write 1");
+
+      await gateway.stop("SIGKILL");
+      const next = await gateway.again();
+      const later = await connect("legacy", next);
+      await later.waitFor("read");
+      expect(await later.text("write", { n: 2 })).toBe("write 2");
+
+      expect((await toolway(next, "logout", "linear")).out).toBe("Logged out at linear.\n");
+      await until("its tools to be gone", async () => (await later.names()).length === 0);
+      expect(await needs(next)).toBe(true);
+    },
+    BROWSER_MS,
+  );
+});
+
+describe("logins without a browser", () => {
+  it("by a pasted address and without a gateway that runs are there when one starts; a client with a secret needs none", async () => {
+    const authority = await startAuthority();
+    const ci = { clientCredentials: { clientId: "ci", clientSecret: { env: "CI_SECRET" } } };
+    const config = {
+      mcpServers: { linear: { url: authority.url, auth: "oauth" }, ci: { url: authority.url, auth: ci } },
+    };
+    const [configPath, stateDir] = [join(await temporaryDirectory(), "toolway.json"), await temporaryDirectory()];
+    await writeFile(configPath, JSON.stringify(config));
+    const line = [cli, "login", "linear", "--no-browser", "--config", configPath, "--state", stateDir];
+    const child = spawn(process.execPath, line);
+    onTestFinished(() => void child.kill("SIGKILL"));
+    let said = "";
+    child.stderr.on("data", (text) => {
+      said += text;
+    });
+    const address = await until("the address", () => /^http\S+\/auth\?\S+$/m.exec(said)?.[0]);
+    child.stdin.write(`${await follow(address)}\n`);
+    await until("the login to be done", () => child.exitCode !== null);
+    expect([child.exitCode, said]).toEqual([0, expect.not.stringContaining("rror")]);
+
+    const gateway = await startGateway(config, { stateDir, configPath, env: { CI_SECRET: "secret-of-the-client" } });
+    await until("both to be up", async () => {
+      const states = await Promise.all(["linear", "ci"].map((name) => statusOf(gateway, name)));
+      return states.every(({ state }) => state === "ready");
+    });
+    expect(await needs(gateway)).toBe(false);
+    const { grants } = await authority.tell("look");
+    expect(new Set(grants)).toEqual(new Set(["authorization_code", "client_credentials"]));
+  });
+});
