@@ -19,7 +19,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   cli: "cli/commands cli/line runtime",
   "cli/call": "cli/line protocol runtime",
   "cli/commands":
-    "agents/import cli/call cli/edit cli/executor cli/gateway cli/line cli/login cli/mailbox cli/run cli/text config contracts demo mailbox/wire observe/server-logs protocol runtime runtime/words",
+    "agents/import cli/call cli/edit cli/executor cli/gateway cli/line cli/login cli/mailbox cli/outbox cli/run cli/text config contracts demo mailbox/wire observe/server-logs protocol runtime runtime/words",
   "cli/edit": "agents/import cli/gateway cli/line cli/setup cli/text config config/edit contracts runtime",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
   "cli/gateway":
@@ -29,6 +29,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "cli/mailbox":
     "cli/gateway cli/line cli/text config contracts mailbox/pairing mailbox/peer mailbox/wire runtime runtime/words",
   "cli/run": "agents/run cli/gateway cli/line contracts runtime",
+  "cli/outbox": "cli/gateway cli/line cli/text contracts runtime",
   "cli/setup": "agents/setup cli/gateway cli/line cli/text config config/edit contracts protocol runtime runtime/words",
   "cli/text": "cli/gateway cli/line contracts mailbox/wire protocol runtime runtime/words",
   config: "config/inputs contracts runtime",

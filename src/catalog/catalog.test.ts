@@ -447,3 +447,73 @@ describe("snapshots", () => {
     expect(namesOf(catalog)).toEqual(["a__ok"]);
   });
 });
+
+describe("tools whose calls may be kept", () => {
+  const kept = (key?: { in: "argument"; path: string[] }) => new Map([[ownToolName("create"), { key }]]);
+  const outputSchema = { type: "object", properties: { n: { type: "number" } }, additionalProperties: false };
+  const create = (more: JsonObject = {}): Listed[] =>
+    listed(JSON.stringify({ name: "create", inputSchema: { type: "object" }, ...more }));
+
+  it("are listed with an output schema that admits a receipt, and the others as they were", () => {
+    const catalog = catalogOf({}, { name: "s", outbox: kept() }, { name: "t" });
+    catalog.setList("s", "tools", [...create({ outputSchema }), ...tools("plain")]);
+    catalog.setList("t", "tools", create({ outputSchema }));
+    const [first, second, other, receipt] = pageOf(catalog, "tools").items;
+    expect(first?.["outputSchema"]).toMatchObject({
+      type: "object",
+      anyOf: [outputSchema, { required: ["queued", "receipt", "state", "tool", "idempotencyKey", "note"] }],
+    });
+    expect(second).not.toHaveProperty("outputSchema");
+    expect(other?.["outputSchema"]).toEqual(outputSchema);
+    expect(receipt).toMatchObject({
+      name: "toolway__receipt",
+      annotations: { readOnlyHint: true, openWorldHint: false },
+    });
+    // What is compared and pinned is what the server said.
+    expect(catalog.listedTools("s")?.[0]?.value["outputSchema"]).toEqual(outputSchema);
+  });
+
+  it("give a legacy agent a wrapped value or a receipt, where the own schema is of no object", () => {
+    const catalog = catalogOf({}, { name: "s", outbox: kept() });
+    catalog.setList("s", "tools", create({ outputSchema: { type: "array" } }));
+    expect(pageOf(catalog, "tools").items[0]?.["outputSchema"]).toMatchObject({
+      type: "object",
+      anyOf: [{ properties: { result: { type: "array" } } }, { type: "object" }],
+    });
+    const modern = pageOf(catalog, "tools", { ...everything, era: "modern" }).items[0];
+    expect(modern?.["outputSchema"]).toMatchObject({ anyOf: [{ type: "array" }, { type: "object" }] });
+    expect(modern?.["outputSchema"]).not.toHaveProperty("type");
+  });
+
+  it("change the lists when the config names them, and take the name of our own tool", () => {
+    const catalog = catalogOf({ names: "plain" }, { name: "s" });
+    catalog.setList("s", "tools", [...create(), ...tools("toolway__receipt")]);
+    expect(namesOf(catalog)).toEqual(["create", "toolway__receipt"]);
+    expect(catalog.setServers([{ name: "s", outbox: kept() }])).toContain("tools");
+    expect(namesOf(catalog)).toEqual(["create", "toolway__receipt"]);
+    expect(catalog.conflicts().join()).toContain("the gateway uses that name itself");
+    expect(namesOf(catalog, "tools", { ...everything, key: "less", allows: (_, tool) => tool !== "create" })).toEqual(
+      [],
+    );
+    expect(catalog.capabilities(undefined)).toMatchObject({ resources: { subscribe: true } });
+    expect(JSON.stringify(catalog.capabilities(undefined))).not.toContain("io.modelcontextprotocol/tasks");
+    expect(JSON.stringify(catalog.capabilities(undefined, () => true, "modern"))).toContain(
+      "io.modelcontextprotocol/tasks",
+    );
+  });
+
+  it.each([
+    [{ type: "object", properties: { a: {} }, additionalProperties: false }, "which its schema forbids"],
+    [{ type: "object", properties: { request_id: { type: "integer" } } }, "which its schema wants to be no text"],
+    [
+      { type: "object", properties: { request_id: { type: ["string", "null"] } }, additionalProperties: false },
+      undefined,
+    ],
+    [{ type: "object" }, undefined],
+  ])("are told of where the key goes into an argument that %j does not take", (inputSchema, said) => {
+    const catalog = catalogOf({}, { name: "s", outbox: kept({ in: "argument", path: ["request_id"] }) });
+    catalog.setList("s", "tools", create({ inputSchema }));
+    if (said === undefined) expect(catalog.notes()).toEqual([]);
+    else expect(catalog.notes().join()).toContain(`in the argument "request_id", ${said}`);
+  });
+});

@@ -1,6 +1,7 @@
 // What is known of one server, and how that goes to disk and back. Who keeps it on disk is not decided here.
 
 import { type ExposedName, exposedName, type OwnName, type OwnToolName, ownName } from "../contracts/names.js";
+import type { KeyPlace } from "../contracts/outbox.js";
 import type { Freshness, Listed, ListKind, ServerIntro } from "../contracts/upstream.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { type ItemList, readItems } from "./items.js";
@@ -14,6 +15,8 @@ export type NamedKind = "tools" | "prompts";
 /** Which tools of a server are answered with a receipt where it is away. */
 export interface KeptTools {
   has(tool: OwnToolName): boolean;
+  /** Where the server wants the key of a call. Absent where nobody knows. */
+  get?(tool: OwnToolName): { readonly key: KeyPlace | undefined } | undefined;
 }
 
 export interface KnownServer {

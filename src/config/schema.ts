@@ -113,7 +113,7 @@ export const toolOutbox = strict(
     onUnknown: defaulted(
       word(["skip", "hold"]),
       "skip",
-      "What becomes of the lane of a write of unknown outcome: it goes on, or it waits for a person.",
+      "What becomes of the lane of a write of unknown outcome: it goes on, or it waits for `toolway outbox resolve`.",
     ),
     confirm: optional(confirm, "A tool of the same server that says whether a write took effect."),
     tells: defaulted(

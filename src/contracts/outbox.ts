@@ -152,3 +152,21 @@ export interface OutboxIntake {
   /** False where the call is none of its own, and goes its way. Throws a Fault where it is refused. */
   take(call: AgentCall, server: string, tool: OwnToolName): boolean;
 }
+
+/** What `toolway status` says of kept writes: what waits, and what waits for a person. */
+export interface OutboxStatus {
+  /** Writes that wait or are being sent. */
+  readonly waiting: number;
+  /** Since when the oldest waits, as a time. */
+  readonly oldestAt: string | undefined;
+  /** Writes whose outcome is unknown, as far as they were counted. */
+  readonly unknown: number;
+  /** The lanes that do not go on by themselves, the first of them. */
+  readonly held: readonly {
+    readonly server: string;
+    readonly lane: string;
+    readonly depth: number;
+    readonly why: string;
+  }[];
+  readonly heldCount: number;
+}

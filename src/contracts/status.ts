@@ -1,6 +1,7 @@
 // What `toolway status` and the control socket tell of a running gateway.
 
 import type { ExecutorStatus } from "./executors.js";
+import type { OutboxStatus } from "./outbox.js";
 import type { UnlistedRoles } from "./settings.js";
 import type { ListKind } from "./upstream.js";
 
@@ -149,6 +150,8 @@ export interface GatewayStatus {
   readonly shares: readonly SharedMailbox[];
   /** What is in its mailboxes; undefined where it keeps none. */
   readonly mailboxes: MailboxesStatus | undefined;
+  /** Calls that are kept while their servers are away; undefined where none are. */
+  readonly outbox?: OutboxStatus | undefined;
   /** Those who make requests in other networks. */
   readonly executors: readonly ExecutorStatus[];
   /** Names and URIs that two servers claim, and what became of them; those of one cause are one line. */

@@ -2,10 +2,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { OutboxEntry, OutboxOperator } from "../contracts/outbox.js";
 import { type ControlClient, connectControl } from "../control/client.js";
 import { type ControlServer, serveControl } from "../control/server.js";
 import { MemoryMap } from "../store/memory-map.js";
-import { pinRoutes, serverRoutes } from "./control-routes.js";
+import { outboxRoutes, pinRoutes, serverRoutes } from "./control-routes.js";
 import { type PinRecord, StoredPins } from "./state/stored-pins.js";
 
 let folder: string;
@@ -13,6 +14,7 @@ let server: ControlServer;
 let client: ControlClient;
 let pins: StoredPins;
 let done: string[];
+let operator: OutboxOperator | undefined;
 
 const tool = (name: string, more: object = {}) => {
   const value = { name, ...more };
@@ -35,7 +37,7 @@ beforeEach(async () => {
     stopServer: async (name: string) => void done.push(`stop ${name}`),
     startServer: (name: string) => void done.push(`start ${name}`),
   };
-  const routes = { ...pinRoutes(pins), ...serverRoutes(servers) };
+  const routes = { ...pinRoutes(pins), ...serverRoutes(servers), ...outboxRoutes(() => operator) };
   server = await serveControl({ path: join(folder, "control.sock"), routes });
   client = connectControl(server.path);
 });
@@ -76,4 +78,70 @@ it("routes about one server reload, stop and start it, by a name of any kind", a
   }
   expect(done).toEqual(["reload a/b", "stop a/b", "start a/b"]);
   await expect(client.post("/servers/none/stop", {})).rejects.toMatchObject({ code: "not-found" });
+});
+
+describe("routes about kept calls", () => {
+  const entry = (id: string, more: object = {}) =>
+    ({
+      id,
+      server: "s",
+      tool: "t",
+      state: "unknown",
+      result: "secret",
+      error: "secret",
+      ...more,
+    }) as unknown as OutboxEntry;
+
+  it("say where none are kept that there are none", async () => {
+    operator = undefined;
+    await expect(client.get("/outbox")).rejects.toThrow('no tool of the config has an "outbox"');
+  });
+
+  it("list, show, count and change them, and lists have no results in them", async () => {
+    const change = (verb: string) => async (id: string, as?: string) => {
+      done.push(`${verb} ${id}${as === undefined ? "" : ` ${as}`}`);
+      return entry(id);
+    };
+    const lanes = async (server: string, lane: string | undefined) => done.push(`${server} ${lane}`);
+    operator = {
+      list: (filter) => {
+        done.push(JSON.stringify(filter));
+        return [entry("r1")];
+      },
+      show: (id) => (id === "r/1" ? entry(id) : undefined),
+      lanes: () => [
+        { server: "s", lane: "ann", depth: 2, oldestMs: 5_000, heldFor: undefined },
+        { server: "s", lane: "bob", depth: 1, oldestMs: 4_000, heldFor: "it is quarantined" },
+      ],
+      retry: change("retry"),
+      drop: change("drop"),
+      resolve: change("resolve"),
+      hold: lanes,
+      release: lanes,
+      onChange: () => () => {},
+    };
+    expect(await client.get("/outbox?server=s&state=unknown&limit=7")).toEqual({
+      writes: [{ id: "r1", server: "s", tool: "t", state: "unknown" }],
+    });
+    expect(done).toEqual(['{"server":"s","state":"unknown","limit":7}']);
+    await expect(client.get("/outbox?state=lost")).rejects.toThrow('"state" is one of queued, sending');
+    expect(await client.get("/outbox/writes/r%2F1")).toMatchObject({ id: "r/1", result: "secret" });
+    await expect(client.get("/outbox/writes/r2")).rejects.toThrow('There is no receipt "r2"');
+    expect(await client.get("/outbox/totals")).toEqual({
+      waiting: 3,
+      oldestAt: "1970-01-01T00:00:04.000Z",
+      unknown: 1,
+      held: [{ server: "s", lane: "bob", depth: 1, why: "it is quarantined" }],
+      heldCount: 1,
+    });
+    done.length = 0;
+    for (const verb of ["retry", "drop"]) {
+      expect(await client.post(`/outbox/writes/r1/${verb}`, {})).not.toHaveProperty("result");
+    }
+    await client.post("/outbox/writes/r1/resolve", { as: "again" });
+    await expect(client.post("/outbox/writes/r1/resolve", { as: "maybe" })).rejects.toThrow('"as" is "done"');
+    await client.post("/outbox/hold", { server: "s" });
+    await client.post("/outbox/release", { server: "s", lane: "ann" });
+    expect(done).toEqual(["retry r1", "drop r1", "resolve r1 again", "s undefined", "s ann"]);
+  });
 });

@@ -3,6 +3,7 @@
 import type { Duplex } from "node:stream";
 import type { Principal } from "../contracts/caller.js";
 import { type OwnToolName, ownToolName } from "../contracts/names.js";
+import type { OutboxEntry, OutboxOperator, OutboxStatus, WriteState } from "../contracts/outbox.js";
 import type { AcceptedPin, PinDiff, PinLine } from "../contracts/pins.js";
 import { SHARER_ROLE } from "../contracts/settings.js";
 import {
@@ -61,6 +62,7 @@ function routesOf(gateway: Gateway): ControlRoutes {
   return {
     ...mailboxRoutes(gateway),
     ...loginRoutes(gateway.logins),
+    ...outboxRoutes(() => gateway.outbox),
     ...pinRoutes(gateway.pins, () => gateway.servers.names),
     ...serverRoutes({
       get names() {
@@ -309,6 +311,95 @@ function mailboxRoutes(gateway: Gateway): ControlRoutes {
       return (await operator()).drop(text(mailbox, "mailbox"), selection);
     },
   };
+}
+
+const WRITE_STATES: readonly WriteState[] = ["queued", "sending", "done", "failed", "unknown", "expired", "cancelled"];
+
+/** What the routes about kept writes need. */
+export function outboxRoutes(find: () => OutboxOperator | undefined): ControlRoutes {
+  const operator = () => {
+    const found = find();
+    if (found !== undefined) return found;
+    throw new ControlError("denied", 'No calls are kept here: no tool of the config has an "outbox".');
+  };
+  const laneOf = (body: unknown): [server: string, lane: string | undefined] => {
+    const { server, lane } = fields(body);
+    return [text(server, "server"), textOrNone(lane, "lane")];
+  };
+  return {
+    "GET /outbox": ({ query }) => {
+      const [server, principal, state] = ["server", "principal", "state"].map((key) => query.get(key) ?? undefined);
+      const known = WRITE_STATES.find((one) => one === state);
+      if (state !== undefined && known === undefined) {
+        throw new ControlError("invalid", `"state" is one of ${WRITE_STATES.join(", ")}.`);
+      }
+      const filter = {
+        ...(server === undefined ? {} : { server }),
+        ...(principal === undefined ? {} : { principal }),
+        ...(known === undefined ? {} : { state: known }),
+      };
+      return {
+        writes: operator()
+          .list({ ...filter, limit: rangeIn(query).limit })
+          .map(withoutOutcome),
+      };
+    },
+    "GET /outbox/lanes": () => ({ lanes: operator().lanes().slice(0, MAX_PAGE) }),
+    "GET /outbox/totals": () => outboxStatus(operator()),
+    "GET /outbox/writes/:id": ({ params }) => {
+      const found = operator().show(params["id"] ?? "");
+      if (found !== undefined) return found;
+      throw new ControlError(
+        "not-found",
+        `There is no receipt ${JSON.stringify(params["id"])}. \`toolway outbox list\` shows them.`,
+      );
+    },
+    "POST /outbox/writes/:id/retry": ({ params }) =>
+      operator()
+        .retry(params["id"] ?? "")
+        .then(withoutOutcome),
+    "POST /outbox/writes/:id/drop": ({ params }) =>
+      operator()
+        .drop(params["id"] ?? "")
+        .then(withoutOutcome),
+    "POST /outbox/writes/:id/resolve": ({ params, body }) => {
+      const as = (["done", "failed", "again"] as const).find((one) => one === fields(body)["as"]);
+      if (as === undefined) throw new ControlError("invalid", '"as" is "done", "failed" or "again".');
+      return operator()
+        .resolve(params["id"] ?? "", as)
+        .then(withoutOutcome);
+    },
+    "POST /outbox/hold": async ({ body }) => ({ lanes: await operator().hold(...laneOf(body)) }),
+    "POST /outbox/release": async ({ body }) => ({ lanes: await operator().release(...laneOf(body)) }),
+  };
+}
+
+/** Lists say what there is; the results themselves are shown one at a time. */
+function withoutOutcome({
+  result: _result,
+  error: _error,
+  ...entry
+}: OutboxEntry): Omit<OutboxEntry, "result" | "error"> {
+  return entry;
+}
+
+/** So many lanes on hold are named: whoever has more of them has one cause. */
+const MAX_HELD_SHOWN = 10;
+
+export function outboxStatus(operator: OutboxOperator): OutboxStatus {
+  let waiting = 0;
+  let oldestMs: number | undefined;
+  let heldCount = 0;
+  const held: OutboxStatus["held"][number][] = [];
+  for (const { server, lane, depth, oldestMs: ofLane, heldFor } of operator.lanes()) {
+    waiting += depth;
+    if (depth > 0 && ofLane !== undefined) oldestMs = Math.min(oldestMs ?? ofLane, ofLane);
+    if (heldFor === undefined) continue;
+    heldCount++;
+    if (held.length < MAX_HELD_SHOWN) held.push({ server, lane, depth, why: heldFor });
+  }
+  const unknown = operator.list({ state: "unknown", limit: MAX_PAGE }).length;
+  return { waiting, oldestAt: isoTime(oldestMs), unknown, held, heldCount };
 }
 
 function rangeIn(query: URLSearchParams): { offset: number; limit: number } {

@@ -5,6 +5,7 @@ import type { Duplex, Readable, Writable } from "node:stream";
 import type { Config, ListenAddress } from "../config/config.js";
 import type { AgentProfile, Principal } from "../contracts/caller.js";
 import { ownToolName } from "../contracts/names.js";
+import type { OutboxOperator } from "../contracts/outbox.js";
 import type { CacheStats, GatewayStatus } from "../contracts/status.js";
 import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
 import type { ControlServer } from "../control/server.js";
@@ -27,7 +28,7 @@ import { resultWithin } from "../runtime/wait.js";
 import type { ServerPool } from "../upstream/servers.js";
 import type { ReloadReport } from "./applied.js";
 import { ConfigInUse } from "./config-in-use.js";
-import { openControl, type StopGateway } from "./control-routes.js";
+import { openControl, outboxStatus, type StopGateway } from "./control-routes.js";
 import { endpointSettings, type OpenEndpoint, openEndpoint, questionLimits } from "./listen.js";
 import { Logins } from "./logins/logins.js";
 import type { Mailboxes } from "./mailboxes.js";
@@ -428,6 +429,9 @@ export class Gateway {
     await this.servers.startServer(name);
   }
 
+  /** Undefined where no calls are kept. */
+  outbox: OutboxOperator | undefined;
+
   get mailboxes(): Mailboxes {
     return this.#stages.mailboxes;
   }
@@ -467,6 +471,7 @@ export class Gateway {
         })),
       shares: sharing.status(),
       mailboxes: this.#stages.mailboxes.status(),
+      outbox: this.outbox === undefined ? undefined : outboxStatus(this.outbox),
       executors: executors.status(),
       conflicts: catalog.conflicts().map((text) => safeLine(this.config.servers, text)),
       notes: catalog.notes().map((text) => safeLine(this.config.servers, text)),

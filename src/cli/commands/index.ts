@@ -26,6 +26,16 @@ import {
   mailboxWatch,
 } from "./mailbox.js";
 import { metrics } from "./metrics.js";
+import {
+  outboxDrop,
+  outboxHold,
+  outboxList,
+  outboxRelease,
+  outboxResolve,
+  outboxRetry,
+  outboxShow,
+  outboxWatch,
+} from "./outbox.js";
 import { pinsAccept, pinsDiff, pinsForget, pinsList } from "./pins.js";
 import { ps } from "./ps.js";
 import { gatewayForRuns, run } from "./run.js";
@@ -43,6 +53,7 @@ import { version } from "./version.js";
 /** Words that hold verbs, with what the help says of them. */
 export const groups: Readonly<Record<string, string>> = {
   mailbox: "Mailboxes: what waits in them, and what failed.",
+  outbox: "Calls that are kept while their servers are away.",
   pins: "Tools whose definition changed, and what was accepted.",
   context: "What is known of a principal's situation, for menus.",
   token: "Tokens, and the roles they carry.",
@@ -84,6 +95,14 @@ export const commands: readonly Command[] = [
   mailboxDrop,
   mailboxWatch,
   mailboxPair,
+  outboxList,
+  outboxShow,
+  outboxRetry,
+  outboxDrop,
+  outboxResolve,
+  outboxHold,
+  outboxRelease,
+  outboxWatch,
   pinsList,
   pinsDiff,
   pinsAccept,

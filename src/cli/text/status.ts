@@ -8,6 +8,7 @@ import { errorLines } from "../../runtime/words/error-lines.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
 import { hinted, type Io, shortPath } from "../line/io.js";
 import { mailboxesLine } from "./mailboxes.js";
+import { heldLines, outboxLine } from "./outbox.js";
 import { count, duration, fittedTable, heading, oneLine, type Style, styleOf, table } from "./print.js";
 
 /** An error in one line, with its advice; `--json` has the whole. */
@@ -35,6 +36,7 @@ export function statusText(status: GatewayStatus, running: boolean, io: Io, nowM
   const builtIn = isBroker ? "none: a broker" : isJoin ? "none: toolway join" : "built-in demo";
   facts.push(["config", status.config.path === undefined ? builtIn : shortPath(io, status.config.path)]);
   if (status.mailboxes !== undefined) facts.push(["mailboxes", mailboxesLine(status.mailboxes, nowMs)]);
+  if (status.outbox !== undefined) facts.push(["outbox", outboxLine(status.outbox, nowMs)]);
   for (const { mailbox, broker, state, why } of status.shares) {
     const told =
       state === "connected" ? style.green(state) : state === "refused" ? style.red(state) : style.yellow(state);
@@ -178,6 +180,7 @@ function configRemarks({ config, certificate }: GatewayStatus, style: Style): st
 
 function faultRemarks(status: GatewayStatus, running: boolean, style: Style): string[] {
   const lines: string[] = [];
+  if (status.outbox !== undefined) lines.push(...heldLines(status.outbox).map((line) => style.red(line)));
   for (const { name, members } of status.executors) {
     for (const { where, state, lastError } of members) {
       if (state === "ready" || lastError === undefined) continue;

@@ -1,0 +1,186 @@
+// What the verbs about kept calls do: they ask a gateway that runs, show what waits and why, and carry out what the
+// operator decides about it. Arguments of calls are shown by none of them.
+
+import type { OutboxEntry, OutboxLane, OutboxStatus } from "../../contracts/outbox.js";
+import { pause } from "../../runtime/wait.js";
+import type { GatewayClient } from "../gateway/port.js";
+import { runningGateway } from "../gateway/port.js";
+import { gatewayFor } from "../gateway/which.js";
+import { confirm } from "../line/ask.js";
+import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
+import { type Io, note, print, printJson } from "../line/io.js";
+import { word } from "../text/mailboxes.js";
+import { adviceOf, type ListedWrite, laneTable, outboxLine, writeTable, writeText } from "../text/outbox.js";
+import { count } from "../text/print.js";
+
+/** A screen of a long list. */
+export const USUAL_LIMIT = 50;
+/** As many as a gateway answers at a time. */
+export const MAX_LIMIT = 1_000;
+/** Often enough to watch. */
+const LOOK_MS = 500;
+
+interface VerbInput {
+  readonly config: string | undefined;
+  readonly state: string | undefined;
+  readonly json: boolean;
+}
+
+interface ListInput extends VerbInput {
+  readonly server: string | undefined;
+  readonly principal: string | undefined;
+  readonly only: string | undefined;
+  readonly lanes: boolean;
+  readonly limit: string | undefined;
+}
+
+interface WriteInput extends VerbInput {
+  readonly id: string;
+}
+
+interface ChangeInput extends WriteInput {
+  readonly yes: boolean;
+}
+
+interface ResolveInput extends ChangeInput {
+  readonly done: boolean;
+  readonly failed: boolean;
+  readonly again: boolean;
+}
+
+interface LaneInput extends VerbInput {
+  readonly server: string;
+  readonly lane: string | undefined;
+}
+
+export async function list(input: ListInput, io: Io): Promise<ExitCode> {
+  const limit = limitOf(input.limit);
+  const client = await demandGateway(input, io);
+  if (input.lanes) {
+    const { lanes } = (await client.get("/outbox/lanes", io.signal)) as { lanes: readonly OutboxLane[] };
+    if (input.json) printJson(io, { lanes });
+    else if (lanes.length === 0) note(io, "Nothing waits.");
+    else print(io, laneTable(lanes, io, Date.now()));
+    return Exit.ok;
+  }
+  const query = new URLSearchParams({ limit: String(limit) });
+  for (const [key, value] of Object.entries({ server: input.server, principal: input.principal, state: input.only })) {
+    if (value !== undefined) query.set(key, value);
+  }
+  const { writes } = (await client.get(`/outbox?${query}`, io.signal)) as { writes: readonly ListedWrite[] };
+  if (input.json) printJson(io, { writes });
+  else if (writes.length === 0) note(io, "No call is kept that fits.");
+  else print(io, writeTable(writes, io, Date.now()));
+  if (!input.json && writes.length === limit) note(io, `There may be more: --limit ${Math.min(MAX_LIMIT, limit * 2)}.`);
+  return Exit.ok;
+}
+
+export async function show(input: WriteInput, io: Io): Promise<ExitCode> {
+  const client = await demandGateway(input, io);
+  const entry = (await client.get(pathOf(input.id), io.signal)) as OutboxEntry;
+  if (input.json) printJson(io, entry);
+  else {
+    print(io, writeText(entry, io, Date.now()));
+    const advice = adviceOf(entry);
+    if (advice !== undefined) note(io, advice);
+  }
+  return Exit.ok;
+}
+
+export async function retry(input: WriteInput, io: Io): Promise<ExitCode> {
+  const client = await demandGateway(input, io);
+  return told(await client.post(`${pathOf(input.id)}/retry`, {}, io.signal), input, io, "goes back to its place");
+}
+
+export async function drop(input: ChangeInput, io: Io): Promise<ExitCode> {
+  const client = await demandGateway(input, io);
+  const entry = (await client.get(pathOf(input.id), io.signal)) as OutboxEntry;
+  const what = `${word(entry.tool)} of ${word(entry.server)}, ${entry.state}`;
+  if (!(await confirm(io, `Drop ${word(input.id)} (${what}) for good?`, input.yes))) return declined(io);
+  return told(await client.post(`${pathOf(input.id)}/drop`, {}, io.signal), input, io, "was dropped");
+}
+
+export async function resolve(input: ResolveInput, io: Io): Promise<ExitCode> {
+  const said = (["done", "failed", "again"] as const).filter((one) => input[one]);
+  const [as, second] = said;
+  if (as === undefined || second !== undefined) {
+    throw usageError("How did it end?", "Say one of --done, --failed and --again.");
+  }
+  const client = await demandGateway(input, io);
+  const question = `It may have had its effect already. Send ${word(input.id)} again?`;
+  if (as === "again" && !(await confirm(io, question, input.yes))) return declined(io);
+  const answer = await client.post(`${pathOf(input.id)}/resolve`, { as }, io.signal);
+  return told(answer, input, io, as === "again" ? "goes back to its place" : `counts as ${as}`);
+}
+
+export function hold(input: LaneInput, io: Io): Promise<ExitCode> {
+  return changeLanes(input, io, "hold", "on hold: what comes is kept, and nothing is delivered");
+}
+
+export function release(input: LaneInput, io: Io): Promise<ExitCode> {
+  return changeLanes(input, io, "release", "released");
+}
+
+async function changeLanes(input: LaneInput, io: Io, verb: "hold" | "release", done: string): Promise<ExitCode> {
+  const client = await demandGateway(input, io);
+  const body = { server: input.server, ...(input.lane === undefined ? {} : { lane: input.lane }) };
+  const { lanes } = (await client.post(`/outbox/${verb}`, body, io.signal)) as { lanes: number };
+  if (input.json) printJson(io, { ...body, lanes });
+  else print(io, `${count(lanes, "lane")} of ${word(input.server)} ${lanes === 1 ? "is" : "are"} ${done}.`);
+  return Exit.ok;
+}
+
+export async function watch(input: VerbInput, io: Io): Promise<ExitCode> {
+  const client = await demandGateway(input, io);
+  const isLive = io.isTTY && !input.json;
+  let before = "";
+  try {
+    for (;;) {
+      const now = (await client.get("/outbox/totals", io.signal)) as OutboxStatus;
+      const text = outboxLine(now, Date.now());
+      const counts = JSON.stringify([now.waiting, now.heldCount, now.unknown]);
+      if (isLive) io.stdout.write(`\r\u001b[K${text.slice(0, (io.columns ?? 80) - 1)}`);
+      else if (counts !== before) print(io, input.json ? JSON.stringify(now) : `${new Date().toISOString()} ${text}`);
+      before = counts;
+      await pause(LOOK_MS, io.signal);
+      if (io.signal.aborted) return Exit.ok;
+    }
+  } catch (error) {
+    if (io.signal.aborted) return Exit.ok;
+    throw error;
+  } finally {
+    if (isLive) io.stdout.write("\n");
+  }
+}
+
+function told(answer: unknown, { json }: VerbInput, io: Io, what: string): ExitCode {
+  const entry = answer as ListedWrite;
+  if (json) printJson(io, entry);
+  else print(io, `${word(entry.id)} (${word(entry.tool)} of ${word(entry.server)}) ${what}.`);
+  return Exit.ok;
+}
+
+function declined(io: Io): ExitCode {
+  note(io, "Nothing was changed.");
+  return Exit.failure;
+}
+
+function pathOf(id: string): string {
+  return `/outbox/writes/${encodeURIComponent(id)}`;
+}
+
+async function demandGateway(input: Omit<VerbInput, "json">, io: Io): Promise<GatewayClient> {
+  const source = await gatewayFor(input, io);
+  const client = await (await runningGateway()).find(source);
+  if (client !== undefined) return client;
+  throw new UserError("No gateway runs here, and kept calls are asked of one that does.", {
+    hint: source.others ?? "`toolway serve` starts one. Another's: add --config FILE, or --state DIR.",
+  });
+}
+
+function limitOf(text: string | undefined): number {
+  if (text === undefined) return USUAL_LIMIT;
+  const found = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+  if (found >= 1 && found <= MAX_LIMIT) return found;
+  throw usageError(`--limit ${text}: expected a whole number from 1 to ${MAX_LIMIT}.`);
+}
