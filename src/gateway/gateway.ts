@@ -33,7 +33,7 @@ import { endpointSettings, type OpenEndpoint, openEndpoint, questionLimits } fro
 import { Logins } from "./logins/logins.js";
 import type { Mailboxes } from "./mailboxes.js";
 import { hearingOf, type ProgramCalls } from "./program-call.js";
-import { Readiness } from "./readiness.js";
+import { AGENT_WAIT_MS, PLAN_WAIT_MS, Readiness } from "./readiness.js";
 import { serveRun } from "./runs/run-socket.js";
 import { Runs, type SweepRun } from "./runs/runs.js";
 import { type Stages, wireStages } from "./stages.js";
@@ -68,12 +68,6 @@ const TOKEN_LOOK_MS = 2_000;
  * what it can be asked; false: never, for verbs that need tokens or state only.
  */
 export type ServerStart = boolean | "listening" | "agent";
-
-/** An agent introduces itself at once. For one that does not, the servers are started all the same. */
-const AGENT_WAIT_MS = 2_000;
-
-/** What is shared is told when the servers have been tried, and after this time at the latest. */
-const PLAN_WAIT_MS = 20_000;
 
 export interface GatewayParts {
   readonly config: Config;

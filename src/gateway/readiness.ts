@@ -1,6 +1,12 @@
 // When agents may be sent to a gateway: once every server that it starts by itself was tried or is known from before, and
 // in any case after a short while. It has no clock and starts nothing; it is told.
 
+/** An agent introduces itself at once. For one that does not, the servers are started all the same. */
+export const AGENT_WAIT_MS = 2_000;
+
+/** What is shared is told when the servers have been tried, and after this time at the latest. */
+export const PLAN_WAIT_MS = 20_000;
+
 /**
  * So long a server that does not come up keeps the gateway from being ready: as a rule one that works is up by then, and
  * one that hangs must not hide the others.
