@@ -424,7 +424,9 @@ export class Gateway {
   }
 
   /** Undefined where no calls are kept. */
-  outbox: OutboxOperator | undefined;
+  get outbox(): OutboxOperator | undefined {
+    return this.#stages.outbox.operator;
+  }
 
   get mailboxes(): Mailboxes {
     return this.#stages.mailboxes;
