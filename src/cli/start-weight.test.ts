@@ -48,7 +48,8 @@ it("a gateway loads itself and its store, and no client, parser or search before
   const files = loads(main);
   loads(later(files, "adapter"), files);
   // What verbs that edit a config, runs, the broker, and links to mailboxes share with it is a file each, most smaller than 2 kB.
-  expect(kilobytes(files)).toBeLessThan(255);
+  expect(files.size).toBeLessThanOrEqual(48);
+  expect(kilobytes(files)).toBeLessThan(1_100);
   const text = [...files.values()].join("");
   for (const foreign of [
     "UND_ERR_",

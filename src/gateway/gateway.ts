@@ -5,7 +5,6 @@ import type { Duplex, Readable, Writable } from "node:stream";
 import type { Config, ListenAddress } from "../config/config.js";
 import type { AgentProfile, Principal } from "../contracts/caller.js";
 import { ownToolName } from "../contracts/names.js";
-import type { OutboxOperator } from "../contracts/outbox.js";
 import type { CacheStats, GatewayStatus } from "../contracts/status.js";
 import { type ToolResult, toToolResult } from "../contracts/tool-result.js";
 import type { ControlServer } from "../control/server.js";
@@ -424,7 +423,7 @@ export class Gateway {
   }
 
   /** Undefined where no calls are kept. */
-  get outbox(): OutboxOperator | undefined {
+  get outbox(): Stages["outbox"]["operator"] {
     return this.#stages.outbox.operator;
   }
 
