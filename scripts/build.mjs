@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { build } from "esbuild";
 import { lmdbInBundle, undiciPoolAlone } from "./build-packages.mjs";
+import { joinChunks } from "./join-chunks.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { values } = parseArgs({ options: { plain: { type: "boolean" }, out: { type: "string" } } });
@@ -22,11 +23,15 @@ execFileSync(process.execPath, [tsc, "-p", join(root, "tsconfig.build.json"), "-
 if (values.plain !== true) {
   rmSync(join(out, "chunks"), { recursive: true, force: true });
   // The library by itself: parts shared with the programs would each be one more file for a start to open.
-  const inputs = [...(await bundle(["src/cli/main.ts", "src/demo/server.ts"])), ...(await bundle(["src/index.ts"]))];
+  const programs = await bundle(["src/cli/main.ts", "src/demo/server.ts"]);
+  // Every line, a verb that asks a gateway, and a gateway.
+  await joinChunks(root, programs.outputs, ["main.js", "running-", "adapter-"]);
+  const library = await bundle(["src/index.ts"]);
+  const inputs = [...Object.keys(programs.inputs), ...Object.keys(library.inputs)];
   writeFileSync(join(out, "THIRD-PARTY-LICENSES.txt"), licensesOf(inputs));
 }
 
-/** Returns the paths of all files that went into it. */
+/** Returns what went into it, and what came of it. */
 async function bundle(entryPoints) {
   const { metafile } = await build({
     absWorkingDir: root,
@@ -55,7 +60,7 @@ async function bundle(entryPoints) {
     metafile: true,
     logLevel: "warning",
   });
-  return Object.keys(metafile.inputs);
+  return metafile;
 }
 
 /** What the licenses of the packages inside ask for: that their text goes with them. */

@@ -11,7 +11,6 @@ import { defineCommand } from "../line/command.js";
 import { Exit, UserError, usageError } from "../line/errors.js";
 import { type Io, note, pasted, print, shellPath, shown } from "../line/io.js";
 import { brokerOption, noteUnencrypted } from "../mailbox/broker-option.js";
-import { joinPlace } from "../mailbox/join-pair.js";
 import { tokenText } from "../text/banner.js";
 import { styleOf, table } from "../text/print.js";
 import { listenOption, untilStopped } from "./serve.js";
@@ -61,6 +60,7 @@ export const join = defineCommand({
     },
   ],
   async handler(input, io) {
+    const { joinPlace } = await import("../mailbox/join-pair.js");
     const place = await joinPlace(input, io);
     const { broker, from } = required(place.broker, place.from);
     const listen = listenOption(input.listen);

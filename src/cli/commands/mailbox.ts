@@ -1,8 +1,10 @@
-// `toolway mailbox list`, `show`, `dead`, `retry`, `drop` and `watch` as data. What they do is in ../mailbox/verbs.ts.
+// `toolway mailbox list`, `show`, `dead`, `retry`, `drop` and `watch` as data. What they do is in ../mailbox/verbs.ts, which is
+// loaded when one of them is run.
 
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
-import { pair } from "../mailbox/pair.js";
-import { dead, drop, list, MAX_LIMIT, retry, show, USUAL_LIMIT, watch } from "../mailbox/verbs.js";
+import { MAX_LIMIT, USUAL_LIMIT } from "../mailbox/page-limits.js";
+
+const verbs = () => import("../mailbox/verbs.js");
 
 const pageOptions = {
   limit: { value: "COUNT", description: `So many at most, up to ${MAX_LIMIT}. Default: ${USUAL_LIMIT}.` },
@@ -36,7 +38,7 @@ export const mailboxList = defineCommand({
     { line: "toolway mailbox", note: "all that are in use" },
     { line: "toolway mailbox list --json | jq '.mailboxes[] | select(.dead > 0)'", note: "where something failed" },
   ],
-  handler: list,
+  handler: async (input, io) => (await verbs()).list(input, io),
 });
 
 export const mailboxShow = defineCommand({
@@ -54,7 +56,7 @@ export const mailboxShow = defineCommand({
     { line: "toolway mailbox show studio", note: "what waits there" },
     { line: "toolway mailbox show studio --limit 1000 --json", note: "for scripts" },
   ],
-  handler: show,
+  handler: async (input, io) => (await verbs()).show(input, io),
 });
 
 export const mailboxDead = defineCommand({
@@ -71,7 +73,7 @@ export const mailboxDead = defineCommand({
     { line: "toolway mailbox dead studio", note: "what failed, and why" },
     { line: "toolway mailbox dead studio --json | jq -r '.deadLetters[].id'", note: "their ids" },
   ],
-  handler: dead,
+  handler: async (input, io) => (await verbs()).dead(input, io),
 });
 
 export const mailboxRetry = defineCommand({
@@ -88,7 +90,7 @@ export const mailboxRetry = defineCommand({
     { line: "toolway mailbox retry studio m-17", note: "asks first" },
     { line: "toolway mailbox retry studio m-17 --yes --json", note: "in a script" },
   ],
-  handler: retry,
+  handler: async (input, io) => (await verbs()).retry(input, io),
 });
 
 export const mailboxDrop = defineCommand({
@@ -112,7 +114,7 @@ export const mailboxDrop = defineCommand({
     { line: "toolway mailbox drop studio m-17", note: "asks first" },
     { line: "toolway mailbox drop studio --all --dead --yes", note: "its dead letters" },
   ],
-  handler: drop,
+  handler: async (input, io) => (await verbs()).drop(input, io),
 });
 
 export const mailboxWatch = defineCommand({
@@ -129,7 +131,7 @@ export const mailboxWatch = defineCommand({
     { line: "toolway mailbox watch", note: "all of them, in one line" },
     { line: "toolway mailbox watch studio --json", note: "one, for a script" },
   ],
-  handler: watch,
+  handler: async (input, io) => (await verbs()).watch(input, io),
 });
 
 export const mailboxPair = defineCommand({
@@ -152,5 +154,5 @@ export const mailboxPair = defineCommand({
     { line: "toolway mailbox pair studio --role researcher", note: "prints 127.0.0.1:7440/ABCD-EFGH-JKMN" },
     { line: "toolway mailbox pair studio --at wss://broker.example.com", note: "behind a proxy" },
   ],
-  handler: pair,
+  handler: async (input, io) => (await import("../mailbox/pair.js")).pair(input, io),
 });

@@ -9,7 +9,6 @@ import { configArg, defineCommand, folderOption } from "../line/command.js";
 import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
 import { type Io, note, print, shown } from "../line/io.js";
 import { brokerOption, noteUnencrypted } from "../mailbox/broker-option.js";
-import { pairForShare } from "../mailbox/share-pair.js";
 import { sharingText, stateText } from "../text/sharing.js";
 
 import { listenOption } from "./serve.js";
@@ -87,7 +86,10 @@ interface ShareInput {
 
 async function placeFor(input: ShareInput, source: GatewaySource, io: Io): Promise<SharePlace> {
   const { broker, as, role } = input;
-  if (input.pair) return pairForShare({ broker, as, role, source, listen: listenOption(input.listen) }, io);
+  if (input.pair) {
+    const { pairForShare } = await import("../mailbox/share-pair.js");
+    return pairForShare({ broker, as, role, source, listen: listenOption(input.listen) }, io);
+  }
   if (role !== undefined || input.listen !== undefined) throw usageError("--role and --listen go with --pair.");
   const token = io.env["TOOLWAY_TOKEN"];
   return { ...required(broker, as), token: token === "" ? undefined : token, close: async () => {} };

@@ -10,7 +10,6 @@ import { withGateway } from "../gateway/with-gateway.js";
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
 import { Exit, UserError, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson } from "../line/io.js";
-import { redeem } from "../mailbox/pair.js";
 import { clockTime, fittedTable, heading, oneLine, styleOf } from "../text/print.js";
 
 export const tokenCreate = defineCommand({
@@ -359,7 +358,7 @@ export const tokenRedeem = defineCommand({
       note: "for a config that names the variable",
     },
   ],
-  handler: redeem,
+  handler: async (input, io) => (await import("../mailbox/pair.js")).redeem(input, io),
 });
 
 export const tokenRevoke = defineCommand({

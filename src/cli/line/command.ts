@@ -111,7 +111,7 @@ interface CommandSpec<A extends Args, O extends Options> {
   readonly args: A;
   readonly options: O;
   readonly examples: readonly Example[];
-  /** Imports what is heavy itself, so that `toolway --help` loads none of it. */
+  /** Imports what it does itself, so that `toolway --help` and every other verb load none of it. */
   handler(input: Input<A, O>, io: Io): Promise<ExitCode>;
 }
 

@@ -26,11 +26,7 @@ import {
   word,
 } from "../text/mailboxes.js";
 import { count } from "../text/print.js";
-
-/** A screen of a long list. */
-export const USUAL_LIMIT = 50;
-/** As many as a gateway answers at a time. */
-export const MAX_LIMIT = 1_000;
+import { MAX_LIMIT, USUAL_LIMIT } from "./page-limits.js";
 
 /** Often enough to watch. */
 const LOOK_MS = 500;
