@@ -728,7 +728,7 @@ describe("many", () => {
     const seen = new Map<number, number[]>();
     const many = new World(store, {
       send: (call) => {
-        const { lane, n } = call.message.params?.["arguments"] as { lane: number; n: number };
+        const { lane, n } = Object(call.message.params?.["arguments"]) as { lane: number; n: number };
         seen.set(lane, [...(seen.get(lane) ?? []), n]);
         setImmediate(() => call.reply(DONE));
       },
