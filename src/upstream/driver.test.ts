@@ -126,6 +126,15 @@ it("a server that goes away in the moment of its handshake is started anew by th
   await driver.stop();
 });
 
+it("a call that waits for a start that fails is told nothing of how far the start came [no-double-effect]", async () => {
+  const { driver } = supervise((link) => {
+    link.open = () => Promise.reject(new Fault("unavailable", "HTTP 502.", { wire: { status: 502, left: true } }));
+  });
+  const reply = await new Promise<Reply>((resolve) => void call(driver, { reply: resolve }));
+  expect(reply).toMatchObject({ kind: "error", fault: { code: "unavailable", wire: undefined } });
+  await driver.stop();
+});
+
 it("a call that waits can be cancelled, and is answered once", async () => {
   const { driver } = supervise((link) => {
     link.open = () => new Promise(() => {});

@@ -2,6 +2,7 @@
 
 import type { CredentialStatus } from "../../contracts/status.js";
 import { isObject } from "../../protocol/jsonrpc.js";
+import { within } from "../../runtime/wait.js";
 import { UserError } from "../line/errors.js";
 import { type Io, note } from "../line/io.js";
 import { openBrowser } from "./browser.js";
@@ -53,8 +54,7 @@ async function logInBy(
 /** By the browser, or by a person who pastes what the browser of another machine shows. */
 async function brought(callback: Callback, state: string, io: Io): Promise<BroughtBack> {
   const over = new AbortController();
-  const late = AbortSignal.timeout(LOGIN_MS);
-  const ends = AbortSignal.any([late, io.signal, over.signal]);
+  const ends = AbortSignal.any([within(LOGIN_MS, io.signal), over.signal]);
   if (io.isErrTTY) note(io, "Waiting for it to come back. Or paste the address that the browser ends at:");
   const pasted = new Promise<BroughtBack>((resolve) => {
     let text = "";

@@ -47,8 +47,7 @@ export class HttpSessions {
   /** Sessions by their keys, because one sealed id may be written in more than one way. */
   readonly #byKey = new Map<string, { session: HttpSession; id: string }>();
   readonly #records: SessionRecords;
-  /** By the wall clock. What began earlier was open in an earlier run. */
-  /** Who was there by then may have been told nothing since: of a start, and of sessions that were dropped. */
+  /** By the wall clock, the last start or dropping of sessions: who was there by then may have been told nothing since. */
   #missedAt: number;
   readonly #catchUps = new CatchUps<HttpSession>();
   /** One for all who have to catch up. */

@@ -102,3 +102,20 @@ it("a write is answered by a server that is up, kept over a restart while it is 
   await vi.waitFor(() => expect(tracker.done.size).toBe(4), SOON);
   expect([...tracker.done.values()].map(({ n }) => n)).toEqual([0, 1, 2, 3]);
 }, 120_000);
+
+it("a gateway that is closed at once closes its outbox before its store [ack-is-durable]", async () => {
+  const stateDir = mkdtempSync(join(tmpdir(), "toolway-outbox-gateway-"));
+  cleanUp.push(() => rmSync(stateDir, { recursive: true, force: true }));
+  const faults: unknown[] = [];
+  const unforeseen = (error: unknown) => faults.push(error);
+  const log = { debug() {}, info() {}, warn() {}, error: (...said: unknown[]) => void faults.push(said) };
+  process.on("unhandledRejection", unforeseen);
+  cleanUp.push(() => process.off("unhandledRejection", unforeseen));
+  const tracker = { type: "http", url: "http://127.0.0.1:9/mcp", tools: { create_issue: { outbox: true } } };
+  const gateway = await createGateway({ mcpServers: { tracker } } as never, { stateDir, noAuth: true, log });
+  await gateway.close({ drainMs: 0 });
+  // What opens it is loaded by now, and so it has failed if it can.
+  await import("../../outbox/index.js");
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(faults).toEqual([]);
+});

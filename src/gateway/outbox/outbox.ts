@@ -68,7 +68,9 @@ export class GatewayOutbox implements OutboxIntake {
     }
     pipeline.sender.outbox = this.#terms.size > 0 ? this : undefined;
     const isLeft = this.#opening === undefined && !state.store.map("outbox").entries({ limit: 1 }).next().done;
-    if (this.#terms.size > 0 || isLeft) void this.#opened();
+    if (this.#terms.size > 0 || isLeft) {
+      this.#opened().catch((error: unknown) => log.error("the outbox could not be opened: no call is kept", { error }));
+    }
     if (this.#open === undefined) return;
     this.#open.outbox.lanes.room.limits = limits;
     this.#open.outbox.poke();
@@ -111,10 +113,12 @@ export class GatewayOutbox implements OutboxIntake {
     await this.#open?.outbox.drained(drainMs);
   }
 
+  /** One that is still being opened is waited for: it reads from a store that is closed after this. */
   async close(): Promise<void> {
     this.#isStopped = true;
-    this.#open?.desk.close();
-    await this.#open?.outbox.close();
+    const open = await this.#opening?.catch(() => undefined);
+    open?.desk.close();
+    await open?.outbox.close();
   }
 
   #opened(): Promise<OpenOutbox> {

@@ -71,7 +71,8 @@ export class Broker {
   constructor({ store, clock, log, knows }: BrokerOptions) {
     this.#mail = new MailStore(store, log);
     const resume = (mailbox: Mailbox, consumer: Consumer) => this.pause(mailbox.address, consumer, false);
-    this.#handOuts = new HandOuts({ mail: this.#mail, clock, log, resume });
+    const look = (mailbox: Mailbox) => this.#look(mailbox);
+    this.#handOuts = new HandOuts({ mail: this.#mail, clock, log, resume, look });
     this.peers = new LivePeers(() => clock.wall());
     this.#clock = clock;
     this.#log = log;

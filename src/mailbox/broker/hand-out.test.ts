@@ -59,9 +59,9 @@ class Taker {
   }
 }
 
-function deliver(id: string): Promise<void> {
+function deliver(id: string, leftMs = 3_600_000): Promise<void> {
   const message = { id, kind: "mcp_request", body: "{}", correlationId: undefined };
-  const frame: Deliver = { kind: "deliver", to: "studio", message, leftMs: 3_600_000, acknowledges: undefined };
+  const frame: Deliver = { kind: "deliver", to: "studio", message, leftMs, acknowledges: undefined };
   return broker.deliver(WORKER, frame);
 }
 
@@ -144,6 +144,21 @@ describe("what a broker hands out", () => {
     await turn();
     // Its credit is there for the next.
     await deliver("m-2");
+    await turn();
+    expect(taker.got).toEqual(["m-2"]);
+  });
+
+  it("gives its place to the next at once where it ended before it could leave [ack-is-durable]", async () => {
+    await deliver("m-1", 1_000);
+    await deliver("m-2");
+    store.isHolding = true;
+    const taker = new Taker("J1", 1);
+    await turn();
+    // Its end, and a lease more.
+    nowMs += 62_000;
+    await vi.advanceTimersByTimeAsync(2_000);
+    store.isHolding = false;
+    store.commitAll();
     await turn();
     expect(taker.got).toEqual(["m-2"]);
   });

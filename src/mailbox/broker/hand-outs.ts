@@ -16,6 +16,8 @@ export interface HandOutsOptions {
   readonly log: Log;
   /** A consumer to which nothing could be handed may be tried again. */
   resume(mailbox: Mailbox, consumer: Consumer): void;
+  /** A consumer may have more than the queue knew of when it was last asked. */
+  look(mailbox: Mailbox): void;
 }
 
 export class HandOuts {
@@ -69,12 +71,16 @@ export class HandOuts {
 
   #sendPending(mailbox: Mailbox, subscription: Subscription): void {
     const nowMs = this.#options.clock.now();
+    let hasMore = false;
     for (let given = subscription.pending.next(); given !== undefined; given = subscription.pending.next()) {
       const { consumer, message } = given;
       // It was finished, has ended or was dropped meanwhile. The consumer has not heard of it, and may have another.
-      if (mailbox.queue.heldBy(consumer, message.sender, message.id) !== message) mailbox.queue.grant(consumer, 1);
-      else this.#send(mailbox, subscription, given, nowMs);
+      if (mailbox.queue.heldBy(consumer, message.sender, message.id) !== message) {
+        mailbox.queue.grant(consumer, 1);
+        hasMore = true;
+      } else this.#send(mailbox, subscription, given, nowMs);
     }
+    if (hasMore) this.#options.look(mailbox);
   }
 
   /** The disk is full, or broken: nothing is handed to this consumer for a while. */

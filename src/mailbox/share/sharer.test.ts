@@ -332,6 +332,16 @@ describe("a sharer", () => {
     expect(one.released).toEqual(["waiting", "new"]);
   });
 
+  it("drains no longer once it is stopped [drain]", async () => {
+    const { sharer, line, call } = await sharing();
+    (await line()).send("running");
+    await (await call()).begin(start());
+    const drained = sharer.drain(60_000);
+    await sharer.stop();
+    await drained;
+    expect(sharer.state.state).toBe("stopped");
+  });
+
   it("stops in the middle of a dial and of a wait, and dials no more", async () => {
     let dials = 0;
     const dialling = await sharing({

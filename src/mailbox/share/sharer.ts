@@ -120,8 +120,10 @@ export class Sharer implements CallKeeper {
   async drain(drainMs: number): Promise<void> {
     this.#isDraining = true;
     const until = this.#options.clock.now() + drainMs;
-    while (this.#running.size > 0 && this.#options.clock.now() < until)
-      await pause(Math.min(20, drainMs), this.#stop.signal);
+    const { signal } = this.#stop;
+    // Once it is stopped, a pause is none.
+    while (this.#running.size > 0 && this.#options.clock.now() < until && !signal.aborted)
+      await pause(Math.min(20, drainMs), signal);
     for (const call of this.#running.values()) {
       if (call.isStarted || call.isOver) continue;
       call.line?.release(call.name);
@@ -134,7 +136,8 @@ export class Sharer implements CallKeeper {
     this.#isDraining = true;
     if (this.#line !== undefined) {
       const until = this.#options.clock.now() + FLUSH_MS;
-      while (this.#over() > 0 && this.#options.clock.now() < until) await pause(10, this.#stop.signal);
+      const { signal } = this.#stop;
+      while (this.#over() > 0 && this.#options.clock.now() < until && !signal.aborted) await pause(10, signal);
     }
     this.#stop.abort();
     clearInterval(this.#timer);

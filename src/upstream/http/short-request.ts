@@ -42,7 +42,10 @@ export async function requestShortly(
   };
   signal.throwIfAborted();
   const wire = await open(target, url, signal);
+  let onAbort = () => {};
   try {
+    // It may have been given up while the wire was opened.
+    signal.throwIfAborted();
     return await new Promise<ShortAnswer>((resolve, reject) => {
       const chunks: Buffer[] = [];
       let head: { status: number; headers: ResponseHeaders } | undefined;
@@ -70,9 +73,11 @@ export async function requestShortly(
           onError: (error) => reject(error),
         },
       );
-      signal.addEventListener("abort", () => fail(signal.reason as Error), { once: true });
+      onAbort = () => fail(signal.reason as Error);
+      signal.addEventListener("abort", onAbort, { once: true });
     });
   } finally {
+    signal.removeEventListener("abort", onAbort);
     await wire.destroy();
   }
 }

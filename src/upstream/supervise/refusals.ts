@@ -9,7 +9,9 @@ function unavailable(server: string, state: string, message: string, nextTryInMs
   const code = cause?.code === "unauthorized" ? "unauthorized" : "unavailable";
   const next = nextTryInMs === undefined ? {} : { nextTryInMs: Math.ceil(nextTryInMs) };
   const data = { fault: code, server, state, ...next };
-  return new Fault(code, message, cause === undefined ? { data } : { data, cause, wire: cause.wire });
+  // What the cause says of a wire is about the start, or about another call: this one has not left.
+  const wire = code === "unauthorized" ? cause?.wire : undefined;
+  return new Fault(code, message, cause === undefined ? { data } : { data, cause, wire });
 }
 
 const seconds = (ms: number): string => `${Math.ceil(ms / 1000)} s`;
