@@ -3,7 +3,7 @@
 import { replySize } from "../protocol/arrived.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import { isObject } from "../protocol/jsonrpc.js";
-import { locate } from "../protocol/message.js";
+import { locate, type RequestMessage } from "../protocol/message.js";
 import { type Reply, responseOf } from "../protocol/reply.js";
 import type { KeptResult } from "./journal.js";
 import { classify } from "./lanes/classify.js";
@@ -11,6 +11,11 @@ import { MAX_KEPT_RESULT_BYTES } from "./lanes/limits.js";
 
 export function asFault(error: unknown): Fault {
   return error instanceof Fault ? error : new Fault("protocol", toRpcError(error).message, { cause: error });
+}
+
+/** The agent answers what a modern server asked it before it did anything: that is between the two. */
+export function isAnswer({ params }: RequestMessage): boolean {
+  return params?.["inputResponses"] !== undefined || params?.["requestState"] !== undefined;
 }
 
 /** What is kept of an answer; undefined where it is too large, or cannot be read. */
@@ -28,13 +33,18 @@ export function keptOf(reply: Reply): KeptResult | undefined {
   return message.error === undefined ? { result: textAt("result") } : { error: textAt("error") };
 }
 
+/** About as many bytes as it takes on disk. */
+export function sizeOf(kept: KeptResult | undefined): number {
+  return (kept?.result ?? kept?.error ?? "").length;
+}
+
 function bounded(kept: KeptResult): KeptResult | undefined {
-  return (kept.result ?? kept.error ?? "").length > MAX_KEPT_RESULT_BYTES ? undefined : kept;
+  return sizeOf(kept) > MAX_KEPT_RESULT_BYTES ? undefined : kept;
 }
 
 /** `{key}` in every text of a value. */
 export function withKey(value: unknown, key: string): unknown {
-  if (typeof value === "string") return value.replaceAll("{key}", key);
+  if (typeof value === "string") return value.replaceAll("{key}", () => key);
   if (Array.isArray(value)) return value.map((one) => withKey(one, key));
   if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, withKey(one, key)]));

@@ -26,6 +26,8 @@ export interface KeyedCall {
   /** Over principal, server, tool and key. */
   readonly keyHash: string;
   readonly argumentsHash: string;
+  /** The agent gave none. */
+  readonly isMinted: boolean;
   /** The agent's request with the server's own name of the tool, and with the key where the server wants it. */
   readonly message: RequestMessage;
 }
@@ -55,7 +57,7 @@ export function keyedCall(
   const argumentsHash = hashText(argumentsText(message, place, scans));
   const text = splice(message.text, edits);
   const keyed = edits.length === 0 ? message : (toMessage(text, JSON.parse(text)) as RequestMessage);
-  return { key, keyHash, argumentsHash, message: keyed };
+  return { key, keyHash, argumentsHash, isMinted: own === undefined, message: keyed };
 }
 
 /** A key is a text that says something; what is none is not taken for one. */

@@ -405,6 +405,44 @@ describe("a write that may have happened", () => {
     expect(world.sent).toHaveLength(4);
   });
 
+  it.each<[string, DeliveryVerdict]>([
+    ["the server refuses the repeat", undefined],
+    ["the server is gone from the config", { kind: "denied", why: "It is no longer in the config." }],
+  ])("is not called failed where %s [unknown-is-said]", async (_what, verdict) => {
+    const made = world.call({});
+    await world.rest();
+    await world.answer(LOST);
+    world.verdict = verdict;
+    await world.pass(60_000);
+    if (verdict === undefined) await world.answer(httpFault("protocol", 422));
+    expect(world.desk.get("anna", receiptOf(made).id)?.state).toBe("unknown");
+  });
+
+  it("is not asked for by a key that never left: not to find it would say nothing, and the write would be made twice [unknown-is-said]", async () => {
+    const find = ownToolName("find_issues");
+    world.terms = { ...KEYLESS, confirm: { tool: find, arguments: '{"query":"{key}"}', found: "/issues/0" } };
+    const made = world.call({});
+    await world.rest();
+    await world.answer(LOST);
+    await world.pass(60_000);
+    expect(world.sent).toHaveLength(1);
+    expect(made.replies).toEqual([LOST]);
+    expect(world.records[0]?.state).toBe("unknown");
+  });
+
+  it("is asked for by its key as it is, whatever signs are in it [no-double-effect]", async () => {
+    const key = "a$&b$$c$'d";
+    world.terms = {
+      ...KEYLESS,
+      confirm: { tool: ownToolName("find_issues"), arguments: '{"query":"<{key}>"}', found: "/issues/0" },
+    };
+    world.call({}, { meta: { "toolway/idempotencyKey": key } });
+    await world.rest();
+    await world.answer(LOST);
+    await world.pass(1_000);
+    expect(world.args(-1)).toEqual({ query: `<${key}>` });
+  });
+
   it("stops its lane where the config wants that, until a person says what became of it", async () => {
     world.terms = { ...KEYLESS, onUnknown: "hold" };
     world.call({ n: 1 });
@@ -744,4 +782,59 @@ describe("many", () => {
     for (const lane of all) expect(lane).toEqual([...lane].sort((a, b) => a - b));
     await many.outbox.close();
   }, 120_000);
+});
+
+describe("what an agent took back while it was on its way", () => {
+  it("is not sent again by the next start either [no-double-effect]", async () => {
+    const made = world.call({});
+    await world.rest();
+    made.call.onCancel?.("enough");
+    await world.rest();
+    const next = world.again();
+    await next.rest();
+    await next.pass(60_000);
+    expect(next.sent).toEqual([]);
+    expect(next.records[0]).toMatchObject({ state: "unknown", takenBack: true });
+    await next.outbox.close();
+  });
+});
+
+describe("a stop", () => {
+  it("while it is written down that a keyless write is being sent: it was not, and goes out after the next start [unknown-is-said]", async () => {
+    world.terms = KEYLESS;
+    await world.queued({ n: 1 });
+    const sent = world.sent.length;
+    world.nowMs += 60_000;
+    world.outbox.tick();
+    await world.outbox.close();
+    expect(world.sent).toHaveLength(sent);
+    expect(world.records[0]?.state).toBe("queued");
+    const next = world.again();
+    await next.rest();
+    expect(next.sent).toHaveLength(1);
+    await next.outbox.close();
+  });
+});
+
+describe("a modern server that asks its agent first", () => {
+  const ASKS = resultBytes('{"resultType":"input_required","inputRequests":{},"requestState":"s"}');
+
+  it("is heard by the agent, did nothing by that, and its answer under the same key is not taken for a repeat", async () => {
+    const made = world.call({ request_id: "mine" });
+    await world.rest();
+    await world.answer(ASKS);
+    expect(made.replies).toEqual([ASKS]);
+    expect(world.records[0]).toMatchObject({ state: "failed" });
+    const { call } = world.make({ request_id: "mine" });
+    const params = { ...call.message.params, inputResponses: {}, requestState: "s" };
+    const message = makeMessage({ jsonrpc: "2.0", id: 9, method: "tools/call", params }) as RequestMessage;
+    expect(world.outbox.take({ ...call, message }, "tracker", TOOL)).toBe(false);
+  });
+
+  it("ends a write whose agent is gone: there is nobody to ask", async () => {
+    const { id } = await world.queued({});
+    await world.pass(1_000);
+    await world.answer(ASKS);
+    expect(world.desk.get("anna", id)).toMatchObject({ state: "failed" });
+  });
 });

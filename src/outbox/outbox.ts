@@ -11,7 +11,7 @@ import { makeMessage, parseMessage, type RequestMessage } from "../protocol/mess
 import { faultReply, type Reply } from "../protocol/reply.js";
 import type { Clock } from "../runtime/clock.js";
 import { resultWithin } from "../runtime/wait.js";
-import { asFault, foundIn, keptOf, withKey } from "./answers.js";
+import { asFault, foundIn, isAnswer, keptOf, sizeOf, withKey } from "./answers.js";
 import { AbsentCaller, DeliveryCall, Waiter, WaitingCaller } from "./delivery.js";
 import { type KeptResult, OutboxJournal } from "./journal.js";
 import { keyedCall, laneOf, withoutAgent } from "./key.js";
@@ -149,10 +149,13 @@ export class Outbox implements OutboxIntake {
 
   /** False where the call is none of ours and goes its way. Throws a Fault where it is refused. */
   take(call: AgentCall, server: string, tool: OwnToolName): boolean {
-    const terms = this.#parts.terms(server, tool);
-    if (terms === undefined || call.caller.beforeSend !== undefined) return false;
+    const said = this.#parts.terms(server, tool);
+    if (said === undefined || call.caller.beforeSend !== undefined || isAnswer(call.message)) return false;
     const { principal, era, version } = call.caller;
-    const { message, ...keyed } = keyedCall(call.message, { server, tool, principal: principal.id }, terms.key);
+    const to = { server, tool, principal: principal.id };
+    const { message, isMinted, ...keyed } = keyedCall(call.message, to, said.key);
+    // A key that never left finds nothing at the server, whatever was done there: nothing follows from asking for it.
+    const terms = isMinted && said.key === undefined ? { ...said, confirm: undefined } : said;
     const bytes = Buffer.byteLength(message.text);
     if (bytes > MAX_MESSAGE_BYTES) {
       const most = `A call of a tool that is kept in the outbox has at most ${MAX_MESSAGE_BYTES} bytes`;
@@ -229,7 +232,10 @@ export class Outbox implements OutboxIntake {
       else if (step.do === "confirm") this.#confirm(write);
       else if (step.do === "save") void this.#save(write);
       else if (step.do === "tell") this.#tell(write);
-      else this.#track(this.journal.forget(write.sequence));
+      else {
+        this.#unwritten.delete(write);
+        this.#track(this.journal.forget(write.sequence));
+      }
     }
     this.#setTimer();
   }
@@ -346,7 +352,8 @@ export class Outbox implements OutboxIntake {
       return;
     }
     if (this.#isStopped && flight.waiters.length === 0) {
-      this.#tidy(flight);
+      // The disk may say by now that it is being sent, and it is not.
+      this.#came(flight, { kind: "not-sent", why: "the gateway was stopped" });
       return;
     }
     if (write.takenBack) {
@@ -429,6 +436,7 @@ export class Outbox implements OutboxIntake {
   #came(flight: Flight, result: Result): void {
     const { write } = flight;
     flight.delivery = undefined;
+    write.resultBytes = sizeOf(flight.kept);
     const steps = this.lanes.result(write, result, this.#clock.now(), this.#clock.wall());
     if (!write.isOver) flight.reply = undefined;
     else write.hasResult = flight.kept !== undefined;

@@ -34,7 +34,7 @@ const CONFLICT = 409;
 
 export function classify(reply: Reply): WriteOutcome {
   const fault = reply.kind === "error" ? reply.fault : undefined;
-  if (fault === undefined) return { kind: "answered", failed: saysFailed(reply) };
+  if (fault === undefined) return asksFirst(reply) ? ASKED : { kind: "answered", failed: saysFailed(reply) };
   return ofFault(fault);
 }
 
@@ -92,5 +92,18 @@ function saysFailed(reply: Reply): boolean {
   return message.error !== undefined || (isObject(message.result) && message.result["isError"] === true);
 }
 
+/** A modern server wants to know something of the agent before it does anything. */
+function asksFirst(reply: Reply): boolean {
+  if (reply.kind === "result") return isObject(reply.result) && reply.result["resultType"] === "input_required";
+  if (reply.kind !== "bytes" || !reply.bytes.includes(ASKS)) return false;
+  const result = responseOf(reply)?.result;
+  return isObject(result) && result["resultType"] === "input_required";
+}
+
+const ASKED: WriteOutcome = {
+  kind: "refused",
+  why: "the server asked its agent for more before it did anything: the agent's answer is a call of its own",
+};
+const ASKS = '"input_required"';
 const IS_ERROR = '"isError"';
 const ERROR = '"error"';

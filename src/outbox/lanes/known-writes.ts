@@ -1,13 +1,26 @@
 // All writes that are known, by their ids and by their keys, and those that are over, for as long as somebody may ask.
 
 import type { KeptWrite } from "./lane.js";
-import { ENDED_MS, FORGOTTEN_A_SWEEP, MAX_ENDED_A_PRINCIPAL } from "./limits.js";
+import {
+  ENDED_MS,
+  FORGOTTEN_A_SWEEP,
+  MAX_ENDED_A_PRINCIPAL,
+  MAX_ENDED_BYTES,
+  MAX_ENDED_BYTES_A_PRINCIPAL,
+} from "./limits.js";
+
+/** Ended writes of one principal, the oldest end first. */
+interface Ended {
+  readonly writes: Set<KeptWrite>;
+  bytes: number;
+}
 
 export class KnownWrites {
   readonly #byId = new Map<string, KeptWrite>();
   readonly #byKey = new Map<string, KeptWrite>();
-  /** Ended writes by principal, the oldest end first. */
-  readonly #ended = new Map<string, Set<KeptWrite>>();
+  /** By principal. */
+  readonly #ended = new Map<string, Ended>();
+  #endedBytes = 0;
 
   get(id: string): KeptWrite | undefined {
     return this.#byId.get(id);
@@ -37,34 +50,57 @@ export class KnownWrites {
     this.revived(write);
   }
 
-  /** It is over. The one that has to go for it, where its principal has too many. */
-  ended(write: KeptWrite): KeptWrite | undefined {
+  /** It is over. Those that have to go for it, where there are too many, or too much is kept with them. */
+  ended(write: KeptWrite): KeptWrite[] {
     const { id } = write.facts.principal;
-    let ended = this.#ended.get(id);
-    if (ended === undefined) {
-      ended = new Set();
-      this.#ended.set(id, ended);
+    let own = this.#ended.get(id);
+    if (own === undefined) {
+      own = { writes: new Set(), bytes: 0 };
+      this.#ended.set(id, own);
     }
-    ended.add(write);
-    if (ended.size <= MAX_ENDED_A_PRINCIPAL) return undefined;
-    const [oldest] = ended;
-    if (oldest !== undefined) this.remove(oldest);
-    return oldest;
+    own.writes.add(write);
+    // The text of what is done is not kept: it is never sent again.
+    write.endedBytes = write.resultBytes + (write.state === "done" ? 0 : write.facts.bytes);
+    own.bytes += write.endedBytes;
+    this.#endedBytes += write.endedBytes;
+    const gone: KeptWrite[] = [];
+    const { writes } = own;
+    while (writes.size > MAX_ENDED_A_PRINCIPAL || own.bytes > MAX_ENDED_BYTES_A_PRINCIPAL) {
+      this.#removeOldest(writes, gone);
+    }
+    while (this.#endedBytes > MAX_ENDED_BYTES) this.#removeOldest(this.#largest().writes, gone);
+    return gone;
+  }
+
+  #removeOldest(writes: ReadonlySet<KeptWrite>, gone: KeptWrite[]): void {
+    const [oldest] = writes;
+    if (oldest === undefined) return;
+    this.remove(oldest);
+    gone.push(oldest);
+  }
+
+  /** Who keeps the most gives way. */
+  #largest(): Ended {
+    let largest: Ended = { writes: new Set(), bytes: -1 };
+    for (const one of this.#ended.values()) if (one.bytes > largest.bytes) largest = one;
+    return largest;
   }
 
   /** It is not over any more. */
   revived(write: KeptWrite): void {
     const { id } = write.facts.principal;
-    const ended = this.#ended.get(id);
-    ended?.delete(write);
-    if (ended?.size === 0) this.#ended.delete(id);
+    const own = this.#ended.get(id);
+    if (own?.writes.delete(write) !== true) return;
+    own.bytes -= write.endedBytes;
+    this.#endedBytes -= write.endedBytes;
+    if (own.writes.size === 0) this.#ended.delete(id);
   }
 
   /** Forgets some of those whose time is over, and gives them. */
   sweep(nowMs: number): KeptWrite[] {
     const old: KeptWrite[] = [];
-    for (const ended of this.#ended.values()) {
-      for (const write of ended) {
+    for (const { writes } of this.#ended.values()) {
+      for (const write of writes) {
         if (old.length >= FORGOTTEN_A_SWEEP || nowMs - write.endedMs < ENDED_MS) break;
         old.push(write);
       }

@@ -21,6 +21,9 @@ export class KeptWrite {
   takenBack = false;
   held = false;
   hasResult = false;
+  resultBytes = 0;
+  /** What it keeps on disk beside its record since it ended. */
+  endedBytes = 0;
   /** Answers "409" in a row. */
   conflicts = 0;
   /** Its first commit is on disk. */
@@ -48,6 +51,7 @@ export class KeptWrite {
     this.takenBack = record.takenBack === true;
     this.held = record.held === true;
     this.hasResult = record.hasResult === true;
+    this.resultBytes = record.resultBytes ?? 0;
     this.isCommitted = true;
   }
 
@@ -74,6 +78,7 @@ export class KeptWrite {
       takenBack: this.takenBack || undefined,
       held: this.held || undefined,
       hasResult: this.hasResult || undefined,
+      resultBytes: this.resultBytes || undefined,
       ageMs: Math.max(0, nowMs - this.bornMs),
       agedAtMs: wallMs,
     };

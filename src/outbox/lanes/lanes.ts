@@ -100,8 +100,7 @@ export class Lanes {
     this.#known.add(write);
     if (write.isOver) {
       write.endedMs = nowMs - Math.max(0, wallMs - write.sinceMs);
-      const gone = this.#known.ended(write);
-      if (gone !== undefined) this.#steps.push({ do: "forget", write: gone });
+      this.#ended(write);
       if (write.state === "unknown" && record.terms.onUnknown === "hold")
         this.#table.lane(write).hold = unknownHold(write);
       this.#nextSweepMs = nowMs;
@@ -204,7 +203,9 @@ export class Lanes {
         break;
       case "refused":
       case "denied":
-        this.#end(write, "failed", result.why);
+        // What an earlier try may have done is not undone by a refusal.
+        if (write.maybe) this.#unknown(lane, write, result.why);
+        else this.#end(write, "failed", result.why);
         break;
       case "withdrawn":
         this.#withdraw(write, result.why);
@@ -279,6 +280,8 @@ export class Lanes {
     const lane = this.#table.lane(write);
     if (lane.sending === write) {
       write.takenBack = true;
+      // The disk says so too, or the next start would send it again.
+      if (write.isCommitted) this.#steps.push({ do: "save", write });
       return { kind: "sending", steps: this.#done() };
     }
     this.#withdraw(write, why);
@@ -467,10 +470,13 @@ export class Lanes {
     this.#table.tidy(lane);
     this.room.leave(server, principal.id, bytes);
     this.#steps.push({ do: "save", write });
-    const gone = this.#known.ended(write);
-    if (gone !== undefined) this.#steps.push({ do: "forget", write: gone });
+    this.#ended(write);
     this.#nextSweepMs = Math.min(this.#nextSweepMs, this.#nowMs + SWEEP_MS);
     this.#table.soon(this.#nextSweepMs);
+  }
+
+  #ended(write: KeptWrite): void {
+    for (const gone of this.#known.ended(write)) this.#steps.push({ do: "forget", write: gone });
   }
 
   #revive(write: KeptWrite): void {
@@ -479,6 +485,7 @@ export class Lanes {
     write.bornMs = this.#nowMs;
     write.conflicts = 0;
     write.hasResult = false;
+    write.resultBytes = 0;
     this.room.take(server, principal.id, bytes);
     this.#table.lane(write).insert(write);
     this.#expiresBy(write);

@@ -11,7 +11,7 @@ export const SHARE_OF_PRINCIPAL = 0.5;
 /** And one server this: one that is away for long leaves room for the others. */
 export const SHARE_OF_SERVER = 0.75;
 
-/** A larger call is sent as it is, and never kept: it would fill the outbox of all others with a few writes. */
+/** A larger call is refused: it would fill the outbox of all others with a few writes. */
 export const MAX_MESSAGE_BYTES = 4 * MIB;
 
 /** A larger result reaches the agent that waits for it, and its receipt says only that it was done. */
@@ -20,6 +20,10 @@ export const MAX_KEPT_RESULT_BYTES = 256 * KIB;
 /** Ended receipts: as long as somebody may still ask, and no more of one principal than a list can show. */
 export const ENDED_MS = 7 * DAY_MS;
 export const MAX_ENDED_A_PRINCIPAL = 10_000;
+/** What ended receipts keep beside themselves (results, and texts of what was not done): a quarter of what the state has. */
+export const MAX_ENDED_BYTES = 256 * MIB;
+/** And those of one principal: the oldest of its own go first. */
+export const MAX_ENDED_BYTES_A_PRINCIPAL = MAX_ENDED_BYTES / 4;
 
 /** After how long an agent gets a receipt in place of a result: Claude Code and opencode give a silent call up after 60 s. */
 export const ANSWER_MS = 20 * SECOND_MS;

@@ -53,6 +53,7 @@ export interface WriteProgress {
   readonly ageMs: number;
   readonly agedAtMs: number;
   readonly hasResult?: true | undefined;
+  readonly resultBytes?: number | undefined;
 }
 
 export interface WriteRecord extends WriteFacts, WriteProgress {

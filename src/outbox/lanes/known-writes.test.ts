@@ -1,0 +1,51 @@
+import { expect, it } from "vitest";
+import { ownToolName } from "../../contracts/names.js";
+import type { WriteState } from "../../contracts/outbox.js";
+import { KIB } from "../../runtime/sizes.js";
+import { KnownWrites } from "./known-writes.js";
+import { KeptWrite } from "./lane.js";
+import { MAX_ENDED_BYTES, MAX_ENDED_BYTES_A_PRINCIPAL, MAX_KEPT_RESULT_BYTES, MAX_MESSAGE_BYTES } from "./limits.js";
+import type { WriteFacts } from "./write.js";
+
+let sequence = 0;
+
+function ended(known: KnownWrites, principal: string, state: WriteState, bytes: number, resultBytes: number) {
+  const facts = {
+    id: `receipt-${++sequence}`,
+    server: "tracker",
+    tool: ownToolName("create_issue"),
+    principal: { id: principal, role: "agent" },
+    keyHash: `key-${sequence}`,
+    bytes,
+  } as WriteFacts;
+  const write = new KeptWrite(sequence, facts, 0);
+  write.state = state;
+  write.resultBytes = resultBytes;
+  known.add(write);
+  return { write, gone: known.ended(write) };
+}
+
+const bytesOf = (known: KnownWrites) => [...known.all].reduce((sum, { endedBytes }) => sum + endedBytes, 0);
+
+it("results of ended writes do not fill the state: the oldest of the same principal go, and others keep theirs [ack-is-durable]", () => {
+  const known = new KnownWrites();
+  const other = ended(known, "bert", "done", KIB, KIB).write;
+  const first = ended(known, "anna", "done", KIB, MAX_KEPT_RESULT_BYTES).write;
+  const most = MAX_ENDED_BYTES_A_PRINCIPAL / MAX_KEPT_RESULT_BYTES;
+  for (let i = 1; i < most; i++) expect(ended(known, "anna", "done", KIB, MAX_KEPT_RESULT_BYTES).gone).toEqual([]);
+  expect(ended(known, "anna", "done", KIB, MAX_KEPT_RESULT_BYTES).gone).toEqual([first]);
+  expect(known.ofKey(first.facts.keyHash)).toBeUndefined();
+  expect(known.get(other.facts.id)).toBe(other);
+});
+
+it("neither do the texts of failed writes, of however many principals; what is tried again is not counted any more", () => {
+  const known = new KnownWrites();
+  for (let i = 0; i < 500; i++) {
+    const { write } = ended(known, `agent-${i % 10}`, "failed", MAX_MESSAGE_BYTES, 0);
+    expect(bytesOf(known)).toBeLessThanOrEqual(MAX_ENDED_BYTES);
+    if (i % 3 === 0) {
+      known.remove(write);
+    }
+  }
+  expect(bytesOf(known)).toBeGreaterThan(MAX_ENDED_BYTES / 2);
+});
