@@ -23,22 +23,24 @@ execFileSync(process.execPath, [tsc, "-p", join(root, "tsconfig.build.json"), "-
 if (values.plain !== true) {
   rmSync(join(out, "chunks"), { recursive: true, force: true });
   // The library by itself: parts shared with the programs would each be one more file for a start to open.
-  const programs = await bundle(["src/cli/main.ts", "src/demo/server.ts"]);
+  const programs = await bundle(["src/cli/main.ts", "src/demo/server.ts"], "");
   // Every line, a verb that asks a gateway, and a gateway.
   await joinChunks(root, programs.outputs, ["main.js", "running-", "adapter-"]);
-  const library = await bundle(["src/index.ts"]);
+  // Under names of its own: a file of the same name would be written over one whose parts were joined, and bring them in
+  // a second time. A Fault of the one is no Fault of the other.
+  const library = await bundle(["src/index.ts"], "library-");
   const inputs = [...Object.keys(programs.inputs), ...Object.keys(library.inputs)];
   writeFileSync(join(out, "THIRD-PARTY-LICENSES.txt"), licensesOf(inputs));
 }
 
-/** Returns what went into it, and what came of it. */
-async function bundle(entryPoints) {
+/** Returns what went into it, and what came of it. The names of its parts begin with `prefix`. */
+async function bundle(entryPoints, prefix) {
   const { metafile } = await build({
     absWorkingDir: root,
     entryPoints,
     outbase: "src",
     outdir: out,
-    chunkNames: "chunks/[name]-[hash]",
+    chunkNames: `chunks/${prefix}[name]-[hash]`,
     bundle: true,
     // What is imported when it is needed stays in a file of its own, and is loaded then.
     splitting: true,

@@ -66,3 +66,17 @@ it("a gateway loads itself and its store, and no client, parser or search before
     expect(found, foreign).toBeLessThan(5);
   }
 });
+
+// The bundler names files by what is in them, and what is joined for the programs is not joined for the library.
+it("the programs and the library share no file, so that neither has a part of itself twice", () => {
+  const reached = (file: string, seen = new Set<string>()): Set<string> => {
+    if (seen.has(file)) return seen;
+    seen.add(file);
+    for (const [, path] of readFileSync(file, "utf8").matchAll(/(?:from|import\(?)"(\.{1,2}\/[^"]+\.js)"/g))
+      reached(join(dirname(file), path ?? ""), seen);
+    return seen;
+  };
+  const library = reached(join(dirname(main), "../index.js"));
+  expect(library.size).toBeGreaterThan(1);
+  expect([...reached(main)].filter((file) => library.has(file))).toEqual([]);
+});
