@@ -3,7 +3,7 @@
 
 import { exposedName, ownToolName } from "../contracts/names.js";
 import type { Listed, ListKind } from "../contracts/upstream.js";
-import { isObject } from "../protocol/jsonrpc.js";
+import { refusedKey } from "../protocol/definitions/key-argument.js";
 import { fits } from "../runtime/glob.js";
 import { Conflicts } from "./conflicts.js";
 import { type Item, type ItemList, type Rendered, renderItem, sameDefinition } from "./items.js";
@@ -57,7 +57,7 @@ export function mergeNamed(
     const unused = new Set(overrides.keys());
     for (const item of list.items) {
       unused.delete(item.own);
-      const refused = kind === "tools" ? refusedKey(known, item) : undefined;
+      const refused = kind === "tools" ? keyNote(known, item) : undefined;
       if (refused !== undefined) notes.push(refused);
       const name = assignment.exposed.get(known.name)?.get(item.own);
       if (name === undefined) continue;
@@ -88,27 +88,9 @@ function isKept({ outbox }: KnownServer, kind: NamedKind, { own }: Item): boolea
 }
 
 /** What is wrong with the place of a key, where the tool's own schema does not take it there. */
-function refusedKey({ name, outbox }: KnownServer, { own, value }: Item): string | undefined {
+function keyNote({ name, outbox }: KnownServer, { own, value }: Item): string | undefined {
   const key = outbox?.get?.(ownToolName(own))?.key;
-  const { inputSchema } = value;
-  const [first = "", second] = key?.path ?? [];
-  if (key?.in !== "argument" || !isObject(inputSchema)) return undefined;
-  const { properties, additionalProperties } = inputSchema;
-  const property = isObject(properties) && Object.hasOwn(properties, first) ? properties[first] : undefined;
-  const type = isObject(property) ? property["type"] : undefined;
-  const takesText =
-    second !== undefined || type === undefined || type === "string" || (Array.isArray(type) && type.includes("string"));
-  const why =
-    property === undefined && additionalProperties === false
-      ? "which its schema forbids"
-      : takesText
-        ? undefined
-        : "which its schema wants to be no text";
-  if (why === undefined) return undefined;
-  return (
-    `Tool "${own}" of server "${name}" gets the key of its "outbox" in the argument "${key.path.join(".")}", ${why}: ` +
-    `the server may refuse every call. Name another "key" in the config, or none.`
-  );
+  return key?.in === "argument" ? refusedKey(name, own, value["inputSchema"], key.path) : undefined;
 }
 
 /** The patterns of `only` that show nothing: mostly a name that is misspelt. */

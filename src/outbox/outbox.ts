@@ -334,6 +334,7 @@ export class Outbox implements OutboxIntake {
   }
 
   #giveReceipt(waiter: Waiter, write: KeptWrite): void {
+    if (write.state === "queued") this.#log(write);
     waiter.reply(this.#parts.receiptReply(waiter.call, this.receipt(write)));
   }
 
@@ -521,8 +522,11 @@ export class Outbox implements OutboxIntake {
     const { facts, state, why } = write;
     const what = `${facts.tool} of server "${facts.server}" (receipt ${facts.id})`;
     if (state === "done") this.#parts.log("info", `outbox: ${what} was delivered`);
-    else if (state === "queued") this.#parts.log("info", `outbox: ${what} is queued: ${why ?? ""}`);
-    else if (write.isOver) this.#parts.log("warn", `outbox: ${what} is ${state}: ${why ?? ""}`);
+    else if (state === "queued") {
+      // It is tried again and again while its server is away: that is one wait.
+      if (!write.isQueueLogged) this.#parts.log("info", `outbox: ${what} is queued: ${why ?? "others are before it"}`);
+      write.isQueueLogged = true;
+    } else if (write.isOver) this.#parts.log("warn", `outbox: ${what} is ${state}: ${why ?? ""}`);
   }
 
   // ---- time

@@ -1,7 +1,9 @@
 // Starts one server by itself, asks what it has, and stops it again: what `toolway doctor` does.
 
+import { ownToolName } from "../contracts/names.js";
 import type { ServerSpec } from "../contracts/server-spec.js";
 import type { Listed, ServerIntro } from "../contracts/upstream.js";
+import { refusedKey } from "../protocol/definitions/key-argument.js";
 import { judge } from "../protocol/definitions/mend.js";
 import { Fault, type FaultReason } from "../protocol/errors.js";
 import type { Era } from "../protocol/modern.js";
@@ -23,8 +25,8 @@ export interface ProbeResult {
   /** The server's own names of its tools. */
   readonly tools: readonly string[];
   /**
-   * What clients would refuse in the definitions of its tools, and agents see mended or not at all; and that a child
-   * offers both eras, of which it can be spoken to in one.
+   * What clients would refuse in the definitions of its tools, and agents see mended or not at all; that a schema forbids
+   * the key of an outbox; and that a child offers both eras, of which it can be spoken to in one.
    */
   readonly problems: readonly string[];
   readonly readyMs: number | undefined;
@@ -71,7 +73,7 @@ export async function probeServer(spec: ServerSpec, context: ProbeContext, signa
     if (listKinds(intro.capabilities).includes("tools")) {
       const listed = await readList(connection, "tools", deadline);
       tools = listed.flatMap(({ value: { name } }) => (typeof name === "string" && name !== "" ? [name] : []));
-      problems = listed.flatMap(problemsOf);
+      problems = listed.flatMap((tool) => [...problemsOf(tool), ...keyProblems(tool, spec)]);
     }
   } catch (cause) {
     error = explain(cause instanceof Error ? withoutSecrets(cause, redactor) : cause, spec, signal);
@@ -147,6 +149,12 @@ function problemsOf({ json, value }: Listed): string[] {
   return [...wrong, ...(judged.kind === "mended" ? judged.mended.notes : [])].map(
     (one) => `Tool ${JSON.stringify(name.slice(0, 80))}: ${one}.`,
   );
+}
+
+function keyProblems({ value: { name, inputSchema } }: Listed, spec: ServerSpec): string[] {
+  const key = typeof name === "string" ? spec.outbox?.get(ownToolName(name))?.key : undefined;
+  const refused = key?.in === "argument" ? refusedKey(spec.name, String(name), inputSchema, key.path) : undefined;
+  return refused === undefined ? [] : [refused];
 }
 
 function explain(cause: unknown, spec: ServerSpec, signal: AbortSignal): ProbeError {

@@ -66,8 +66,10 @@ export async function callTool(
   name: string,
   args: Record<string, unknown> = {},
   token?: string,
+  meta: Record<string, unknown> = {},
 ): Promise<Reply> {
-  return (await send(url, { method: "tools/call", params: { name, arguments: args }, headers: bearing(token) })).reply;
+  const params = { name, arguments: args };
+  return (await send(url, { method: "tools/call", params, meta, headers: bearing(token) })).reply;
 }
 
 /** The same, for a call that is refused; throws where it was answered. */

@@ -26,6 +26,8 @@ export class KeptWrite {
   endedBytes = 0;
   /** Answers "409" in a row. */
   conflicts = 0;
+  /** The log has said that it waits; what was kept by an earlier run of the program was said by that. */
+  isQueueLogged = false;
   /** Its first commit is on disk. */
   isCommitted = false;
   /** When it was taken, on the steady clock. It may lie before the start of this program. */
@@ -53,6 +55,7 @@ export class KeptWrite {
     this.hasResult = record.hasResult === true;
     this.resultBytes = record.resultBytes ?? 0;
     this.isCommitted = true;
+    this.isQueueLogged = true;
   }
 
   get isKeyed(): boolean {

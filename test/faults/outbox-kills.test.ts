@@ -1,0 +1,155 @@
+// Agents write through a gateway to a server, and both are killed at random moments. What was done is counted in the
+// server's own file, and compared with what the agents were told.
+
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { type Gateway, sleep, startGateway, startHttpFixture, temporaryDirectory, until } from "../e2e/harness.js";
+import { callTool, hasTool, statusOfAll } from "../e2e/operator.js";
+import { effectsIn, ledgerLines } from "../fixtures/ledger.js";
+import { figure } from "./length.js";
+import { linux, report } from "./measure.js";
+import { runSeed, seeded } from "./random.js";
+
+const AGENTS = 8;
+const LANES = 4;
+/** Of the gateway, and as many of the server. */
+const KILLS = figure(3, 20);
+const WRITES = figure(120, 2_000);
+/** An answer comes up to so long after its effect: kills fall in between. */
+const ANSWER_MS = 50;
+/** A server is away for up to so long, beside the time that it takes to start. */
+const AWAY_MS = figure(100, 500);
+/** Every fifth write goes to a tool whose server knows no keys. */
+const COMMENT_EVERY = 5;
+
+interface Write {
+  readonly tool: "create_issue" | "add_comment";
+  readonly lane: string;
+  readonly title: string;
+  readonly answerMs: number;
+  readonly beganMs: number;
+  toldMs: number;
+}
+
+describe.skipIf(!linux)("kills of gateway and server", () => {
+  const ends: (() => Promise<void>)[] = [];
+  afterAll(async () => void (await Promise.allSettled(ends.map((end) => end()))));
+
+  it(`${KILLS} of each, lose none of ${WRITES} writes, double none, keep the order of every lane, and leave unknown only what nobody can tell [ack-is-durable] [no-double-effect] [lane-order] [unknown-is-said]`, async () => {
+    const random = seeded(runSeed());
+    const ledger = join(await temporaryDirectory(), "ledger.jsonl");
+    let server = await startHttpFixture("tracker", ["--ledger", ledger]);
+    const outbox = { lane: "arguments.project" };
+    const tools = { create_issue: { outbox: { ...outbox, key: "arguments.request_id" } }, add_comment: { outbox } };
+    const tracker = { ...server.entry, tools, restarts: { max: 1_000 } };
+    let gateway: Gateway = await startGateway({ mcpServers: { tracker } });
+    const { url } = gateway;
+    let gatewayUp: Promise<unknown> = Promise.resolve();
+    await until("the tools", () => hasTool(url, "create_issue"));
+
+    const writes: Write[] = [];
+    const sums = { cut: 0, receipts: 0, results: 0, unknown: 0 };
+    let told = 0;
+
+    /** The same write by the same key until somebody answers, as an agent does whose connection was cut. */
+    async function settled(write: Write) {
+      const { tool, lane: project, title } = write;
+      const args = { project, title, ms: write.answerMs, request_id: title };
+      for (;;) {
+        await gatewayUp;
+        try {
+          return await callTool(url, tool, args, undefined, { "toolway/idempotencyKey": title });
+        } catch {
+          sums.cut++;
+          await sleep(20);
+        }
+      }
+    }
+
+    const agents = Array.from({ length: AGENTS }, async (_, agent) => {
+      while (writes.length < WRITES) {
+        const n = writes.length;
+        const tool = n % COMMENT_EVERY === 0 ? "add_comment" : "create_issue";
+        const write: Write = {
+          tool,
+          lane: `lane-${agent % LANES}`,
+          title: `write-${n}`,
+          answerMs: random.int(ANSWER_MS),
+          beganMs: performance.now(),
+          toldMs: 0,
+        };
+        writes.push(write);
+        const { result } = await settled(write);
+        write.toldMs = performance.now();
+        told++;
+        if (isReceipt(result)) sums.receipts++;
+        else if (result !== undefined) sums.results++;
+      }
+    });
+
+    const turns = Array.from({ length: 2 * KILLS }, (_, n) => (n % 2 === 0 ? "gateway" : "server"));
+    for (const [turn, who] of turns.entries()) {
+      await until("some writes", () => told >= Math.floor((turn * WRITES) / (turns.length + 1)));
+      await sleep(random.int(60));
+      if (who === "gateway") {
+        const back = gateway.stop("SIGKILL").then(() => gateway.again());
+        gatewayUp = back.catch(() => {});
+        gateway = await back;
+      } else {
+        await server.kill();
+        await sleep(random.int(AWAY_MS));
+        server = await startHttpFixture("tracker", ["--ledger", ledger], server.port);
+      }
+    }
+    await Promise.all(agents);
+    await until("the end of each write", async () => (await statusOfAll(gateway)).outbox?.waiting === 0);
+
+    const effects = effectsIn(ledger);
+    const counts = new Map<string, number>();
+    for (const { title } of effects) counts.set(title, (counts.get(title) ?? 0) + 1);
+    const wrong: string[] = [];
+    for (const write of writes) {
+      const { tool, title } = write;
+      const count = counts.get(title) ?? 0;
+      // The same key once more finds what became of it, and does nothing.
+      const { result, error } = await settled(write);
+      const isDone = error === undefined && !isReceipt(result) && result?.["isError"] !== true;
+      const said = JSON.stringify(error ?? result);
+      const isUnknown = tool === "add_comment" && /unknown/.test(said);
+      if (isUnknown) sums.unknown++;
+      if (isUnknown ? count > 1 : !(isDone && count === 1)) wrong.push(`${title}: ${count} effects, and told ${said}`);
+    }
+    for (let lane = 0; lane < LANES; lane++) wrong.push(...disorder(`lane-${lane}`, writes, effects));
+    const repeats = ledgerLines(ledger).length - effects.length;
+    const lost = writes.filter(({ tool, title }) => tool === "create_issue" && !counts.has(title)).length;
+    const doubled = [...counts.values()].filter((count) => count > 1).length;
+    report(
+      "outbox",
+      `${KILLS} kills of the gateway and ${KILLS} of the server, ${writes.length} writes of ${AGENTS} agents in ${LANES} ` +
+        `lanes (seed ${random.seed}): ${sums.results} answered at once, ${sums.receipts} by a receipt, ${sums.cut} ` +
+        `connections cut; ${lost} lost, ${doubled} doubled; ${repeats} came twice and were known by their key; ` +
+        `${sums.unknown} without a key said to be unknown [ack-is-durable] [no-double-effect] [lane-order]`,
+    );
+    expect(wrong).toEqual([]);
+    expect(effectsIn(ledger)).toHaveLength(effects.length);
+    expect(sums.receipts).toBeGreaterThan(0);
+  }, 900_000);
+});
+
+function isReceipt(result: Record<string, unknown> | undefined): boolean {
+  return (result?.["structuredContent"] as { receipt?: string } | undefined)?.receipt !== undefined;
+}
+
+/** A write whose agent was answered before another was begun was taken before it, and stands before it. */
+function disorder(lane: string, writes: readonly Write[], effects: readonly { title: string }[]): string[] {
+  const byTitle = new Map(writes.filter((write) => write.lane === lane).map((write) => [write.title, write]));
+  const wrong: string[] = [];
+  let latest: Write | undefined;
+  for (const { title } of effects) {
+    const write = byTitle.get(title);
+    if (write === undefined) continue;
+    if (latest !== undefined && write.toldMs < latest.beganMs) wrong.push(`${lane}: ${latest.title} before ${title}`);
+    if (latest === undefined || write.beganMs > latest.beganMs) latest = write;
+  }
+  return wrong;
+}
