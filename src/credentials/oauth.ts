@@ -7,7 +7,6 @@ import {
   exchangeAuthorization,
   fetchToken,
   OAuthError,
-  type OAuthTokens,
   refreshAuthorization,
   registerClient,
   selectResourceURL,
@@ -17,6 +16,15 @@ import type { AuthFetch } from "./auth-fetch.js";
 import type { ClientRecord, Issuer, TokenSet } from "./grant.js";
 
 type Metadata = NonNullable<Awaited<ReturnType<typeof discoverOAuthServerInfo>>["authorizationServerMetadata"]>;
+
+/** What is used of an answer with tokens. The SDK's own type would be in ours, and in the programs that use them. */
+interface TokenAnswer {
+  readonly access_token: string;
+  readonly token_type: string;
+  readonly expires_in?: number | undefined;
+  readonly refresh_token?: string | undefined;
+  readonly scope?: string | undefined;
+}
 
 /** What is used of a metadata document; the rest of it is not kept. */
 const KEPT_METADATA = [
@@ -120,7 +128,7 @@ async function exchange(
   client: ClientRecord,
   { code, iss, verifier, redirectUri }: CameBack,
   fetch: AuthFetch,
-): Promise<OAuthTokens> {
+): Promise<TokenAnswer> {
   return exchangeAuthorization(url, {
     ...sdkMetadata(metadata),
     clientInformation: client,
@@ -138,7 +146,7 @@ async function refresh(
   client: ClientRecord,
   refreshToken: string,
   fetch: AuthFetch,
-): Promise<OAuthTokens> {
+): Promise<TokenAnswer> {
   return refreshAuthorization(url, {
     ...sdkMetadata(metadata),
     clientInformation: client,
@@ -154,7 +162,7 @@ async function byClientCredentials(
   client: ClientRecord,
   scopes: readonly string[],
   fetch: AuthFetch,
-): Promise<OAuthTokens> {
+): Promise<TokenAnswer> {
   const scope = scopes.length === 0 ? undefined : scopes.join(" ");
   const provider = {
     clientMetadata: { redirect_uris: [] },

@@ -439,7 +439,7 @@ describe("importConfigs of what makes a server safe", () => {
     expect(notes.map(({ name, reason }) => [name, reason])).toEqual([
       ["boxed", expect.stringContaining('"sandbox": "none"')],
       ["helped", expect.stringContaining('"headersHelper"')],
-      ["signed", expect.stringContaining('put what it needs into "headers"')],
+      ["signed", expect.stringContaining('write "auth": "oauth" for a login')],
     ]);
   });
 

@@ -83,11 +83,11 @@ describe.each(SHELLS)("%s", (shell) => {
       const all = press("");
       expect(all).toEqual(expect.arrayContaining(["serve", "call", "token", "config", "state", "completion"]));
       expect(all).not.toContain("__complete");
-      expect(press("s")).toEqual(["serve", "share", "start", "state", "status", "stdio", "stop"]);
+      expect(press("s")).toEqual(["serve", "setup", "share", "start", "state", "status", "stdio", "stop"]);
     });
 
     it("offers the verbs of a group", () => {
-      expect(press("token", "")).toEqual(["create", "list", "redeem", "revoke", "rotate", "show"]);
+      expect(press("token", "")).toEqual(["create", "header", "list", "redeem", "revoke", "rotate", "show"]);
       expect(press("token", "re")).toEqual(["redeem", "revoke"]);
     });
 

@@ -22,7 +22,7 @@ describe("a command that is not there [status-true]", () => {
   it("is found in a group, too, also in one that does something by itself", () => {
     expect(unknownCommand(["pins", "dif"], commands)).toBe("There is no command pins dif.\n  Did you mean pins diff?");
     expect(meant("token lst")).toBe("Did you mean token list?");
-    expect(meant("token xyz")).toBe("It has create, list, show, rotate, revoke, redeem.");
+    expect(meant("token xyz")).toBe("It has create, list, show, header, rotate, revoke, redeem.");
   });
 
   it("is not seen where there is one", () => {
