@@ -282,6 +282,27 @@ describe("an answer to a login", () => {
     await expect(refused).rejects.toThrow(/it was refused there \(access_denied: Not.*today\)/);
   });
 
+  it("that the authorization server repeats in its complaint, encoded or not, is not told on: neither code, proof nor secret", async () => {
+    const authority = new Authority();
+    const keeper = grantKeeper({ map, vault }, "linear", { url: SERVER, clientId: "me" });
+    const settings = { from: "oauth", clientId: "me", clientSecret: { from: "env", name: "S" } } as const;
+    const source = new LoginSource(options(authority), settings, keeper, async () => "s3cret/+ value");
+    let repeated = "";
+    authority.token = (body) => {
+      repeated = `${body.get("code")} ${body.get("code_verifier")} s3cret/+ value`;
+      return {
+        error: "invalid_request",
+        error_description: `${repeated} ${encodeURIComponent("s3cret/+ value")} ${body}`,
+      };
+    };
+    const { state } = await source.begin(BACK);
+    const failure = await source.finish({ state, code: "c0de/1=", iss: ISSUER, error: undefined }).catch(String);
+    expect(failure).toContain("invalid_request");
+    const verifier = authority.asked.at(-1)?.body.get("code_verifier") ?? "none";
+    expect(repeated).toContain(verifier);
+    for (const secret of ["c0de", verifier, "s3cret"]) expect(failure).not.toContain(secret);
+  });
+
   it("is one of eight at most: who begins more loses the oldest [bounded]", async () => {
     const { source } = await loggedIn();
     const states: string[] = [];

@@ -52,6 +52,8 @@ export class LoginSource extends RenewedSource {
   #isRead = false;
   /** Counts logins and logouts: a renewal that was under way meanwhile is of the login before. */
   #generation = 0;
+  /** What the newest request showed the authorization server beside the login that is kept; it may repeat that. */
+  #shownThere: readonly (string | undefined)[] = [];
   /** Scopes that a call was refused for, which the next login asks for too. */
   #lacking: readonly string[] = [];
 
@@ -88,7 +90,7 @@ export class LoginSource extends RenewedSource {
   }
 
   protected override secrets(): (string | undefined)[] {
-    return [...super.secrets(), this.#grant?.client.client_secret];
+    return [...super.secrets(), this.#grant?.client.client_secret, ...this.#shownThere];
   }
 
   /** What whoever was refused is told. */
@@ -123,6 +125,7 @@ export class LoginSource extends RenewedSource {
     try {
       // A secret in the config may be another by now.
       const secret = this.#settings.clientSecret === undefined ? undefined : await this.#secret();
+      this.#shownThere = [refresh, secret];
       const client = secret === undefined ? grant.client : { ...grant.client, client_secret: secret };
       const answer = await protocol.refresh(grant.issuer, client, refresh, fetch);
       // Somebody logged in or out meanwhile: these tokens are of the login before.
@@ -187,6 +190,7 @@ export class LoginSource extends RenewedSource {
       if (code === undefined || error !== undefined)
         throw new Error(`it was refused there (${error ?? "without a code"})`);
       const { issuer, client, scopes, redirectUri, verifier } = pending;
+      this.#shownThere = [code, verifier, client.client_secret];
       const answer = await protocol.exchange(issuer, client, { code, iss, verifier, redirectUri }, fetch);
       const tokens = this.taken(answer, scopes);
       this.#generation++;

@@ -133,7 +133,13 @@ export abstract class RenewedSource implements TokenSource {
   /** What an authorization server said: on one line, cut, and without what it was given. */
   protected shown(said: string): string {
     const secrets = this.secrets().filter((one): one is string => one !== undefined && one.length > 3);
-    const clean = secrets.reduce((left, one) => left.replaceAll(one, REDACTED), said);
+    // A request has them encoded, and may be repeated as it was.
+    const forms = secrets.flatMap((one) => [
+      one,
+      encodeURIComponent(one),
+      new URLSearchParams([["", one]]).toString().slice(1),
+    ]);
+    const clean = forms.reduce((left, one) => left.replaceAll(one, REDACTED), said);
     const line = visible(clean.replace(/\s+/g, " ").trim());
     return line.length > MAX_SAID_CHARS ? `${line.slice(0, MAX_SAID_CHARS)} …` : line;
   }

@@ -1,7 +1,8 @@
 // `toolway run` with stand-in clients: what they and their children are given, signals and exit codes, runs that are
 // killed, gateways that are, and what is left behind.
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Started, start } from "../fixtures/processes.js";
@@ -285,7 +286,7 @@ describe("a line of toolway run", () => {
 
   it("says why no gateway can be had, and with --fallback starts the client with its own servers alone [run-foreground]", async () => {
     const broken = join(home, "broken.json");
-    writeFileSync(broken, '{ "mcpServers": 7 }');
+    writeFileSync(broken, '{ "mcpServers": 7, "headers": "$' + '{CANARY_KEY}" }');
     const at = ["--config", broken, "--state", join(home, "broken-state")];
     const refused = await ended(["claude"], {}, at);
     expect(refused.code).toBe(1);
@@ -294,7 +295,40 @@ describe("a line of toolway run", () => {
     const alone = await ended(["claude", "--fallback", "--", "x"], {}, at);
     expect(alone.code).toBe(3);
     expect(alone.report?.argv).toEqual(["x"]);
+    // Its own servers may need them.
+    expect(alone.report?.env).toMatchObject({ CANARY_KEY: CANARY, MINE: "kept" });
     expect(alone.text).toContain("with its own servers alone: nothing of it is resilient");
+  });
+
+  it("is put away with pipes in Gemini's home, which nobody waits for, and takes what else is new there [run-clean]", async () => {
+    const run = await begin(["gemini"]);
+    const own = join(run.report().env["GEMINI_CLI_HOME"] ?? "", ".gemini");
+    const before = readFileSync(join(home, ".gemini", "settings.json"), "utf8");
+    mkdirSync(join(own, "ide"));
+    writeFileSync(join(own, "ide", "port"), "1");
+    rmSync(join(own, "settings.json"));
+    const pipes = ["pipe", "settings.json", join("ide", "pipe")];
+    execFileSync(
+      "mkfifo",
+      pipes.map((name) => join(own, name)),
+    );
+    run.end();
+    expect(await run.one.closed).toBe(0);
+    expect(run.one.log()).not.toContain("could not be put away");
+    expect(existsSync(own)).toBe(false);
+    expect(readdirSync(join(home, ".gemini", "ide"))).toEqual(["port"]);
+    expect(existsSync(join(home, ".gemini", "pipe"))).toBe(false);
+    expect(readFileSync(join(home, ".gemini", "settings.json"), "utf8")).toBe(before);
+  });
+
+  it("does not wait for a pipe in the place of a client's config [run-foreground]", async () => {
+    const pipe = join(home, ".claude.json");
+    execFileSync("mkfifo", [pipe]);
+    try {
+      expect((await ended(["--dry-run", "claude"])).code).toBe(0);
+    } finally {
+      rmSync(pipe);
+    }
   });
 });
 

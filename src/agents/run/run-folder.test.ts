@@ -107,6 +107,26 @@ describe("the home of a run of Gemini", () => {
     expect(read(own, "settings.json")).toBe('{ "theme": "blue", "b": 2 }');
   });
 
+  it("takes no key out of the user's settings where the agent was killed while it wrote its own [run-clean]", () => {
+    const before = read(own, "settings.json");
+    for (const half of ["", '{ "the', '{ "theme": "light"', "[]"]) {
+      begin();
+      writeFileSync(join(home, "settings.json"), half);
+      endRunFolder(folder);
+      expect(read(own, "settings.json")).toBe(before);
+      expect(existsSync(folder)).toBe(false);
+    }
+  });
+
+  it("leaves settings of the user's that are broken as they are [run-clean]", () => {
+    begin();
+    replace(join(home, "settings.json"), read(home, "settings.json").replace('"dark"', '"light"'));
+    const broken = '{ "theme": "dark", "a": ';
+    replace(join(own, "settings.json"), broken);
+    endRunFolder(folder);
+    expect(read(own, "settings.json")).toBe(broken);
+  });
+
   it("leaves the user's folder as it was where the agent changed nothing [run-clean]", () => {
     const before = read(own, "settings.json");
     begin();

@@ -80,6 +80,8 @@ function giveBack(manifest: Manifest): void {
   const names = existsSync(to) ? readdirSync(to) : [];
   for (const name of names) {
     const [made, own] = [join(to, name), join(from, name)];
+    // Pipes and sockets end with who made them; to open one could wait for ever.
+    if (!isKept(made)) continue;
     if (name === SETTINGS) giveSettingsBack(made, own, manifest);
     else if (isLinkTo(made, own) || statSync(own, { throwIfNoEntry: false })?.isDirectory() === true) continue;
     // What the user's folder got or changed meanwhile is newer than what the run knew of.
@@ -88,7 +90,10 @@ function giveBack(manifest: Manifest): void {
 }
 
 function giveSettingsBack(made: string, own: string, { given, entry }: Manifest): void {
-  const user = existsSync(own) ? readFileSync(own, "utf8") : "";
+  if (!statSync(made, { throwIfNoEntry: false })?.isFile()) return;
+  const there = statSync(own, { throwIfNoEntry: false });
+  if (there !== undefined && !there.isFile()) return;
+  const user = there === undefined ? "" : readFileSync(own, "utf8");
   const ours = [
     ["mcpServers", entry],
     ["security", "environmentVariableRedaction"],
@@ -108,7 +113,7 @@ function giveSettingsBack(made: string, own: string, { given, entry }: Manifest)
 function moveTo(made: string, own: string): void {
   mkdirSync(dirname(own), { recursive: true, mode: 0o700 });
   const fresh = `${own}.toolway-${process.pid}`;
-  cpSync(made, fresh, { recursive: true, preserveTimestamps: true, verbatimSymlinks: true });
+  cpSync(made, fresh, { recursive: true, preserveTimestamps: true, verbatimSymlinks: true, filter: isKept });
   if (lstatSync(made).isFile()) chmodSync(fresh, lstatSync(made).mode & 0o777);
   renameSync(fresh, own);
   rmSync(made, { recursive: true, force: true });
@@ -121,6 +126,12 @@ function markOf(path: string): string {
   const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
   if (stat === undefined) return MISSING;
   return stat.isDirectory() ? `folder ${stat.ino}` : `file ${stat.ino} ${stat.size} ${stat.mtimeNs}`;
+}
+
+/** Whether it is something that a copy can be made of. */
+function isKept(path: string): boolean {
+  const stat = lstatSync(path);
+  return stat.isFile() || stat.isDirectory() || stat.isSymbolicLink();
 }
 
 function isLinkTo(path: string, target: string): boolean {

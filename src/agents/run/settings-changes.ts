@@ -17,7 +17,10 @@ interface Change {
 /** Deeper than settings are; below it a value counts as one. */
 const MAX_DEPTH = 16;
 
-/** The user's text with what the client changed, but for the places that are ours. */
+/**
+ * The user's text with what the client changed, but for the places that are ours. A client that was killed while it wrote
+ * leaves half a text, whose missing keys nobody took out: then, and where the user's own is broken, nothing is changed.
+ */
 export function settingsGivenBack(
   user: string,
   given: string,
@@ -25,6 +28,7 @@ export function settingsGivenBack(
   ours: readonly (readonly string[])[],
 ): string {
   let text = user.trim() === "" ? "{}" : user;
+  if (isBroken(now) || isBroken(text)) return text;
   for (const { path, before, after } of changesOf(parsed(given), parsed(now))) {
     if (ours.some((place) => place.every((key, i) => path[i] === key))) continue;
     const found = valueAt(parsed(text), path);
@@ -52,6 +56,14 @@ function valueAt(root: ClientFields, path: readonly string[]): unknown {
 
 function isTable(value: unknown): value is ClientFields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isBroken(text: string): boolean {
+  let isWrong = false;
+  const value = new Source(text).read(() => {
+    isWrong = true;
+  });
+  return isWrong || !isTable(value);
 }
 
 function parsed(text: string): ClientFields {

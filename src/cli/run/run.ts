@@ -1,7 +1,7 @@
 // `toolway run` at work: takes hold of a gateway, gives the agent what its client wants, runs it in the foreground, and
 // leaves nothing behind. What each client wants is src/agents/run.
 
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { CLIENT_WORDS, clientNamed, planForCommand } from "../../agents/run/clients.js";
 import { agentEnvironment, credentialVariables } from "../../agents/run/environment.js";
@@ -76,8 +76,9 @@ export async function runAgent(input: RunInput, around: RunSurroundings): Promis
   } catch (error) {
     if (!input.fallback || io.signal.aborted) throw error;
     const { message } = error as Error;
+    // Its own servers may need what Toolway's have credentials in.
     say(`${message}\nStarting ${input.client} with its own servers alone: nothing of it is resilient.`);
-    return runChild(program, input.args, { env: environmentFor(input, source, io).env, io });
+    return runChild(program, input.args, { env: definedIn(io.env), io });
   }
   return runHeld(hold, { input, client, source, program }, around);
 }
@@ -199,10 +200,10 @@ async function dryRun(
   return dryRunText({ program, plan, left, folder, isRunning: url !== undefined });
 }
 
-/** Undefined where there is none, or it may not be read. */
+/** Undefined where there is none, it may not be read, or it is no ordinary file: a pipe would be waited for. */
 function readText(path: string): string | undefined {
   try {
-    return readFileSync(path, "utf8");
+    return statSync(path).isFile() ? readFileSync(path, "utf8") : undefined;
   } catch {
     return undefined;
   }
