@@ -265,6 +265,9 @@ describe("a line of toolway run", () => {
     expect(text).toContain("left out:\n  CANARY_KEY");
     expect(text).toMatch(/files:\n {2}.*gemini\/\.gemini\/settings\.json/);
     expect(text).not.toContain("canary");
+    // A gateway that is named by its state directory alone has its config too.
+    const joined = await ended(["claude", "--dry-run"], {}, ["--state", gateway.stateDir]);
+    expect(joined.text).toContain("left out:\n  CANARY_KEY");
   });
 
   it("starts the client as it is where TOOLWAY_RUN is off, and says so [run-foreground]", async () => {

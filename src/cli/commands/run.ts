@@ -56,13 +56,18 @@ export const run = defineCommand({
   async handler(input, io) {
     const { runAgent } = await import("../run/run.js");
     const running = async (source: GatewaySource) => (await runningGateway()).find(source);
+    const statusOf = async (source: GatewaySource) =>
+      (await (await running(source))?.get("/status", io.signal)) as GatewayStatus | undefined;
     return runAgent(input, {
       io,
-      source: () => gatewayFor(input, io),
-      endpoint: async (source) => {
-        const status = (await (await running(source))?.get("/status", io.signal)) as GatewayStatus | undefined;
-        return status?.endpoint;
+      source: async () => {
+        const source = await gatewayFor(input, io);
+        if (!source.stateNamed || input.config !== undefined) return source;
+        // The gateway of that directory has a config of its own: its servers' credentials are to be left out.
+        const configPath = (await statusOf(source))?.config.path ?? source.configPath;
+        return { ...source, configPath };
       },
+      endpoint: async (source) => (await statusOf(source))?.endpoint,
       say: (text) => note(io, `toolway: ${text}`),
       print: (text) => print(io, text),
       nearest,
