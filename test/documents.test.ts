@@ -202,3 +202,7 @@ describe("the package", () => {
     expect(missing).toEqual([]);
   });
 });
+
+it.each(DOCUMENTS)("%s has no marks of a merge in it", (document) => {
+  expect(read(document)).not.toMatch(/^(?:<{7}|={7}$|>{7})/m);
+});

@@ -38,6 +38,7 @@ function buildParser(io: Io, onCommand: (command: Command, input: Record<string,
   const root = prepare(new Parser("toolway"), io)
     .description("Keeps an agent's tools within reach: one MCP endpoint over many servers.")
     .version(packageVersion(), "-V, --version", "Prints the version.")
+    .configureHelp({ subcommandTerm: termInHelp })
     .addHelpText("after", ROOT_HELP);
   const parents = new Map<string, Parser>();
   // A group stands in the help where its first verb does.
@@ -47,7 +48,7 @@ function buildParser(io: Io, onCommand: (command: Command, input: Record<string,
     const known = parents.get(group);
     if (known !== undefined) return known;
     const summary = groups[group] ?? "";
-    const made = prepare(root.command(group), io).summary(summary).description(summary);
+    const made = prepare(root.command(group), io).summary(summary).description(summary).helpGroup(sectionOf(group));
     parents.set(group, made);
     return made;
   };
@@ -55,10 +56,37 @@ function buildParser(io: Io, onCommand: (command: Command, input: Record<string,
   return root;
 }
 
+/** What the help shows together, each where its first verb stands among the commands. */
+const SECTIONS: Readonly<Record<string, readonly string[]>> = {
+  "Your agents:": ["run", "setup", "stdio"],
+  "The gateway:": ["serve", "status", "ps", "down", "logs", "metrics"],
+  "Tools and calls:": ["tools", "inspect", "call", "pins", "outbox"],
+  "Servers:": ["reload", "stop", "start", "login", "logout", "doctor"],
+  "The config:": ["import", "add", "list", "remove", "config"],
+  "Other machines:": ["executor", "broker", "share", "join", "mailbox"],
+  "Who may do what:": ["context", "token"],
+  "Toolway itself:": ["state", "completion", "version"],
+};
+
+function sectionOf(word: string): string {
+  // A verb that has no section yet is shown all the same.
+  return Object.keys(SECTIONS).find((heading) => SECTIONS[heading]?.includes(word)) ?? "Commands:";
+}
+
+/** Nearly every verb has options: to say so at each would leave half of the width for what it does. */
+function termInHelp(command: Parser): string {
+  const args = command.registeredArguments.map((arg) => {
+    const name = arg.variadic ? `${arg.name()}...` : arg.name();
+    return arg.required ? `<${name}>` : `[${name}]`;
+  });
+  return [command.name(), ...args].join(" ");
+}
+
 const ROOT_HELP = `
 Start here:
-  toolway serve                 one endpoint over the servers of ./toolway.json, or a demo
   toolway import --write        makes a toolway.json of your clients' configs
+  toolway run claude            runs your agent with its servers, or with a demo
+  toolway serve                 one endpoint over them, for agents that are set up
   toolway doctor                starts each server, and says what to fix
   toolway call demo__add --arg a=2 --arg b=3
 
@@ -91,6 +119,8 @@ function addCommand(
   const parser = prepare(parent.command(own, { hidden: metadata.hidden === true, isDefault }), io)
     .summary(metadata.summary)
     .description(metadata.description ?? metadata.summary);
+  // Verbs of a group stand below it, and their own help needs no headings.
+  if (!metadata.name.includes(" ")) parser.helpGroup(sectionOf(own));
   const argNames = Object.keys(args);
   for (const [name, arg] of Object.entries(args)) parser.argument(argTerm(name, arg), arg.description);
   if (metadata.hidden === true) parser.argument("[rest...]").allowUnknownOption().helpOption(false);

@@ -123,6 +123,8 @@ export interface GatewayStatus {
   readonly pid: number;
   readonly startedAt: string;
   readonly endpoint: string | undefined;
+  /** `toolway run` started it: it ends with its last run, and its address with it. */
+  readonly forRuns?: boolean;
   readonly stateDir: string | undefined;
   readonly config: {
     readonly path: string | undefined;

@@ -285,9 +285,8 @@ export class Gateway {
   serveRun(socket: Duplex): void {
     // It is the way in, as for those who share.
     if (this.#startServers !== true && this.#closing === undefined) this.#start();
-    const { runs } = this;
     serveRun(socket, {
-      runs,
+      runs: this.runs,
       endpoint: () => this.#endpointForRuns(),
       firstTries: () => this.#unknownServers().map((name) => this.servers.get(name)?.firstTry),
       demandRole: (role) => this.demandRole(role),
@@ -444,6 +443,7 @@ export class Gateway {
       pid: process.pid,
       startedAt: this.#startedAt,
       endpoint: this.#endpoint?.url,
+      forRuns: this.#forRuns,
       stateDir: this.#state.dir,
       config: this.#inUse.status(),
       certificate: this.#endpoint?.certificate?.status,

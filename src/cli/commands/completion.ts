@@ -52,7 +52,7 @@ const DEADLINE_MS = 300;
 
 export const complete = defineCommand({
   metadata: { name: "__complete", summary: "Names for the completion scripts.", hidden: true },
-  args: { kind: { required: true, description: "tool, server, pinned, entry or importable" } },
+  args: { kind: { required: true, description: "tool, server, pinned, mailbox, receipt, entry or importable" } },
   options: {},
   examples: [],
   async handler(input, io) {
@@ -85,6 +85,11 @@ async function names(kind: string, words: readonly string[], io: Io, signal: Abo
   if (kind === "mailbox") {
     const { names } = (await client.get("/mailboxes/names", signal)) as { names: readonly string[] };
     return names.filter((name) => /^[\w.@#:+-]+$/.test(name));
+  }
+  if (kind === "receipt") {
+    const { writes } = (await client.get("/outbox", signal)) as { writes: readonly { id: string }[] };
+    // A record of a store that was damaged may have any name.
+    return writes.map(({ id }) => id).filter((id) => /^[\w-]+$/.test(id));
   }
   if (kind === "argument") {
     const tools = await listTools(client, signal);

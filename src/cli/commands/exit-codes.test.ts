@@ -30,6 +30,7 @@ describe("exit codes", () => {
     replaceGatewayPort(new Proxy({} as GatewayPort, { get: () => expect.unreachable() }));
     expect(await run(["--help"])).toMatchObject({ code: 0, err: "" });
     expect((await run(["--help"])).out).toContain("toolway serve");
+    expect((await run(["--help"])).out, "every verb is in a section").not.toMatch(/^Commands:/m);
     expect(await run(["--version"])).toEqual({ code: 0, out: "0.1.0\n", err: "" });
     expect((await run(["call", "--help"])).out).toContain("toolway call demo__add");
   });

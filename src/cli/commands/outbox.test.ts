@@ -2,7 +2,7 @@
 
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { fakeGateway, leaveFolder, makeFolder, run } from "../../../test/fixtures/fake-gateway.js";
+import { fakeGateway, leaveFolder, makeFolder, run, STATUS } from "../../../test/fixtures/fake-gateway.js";
 import { until } from "../../../test/fixtures/wait.js";
 import { Stopped } from "../line/io.js";
 
@@ -108,10 +108,39 @@ describe("outbox retry, drop and resolve", () => {
 
 describe("outbox hold, release and watch", () => {
   it("hold and release the lanes of a server", async () => {
-    fakeGateway({ "/outbox/hold": { lanes: 2 }, "/outbox/release": { lanes: 1 } });
+    const status = { ...STATUS, servers: [{ name: "tracker" }] };
+    fakeGateway({ "/status": status, "/outbox/hold": { lanes: 2 }, "/outbox/release": { lanes: 1 } });
     expect((await run(["outbox", "hold", "tracker"])).out).toContain("2 lanes of tracker are on hold");
     const released = await run(["outbox", "release", "tracker", "--lane", "ann", "--json"]);
     expect(JSON.parse(released.out)).toEqual({ server: "tracker", lane: "ann", lanes: 1 });
+  });
+
+  it("refuse a server that there is not, and say when nothing of one waits [told-why]", async () => {
+    const status = { ...STATUS, servers: [{ name: "tracker" }] };
+    const lanes = { lanes: [{ server: "gone", lane: "ann", depth: 1 }] };
+    const fake = fakeGateway({ "/status": status, "/outbox/lanes": lanes, "/outbox/hold": { lanes: 0 } });
+    const wrong = await run(["outbox", "hold", "trackr"]);
+    expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining("There is no server trackr.") });
+    expect(wrong.err).toContain("There are: tracker.");
+    expect(fake.requests.some(({ path }) => path === "/outbox/hold")).toBe(false);
+    expect((await run(["outbox", "hold", "gone"])).code, "the config has it no more, and calls wait").toBe(0);
+    expect((await run(["outbox", "hold", "tracker"])).out).toContain(
+      "Nothing of tracker waits now: what comes is kept",
+    );
+  });
+
+  it("shows the whole line in a terminal that does not know its width", async () => {
+    const fake = fakeGateway({ "/outbox/totals": TOTALS });
+    const stop = new AbortController();
+    const running = run(["outbox", "watch"], { signal: stop.signal, isTTY: true, columns: 0 });
+    await until(() => fake.requests.length > 0);
+    stop.abort(new Stopped("SIGINT"));
+    expect((await running).out).toContain("1 of unknown outcome");
+  });
+
+  it("has receipts that a shell completes", async () => {
+    fakeGateway({ "/outbox": { writes: [{ id: "0f3a" }, { id: "two words" }] } });
+    expect((await run(["__complete", "receipt", "--", "outbox", "show"])).out).toBe("0f3a\n");
   });
 
   it("show what waits until they are stopped", async () => {

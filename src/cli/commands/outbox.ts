@@ -6,7 +6,11 @@ import { drop, hold, list, MAX_LIMIT, release, resolve, retry, show, USUAL_LIMIT
 
 const STATES = ["queued", "sending", "done", "failed", "unknown", "expired", "cancelled"] as const;
 
-const idArg = { required: true, description: "The id of the receipt, as `toolway outbox list` shows it." } as const;
+const idArg = {
+  required: true,
+  description: "The id of the receipt, as `toolway outbox list` shows it.",
+  completes: "receipt",
+} as const;
 const yesOption = { yes: { short: "y", description: "Does not ask first." } } as const;
 const serverArg = {
   required: true,

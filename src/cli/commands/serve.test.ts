@@ -68,6 +68,7 @@ describe("serve", () => {
     const { out } = await run(["serve"], { signal: stopped() });
     expect(out).not.toContain("tw_secret");
     expect(out).toContain("token show");
+    expect(out).toContain("  toolway run claude\n");
     fakeGateway();
     const json = await run(["serve", "--json"], { signal: stopped() });
     expect(JSON.parse(json.out)).toMatchObject({ endpoint: "http://127.0.0.1:7420/mcp", servers: ["demo"] });

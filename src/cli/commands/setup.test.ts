@@ -84,6 +84,13 @@ describe("setting up a client", () => {
     expect(skipped.length).toBeGreaterThanOrEqual(SETUP_CLIENTS.length - 1);
   });
 
+  it("does not write the address of a gateway that ends with its last run", async () => {
+    const status = { ...STATUS, endpoint: "http://127.0.0.1:41833/mcp", forRuns: true };
+    fakeGateway({ "/status": status });
+    const { url, entry } = JSON.parse((await setup("claude", "--dry-run", "--json")).out);
+    expect([url, entry.url]).toEqual(["http://127.0.0.1:7420/mcp", "http://127.0.0.1:7420/mcp"]);
+  });
+
   it("gives those that take it a helper, others a variable, and the rest a program", async () => {
     const vias: Record<string, string> = {};
     for (const { id } of SETUP_CLIENTS) vias[id] = JSON.parse((await setup(id, "--dry-run", "--json")).out).via;

@@ -16,6 +16,7 @@ export type Completes =
   | "server"
   | "pinned"
   | "mailbox"
+  | "receipt"
   | "entry"
   | "importable"
   | readonly string[];

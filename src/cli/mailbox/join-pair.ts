@@ -24,7 +24,7 @@ export async function joinPlace({ pair, broker, from }: JoinInput, io: Io): Prom
     }
     const { worker, path } = await redeemWord(pair, io);
     note(io, `Paired with ${worker.mailbox}; the token is kept in ${shortPath(io, path)}.`);
-    note(io, `From now on: toolway join --from ${worker.mailbox}`);
+    note(io, `From now on: \`toolway join --from ${worker.mailbox}\``);
     return { broker: worker.broker, from: worker.mailbox, token: worker.token };
   }
   const token = io.env["TOOLWAY_TOKEN"] ?? "";

@@ -158,7 +158,8 @@ export async function watch(input: WatchInput, io: Io): Promise<ExitCode> {
     let now = input.mailbox === undefined ? await look() : await ofMailbox(client, input.mailbox, io, look);
     for (;;) {
       const { text, counts } = line(now as MailboxesStatus | MailboxSummary, Date.now());
-      if (isLive) io.stdout.write(`\r\u001b[K${text.slice(0, (io.columns ?? 80) - 1)}`);
+      // A terminal that does not know its width says 0.
+      if (isLive) io.stdout.write(`\r\u001b[K${text.slice(0, (io.columns || 80) - 1)}`);
       else if (counts !== before) print(io, input.json ? JSON.stringify(now) : `${new Date().toISOString()} ${text}`);
       before = counts;
       await pause(LOOK_MS, io.signal);

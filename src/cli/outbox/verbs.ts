@@ -2,6 +2,7 @@
 // operator decides about it. Arguments of calls are shown by none of them.
 
 import type { OutboxEntry, OutboxLane, OutboxStatus } from "../../contracts/outbox.js";
+import type { GatewayStatus } from "../../contracts/status.js";
 import { pause } from "../../runtime/wait.js";
 import type { GatewayClient } from "../gateway/port.js";
 import { runningGateway } from "../gateway/port.js";
@@ -113,8 +114,10 @@ export async function resolve(input: ResolveInput, io: Io): Promise<ExitCode> {
   return told(answer, input, io, as === "again" ? "goes back to its place" : `counts as ${as}`);
 }
 
+const WHAT_COMES = "what comes is kept, and nothing is delivered";
+
 export function hold(input: LaneInput, io: Io): Promise<ExitCode> {
-  return changeLanes(input, io, "hold", "on hold: what comes is kept, and nothing is delivered");
+  return changeLanes(input, io, "hold", `on hold: ${WHAT_COMES}`);
 }
 
 export function release(input: LaneInput, io: Io): Promise<ExitCode> {
@@ -123,11 +126,25 @@ export function release(input: LaneInput, io: Io): Promise<ExitCode> {
 
 async function changeLanes(input: LaneInput, io: Io, verb: "hold" | "release", done: string): Promise<ExitCode> {
   const client = await demandGateway(input, io);
+  if (verb === "hold") await demandServer(input.server, client, io);
   const body = { server: input.server, ...(input.lane === undefined ? {} : { lane: input.lane }) };
   const { lanes } = (await client.post(`/outbox/${verb}`, body, io.signal)) as { lanes: number };
   if (input.json) printJson(io, { ...body, lanes });
+  else if (lanes === 0 && verb === "hold") print(io, `Nothing of ${word(input.server)} waits now: ${WHAT_COMES}.`);
+  else if (lanes === 0) print(io, `Nothing of ${word(input.server)} is on hold now.`);
   else print(io, `${count(lanes, "lane")} of ${word(input.server)} ${lanes === 1 ? "is" : "are"} ${done}.`);
   return Exit.ok;
+}
+
+/** A misspelt name would be held for ever, and the server that was meant would go on. */
+async function demandServer(server: string, client: GatewayClient, io: Io): Promise<void> {
+  const { servers } = (await client.get("/status", io.signal)) as GatewayStatus;
+  if (servers.some(({ name }) => name === server)) return;
+  // One that the config has no more may have calls that wait.
+  const { lanes } = (await client.get("/outbox/lanes", io.signal)) as { lanes: readonly OutboxLane[] };
+  if (lanes.some((lane) => lane.server === server)) return;
+  const names = servers.map(({ name }) => word(name)).join(", ");
+  throw usageError(`There is no server ${word(server)}.`, `There are: ${names === "" ? "none" : names}.`);
 }
 
 export async function watch(input: VerbInput, io: Io): Promise<ExitCode> {
@@ -139,7 +156,8 @@ export async function watch(input: VerbInput, io: Io): Promise<ExitCode> {
       const now = (await client.get("/outbox/totals", io.signal)) as OutboxStatus;
       const text = outboxLine(now, Date.now());
       const counts = JSON.stringify([now.waiting, now.heldCount, now.unknown]);
-      if (isLive) io.stdout.write(`\r\u001b[K${text.slice(0, (io.columns ?? 80) - 1)}`);
+      // A terminal that does not know its width says 0.
+      if (isLive) io.stdout.write(`\r\u001b[K${text.slice(0, (io.columns || 80) - 1)}`);
       else if (counts !== before) print(io, input.json ? JSON.stringify(now) : `${new Date().toISOString()} ${text}`);
       before = counts;
       await pause(LOOK_MS, io.signal);

@@ -86,11 +86,11 @@ export function factsFor(
   };
 }
 
-/** The endpoint of the gateway that runs, else the one that it will have. */
+/** The endpoint of the gateway that runs, else the one that it will have. One that runs for `toolway run` is gone soon. */
 export async function endpointOf(source: GatewaySource, io: Io): Promise<{ url: string; isUp: boolean }> {
   const running = await (await runningGateway()).find(source);
   const status = running === undefined ? undefined : ((await running.get("/status", io.signal)) as GatewayStatus);
-  if (status?.endpoint !== undefined) return { url: status.endpoint, isUp: true };
+  if (status?.endpoint !== undefined && status.forRuns !== true) return { url: status.endpoint, isUp: true };
   const { loadConfig, resolveConfig } = await import("../../config/load.js");
   const { env, home, configPath } = source;
   const { listen, tls } =

@@ -37,7 +37,7 @@ export function banner(started: StartedGateway, options: BannerOptions, io: Io):
   const warnings = shown([...warningsOf(started, options), ...config.warnings], io.isTTY);
   if (warnings.length > 0) lines.push("", ...warnings.map((text) => style.yellow(`  warning: ${hinted(io, text)}`)));
 
-  lines.push("", "Connect an agent:");
+  lines.push("", "Run an agent with it, this once:", `  ${verb("run claude")}`, "", "Or connect one for good:");
   if (!options.noAuth && !token.fromEnv) lines.push(`  export ${TOKEN_VARIABLE}=$(${verb("token show")})`, "");
   for (const { client, line } of pasteLines(fromHere(started.url), !options.noAuth))
     lines.push(`  ${style.dim(`# ${client}`)}`, `  ${line}`);

@@ -165,6 +165,7 @@ const status = {
     connections: 4,
     oldest: { mailbox: "m", at: "2026-01-01T00:00:00.000Z" },
   },
+  outbox: { waiting: 7, oldestAt: "2026-01-01T00:00:30.000Z", unknown: 2, held: [], heldCount: 1 },
 } as unknown as GatewayStatus;
 
 describe("the metrics of a gateway", () => {
@@ -188,6 +189,10 @@ describe("the metrics of a gateway", () => {
     expect(value("toolway_executor_connections", { executor: "lab" })).toBe(1);
     expect(value("toolway_mailbox_messages", { state: "dead" })).toBe(3);
     expect(value("toolway_mailbox_oldest_seconds")).toBe(60);
+    expect(value("toolway_outbox_waiting")).toBe(7);
+    expect(value("toolway_outbox_oldest_seconds")).toBe(30);
+    expect(value("toolway_outbox_unknown")).toBe(2);
+    expect(value("toolway_outbox_lanes_held")).toBe(1);
     expect(value("toolway_config_ok")).toBe(1);
     expect(value("process_resident_memory_bytes")).toBeGreaterThan(1_000_000);
     expect(text).not.toContain('mailbox="');

@@ -16,7 +16,7 @@ export function statusGauges(status: GatewayStatus, nowMs: number): Gauge[] {
       return known === undefined ? [] : [[labels, known] as [Labels, number]];
     });
   const one = (name: string, help: string, value: number): Gauge => ({ name, help, values: [[[], value]] });
-  const { memory, mailboxes, executors, config } = status;
+  const { memory, mailboxes, outbox, executors, config } = status;
   return [
     one(
       "toolway_config_ok",
@@ -71,6 +71,22 @@ export function statusGauges(status: GatewayStatus, nowMs: number): Gauge[] {
       ]),
     },
     ...(mailboxes === undefined ? [] : mailboxGauges(mailboxes, nowMs)),
+    ...(outbox === undefined ? [] : outboxGauges(outbox, nowMs)),
+  ];
+}
+
+function outboxGauges(outbox: NonNullable<GatewayStatus["outbox"]>, nowMs: number): Gauge[] {
+  const { waiting, unknown, heldCount, oldestAt } = outbox;
+  const age = oldestAt === undefined ? 0 : Math.max(0, (nowMs - Date.parse(oldestAt)) / 1_000);
+  return [
+    { name: "toolway_outbox_waiting", help: "Kept calls that wait or are being sent.", values: [[[], waiting]] },
+    { name: "toolway_outbox_oldest_seconds", help: "The age of the oldest kept call.", values: [[[], age]] },
+    {
+      name: "toolway_outbox_unknown",
+      help: "Kept calls whose outcome a person has to settle.",
+      values: [[[], unknown]],
+    },
+    { name: "toolway_outbox_lanes_held", help: "Lanes that do not go on by themselves.", values: [[[], heldCount]] },
   ];
 }
 
