@@ -35,15 +35,20 @@ export function queuedResult(receipt: Receipt): JsonObject {
     state === "sending"
       ? `Not done yet: the call of "${tool}" was sent to "${server}", which has not answered so far.`
       : `Queued, not done yet: the call of "${tool}" is kept on disk until "${server}" takes it.`;
-  const note = `${begun} Do not make it again: it is delivered by itself. To learn what became of it, call ${RECEIPT_TOOL} with {"id":"${id}"}.`;
+  // A repeat under the key of one that is over gets its receipt too: it is told the end, and not to wait for it.
+  const isOver = hasEnded(receipt);
+  const told = isOver ? stateSentence(receipt) : `${begun} Do not make it again: it is delivered by itself.`;
+  const isError = isOver && state !== "done";
+  const note = `${told} To learn ${isOver ? "more" : "what became of it"}, call ${RECEIPT_TOOL} with {"id":"${id}"}.`;
   const { taken: _taken, attempts: _attempts, ...facts } = factsOf(receipt);
   const structuredContent: JsonObject = {
-    queued: true,
+    queued: !isError,
     ...facts,
     note,
     ask: { tool: RECEIPT_TOOL, arguments: { id } },
   };
-  return { content: [{ type: "text", text: `${note}\n${lines(facts)}` }], structuredContent };
+  const content = [{ type: "text", text: `${note}\n${lines(facts)}` }];
+  return { content, structuredContent, ...(isError ? { isError } : {}) };
 }
 
 /** What an agent reads that asks for one receipt: all of it, and the server's own result with its pictures and texts. */
