@@ -41,7 +41,8 @@ describe.skipIf(!linux)("kills of gateway and server", () => {
     let server = await startHttpFixture("tracker", ["--ledger", ledger]);
     const outbox = { lane: "arguments.project" };
     const tools = { create_issue: { outbox: { ...outbox, key: "arguments.request_id" } }, add_comment: { outbox } };
-    const tracker = { ...server.entry, tools, restarts: { max: 1_000 } };
+    // It is killed more often here than a server may be that is not left alone for a while.
+    const tracker = { ...server.entry, tools, restarts: { max: 1_000 }, breaker: { failures: 1_000 } };
     let gateway: Gateway = await startGateway({ mcpServers: { tracker } });
     const { url } = gateway;
     let gatewayUp: Promise<unknown> = Promise.resolve();
