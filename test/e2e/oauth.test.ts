@@ -2,7 +2,7 @@
 // logout. What needs no browser is tried in any case, by somebody who follows the pages by hand.
 
 import { execFile, execFileSync, spawn } from "node:child_process";
-import { chmod, writeFile } from "node:fs/promises";
+import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -59,8 +59,9 @@ async function logInByBrowser({ configPath, stateDir }: Gateway, server: string)
       );
     });
   } finally {
-    // It was started in a group of its own, with all of its processes.
-    execFileSync("sh", ["-c", `kill -9 -- -$(cat ${bin}/pid) || true`], { stdio: "ignore" });
+    // It was started in a group of its own, with all of its processes. Nobody opened it where the login was refused.
+    const pid = await readFile(join(bin, "pid"), "utf8").catch(() => undefined);
+    if (pid !== undefined) process.kill(-Number(pid), "SIGKILL");
   }
 }
 
