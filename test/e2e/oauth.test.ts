@@ -60,8 +60,8 @@ async function logInByBrowser({ configPath, stateDir }: Gateway, server: string)
     });
   } finally {
     // It was started in a group of its own, with all of its processes. Nobody opened it where the login was refused.
-    const pid = await readFile(join(bin, "pid"), "utf8").catch(() => undefined);
-    if (pid !== undefined) process.kill(-Number(pid), "SIGKILL");
+    const pid = Number(await readFile(join(bin, "pid"), "utf8").catch(() => "0"));
+    if (pid > 1) process.kill(-pid, "SIGKILL");
   }
 }
 
