@@ -17,6 +17,7 @@ import { CallRecords } from "../observe/metrics/call-records.js";
 import { CallObserver } from "../observe/observed-call.js";
 import { type KeptStderr, keepStderr } from "../observe/server-logs/keep.js";
 import type { Telemetry } from "../observe/telemetry.js";
+import { OPERATOR } from "../pipeline/access.js";
 import { Pipeline } from "../pipeline/pipeline.js";
 import { TaskOwners } from "../pipeline/tasks/owners.js";
 import { unreadLists } from "../pipeline/wait-for-lists.js";
@@ -125,7 +126,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     ),
     new CallMetrics({
       isListed: (server, tool) => catalog.shownTools(server)?.includes(ownToolName(tool)) === true,
-      isRole: (role) => role === DEFAULT_ROLE || owner.config().roles[role] !== undefined,
+      isRole: (role) => role === DEFAULT_ROLE || role === OPERATOR.role || Object.hasOwn(owner.config().roles, role),
       redacted: redact,
     }),
   );

@@ -1,180 +1,39 @@
-// The outbox as a whole, on a real store in a folder of its own, with a server and a clock that do as they are told.
+// What becomes of one call of a kept tool: its key, its answer or receipt, faults, cancels, and how it is delivered.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Caller } from "../contracts/caller.js";
+import {
+  AWAY,
+  DONE,
+  errorOf,
+  httpFault,
+  KEYED,
+  KEYLESS,
+  LOST,
+  openFolder,
+  receiptOf,
+  TOOL,
+  World,
+} from "../../test/fixtures/outbox/world.js";
 import { ownToolName } from "../contracts/names.js";
-import type { OutboxTerms, Receipt } from "../contracts/outbox.js";
-import type { AgentCall } from "../contracts/service.js";
 import type { Store } from "../contracts/store.js";
-import { Fault, type FaultOptions } from "../protocol/errors.js";
-import type { JsonObject } from "../protocol/jsonrpc.js";
+import { Fault } from "../protocol/errors.js";
 import { makeMessage, type RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
-import { openStore } from "../store/local/store.js";
-import type { WriteRecord } from "./lanes/write.js";
-import { OutboxOperations } from "./operator.js";
-import { type DeliveryVerdict, Outbox, type OutboxParts } from "./outbox.js";
+import type { DeliveryVerdict } from "./outbox.js";
 
-const TOOL = ownToolName("create_issue");
-const KEYED: OutboxTerms = {
-  key: { in: "argument", path: ["request_id"] },
-  lane: { by: "principal" },
-  maxAgeMs: 86_400_000,
-  onUnknown: "skip",
-  confirm: undefined,
-  tells: true,
-};
-const KEYLESS: OutboxTerms = { ...KEYED, key: undefined };
-const AWAY = faultReply(new Fault("unavailable", "Nothing listens there."));
-const LOST = faultReply(new Fault("outcome-unknown", "It went away."));
-const DONE = resultBytes('{"content":[],"structuredContent":{"number":7}}');
-const httpFault = (code: Fault["code"], status: number, more: FaultOptions["wire"] = {}) =>
-  faultReply(new Fault(code, `HTTP ${status}.`, { wire: { status, ...more } }));
-
-let dir: string;
+let folder: Awaited<ReturnType<typeof openFolder>>;
 let store: Store;
 let world: World;
 
 beforeEach(async () => {
-  dir = mkdtempSync(join(tmpdir(), "toolway-outbox-"));
-  store = await openStore({ dir });
+  folder = await openFolder();
+  store = folder.store;
   world = new World(store);
 });
 afterEach(async () => {
   await world.outbox.close();
-  await store.close();
-  rmSync(dir, { recursive: true, force: true });
+  await folder.remove();
 });
-
-interface Made {
-  readonly call: AgentCall;
-  readonly replies: Reply[];
-}
-
-class World {
-  nowMs = 1_000;
-  wallMs = Date.UTC(2026, 0, 1);
-  terms: OutboxTerms = KEYED;
-  verdict: DeliveryVerdict;
-  /** What reached the way to the server, in its order. */
-  readonly sent: AgentCall[] = [];
-  readonly logged: string[] = [];
-  outbox: Outbox;
-  desk: OutboxOperations;
-  #made = 0;
-
-  constructor(on: Store, more: Partial<OutboxParts> = {}) {
-    const clock = { now: () => this.nowMs, wall: () => this.wallMs };
-    this.outbox = new Outbox({
-      store: on,
-      clock,
-      random: () => 0.999,
-      limits: { maxWrites: 1e6, maxBytes: 1e9 },
-      terms: (server) => (server === "plain" ? undefined : this.terms),
-      send: (call) => void this.sent.push(call),
-      judge: () => this.verdict,
-      hasToken: () => true,
-      receiptReply: (_call, receipt) => ({ kind: "result", result: { queued: true, receipt } }),
-      log: (_level, text) => void this.logged.push(text),
-      ...more,
-    });
-    this.desk = new OutboxOperations(this.outbox, clock);
-    this.outbox.start();
-  }
-
-  make(args: JsonObject, more: { meta?: JsonObject; principal?: string; ask?: Caller["ask"] } = {}): Made {
-    const replies: Reply[] = [];
-    const { meta, principal = "anna", ask } = more;
-    const caller = {
-      principal: { id: principal, role: "agent" },
-      sessionKey: principal,
-      era: "legacy",
-      version: "2025-06-18",
-      capabilities: { sampling: {} },
-      clientInfo: {},
-      logLevel: undefined,
-      setLogLevel() {},
-      notify() {},
-      ask: ask ?? (() => Promise.reject(new Fault("no-caller", "no"))),
-    } as Caller;
-    const params = { name: "tracker__create_issue", arguments: args, ...(meta === undefined ? {} : { _meta: meta }) };
-    const message = makeMessage({ jsonrpc: "2.0", id: ++this.#made, method: "tools/call", params }) as RequestMessage;
-    const call: AgentCall = {
-      caller,
-      message,
-      scope: undefined,
-      reply: (reply) => void replies.push(reply),
-      onCancel: undefined,
-    };
-    return { call, replies };
-  }
-
-  call(
-    args: JsonObject,
-    more: { meta?: JsonObject; principal?: string; server?: string; ask?: Caller["ask"] } = {},
-  ): Made {
-    const made = this.make(args, more);
-    this.outbox.take(made.call, more.server ?? "tracker", TOOL);
-    return made;
-  }
-
-  /** A call whose server is away: its receipt. */
-  async queued(args: JsonObject, more: { server?: string; principal?: string } = {}): Promise<Receipt> {
-    const made = this.call(args, more);
-    await this.rest();
-    if (made.replies.length === 0) await this.answer(AWAY);
-    return receiptOf(made);
-  }
-
-  /** Answers the last that was sent. */
-  async answer(reply: Reply, at = -1): Promise<void> {
-    this.sent.at(at)?.reply(reply);
-    await this.rest();
-  }
-
-  /** Until what is being written is on disk, and what follows from it is done. */
-  async rest(): Promise<void> {
-    for (let i = 0; i < 4; i++) {
-      await this.outbox.settled();
-      await nextTurn();
-    }
-  }
-
-  async pass(ms: number): Promise<void> {
-    this.nowMs += ms;
-    this.wallMs += ms;
-    this.outbox.tick();
-    await this.rest();
-  }
-
-  /** The program is killed, and started again on the same disk. */
-  again(): World {
-    const next = new World(store);
-    next.nowMs = this.nowMs;
-    return next;
-  }
-
-  args(at: number): JsonObject {
-    return this.sent.at(at)?.message.params?.["arguments"] as JsonObject;
-  }
-
-  get records(): WriteRecord[] {
-    return [...store.map<WriteRecord>("outbox").entries()].map(([, record]) => record);
-  }
-}
-
-function receiptOf({ replies }: Made): Receipt {
-  const [reply] = replies;
-  if (reply?.kind !== "result") throw new Error(`no receipt, but ${JSON.stringify(reply)}`);
-  return (reply.result as { receipt: Receipt }).receipt;
-}
-
-const errorOf = (reply: Reply | undefined): string =>
-  reply?.kind === "error" ? reply.error.message : JSON.stringify(reply);
 
 describe("a key", () => {
   it("is minted and on disk with the call before the first byte leaves [ack-is-durable]", async () => {
@@ -539,128 +398,6 @@ describe("a cancel", () => {
   });
 });
 
-describe("a kill", () => {
-  it("while a write is sent: it goes again under its key, and is unknown without one [no-double-effect] [unknown-is-said]", async () => {
-    world.call({ n: 1 });
-    await world.rest();
-    world.terms = KEYLESS;
-    world.call({ n: 2 }, { principal: "bert" });
-    await world.rest();
-    const next = world.again();
-    await next.rest();
-    expect(next.sent.map(({ message }) => message.params?.["arguments"])).toEqual([world.args(0)]);
-    expect(next.desk.of("bert", 1)[0]?.state).toBe("unknown");
-    await next.answer(DONE);
-    expect(next.desk.of("anna", 1)[0]?.state).toBe("done");
-    await next.outbox.close();
-  });
-
-  it("loses nothing that is queued, its key and its order [ack-is-durable] [lane-order]", async () => {
-    const ids = [];
-    for (const n of [1, 2, 3]) ids.push((await world.queued({ n, request_id: `k${n}` })).id);
-    const next = world.again();
-    await next.rest();
-    for (const n of [1, 2, 3]) {
-      expect(next.args(-1)).toEqual({ n, request_id: `k${n}` });
-      await next.answer(DONE);
-    }
-    expect(ids.map((id) => next.desk.get("anna", id)?.state)).toEqual(["done", "done", "done"]);
-    await next.outbox.close();
-  });
-});
-
-describe("the disk", () => {
-  it("that is full takes nothing: the agent is told that it was not queued, nothing is sent, and what was queued stays", async () => {
-    const { id } = await world.queued({ n: 1 });
-    const batch = store.batch.bind(store);
-    store.batch = () => Promise.reject(new Error("The disk is full."));
-    const made = world.call({ n: 2 });
-    await world.rest();
-    expect(errorOf(made.replies[0])).toBe("Not sent, and not queued: it could not be written down. The disk is full.");
-    store.batch = batch;
-    expect(world.sent).toHaveLength(1);
-    const next = world.again();
-    expect(next.desk.of("anna", 10).map((receipt) => receipt.id)).toEqual([id]);
-    await next.outbox.close();
-  });
-
-  it("that fills up after the send: the agent gets the answer, and it is written down when there is room", async () => {
-    const made = world.call({ n: 1 });
-    await world.rest();
-    const batch = store.batch.bind(store);
-    store.batch = () => Promise.reject(new Error("The disk is full."));
-    await world.answer(DONE);
-    expect(made.replies).toEqual([DONE]);
-    expect(world.records[0]?.state).toBe("sending");
-    store.batch = batch;
-    await world.pass(1_000);
-    expect(world.records[0]?.state).toBe("done");
-  });
-
-  it("that is slow has 25 s, then the agent is told, and nothing is sent later", async () => {
-    const batch = store.batch.bind(store);
-    let commit = () => {};
-    const late = new Promise<void>((resolve) => (commit = resolve));
-    store.batch = (fn) => late.then(() => batch(fn));
-    const made = world.call({});
-    world.nowMs += 24_999;
-    world.outbox.tick();
-    expect(made.replies).toEqual([]);
-    world.nowMs += 1;
-    world.outbox.tick();
-    expect(errorOf(made.replies[0])).toContain("did not take it within 25000 ms");
-    store.batch = batch;
-    commit();
-    await world.rest();
-    expect(world.sent).toHaveLength(0);
-    expect(world.records[0]?.state).toBe("cancelled");
-  });
-
-  it("has a record of another version: it is held and shown, and never dropped", async () => {
-    const strange = { v: 9, id: "r9", server: "tracker", tool: "create_issue", principal: { id: "anna" }, more: 1 };
-    await store.map("outbox").put("000000000000042", strange);
-    const next = world.again();
-    expect(next.desk.list({ limit: 10 })).toMatchObject([{ id: "r9", state: "queued", principal: "anna" }]);
-    expect(next.desk.show("r9")?.heldFor).toContain("another version");
-    await expect(next.desk.retry("r9")).rejects.toThrow(/another version/);
-    next.call({});
-    await next.rest();
-    expect(next.records).toHaveLength(2);
-    expect(store.map("outbox").get("000000000000042")).toEqual(strange);
-    await next.outbox.close();
-  });
-});
-
-describe("clocks", () => {
-  it("that jump an hour or a day, both ways, change no age while the gateway runs", async () => {
-    const { id } = await world.queued({});
-    for (const hours of [1, -1, 24, -24, -48]) {
-      world.wallMs += hours * 3_600_000;
-      await world.pass(1);
-      expect(world.desk.get("anna", id)?.state).not.toBe("expired");
-    }
-  });
-
-  it("count by the wall over a restart, never below 0; what expired is seen, and can be retried", async () => {
-    await world.desk.hold("tracker", undefined);
-    const { id } = await world.queued({});
-    const state = (wallMs: number) => {
-      const next = new World(store, { clock: { now: () => 5, wall: () => wallMs } });
-      next.outbox.tick();
-      return next.desk.get("anna", id)?.state;
-    };
-    expect(state(world.wallMs - 86_400_000)).toBe("queued");
-    expect(state(world.wallMs + 86_399_000)).toBe("queued");
-    expect(state(world.wallMs + 86_400_000)).toBe("expired");
-    await world.pass(86_400_000);
-    expect(world.desk.get("anna", id)?.state).toBe("expired");
-    expect(await world.desk.retry(id)).toMatchObject({ id, state: "queued" });
-    await world.desk.release("tracker", undefined);
-    await world.rest();
-    expect(world.sent).toHaveLength(1);
-  });
-});
-
 describe("at delivery", () => {
   it("a tool that was quarantined holds its lane until it is accepted", async () => {
     const { id } = await world.queued({});
@@ -703,19 +440,6 @@ describe("at delivery", () => {
   });
 });
 
-describe("bounds", () => {
-  it("are named by the refusal, and one principal holds half at most", async () => {
-    const small = new World(store, { limits: { maxWrites: 4, maxBytes: 1e6 } });
-    for (const n of [1, 2]) await small.queued({ n });
-    expect(() => small.call({})).toThrow(/one principal 2 writes at most \(50 % of "outbox.maxWrites"\)/);
-    await small.queued({}, { principal: "bert" });
-    expect(() => small.call({}, { principal: "bert" })).toThrow(/for server "tracker" 3 writes at most/);
-    small.call({}, { principal: "bert", server: "wiki" });
-    expect(() => small.call({}, { principal: "carl", server: "wiki" })).toThrow(/the outbox holds 4 writes at most/);
-    await small.outbox.close();
-  });
-});
-
 describe("an operator", () => {
   it("holds a server over a restart, and lets it go", async () => {
     await world.desk.hold("tracker", undefined);
@@ -740,50 +464,6 @@ describe("an operator", () => {
   });
 });
 
-describe("the end", () => {
-  it("begins with deliveries: agents that wait for others get receipts, and what is under way is waited for and written", async () => {
-    const first = world.call({ n: 1 });
-    const second = world.call({ n: 2 });
-    await world.rest();
-    world.outbox.stop();
-    expect(receiptOf(second).state).toBe("queued");
-    let isDrained = false;
-    const drained = world.outbox.drained(60_000).then(() => (isDrained = true));
-    await world.rest();
-    expect(isDrained).toBe(false);
-    await world.answer(DONE);
-    await drained;
-    expect(first.replies).toEqual([DONE]);
-    await world.outbox.close();
-    expect(world.records.map(({ state }) => state)).toEqual(["done", "queued"]);
-    expect(world.sent).toHaveLength(1);
-  });
-});
-
-describe("many", () => {
-  it("writes over 64 lanes are drained, all of them and each lane in order [lane-order]", async () => {
-    const writes = 5_000;
-    const seen = new Map<number, number[]>();
-    const many = new World(store, {
-      send: (call) => {
-        const { lane, n } = Object(call.message.params?.["arguments"]) as { lane: number; n: number };
-        seen.set(lane, [...(seen.get(lane) ?? []), n]);
-        setImmediate(() => call.reply(DONE));
-      },
-    });
-    many.terms = { ...KEYED, lane: { by: "argument", path: ["lane"] } };
-    await many.desk.hold("tracker", undefined);
-    for (let n = 0; n < writes; n++) many.call({ lane: n % 64, n });
-    await many.rest();
-    await many.desk.release("tracker", undefined);
-    while (many.desk.lanes().length > 0) await many.rest();
-    const all = [...seen.values()];
-    expect(all.flat()).toHaveLength(writes);
-    for (const lane of all) expect(lane).toEqual([...lane].sort((a, b) => a - b));
-    await many.outbox.close();
-  }, 120_000);
-});
-
 describe("what an agent took back while it was on its way", () => {
   it("is not sent again by the next start either [no-double-effect]", async () => {
     const made = world.call({});
@@ -795,23 +475,6 @@ describe("what an agent took back while it was on its way", () => {
     await next.pass(60_000);
     expect(next.sent).toEqual([]);
     expect(next.records[0]).toMatchObject({ state: "unknown", takenBack: true });
-    await next.outbox.close();
-  });
-});
-
-describe("a stop", () => {
-  it("while it is written down that a keyless write is being sent: it was not, and goes out after the next start [unknown-is-said]", async () => {
-    world.terms = KEYLESS;
-    await world.queued({ n: 1 });
-    const sent = world.sent.length;
-    world.nowMs += 60_000;
-    world.outbox.tick();
-    await world.outbox.close();
-    expect(world.sent).toHaveLength(sent);
-    expect(world.records[0]?.state).toBe("queued");
-    const next = world.again();
-    await next.rest();
-    expect(next.sent).toHaveLength(1);
     await next.outbox.close();
   });
 });

@@ -1,6 +1,6 @@
 // A web page talks to the gateway, in a real browser: only that knows what CORS lets through.
 
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -8,19 +8,11 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { chromium, NO_BROWSER } from "../fixtures/browser.js";
 import { type Gateway, root, startGateway, stdioFixture, temporaryDirectory } from "./harness.js";
 
 /** Half a core has been seen to take half a minute for the start of a browser. */
 const BROWSER_MS = 120_000;
-
-const chromium = ["chromium", "chromium-browser", "google-chrome"].find((name) => {
-  try {
-    execFileSync(name, ["--version"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-});
 
 /** What runs in the page. It tells what came of each step; a step that the browser forbids throws there. */
 const PAGE = `
@@ -124,7 +116,7 @@ describe("a page in a browser", () => {
     "uses the gateway where its origin is allowed, and nothing where it is not [pages]",
     async (context) => {
       if (chromium === undefined) {
-        return context.skip("no Chromium is installed here: apt-get install chromium (CI does it, in .ci/run)");
+        return context.skip(NO_BROWSER);
       }
       const [ours, foreign] = [await startSite(), await startSite()];
       const servers = { stateful: stdioFixture("stateful") };

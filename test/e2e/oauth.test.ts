@@ -1,26 +1,18 @@
 // Logins by OAuth against a real authorization server (oidc-provider), in a real browser: login, consent, renewal, step-up,
 // logout. What needs no browser is tried in any case, by somebody who follows the pages by hand.
 
-import { execFile, execFileSync, spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { chromium, NO_BROWSER } from "../fixtures/browser.js";
 import { connect } from "./eras.js";
 import { cli, type Gateway, root, startGateway, temporaryDirectory, until } from "./harness.js";
 import { type Ran, statusOf, toolway } from "./operator.js";
 
 /** Half a core has been seen to take half a minute for the start of a browser, and here it starts twice. */
 const BROWSER_MS = 180_000;
-
-const chromium = ["chromium", "chromium-browser", "google-chrome"].find((name) => {
-  try {
-    execFileSync(name, ["--version"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-});
 
 interface Told {
   readonly grants: readonly string[];
@@ -94,7 +86,7 @@ describe("a login in a browser", () => {
     "brings the tools, is renewed once for a hundred calls, asks for more where a call needs it, outlives a kill, and ends with a logout [token-unseen]",
     async (context) => {
       if (chromium === undefined) {
-        return context.skip("no Chromium is installed here: apt-get install chromium (CI does it, in .ci/run)");
+        return context.skip(NO_BROWSER);
       }
       const authority = await startAuthority();
       const gateway = await startGateway({

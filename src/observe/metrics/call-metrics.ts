@@ -12,8 +12,8 @@ const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5,
 
 /** So many tools of one server have a label of their own. */
 const MAX_TOOLS = 200;
-/** So many servers have. */
-const MAX_SERVERS = 500;
+/** So many servers have samples of their own. */
+export const MAX_SERVERS = 500;
 /** Of a label's value. */
 const MAX_CHARACTERS = 128;
 

@@ -18,11 +18,6 @@ export class ProcessGauges {
     this.#startedAt = startedAt;
   }
 
-  close(): void {
-    this.#loop?.disable();
-    this.#loop = undefined;
-  }
-
   read(): Gauge[] {
     const { rss, heapTotal, heapUsed, external } = process.memoryUsage();
     const { userCPUTime, systemCPUTime } = process.resourceUsage();

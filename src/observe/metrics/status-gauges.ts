@@ -1,11 +1,8 @@
 // What a gateway's status says, as metrics: nothing of it is counted twice. Pure.
 
 import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
-import { label } from "./call-metrics.js";
+import { label, MAX_SERVERS } from "./call-metrics.js";
 import type { Gauge, Labels } from "./series.js";
-
-/** Past this a server has no samples of its own; the calls' own metrics fold by the same number. */
-const MAX_SERVERS = 500;
 
 export function statusGauges(status: GatewayStatus, nowMs: number): Gauge[] {
   const servers = status.servers.slice(0, MAX_SERVERS);

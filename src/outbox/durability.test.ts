@@ -1,0 +1,215 @@
+// What the outbox outlives: kills, a full disk, clocks that jump, its bounds, many writes, and its own end.
+
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { DONE, errorOf, KEYED, KEYLESS, openFolder, receiptOf, World } from "../../test/fixtures/outbox/world.js";
+import type { Store } from "../contracts/store.js";
+
+let folder: Awaited<ReturnType<typeof openFolder>>;
+let store: Store;
+let world: World;
+
+beforeEach(async () => {
+  folder = await openFolder();
+  store = folder.store;
+  world = new World(store);
+});
+afterEach(async () => {
+  await world.outbox.close();
+  await folder.remove();
+});
+
+describe("a kill", () => {
+  it("while a write is sent: it goes again under its key, and is unknown without one [no-double-effect] [unknown-is-said]", async () => {
+    world.call({ n: 1 });
+    await world.rest();
+    world.terms = KEYLESS;
+    world.call({ n: 2 }, { principal: "bert" });
+    await world.rest();
+    const next = world.again();
+    await next.rest();
+    expect(next.sent.map(({ message }) => message.params?.["arguments"])).toEqual([world.args(0)]);
+    expect(next.desk.of("bert", 1)[0]?.state).toBe("unknown");
+    await next.answer(DONE);
+    expect(next.desk.of("anna", 1)[0]?.state).toBe("done");
+    await next.outbox.close();
+  });
+
+  it("loses nothing that is queued, its key and its order [ack-is-durable] [lane-order]", async () => {
+    const ids = [];
+    for (const n of [1, 2, 3]) ids.push((await world.queued({ n, request_id: `k${n}` })).id);
+    const next = world.again();
+    await next.rest();
+    for (const n of [1, 2, 3]) {
+      expect(next.args(-1)).toEqual({ n, request_id: `k${n}` });
+      await next.answer(DONE);
+    }
+    expect(ids.map((id) => next.desk.get("anna", id)?.state)).toEqual(["done", "done", "done"]);
+    await next.outbox.close();
+  });
+});
+
+describe("the disk", () => {
+  it("that is full takes nothing: the agent is told that it was not queued, nothing is sent, and what was queued stays", async () => {
+    const { id } = await world.queued({ n: 1 });
+    const batch = store.batch.bind(store);
+    store.batch = () => Promise.reject(new Error("The disk is full."));
+    const made = world.call({ n: 2 });
+    await world.rest();
+    expect(errorOf(made.replies[0])).toBe("Not sent, and not queued: it could not be written down. The disk is full.");
+    store.batch = batch;
+    expect(world.sent).toHaveLength(1);
+    const next = world.again();
+    expect(next.desk.of("anna", 10).map((receipt) => receipt.id)).toEqual([id]);
+    await next.outbox.close();
+  });
+
+  it("that fills up after the send: the agent gets the answer, and it is written down when there is room", async () => {
+    const made = world.call({ n: 1 });
+    await world.rest();
+    const batch = store.batch.bind(store);
+    store.batch = () => Promise.reject(new Error("The disk is full."));
+    await world.answer(DONE);
+    expect(made.replies).toEqual([DONE]);
+    expect(world.records[0]?.state).toBe("sending");
+    store.batch = batch;
+    await world.pass(1_000);
+    expect(world.records[0]?.state).toBe("done");
+  });
+
+  it("that is slow has 25 s, then the agent is told, and nothing is sent later", async () => {
+    const batch = store.batch.bind(store);
+    let commit = () => {};
+    const late = new Promise<void>((resolve) => (commit = resolve));
+    store.batch = (fn) => late.then(() => batch(fn));
+    const made = world.call({});
+    world.nowMs += 24_999;
+    world.outbox.tick();
+    expect(made.replies).toEqual([]);
+    world.nowMs += 1;
+    world.outbox.tick();
+    expect(errorOf(made.replies[0])).toContain("did not take it within 25000 ms");
+    store.batch = batch;
+    commit();
+    await world.rest();
+    expect(world.sent).toHaveLength(0);
+    expect(world.records[0]?.state).toBe("cancelled");
+  });
+
+  it("has a record of another version: it is held and shown, and never dropped", async () => {
+    const strange = { v: 9, id: "r9", server: "tracker", tool: "create_issue", principal: { id: "anna" }, more: 1 };
+    await store.map("outbox").put("000000000000042", strange);
+    const next = world.again();
+    expect(next.desk.list({ limit: 10 })).toMatchObject([{ id: "r9", state: "queued", principal: "anna" }]);
+    expect(next.desk.show("r9")?.heldFor).toContain("another version");
+    await expect(next.desk.retry("r9")).rejects.toThrow(/another version/);
+    next.call({});
+    await next.rest();
+    expect(next.records).toHaveLength(2);
+    expect(store.map("outbox").get("000000000000042")).toEqual(strange);
+    await next.outbox.close();
+  });
+});
+
+describe("clocks", () => {
+  it("that jump an hour or a day, both ways, change no age while the gateway runs", async () => {
+    const { id } = await world.queued({});
+    for (const hours of [1, -1, 24, -24, -48]) {
+      world.wallMs += hours * 3_600_000;
+      await world.pass(1);
+      expect(world.desk.get("anna", id)?.state).not.toBe("expired");
+    }
+  });
+
+  it("count by the wall over a restart, never below 0; what expired is seen, and can be retried", async () => {
+    await world.desk.hold("tracker", undefined);
+    const { id } = await world.queued({});
+    const state = (wallMs: number) => {
+      const next = new World(store, { clock: { now: () => 5, wall: () => wallMs } });
+      next.outbox.tick();
+      return next.desk.get("anna", id)?.state;
+    };
+    expect(state(world.wallMs - 86_400_000)).toBe("queued");
+    expect(state(world.wallMs + 86_399_000)).toBe("queued");
+    expect(state(world.wallMs + 86_400_000)).toBe("expired");
+    await world.pass(86_400_000);
+    expect(world.desk.get("anna", id)?.state).toBe("expired");
+    expect(await world.desk.retry(id)).toMatchObject({ id, state: "queued" });
+    await world.desk.release("tracker", undefined);
+    await world.rest();
+    expect(world.sent).toHaveLength(1);
+  });
+});
+
+describe("bounds", () => {
+  it("are named by the refusal, and one principal holds half at most", async () => {
+    const small = new World(store, { limits: { maxWrites: 4, maxBytes: 1e6 } });
+    for (const n of [1, 2]) await small.queued({ n });
+    expect(() => small.call({})).toThrow(/one principal 2 writes at most \(50 % of "outbox.maxWrites"\)/);
+    await small.queued({}, { principal: "bert" });
+    expect(() => small.call({}, { principal: "bert" })).toThrow(/for server "tracker" 3 writes at most/);
+    small.call({}, { principal: "bert", server: "wiki" });
+    expect(() => small.call({}, { principal: "carl", server: "wiki" })).toThrow(/the outbox holds 4 writes at most/);
+    await small.outbox.close();
+  });
+});
+
+describe("the end", () => {
+  it("begins with deliveries: agents that wait for others get receipts, and what is under way is waited for and written", async () => {
+    const first = world.call({ n: 1 });
+    const second = world.call({ n: 2 });
+    await world.rest();
+    world.outbox.stop();
+    expect(receiptOf(second).state).toBe("queued");
+    let isDrained = false;
+    const drained = world.outbox.drained(60_000).then(() => (isDrained = true));
+    await world.rest();
+    expect(isDrained).toBe(false);
+    await world.answer(DONE);
+    await drained;
+    expect(first.replies).toEqual([DONE]);
+    await world.outbox.close();
+    expect(world.records.map(({ state }) => state)).toEqual(["done", "queued"]);
+    expect(world.sent).toHaveLength(1);
+  });
+});
+
+describe("many", () => {
+  it("writes over 64 lanes are drained, all of them and each lane in order [lane-order]", async () => {
+    const writes = 5_000;
+    const seen = new Map<number, number[]>();
+    const many = new World(store, {
+      send: (call) => {
+        const { lane, n } = Object(call.message.params?.["arguments"]) as { lane: number; n: number };
+        seen.set(lane, [...(seen.get(lane) ?? []), n]);
+        setImmediate(() => call.reply(DONE));
+      },
+    });
+    many.terms = { ...KEYED, lane: { by: "argument", path: ["lane"] } };
+    await many.desk.hold("tracker", undefined);
+    for (let n = 0; n < writes; n++) many.call({ lane: n % 64, n });
+    await many.rest();
+    await many.desk.release("tracker", undefined);
+    while (many.desk.lanes().length > 0) await many.rest();
+    const all = [...seen.values()];
+    expect(all.flat()).toHaveLength(writes);
+    for (const lane of all) expect(lane).toEqual([...lane].sort((a, b) => a - b));
+    await many.outbox.close();
+  }, 120_000);
+});
+
+describe("a stop", () => {
+  it("while it is written down that a keyless write is being sent: it was not, and goes out after the next start [unknown-is-said]", async () => {
+    world.terms = KEYLESS;
+    await world.queued({ n: 1 });
+    const sent = world.sent.length;
+    world.nowMs += 60_000;
+    world.outbox.tick();
+    await world.outbox.close();
+    expect(world.sent).toHaveLength(sent);
+    expect(world.records[0]?.state).toBe("queued");
+    const next = world.again();
+    await next.rest();
+    expect(next.sent).toHaveLength(1);
+    await next.outbox.close();
+  });
+});
