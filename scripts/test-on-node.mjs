@@ -16,8 +16,9 @@ const HELP = `Runs the tests on other majors of Node, which npm fetches into its
   npm run test:node -- --node 24 --bench small --check what follows --bench, measured on Node 24
 
   --node MAJORS   separated by commas; default ${TESTED_MAJORS.join(",")}
-  --wire          what sockets, streams and timers of another Node could change: src/endpoint, src/upstream and test/e2e
-                  without the unit tier, and without what test/tiers.ts calls the same on any Node
+  --wire          what sockets, streams, processes and timers of another Node could change: src/endpoint, src/upstream,
+                  src/sockets, src/runtime/processes and test/e2e without the unit tier, and without what test/tiers.ts
+                  calls the same on any Node
   --full          the full form of fault and load runs
   --without-codex without the tests that need the real Codex, which npm fetches; else the full form fails where it
                   cannot be had
@@ -27,8 +28,8 @@ const HELP = `Runs the tests on other majors of Node, which npm fetches into its
 Exit code: 0 when all passed on every major, 1 when something failed on one, 2 when a Node could not be had.
 `;
 
-/** What speaks HTTP, on either side, and whole gateways. */
-const WIRE = ["src/endpoint", "src/upstream", "test/e2e"];
+/** What speaks HTTP, on either side, or over WebSockets; processes and their end; and whole gateways. */
+const WIRE = ["src/endpoint", "src/upstream", "src/sockets", "src/runtime/processes", "test/e2e"];
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 

@@ -50,7 +50,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "endpoint/stdio": "contracts endpoint/modern endpoint/session protocol runtime runtime/memory",
   "executor/allow": "runtime runtime/redact",
   "executor/client": "executor/wire runtime sockets",
-  credentials: "contracts protocol runtime runtime/processes runtime/redact runtime/words",
+  credentials: "contracts protocol runtime runtime/network runtime/processes runtime/redact runtime/words",
   "executor/group": "contracts executor/wire runtime runtime/redact sockets",
   "executor/http": "executor/allow executor/wire runtime runtime/redact",
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",

@@ -71,7 +71,7 @@ export const PROMISES: readonly Promised[] = [
   {
     id: "token-unseen",
     text: "An expired upstream token is renewed and the call succeeds once.",
-    status: "planned",
+    status: "made",
   },
   {
     id: "bounded",

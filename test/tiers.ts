@@ -96,22 +96,18 @@ export const SAME_ON_ANY_NODE: readonly string[] = [
   "test/e2e/eras-servers.test.ts",
   "test/e2e/eras-table.test.ts",
   "test/e2e/guard.test.ts",
-  "test/e2e/impostor.test.ts",
   "test/e2e/isolation.test.ts",
   "test/e2e/logging.test.ts",
   "test/e2e/mailbox-verbs.test.ts",
   "test/e2e/menus.test.ts",
   "test/e2e/public-types.test.ts",
-  "test/e2e/reload.test.ts",
   "test/e2e/rug-pull.test.ts",
   "test/e2e/secrets.test.ts",
   "test/e2e/server-logs.test.ts",
   "test/e2e/spoilt-lists.test.ts",
-  "test/e2e/stale-lists.test.ts",
   "test/e2e/stdio-role.test.ts",
   "test/e2e/supervision-cli.test.ts",
   "test/e2e/terminal.test.ts",
-  "test/e2e/traces.test.ts",
 ];
 
 /** Set by scripts/test-on-node.mjs. */

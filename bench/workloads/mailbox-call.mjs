@@ -3,19 +3,16 @@
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ask } from "../ask.mjs";
-import { contest, workDirectory } from "../contest.mjs";
+import { contest, startTarget, workDirectory } from "../contest.mjs";
 import { firstLine, startNode } from "../processes.mjs";
 import { stdioEntry } from "../servers/index.mjs";
-import { CLI, startProgram, toolName } from "../toolway.mjs";
+import { CLI, toolName } from "../toolway.mjs";
 
 const SERVER = "tiny";
 const NEAR = "call, stdio";
 const FAR = "call, gateway, broker and sharer";
 const IN_FLIGHT = 32;
 const PLAN = { calls: 3_000, warm: 3_000, rewarm: 64, maxMs: 4_000 };
-const READY_MS = 60_000;
-const POLL_MS = 100;
 
 /** `broker` is one that runs, with its process. */
 export async function callRows(context, own, broker) {
@@ -23,9 +20,9 @@ export async function callRows(context, own, broker) {
   if (target === undefined) return [];
   const { name: _, ...server } = stdioEntry(SERVER, { era: "modern" });
   const sharer = await startSharer(own, broker.url, server);
-  const near = await sideOf(NEAR, server, [], target, own);
+  const near = await sideOf(NEAR, server, [], target, own, context);
   const mailbox = { mailbox: "studio", broker: broker.url };
-  const far = await sideOf(FAR, mailbox, [broker.pid, sharer.pid], target, own);
+  const far = await sideOf(FAR, mailbox, [broker.pid, sharer.pid], target, own, context);
   return contest([near, far], context.plan(PLAN), context);
 }
 
@@ -40,16 +37,19 @@ async function startSharer(own, broker, server) {
   return { pid: started.child.pid };
 }
 
-async function sideOf(variant, entry, alsoCharged, target, own) {
-  const servers = [{ name: SERVER, ...entry }];
-  const { started, headers } = await startProgram({ servers, workDir: await workDirectory(own) }, 0);
-  own(started.stop);
-  const { endpoint: url } = await firstLine(started, "toolway");
-  await untilListed({ url, headers, era: "modern" }, started);
+/** The gateway with one server, at work; the processes behind it may be charged too. */
+async function sideOf(variant, entry, alsoCharged, target, own, context) {
+  const setup = {
+    upstream: "stdio",
+    answers: "json",
+    era: "modern",
+    servers: [{ name: SERVER, ...entry }],
+    names: ["echo"],
+  };
+  const started = await startTarget(target, setup, own, context);
   return {
-    target,
-    running: { url, headers, pid: started.child.pid, alsoCharged, toolName, sessions: false, stop: started.stop },
-    setup: { upstream: "stdio", answers: "json", era: "modern", servers, names: ["echo"] },
+    ...started,
+    running: { ...started.running, alsoCharged },
     inFlight: IN_FLIGHT,
     workload: "mailbox",
     variant,
@@ -57,14 +57,4 @@ async function sideOf(variant, entry, alsoCharged, target, own) {
     names: [toolName(SERVER, "echo")],
     against: (other) => other.variant === NEAR,
   };
-}
-
-async function untilListed(to, started) {
-  const deadline = Date.now() + READY_MS;
-  for (;;) {
-    const { tools } = await ask(to, "tools/list", {});
-    if (tools.some(({ name }) => name === toolName(SERVER, "echo"))) return;
-    if (Date.now() > deadline) throw new Error(`The server is not listed. ${started.output()}`);
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-  }
 }

@@ -1,19 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { mistakesOf } from "../../test/fixtures/config-mistakes.js";
 import { parseConfig } from "./load.js";
-import { ConfigError } from "./mistakes.js";
 
 const read = (entry: string) =>
   parseConfig(`{ "mcpServers": { "gh": ${entry} } }`, { path: "/etc/way/mcp.json", env: {}, home: "/home/me" });
-
-function mistakesOf(entry: string): string {
-  try {
-    read(entry);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.message;
-    throw error;
-  }
-  return "no mistake";
-}
 
 describe("the credential of an entry", () => {
   it.each([
@@ -86,7 +76,7 @@ describe("the credential of an entry", () => {
     ],
     ['{ "mailbox": "m", "broker": "ws://127.0.0.1:1", "auth": { "bearer": { "env": "A" } } }', /beside "mailbox"/],
   ])("%s is a mistake with its place", (entry, why) => {
-    expect(mistakesOf(entry)).toMatch(why);
+    expect(mistakesOf(() => read(entry))).toMatch(why);
   });
 
   it("of another client is told as before, and is no mistake", () => {

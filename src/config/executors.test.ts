@@ -1,22 +1,12 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are variables of the config
 
 import { describe, expect, it } from "vitest";
+import { mistakesOf } from "../../test/fixtures/config-mistakes.js";
 import { parseConfig } from "./load.js";
-import { ConfigError } from "./mistakes.js";
 
 const env = { OFFICE_TOKEN: "s3cret-value", LAB: "lab.example.com" };
 const read = (text: string) => parseConfig(text, { path: "mcp.json", env, home: "/home/me" });
 const WIKI = '"wiki": { "url": "http://wiki.internal/mcp", "via": "office" }';
-
-function mistakesOf(text: string): string {
-  try {
-    read(text);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.message;
-    throw error;
-  }
-  return "no mistake";
-}
 
 describe("executors in a config", () => {
   it("dial in, or are dialled at one address or several, variables expanded", () => {
@@ -98,7 +88,7 @@ describe("executors in a config", () => {
       'mcp.json:1:36: executors[".."]: ".." cannot be part of an address (rename the executor)',
     ],
   ])("that cannot be used: %s", (_, text, printed) => {
-    const told = mistakesOf(text);
+    const told = mistakesOf(() => read(text));
     expect(told).toEqual(printed);
     expect(told).not.toContain("s3cret");
   });

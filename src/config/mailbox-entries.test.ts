@@ -1,23 +1,13 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are variables of the config
 
 import { describe, expect, it } from "vitest";
+import { mistakesOf } from "../../test/fixtures/config-mistakes.js";
 import { redactorFor } from "../runtime/redact/secrets-of.js";
 import { hideSecrets } from "./edit/entry-secrets.js";
 import { parseConfig } from "./load.js";
-import { ConfigError } from "./mistakes.js";
 
 const env = { WORKER_TOKEN: "tw_0123456789abcdef" };
 const read = (text: string) => parseConfig(text, { path: "mcp.json", env, home: "/home/me" });
-
-function mistakesOf(text: string): string {
-  try {
-    read(text);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.message;
-    throw error;
-  }
-  return "no mistake";
-}
 
 const STUDIO =
   '{ "mcpServers": { "studio": { "mailbox": "studio", "broker": "wss://broker.example.com", "token": "${WORKER_TOKEN}" } } }';
@@ -83,7 +73,7 @@ describe("a machine behind a mailbox, in a config", () => {
     ],
     ['"mailbx": "a", "broker": "wss://x"', 'mcpServers.s.mailbx: unknown key (did you mean "mailbox"?)'],
   ])("is a mistake with its place where its entry is { %s }", (entry, mistake) => {
-    const said = mistakesOf(`{ "mcpServers": { "s": { ${entry} } } }`);
+    const said = mistakesOf(() => read(`{ "mcpServers": { "s": { ${entry} } } }`));
     expect(said).toContain("mcp.json:1:");
     expect(said).toContain(mistake);
     expect(said).not.toContain("missing: expected");

@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { mistakesOf } from "../../test/fixtures/config-mistakes.js";
 import { loadConfig, parseConfig, resolveConfig } from "./load.js";
-import { ConfigError } from "./mistakes.js";
 import type { ConfigInput } from "./schema.js";
 
 const folder = mkdtempSync(join(tmpdir(), "toolway-mistakes-"));
@@ -13,17 +13,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const env = { TOKEN: "s3cret-value", EMPTY: "" };
 
-function messageOf(make: () => unknown): string {
-  try {
-    make();
-  } catch (error) {
-    if (error instanceof ConfigError) return error.message;
-    throw error;
-  }
-  return "no mistake";
-}
-
-const parse = (text: string) => messageOf(() => parseConfig(text, { path: "mcp.json", env, home: "/home/me" }));
+const parse = (text: string) => mistakesOf(() => parseConfig(text, { path: "mcp.json", env, home: "/home/me" }));
 const entry = (text: string) => parse(`{ "mcpServers": {\n  "gh": { ${text} }\n} }`);
 
 /** What is in the file → all that is printed. */
@@ -252,7 +242,7 @@ describe("a mistake prints its place, its key, and what was expected", () => {
 });
 
 describe("a file that cannot be read", () => {
-  const load = (path: string) => messageOf(() => loadConfig(join(folder, path), { env }));
+  const load = (path: string) => mistakesOf(() => loadConfig(join(folder, path), { env }));
 
   it("is reported where it is not there", () => {
     expect(load("gone.json")).toBe(
@@ -280,7 +270,7 @@ describe("a file that cannot be read", () => {
 
 it("an object has mistakes without a place", () => {
   const input = { mcpServers: { a: { comand: "x" } } } as unknown as ConfigInput;
-  expect(messageOf(() => resolveConfig(input))).toBe(
+  expect(mistakesOf(() => resolveConfig(input))).toBe(
     'config: mcpServers.a.comand: unknown key (did you mean "command"?)',
   );
 });

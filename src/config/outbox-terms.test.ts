@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { mistakesOf } from "../../test/fixtures/config-mistakes.js";
 import { ownToolName } from "../contracts/names.js";
 import { parseConfig } from "./load.js";
-import { ConfigError } from "./mistakes.js";
 
 const read = (text: string) => parseConfig(text, { path: "mcp.json", env: {}, home: "/home/me" });
 
@@ -11,16 +11,6 @@ const withTool = (tool: string, entry = "", beside = "") =>
   "tools": { "create_issue": { ${tool} }${beside} } } } }`;
 
 const termsOf = (tool: string) => read(withTool(tool)).servers[0]?.outbox?.get(ownToolName("create_issue"));
-
-function mistakesOf(text: string): string {
-  try {
-    read(text);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.message;
-    throw error;
-  }
-  return "no mistake";
-}
 
 describe("the outbox of a tool, in a config", () => {
   it("is true for the usual terms: no key, a lane for each principal, a day, and what is unknown holds nothing up", () => {
@@ -111,17 +101,17 @@ describe("the outbox of a tool, in a config", () => {
     ],
     ['"outbox": { "confirm": { "tool": "find" } }', "outbox.confirm.arguments: missing: expected an object"],
   ])("is a mistake with its place where the tool has { %s }", (tool, mistake) => {
-    const said = mistakesOf(withTool(tool));
+    const said = mistakesOf(() => read(withTool(tool)));
     expect(said).toMatch(/^mcp\.json:2:\d+: mcpServers\.tracker\.tools\.create_issue\./);
     expect(said).toContain(mistake);
   });
 
   it("is a mistake at a server whose sessions are apart, and a confirming tool must not wait itself", () => {
-    expect(mistakesOf(withTool('"outbox": true', ', "isolation": "session"'))).toContain(
+    expect(mistakesOf(() => read(withTool('"outbox": true', ', "isolation": "session"')))).toContain(
       'mcp.json:2:32: mcpServers.tracker.tools.create_issue.outbox: calls cannot be kept at a server with "isolation": "session"',
     );
     const confirm = '"outbox": { "confirm": { "tool": "other", "arguments": { "q": "{key}" }, "found": "/a" } }';
-    expect(mistakesOf(withTool(confirm, "", ', "other": { "outbox": true }'))).toContain(
+    expect(mistakesOf(() => read(withTool(confirm, "", ', "other": { "outbox": true }')))).toContain(
       'outbox.confirm.tool: "other" has an "outbox" itself: expected a tool that only reads',
     );
   });
@@ -138,8 +128,8 @@ describe("the outbox of a tool, in a config", () => {
 
   it("reads a long pointer in no time", () => {
     const found = `/${"a/".repeat(50_000)}~`;
-    const said = mistakesOf(
-      withTool(`"outbox": { "confirm": { "tool": "f", "arguments": { "q": "{key}" }, "found": "${found}" } }`),
+    const said = mistakesOf(() =>
+      read(withTool(`"outbox": { "confirm": { "tool": "f", "arguments": { "q": "{key}" }, "found": "${found}" } }`)),
     );
     expect(said).toContain("expected a JSON pointer");
   });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type AuthRequest, authFetch } from "./auth-fetch.js";
+import type { ShortRequest } from "../runtime/network/short-request.js";
+import { authFetch } from "./auth-fetch.js";
 
 const ADDRESSES: Record<string, string[]> = {
   "mcp.example.com": ["203.0.113.5"],
@@ -15,7 +16,7 @@ const resolve = async (host: string) => (ADDRESSES[host] ?? []).map((address) =>
 /** Asks as the transport would: a name is looked up, and what comes of it is connected to. */
 function make(serverUrl: string, isElsewhere = false) {
   const connected: string[] = [];
-  const send = async ({ url, lookup }: AuthRequest) => {
+  const send = async ({ url, lookup }: ShortRequest) => {
     const addresses = await new Promise<string[]>((done, failed) => {
       if (/^[\d.]+$|^\[/.test(url.hostname) || url.hostname === "localhost") return done([url.hostname]);
       lookup(url.hostname, { all: true }, (error, found) =>

@@ -4,6 +4,7 @@
 import { lookup as systemLookup } from "node:dns/promises";
 import type { LookupFunction } from "node:net";
 import { isLoopback, readAddress } from "../runtime/addresses.js";
+import type { ShortAnswer, ShortRequest } from "../runtime/network/short-request.js";
 import {
   FAR,
   HERE,
@@ -20,24 +21,8 @@ const MAX_ANSWER_BYTES = 256 * 1024;
 /** Each request. A call waits for a renewal so long at most, and a person for a step of a login. */
 const REQUEST_MS = 10_000;
 
-export interface AuthRequest {
-  readonly url: URL;
-  readonly method: "GET" | "POST";
-  readonly headers: string[];
-  readonly body: string | undefined;
-  readonly lookup: LookupFunction;
-  readonly maxBytes: number;
-  readonly signal: AbortSignal;
-}
-
-export interface AuthAnswer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: Buffer;
-}
-
 /** Sends one request by the way that a server is reached. */
-export type SendAuth = (request: AuthRequest) => Promise<AuthAnswer>;
+export type SendAuth = (request: ShortRequest) => Promise<ShortAnswer>;
 
 export type AuthFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
@@ -89,7 +74,7 @@ export function authFetch({ serverUrl, isElsewhere, send, signal, resolve = bySy
   };
 }
 
-function responseOf({ status, headers, body }: AuthAnswer): Response {
+function responseOf({ status, headers, body }: ShortAnswer): Response {
   const all = new Headers();
   for (const [name, value] of Object.entries(headers)) for (const one of [value ?? []].flat()) all.append(name, one);
   // It was taken whole and as it is.

@@ -86,17 +86,17 @@ describe("spawn", () => {
     expect(host.status()).toEqual([]);
   });
 
-  it("of the same spec shares one process until the last hold is let go", async () => {
+  it("of the same spec shares one process until the last reference is released", async () => {
     const host = await create();
-    const holds = await Promise.all([1, 2, 3].map(() => host.spawn(spec("one", "stateful"))));
+    const spawned = await Promise.all([1, 2, 3].map(() => host.spawn(spec("one", "stateful"))));
     const pid = pidOf(host, "one");
     expect(host.status()).toMatchObject([{ refs: 3 }]);
-    await holds[0]?.stop();
-    await holds[0]?.stop();
+    await spawned[0]?.stop();
+    await spawned[0]?.stop();
     expect(host.status()).toMatchObject([{ refs: 2, pid }]);
     await host.stop("one");
     expect(alive(pid)).toBe(true);
-    await holds[2]?.stop();
+    await spawned[2]?.stop();
     expect(host.status()).toEqual([]);
     expect(alive(pid)).toBe(false);
   });
@@ -114,7 +114,7 @@ describe("spawn", () => {
     expect((await host.tools("one")).map(({ name }) => name)).toContain("sleep");
   });
 
-  it("keeps a server for its keepAliveMs after the last hold, and takes it up again", async () => {
+  it("keeps a server for its keepAliveMs after the last reference is released, and takes it up again", async () => {
     const host = await create();
     await host.spawn(spec("one", "stateful"), { keepAliveMs: 600_000 });
     const pid = pidOf(host, "one");

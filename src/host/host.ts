@@ -53,10 +53,10 @@ export interface DiscoveredServer {
     | undefined;
 }
 
-/** A server as spawn() gives it: one of perhaps several holds on it. */
+/** A server as spawn() gives it: one of perhaps several references to it. */
 export interface SpawnedServer extends AsyncDisposable {
   readonly name: string;
-  /** Lets this hold go, once; host.stop(name) in other words. */
+  /** Releases this reference, once; host.stop(name) in other words. */
   stop(): Promise<void>;
 }
 
@@ -92,9 +92,9 @@ export class ToolHost implements AsyncDisposable {
         const server = servers.supervised(name);
         return async () => server?.stop();
       },
-      hold: (name) => servers.hold(name),
+      retain: (name) => servers.retain(name),
       release: (name) => servers.release(name),
-      holds: (name) => servers.supervised(name)?.refs ?? 0,
+      refs: (name) => servers.supervised(name)?.refs ?? 0,
     });
   }
 
@@ -152,7 +152,7 @@ export class ToolHost implements AsyncDisposable {
     return await Promise.all(seen.map((config) => this.#discoverOne(config, principal, options)));
   }
 
-  /** Every hosted server, as `toolway status --json` has it, how many hold it, and what the cache has of it. */
+  /** Every hosted server, as `toolway status --json` has it, how many references it has, and what the cache has of it. */
   status(): HostedStatus[] {
     return [...this.#gateway.status().servers];
   }
@@ -172,8 +172,8 @@ export class ToolHost implements AsyncDisposable {
   }
 
   /**
-   * Lets one hold go. With the last one the server goes: at once, or after its `keepAliveMs`. `force`: whoever holds
-   * it.
+   * Releases one reference. With the last one the server goes: at once, or after its `keepAliveMs`. `force`: at once, with
+   * all of its references.
    */
   async stop(server: string, options: { force?: boolean } = {}): Promise<void> {
     const config = this.#hosted(server);

@@ -20,7 +20,7 @@ class FakeServers implements ServerSet {
   applied: readonly ServerConfig[] = [];
   readonly running = new Map<string, ServerConfig>();
   readonly problems: string[] = [];
-  readonly #holds = new Map<ServerConfig, number>();
+  readonly #refs = new Map<ServerConfig, number>();
   readonly #fails: (name: string) => boolean;
 
   constructor(fails: (name: string) => boolean) {
@@ -44,20 +44,20 @@ class FakeServers implements ServerSet {
     if (!this.running.has(name) || this.#fails(name)) throw new Error(`${name} does not come up`);
   }
 
-  hold(name: string): void {
+  retain(name: string): void {
     const server = this.#listed(name);
-    if (server !== undefined) this.#holds.set(server, this.holds(name) + 1);
+    if (server !== undefined) this.#refs.set(server, this.refs(name) + 1);
   }
 
   release(name: string): number {
     const server = this.#listed(name);
-    if (server !== undefined) this.#holds.set(server, Math.max(0, this.holds(name) - 1));
-    return this.holds(name);
+    if (server !== undefined) this.#refs.set(server, Math.max(0, this.refs(name) - 1));
+    return this.refs(name);
   }
 
-  holds(name: string): number {
+  refs(name: string): number {
     const server = this.#listed(name);
-    return server === undefined ? 0 : (this.#holds.get(server) ?? 0);
+    return server === undefined ? 0 : (this.#refs.get(server) ?? 0);
   }
 
   #listed(name: string): ServerConfig | undefined {
@@ -87,8 +87,8 @@ const step = fc.oneof(
   fc.record({ kind: fc.constant("settle" as const), name: fc.constant("a" as const) }),
 );
 
-describe("holds on servers", () => {
-  it("are counted: what nobody holds is gone, what failed leaves nothing, one process a name [host-13]", async () => {
+describe("references to servers", () => {
+  it("are counted: what nobody refers to is gone, what failed leaves nothing, one process a name [host-13]", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 25 }), fc.array(fc.boolean()), async (steps, failures) => {
         let tries = 0;
@@ -107,7 +107,7 @@ describe("holds on servers", () => {
           const hosted = servers.get(name);
           const isUp = fake.running.has(name);
           // Hosted and held, or not there at all.
-          expect(fake.holds(name) > 0).toBe(hosted !== undefined);
+          expect(fake.refs(name) > 0).toBe(hosted !== undefined);
           expect(isUp).toBe(hosted !== undefined);
         }
         expect(new Set(fake.applied.map(({ name }) => name))).toEqual(new Set(fake.running.keys()));

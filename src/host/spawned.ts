@@ -1,5 +1,5 @@
 // The servers that a program has spawned: which spec each has, and its coming and going. Starting, restarting and
-// stopping processes is upstream/'s, as is the count of holds; this says only when a server is there.
+// stopping processes is upstream/'s, as is the count of references; this says only when a server is there.
 
 import { isDeepStrictEqual } from "node:util";
 import type { ServerConfig } from "../config/config.js";
@@ -13,17 +13,17 @@ export interface ServerSet {
   whenUp(name: string): Promise<void>;
   /** Resolves when nothing of it runs any more. To be called before it is taken off the list. */
   gone(name: string): () => Promise<void>;
-  hold(name: string): void;
-  /** How many hold it still. */
+  retain(name: string): void;
+  /** How many references are left. */
   release(name: string): number;
-  /** How many hold it. */
-  holds(name: string): number;
+  /** How many references there are. */
+  refs(name: string): number;
 }
 
 interface Spawned {
   readonly config: ServerConfig;
   ready: Promise<void>;
-  /** Nobody holds it; it goes when this fires. */
+  /** Nobody refers to it; it goes when this fires. */
   leaving: NodeJS.Timeout | undefined;
   /** It is on its way out, and its name is free when this resolves. */
   gone: Promise<void> | undefined;
@@ -63,10 +63,10 @@ export class SpawnedServers {
       if (present.gone === undefined && isDeepStrictEqual(present.config, config)) {
         clearTimeout(present.leaving);
         present.leaving = undefined;
-        this.#servers.hold(name);
+        this.#servers.retain(name);
         return present.ready;
       }
-      if (present.gone === undefined && this.#servers.holds(name) > 0) {
+      if (present.gone === undefined && this.#servers.refs(name) > 0) {
         throw new Fault("invalid", `A server "${name}" with another spec is hosted already: stop it first.`);
       }
       // What is there has to be gone before another takes its name.
@@ -78,7 +78,7 @@ export class SpawnedServers {
     await spawned.ready;
   }
 
-  /** Lets one hold go. With the last, the server goes, after `lingerMs` where that is given. */
+  /** Releases one reference. With the last, the server goes, after `lingerMs` where that is given. */
   async release(name: string, lingerMs: number | undefined): Promise<void> {
     const spawned = this.#spawned.get(name);
     if (spawned === undefined || spawned.gone !== undefined) {
@@ -93,7 +93,7 @@ export class SpawnedServers {
     }
   }
 
-  /** Takes a server away, whoever holds it. */
+  /** Takes a server away, whoever refers to it. */
   async remove(name: string): Promise<void> {
     const spawned = this.#spawned.get(name);
     if (spawned !== undefined) await this.#remove(spawned);
@@ -109,7 +109,7 @@ export class SpawnedServers {
     const { name, supervision } = spawned.config;
     try {
       const applied = this.#apply();
-      this.#servers.hold(name);
+      this.#servers.retain(name);
       await applied;
       if (supervision.lazy) return;
       await this.#servers.whenUp(name);

@@ -18,6 +18,7 @@ import { Fault, toRpcError } from "../protocol/errors.js";
 import { ErrorCode, isObject, isRpcError, type JsonObject, type RpcError } from "../protocol/jsonrpc.js";
 import { TASKS_EXTENSION } from "../protocol/modern.js";
 import type { Reply } from "../protocol/reply.js";
+import { ENDED_MS } from "./lanes/limits.js";
 import { News } from "./news.js";
 import {
   hasEnded,
@@ -38,8 +39,6 @@ const MAX_WAITING = 1_000;
 const PLACE = "receipt";
 /** So long an agent should wait before it asks again for a task: servers that were away come back in seconds. */
 const POLL_MS = 5_000;
-/** A receipt is kept for so long after its end. */
-const KEPT_MS = 7 * 24 * 3_600_000;
 
 interface ReceiptTask {
   readonly server: string;
@@ -275,7 +274,7 @@ export class Desk implements ReceiptDesk {
       statusMessage: stateSentence(receipt),
       createdAt: new Date(takenMs).toISOString(),
       lastUpdatedAt: new Date(sinceMs).toISOString(),
-      ttlMs: KEPT_MS,
+      ttlMs: ENDED_MS,
       pollIntervalMs: POLL_MS,
       ...outcomeOf(receipt),
     };

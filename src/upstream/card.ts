@@ -46,7 +46,7 @@ async function fetched(address: string, target: HttpTarget, openWire: OpenWire):
   const headers = Object.entries({ ...target.headers, accept: "application/json" }).flat();
   try {
     return parsed(
-      await bodyOf(wire, { method: "GET", lane: "asides", path: url.pathname + url.search, headers }, signal),
+      await bodyOf(wire, { method: "GET", pool: "asides", path: url.pathname + url.search, headers }, signal),
     );
   } finally {
     await wire.destroy();

@@ -68,7 +68,7 @@ export class UpstreamServer implements ServerHandle {
   #readsCard = false;
   /** True once an agent or a program wanted it; until then it is started for its lists only. */
   #wanted = false;
-  /** Counts the programs that hold it. */
+  /** How many references programs have to it. */
   refs = 0;
   /** What is wrong with its tools and its connection, though it works. */
   #toolProblems: readonly string[] = [];

@@ -131,13 +131,13 @@ export class ServerPool implements Servers {
     return server;
   }
 
-  /** Counts a program that holds the server; what follows from that is the program's. */
-  hold(name: string): void {
+  /** One reference of a program more; what follows from that is the program's. */
+  retain(name: string): void {
     const server = this.#servers.get(name);
     if (server !== undefined) server.refs++;
   }
 
-  /** One hold less. Returns how many are left. */
+  /** One reference less. Returns how many are left. */
   release(name: string): number {
     const server = this.#servers.get(name);
     if (server !== undefined && server.refs > 0) server.refs--;

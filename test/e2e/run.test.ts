@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, 
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Started, start } from "../fixtures/processes.js";
+import { hasTerminals, startOnTerminal } from "../fixtures/terminal.js";
 import { cli, type Gateway, root, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
 
 const CANARY = "canary-upstream-credential";
@@ -23,6 +24,9 @@ interface Report {
   readonly parent: number;
   readonly pid: number;
   readonly group: string;
+  readonly foreground: string;
+  readonly terminals: boolean[];
+  readonly typed: string;
   readonly signals: string[];
 }
 
@@ -157,6 +161,29 @@ describe("toolway run", () => {
     // 128 and SIGTERM.
     expect(await run.one.closed).toBe(143);
   });
+
+  it.skipIf(!hasTerminals)(
+    "leaves the terminal to the agent: what is typed, Ctrl-C, and the exit code [run-foreground]",
+    async () => {
+      const path = join(home, `report-${++reports}`);
+      const env = environment({ STAND_IN: "wait", STAND_IN_REPORT: path }) as Record<string, string>;
+      const one = startOnTerminal("run", [process.execPath, cli, "run", ...where(), "--", "my-agent"], env);
+      runs.push(one);
+      const report = () => JSON.parse(readFileSync(path, "utf8")) as Report;
+      await until("the agent", () => existsSync(path));
+      expect(report()).toMatchObject({ terminals: [true, true, true], foreground: report().group });
+      one.child.stdin.write("typed by a person\r");
+      await until("what was typed", () => report().typed === "typed by a person\n");
+      one.child.stdin.write("\x03");
+      await until("Ctrl-C", () => report().signals.length > 0);
+      // It was the agent's, which goes on with it.
+      expect(report().signals).toEqual(["SIGINT"]);
+      one.child.stdin.write("and more\r");
+      await until("more", () => report().typed.endsWith("and more\n"));
+      writeFileSync(`${path}.end`, "9");
+      expect(await one.closed).toBe(9);
+    },
+  );
 
   it("tells the gateway what the agent is, unless the line says otherwise [run-own]", async () => {
     const [as, other] = [await begin(["codex", "--as", "me"]), await begin(["codex", "--context", "client=other"])];

@@ -21,7 +21,7 @@ import {
 
 interface Entry {
   readonly message: QueuedMessage;
-  readonly lane: Lane;
+  readonly mail: SenderMail;
   /** Where it stands among all first hand-outs; 0 is never. */
   order: number;
   failures: number;
@@ -43,7 +43,7 @@ interface Entry {
 type Returned = Heap<"returnedAt", Entry>;
 
 /** What one sender has in this mailbox. */
-interface Lane {
+interface SenderMail {
   readonly sender: string;
   messages: number;
   bytes: number;
@@ -71,9 +71,9 @@ export class MailboxQueue {
   readonly #limits: QueueLimits;
   /** By sender and id: two senders may use the same id. */
   readonly #entries = new Map<string, Entry>();
-  readonly #lanes = new Map<string, Lane>();
+  readonly #senders = new Map<string, SenderMail>();
   /** The senders with something that was never handed out, by its kind: the next in turn is first. */
-  readonly #turns = new Map<string, Set<Lane>>();
+  readonly #turns = new Map<string, Set<SenderMail>>();
   /** What was handed out and came back, by journal (undefined is any) and kind. */
   readonly #returned = new Map<string | undefined, Map<string, Returned>>();
   /** In turn: whoever was handed something goes to the end. */
@@ -131,7 +131,7 @@ export class MailboxQueue {
     const refusal = this.#refusal(sender, kind, bytes, hasRoom);
     if (refusal !== undefined) return refusal;
     if (hasRoom) this.#reserved.delete(answers);
-    this.#enter(this.#laneOf(sender), bytes);
+    this.#enter(this.#mailOf(sender), bytes);
     return undefined;
   }
 
@@ -142,23 +142,23 @@ export class MailboxQueue {
     if (this.#bytes + reserved * replyBytes + bytes > maxBytes) return "bytes";
     if (!this.#turns.has(kind) && this.#turns.size >= maxKinds) return "kinds";
     if (hasRoom) return undefined;
-    const { messages, bytes: own } = this.#lanes.get(sender) ?? { messages: 0, bytes: 0 };
+    const { messages, bytes: own } = this.#senders.get(sender) ?? { messages: 0, bytes: 0 };
     return (messages + 1) * 2 > maxMessages || (own + bytes) * 2 > maxBytes ? "share" : undefined;
   }
 
   /** What was admitted could not be stored. */
   abandon(sender: string, bytes: number, answers?: string): void {
-    this.#leave(this.#laneOf(sender), bytes);
+    this.#leave(this.#mailOf(sender), bytes);
     if (answers !== undefined) this.reserve(answers);
   }
 
   /** What was admitted is stored, and may be handed out. */
   add(message: QueuedMessage): void {
     const entry = this.#entryOf(message);
-    let waiting = entry.lane.fresh.get(message.kind);
+    let waiting = entry.mail.fresh.get(message.kind);
     if (waiting === undefined) {
       waiting = new Set();
-      this.#openKind(entry.lane, message.kind, waiting);
+      this.#openKind(entry.mail, message.kind, waiting);
     }
     waiting.add(entry);
   }
@@ -168,7 +168,7 @@ export class MailboxQueue {
    * have been handed to it.
    */
   restore(message: QueuedMessage): void {
-    this.#enter(this.#laneOf(message.sender), message.bytes);
+    this.#enter(this.#mailOf(message.sender), message.bytes);
     const { bound } = message;
     if (bound === undefined) {
       this.add(message);
@@ -184,7 +184,7 @@ export class MailboxQueue {
   #entryOf(message: QueuedMessage): Entry {
     const entry: Entry = {
       message,
-      lane: this.#laneOf(message.sender),
+      mail: this.#mailOf(message.sender),
       order: 0,
       failures: 0,
       holding: undefined,
@@ -383,7 +383,7 @@ export class MailboxQueue {
     this.#due.moved(entry);
   }
 
-  // ── Lanes and turns ──────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Senders and turns ────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Of what came back and may be this consumer's, the one that was handed out first. */
   #takeReturned({ consumer, heldIds }: Holding, nowMs: number): Entry | undefined {
@@ -405,22 +405,22 @@ export class MailboxQueue {
   #takeFresh(holding: Holding, nowMs: number): Entry | undefined {
     const { kinds } = holding.consumer;
     let first: Entry | undefined;
-    for (const [kind, lanes] of this.#turns) {
+    for (const [kind, senders] of this.#turns) {
       if (kinds !== undefined && !kinds.has(kind)) continue;
-      const next = this.#nextOf(lanes, holding, nowMs);
-      if (next !== undefined && (first === undefined || next.lane.turn < first.lane.turn)) first = next;
+      const next = this.#nextOf(senders, holding, nowMs);
+      if (next !== undefined && (first === undefined || next.mail.turn < first.mail.turn)) first = next;
     }
     if (first === undefined) return undefined;
     this.#leaveKind(first);
-    this.#hadItsTurn(first.lane);
+    this.#hadItsTurn(first.mail);
     return first;
   }
 
   /** The oldest of the first sender whose oldest this consumer can have now. */
-  #nextOf(lanes: Iterable<Lane>, { consumer: { kinds }, heldIds }: Holding, nowMs: number): Entry | undefined {
-    for (const lane of lanes) {
+  #nextOf(senders: Iterable<SenderMail>, { consumer: { kinds }, heldIds }: Holding, nowMs: number): Entry | undefined {
+    for (const mail of senders) {
       let oldest: Entry | undefined;
-      for (const [kind, waiting] of lane.fresh) {
+      for (const [kind, waiting] of mail.fresh) {
         if (kinds !== undefined && !kinds.has(kind)) continue;
         const [first] = waiting;
         if (first === undefined || (oldest !== undefined && oldest.message.sequence < first.message.sequence)) continue;
@@ -433,32 +433,32 @@ export class MailboxQueue {
     return undefined;
   }
 
-  #openKind(lane: Lane, kind: string, waiting: Set<Entry>): void {
+  #openKind(mail: SenderMail, kind: string, waiting: Set<Entry>): void {
     // Whoever comes anew waits for those who wait.
-    if (lane.fresh.size === 0) lane.turn = this.#handOuts;
-    lane.fresh.set(kind, waiting);
-    const lanes = this.#turns.get(kind);
-    if (lanes === undefined) this.#turns.set(kind, new Set([lane]));
-    else lanes.add(lane);
+    if (mail.fresh.size === 0) mail.turn = this.#handOuts;
+    mail.fresh.set(kind, waiting);
+    const senders = this.#turns.get(kind);
+    if (senders === undefined) this.#turns.set(kind, new Set([mail]));
+    else senders.add(mail);
   }
 
   #leaveKind(entry: Entry): void {
-    const { lane, message } = entry;
-    const waiting = lane.fresh.get(message.kind);
+    const { mail, message } = entry;
+    const waiting = mail.fresh.get(message.kind);
     waiting?.delete(entry);
     if (waiting?.size !== 0) return;
-    lane.fresh.delete(message.kind);
-    const lanes = this.#turns.get(message.kind);
-    lanes?.delete(lane);
-    if (lanes?.size === 0) this.#turns.delete(message.kind);
+    mail.fresh.delete(message.kind);
+    const senders = this.#turns.get(message.kind);
+    senders?.delete(mail);
+    if (senders?.size === 0) this.#turns.delete(message.kind);
   }
 
-  #hadItsTurn(lane: Lane): void {
-    lane.turn = this.#handOuts + 1;
-    for (const kind of lane.fresh.keys()) {
-      const lanes = this.#turns.get(kind);
-      lanes?.delete(lane);
-      lanes?.add(lane);
+  #hadItsTurn(mail: SenderMail): void {
+    mail.turn = this.#handOuts + 1;
+    for (const kind of mail.fresh.keys()) {
+      const senders = this.#turns.get(kind);
+      senders?.delete(mail);
+      senders?.add(mail);
     }
   }
 
@@ -512,31 +512,31 @@ export class MailboxQueue {
     else if (entry.order === 0) this.#leaveKind(entry);
     this.#due.remove(entry);
     this.#entries.delete(keyOf(sender, id));
-    this.#leave(entry.lane, bytes);
+    this.#leave(entry.mail, bytes);
   }
 
-  #enter(lane: Lane, bytes: number): void {
-    lane.messages++;
-    lane.bytes += bytes;
+  #enter(mail: SenderMail, bytes: number): void {
+    mail.messages++;
+    mail.bytes += bytes;
     this.#messages++;
     this.#bytes += bytes;
   }
 
-  #leave(lane: Lane, bytes: number): void {
-    lane.messages--;
-    lane.bytes -= bytes;
+  #leave(mail: SenderMail, bytes: number): void {
+    mail.messages--;
+    mail.bytes -= bytes;
     this.#messages--;
     this.#bytes -= bytes;
-    if (lane.messages === 0) this.#lanes.delete(lane.sender);
+    if (mail.messages === 0) this.#senders.delete(mail.sender);
   }
 
-  #laneOf(sender: string): Lane {
-    let lane = this.#lanes.get(sender);
-    if (lane === undefined) {
-      lane = { sender, messages: 0, bytes: 0, fresh: new Map(), turn: 0 };
-      this.#lanes.set(sender, lane);
+  #mailOf(sender: string): SenderMail {
+    let mail = this.#senders.get(sender);
+    if (mail === undefined) {
+      mail = { sender, messages: 0, bytes: 0, fresh: new Map(), turn: 0 };
+      this.#senders.set(sender, mail);
     }
-    return lane;
+    return mail;
   }
 }
 

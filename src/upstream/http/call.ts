@@ -94,7 +94,7 @@ export class HttpCall implements ExchangeHandler {
       {
         method: "POST",
         // A listening request holds its connection for good.
-        lane: ticket === undefined || ticket.method === "subscriptions/listen" ? "asides" : "calls",
+        pool: ticket === undefined || ticket.method === "subscriptions/listen" ? "asides" : "calls",
         path: link.destination.path,
         headers: link.postHeaders(ticket, modernHeaders),
         body: text,
@@ -379,7 +379,7 @@ export class HttpCall implements ExchangeHandler {
     this.#timer = setTimeout(() => {
       const headers = this.#link.getHeaders(this.#lastEventId);
       const { wire, destination } = this.#link;
-      this.#exchange = wire.dispatch({ method: "GET", lane: "calls", path: destination.path, headers }, this);
+      this.#exchange = wire.dispatch({ method: "GET", pool: "calls", path: destination.path, headers }, this);
     }, delayMs);
   }
 

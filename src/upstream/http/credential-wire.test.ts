@@ -36,7 +36,7 @@ async function begin() {
   const target = { kind: "http", url: "http://x/", headers: {} } as const;
   const outer = await open(target, new URL(target.url), AbortSignal.timeout(60_000));
   const exchange = outer.dispatch(
-    { method: "POST", lane: "calls", path: "/", headers: ["a", "b"], body: "{}" },
+    { method: "POST", pool: "calls", path: "/", headers: ["a", "b"], body: "{}" },
     {
       onHead: (status) => heard.push(`head ${status}`),
       onData: (chunk) => heard.push(`data ${chunk.length}`),

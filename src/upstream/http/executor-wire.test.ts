@@ -53,7 +53,7 @@ class Heard implements ExchangeHandler {
   }
 }
 
-const CALL: RequestOptions = { method: "POST", lane: "calls", path: "/mcp", headers: ["a", "1", "b", "2"], body: "{}" };
+const CALL: RequestOptions = { method: "POST", pool: "calls", path: "/mcp", headers: ["a", "1", "b", "2"], body: "{}" };
 const URL_OF = new URL("http://ann:secret@wiki.internal/mcp?key=secret");
 
 describe("the wire through an executor", () => {
@@ -86,7 +86,7 @@ describe("the wire through an executor", () => {
     const handlers = Array.from({ length: MAX_CALLS_IN_FLIGHT + 3 }, () => new Heard());
     const exchanges = handlers.map((handler, i) => wire.dispatch({ ...CALL, path: `/${i}` }, handler));
     expect(way.asked).toHaveLength(MAX_CALLS_IN_FLIGHT);
-    wire.dispatch({ ...CALL, lane: "asides", path: "/aside" }, new Heard());
+    wire.dispatch({ ...CALL, pool: "asides", path: "/aside" }, new Heard());
     expect(way.asked.at(-1)?.request.url).toBe("http://wiki.internal/aside");
 
     // One that waits and is not wanted any more is never asked for.

@@ -71,7 +71,7 @@ export class ExecutorWire implements Wire {
       return exchange;
     }
     this.#open.add(exchange);
-    if (options.lane === "asides") exchange.start(this.urlOf(options.path));
+    if (options.pool === "asides") exchange.start(this.urlOf(options.path));
     else if (this.#calls >= MAX_CALLS_IN_FLIGHT) this.#waiting.push(exchange);
     else {
       this.#calls++;
@@ -88,7 +88,7 @@ export class ExecutorWire implements Wire {
   ended(exchange: WiredExchange): void {
     if (exchange.place === NOWHERE) return;
     this.#open.delete(exchange);
-    if (exchange.options.lane === "asides") return;
+    if (exchange.options.pool === "asides") return;
     if (!exchange.isStarted) {
       this.#waiting.splice(this.#waiting.indexOf(exchange), 1);
       return;

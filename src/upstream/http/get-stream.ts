@@ -125,7 +125,7 @@ export class GetStream implements ExchangeHandler {
     this.#openedAtMs = performance.now();
     const { wire, destination } = this.#link;
     const headers = this.#link.getHeaders(this.#lastEventId);
-    this.#exchange = wire.dispatch({ method: "GET", lane: "asides", path: destination.path, headers }, this);
+    this.#exchange = wire.dispatch({ method: "GET", pool: "asides", path: destination.path, headers }, this);
   }
 
   #gotEvent({ event, data }: StreamEvent): void {

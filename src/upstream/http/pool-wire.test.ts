@@ -47,7 +47,7 @@ async function pausedAtFirstPiece(url: URL): Promise<Seen> {
     onEnded = resolve;
   });
   const exchange = wire.dispatch(
-    { method: "GET", lane: "calls", path: "/", headers: [] },
+    { method: "GET", pool: "calls", path: "/", headers: [] },
     {
       onHead() {},
       onData(chunk) {

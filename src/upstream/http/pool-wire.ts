@@ -7,9 +7,9 @@ import { Fault } from "../../protocol/errors.js";
 import {
   type ExchangeHandler,
   type HttpExchange,
-  type Lane,
   MAX_CALLS_IN_FLIGHT,
   type OpenWire,
+  type PoolName,
   Redirects,
   type RequestOptions,
   type ResponseHeaders,
@@ -156,7 +156,7 @@ class PoolWire implements Wire {
   readonly redirects: Redirects;
   /** Exchanges whose readers are slow: a few at most. */
   readonly paused = new Set<PoolExchange>();
-  readonly #pools: Record<Lane, Pool>;
+  readonly #pools: Record<PoolName, Pool>;
   #destroyed: boolean = false;
 
   constructor(base: URL, makePool: (connections: number, watch: (socket: Socket) => void) => Pool) {
@@ -171,7 +171,7 @@ class PoolWire implements Wire {
     const path = this.redirects.current(options.path);
     try {
       if (this.#destroyed) throw new Error("The link is closed.");
-      this.#pools[options.lane].dispatch({ path, method, headers, body: body ?? null, idempotent: false }, exchange);
+      this.#pools[options.pool].dispatch({ path, method, headers, body: body ?? null, idempotent: false }, exchange);
     } catch (error) {
       // The handler is never called from within: callers register the exchange after this returns.
       queueMicrotask(() => exchange.onResponseError(undefined, error as Error));

@@ -1,28 +1,10 @@
 // One short HTTP request by a wire of its own: what logins need of authorization servers. Its answer is held whole, within
 // bounds, and a wire that leads elsewhere is not followed.
 
-import type { LookupFunction } from "node:net";
 import type { HttpTarget } from "../../contracts/server-spec.js";
+import type { ShortAnswer, ShortRequest } from "../../runtime/network/short-request.js";
 import { poolWiresBy } from "./pool-wire.js";
 import type { OpenWire, ResponseHeaders } from "./wire.js";
-
-export interface ShortRequest {
-  readonly url: URL;
-  readonly method: "GET" | "POST";
-  /** Names and values in turn. */
-  readonly headers: string[];
-  readonly body: string | undefined;
-  /** Which addresses a name leads to, where that is judged here. Through an executor it is judged there. */
-  readonly lookup: LookupFunction;
-  readonly maxBytes: number;
-  readonly signal: AbortSignal;
-}
-
-export interface ShortAnswer {
-  readonly status: number;
-  readonly headers: ResponseHeaders;
-  readonly body: Buffer;
-}
 
 /** `server`: whose login it is; requests go the way that its own go. Rejects where there is no whole answer. */
 export async function requestShortly(
@@ -56,7 +38,7 @@ export async function requestShortly(
       };
       const path = url.pathname + url.search;
       const exchange = wire.dispatch(
-        { method, lane: "calls", path, headers, ...(body === undefined ? {} : { body }) },
+        { method, pool: "calls", path, headers, ...(body === undefined ? {} : { body }) },
         {
           onHead: (status, found) => {
             head = { status, headers: found };

@@ -88,7 +88,7 @@ export class SseLink implements Link, ExchangeHandler {
       await new Promise<void>((resolve, reject) => {
         this.#opening = { resolve, reject };
         const headers = this.destination.listening(undefined, undefined, "");
-        this.#stream = wire.dispatch({ method: "GET", lane: "calls", path: this.destination.path, headers }, this);
+        this.#stream = wire.dispatch({ method: "GET", pool: "calls", path: this.destination.path, headers }, this);
       });
     } catch (fault) {
       await this.close();
@@ -283,7 +283,7 @@ class SsePost implements ExchangeHandler {
     this.#link = link;
     this.ticket = ticket;
     const headers = link.destination.posting(undefined, undefined);
-    this.#exchange = wire.dispatch({ method: "POST", lane: "asides", path, headers, body: text }, this);
+    this.#exchange = wire.dispatch({ method: "POST", pool: "asides", path, headers, body: text }, this);
     this.#timer = setTimeout(() => this.#late(), TAKEN_DEADLINE_MS);
   }
 

@@ -335,7 +335,7 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     const headers = this.destination.ending(session, this.#version);
     const answered = new Promise<void>((resolve) => {
       wire.dispatch(
-        { method: "DELETE", lane: "asides", path: this.destination.path, headers },
+        { method: "DELETE", pool: "asides", path: this.destination.path, headers },
         { onHead: () => resolve(), onData: () => {}, onEnd: () => resolve(), onError: () => resolve() },
       );
     });

@@ -17,7 +17,7 @@ export type HttpMethod = "GET" | "POST" | "DELETE";
 export type ResponseHeaders = Record<string, string | string[] | undefined>;
 
 /** `calls` holds a connection until the answer is there, `asides` is for what is answered at once. */
-export type Lane = "calls" | "asides";
+export type PoolName = "calls" | "asides";
 
 export interface ExchangeHandler {
   onHead(status: number, headers: ResponseHeaders): void;
@@ -29,7 +29,7 @@ export interface ExchangeHandler {
 
 export interface RequestOptions {
   readonly method: HttpMethod;
-  readonly lane: Lane;
+  readonly pool: PoolName;
   readonly path: string;
   /** Names and values in turn. */
   readonly headers: string[];
