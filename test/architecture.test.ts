@@ -91,6 +91,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   sockets: "runtime runtime/network runtime/redact",
   store: "contracts runtime",
   "store/local": "contracts runtime store",
+  "store/ownership": "contracts",
   tokens: "contracts runtime runtime/words",
   upstream:
     "contracts mailbox/join protocol protocol/definitions runtime runtime/memory runtime/redact runtime/words upstream/connection upstream/era upstream/http upstream/link upstream/lists upstream/mailbox upstream/modern upstream/stdio upstream/supervise",

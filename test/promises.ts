@@ -313,4 +313,14 @@ export const PROMISES: readonly Promised[] = [
     text: "What a server asks, logs and is doing during `toolway call` reaches the person at the terminal, and Ctrl-C reaches the tool. Without a terminal its questions are declined, and it is said.",
     status: "made",
   },
+  {
+    id: "compare-and-set",
+    text: "Of several that write to a key on what they have read of it, one is told that it did; a write whose answer was lost is recognised, or called unknown, never made twice.",
+    status: "made",
+  },
+  {
+    id: "one-owner",
+    text: "Of a partition's holders at most one acts at a time, by the holder's own clock: one that was frozen past its lease does not act when it wakes.",
+    status: "made",
+  },
 ];

@@ -1,4 +1,6 @@
-// What is kept over restarts, as everybody but the engines sees it: maps, logs and batches. Acknowledged means on disk.
+// What is kept over restarts, as everybody but the engines sees it: maps, logs and batches. Acknowledged means on disk, or
+// what the engine of several gateways calls stored. Reads are synchronous on any of them: from LMDB, or from memory that is
+// kept current.
 
 export interface KeyRange {
   /** Only keys that begin with this. */
@@ -23,8 +25,33 @@ export interface DurableMap<V> {
   entries(range?: KeyRange): IterableIterator<[key: string, value: V]>;
 }
 
+/** A value, and which of the values of its key it is. A revision means nothing outside this process, and is never 0. */
+export interface Versioned<V> {
+  readonly value: V;
+  readonly revision: number;
+}
+
 /**
- * Sequence numbers rise from 1 and are never used twice; a failed append leaves a gap. Entries are JSON, given and taken
+ * A map that several write to, each on what it has read. The outcome of a write that was sent and never answered is looked
+ * up; where that cannot be, the promise rejects with the code `unknown`: it may have happened, and is not made again.
+ */
+export interface SharedMap<V> extends DurableMap<V> {
+  read(key: string): Versioned<V> | undefined;
+  /** Resolves with its revision; or with undefined where the key has a value already, and nothing is written. */
+  create(key: string, value: V): Promise<number | undefined>;
+  /** Resolves with the new revision; or with undefined where the key is not at `revision` any more. */
+  update(key: string, value: V, revision: number): Promise<number | undefined>;
+  /** Tells each change from now on, by whomever, once it can be read; undefined: the key is gone. Returns what ends it. */
+  watch(listener: (key: string, value: V | undefined) => void): () => void;
+}
+
+/** An entry in a batch. Its number is known when the batch has been committed; an embedded store gives it at once. */
+export interface Appended {
+  readonly sequence: number;
+}
+
+/**
+ * Sequence numbers rise, from 1 or more, and are never used twice; there may be gaps. Entries are JSON, given and taken
  * as text: what is appended is often text already, and is passed on as it is.
  */
 export interface OrderedLog {
@@ -50,7 +77,7 @@ export interface StoreStats {
 export interface Batch {
   put<V>(map: DurableMap<V>, key: string, value: V): void;
   delete<V>(map: DurableMap<V>, key: string): void;
-  append(log: OrderedLog, json: string): number;
+  append(log: OrderedLog, json: string): Appended;
   remove(log: OrderedLog, sequence: number): void;
 }
 
@@ -60,6 +87,8 @@ export type DumpEntry =
 
 export interface Store extends AsyncDisposable {
   map<V>(name: string): DurableMap<V>;
+  /** The map of that name, for whoever compares or watches: what is written to either is in both. */
+  shared<V>(name: string): SharedMap<V>;
   log(name: string): OrderedLog;
   /** Several writes, one commit: all of them or none. `fn` is run at once; if it throws, nothing is written. */
   batch<T>(fn: (batch: Batch) => T): Promise<T>;

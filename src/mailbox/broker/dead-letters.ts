@@ -1,6 +1,6 @@
 // The messages that failed too often: the last ones of each mailbox, for as long as somebody may look into them.
 
-import type { Batch, OrderedLog } from "../../contracts/store.js";
+import type { Appended, Batch, OrderedLog } from "../../contracts/store.js";
 import { DEAD_LETTER_MS, MAX_DEAD_LETTERS } from "./limits.js";
 
 /** As it is stored, before the record that it was: why it is here, and since when. */
@@ -10,29 +10,34 @@ interface DeadLetter {
   readonly at: number;
 }
 
+interface KnownLetter {
+  readonly entry: Appended;
+  readonly at: number;
+}
+
 export class DeadLetters {
   readonly #log: OrderedLog;
   /** By mailbox, the oldest first: where each is in the store, and since when. */
-  readonly #known = new Map<string, { readonly sequence: number; readonly at: number }[]>();
+  readonly #known = new Map<string, KnownLetter[]>();
 
   constructor(log: OrderedLog) {
     this.#log = log;
     for (const [sequence, json] of log.entries()) {
       const { mailbox, at } = headOf(json);
-      this.#of(mailbox).push({ sequence, at });
+      this.#of(mailbox).push({ entry: { sequence }, at });
     }
   }
 
   /** Adds one in a batch, and drops what is too many or too old. */
   add(batch: Batch, mailbox: string, record: string, why: string, atMs: number): void {
     const head: DeadLetter = { mailbox, why, at: atMs };
-    const sequence = batch.append(this.#log, `${JSON.stringify(head).slice(0, -1)}${RECORD_MARK}${record}}`);
+    const entry = batch.append(this.#log, `${JSON.stringify(head).slice(0, -1)}${RECORD_MARK}${record}}`);
     const known = this.#of(mailbox);
-    known.push({ sequence, at: atMs });
+    known.push({ entry, at: atMs });
     for (let [first] = known; first !== undefined; [first] = known) {
       if (known.length <= MAX_DEAD_LETTERS && first.at > atMs - DEAD_LETTER_MS) break;
       known.shift();
-      batch.remove(this.#log, first.sequence);
+      batch.remove(this.#log, first.entry.sequence);
     }
   }
 
@@ -44,7 +49,7 @@ export class DeadLetters {
       if (old.length > 0) {
         found.set(
           mailbox,
-          old.map(({ sequence }) => sequence),
+          old.map(({ entry }) => entry.sequence),
         );
       }
     }
@@ -62,7 +67,7 @@ export class DeadLetters {
 
   /** Where those of a mailbox are in the store, the oldest first. */
   of(mailbox: string): readonly number[] {
-    return (this.#known.get(mailbox) ?? []).map(({ sequence }) => sequence);
+    return (this.#known.get(mailbox) ?? []).map(({ entry }) => entry.sequence);
   }
 
   /** Undefined where it is not there, or not yet. */
@@ -80,12 +85,12 @@ export class DeadLetters {
 
   forget(mailbox: string, sequences: readonly number[]): void {
     const gone = new Set(sequences);
-    const left = (this.#known.get(mailbox) ?? []).filter(({ sequence }) => !gone.has(sequence));
+    const left = (this.#known.get(mailbox) ?? []).filter(({ entry }) => !gone.has(entry.sequence));
     if (left.length === 0) this.#known.delete(mailbox);
     else this.#known.set(mailbox, left);
   }
 
-  #of(mailbox: string): { readonly sequence: number; readonly at: number }[] {
+  #of(mailbox: string): KnownLetter[] {
     let known = this.#known.get(mailbox);
     if (known === undefined) {
       known = [];

@@ -1,7 +1,7 @@
 // What a broker has on disk: its messages, whom they were handed to, and its dead letters. It writes and reads; what is
 // to be written is the broker's to decide.
 
-import type { Batch, DurableMap, OrderedLog, Store } from "../../contracts/store.js";
+import type { Appended, Batch, DurableMap, OrderedLog, Store } from "../../contracts/store.js";
 import type { Log } from "../../observe/log.js";
 import { DeadLetters } from "./dead-letters.js";
 import type { Binding, HandOut } from "./queue-terms.js";
@@ -69,11 +69,12 @@ export class MailStore {
   }
 
   /** Resolves with its sequence number when it is on disk, and what it finishes is gone, in one commit. */
-  add(record: string, finished: Letter | undefined): Promise<number> {
-    return this.#store.batch((batch) => {
+  async add(record: string, finished: Letter | undefined): Promise<number> {
+    const added = await this.#store.batch((batch) => {
       if (finished !== undefined) this.#removeIn(batch, finished);
       return batch.append(this.#mail, record);
     });
+    return added.sequence;
   }
 
   /** Whom they are handed to: on disk when it resolves. */
@@ -109,23 +110,23 @@ export class MailStore {
     answer?: string,
   ): Promise<number | undefined> {
     const record = dead === undefined ? undefined : this.#mail.get(letter.sequence);
-    let sequence: number | undefined;
+    let added: Appended | undefined;
     const isWritten = await this.#write("the end of a message", (batch) => {
       this.#removeIn(batch, letter);
       if (dead !== undefined && record !== undefined) this.dead.add(batch, letter.to, record, dead.why, dead.at);
-      if (answer !== undefined) sequence = batch.append(this.#mail, answer);
+      if (answer !== undefined) added = batch.append(this.#mail, answer);
     });
-    return isWritten ? sequence : undefined;
+    return isWritten ? added?.sequence : undefined;
   }
 
   /** A dead letter goes, and what it becomes comes, in one commit. */
   async revive(mailbox: string, dead: number, record: string): Promise<number> {
-    const sequence = await this.#store.batch((batch) => {
+    const added = await this.#store.batch((batch) => {
       this.dead.remove(batch, dead);
       return batch.append(this.#mail, record);
     });
     this.dead.forget(mailbox, [dead]);
-    return sequence;
+    return added.sequence;
   }
 
   async removeDead(mailbox: string, sequences: readonly number[]): Promise<void> {

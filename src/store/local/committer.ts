@@ -13,6 +13,18 @@ export interface Write {
   readonly json: string | undefined;
   /** Of key and value. */
   readonly bytes: number;
+  /** Whom to tell of it. Undefined where nobody compares or watches the map. */
+  readonly change?: TrackedChange | undefined;
+}
+
+/** A write to a map whose revisions are counted. */
+export interface TrackedChange {
+  readonly revision: number;
+  /** It is on its way: who compares waits for it. */
+  sent(commit: Promise<void>): void;
+  /** It can be read. */
+  committed(): void;
+  failed(): void;
 }
 
 /** What waits in memory for the disk: a few seconds of a slow one. Beyond it callers are told, not queued. */

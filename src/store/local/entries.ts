@@ -1,12 +1,13 @@
 // Durable maps and ordered logs as views on the store's one key space. Owns names, encoding and ranges; when and how
 // things get to disk is the committer's.
 
-import type { DurableMap, KeyRange, OrderedLog } from "../../contracts/store.js";
+import type { KeyRange, OrderedLog, SharedMap, Versioned } from "../../contracts/store.js";
 import { MIB } from "../../runtime/sizes.js";
 import { corrupt, StoreError, toStoreError } from "../store-error.js";
 import type { Write } from "./committer.js";
 import type { Env } from "./env.js";
 import { after, checkName, logKey, logSequence, mapKey, mapKeyText, prefixOf, reachedKey } from "./keys.js";
+import { Revisions } from "./revisions.js";
 
 /** Encoded and decoded on the main thread: anything larger belongs into a file of its own. */
 const MAX_VALUE_BYTES = 16 * MIB;
@@ -75,10 +76,12 @@ export function* walk(
   }
 }
 
-export class StoredMap<V> implements DurableMap<V> {
+export class StoredMap<V> implements SharedMap<V> {
   readonly name: string;
   readonly #backing: Backing;
   readonly #prefix: Buffer;
+  /** Undefined until somebody compares or watches: most maps have one reader and writer, and pay for neither. */
+  #revisions: Revisions<V> | undefined;
 
   constructor(backing: Backing, name: string) {
     this.name = checkName(name);
@@ -105,6 +108,40 @@ export class StoredMap<V> implements DurableMap<V> {
     await this.#backing.submit([this.deleteWrite(key)]);
   }
 
+  countRevisions(): Revisions<V> {
+    this.#revisions ??= new Revisions<V>();
+    return this.#revisions;
+  }
+
+  read(key: string): Versioned<V> | undefined {
+    const value = this.get(key);
+    return value === undefined ? undefined : { value, revision: this.countRevisions().of(key) };
+  }
+
+  create(key: string, value: V): Promise<number | undefined> {
+    return this.#swap(key, value, undefined);
+  }
+
+  update(key: string, value: V, revision: number): Promise<number | undefined> {
+    return this.#swap(key, value, revision);
+  }
+
+  watch(listener: (key: string, value: V | undefined) => void): () => void {
+    return this.countRevisions().watch(listener);
+  }
+
+  async #swap(key: string, value: V, expected: number | undefined): Promise<number | undefined> {
+    const revisions = this.countRevisions();
+    for (let last = revisions.pending(key); last !== undefined; last = revisions.pending(key))
+      await last.catch(() => {});
+    // From here to the submission nothing else runs: whoever compares next waits for this one.
+    const current = this.read(key);
+    if (current?.revision !== expected) return undefined;
+    const write = this.putWrite(key, value);
+    await this.#backing.submit([write]);
+    return write.change?.revision;
+  }
+
   *entries(range: KeyRange = {}): IterableIterator<[string, V]> {
     const { prefix = "", from, to, limit = Number.POSITIVE_INFINITY } = range;
     const base = mapKey(this.#prefix, prefix);
@@ -118,12 +155,13 @@ export class StoredMap<V> implements DurableMap<V> {
   }
 
   putWrite(key: string, value: V): Write {
-    return encode(this.#backing.path, mapKey(this.#prefix, key), value);
+    const write = encode(this.#backing.path, mapKey(this.#prefix, key), value);
+    return this.#revisions === undefined ? write : { ...write, change: this.#revisions.change(key, value) };
   }
 
   deleteWrite(key: string): Write {
     const bytes = mapKey(this.#prefix, key);
-    return { key: bytes, json: undefined, bytes: bytes.length };
+    return { key: bytes, json: undefined, bytes: bytes.length, change: this.#revisions?.change(key, undefined) };
   }
 }
 

@@ -67,7 +67,7 @@ describe("a store whose process is killed", () => {
         const map = store.map("m"), log = store.log("l");
         const writer = async (w) => { for (let i = 0; ; i++) {
           const key = process.argv[2] + "/" + w + "/" + i;
-          const n = await store.batch((b) => { b.put(map, key, { key, pad: "x".repeat(i % 700) }); return b.append(log, JSON.stringify(key)); });
+          const n = await store.batch((b) => { b.put(map, key, { key, pad: "x".repeat(i % 700) }); return b.append(log, JSON.stringify(key)).sequence; });
           console.log(n + " " + key);
         } };
         for (let w = 0; w < 4; w++) writer(w);`;

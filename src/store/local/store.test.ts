@@ -133,7 +133,7 @@ describe("a log", () => {
     const store = await start();
     const log = store.log("many");
     await store.batch((b) => {
-      for (let i = 1; i <= 3000; i++) expect(b.append(log, String(i))).toBe(i);
+      for (let i = 1; i <= 3000; i++) expect(b.append(log, String(i)).sequence).toBe(i);
     });
     expect([...log.entries()].map(([n]) => n)).toEqual(Array.from({ length: 3000 }, (_, i) => i + 1));
   });
@@ -150,7 +150,7 @@ describe("the store", () => {
       b.delete(map, "a");
       return b.append(log, '"done"');
     });
-    expect(sequence).toBe(1);
+    expect(sequence).toEqual({ sequence: 1 });
     expect([...map.entries()]).toEqual([["b", 2]]);
     await expect(
       store.batch((b) => {

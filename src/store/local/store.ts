@@ -5,7 +5,7 @@
 import { chmodSync, existsSync, mkdirSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Batch, DumpEntry, DurableMap, OrderedLog, Store, StoreStats } from "../../contracts/store.js";
+import type { Batch, DumpEntry, DurableMap, OrderedLog, SharedMap, Store, StoreStats } from "../../contracts/store.js";
 import { MIB } from "../../runtime/sizes.js";
 import { corrupt, StoreError, toStoreError } from "../store-error.js";
 import { Committer, envStats, fileEnd, usedBytes, type Write } from "./committer.js";
@@ -90,6 +90,21 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   }
 }
 
+/** The commit, after which those who compare or watch know of it. */
+function told(commit: Promise<void>, writes: readonly Write[]): Promise<void> {
+  const done = commit.then(
+    () => {
+      for (const { change } of writes) change?.committed();
+    },
+    (error: unknown) => {
+      for (const { change } of writes) change?.failed();
+      throw error;
+    },
+  );
+  for (const { change } of writes) change?.sent(done);
+  return done;
+}
+
 class LmdbStore implements Store, Backing {
   readonly path: string;
   readonly #version: number;
@@ -120,6 +135,12 @@ class LmdbStore implements Store, Backing {
     return map as DurableMap<unknown> as DurableMap<V>;
   }
 
+  shared<V>(name: string): SharedMap<V> {
+    const map = this.map<V>(name) as StoredMap<V>;
+    map.countRevisions();
+    return map;
+  }
+
   log(name: string): OrderedLog {
     let log = this.#logs.get(name);
     // One object a name: it holds the next sequence number.
@@ -142,7 +163,7 @@ class LmdbStore implements Store, Backing {
       append: (log, json) => {
         const { sequence, write } = this.#own(this.#logs, log).appendWrite(json);
         writes.push(write);
-        return sequence;
+        return { sequence };
       },
       remove: (log, sequence) => {
         writes.push(...this.#own(this.#logs, log).removeWrites(sequence));
@@ -196,7 +217,8 @@ class LmdbStore implements Store, Backing {
     if (this.#committer === undefined) {
       return Promise.reject(new StoreError("read-only", `The store at ${this.path} is open for reading only.`));
     }
-    return this.#committer.submit(writes);
+    const commit = this.#committer.submit(writes);
+    return writes.some(({ change }) => change !== undefined) ? told(commit, writes) : commit;
   }
 
   async #close(): Promise<void> {
