@@ -92,6 +92,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   store: "contracts runtime",
   "store/local": "contracts runtime store",
   "store/ownership": "contracts",
+  "store/nats": "contracts runtime",
   tokens: "contracts runtime runtime/words",
   upstream:
     "contracts mailbox/join protocol protocol/definitions runtime runtime/memory runtime/redact runtime/words upstream/connection upstream/era upstream/http upstream/link upstream/lists upstream/mailbox upstream/modern upstream/stdio upstream/supervise",

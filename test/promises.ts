@@ -309,6 +309,21 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "engine-door",
+    text: "The engine is spoken to as the config says: TLS never falls back to clear text, a node proves that it is one that was named, secrets are read anew at each dial and stand in no address.",
+    status: "made",
+  },
+  {
+    id: "engine-away",
+    text: "Without its engine a gateway refuses at once what needs it, with the time of the next try, holds nothing without bound, and comes back by itself.",
+    status: "made",
+  },
+  {
+    id: "engine-told",
+    text: "An engine that is too old is refused, and of any other it is said which promises hold on it.",
+    status: "made",
+  },
+  {
     id: "call-is-live",
     text: "What a server asks, logs and is doing during `toolway call` reaches the person at the terminal, and Ctrl-C reaches the tool. Without a terminal its questions are declined, and it is said.",
     status: "made",

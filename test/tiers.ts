@@ -63,6 +63,7 @@ export const INTEGRATION: readonly string[] = [
   "src/sockets/dial.test.ts",
   "src/sockets/socket.test.ts",
   "src/store/local/store.faults.test.ts",
+  "src/store/nats/connection.test.ts",
   "src/upstream/mailbox/link.test.ts",
   "src/upstream/era/meeting.test.ts",
   "src/upstream/http/executor-wire.test.ts",

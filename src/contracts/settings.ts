@@ -61,3 +61,36 @@ export const SHARER_ROLE = "sharer";
 
 /** Of the token that is made at the first start. */
 export const DEFAULT_ROLE = "default";
+
+/** Where a secret of the engine is read each time that it is needed, so that a new one needs no restart. */
+export type EngineSecret =
+  | { readonly from: "env"; readonly name: string }
+  | { readonly from: "file"; readonly path: string };
+
+/** How we prove to the engine who we are. */
+export type EngineAuth =
+  | { readonly by: "token"; readonly token: EngineSecret }
+  | { readonly by: "password"; readonly user: string; readonly password: EngineSecret }
+  /** The seed of an nkey, which begins with "SU". */
+  | { readonly by: "nkey"; readonly seed: EngineSecret }
+  /** What a `.creds` file holds: a JWT and the seed that proves it. */
+  | { readonly by: "creds"; readonly creds: EngineSecret };
+
+/** The engine that several machines share: NATS with JetStream. */
+export interface EngineSettings {
+  /** At least one; the others of a cluster are found by themselves. */
+  readonly nodes: readonly { readonly host: string; readonly port: number }[];
+  /** Undefined where it is spoken to in clear. Its paths are those of PEM files. */
+  readonly tls:
+    | { readonly ca?: string | undefined; readonly cert?: string | undefined; readonly key?: string | undefined }
+    | undefined;
+  readonly auth: EngineAuth | undefined;
+  /** Holds one or more keys: the first is used, the others only open. */
+  readonly key: EngineSecret;
+  /** How many nodes keep each record. */
+  readonly replicas: number;
+  /** Begins the name of all that is ours in it: two Toolways on one engine have two. */
+  readonly prefix: string;
+  /** The monitoring address of a node: the only place that says whether acknowledged means fsynced. */
+  readonly monitor: string | undefined;
+}
