@@ -202,6 +202,9 @@ export const DEFAULT_PING_MS = 30_000;
  */
 export const DEFAULT_EJECTED_PROBE_MS = { program: 300_000, address: 60_000 };
 
+/** Where writes are kept for an address that is ejected: they are not to wait much longer than it is away. */
+export const OUTBOX_EJECTED_PROBE_MS = 5_000;
+
 /** A machine that was closed for a walk to another room is back by then, and an agent still waits. */
 export const DEFAULT_AWAY_WAIT_MS = 20_000;
 

@@ -46,6 +46,15 @@ describe("the outbox of a tool, in a config", () => {
     });
   });
 
+  it("lets an address that is ejected be tried every few seconds, so that what waits for it does not wait a minute more", () => {
+    const probeOf = (text: string) => read(text).servers[0]?.supervision.ejectedProbeMs;
+    expect(probeOf(withTool('"outbox": true'))).toBe(5_000);
+    expect(probeOf(withTool('"outbox": false'))).toBe(60_000);
+    expect(probeOf(withTool('"outbox": true', ', "ejectedProbeMs": 7000'))).toBe(7_000);
+    const program = '{ "mcpServers": { "a": { "command": "x", "tools": { "t": { "outbox": true } } } } }';
+    expect(probeOf(program)).toBe(300_000);
+  });
+
   it("is not there without the key, nor with false, so that such a server costs nothing", () => {
     expect(read(withTool('"outbox": false')).servers[0]?.outbox).toBeUndefined();
     expect(read(withTool('"name": "x"')).servers[0]?.outbox).toBeUndefined();

@@ -22,6 +22,7 @@ import {
   DEFAULT_RESTARTS,
   DEFAULT_SESSION_CONNECTIONS,
   DEFAULT_SESSIONS,
+  OUTBOX_EJECTED_PROBE_MS,
 } from "./config.js";
 import {
   anyObject,
@@ -292,7 +293,7 @@ export const serverForm = loose(
     ejectedProbeMs: optional(
       interval,
       "An ejected server is tried once more after so long, in milliseconds; 0 is never, only by `toolway reload`. " +
-        `Default: ${DEFAULT_EJECTED_PROBE_MS.program} for a program, ${DEFAULT_EJECTED_PROBE_MS.address} for an address.`,
+        `Default: ${DEFAULT_EJECTED_PROBE_MS.program} for a program, ${DEFAULT_EJECTED_PROBE_MS.address} for an address, ${OUTBOX_EJECTED_PROBE_MS} for one with an \`outbox\`.`,
     ),
     lazy: defaulted(flag(), false, "`true` starts the server when it is first needed."),
     keepAliveMs: optional(

@@ -12,6 +12,7 @@ import {
   DEFAULT_AWAY_WAIT_MS,
   defaultSupervision,
   neverGivenUp,
+  OUTBOX_EJECTED_PROBE_MS,
   type ServerConfig,
   type ServerMenu,
   type ToolOverride,
@@ -76,11 +77,14 @@ function resolveSupervision(entry: ReadEntry, target: Target, path: KeyPath, rep
   if (backoff !== undefined && backoff.maxMs < backoff.baseMs) {
     report.mistake([...path, "backoff", "maxMs"], `expected at least "baseMs", which is ${backoff.baseMs}`);
   }
+  const isKept = Object.values(entry.tools ?? {}).some(({ outbox }) => outbox !== undefined && outbox !== false);
+  const isAddress = target.kind === "http" || target.kind === "sse";
+  const probeMs = isKept && isAddress ? OUTBOX_EJECTED_PROBE_MS : usual.ejectedProbeMs;
   return {
     restarts: restarts ?? usual.restarts,
     backoff: backoff ?? usual.backoff,
     breaker: breaker ?? usual.breaker,
-    ejectedProbeMs: interval(entry.ejectedProbeMs, usual.ejectedProbeMs),
+    ejectedProbeMs: interval(entry.ejectedProbeMs, probeMs),
     lazy: lazy ?? usual.lazy,
     keepAliveMs: entry.keepAliveMs,
     pingMs: interval(entry.pingMs, usual.pingMs),

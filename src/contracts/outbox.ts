@@ -127,6 +127,17 @@ export interface OutboxLane {
   readonly heldFor: string | undefined;
 }
 
+/** What there is of kept writes, as counted while they change: nothing is walked to tell it. */
+export interface OutboxTotals {
+  /** Writes that wait or are being sent. */
+  readonly waiting: number;
+  readonly oldestMs: number | undefined;
+  readonly unknown: number;
+  /** The lanes that do not go on by themselves, the first of them. */
+  readonly held: readonly OutboxLane[];
+  readonly heldCount: number;
+}
+
 /** What an operator may do. Each throws an ExpectedError that says why not. @public */
 export interface OutboxOperator {
   list(filter: {
@@ -137,6 +148,8 @@ export interface OutboxOperator {
   }): readonly OutboxEntry[];
   show(id: string): OutboxEntry | undefined;
   lanes(): readonly OutboxLane[];
+  /** At most `maxHeld` lanes that are on hold are named. */
+  totals(maxHeld: number): OutboxTotals;
   /** A failed, expired or held write goes back to its place in its lane. */
   retry(id: string): Promise<OutboxEntry>;
   drop(id: string): Promise<OutboxEntry>;
@@ -149,7 +162,10 @@ export interface OutboxOperator {
 
 /** Where the pipeline hands over calls of tools that are kept, past all that could refuse them. */
 export interface OutboxIntake {
-  /** False where the call is none of its own, and goes its way. Throws a Fault where it is refused. */
+  /**
+   * False where the call is none of its own, and goes its way. Throws a Fault where it is refused. What was charged for a
+   * call that is not sent for its sake (refused later, or known by its key) is given back by whoever takes it.
+   */
   take(call: AgentCall, server: string, tool: OwnToolName): boolean;
 }
 
@@ -159,7 +175,7 @@ export interface OutboxStatus {
   readonly waiting: number;
   /** Since when the oldest waits, as a time. */
   readonly oldestAt: string | undefined;
-  /** Writes whose outcome is unknown, as far as they were counted. */
+  /** Writes whose outcome is unknown. */
   readonly unknown: number;
   /** The lanes that do not go on by themselves, the first of them. */
   readonly held: readonly {

@@ -113,6 +113,13 @@ describe("routes about kept calls", () => {
         { server: "s", lane: "ann", depth: 2, oldestMs: 5_000, heldFor: undefined },
         { server: "s", lane: "bob", depth: 1, oldestMs: 4_000, heldFor: "it is quarantined" },
       ],
+      totals: (maxHeld) => ({
+        waiting: 3,
+        oldestMs: 4_000,
+        unknown: 1,
+        held: [{ server: "s", lane: "bob", depth: 1, oldestMs: 4_000, heldFor: "it is quarantined" }].slice(0, maxHeld),
+        heldCount: 1,
+      }),
       retry: change("retry"),
       drop: change("drop"),
       resolve: change("resolve"),

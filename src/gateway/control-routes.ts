@@ -387,19 +387,9 @@ function withoutOutcome({
 const MAX_HELD_SHOWN = 10;
 
 export function outboxStatus(operator: OutboxOperator): OutboxStatus {
-  let waiting = 0;
-  let oldestMs: number | undefined;
-  let heldCount = 0;
-  const held: OutboxStatus["held"][number][] = [];
-  for (const { server, lane, depth, oldestMs: ofLane, heldFor } of operator.lanes()) {
-    waiting += depth;
-    if (depth > 0 && ofLane !== undefined) oldestMs = Math.min(oldestMs ?? ofLane, ofLane);
-    if (heldFor === undefined) continue;
-    heldCount++;
-    if (held.length < MAX_HELD_SHOWN) held.push({ server, lane, depth, why: heldFor });
-  }
-  const unknown = operator.list({ state: "unknown", limit: MAX_PAGE }).length;
-  return { waiting, oldestAt: isoTime(oldestMs), unknown, held, heldCount };
+  const { waiting, oldestMs, unknown, heldCount, held } = operator.totals(MAX_HELD_SHOWN);
+  const shown = held.map(({ server, lane, depth, heldFor }) => ({ server, lane, depth, why: heldFor ?? "" }));
+  return { waiting, oldestAt: isoTime(oldestMs), unknown, held: shown, heldCount };
 }
 
 function rangeIn(query: URLSearchParams): { offset: number; limit: number } {

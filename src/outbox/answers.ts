@@ -1,9 +1,10 @@
 // What is read of servers' answers: what is kept of a result, and what a confirming tool says.
 
+import type { ConfirmTerms } from "../contracts/outbox.js";
 import { replySize } from "../protocol/arrived.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import { isObject } from "../protocol/jsonrpc.js";
-import { locate, type RequestMessage } from "../protocol/message.js";
+import { locate, makeMessage, type RequestMessage } from "../protocol/message.js";
 import { type Reply, responseOf } from "../protocol/reply.js";
 import type { KeptResult } from "./journal.js";
 import { classify } from "./lanes/classify.js";
@@ -42,8 +43,14 @@ function bounded(kept: KeptResult): KeptResult | undefined {
   return sizeOf(kept) > MAX_KEPT_RESULT_BYTES ? undefined : kept;
 }
 
+/** The call of a confirming tool that asks after the write of this key. */
+export function questionAbout({ tool, arguments: text }: ConfirmTerms, key: string): RequestMessage {
+  const params = { name: tool, arguments: withKey(JSON.parse(text), key) };
+  return makeMessage({ jsonrpc: "2.0", id: 0, method: "tools/call", params }) as RequestMessage;
+}
+
 /** `{key}` in every text of a value. */
-export function withKey(value: unknown, key: string): unknown {
+function withKey(value: unknown, key: string): unknown {
   if (typeof value === "string") return value.replaceAll("{key}", () => key);
   if (Array.isArray(value)) return value.map((one) => withKey(one, key));
   if (!isObject(value)) return value;

@@ -1,7 +1,7 @@
 // What the outbox outlives: kills, a full disk, clocks that jump, its bounds, many writes, and its own end.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { DONE, errorOf, KEYED, KEYLESS, openFolder, receiptOf, World } from "../../test/fixtures/outbox/world.js";
+import { DONE, errorOf, KEYED, KEYLESS, LOST, openFolder, receiptOf, World } from "../../test/fixtures/outbox/world.js";
 import type { Store } from "../contracts/store.js";
 
 let folder: Awaited<ReturnType<typeof openFolder>>;
@@ -48,6 +48,33 @@ describe("a kill", () => {
   });
 });
 
+it("what there is of writes and lanes is counted while it changes, over a restart too, and no write is walked over to tell it", async () => {
+  expect(world.desk.totals(1)).toEqual({ waiting: 0, oldestMs: undefined, unknown: 0, held: [], heldCount: 0 });
+  const bornMs = world.wallMs;
+  await world.queued({ n: 1 });
+  await world.pass(5);
+  world.terms = { ...KEYLESS, onUnknown: "hold" };
+  world.call({ n: 2 }, { principal: "bert" });
+  await world.rest();
+  await world.answer(LOST);
+  world.terms = KEYED;
+  await world.queued({ n: 3 });
+  const totals = { waiting: 2, oldestMs: bornMs, unknown: 1, heldCount: 1 };
+  expect(world.desk.totals(1)).toMatchObject({ ...totals, held: [{ server: "tracker", lane: "principal bert" }] });
+  const next = world.again();
+  next.wallMs = world.wallMs;
+  expect(next.desk.totals(0)).toEqual({ ...totals, held: [] });
+  Object.defineProperty(next.outbox.lanes, "all", {
+    get: () => {
+      throw new Error("It walks over all writes.");
+    },
+  });
+  expect(next.desk.totals(1)).toMatchObject(totals);
+  await next.desk.resolve(next.records.find(({ state }) => state === "unknown")?.id ?? "", "done");
+  expect(next.desk.totals(1)).toMatchObject({ waiting: 2, unknown: 0, heldCount: 0 });
+  await next.outbox.close();
+});
+
 describe("the disk", () => {
   it("that is full takes nothing: the agent is told that it was not queued, nothing is sent, and what was queued stays", async () => {
     const { id } = await world.queued({ n: 1 });
@@ -57,6 +84,7 @@ describe("the disk", () => {
     await world.rest();
     expect(errorOf(made.replies[0])).toBe("Not sent, and not queued: it could not be written down. The disk is full.");
     store.batch = batch;
+    expect(world.givenBack).toBe(1);
     expect(world.sent).toHaveLength(1);
     const next = world.again();
     expect(next.desk.of("anna", 10).map((receipt) => receipt.id)).toEqual([id]);

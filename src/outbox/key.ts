@@ -19,12 +19,15 @@ const MAX_KEY_CHARACTERS = 512;
 const ARGUMENTS = ["params", "arguments"];
 const META = ["params", "_meta"];
 const NAME = ["params", "name"];
+const PROGRESS_TOKEN = [...META, "progressToken"];
 
 export interface KeyedCall {
   /** As its agent knows it. */
   readonly key: string;
   /** Over principal, server, tool and key. */
   readonly keyHash: string;
+  /** As the server knows it, where that is another one; undefined where it is the same, or the server is given none. */
+  readonly sentKey: string | undefined;
   readonly argumentsHash: string;
   /** The agent gave none. */
   readonly isMinted: boolean;
@@ -49,6 +52,8 @@ export function keyedCall(
   const scans: Scans = [];
   const edits: Edit[] = [];
   const name = locate(message, NAME, scans);
+  // Whatever else stands twice in it must be found now: when it is delivered there is nobody to be told.
+  locate(message, PROGRESS_TOKEN, scans);
   if (name !== undefined) edits.push({ start: name.start, end: name.end, text: JSON.stringify(to.tool) });
   if (place !== undefined && inArgument === undefined) {
     const root = place.in === "argument" ? ARGUMENTS : META;
@@ -57,7 +62,8 @@ export function keyedCall(
   const argumentsHash = hashText(argumentsText(message, place, scans));
   const text = splice(message.text, edits);
   const keyed = edits.length === 0 ? message : (toMessage(text, JSON.parse(text)) as RequestMessage);
-  return { key, keyHash, argumentsHash, isMinted: own === undefined, message: keyed };
+  const sentKey = place === undefined || upstreamKey === key ? undefined : upstreamKey;
+  return { key, keyHash, sentKey, argumentsHash, isMinted: own === undefined, message: keyed };
 }
 
 /** A key is a text that says something; what is none is not taken for one. */

@@ -1,7 +1,15 @@
 // What may be asked of the outbox, and done about it: by a principal about its own writes, and by the operator about all.
 
 import { ownToolName } from "../contracts/names.js";
-import type { OutboxEntry, OutboxLane, OutboxOperator, Receipt, Receipts, WriteState } from "../contracts/outbox.js";
+import type {
+  OutboxEntry,
+  OutboxLane,
+  OutboxOperator,
+  OutboxTotals,
+  Receipt,
+  Receipts,
+  WriteState,
+} from "../contracts/outbox.js";
 import { ExpectedError } from "../runtime/expected-error.js";
 import { holdOfLane, type KeptWrite, type WriteLane } from "./lanes/lane.js";
 import type { Step } from "./lanes/step.js";
@@ -84,6 +92,11 @@ export class OutboxOperations implements Receipts, OutboxOperator {
 
   lanes(): readonly OutboxLane[] {
     return [...this.#outbox.lanes.lanes()].map((lane) => this.#lane(lane));
+  }
+
+  totals(maxHeld: number): OutboxTotals {
+    const totals = this.#outbox.lanes.totals(maxHeld, this.#now(), this.#wall());
+    return { ...totals, held: totals.held.map((lane) => this.#lane(lane)) };
   }
 
   async retry(id: string): Promise<OutboxEntry> {

@@ -16,8 +16,9 @@ import {
 } from "../../test/fixtures/outbox/world.js";
 import { ownToolName } from "../contracts/names.js";
 import type { Store } from "../contracts/store.js";
+import { Budgets } from "../policy/budget.js";
 import { Fault } from "../protocol/errors.js";
-import { makeMessage, type RequestMessage } from "../protocol/message.js";
+import { makeMessage, parseMessage, type RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
 import type { DeliveryVerdict } from "./outbox.js";
 
@@ -59,6 +60,8 @@ describe("a key", () => {
     expect(again.replies).toEqual([{ kind: "result", result: { content: [], structuredContent: { number: 7 } } }]);
     expect(world.sent).toHaveLength(1);
     expect(() => world.call({ title: "b", request_id: "mine" })).toThrow(/used for another call/);
+    // The repeat was not sent, and costs nothing.
+    expect(world.givenBack).toBe(1);
   });
 
   it("of two agents does not meet at the server, and no text but the key is changed", async () => {
@@ -68,6 +71,20 @@ describe("a key", () => {
     await world.rest();
     expect(world.args(0)["request_id"]).not.toBe(world.args(1)["request_id"]);
     expect(world.sent[0]?.message.params?.["_meta"]).toEqual(meta);
+  });
+
+  it("is not looked for in a text in which `_meta` or its progress token stands twice: that is refused, and never kept", async () => {
+    for (const params of [
+      '"_meta":{"a":1},"_meta":{"progressToken":2}',
+      '"_meta":{"progressToken":1,"progressToken":2}',
+    ]) {
+      const { call } = world.make({});
+      const text = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{},${params}}}`;
+      const message = parseMessage(text) as RequestMessage;
+      expect(() => world.outbox.take({ ...call, message }, "tracker", TOOL)).toThrow(/Duplicate member/);
+    }
+    await world.rest();
+    expect(world.records).toEqual([]);
   });
 
   it("is minted where the agent's is no text or empty", async () => {
@@ -88,6 +105,21 @@ describe("a key", () => {
 });
 
 describe("a call whose server is up", () => {
+  it("is nothing that the outbox logs, unless its agent was given a receipt", async () => {
+    world.call({ n: 1 });
+    await world.rest();
+    await world.answer(DONE);
+    world.call({ n: 2 });
+    await world.rest();
+    await world.answer(httpFault("protocol", 422));
+    expect(world.logged).toEqual([]);
+    world.call({ n: 3 });
+    await world.rest();
+    await world.pass(20_000);
+    await world.answer(DONE);
+    expect(world.logged).toEqual([expect.stringContaining("was delivered")]);
+  });
+
   it("gets the server's own answer, which is on disk before", async () => {
     const { replies } = world.call({ title: "a" });
     await world.rest();
@@ -193,6 +225,62 @@ describe("a write that did not arrive", () => {
     expect(world.sent).toHaveLength(4);
     await world.answer(DONE);
     expect(world.sent).toHaveLength(5);
+  });
+
+  it("waits for the login with all servers of its credential, is tried with one write of them, and another credential goes on [lane-order]", async () => {
+    await world.outbox.close();
+    world = new World(store, { credentialOf: (server) => (server === "wiki" ? "another" : "the token of all") });
+    for (const server of ["tracker", "forge"]) world.call({ server }, { server });
+    await world.rest();
+    await world.answer(httpFault("unauthorized", 401), 0);
+    await world.answer(httpFault("unauthorized", 401), 1);
+    // One that was not asked before is not asked now.
+    const third = world.call({ server: "board" }, { server: "board" });
+    world.call({ server: "wiki" }, { server: "wiki" });
+    await world.rest();
+    expect(world.sent.map((_call, at) => world.args(at)["server"])).toEqual(["tracker", "forge", "wiki"]);
+    expect(receiptOf(third)).toMatchObject({ state: "queued" });
+    expect(world.desk.totals(2)).toMatchObject({ heldCount: 3, held: [{ heldFor: "HTTP 401." }, {}] });
+    await world.pass(1_000);
+    expect(world.sent).toHaveLength(4);
+    await world.answer(httpFault("unauthorized", 401));
+    await world.pass(2_000);
+    expect(world.sent).toHaveLength(5);
+    await world.answer(DONE);
+    expect(world.sent).toHaveLength(7);
+    expect(world.desk.totals(2).heldCount).toBe(0);
+  });
+
+  it("is paced by its server's budget, and what was charged when it was taken is not charged again", async () => {
+    await world.outbox.close();
+    const budget = { calls: 2, windowMs: 60_000 };
+    const budgets = new Budgets({ roles: {}, servers: [{ name: "tracker", budget }] }, undefined);
+    const charge = () => expect(budgets.charge({ id: "anna", role: "agent" }, "tracker", world.nowMs)).toBeUndefined();
+    world = new World(store, { pace: (server, chargedMs, nowMs) => budgets.pace(server, chargedMs, nowMs) });
+    charge();
+    world.call({ n: 1 });
+    charge();
+    world.call({ n: 2 });
+    await world.rest();
+    await world.answer(DONE);
+    expect(world.args(-1)["n"]).toBe(2);
+    await world.answer(AWAY);
+    world.outbox.poke("tracker");
+    await world.rest();
+    expect(world.sent).toHaveLength(2);
+    await world.pass(62_000);
+    expect(world.sent).toHaveLength(3);
+    await world.answer(AWAY);
+    charge();
+    await world.queued({ n: 3 });
+    world.outbox.poke("tracker");
+    await world.pass(1_000);
+    expect(world.sent).toHaveLength(3);
+    await world.pass(62_000);
+    await world.answer(DONE);
+    await world.answer(DONE);
+    expect(world.sent).toHaveLength(5);
+    expect(world.records.map(({ state }) => state)).toEqual(["done", "done", "done"]);
   });
 
   it("holds its lane where it is forbidden, until a person lets it go", async () => {

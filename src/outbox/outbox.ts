@@ -7,17 +7,17 @@ import type { OutboxIntake, OutboxLimits, OutboxTerms, Receipt } from "../contra
 import type { AgentCall } from "../contracts/service.js";
 import type { Store } from "../contracts/store.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
-import { makeMessage, parseMessage, type RequestMessage } from "../protocol/message.js";
+import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
 import type { Clock } from "../runtime/clock.js";
 import { resultWithin } from "../runtime/wait.js";
-import { asFault, foundIn, isAnswer, keptOf, sizeOf, withKey } from "./answers.js";
+import { asFault, foundIn, isAnswer, keptOf, questionAbout, sizeOf } from "./answers.js";
 import { AbsentCaller, DeliveryCall, Waiter, WaitingCaller } from "./delivery.js";
 import { type KeptResult, OutboxJournal } from "./journal.js";
 import { keyedCall, laneOf, withoutAgent } from "./key.js";
 import { classify } from "./lanes/classify.js";
 import type { KeptWrite } from "./lanes/lane.js";
-import { Lanes } from "./lanes/lanes.js";
+import { Lanes, type LanesOptions } from "./lanes/lanes.js";
 import { COMMIT_MS, LONGEST_SLEEP_MS, MAX_MESSAGE_BYTES, MAX_WAITERS, REWRITE_MS } from "./lanes/limits.js";
 import type { Result, Step } from "./lanes/step.js";
 import { readRecord, type StrangeRecord, strangeRecord, type WriteFacts } from "./lanes/write.js";
@@ -30,12 +30,18 @@ export interface OutboxParts {
   readonly clock: Clock;
   readonly random: () => number;
   readonly limits: OutboxLimits;
+  /** What servers that send the same credential have in common; undefined where a server has its own, or none. */
+  readonly credentialOf?: LanesOptions["credentialOf"];
+  /** How long a write has to wait for its server's budget. */
+  readonly pace?: LanesOptions["pace"];
   /** What the config says of a tool now; undefined where its calls are not kept. */
   readonly terms: (server: string, tool: OwnToolName) => OutboxTerms | undefined;
   /** Sends a call to a server, past policy. Throws a Fault where that cannot be. */
   readonly send: (call: AgentCall, server: string, tool: OwnToolName) => void;
   /** Asked before each delivery: what was allowed when it was taken may not be any more. */
   readonly judge: (write: WriteFacts) => DeliveryVerdict;
+  /** Gives back what was charged for a call that is not sent: it was not written down, or it is known by its key. */
+  readonly giveBack?: ((call: AgentCall, server: string) => void) | undefined;
   /** Whether the principal is one that a token was made for. */
   readonly hasToken: (principal: string) => boolean;
   /** What an agent is given in place of a result. */
@@ -88,6 +94,8 @@ export class Outbox implements OutboxIntake {
       random: parts.random,
       hasWaiters: (write) => (this.#flights.get(write)?.waiters.length ?? 0) > 0,
       limits: parts.limits,
+      credentialOf: parts.credentialOf,
+      pace: parts.pace,
     });
     const nowMs = this.#clock.now();
     const wallMs = this.#clock.wall();
@@ -185,6 +193,7 @@ export class Outbox implements OutboxIntake {
       case "full":
         throw new Fault("limit", `Not sent, and not queued: ${accepted.why}. Try again when some are delivered.`);
       case "known":
+        this.#parts.giveBack?.(call, server);
         this.#join(call, accepted.write);
         return true;
       case "taken":
@@ -276,6 +285,8 @@ export class Outbox implements OutboxIntake {
     const { write } = flight;
     const why = error instanceof Error ? error.message : String(error);
     const fault = new Fault("unavailable", `Not sent, and not queued: it could not be written down. ${why}`);
+    const [first] = flight.waiters;
+    if (first !== undefined) this.#parts.giveBack?.(first.call, write.facts.server);
     for (const waiter of flight.waiters.splice(0)) waiter.reply(faultReply(fault));
     this.#flights.delete(write);
     this.run(this.lanes.uncommitted(write, this.#clock.now(), this.#clock.wall()));
@@ -335,6 +346,7 @@ export class Outbox implements OutboxIntake {
 
   #giveReceipt(waiter: Waiter, write: KeptWrite): void {
     if (write.state === "queued") this.#log(write);
+    write.isTold = true;
     waiter.reply(this.#parts.receiptReply(waiter.call, this.receipt(write)));
   }
 
@@ -452,19 +464,15 @@ export class Outbox implements OutboxIntake {
     const { confirm } = facts.terms;
     if (this.#isStopped || confirm === undefined) return;
     const flight = this.#flightOf(write);
-    const args: unknown = withKey(JSON.parse(confirm.arguments), facts.key);
-    const message = makeMessage({
-      jsonrpc: "2.0",
-      id: 0,
-      method: "tools/call",
-      params: { name: confirm.tool, arguments: args },
-    }) as RequestMessage;
+    const message = questionAbout(confirm, facts.sentKey ?? facts.key);
     const caller = new AbsentCaller({ ...facts, era: "legacy" });
     const delivery = new DeliveryCall(caller, message, undefined, (reply) => {
       flight.delivery = undefined;
       const found = foundIn(reply, confirm.found);
       this.run(this.lanes.confirmed(write, found, this.#clock.now(), this.#clock.wall()));
+      this.#log(write);
       this.#tidy(flight);
+      this.#tellIdle();
     });
     flight.delivery = delivery;
     this.#hand(delivery, facts.server, confirm.tool);
@@ -521,8 +529,12 @@ export class Outbox implements OutboxIntake {
   #log(write: KeptWrite): void {
     const { facts, state, why } = write;
     const what = `${facts.tool} of server "${facts.server}" (receipt ${facts.id})`;
-    if (state === "done") this.#parts.log("info", `outbox: ${what} was delivered`);
-    else if (state === "queued") {
+    // What its agent is told as the result of its call was never kept from it: the log of calls has it.
+    if (state === "done" || state === "failed") {
+      if (!write.isQueueLogged && !write.isTold) return;
+      if (state === "done") this.#parts.log("info", `outbox: ${what} was delivered`);
+      else this.#parts.log("warn", `outbox: ${what} is failed: ${why ?? ""}`);
+    } else if (state === "queued") {
       // It is tried again and again while its server is away: that is one wait.
       if (!write.isQueueLogged) this.#parts.log("info", `outbox: ${what} is queued: ${why ?? "others are before it"}`);
       write.isQueueLogged = true;

@@ -438,3 +438,19 @@ describe("a server of another kind, beside one that is not", () => {
     expect(await early.answer()).toMatchObject({ error: { message: expect.stringContaining(box.trouble) } });
   });
 });
+
+it("what was charged for a call that the outbox refuses is given back", async () => {
+  const { pipeline, mail } = twoServers();
+  const servers = [{ name: "mail", budget: { calls: 1, windowMs: 60_000 } }];
+  pipeline.setBudgets(compileBudgets({ roles: {}, servers }, undefined));
+  pipeline.sender.outbox = {
+    take: () => {
+      throw new Fault("invalid", "This key was used for another call.");
+    },
+  };
+  const agent = new Agent({ pipeline }, "ada");
+  for (let call = 0; call < 3; call++) expect(await agent.call("mail__send").code()).toBe(-32602);
+  pipeline.sender.outbox = undefined;
+  await agent.call("mail__send").json();
+  expect(mail.called).toEqual(["send"]);
+});

@@ -74,7 +74,7 @@ export class Sender implements SecondJudge {
     }
     const chargedMs = this.#charge(call, server);
     const watched = this.#asLegacy(concerns ? tasks.watch(call, hosted, tool) : call, to, hosted);
-    if (this.outbox !== undefined && tool !== undefined && this.#keeps(this.outbox, watched, server, tool)) return;
+    if (this.outbox !== undefined && tool !== undefined && this.#keeps(this.outbox, watched, to, chargedMs)) return;
     if (!cache.covers(server, call.message.method, tool, hosted.intro?.era === "modern")) {
       this.#forward(watched, to, hosted, chargedMs);
       return;
@@ -96,9 +96,21 @@ export class Sender implements SecondJudge {
   }
 
   /** A call that its agent itself wants as a task of the server goes its way. */
-  #keeps(outbox: OutboxIntake, call: AgentCall, server: string, tool: OwnToolName): boolean {
+  #keeps(outbox: OutboxIntake, call: AgentCall, to: Destination, chargedMs: number | undefined): boolean {
     const { method, params } = call.message;
-    return method === "tools/call" && params?.["task"] === undefined && outbox.take(call, server, tool);
+    const { server, tool } = to;
+    if (tool === undefined || method !== "tools/call" || params?.["task"] !== undefined) return false;
+    try {
+      return outbox.take(call, server, tool);
+    } catch (error) {
+      this.refund(call, to, chargedMs);
+      throw error;
+    }
+  }
+
+  /** Gives back what was charged for a call that was taken just now, and is not sent after all. */
+  giveBack(call: AgentCall, server: string): void {
+    this.budgets?.refund(call.caller.principal, server, this.#deps.now(), this.#deps.now());
   }
 
   /** Sends what was let through before, under the server's own name of the tool. Throws a Fault. */

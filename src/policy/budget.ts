@@ -159,6 +159,20 @@ export class Budgets {
     return undefined;
   }
 
+  /**
+   * Of a kept call whose turn has come: how long it has to wait for its server's budget; 0 where it may go, and is charged
+   * to the server. `chargedMs`: it was charged when it was taken, which may still count.
+   */
+  pace(server: string, chargedMs: number | undefined, nowMs: number): number {
+    const window = this.#servers.get(server);
+    if (window === undefined) return 0;
+    if (chargedMs !== undefined && nowMs - chargedMs < window.windowMs) return 0;
+    const over = overspent("server", window, nowMs);
+    if (over !== undefined) return over.resetsInMs;
+    window.add();
+    return 0;
+  }
+
   /** Gives back a call that was charged then, and was not sent. */
   refund(principal: Principal, server: string, thenMs: number, nowMs: number): void {
     if (this.#roles.has(principal.role)) this.#principals.get(principal.id)?.remove(thenMs, nowMs);

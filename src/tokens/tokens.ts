@@ -272,6 +272,11 @@ export class TokenBook {
     return known !== undefined && nowMs < known.expires ? known.principal : undefined;
   }
 
+  /** The role of the token of this id as it is now, expired or not; undefined where there is none. */
+  roleOf(id: string): string | undefined {
+    return this.#ids.get(id)?.role ?? (id === DEFAULT_PRINCIPAL.id ? DEFAULT_PRINCIPAL.role : undefined);
+  }
+
   /** Whether there is a token of this id, whoever holds it. */
   has(id: string): boolean {
     return this.#ids.has(id) || id === DEFAULT_PRINCIPAL.id;

@@ -38,8 +38,9 @@ beforeAll(async () => {
   const tools = { create_issue: keyed, add_comment: { outbox: true }, close_issue: keyed };
   // It is killed more often here than a server may be that is not left alone for a while.
   const tracker = { ...fixture.entry, tools, restarts: { max: 1_000 }, breaker: { failures: 1_000 } };
-  gateway = await startGateway({ mcpServers: { tracker } }, { auth: true });
-  for (const id of ["ann", "bob"]) tokens[id] = await createToken(gateway, id, "dev");
+  const roles = { dev: {}, reader: { deny: ["tracker/create_issue"] } };
+  gateway = await startGateway({ mcpServers: { tracker }, roles }, { auth: true });
+  for (const id of ["ann", "bob", "cyd"]) tokens[id] = await createToken(gateway, id, "dev");
 });
 
 beforeEach(() => serverBack());
@@ -209,6 +210,25 @@ describe("the operator", () => {
     expect(lines().filter((line) => line.includes("is queued"))).toHaveLength(1);
     expect(lines()).toHaveLength(2);
     expect(gateway.log()).not.toContain(secret);
+  });
+
+  it("gives a principal another role, and what it wrote before is judged by that: it has failed, and can be retried", async () => {
+    const agent = await agentOf("legacy", "cyd");
+    await serverAway();
+    await toolway(gateway, "outbox", "hold", "tracker");
+    const { receipt } = structured(await agent.call("create_issue", { project: "role", title: "lost" }));
+    await toolway(gateway, "token", "revoke", "cyd");
+    await createToken(gateway, "cyd", "reader");
+    await serverBack();
+    await toolway(gateway, "outbox", "release", "tracker");
+    const shown = () => toolway(gateway, "outbox", "show", receipt, "--json");
+    const one = await until("its end", async () => {
+      const said = JSON.parse((await shown()).out) as { state: string; why?: string };
+      return said.state !== "queued" && said.state !== "sending" && said;
+    });
+    expect(one).toMatchObject({ state: "failed", why: expect.stringContaining("create_issue") as string });
+    expect(titlesOf("role")).toEqual([]);
+    expect((await toolway(gateway, "outbox", "retry", receipt)).code).toBe(0);
   });
 
   it("is told by status and doctor of a key that the tool's schema forbids", async () => {

@@ -4,6 +4,7 @@
 import type { Catalog } from "../../catalog/catalog.js";
 import type { OwnToolName } from "../../contracts/names.js";
 import type { OutboxIntake, OutboxLimits, OutboxOperator, OutboxTerms } from "../../contracts/outbox.js";
+import type { Target } from "../../contracts/server-spec.js";
 import type { Servers } from "../../contracts/servers.js";
 import type { AgentCall } from "../../contracts/service.js";
 import type { Log } from "../../observe/log.js";
@@ -12,6 +13,7 @@ import type { DeliveryVerdict, Outbox } from "../../outbox/outbox.js";
 import type { Desk } from "../../outbox/receipts.js";
 import { OPERATOR } from "../../pipeline/access.js";
 import type { Pipeline } from "../../pipeline/pipeline.js";
+import { hashText } from "../../protocol/canonical.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
 import { systemClock } from "../../runtime/clock.js";
 import type { GatewayState } from "../state/state.js";
@@ -20,6 +22,7 @@ interface OutboxConfig {
   readonly servers: readonly {
     readonly name: string;
     readonly outbox?: ReadonlyMap<OwnToolName, OutboxTerms> | undefined;
+    readonly target?: Target | undefined;
   }[];
   readonly outbox: OutboxLimits;
 }
@@ -42,6 +45,8 @@ interface OpenOutbox {
 export class GatewayOutbox implements OutboxIntake {
   readonly #parts: GatewayOutboxParts;
   #terms: ReadonlyMap<string, ReadonlyMap<OwnToolName, OutboxTerms>> = new Map();
+  /** By server. */
+  #credentials: ReadonlyMap<string, string> = new Map();
   #limits: OutboxLimits = { maxWrites: 0, maxBytes: 0 };
   #opening: Promise<OpenOutbox> | undefined;
   #open: OpenOutbox | undefined;
@@ -62,6 +67,7 @@ export class GatewayOutbox implements OutboxIntake {
     const { state, log, pipeline } = this.#parts;
     this.#limits = limits;
     this.#terms = new Map(servers.flatMap(({ name, outbox }) => (outbox === undefined ? [] : [[name, outbox]])));
+    this.#credentials = new Map(servers.flatMap(({ name, target }) => sharedCredential(name, target)));
     if (state.store === undefined) {
       if (this.#terms.size > 0) log.warn("without a state directory no call is kept: the outbox is off");
       return;
@@ -93,7 +99,10 @@ export class GatewayOutbox implements OutboxIntake {
     if (this.#open !== undefined) return this.#open.outbox.take(call, server, tool);
     void this.#opened().then(
       ({ outbox }) => this.#takeLate(outbox, call, server, tool),
-      (error: unknown) => refuse(call, error),
+      (error: unknown) => {
+        this.#parts.pipeline.sender.giveBack(call, server);
+        refuse(call, error);
+      },
     );
     return true;
   }
@@ -102,6 +111,7 @@ export class GatewayOutbox implements OutboxIntake {
     try {
       if (!outbox.take(call, server, tool)) this.#parts.pipeline.sender.deliver(call, server, tool);
     } catch (error) {
+      this.#parts.pipeline.sender.giveBack(call, server);
       refuse(call, error);
     }
   }
@@ -138,6 +148,9 @@ export class GatewayOutbox implements OutboxIntake {
       terms: (server, tool) => this.#terms.get(server)?.get(tool),
       send: (call, server, tool) => pipeline.sender.deliver(call, server, tool),
       judge: (facts) => this.#judge(facts),
+      credentialOf: (server) => this.#credentials.get(server),
+      pace: (server, chargedMs, nowMs) => pipeline.sender.budgets?.pace(server, chargedMs, nowMs) ?? 0,
+      giveBack: (call, server) => pipeline.sender.giveBack(call, server),
       hasToken: (principal) => state.tokens.has(principal),
       receiptReply: ({ caller }, receipt) => desk.taken(caller, receipt),
       resultReply: ({ caller }, reply) => desk.withNews(caller, reply),
@@ -159,20 +172,37 @@ export class GatewayOutbox implements OutboxIntake {
     return this.#open;
   }
 
-  /** Policy once more: menus are not asked, since they narrow what is begun. */
-  #judge({ principal, server, tool, byToken }: WriteFacts): DeliveryVerdict {
+  /**
+   * Policy once more, by the role that its principal has now; of one without a token, as a run that is over, by the one
+   * that it had. Menus are not asked, since they narrow what is begun.
+   */
+  #judge({ principal: taken, server, tool, byToken }: WriteFacts): DeliveryVerdict {
     const { access } = this.#parts.pipeline;
+    const { tokens } = this.#parts.state;
+    const role = byToken === true ? tokens.roleOf(taken.id) : undefined;
+    const principal = role === undefined ? taken : { id: taken.id, role };
     if (this.#parts.servers().get(server) === undefined) {
       return { kind: "denied", why: `Server "${server}" is no longer in the config.` };
     }
     const decision = access.decideUnderWay(principal, server, tool);
     if (decision.kind === "deny") return { kind: "denied", why: `You may not use tool "${tool}": ${decision.rule}.` };
-    if (byToken === true && !this.#parts.state.tokens.has(principal.id)) {
+    if (byToken === true && !tokens.has(principal.id)) {
       return { kind: "revoked", why: `the token of "${principal.id}" was revoked` };
     }
     const quarantined = access.quarantined(server, tool);
     return quarantined === undefined ? undefined : { kind: "quarantine", why: quarantined.message };
   }
+}
+
+/** Entries that name one source of a token, or have one in their headers, share it. A login by OAuth is each entry's own. */
+function sharedCredential(name: string, target: Target | undefined): [server: string, credential: string][] {
+  if (target === undefined || (target.kind !== "http" && target.kind !== "sse")) return [];
+  const { auth, headers } = target;
+  if (auth !== undefined && auth.from !== "oauth" && auth.from !== "clientCredentials") {
+    return [[name, JSON.stringify(auth)]];
+  }
+  const said = Object.entries(headers).find(([key]) => key.toLowerCase() === "authorization");
+  return auth !== undefined || said === undefined ? [] : [[name, hashText(said[1])]];
 }
 
 function refuse(call: AgentCall, error: unknown): void {

@@ -1,5 +1,6 @@
 // All writes that are known, by their ids and by their keys, and those that are over, for as long as somebody may ask.
 
+import type { WriteState } from "../../contracts/outbox.js";
 import type { KeptWrite } from "./lane.js";
 import {
   ENDED_MS,
@@ -21,6 +22,8 @@ export class KnownWrites {
   /** By principal. */
   readonly #ended = new Map<string, Ended>();
   #endedBytes = 0;
+  /** Of how many nobody knows what became of them. */
+  unknown = 0;
 
   get(id: string): KeptWrite | undefined {
     return this.#byId.get(id);
@@ -41,11 +44,18 @@ export class KnownWrites {
   add(write: KeptWrite): void {
     this.#byId.set(write.facts.id, write);
     this.#byKey.set(write.facts.keyHash, write);
+    if (write.state === "unknown") this.unknown++;
+  }
+
+  moved(write: KeptWrite, state: WriteState): void {
+    if (write.state === "unknown") this.unknown--;
+    if (state === "unknown") this.unknown++;
+    write.state = state;
   }
 
   remove(write: KeptWrite): void {
     const { id, keyHash } = write.facts;
-    this.#byId.delete(id);
+    if (this.#byId.delete(id) && write.state === "unknown") this.unknown--;
     if (this.#byKey.get(keyHash) === write) this.#byKey.delete(keyHash);
     this.revived(write);
   }

@@ -5,14 +5,19 @@ import { fullJitter } from "../../runtime/backoff.js";
 import { type Hold, isHeld, type KeptWrite, LaneServer, laneKey, WriteLane } from "./lane.js";
 import { HELD_LOOK_MS, RETRY_BACKOFF } from "./limits.js";
 
+/** What servers that send the same credential have in common; undefined where a server has one of its own, or none. */
+export type CredentialOf = (server: string) => string | undefined;
+
 export class LaneTable {
   readonly servers = new Map<string, LaneServer>();
   readonly #random: () => number;
+  readonly #credentialOf: CredentialOf;
   /** When the first of what waits for a time is due. */
   nextWakeMs = Number.POSITIVE_INFINITY;
 
-  constructor(random: () => number) {
+  constructor(random: () => number, credentialOf: CredentialOf) {
     this.#random = random;
+    this.#credentialOf = credentialOf;
   }
 
   soon(ms: number): void {
@@ -23,9 +28,21 @@ export class LaneTable {
     let server = this.servers.get(name);
     if (server === undefined) {
       server = new LaneServer(name);
+      // A credential that is refused elsewhere is refused here: that is tried with one write for all.
+      for (const { away } of this.sharing(server)) if (away?.kind === "login") server.away = away;
       this.servers.set(name, server);
     }
     return server;
+  }
+
+  /** The server, and those of its credential. */
+  sharing(server: LaneServer): LaneServer[] {
+    const credential = this.#credentialOf(server.name);
+    if (credential === undefined) return [server];
+    const others = [...this.servers.values()].filter(
+      (one) => one !== server && this.#credentialOf(one.name) === credential,
+    );
+    return [server, ...others];
   }
 
   lane(write: KeptWrite): WriteLane {

@@ -28,6 +28,12 @@ export class KeptWrite {
   conflicts = 0;
   /** The log has said that it waits; what was kept by an earlier run of the program was said by that. */
   isQueueLogged = false;
+  /** Its agent was given a receipt in place of a result, or is one of an earlier run of the program. */
+  isTold = false;
+  /** When it was charged to its server's budget, until it is sent for the first time. */
+  chargedMs: number | undefined;
+  /** It would be unknown, and the server can be asked: it is not sent again before it has answered. Until when it is asked. */
+  askUntilMs: number | undefined;
   /** Its first commit is on disk. */
   isCommitted = false;
   /** When it was taken, on the steady clock. It may lie before the start of this program. */
@@ -56,6 +62,7 @@ export class KeptWrite {
     this.resultBytes = record.resultBytes ?? 0;
     this.isCommitted = true;
     this.isQueueLogged = true;
+    this.isTold = true;
   }
 
   get isKeyed(): boolean {
@@ -66,8 +73,13 @@ export class KeptWrite {
     return isEnd(this.state);
   }
 
+  /** The server is asked whether it took effect, before anything else is done about it. */
+  get isAsked(): boolean {
+    return this.maybe && (!this.isKeyed || this.takenBack || this.askUntilMs !== undefined);
+  }
+
   get expiresMs(): number {
-    return this.bornMs + this.facts.terms.maxAgeMs;
+    return Math.max(this.bornMs + this.facts.terms.maxAgeMs, this.askUntilMs ?? 0);
   }
 
   /** As it is written down. */
@@ -99,13 +111,23 @@ export class WriteLane {
   notBeforeMs = 0;
   /** Failures in a row. */
   tries = 0;
-  hold: Hold | undefined;
+  #hold: Hold | undefined;
   /** When a hold that may end by itself is looked at again. */
   lookMs = 0;
 
   constructor(key: string, server: LaneServer) {
     this.key = key;
     this.server = server;
+  }
+
+  get hold(): Hold | undefined {
+    return this.#hold;
+  }
+
+  set hold(hold: Hold | undefined) {
+    this.#hold = hold;
+    if (hold === undefined) this.server.heldLanes.delete(this);
+    else this.server.heldLanes.add(this);
   }
 
   /** The first that is not held for a person by itself. */
@@ -140,10 +162,11 @@ export class WriteLane {
 
 /** Why nothing but one try goes to a server. */
 export interface Away {
+  /** A login is one for all servers that share a credential: they have the same object. */
   readonly kind: "away" | "login";
   readonly why: string;
   readonly tries: number;
-  readonly untilMs: number;
+  untilMs: number;
   probing: KeptWrite | undefined;
 }
 
@@ -154,6 +177,8 @@ export class LaneServer {
   readonly ready = new Set<WriteLane>();
   /** Lanes that wait for a time, or for another look. */
   readonly delayed = new Set<WriteLane>();
+  /** Lanes that are held for something of their own. */
+  readonly heldLanes = new Set<WriteLane>();
   sending = 0;
   away: Away | undefined;
   /** By the operator, for all of its lanes. */

@@ -3,9 +3,10 @@
 
 import type { OutboxLimits, WriteState } from "../../contracts/outbox.js";
 import { KnownWrites } from "./known-writes.js";
-import { type Hold, holdOfLane, isHeld, KeptWrite, type LaneServer, laneKey, WriteLane } from "./lane.js";
-import { LaneTable } from "./lane-table.js";
-import { HELD_LOOK_MS, MAX_CONFLICTS, MAX_RETRY_AFTER_MS, MAX_SENDS_A_SERVER, SWEEP_MS } from "./limits.js";
+import { type Away, type Hold, holdOfLane, isHeld, KeptWrite, type LaneServer, WriteLane } from "./lane.js";
+import { LaneQuestions } from "./lane-questions.js";
+import { type CredentialOf, LaneTable } from "./lane-table.js";
+import { ASK_MS, HELD_LOOK_MS, MAX_CONFLICTS, MAX_RETRY_AFTER_MS, MAX_SENDS_A_SERVER, SWEEP_MS } from "./limits.js";
 import { Room } from "./room.js";
 import { goesAgain, isFromServer, mayHaveLeft, type Result, type Step } from "./step.js";
 import type { WriteFacts, WriteRecord } from "./write.js";
@@ -23,15 +24,21 @@ export interface LanesOptions {
   /** Whether somebody waits for this write now. */
   readonly hasWaiters: (write: KeptWrite) => boolean;
   readonly limits: OutboxLimits;
+  readonly credentialOf?: CredentialOf | undefined;
+  readonly pace?: Pace | undefined;
 }
+
+/**
+ * How long a write has to wait for its server's budget, 0 where it may go: it is charged to that then. `chargedMs`: it
+ * was charged when it was taken.
+ */
+export type Pace = (server: string, chargedMs: number | undefined, nowMs: number) => number;
 
 const NEVER = Number.POSITIVE_INFINITY;
 
-export class Lanes {
-  readonly room: Room;
+export class Lanes extends LaneQuestions {
   readonly #hasWaiters: (write: KeptWrite) => boolean;
-  readonly #table: LaneTable;
-  readonly #known = new KnownWrites();
+  readonly #pace: Pace;
   #nextSequence = 1;
   #nextExpiryMs = NEVER;
   #nextSweepMs = NEVER;
@@ -40,53 +47,10 @@ export class Lanes {
   #wallMs = 0;
   #steps: Step[] = [];
 
-  constructor({ random, hasWaiters, limits }: LanesOptions) {
-    this.#table = new LaneTable(random);
+  constructor({ random, hasWaiters, limits, credentialOf = () => undefined, pace = () => 0 }: LanesOptions) {
+    super(new LaneTable(random, credentialOf), new KnownWrites(), new Room(limits));
     this.#hasWaiters = hasWaiters;
-    this.room = new Room(limits);
-  }
-
-  // ---- what is asked of it
-
-  get(id: string): KeptWrite | undefined {
-    return this.#known.get(id);
-  }
-
-  get all(): Iterable<KeptWrite> {
-    return this.#known.all;
-  }
-
-  *lanes(): Iterable<WriteLane> {
-    for (const server of this.#table.servers.values()) yield* server.lanes.values();
-  }
-
-  /** Undefined where it waits for nothing any more. */
-  laneOf(write: KeptWrite): WriteLane | undefined {
-    return this.#table.servers.get(write.facts.server)?.lanes.get(laneKey(write));
-  }
-
-  position(write: KeptWrite): number | undefined {
-    return write.state === "queued" ? this.laneOf(write)?.placeOf(write) : undefined;
-  }
-
-  /** What it waits for that is no matter of time, if anything. */
-  holdOf(write: KeptWrite): Hold | undefined {
-    if (write.isOver) return undefined;
-    if (write.held) return { kind: "person", why: write.why ?? "" };
-    const lane = this.laneOf(write);
-    return lane === undefined ? undefined : holdOfLane(lane);
-  }
-
-  /** True where the write does not go on by itself in the next moments: whoever waits for it gets a receipt. */
-  isStuck(write: KeptWrite): boolean {
-    const lane = this.laneOf(write);
-    if (lane === undefined) return true;
-    if (lane.sending === write) return false;
-    return this.holdOf(write) !== undefined || lane.server.away !== undefined || lane.server.delayed.has(lane);
-  }
-
-  get nextWakeMs(): number {
-    return this.#table.nextWakeMs;
+    this.#pace = pace;
   }
 
   // ---- from disk
@@ -97,17 +61,17 @@ export class Lanes {
     const write = new KeptWrite(sequence, record, nowMs - Math.max(0, ageMs));
     write.recall(record);
     this.skip(sequence);
-    this.#known.add(write);
+    this.known.add(write);
     if (write.isOver) {
       write.endedMs = nowMs - Math.max(0, wallMs - write.sinceMs);
       this.#ended(write);
       if (write.state === "unknown" && record.terms.onUnknown === "hold")
-        this.#table.lane(write).hold = unknownHold(write);
+        this.table.lane(write).hold = unknownHold(write);
       this.#nextSweepMs = nowMs;
       return;
     }
-    this.room.take(record.server, record.principal.id, record.bytes);
-    const lane = this.#table.lane(write);
+    this.room.take(write);
+    const lane = this.table.lane(write);
     lane.insert(write);
     lane.server.ready.add(lane);
     // Whether the server is there is tried with one write, not with all that wait.
@@ -123,7 +87,7 @@ export class Lanes {
   /** All that was kept is restored. What an earlier life was sending may have happened. */
   start(nowMs: number, wallMs: number): Step[] {
     this.#at(nowMs, wallMs);
-    for (const write of [...this.#known.all]) {
+    for (const write of [...this.known.all]) {
       if (write.state !== "sending" || this.laneOf(write)?.sending === write) continue;
       this.#move(write, "queued", "the gateway ended while it was being sent");
       write.attempts++;
@@ -136,20 +100,21 @@ export class Lanes {
 
   /** Nothing is on disk yet: the driver commits it, and says so. */
   accept(facts: WriteFacts, nowMs: number): Accepted {
-    const known = this.#known.ofKey(facts.keyHash);
+    const known = this.known.ofKey(facts.keyHash);
     if (known !== undefined) {
       return known.facts.argumentsHash === facts.argumentsHash ? { kind: "known", write: known } : { kind: "conflict" };
     }
     const why = this.room.refusal(facts.server, facts.principal.id, facts.bytes);
     if (why !== undefined) return { kind: "full", why };
     const write = new KeptWrite(this.#nextSequence++, facts, nowMs);
-    this.#known.add(write);
-    this.room.take(facts.server, facts.principal.id, facts.bytes);
-    const lane = this.#table.lane(write);
+    this.known.add(write);
+    this.room.take(write);
+    const lane = this.table.lane(write);
     const { server } = lane;
     const waits = lane.writes.length > 0 || holdOfLane(lane) !== undefined || server.delayed.has(lane);
     lane.insert(write);
-    if (!waits && hasPlace(server)) this.#table.takePlace(lane, write);
+    if (!waits && hasPlace(server)) this.table.takePlace(lane, write);
+    else write.chargedMs = nowMs;
     this.#expiresBy(write);
     return { kind: "taken", write };
   }
@@ -168,14 +133,14 @@ export class Lanes {
   /** It could not be written down, so that it never was. */
   uncommitted(write: KeptWrite, nowMs: number, wallMs: number): Step[] {
     this.#at(nowMs, wallMs);
-    this.#known.remove(write);
+    this.known.remove(write);
     if (write.isOver) return this.#done();
-    this.room.leave(write.facts.server, write.facts.principal.id, write.facts.bytes);
-    const lane = this.#table.lane(write);
-    if (lane.sending === write) this.#table.givePlaceBack(lane, write);
+    this.room.leave(write);
+    const lane = this.table.lane(write);
+    if (lane.sending === write) this.table.givePlaceBack(lane, write);
     lane.remove(write);
     this.#goOn(lane);
-    this.#table.tidy(lane);
+    this.table.tidy(lane);
     return this.#done();
   }
 
@@ -184,7 +149,7 @@ export class Lanes {
     this.#at(nowMs, wallMs);
     const lane = this.laneOf(write);
     if (lane === undefined || lane.sending !== write) return this.#done();
-    this.#table.givePlaceBack(lane, write);
+    this.table.givePlaceBack(lane, write);
     this.#learn(lane.server, write, result);
     const isRepeat = write.attempts > 0;
     if (mayHaveLeft(result)) write.attempts++;
@@ -215,12 +180,12 @@ export class Lanes {
         this.#again(lane, write, result.why);
         break;
       case "not-done":
-        this.#table.delay(lane, this.#nowMs, Math.min(result.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS));
+        this.table.delay(lane, this.#nowMs, Math.min(result.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS));
         this.#again(lane, write, result.why);
         break;
       case "forbidden":
       case "quarantine":
-        this.#table.holdLane(lane, { kind: result.kind, why: result.why }, this.#nowMs);
+        this.table.holdLane(lane, { kind: result.kind, why: result.why }, this.#nowMs);
         this.#again(lane, write, result.why);
         break;
       case "revoked":
@@ -231,7 +196,7 @@ export class Lanes {
         if (!write.isKeyed || !isRepeat) this.#end(write, "failed", result.why);
         else if (++write.conflicts > MAX_CONFLICTS) this.#unknown(lane, write, result.why);
         else {
-          this.#table.delay(lane, this.#nowMs, 0);
+          this.table.delay(lane, this.#nowMs, 0);
           this.#again(lane, write, result.why);
         }
         break;
@@ -239,7 +204,7 @@ export class Lanes {
       case "maybe":
         if (result.kind === "taken-back") write.takenBack = true;
         write.why = result.why;
-        this.#table.delay(lane, this.#nowMs, 0);
+        this.table.delay(lane, this.#nowMs, 0);
         this.#doubt(write);
         break;
     }
@@ -250,15 +215,17 @@ export class Lanes {
     this.#at(nowMs, wallMs);
     const lane = this.laneOf(write);
     if (lane === undefined || lane.sending !== write) return this.#done();
-    this.#table.givePlaceBack(lane, write);
+    this.table.givePlaceBack(lane, write);
     const tool = write.facts.terms.confirm?.tool ?? "";
     if (found === true) this.#end(write, "done", `"${tool}" says that it was done`);
     else if (found === undefined) {
-      this.#table.delay(lane, this.#nowMs, 0);
+      this.table.delay(lane, this.#nowMs, 0);
       this.#again(lane, write, `"${tool}" could not be asked whether it was done`);
     } else if (write.takenBack) this.#end(write, "cancelled", `taken back; "${tool}" says that it was not done`);
     else {
-      write.maybe = false;
+      // A server that is still at it has not done it yet: that goes again under its key.
+      write.maybe = write.conflicts > 0;
+      write.askUntilMs = undefined;
       this.#again(lane, write, `"${tool}" says that it was not done`);
     }
     this.#goOn(lane);
@@ -277,7 +244,7 @@ export class Lanes {
   ): { readonly kind: "over" | "sending" | "late"; readonly steps: Step[] } {
     this.#at(nowMs, wallMs);
     if (write.isOver) return { kind: "late", steps: this.#done() };
-    const lane = this.#table.lane(write);
+    const lane = this.table.lane(write);
     if (lane.sending === write) {
       write.takenBack = true;
       // The disk says so too, or the next start would send it again.
@@ -292,7 +259,7 @@ export class Lanes {
   // ---- the operator
 
   hold(server: string, lane: string | undefined): number {
-    const one = this.#table.server(server);
+    const one = this.table.server(server);
     if (lane === undefined) {
       one.isHeld = true;
       return one.lanes.size;
@@ -306,7 +273,7 @@ export class Lanes {
   /** Whatever a lane, or all of a server, was held for. */
   release(server: string, lane: string | undefined, nowMs: number, wallMs: number): { count: number; steps: Step[] } {
     this.#at(nowMs, wallMs);
-    const one = this.#table.servers.get(server);
+    const one = this.table.servers.get(server);
     if (one === undefined) return { count: 0, steps: this.#done() };
     if (lane === undefined) one.isHeld = false;
     const lanes = [...one.lanes.values()].filter(({ key }) => lane === undefined || key === lane);
@@ -319,10 +286,10 @@ export class Lanes {
         write.held = false;
         this.#steps.push({ do: "save", write });
       }
-      this.#table.makeReady(each);
-      this.#table.tidy(each);
+      this.table.makeReady(each);
+      this.table.tidy(each);
     }
-    if (one.away !== undefined) one.away = { ...one.away, untilMs: 0 };
+    if (one.away !== undefined) one.away.untilMs = 0;
     this.#pump(one);
     return { count: lanes.length, steps: this.#done() };
   }
@@ -341,7 +308,7 @@ export class Lanes {
   resolve(write: KeptWrite, as: "done" | "failed" | "again", nowMs: number, wallMs: number): string | Step[] {
     this.#at(nowMs, wallMs);
     if (write.state !== "unknown") return `its outcome is not unknown: it is ${write.state}`;
-    const lane = this.#table.lane(write);
+    const lane = this.table.lane(write);
     if (lane.hold?.kind === "unknown") lane.hold = undefined;
     write.maybe = false;
     write.takenBack = false;
@@ -353,14 +320,14 @@ export class Lanes {
     this.#move(write, as, "an operator said so");
     this.#steps.push({ do: "save", write });
     this.#goOn(lane);
-    this.#table.tidy(lane);
+    this.table.tidy(lane);
     return this.#done();
   }
 
   /** An operator wants it gone. The reason where it cannot be. */
   drop(write: KeptWrite, nowMs: number, wallMs: number): string | Step[] {
     if (write.isOver) {
-      this.#known.remove(write);
+      this.known.remove(write);
       return [{ do: "forget", write }];
     }
     const lane = this.laneOf(write);
@@ -373,11 +340,11 @@ export class Lanes {
   /** Something changed by which a server may be there again, or a hold may be over. Undefined: any server. */
   poke(server: string | undefined, nowMs: number, wallMs: number): Step[] {
     this.#at(nowMs, wallMs);
-    for (const one of [...this.#table.servers.values()]) {
+    for (const one of [...this.table.servers.values()]) {
       if (server !== undefined && one.name !== server) continue;
-      if (one.away !== undefined) one.away = { ...one.away, untilMs: 0 };
+      if (one.away !== undefined) one.away.untilMs = 0;
       for (const lane of one.delayed) if (lane.hold?.kind === "quarantine") lane.lookMs = 0;
-      this.#table.look(one, this.#nowMs);
+      this.table.look(one, this.#nowMs);
       this.#pump(one);
     }
     return this.#done();
@@ -386,15 +353,15 @@ export class Lanes {
   /** The time has come. To be called at nextWakeMs, or at any time. */
   wake(nowMs: number, wallMs: number): Step[] {
     this.#at(nowMs, wallMs);
-    this.#table.nextWakeMs = NEVER;
+    this.table.nextWakeMs = NEVER;
     if (nowMs >= this.#nextExpiryMs) this.#expire();
     if (nowMs >= this.#nextSweepMs) this.#sweep();
-    for (const server of [...this.#table.servers.values()]) {
-      this.#table.look(server, this.#nowMs);
+    for (const server of [...this.table.servers.values()]) {
+      this.table.look(server, this.#nowMs);
       this.#pump(server);
     }
-    this.#table.soon(this.#nextExpiryMs);
-    this.#table.soon(this.#nextSweepMs);
+    this.table.soon(this.#nextExpiryMs);
+    this.table.soon(this.#nextSweepMs);
     return this.#done();
   }
 
@@ -415,7 +382,7 @@ export class Lanes {
 
   #move(write: KeptWrite, state: WriteState, why: string | undefined): void {
     if (write.state !== state) write.sinceMs = this.#wallMs;
-    write.state = state;
+    this.known.moved(write, state);
     write.why = why;
   }
 
@@ -437,11 +404,10 @@ export class Lanes {
 
   /** It may have happened: it goes out again under its key, or the server is asked, or nobody knows. */
   #doubt(write: KeptWrite): void {
-    const lane = this.#table.lane(write);
+    const lane = this.table.lane(write);
     const why = write.why ?? "";
     write.maybe = true;
-    const canAsk = !write.isKeyed && write.facts.terms.confirm !== undefined;
-    if (canAsk || (write.isKeyed && !write.takenBack)) this.#again(lane, write, why);
+    if (write.isKeyed && !write.takenBack) this.#again(lane, write, why);
     else this.#unknown(lane, write, why);
   }
 
@@ -453,46 +419,52 @@ export class Lanes {
     else this.#end(write, "cancelled", why);
   }
 
+  /** The server is asked first where it can be, for as long as it can be asked. */
   #unknown(lane: WriteLane, write: KeptWrite, why: string): void {
-    if (write.facts.terms.onUnknown === "hold") this.#table.holdLane(lane, unknownHold(write), this.#nowMs);
+    const { confirm } = write.facts.terms;
+    if (confirm !== undefined && (write.askUntilMs ?? NEVER) > this.#nowMs) {
+      write.maybe = true;
+      write.askUntilMs ??= Math.max(write.expiresMs, this.#nowMs + ASK_MS);
+      this.#again(lane, write, why);
+      return;
+    }
+    if (write.facts.terms.onUnknown === "hold") this.table.holdLane(lane, unknownHold(write), this.#nowMs);
     this.#end(write, "unknown", why);
   }
 
   #end(write: KeptWrite, state: WriteState, why: string | undefined): void {
-    const { server, principal, bytes } = write.facts;
     this.#move(write, state, why);
     write.held = false;
     write.endedMs = this.#nowMs;
-    const lane = this.#table.lane(write);
+    const lane = this.table.lane(write);
     lane.remove(write);
     if (state === "done" || state === "failed") lane.tries = 0;
-    this.#table.makeReady(lane);
-    this.#table.tidy(lane);
-    this.room.leave(server, principal.id, bytes);
+    this.table.makeReady(lane);
+    this.table.tidy(lane);
+    this.room.leave(write);
     this.#steps.push({ do: "save", write });
     this.#ended(write);
     this.#nextSweepMs = Math.min(this.#nextSweepMs, this.#nowMs + SWEEP_MS);
-    this.#table.soon(this.#nextSweepMs);
+    this.table.soon(this.#nextSweepMs);
   }
 
   #ended(write: KeptWrite): void {
-    for (const gone of this.#known.ended(write)) this.#steps.push({ do: "forget", write: gone });
+    for (const gone of this.known.ended(write)) this.#steps.push({ do: "forget", write: gone });
   }
 
   #revive(write: KeptWrite): void {
-    const { server, principal, bytes } = write.facts;
-    this.#known.revived(write);
+    this.known.revived(write);
     write.bornMs = this.#nowMs;
     write.conflicts = 0;
     write.hasResult = false;
     write.resultBytes = 0;
-    this.room.take(server, principal.id, bytes);
-    this.#table.lane(write).insert(write);
+    this.room.take(write);
+    this.table.lane(write).insert(write);
     this.#expiresBy(write);
   }
 
   #back(write: KeptWrite): void {
-    const lane = this.#table.lane(write);
+    const lane = this.table.lane(write);
     this.#again(lane, write, "an operator sends it again");
     this.#goOn(lane);
   }
@@ -507,19 +479,27 @@ export class Lanes {
       // A call that came in between says nothing that the last try did not say.
       if (away?.kind === kind && away.untilMs > this.#nowMs) return;
       const tries = (away?.tries ?? 0) + 1;
-      const untilMs = this.#nowMs + this.#table.jitter(tries - 1);
-      server.away = { kind, why: result.why, tries, untilMs, probing: away?.probing };
-      this.#table.soon(untilMs);
-      // Whoever waits in another lane of it is told: it does not go on in the next moments.
-      for (const lane of server.lanes.values()) if (lane.sending === undefined) this.#tellWaiting(lane, write);
+      const untilMs = this.#nowMs + this.table.jitter(tries - 1);
+      const next: Away = { kind, why: result.why, tries, untilMs, probing: away?.probing };
+      this.table.soon(untilMs);
+      for (const one of kind === "login" ? this.table.sharing(server) : [server]) {
+        // One that is not there is not asked for a login.
+        if (one !== server && one.away !== undefined && one.away.kind !== "login") continue;
+        one.away = next;
+        // Whoever waits in another lane of it is told: it does not go on in the next moments.
+        for (const lane of one.lanes.values()) if (lane.sending === undefined) this.#tellWaiting(lane, write);
+      }
     } else if (away !== undefined && isFromServer(result)) {
-      server.away = undefined;
-      this.#pump(server);
+      for (const one of [...this.table.servers.values()]) {
+        if (one.away !== away) continue;
+        one.away = undefined;
+        this.#pump(one);
+      }
     }
   }
 
   #goOn(lane: WriteLane): void {
-    this.#table.makeReady(lane);
+    this.table.makeReady(lane);
     this.#pump(lane.server);
   }
 
@@ -528,20 +508,31 @@ export class Lanes {
     if (server.isHeld) return;
     for (const lane of server.ready) {
       const { away } = server;
-      if (away !== undefined && away.untilMs > this.#nowMs) this.#table.soon(away.untilMs);
+      if (away !== undefined && away.untilMs > this.#nowMs) this.table.soon(away.untilMs);
       if (away !== undefined && (away.probing !== undefined || away.untilMs > this.#nowMs)) return;
       if (!hasPlace(server)) return;
-      server.ready.delete(lane);
       const { head } = lane;
-      if (head === undefined || !head.isCommitted || lane.sending !== undefined || isHeld(lane)) continue;
-      if (head.expiresMs <= this.#nowMs) {
-        this.#tooOld(lane, head);
+      if (head === undefined || !head.isCommitted || lane.sending !== undefined || isHeld(lane)) {
+        server.ready.delete(lane);
         continue;
       }
+      if (head.expiresMs <= this.#nowMs) {
+        server.ready.delete(lane);
+        this.#tooOld(lane, head);
+        // Where it is asked about first, that is now.
+        this.table.makeReady(lane);
+        continue;
+      }
+      const waitMs = this.#pace(server.name, head.chargedMs, this.#nowMs);
+      if (waitMs > 0) {
+        this.table.soon(this.#nowMs + waitMs);
+        return;
+      }
+      head.chargedMs = undefined;
       if (away !== undefined) away.probing = head;
-      this.#table.takePlace(lane, head);
+      this.table.takePlace(lane, head);
       head.sinceMs = this.#wallMs;
-      if (head.maybe && !head.isKeyed) this.#steps.push({ do: "confirm", write: head });
+      if (head.isAsked) this.#steps.push({ do: "confirm", write: head });
       // Of one that may have happened the disk says already that it may have.
       else this.#steps.push({ do: "send", write: head, mark: !head.maybe });
     }
@@ -549,7 +540,7 @@ export class Lanes {
 
   #expiresBy(write: KeptWrite): void {
     this.#nextExpiryMs = Math.min(this.#nextExpiryMs, write.expiresMs);
-    this.#table.soon(this.#nextExpiryMs);
+    this.table.soon(this.#nextExpiryMs);
   }
 
   #expire(): void {
@@ -573,8 +564,8 @@ export class Lanes {
   }
 
   #sweep(): void {
-    for (const write of this.#known.sweep(this.#nowMs)) this.#steps.push({ do: "forget", write });
-    this.#nextSweepMs = this.#known.hasEnded ? this.#nowMs + SWEEP_MS : NEVER;
+    for (const write of this.known.sweep(this.#nowMs)) this.#steps.push({ do: "forget", write });
+    this.#nextSweepMs = this.known.hasEnded ? this.#nowMs + SWEEP_MS : NEVER;
   }
 }
 

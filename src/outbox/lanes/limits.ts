@@ -36,6 +36,8 @@ export const RETRY_BACKOFF: BackoffLimits = { baseMs: 500, maxMs: 30 * SECOND_MS
 export const MAX_RETRY_AFTER_MS = 60 * 60 * SECOND_MS;
 /** What is held for something that may change by itself (a quarantine, a login) is looked at again this often. */
 export const HELD_LOOK_MS = 30 * SECOND_MS;
+/** A server is asked at least so long whether a write took effect whose time is over: it may be starting anew. */
+export const ASK_MS = 10 * 60 * SECOND_MS;
 /** "409" on a repeat says that the first may still run: it is asked again so often, then its outcome is unknown. */
 export const MAX_CONFLICTS = 5;
 

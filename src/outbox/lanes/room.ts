@@ -1,6 +1,7 @@
 // How much waits in the outbox, in all, by server and by principal, and whether there is room for one more.
 
 import type { OutboxLimits } from "../../contracts/outbox.js";
+import type { KeptWrite } from "./lane.js";
 import { SHARE_OF_PRINCIPAL, SHARE_OF_SERVER } from "./limits.js";
 
 interface Used {
@@ -14,6 +15,8 @@ export class Room {
   /** By server and by principal; one that has nothing here has no entry. */
   readonly #servers = new Map<string, Used>();
   readonly #principals = new Map<string, Used>();
+  /** What waits, in the order in which it came, or came back. */
+  readonly #waiting = new Set<KeptWrite>();
 
   constructor(limits: OutboxLimits) {
     this.limits = limits;
@@ -34,17 +37,26 @@ export class Room {
     );
   }
 
-  take(server: string, principal: string, bytes: number): void {
-    add(this.#all, bytes);
-    add(usedOf(this.#servers, server), bytes);
-    add(usedOf(this.#principals, principal), bytes);
+  get oldest(): KeptWrite | undefined {
+    for (const write of this.#waiting) return write;
+    return undefined;
   }
 
-  leave(server: string, principal: string, bytes: number): void {
+  take(write: KeptWrite): void {
+    const { server, principal, bytes } = write.facts;
+    this.#waiting.add(write);
+    add(this.#all, bytes);
+    add(usedOf(this.#servers, server), bytes);
+    add(usedOf(this.#principals, principal.id), bytes);
+  }
+
+  leave(write: KeptWrite): void {
+    const { server, principal, bytes } = write.facts;
+    this.#waiting.delete(write);
     this.#all.writes--;
     this.#all.bytes -= bytes;
     leaveOne(this.#servers, server, bytes);
-    leaveOne(this.#principals, principal, bytes);
+    leaveOne(this.#principals, principal.id, bytes);
   }
 }
 

@@ -24,6 +24,8 @@ export interface WriteFacts {
   /** The key as its agent knows it, and over what it counts: principal, server, tool and key in one hash. */
   readonly key: string;
   readonly keyHash: string;
+  /** The key as the server knows it, where that is another one. */
+  readonly sentKey?: string | undefined;
   /** Of the arguments without the key. */
   readonly argumentsHash: string;
   /** As they were when it was taken: a reload changes nothing about what is queued. */

@@ -25,6 +25,7 @@ function setUp(answer: Answer, options: { method?: string; era?: "legacy" | "mod
     },
   });
   const replies: JsonObject[] = [];
+  const faults: (Fault | undefined)[] = [];
   const told: JsonObject[] = [];
   const caller: Caller = {
     principal: { id: "p", role: "default" },
@@ -50,6 +51,7 @@ function setUp(answer: Answer, options: { method?: string; era?: "legacy" | "mod
     render: (one) =>
       `{"jsonrpc":"2.0","id":${one},"method":"tools/call","params":{"name":"t","arguments":{"n":1.0},"x":1}}`,
     reply: (reply: Reply) => {
+      if (reply.kind === "error") faults.push(reply.fault);
       if (reply.kind !== "stream") replies.push(JSON.parse(renderReply(reply, '"me"').toString()) as JsonObject);
     },
   };
@@ -58,7 +60,7 @@ function setUp(answer: Answer, options: { method?: string; era?: "legacy" | "mod
     await vi.waitFor(() => expect(sent).toHaveLength(count), SOON);
     return sent[count - 1] as { text: string; leg: UpstreamCall };
   };
-  return { rounds, call, taken, sent, told, replies, cancelled, nextLeg };
+  return { rounds, call, taken, sent, told, replies, faults, cancelled, nextLeg };
 }
 
 const asks = (inputRequests: unknown, requestState?: string) =>
@@ -103,10 +105,12 @@ describe("a call of a legacy agent to a modern server", () => {
   });
 
   it("is given up after ten rounds", async () => {
-    const { sent, replies, nextLeg } = setUp(async () => ({ result: { action: "accept" } }));
+    const { sent, replies, faults, nextLeg } = setUp(async () => ({ result: { action: "accept" } }));
     sent[0]?.leg.reply(asks({ a: elicit }));
     for (let leg = 2; leg <= 11; leg++) (await nextLeg(leg)).leg.reply(asks({ a: elicit }));
     await vi.waitFor(() => expect(replies).toMatchObject([{ error: { code: -31006 } }]), SOON);
+    // The server has had it: whoever decides by that must know.
+    expect(faults[0]?.wire).toEqual({ left: true });
     expect(sent).toHaveLength(11);
   });
 

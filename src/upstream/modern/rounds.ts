@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Caller } from "../../contracts/caller.js";
 import type { OwnName } from "../../contracts/names.js";
 import type { UpstreamCall } from "../../contracts/upstream.js";
-import { Fault, toRpcError } from "../../protocol/errors.js";
+import { Fault, type FaultOptions, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
 import { locate, parseMessage, type RequestMessage, type ResponseMessage, scanText } from "../../protocol/message.js";
 import { faultReply, type Reply, responseOf } from "../../protocol/reply.js";
@@ -27,6 +27,9 @@ const MAX_INPUTS = 100;
  * distances.
  */
 const REPEAT_MS = 100;
+
+/** The server has had the call, and asked something about it. */
+const LEFT: FaultOptions = { wire: { left: true } };
 
 const METHODS = new Set(["tools/call", "prompts/get", "resources/read"]);
 const MARK = '"input_required"';
@@ -176,7 +179,7 @@ class CallInRounds implements UpstreamCall {
   async #next(message: ResponseMessage): Promise<void> {
     try {
       if (++this.#rounds > MAX_ROUNDS) {
-        throw new Fault("limit", `The server asked for more input ${MAX_ROUNDS} times; the call was given up.`);
+        throw new Fault("limit", `The server asked for more input ${MAX_ROUNDS} times; the call was given up.`, LEFT);
       }
       const responses = await this.#gather(message);
       if (this.#done) return;
@@ -202,7 +205,11 @@ class CallInRounds implements UpstreamCall {
     const members = scanMembers(message.text, at.start);
     if (members.length === 0) return undefined;
     if (members.length > MAX_INPUTS) {
-      throw new Fault("limit", `The server asked for ${members.length} inputs at once; ${MAX_INPUTS} is the limit.`);
+      throw new Fault(
+        "limit",
+        `The server asked for ${members.length} inputs at once; ${MAX_INPUTS} is the limit.`,
+        LEFT,
+      );
     }
     const inputs = members.map(({ key, start, end }) => toInput(key, message.text.slice(start, end)));
     const again = inputs.find(({ paramsJson }) => this.#unanswered?.has(paramsJson) === true);
