@@ -28,7 +28,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "cli/login": "cli/line contracts protocol runtime",
   "cli/mailbox":
     "cli/gateway cli/line cli/text config contracts mailbox/pairing mailbox/peer mailbox/wire runtime runtime/words",
-  "cli/run": "agents/run cli/gateway cli/line contracts runtime",
+  "cli/run": "agents/run cli/gateway cli/line contracts runtime runtime/processes",
   "cli/outbox": "cli/gateway cli/line cli/text contracts runtime",
   "cli/setup": "agents/setup cli/gateway cli/line cli/text config config/edit contracts protocol runtime runtime/words",
   "cli/text": "cli/gateway cli/line contracts mailbox/wire protocol runtime runtime/words",
@@ -59,7 +59,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
     "cache catalog config config/edit config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/logins gateway/outbox gateway/runs gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/metrics observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
   "gateway/outbox": "catalog contracts gateway/state observe outbox outbox/lanes pipeline protocol runtime",
-  "gateway/runs": "contracts policy protocol runtime tokens",
+  "gateway/runs": "contracts policy protocol runtime runtime/processes tokens",
   "gateway/sharing": "config contracts endpoint/mailbox mailbox/share observe pipeline protocol runtime runtime/memory",
   "gateway/state":
     "contracts credentials gateway/runs observe pipeline/tasks policy protocol runtime runtime/redact runtime/words store store/local tokens",

@@ -64,7 +64,7 @@ const io: Io = {
   program: programName(process.argv[1], process.env),
   takeSignals: (act) => {
     taken = act;
-    for (const signal of ["SIGQUIT", "SIGCONT"] as const) process.on(signal, () => act(signal));
+    for (const signal of ["SIGQUIT", "SIGCONT", "SIGCHLD"] as const) process.on(signal, () => act(signal));
   },
   onHangUp: hasTerminal
     ? undefined

@@ -24,6 +24,8 @@ export interface CallTally {
   calls: number;
   /** Refusals by the rule that refused, in its own words. */
   readonly refused: Map<string, number>;
+  /** Writes that were answered with a receipt in place of a result. */
+  queued: number;
 }
 
 /**

@@ -1,5 +1,15 @@
 // What `toolway run` and a gateway say to each other on the control socket, a line of JSON each. After its first line a
-// run says `{"kind":"end"}` when its agent has ended, to be given the closing figures. Types only.
+// run says `{"kind":"end"}` when its agent has ended, to be given the closing figures; in between it is told them as they
+// change, since the gateway may be killed before that. Types only.
+
+/** The process of a run, by which a gateway that was started anew sees whether it still lives. */
+export interface ProcessMark {
+  readonly pid: number;
+  /** When it began, as the system counts; undefined where it does not say. */
+  readonly began?: string | undefined;
+  /** Which processes it sees. */
+  readonly space?: string | undefined;
+}
 
 /** The first line of a run. */
 export type RunRequest =
@@ -12,6 +22,7 @@ export type RunRequest =
       readonly client: string;
       /** What is known of its situation; null unsets a key. */
       readonly context: Readonly<Record<string, string | null>>;
+      readonly process?: ProcessMark | undefined;
     }
   /** A run whose gateway was started anew. */
   | { readonly kind: "resume"; readonly run: string; readonly secret: string };
@@ -31,6 +42,7 @@ export type RunLine =
       /** Said once, to the run that was begun. */
       readonly secret?: string | undefined;
     }
+  | ({ readonly kind: "figures" } & RunSummary)
   | ({ readonly kind: "ended" } & RunSummary)
   | { readonly kind: "error"; readonly code: string; readonly message: string };
 
@@ -40,4 +52,6 @@ export interface RunSummary {
   readonly refused: readonly { readonly rule: string; readonly count: number }[];
   /** Of servers, while the run was under way. */
   readonly restarts: number;
+  /** Writes that the outbox kept, and that the agent has receipts of. */
+  readonly queued: number;
 }

@@ -54,7 +54,7 @@ export class ClientSource extends RenewedSource {
     const secret = await this.#secret();
     if (secret === undefined) throw noToken(`There is no secret of the client ${clientId}.`);
     this.#lastSecret = secret;
-    const { metadataUrl, scopes: wanted } = this.challenge;
+    const { metadataUrl, scopes: wanted } = await this.heard(fetch);
     this.#issuer ??= await protocol.discover(this.options.serverUrl, metadataUrl, fetch);
     const scopes = this.#scopes ?? (wanted.length > 0 ? wanted : this.#issuer.scopes);
     const client = { client_id: clientId, client_secret: secret };

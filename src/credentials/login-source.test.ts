@@ -34,6 +34,8 @@ class Authority {
   };
   readonly asked: { readonly url: string; readonly body: URLSearchParams }[] = [];
   token: (body: URLSearchParams) => unknown = () => ({ error: "invalid_grant" });
+  /** What the server says to whoever comes without a token. */
+  challenge: string | undefined;
 
   readonly fetch: AuthFetch = async (input, init) => {
     const url = String(input);
@@ -48,6 +50,9 @@ class Authority {
       return Response.json(answer, { status: "error" in (answer as object) ? 400 : 200 });
     }
     if (url === `${ISSUER}/revoke`) return new Response(null, { status: 200 });
+    if (url === SERVER && this.challenge !== undefined) {
+      return new Response("", { status: 401, headers: { "www-authenticate": this.challenge } });
+    }
     const found = this.documents[url];
     return found === undefined ? new Response("", { status: 404 }) : Response.json(found);
   };
@@ -134,6 +139,20 @@ describe("a login by OAuth", () => {
     // On disk nobody reads it, and another gateway of the same state has it.
     expect(JSON.stringify([...map.entries()])).not.toMatch(/access-1|refresh-1/);
     expect(make(authority).credential.token()).toBe("access-1");
+  });
+
+  it("begins as the server itself says where no request was refused yet: its metadata and its scopes are asked for", async () => {
+    const authority = new Authority();
+    const elsewhere = "https://mcp.example.com/custom/metadata.json";
+    authority.documents[elsewhere] = { resource: SERVER, authorization_servers: [ISSUER], scopes_supported: ["all"] };
+    authority.documents["https://mcp.example.com/.well-known/oauth-protected-resource/mcp"] = undefined;
+    authority.challenge = `Bearer scope="mcp:basic", resource_metadata="${elsewhere}"`;
+    const { source } = make(authority);
+    const first = new URL((await source.begin(BACK)).address);
+    expect(first.searchParams.get("scope")).toBe("mcp:basic offline_access");
+    // What it has said is known.
+    await source.begin(BACK);
+    expect(authority.asked.filter(({ url }) => url === SERVER)).toHaveLength(1);
   });
 
   it("is not readable by an entry with another address", async () => {

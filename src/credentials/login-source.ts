@@ -143,7 +143,7 @@ export class LoginSource extends RenewedSource {
   /** Finds who gives tokens, and what a person has to open. The browser comes back to `redirectUri`. */
   begin(redirectUri: string): Promise<BegunLogin> {
     return this.step("could not be begun", async (protocol, fetch) => {
-      const { metadataUrl, scopes: challenged } = this.challenge;
+      const { metadataUrl, scopes: challenged } = await this.heard(fetch);
       const issuer = await protocol.discover(this.options.serverUrl, metadataUrl, fetch);
       const scopes = this.#scopesFor(issuer, challenged);
       const { clientId, clientMetadataUrl } = this.#settings;

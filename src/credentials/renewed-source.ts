@@ -6,7 +6,7 @@ import { sentence } from "../runtime/expected-error.js";
 import { REDACTED } from "../runtime/redact/safe-url.js";
 import { visible } from "../runtime/visible.js";
 import type { AuthFetch } from "./auth-fetch.js";
-import { readChallenge, scopesIn } from "./challenge.js";
+import { type Challenge, readChallenge, scopesIn } from "./challenge.js";
 import type { RefusedRequest, TokenSource } from "./credential.js";
 import type { TokenSet } from "./grant.js";
 import { RenewalPace } from "./renewal-pace.js";
@@ -20,6 +20,10 @@ const STEP_MS = 30_000;
 const MAX_SAID_CHARS = 300;
 /** Node's timers and dates end there; a token that is good for longer is good. */
 const MAX_LIFE_S = 10 * 365 * 24 * 3600;
+
+/** A read that changes nothing, and that servers refuse which let strangers say hello. */
+const PROBE = '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}';
+const PROBE_HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
 export type Protocol = typeof import("./oauth.js")["oauth"];
 
@@ -40,6 +44,7 @@ export abstract class RenewedSource implements TokenSource {
   protected readonly options: RenewedOptions;
   /** The newest challenge of the server: it says where a login begins and what it is for. */
   protected challenge = readChallenge(undefined);
+  #isChallenged = false;
   protected changed: () => void = () => {};
   readonly #pace = new RenewalPace();
   #renewing: Promise<string | undefined> | undefined;
@@ -58,7 +63,7 @@ export abstract class RenewedSource implements TokenSource {
   protected abstract lacks(scopes: readonly string[]): boolean;
 
   read(refused?: RefusedRequest): string | undefined | Promise<string | undefined> {
-    if (refused?.challenge !== undefined) this.challenge = readChallenge(refused.challenge);
+    if (refused?.challenge !== undefined) this.#challenged(refused.challenge);
     const tokens = this.tokens();
     const isScopeMissing = refused?.challenge !== undefined && this.challenge.isScopeMissing;
     const mustChange = isScopeMissing
@@ -110,6 +115,26 @@ export abstract class RenewedSource implements TokenSource {
         this.#renewing = undefined;
       });
     return this.#renewing;
+  }
+
+  #challenged(header: string): void {
+    this.challenge = readChallenge(header);
+    this.#isChallenged = true;
+  }
+
+  /**
+   * What the server wants, asked for without a token where no request of ours was refused yet: where its metadata is,
+   * and the scopes that it names, are said there and nowhere else.
+   */
+  protected async heard(fetch: AuthFetch): Promise<Challenge> {
+    if (this.#isChallenged) return this.challenge;
+    // One that cannot be asked is told of by what comes next.
+    const answer = await fetch(this.options.serverUrl, { method: "POST", headers: PROBE_HEADERS, body: PROBE }).catch(
+      () => undefined,
+    );
+    const header = answer?.status === 401 || answer?.status === 403 ? answer.headers.get("www-authenticate") : null;
+    if (header !== null) this.#challenged(header);
+    return this.challenge;
   }
 
   /** Something that needs the protocol and the network, in bounded time. What goes wrong is told as a Fault. */

@@ -347,6 +347,8 @@ export class Outbox implements OutboxIntake {
   #giveReceipt(waiter: Waiter, write: KeptWrite): void {
     if (write.state === "queued") this.#log(write);
     write.isTold = true;
+    const { tally } = waiter.call.caller.principal;
+    if (tally !== undefined) tally.queued++;
     waiter.reply(this.#parts.receiptReply(waiter.call, this.receipt(write)));
   }
 

@@ -185,8 +185,26 @@ describe("toolway run", () => {
     },
   );
 
+  it.skipIf(!hasTerminals)(
+    "stops with an agent that stops itself alone, and goes on with it [run-foreground]",
+    async () => {
+      const line = [process.execPath, cli, "run", ...where(), "--", "my-agent"].map((word) => `"${word}"`).join(" ");
+      // As a shell at a terminal has it: a job that stops gives the shell back, and fg continues it.
+      const script = `set -m; ${line}; echo "stopped $?"; fg >/dev/null; echo "ended $?"`;
+      const more = environment({ STAND_IN: "stop", STAND_IN_REPORT: join(home, `report-${++reports}`) });
+      const shell = startOnTerminal("a shell", ["bash", "-c", script], more as Record<string, string>);
+      runs.push(shell);
+      await shell.closed;
+      // 128 and SIGTSTP.
+      expect(shell.log().match(/^(?:stopped|ended) \d+/gm)).toEqual(["stopped 148", "ended 7"]);
+    },
+  );
+
   it("tells the gateway what the agent is, unless the line says otherwise [run-own]", async () => {
-    const [as, other] = [await begin(["codex", "--as", "me"]), await begin(["codex", "--context", "client=other"])];
+    const [as, other] = await Promise.all([
+      begin(["codex", "--as", "me"]),
+      begin(["codex", "--context", "client=other"]),
+    ]);
     const [mine, theirs] = await Promise.all([as, other].map((run) => post(run.url, run.secret, "tools/list")));
     expect(mine?.[1]).not.toContain('"note"');
     expect(theirs?.[1]).toContain('"note"');
@@ -201,7 +219,7 @@ describe("toolway run", () => {
   });
 
   it("ends a secret within 5 s of a run that was killed, sweeps what it wrote, and touches no other run [run-own] [run-clean]", async () => {
-    const [first, second] = [await begin(["--", "my-agent"]), await begin(["--", "my-agent"])];
+    const [first, second] = await Promise.all([begin(["--", "my-agent"]), begin(["--", "my-agent"])]);
     const file = first.report().env["TOOLWAY_MCP_CONFIG"] ?? "";
     expect(readFileSync(file, "utf8")).toContain(first.secret);
     first.one.child.kill("SIGKILL");
@@ -231,7 +249,9 @@ describe("toolway run", () => {
 
   it("keeps its secret over a restart of the gateway, and ends it after [run-own] [restart-unseen]", async () => {
     const run = await begin(["claude"]);
-    await gateway.stop("SIGKILL");
+    expect((await call(run, "echo"))[1]).toContain("hello");
+    // It ends in good order, and says what was done before it goes.
+    await gateway.stop();
     gateway = await gateway.again();
     expect((await call(run, "echo"))[1]).toContain("hello");
     // It is back when the gateway says so; then its end is the end of the secret.
@@ -245,7 +265,7 @@ describe("toolway run", () => {
     await until("the run", isHeld);
     run.end();
     expect(await run.one.closed).toBe(0);
-    expect(run.one.log()).toMatch(/1 call, none refused/);
+    expect(run.one.log()).toMatch(/2 calls, none refused, 1 restart of the gateway/);
     expect((await call(run, "echo"))[0]).toBe(401);
   });
 });
@@ -285,15 +305,17 @@ describe("a line of toolway run", () => {
   };
 
   it("shows arguments, variables without their values, and files, and starts nothing, with --dry-run [run-secret]", async () => {
-    const { code, text, report } = await ended(["gemini", "--dry-run", "--", "-p", "hi"]);
+    // A gateway that is named by its state directory alone has its config too.
+    const [{ code, text, report }, joined] = await Promise.all([
+      ended(["gemini", "--dry-run", "--", "-p", "hi"]),
+      ended(["claude", "--dry-run"], {}, ["--state", gateway.stateDir]),
+    ]);
     expect(code).toBe(0);
     expect(report).toBeUndefined();
     expect(text).toContain("TOOLWAY_SESSION_TOKEN=(hidden)");
     expect(text).toContain("left out:\n  CANARY_KEY");
     expect(text).toMatch(/files:\n {2}.*gemini\/\.gemini\/settings\.json/);
     expect(text).not.toContain("canary");
-    // A gateway that is named by its state directory alone has its config too.
-    const joined = await ended(["claude", "--dry-run"], {}, ["--state", gateway.stateDir]);
     expect(joined.text).toContain("left out:\n  CANARY_KEY");
   });
 
@@ -305,11 +327,13 @@ describe("a line of toolway run", () => {
   });
 
   it("says what to do where the client is not installed or the role is unknown [run-own]", async () => {
-    const missing = await ended(["copilot"], { PATH: bin });
+    const [missing, role] = await Promise.all([
+      ended(["copilot"], { PATH: bin }),
+      ended(["claude", "--role", "raeder"]),
+    ]);
     expect(missing.code).toBe(2);
     expect(missing.text).toContain("Copilot CLI is not installed");
     expect(missing.text).toContain("npm install -g @github/copilot");
-    const role = await ended(["claude", "--role", "raeder"]);
     expect(role.report).toBeUndefined();
     expect(role.text).toMatch(/raeder.*reader/s);
   });
@@ -317,12 +341,14 @@ describe("a line of toolway run", () => {
   it("says why no gateway can be had, and with --fallback starts the client with its own servers alone [run-foreground]", async () => {
     const broken = join(home, "broken.json");
     writeFileSync(broken, '{ "mcpServers": 7, "headers": "$' + '{CANARY_KEY}" }');
-    const at = ["--config", broken, "--state", join(home, "broken-state")];
-    const refused = await ended(["claude"], {}, at);
+    const at = (state: string) => ["--config", broken, "--state", join(home, state)];
+    const [refused, alone] = await Promise.all([
+      ended(["claude"], {}, at("broken-state")),
+      ended(["claude", "--fallback", "--", "x"], {}, at("broken-too")),
+    ]);
     expect(refused.code).toBe(1);
     expect(refused.text).toMatch(/could not be started; it says:\n.*broken\.json.*mcpServers/s);
     expect(refused.report).toBeUndefined();
-    const alone = await ended(["claude", "--fallback", "--", "x"], {}, at);
     expect(alone.code).toBe(3);
     expect(alone.report?.argv).toEqual(["x"]);
     // Its own servers may need them.

@@ -92,6 +92,13 @@ describe("what every client is given", () => {
     },
   );
 
+  it("takes the next name that is free where toolway_run is taken too [run-clean]", () => {
+    const own = { toolway: { command: "x" }, toolway_run: { command: "y" }, toolway_run_2: { command: "z" } };
+    const { args, notes } = plan("claude", { "/home/a/.claude.json": json({ mcpServers: own }) });
+    expect(json(args)).toContain("toolway_run_3");
+    expect(notes.join()).toContain('in this run Toolway\'s is "toolway_run_3"');
+  });
+
   it("is called toolway where the user's entry is of the same form, or belongs to another project [run-clean]", () => {
     const same = json({
       mcpServers: { toolway: { type: "http", url: "http://127.0.0.1:1/mcp" } },

@@ -16,7 +16,7 @@ const CONFIG = `{
 }`;
 
 describe("the environment of an agent", () => {
-  it("lacks every variable that the config's env, headers, auth and addresses refer to, but for ordinary ones [run-secret]", () => {
+  it("lacks every variable that the config's env, headers, auth, arguments and addresses refer to, but for ordinary ones [run-secret]", () => {
     expect([...credentialVariables(CONFIG)].sort((a, b) => a.localeCompare(b))).toEqual([
       "CI_SECRET",
       "DB_PASSWORD",
@@ -24,6 +24,7 @@ describe("the environment of an agent", () => {
       "GITHUB_TOKEN",
       "INPUT_API_KEY",
       "MINE_BEARER",
+      "PROJECT",
       "URL_KEY",
     ]);
   });

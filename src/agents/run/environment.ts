@@ -10,7 +10,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Toolway's own. */
 const OURS = /^TOOLWAY_/i;
 /** Keys of a config below which every variable may hold a credential. */
-const CREDENTIAL_KEYS: ReadonlySet<string> = new Set(["env", "headers", "auth", "token", "url", "broker"]);
+const CREDENTIAL_KEYS: ReadonlySet<string> = new Set(["env", "headers", "auth", "token", "url", "broker", "args"]);
 /** `${NAME}`, `${env:NAME}`, with a default or without, and `$NAME`, which some files have. */
 const VARIABLE = /\$\{(?:env:)?([A-Za-z_]\w*)(?=\}|:-)|\$([A-Za-z_]\w*)/g;
 /** As people name what holds a key. */
@@ -40,7 +40,7 @@ export function agentEnvironment(
   return { env, left: left.sort((a, b) => a.localeCompare(b)) };
 }
 
-/** The variables that a config's `env`, `headers`, `auth` and addresses refer to; elsewhere those that are named like keys. */
+/** The variables that a config's `env`, `headers`, `auth`, `args` and addresses refer to; elsewhere those that are named like keys. */
 export function credentialVariables(text: string): Set<string> {
   const names = new Set<string>();
   // What is wrong with the file is told by the gateway.

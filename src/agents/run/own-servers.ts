@@ -38,8 +38,11 @@ export function entryName(
 ): ChosenName {
   const own = servers.get(ENTRY_NAME);
   if (own === undefined || isSame(own)) return { name: ENTRY_NAME, notes: [] };
-  const why = `${title} has a server "${ENTRY_NAME}" of its own in another form, which stays: in this run Toolway's is "${OTHER_NAME}".`;
-  return { name: OTHER_NAME, notes: [why] };
+  let name = OTHER_NAME;
+  // A client has a few dozen servers: one of so many names and one more is free.
+  for (let i = 2; servers.has(name) && i <= servers.size + 1; i++) name = `${OTHER_NAME}_${i}`;
+  const why = `${title} has a server "${ENTRY_NAME}" of its own in another form, which stays: in this run Toolway's is "${name}".`;
+  return { name, notes: [why] };
 }
 
 /** An entry that names an address, and no program. */

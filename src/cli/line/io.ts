@@ -34,7 +34,8 @@ export interface Io {
   readonly hints?: Hints | undefined;
 }
 
-export type TakenSignal = "SIGINT" | "SIGQUIT" | "SIGTERM" | "SIGHUP" | "SIGCONT";
+/** SIGCHLD: something became of the program that is run in our place; it may have stopped. */
+export type TakenSignal = "SIGINT" | "SIGQUIT" | "SIGTERM" | "SIGHUP" | "SIGCONT" | "SIGCHLD";
 
 export type StopSignal = "SIGINT" | "SIGTERM" | "SIGHUP";
 

@@ -1,8 +1,8 @@
 // The agent as a process in the foreground: found on the PATH, with our terminal and in our process group, its signals
 // passed on and its end turned into an exit code.
 
-import { spawn } from "node:child_process";
-import { accessSync, constants as fsConstants, statSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { accessSync, constants as fsConstants, readFileSync, statSync } from "node:fs";
 import { constants } from "node:os";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
 import type { PassedExit } from "../line/errors.js";
@@ -29,6 +29,9 @@ function isProgram(path: string): boolean {
 /** Those that a terminal sends to the whole group, the agent included: they would come twice. */
 const FROM_TERMINAL: ReadonlySet<TakenSignal> = new Set(["SIGINT", "SIGQUIT"]);
 
+/** Two looks so far apart: one that was stopped and continued together with us is running again by the second. */
+const LOOK_AGAIN_MS = 100;
+
 /** Resolves with its exit code, or 128 and the number of the signal that ended it. Rejects where it cannot be started. */
 export function runChild(
   program: string,
@@ -39,10 +42,46 @@ export function runChild(
     const child = spawn(program, [...args], { cwd: io.cwd, env, stdio: "inherit" });
     child.once("error", fail);
     child.once("exit", (code, signal) => done(exitOf(code, signal)));
+    const stopWithIt = stopper(child.pid ?? 0);
+    child.once("exit", stopWithIt.end);
     io.takeSignals?.((signal) => {
-      if (!FROM_TERMINAL.has(signal)) child.kill(signal);
+      if (signal === "SIGCHLD") stopWithIt.look();
+      else if (!FROM_TERMINAL.has(signal)) child.kill(signal);
     });
   });
+}
+
+/**
+ * An agent that has the terminal to itself answers Ctrl-Z by stopping itself alone: the shell waits for us, so we stop
+ * with it, and continue it when we are continued (SIGCONT is passed on).
+ */
+function stopper(pid: number): { look(): void; end(): void } {
+  let again: NodeJS.Timeout | undefined;
+  return {
+    look() {
+      if (again !== undefined || !isStopped(pid)) return;
+      again = setTimeout(() => {
+        again = undefined;
+        // As a terminal would: where nobody is there who could continue us, the system lets it pass.
+        if (isStopped(pid)) process.kill(process.pid, "SIGTSTP");
+      }, LOOK_AGAIN_MS);
+    },
+    end: () => clearTimeout(again),
+  };
+}
+
+function isStopped(pid: number): boolean {
+  try {
+    if (process.platform === "linux") {
+      const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+      return text.charAt(text.lastIndexOf(")") + 2) === "T";
+    }
+    return execFileSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" })
+      .trim()
+      .startsWith("T");
+  } catch {
+    return false;
+  }
 }
 
 function exitOf(code: number | null, signal: NodeJS.Signals | null): PassedExit {

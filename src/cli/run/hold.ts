@@ -11,6 +11,20 @@ const MAX_LINE_BYTES = 64 * KIB;
 /** A gateway that comes back is found at once; one that does not costs a look at a socket. */
 const FIRST_WAIT_MS = 100;
 const LAST_WAIT_MS = 2_000;
+/** What several gateways, one after another, said of one run. */
+function sumOf(one: RunSummary, other: RunSummary): RunSummary {
+  const refused = new Map(one.refused.map(({ rule, count }) => [rule, count]));
+  for (const { rule, count } of other.refused) refused.set(rule, (refused.get(rule) ?? 0) + count);
+  return {
+    calls: one.calls + other.calls,
+    refused: [...refused].map(([rule, count]) => ({ rule, count })).sort((a, b) => b.count - a.count),
+    restarts: one.restarts + other.restarts,
+    queued: one.queued + other.queued,
+  };
+}
+
+const NOTHING: RunSummary = { calls: 0, refused: [], restarts: 0, queued: 0 };
+
 /** Whoever waits for the shell's prompt does not wait longer for a line of figures. */
 const SUMMARY_MS = 2_000;
 
@@ -39,12 +53,20 @@ export class RunHold {
   readonly #problems: string[] = [];
   #link: Link;
   #isOver = false;
+  /** What the gateways did that are gone, as far as they told. */
+  #before = NOTHING;
+  #restarts = 0;
 
   private constructor(connect: ConnectRun, link: Link, first: HeldLine) {
     this.#connect = connect;
     this.#link = link;
     this.first = first;
     link.onGone = () => void this.#comeBack();
+  }
+
+  /** How often another gateway took the place of the one before: what that did in its last moment is not known. */
+  get restarts(): number {
+    return this.#restarts;
   }
 
   /** Rejects with a RunRefused, or with what `connect` does. Undefined where the gateway went away meanwhile. */
@@ -71,7 +93,10 @@ export class RunHold {
     const answer = await this.#link.ask({ kind: "end" });
     clearTimeout(timer);
     this.#link.close();
-    return answer.kind === "ended" ? answer : undefined;
+    if (answer.kind === "ended") return sumOf(this.#before, answer);
+    // It went with what it did last untold.
+    const known = sumOf(this.#before, this.#link.figures);
+    return known.calls > 0 ? known : undefined;
   }
 
   async #comeBack(): Promise<void> {
@@ -84,6 +109,8 @@ export class RunHold {
       const link = new Link(socket);
       const answer = await link.ask({ kind: "resume", run, secret });
       if (answer.kind === "held") {
+        this.#before = sumOf(this.#before, this.#link.figures);
+        this.#restarts++;
         this.#link = link;
         link.onGone = () => void this.#comeBack();
         if (answer.url !== url) {
@@ -108,6 +135,8 @@ function refusal(answer: RunLine): RunRefused {
 /** One connection: a line is asked, a line answers. */
 class Link {
   onGone: () => void = () => {};
+  /** What was done by way of it, as it was last told. */
+  figures = NOTHING;
   readonly #socket: Duplex;
   #answer: ((line: RunLine) => void) | undefined;
 
@@ -141,6 +170,10 @@ class Link {
   }
 
   #take(line: RunLine): void {
+    if (line.kind === "figures") {
+      this.figures = line;
+      return;
+    }
     const answer = this.#answer;
     this.#answer = undefined;
     answer?.(line);

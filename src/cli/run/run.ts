@@ -8,6 +8,7 @@ import { agentEnvironment, credentialVariables } from "../../agents/run/environm
 import { type AgentPlan, type RunClient, type RunFacts, SECRET_VARIABLE } from "../../agents/run/plan.js";
 import { endRunFolder, makeRunFolder } from "../../agents/run/run-folder.js";
 import type { RunRequest } from "../../contracts/runs.js";
+import { ownMark } from "../../runtime/processes/life.js";
 import type { GatewaySource } from "../gateway/port.js";
 import type { ExitCode } from "../line/errors.js";
 import type { Io } from "../line/io.js";
@@ -109,7 +110,7 @@ async function runHeld(
     giveBack(folder, say);
     const summary = await hold.end();
     for (const text of hold.problems) say(text);
-    if (summary !== undefined) say(closingLine(principal, summary));
+    if (summary !== undefined) say(closingLine(principal, summary, hold.restarts));
     return code;
   } catch (error) {
     giveBack(folder, say);
@@ -168,7 +169,7 @@ function requestFor(input: RunInput, { io, say }: RunSurroundings): RunRequest {
   const { as, role } = input;
   const { context, notes } = contextOf({ client, cwd: io.cwd, said: input.context, read: readText });
   for (const text of notes) say(text);
-  return { kind: "begin", client, as, role, context };
+  return { kind: "begin", client, as, role, context, process: ownMark() };
 }
 
 function planFor(

@@ -36,14 +36,19 @@ export function dryRunText({ program, plan, left, folder, isRunning }: DryRun): 
   ].join("\n");
 }
 
-/** `run-1f…: 12 calls, 1 refused (role "reader": …), 2 restarts of servers unseen`. */
-export function closingLine(principal: string, { calls, refused, restarts }: RunSummary): string {
+/**
+ * `run-1f…: 12 calls, 1 refused (role "reader": …), 1 write queued, 2 restarts of servers unseen`. `anew`: how often the
+ * gateway itself was started again, whose last second is then not counted.
+ */
+export function closingLine(principal: string, { calls, refused, restarts, queued }: RunSummary, anew: number): string {
   const total = refused.reduce((sum, { count }) => sum + count, 0);
   const rules = refused.map(({ rule, count }) => (count === 1 ? rule : `${count} × ${rule}`)).join("; ");
   return [
     `${principal}: ${counted(calls, "call")}`,
     total === 0 ? "none refused" : `${total} refused (${rules})`,
+    ...(queued === 0 ? [] : [`${counted(queued, "write")} queued`]),
     ...(restarts === 0 ? [] : [`${counted(restarts, "restart")} of servers unseen`]),
+    ...(anew === 0 ? [] : [`${counted(anew, "restart")} of the gateway`]),
   ].join(", ");
 }
 

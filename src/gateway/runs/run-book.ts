@@ -1,6 +1,7 @@
 // Which runs there are, which of them hold their connection, and which have until when to come back. A state machine
 // without I/O or clock: the driver is runs.ts.
 
+import type { ProcessMark } from "../../contracts/runs.js";
 import { Fault } from "../../protocol/errors.js";
 
 /** A terminal has a few, a machine that runs agents for a team some hundred; each costs a connection and a token. */
@@ -19,6 +20,8 @@ export interface RunRecord {
   readonly startedAt: number;
   /** The principal was named by `--as`: what is known of it outlives the run. */
   readonly isNamed: boolean;
+  /** The process that holds it, as far as it said. */
+  readonly process?: ProcessMark | undefined;
 }
 
 interface Entry {

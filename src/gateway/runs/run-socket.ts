@@ -2,6 +2,7 @@
 // closing figures at the end. Lines of JSON.
 
 import type { Duplex } from "node:stream";
+import type { CallTally } from "../../contracts/caller.js";
 import type { RunLine, RunRequest, RunSummary } from "../../contracts/runs.js";
 import { DEFAULT_ROLE } from "../../contracts/settings.js";
 import type { ContextChanges } from "../../policy/contexts.js";
@@ -12,7 +13,7 @@ import { resultWithin } from "../../runtime/wait.js";
 import type { HeldRun, Runs } from "./runs.js";
 
 export interface RunGateway {
-  readonly runs: Pick<Runs, "begin" | "resume" | "release">;
+  readonly runs: Pick<Runs, "begin" | "resume" | "release" | "onClosing">;
   /** The address that agents use; begins to listen where nobody does yet. Rejects where it cannot be bound. */
   endpoint(): Promise<string>;
   /** Each resolves when a server of which nothing is known yet has been tried. */
@@ -32,6 +33,9 @@ const FIRST_TRY_MS = 10_000;
 /** 32 keys of a context with their values, and a few words. */
 const MAX_LINE_BYTES = 64 * KIB;
 
+/** A run is told what changed so often: so much is not in its closing line where the gateway was killed. */
+const FIGURES_MS = 1_000;
+
 export function serveRun(socket: Duplex, gateway: RunGateway): void {
   let held: Promise<HeldRun | undefined> | undefined;
   const restartsBefore = gateway.restarts();
@@ -43,10 +47,13 @@ export function serveRun(socket: Duplex, gateway: RunGateway): void {
     send({ kind: "error", code: typeof code === "string" ? code : "internal", message: (error as Error).message });
     socket.end();
   };
+  let follow: { stop(): void } | undefined;
   const begin = async (request: RunRequest): Promise<HeldRun | undefined> => {
     try {
       const { run, line } = await take(request, gateway);
       send(line);
+      const figures = () => send({ kind: "figures", ...summaryOf(run, gateway.restarts() - restartsBefore) });
+      if (!socket.destroyed) follow = followTally(run.tally, gateway.runs, figures);
       return run;
     } catch (error) {
       fail(error);
@@ -56,6 +63,7 @@ export function serveRun(socket: Duplex, gateway: RunGateway): void {
   const end = async () => {
     const run = await held;
     if (run === undefined) return;
+    follow?.stop();
     send({ kind: "ended", ...summaryOf(run, gateway.restarts() - restartsBefore) });
     gateway.runs.release(run.run);
     socket.end();
@@ -74,7 +82,29 @@ export function serveRun(socket: Duplex, gateway: RunGateway): void {
   socket.on("data", (chunk: Buffer) => lines.push(chunk));
   socket.once("end", () => socket.end());
   // Whatever ended the run, the kernel has closed its connection.
-  socket.once("close", () => void held?.then((run) => run !== undefined && gateway.runs.release(run.run)));
+  socket.once("close", () => {
+    follow?.stop();
+    void held?.then((run) => run !== undefined && gateway.runs.release(run.run));
+  });
+}
+
+/** Tells of a tally when it has changed, and a last time when the gateway closes. */
+function followTally(tally: CallTally, runs: RunGateway["runs"], tell: () => void): { stop(): void } {
+  let told = 0;
+  const look = () => {
+    // Each call, refusal and kept write is counted up, so that the sum says whether one was.
+    const sum = tally.calls + tally.queued + [...tally.refused.values()].reduce((all, one) => all + one, 0);
+    if (sum !== told) tell();
+    told = sum;
+  };
+  const timer = setInterval(look, FIGURES_MS).unref();
+  const forget = runs.onClosing(look);
+  return {
+    stop() {
+      clearInterval(timer);
+      forget();
+    },
+  };
 }
 
 async function take(request: RunRequest, gateway: RunGateway): Promise<{ run: HeldRun; line: RunLine }> {
@@ -83,12 +113,12 @@ async function take(request: RunRequest, gateway: RunGateway): Promise<{ run: He
     const run = await runs.resume(String(request.run), String(request.secret));
     return { run, line: { ...factsOf(run), url: await urlOf(gateway), forRuns, noAuth } };
   }
-  const { as, role, client, context } = request;
+  const { as, role, client, context, process } = request;
   if (role !== undefined) gateway.demandRole(role);
   const url = await urlOf(gateway);
   // Some clients read the list once: an agent is started when there is something in it, or when that takes too long.
   await resultWithin(Promise.all(gateway.firstTries()), FIRST_TRY_MS);
-  const run = await runs.begin({ as, role: role ?? DEFAULT_ROLE, client: String(client) });
+  const run = await runs.begin({ as, role: role ?? DEFAULT_ROLE, client: String(client), process });
   try {
     if (isObject(context)) await gateway.setContext(run.principal.id, context as ContextChanges);
   } catch (error) {
@@ -114,7 +144,7 @@ function summaryOf({ tally }: HeldRun, restarts: number): RunSummary {
   const refused = [...tally.refused]
     .map(([rule, count]) => ({ rule, count }))
     .sort((a, b) => b.count - a.count || a.rule.localeCompare(b.rule));
-  return { calls: tally.calls, refused, restarts };
+  return { calls: tally.calls, refused, restarts, queued: tally.queued };
 }
 
 function parsed(text: Buffer): JsonObject {

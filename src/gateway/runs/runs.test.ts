@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { until } from "../../../test/fixtures/wait.js";
+import { ownMark } from "../../runtime/processes/life.js";
 import { MemoryMap } from "../../store/memory-map.js";
 import { TokenBook, type TokenRecord } from "../../tokens/tokens.js";
 import { COME_BACK_MS, type RunRecord } from "./run-book.js";
@@ -95,6 +96,28 @@ describe("the runs of a gateway", () => {
     expect(tokens.authenticate(second.secret, 0)).toBeUndefined();
     // What is known of a principal that was named stays.
     expect(forgotten).toEqual([]);
+    after.close();
+  });
+
+  it("end at once where their process was killed with the gateway, and within a second where it dies later [run-own]", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    const before = open();
+    const gone = await before.begin({ ...claude, as: "gone", process: { ...ownMark(), began: "1" } });
+    const alive = await before.begin({ ...claude, as: "alive", process: ownMark() });
+    const elsewhere = await before.begin({ ...claude, as: "else", process: { pid: 1, began: "1", space: "another" } });
+    before.close();
+    tokens = newTokens();
+    const after = open();
+    expect(tokens.authenticate(gone.secret, 0)).toBeUndefined();
+    expect([...map.entries()].map(([run]) => run)).not.toContain(gone.run);
+    expect(tokens.authenticate(alive.secret, 0)?.id).toBe("alive");
+    // Of one that sees other processes than we do nothing is known.
+    expect(tokens.authenticate(elsewhere.secret, 0)?.id).toBe("else");
+    const record = map.get(alive.run) as RunRecord & { process: { began: string } };
+    record.process.began = "1";
+    vi.advanceTimersByTime(1_000);
+    expect(tokens.authenticate(alive.secret, 0)).toBeUndefined();
+    expect(tokens.authenticate(elsewhere.secret, 0)?.id).toBe("else");
     after.close();
   });
 

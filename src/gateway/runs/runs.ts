@@ -5,8 +5,10 @@ import { randomBytes } from "node:crypto";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { CallTally, Principal } from "../../contracts/caller.js";
+import type { ProcessMark } from "../../contracts/runs.js";
 import type { DurableMap } from "../../contracts/store.js";
 import { Fault } from "../../protocol/errors.js";
+import { isGone } from "../../runtime/processes/life.js";
 import { hashOf, newSecret, type TokenBook } from "../../tokens/tokens.js";
 import { RunBook, type RunRecord } from "./run-book.js";
 
@@ -37,6 +39,8 @@ export interface NewRun {
   readonly as: string | undefined;
   readonly role: string;
   readonly client: string;
+  /** The process whose run it is: when that is gone, the run is over. */
+  readonly process?: ProcessMark | undefined;
 }
 
 export interface HeldRun {
@@ -50,13 +54,19 @@ export class Runs {
   readonly #book = new RunBook();
   readonly #lent = new Map<string, { readonly principal: Principal; readonly tally: CallTally; takeBack(): void }>();
   readonly #onChange = new Set<() => void>();
+  readonly #onClosing = new Set<() => void>();
   #timer: NodeJS.Timeout | undefined;
   #isClosing = false;
 
   constructor(options: RunsOptions) {
     this.#options = options;
     const nowMs = options.now();
-    for (const [run, record] of options.map.entries()) {
+    for (const [run, record] of [...options.map.entries()]) {
+      if (hasDied(record)) {
+        // It was killed with the gateway: nobody will come back for its secret.
+        this.#forget(run, record);
+        continue;
+      }
       try {
         this.#lend(run, record);
         this.#book.restore(run, record, nowMs);
@@ -101,7 +111,7 @@ export class Runs {
   }
 
   /** Resolves when it is on disk. Rejects with a Fault or a TokenError. */
-  async begin({ as, role, client }: NewRun): Promise<HeldRun & { readonly secret: string }> {
+  async begin({ as, role, client, process }: NewRun): Promise<HeldRun & { readonly secret: string }> {
     if (this.#isClosing) throw new Fault("closing", "The gateway is closing.");
     const run = randomBytes(RUN_BYTES).toString("hex");
     if (as !== undefined && /[/#]/.test(as)) {
@@ -110,7 +120,7 @@ export class Runs {
     const { token, hash } = newSecret();
     const { map, wall } = this.#options;
     const isNamed = as !== undefined;
-    const record = { principal: as ?? `run-${run}`, role, hash, client, startedAt: wall(), isNamed };
+    const record = { principal: as ?? `run-${run}`, role, hash, client, startedAt: wall(), isNamed, process };
     for (const replaced of this.#book.begin(run, record)) this.#ended(replaced);
     try {
       const held = this.#lend(run, record);
@@ -141,22 +151,30 @@ export class Runs {
     if (this.#book.end(run)) this.#ended(run);
   }
 
+  /** Called once, before the gateway lets its runs go. The returned function ends it. */
+  onClosing(listener: () => void): () => void {
+    this.#onClosing.add(listener);
+    return () => void this.#onClosing.delete(listener);
+  }
+
   /** What is known of the runs stays on disk, for the gateway that comes next. */
   close(): void {
     this.#isClosing = true;
     clearInterval(this.#timer);
+    for (const listener of this.#onClosing) listener();
+    this.#onClosing.clear();
   }
 
   #look(): void {
-    for (const run of this.#book.due(this.#options.now())) {
-      this.#book.end(run);
-      this.#ended(run);
+    const dead = this.#book.entries().filter(({ record, isHeld }) => !isHeld && hasDied(record));
+    for (const run of [...this.#book.due(this.#options.now()), ...dead.map((one) => one.run)]) {
+      if (this.#book.end(run)) this.#ended(run);
     }
     if (!this.#book.isAwaiting) clearInterval(this.#timer);
   }
 
   #lend(run: string, { principal: id, role, hash }: RunRecord): { principal: Principal; tally: CallTally } {
-    const tally: CallTally = { calls: 0, refused: new Map() };
+    const tally: CallTally = { calls: 0, refused: new Map(), queued: 0 };
     const principal: Principal = { id, role, tally };
     const takeBack = this.#options.tokens.lend(principal, hash);
     this.#lent.set(run, { principal, tally, takeBack });
@@ -203,6 +221,10 @@ export class Runs {
     const names = await readdir(join(stateDir, FOLDER)).catch(() => []);
     for (const name of names) if (RUN_ID.test(name) && this.#book.get(name) === undefined) await this.#sweep(name);
   }
+}
+
+function hasDied({ process }: RunRecord): boolean {
+  return process !== undefined && isGone(process);
 }
 
 async function removeFolder(folder: string): Promise<void> {
