@@ -22,6 +22,8 @@ const HELP = `Runs the tests on other majors of Node, which npm fetches into its
   --full          the full form of fault and load runs
   --without-codex without the tests that need the real Codex, which npm fetches; else the full form fails where it
                   cannot be had
+  --without-clients
+                  without those that need the real Claude Code, Codex, Gemini CLI and opencode, likewise
   --bench         the bench in place of the tests; its own options follow
   --help          this text
 
@@ -43,6 +45,7 @@ function readLine(argv) {
       full: { type: "boolean" },
       wire: { type: "boolean" },
       "without-codex": { type: "boolean" },
+      "without-clients": { type: "boolean" },
       help: { type: "boolean" },
     },
   });
@@ -65,6 +68,7 @@ function environmentOf(line) {
     ...(line.wire ? { TOOLWAY_TESTS: "wire" } : {}),
     ...(line.full ? { TOOLWAY_FULL: "1" } : {}),
     ...(line["without-codex"] ? { TOOLWAY_WITHOUT_CODEX: "1" } : {}),
+    ...(line["without-clients"] ? { TOOLWAY_WITHOUT_CLIENTS: "1" } : {}),
   };
 }
 
