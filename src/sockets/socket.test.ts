@@ -105,6 +105,28 @@ describe("a socket", () => {
     expect(heard).toEqual([...Array.from({ length: 3 }, () => before.toString()), "text"]);
   });
 
+  it("writes once for all that is sent within one turn, where it gathers, and loses nothing at its end", async () => {
+    const { socket, peer, wire } = await pair();
+    socket.attach(new Ear());
+    const heard: string[] = [];
+    peer.on("message", (data: Buffer) => heard.push(data.toString()));
+    const wrote = vi.spyOn(wire, "_writev" as never);
+    for (let i = 0; i < 5; i++) socket.send(`alone ${i}`);
+    expect(wrote).toHaveBeenCalledTimes(5);
+    socket.gather();
+    for (let i = 0; i < 50; i++) socket.send(`together ${i}`);
+    expect(wrote).toHaveBeenCalledTimes(5);
+    await expect.poll(() => heard.length).toBe(55);
+    expect(wrote).toHaveBeenCalledTimes(6);
+    // What is much does not wait for the end of the turn.
+    for (let i = 0; i < 4; i++) socket.send("x".repeat(40_000));
+    expect(wrote).toHaveBeenCalledTimes(7);
+    socket.send("the last");
+    socket.close(Close.normal, "we go");
+    await expect.poll(() => heard.at(-1)).toBe("the last");
+    expect(heard.slice(5, 55)).toEqual(Array.from({ length: 50 }, (_, i) => `together ${i}`));
+  });
+
   it("says when what was too much has been written", async () => {
     const { socket, peer } = await pair();
     const ear = new Ear();

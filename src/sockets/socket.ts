@@ -2,7 +2,7 @@
 // up a peer that went silent. What the messages mean is not known here.
 
 import type { EventEmitter } from "node:events";
-import { MIB } from "../runtime/sizes.js";
+import { KIB, MIB } from "../runtime/sizes.js";
 import { MAX_MESSAGE_BYTES, MAX_UNACKED_BYTES, PING_MS, SILENCE_MS } from "./limits.js";
 
 /** What is used of a WebSocket of `ws`. Its own types would have to be installed beside ours. */
@@ -59,9 +59,19 @@ const MAX_SILENT_PINGS = SILENCE_MS / PING_MS;
 /** For a socket that nobody wants to hear of. */
 export const NO_EVENTS: SocketEvents = { onMessage() {}, onDrain() {}, onClose() {} };
 
+/** The connection that carries a WebSocket, as far as it is used here. */
+interface Wire {
+  readonly bytesRead: number;
+  cork(): void;
+  uncork(): void;
+}
+
+/** What is gathered leaves at once when it is so much: more in one write saves nothing. */
+const MAX_GATHERED_BYTES = 64 * KIB;
+
 export class Socket {
   readonly #ws: OpenWebSocket;
-  readonly #wire: { readonly bytesRead: number };
+  readonly #wire: Wire;
   #pings: NodeJS.Timeout;
   #beatMs = PING_MS;
   #maxSilentPings = MAX_SILENT_PINGS;
@@ -71,6 +81,9 @@ export class Socket {
   #silentPings = 0;
   #crowded: boolean = false;
   #gone: boolean = false;
+  #gathers: boolean = false;
+  /** Characters that wait for the end of this turn; undefined where none do. */
+  #gathered: number | undefined;
   /** A pong is on its way; the pings behind it need none of their own. */
   #ponging: boolean = false;
   #goodbye: NodeJS.Timeout | undefined;
@@ -80,7 +93,7 @@ export class Socket {
   #whenGone: ((why: string) => void) | undefined;
 
   /** Takes a WebSocket that is open, and the connection that carries it. Nothing is read before attach(). */
-  constructor(ws: OpenWebSocket, wire: { readonly bytesRead: number }) {
+  constructor(ws: OpenWebSocket, wire: Wire) {
     this.#ws = ws;
     this.#wire = wire;
     this.#heardBytes = wire.bytesRead;
@@ -109,6 +122,14 @@ export class Socket {
     this.#beatMs = everyMs;
     this.#maxSilentPings = 1;
     this.#pings = setInterval(() => this.#ping(), everyMs).unref();
+  }
+
+  /**
+   * From now on what is sent within one turn of the event loop leaves in one write. It is for many small messages: a write
+   * of its own costs each of them more than all else that is done for it.
+   */
+  gather(): void {
+    this.#gathers = true;
   }
 
   /** Who hears of it from now on. */
@@ -143,6 +164,7 @@ export class Socket {
   /** Never throws; what cannot be sent is lost with the socket. */
   send(frame: string | Buffer): void {
     if (this.#gone) return;
+    if (this.#gathers) this.#hold(frame.length);
     if (frame.length > MAX_FRAME_BYTES) this.#sendInFrames(typeof frame === "string" ? Buffer.from(frame) : frame);
     else this.#ws.send(frame, TEXT, this.#written);
     if (this.#ws.bufferedAmount > MAX_UNACKED_BYTES) this.#crowded = true;
@@ -175,6 +197,26 @@ export class Socket {
     if (!this.#crowded || this.#ws.bufferedAmount > MAX_UNACKED_BYTES / 2) return;
     this.#crowded = false;
     this.#events.onDrain();
+  };
+
+  /** What is sent next waits for the end of this turn. */
+  #hold(length: number): void {
+    if (this.#gathered === undefined) {
+      this.#gathered = 0;
+      this.#wire.cork();
+      setImmediate(this.#release);
+    } else if (this.#gathered >= MAX_GATHERED_BYTES) {
+      this.#gathered = 0;
+      this.#wire.uncork();
+      this.#wire.cork();
+    }
+    this.#gathered += length;
+  }
+
+  /** One function for all turns. */
+  readonly #release = (): void => {
+    this.#gathered = undefined;
+    this.#wire.uncork();
   };
 
   /** It is one message all the same: nothing but pings is sent between its frames. */

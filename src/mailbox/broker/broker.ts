@@ -127,7 +127,7 @@ export class Broker {
     const finished = acknowledges === undefined ? undefined : this.#ownLetter(sender, acknowledges);
     if (finished === undefined) return;
     this.#finish(finished);
-    await this.#mail.remove(finished, "an answered message");
+    await this.#mail.remove([finished], "an answered message");
   }
 
   async #take(
@@ -164,9 +164,12 @@ export class Broker {
       this.#look(mailbox);
       throw new DeliveryRefusal(`it could not be stored: ${(error as Error).message}`);
     }
-    this.#add(mailbox, header, sequence, bytes);
+    const letter = this.#add(mailbox, header, sequence, bytes);
     if (finished !== undefined) this.#finish(finished);
+    // Where somebody is there to take it, it is not read from the disk to which it just went.
+    this.#handOuts.remember(letter, text);
     this.#look(mailbox);
+    this.#handOuts.remember(undefined, "");
   }
 
   /** Takes the room for it, and for its reply. */
@@ -193,11 +196,12 @@ export class Broker {
     throw new DeliveryRefusal(why);
   }
 
-  #add(mailbox: Mailbox, header: Header, sequence: number, bytes: number): void {
+  #add(mailbox: Mailbox, header: Header, sequence: number, bytes: number): Letter {
     const endMs = this.#clock.now() + header.leftMs;
     const letter = letterOf(header, sequence, bytes, endMs, bindingOf(header.bound), false);
     this.#letters.set(keyOf(letter.sender, letter.id), letter);
     mailbox.queue.add(letter);
+    return letter;
   }
 
   /** Throws a DeliveryRefusal where it may not send this. The message that it is about, where that was handed to it. */
@@ -251,19 +255,25 @@ export class Broker {
     this.#look(mailbox);
   }
 
-  /** False: it is not this consumer's, and may be another's by now. */
-  acknowledge(address: string, consumer: Consumer, name: MessageName): boolean {
+  /** Those that are not this consumer's, and may be another's by now. */
+  acknowledge(address: string, consumer: Consumer, names: readonly MessageName[]): MessageName[] {
     const mailbox = this.#mailboxes.get(address);
-    const sender = senderOf(mailbox, consumer, name);
-    if (mailbox === undefined || sender === undefined) return false;
-    const message = mailbox.queue.acknowledge(consumer, sender, name.id);
-    if (message === undefined) return false;
-    const letter = message as Letter;
-    this.#letters.delete(keyOf(sender, name.id));
-    this.#unreserve(letter.from, name.id);
-    void this.#mail.remove(letter, "an acknowledged message");
+    if (mailbox === undefined) return [...names];
+    const finished: Letter[] = [];
+    const others = names.filter((name) => {
+      const sender = senderOf(mailbox, consumer, name);
+      const message = sender === undefined ? undefined : mailbox.queue.acknowledge(consumer, sender, name.id);
+      if (sender === undefined || message === undefined) return true;
+      const letter = message as Letter;
+      this.#letters.delete(keyOf(sender, name.id));
+      this.#unreserve(letter.from, name.id);
+      finished.push(letter);
+      return false;
+    });
+    if (finished.length === 0) return others;
+    void this.#mail.remove(finished, "that messages were acknowledged");
     this.#look(mailbox);
-    return true;
+    return others;
   }
 
   /** The ids of those that are still this consumer's. */
@@ -313,7 +323,7 @@ export class Broker {
     const removed = told.message as Letter;
     this.#letters.delete(keyOf(sender.owner, id));
     this.#unreserve(removed.from, id);
-    void this.#mail.remove(removed, "a cancelled message");
+    void this.#mail.remove([removed], "a cancelled message");
     this.#look(mailbox);
     return true;
   }

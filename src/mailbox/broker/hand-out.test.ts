@@ -55,7 +55,7 @@ class Taker {
   }
 
   ack(id: string): boolean {
-    return broker.acknowledge("studio", this.consumer, { id, from: "worker-1" });
+    return broker.acknowledge("studio", this.consumer, [{ id, from: "worker-1" }]).length === 0;
   }
 }
 
@@ -163,6 +163,29 @@ describe("what a broker hands out", () => {
     expect(taker.got).toEqual(["m-2"]);
   });
 
+  it("is not read from the disk where it just came and somebody takes it [ack-is-durable]", async () => {
+    const read = vi.fn();
+    const { log: logOf } = store;
+    vi.spyOn(store, "log").mockImplementation((name) => {
+      const one = logOf.call(store, name);
+      const get = (sequence: number) => {
+        read(sequence);
+        return one.get(sequence);
+      };
+      return { ...one, get };
+    });
+    broker.close();
+    const clock = new ElapsedClock({ now: () => nowMs, wall: () => nowMs });
+    broker = new Broker({ store: store.asStore, clock, log, knows: () => true });
+    const taker = new Taker("J1", 2);
+    await deliver("m-1");
+    expect([taker.got, read.mock.calls]).toEqual([["m-1"], []]);
+    // One that comes again is.
+    taker.leave();
+    const next = new Taker("J1", 2);
+    expect([next.got, read.mock.calls.length]).toEqual([["m-1"], 1]);
+  });
+
   it("is known by its id to a bare consumer only while that one has it [bounded]", async () => {
     const bare = new Taker(undefined, undefined);
     await deliver("m-1");
@@ -170,8 +193,9 @@ describe("what a broker hands out", () => {
     nowMs += 31_000;
     await vi.advanceTimersByTimeAsync(2_000);
     expect(bare.got).toEqual(["m-1", "m-1"]);
-    expect(broker.acknowledge("studio", bare.consumer, { id: "m-1", from: undefined })).toBe(true);
-    expect(broker.acknowledge("studio", bare.consumer, { id: "m-1", from: undefined })).toBe(false);
+    const name = { id: "m-1", from: undefined };
+    expect(broker.acknowledge("studio", bare.consumer, [name])).toEqual([]);
+    expect(broker.acknowledge("studio", bare.consumer, [name])).toEqual([name]);
   });
 
   it("reaches one journal alone and none is lost, in any order of writes, failures and departures [no-double-effect] [ack-is-durable]", async () => {

@@ -22,9 +22,18 @@ export interface HandOutsOptions {
 
 export class HandOuts {
   readonly #options: HandOutsOptions;
+  /** The one that just came, and its text. */
+  #latest: Letter | undefined;
+  #latestText = "";
 
   constructor(options: HandOutsOptions) {
     this.#options = options;
+  }
+
+  /** The text of a message that may be handed out within this turn. */
+  remember(letter: Letter | undefined, text: string): void {
+    this.#latest = letter;
+    this.#latestText = text;
   }
 
   /** `write` is the one that it waits for, where it has to. */
@@ -40,14 +49,20 @@ export class HandOuts {
 
   #send(mailbox: Mailbox, { send }: Subscription, { consumer, message, isRepeat }: HandOut, nowMs: number): void {
     const letter = message as Letter;
-    const record = this.#options.mail.record(letter);
-    if (record === undefined) return;
+    const text = letter === this.#latest ? this.#latestText : this.#stored(letter);
+    if (text === undefined) return;
     mailbox.wasHandedOut(letter, consumer);
     const left = Math.max(1, Math.round(letter.endMs - nowMs));
     const again = isRepeat ? ',"repeated":true' : "";
-    if (!send(`{"kind":"message","left_ms":${left}${again},"message":${messageOf(record)}}`)) {
+    if (!send(`{"kind":"message","left_ms":${left}${again},"message":${text}}`)) {
       mailbox.queue.pause(consumer, true);
     }
+  }
+
+  /** Undefined: it is gone. */
+  #stored(letter: Letter): string | undefined {
+    const record = this.#options.mail.record(letter);
+    return record === undefined ? undefined : messageOf(record);
   }
 
   /** Writes down whom they were handed to, and sends them then. */

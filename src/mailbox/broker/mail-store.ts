@@ -99,8 +99,10 @@ export class MailStore {
   }
 
   /** What is not removed now comes again after a restart. */
-  remove(letter: Letter, what: string): Promise<boolean> {
-    return this.#write(what, (batch) => this.#removeIn(batch, letter));
+  remove(letters: readonly Letter[], what: string): Promise<boolean> {
+    return this.#write(what, (batch) => {
+      for (const letter of letters) this.#removeIn(batch, letter);
+    });
   }
 
   /** One ended unfinished: resolves with the sequence number of the answer that goes out for it, if there is one. */

@@ -59,6 +59,7 @@ export interface PeerSocket {
   readonly waiting: number;
   attach(events: SocketEvents): void;
   beat(everyMs: number): void;
+  gather(): void;
   send(frame: string): void;
   close(code: number, reason: string): void;
   destroy(why: string): void;
@@ -86,6 +87,8 @@ export class PeerConnection implements SocketEvents {
   /** It was full when somebody came or left whom it watches. */
   #missedPresence: boolean = false;
   #underWay = 0;
+  /** On disk, and not said yet: not more than may be under way. */
+  #delivered: string[] = [];
   /** Bytes of deliveries that are on their way to the disk. */
   #underWayBytes = 0;
   #holder: Holder | undefined;
@@ -96,6 +99,7 @@ export class PeerConnection implements SocketEvents {
     this.#options = options;
     this.#timer = setTimeout(() => this.#refuse(`no hello came within ${HELLO_MS / 1000} s`), HELLO_MS).unref();
     socket.beat(BEAT_MS);
+    socket.gather();
     socket.attach(this);
   }
 
@@ -215,9 +219,7 @@ export class PeerConnection implements SocketEvents {
         void this.#deliver(sender, frame, bytes);
         return;
       case "ack":
-        if (!broker.acknowledge(address, this.#subscribed(), this.#named(frame))) {
-          throw new FrameError("this message is not yours: it was acknowledged, or its lease ran out", frame.id);
-        }
+        this.#acknowledge(address, frame.messages);
         return;
       case "cancel": {
         const isRemoved = broker.cancel(sender, frame.to, frame.correlationId);
@@ -320,7 +322,7 @@ export class PeerConnection implements SocketEvents {
     this.#underWay++;
     try {
       await this.#options.broker.deliver(sender, frame);
-      this.#sendText(`{"kind":"delivered","id":${JSON.stringify(id)}}`);
+      this.#tellDelivered(id);
     } catch (error) {
       if (!(error instanceof DeliveryRefusal)) throw error;
       this.#tellError(error.message, id, "deliver");
@@ -328,6 +330,31 @@ export class PeerConnection implements SocketEvents {
       this.#underWay--;
       this.#underWayBytes -= bytes;
       if (this.#holder !== undefined && this.#holder.bytes > 0) this.#count();
+    }
+  }
+
+  /** What came to the disk in one commit is said in one frame, but to those who know the bare ones alone. */
+  #tellDelivered(id: string): void {
+    if (this.#isBare) {
+      this.#sendText(deliveredText(id));
+      return;
+    }
+    if (this.#delivered.length === 0) process.nextTick(this.#tellAllDelivered);
+    this.#delivered.push(id);
+  }
+
+  /** One function for all turns. */
+  readonly #tellAllDelivered = (): void => {
+    const ids = this.#delivered;
+    const [first = ""] = ids;
+    this.#delivered = [];
+    this.#sendText(ids.length === 1 ? deliveredText(first) : `{"kind":"delivered","ids":${JSON.stringify(ids)}}`);
+  };
+
+  #acknowledge(address: string, messages: readonly MessageName[]): void {
+    const names = messages.map((name) => this.#named(name));
+    for (const { id } of this.#options.broker.acknowledge(address, this.#subscribed(), names)) {
+      this.#tellError("this message is not yours: it was acknowledged, or its lease ran out", id, "ack");
     }
   }
 
@@ -387,4 +414,8 @@ export class PeerConnection implements SocketEvents {
     if (waiting > MAX_WAITING_BYTES) this.#socket.destroy("it asks, and does not read what it is told");
     return !this.#isFull;
   }
+}
+
+function deliveredText(id: string): string {
+  return `{"kind":"delivered","id":${JSON.stringify(id)}}`;
 }

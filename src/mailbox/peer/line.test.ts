@@ -1,11 +1,12 @@
 // The peer's line, over real sockets to a real broker.
 
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { BareClient } from "../../../test/fixtures/mailbox/bare-client.js";
 import { TestBroker } from "../../../test/fixtures/mailbox/test-broker.js";
 import type { MailboxPresence, ReceivedLive, ReceivedMessage } from "../wire/broker-frames.js";
 import { MAX_LIVE_BYTES } from "../wire/limits.js";
-import { type BrokerLine, type LineEvents, type LineOptions, openLine } from "./line.js";
+import { type BrokerLine, greet, type LineEvents, type LineOptions, openLine } from "./line.js";
+import { LocalEnd } from "./local-line.js";
 
 /** A line, and what was heard on it. */
 class Heard implements LineEvents {
@@ -100,6 +101,56 @@ describe("a line to a broker", () => {
     expect(answer).toMatchObject({ id: "r-1", from: "studio", role: "sharer", body: reply, correlationId: "m-1" });
     worker.line.ack(answer);
     await expect.poll(() => [...test.store.log("mail").entries()]).toEqual([]);
+  });
+
+  it("says at the end of a turn what is finished and how much may come, and the broker what is on disk, in one frame each", async () => {
+    const [ours, theirs] = LocalEnd.pair();
+    const frames: Record<string, unknown>[] = [];
+    theirs.attach({
+      onMessage: (bytes) => void frames.push(JSON.parse(bytes.toString()) as Record<string, unknown>),
+      onDrain() {},
+      onClose() {},
+    });
+    const greeting = greet(ours, { address: "worker-1" }, new Heard());
+    theirs.send('{"kind":"welcome","agent":{"session_id":"worker-1","role":"researcher"}}');
+    const line = await greeting;
+    await expect.poll(() => frames.map(({ kind }) => kind)).toEqual(["hello", "subscribe"]);
+    const delivered = Promise.all(["m-1", "m-2"].map((id) => line.deliver(call(id))));
+    for (const id of ["r-1", "r-2", "r-3"]) {
+      line.ack({ id, from: "studio" });
+      line.credit(1);
+    }
+    theirs.send('{"kind":"delivered","ids":["m-1","m-2"]}');
+    await delivered;
+    line.ack({ id: "r-4", from: "studio" });
+    // Also what was not said yet when it closes.
+    line.close();
+    await expect
+      .poll(() => frames.slice(4))
+      .toEqual([
+        { kind: "ack", ids: ["r-1", "r-2", "r-3"].map((id) => ({ id, from: "studio" })) },
+        { kind: "credit", messages: 3 },
+        { kind: "ack", id: "r-4", from: "studio" },
+      ]);
+  });
+
+  it("has all of many calls that come at once, with their replies, in one frame and one commit where that can be", async () => {
+    const worker = await open("worker-1#mcp-x", { kinds: ["mcp_reply"] });
+    worker.line.credit(100);
+    const studio = await sharer("J1");
+    await Promise.all(Array.from({ length: 50 }, (_, n) => worker.line.deliver(call(`m-${n}`))));
+    await expect.poll(() => studio.messages.length).toBe(50);
+    const answers = studio.messages.map((asked, n) => {
+      const { id, from } = asked;
+      const reply = { to: from, id: `r-${n}`, kind: "mcp_reply", body: "{}", correlationId: id, acknowledges: asked };
+      return studio.line.deliver(reply);
+    });
+    await Promise.all(answers);
+    await expect.poll(() => worker.messages.length).toBe(50);
+    const batches = vi.spyOn(test.store, "batch");
+    for (const answer of worker.messages) worker.line.ack(answer);
+    await expect.poll(() => [...test.store.log("mail").entries()]).toEqual([]);
+    expect(batches).toHaveBeenCalledTimes(1);
   });
 
   it("says what the broker refused, and what a lost line leaves open", async () => {

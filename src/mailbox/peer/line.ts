@@ -11,7 +11,14 @@ import {
   type ReceivedMessage,
   readBrokerFrame,
 } from "../wire/broker-frames.js";
-import { BEAT_MS, MAX_FRAME_BYTES, MAX_LIVE_BYTES, MAX_LIVE_WAITING_BYTES, MAX_UNDER_WAY } from "../wire/limits.js";
+import {
+  BEAT_MS,
+  MAX_EXTENDED,
+  MAX_FRAME_BYTES,
+  MAX_LIVE_BYTES,
+  MAX_LIVE_WAITING_BYTES,
+  MAX_UNDER_WAY,
+} from "../wire/limits.js";
 
 /** A message by its sender's address and the id that it has there. */
 export interface SentMessage {
@@ -135,6 +142,7 @@ export async function openLine(options: LineOptions, events: LineEvents): Promis
     if (url.pathname === "/") url.pathname = "/mailboxes";
     const socket = await dialSocket(url, { token: options.token, signal: options.signal, peer: "a broker" });
     socket.beat(BEAT_MS);
+    socket.gather();
     carrier = socket;
   } catch (error) {
     if (!(error instanceof DialError)) throw error;
@@ -209,6 +217,10 @@ class Line implements BrokerLine, SocketEvents {
   readonly #extensions: Waiter<readonly SentMessage[]>[] = [];
   readonly #codes: Waiter<{ readonly code: string; readonly expiresInMs: number }>[] = [];
   readonly #cancels = new Map<string, Waiter<boolean>[]>();
+  /** What is finished and not said yet: as many as credit was given for. It is said at the end of this turn, in one frame. */
+  #acks: SentMessage[] = [];
+  #credit = 0;
+  #isTelling: boolean = false;
   #closed: string | undefined;
 
   constructor(carrier: LineCarrier, address: string, role: string, events: LineEvents) {
@@ -246,8 +258,9 @@ class Line implements BrokerLine, SocketEvents {
     return promise;
   }
 
-  ack({ id, from }: SentMessage): void {
-    this.#send({ kind: "ack", id, from });
+  ack(name: SentMessage): void {
+    this.#acks.push(name);
+    this.#tellSoon();
   }
 
   release({ id, from }: SentMessage, failed?: { readonly reason: string }): void {
@@ -276,7 +289,35 @@ class Line implements BrokerLine, SocketEvents {
   }
 
   credit(messages: number): void {
+    if (messages <= 0) return;
+    this.#credit += messages;
+    this.#tellSoon();
+  }
+
+  #tellSoon(): void {
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    process.nextTick(this.#tell);
+  }
+
+  /** One function for all turns. */
+  readonly #tell = (): void => {
+    this.#isTelling = false;
+    const acks = this.#acks;
+    const messages = this.#credit;
+    this.#credit = 0;
+    if (acks.length > 0) {
+      this.#acks = [];
+      for (let from = 0; from < acks.length; from += MAX_EXTENDED)
+        this.#sendAcks(acks.slice(from, from + MAX_EXTENDED));
+    }
     if (messages > 0) this.#send({ kind: "credit", messages });
+  };
+
+  #sendAcks(names: readonly SentMessage[]): void {
+    const [first] = names;
+    if (names.length === 1 && first !== undefined) this.#send({ kind: "ack", id: first.id, from: first.from });
+    else this.#send({ kind: "ack", ids: names.map(({ id, from }) => ({ id, from })) });
   }
 
   cancel(to: string, id: string): Promise<boolean> {
@@ -317,6 +358,7 @@ class Line implements BrokerLine, SocketEvents {
   }
 
   close(why = "it is not needed any more"): void {
+    this.#tell();
     this.#carrier.close(Close.normal, why);
   }
 
@@ -330,7 +372,7 @@ class Line implements BrokerLine, SocketEvents {
         this.#events.onMessage(frame.message);
         return;
       case "delivered":
-        this.#take(frame.id)?.resolve();
+        for (const id of frame.ids) this.#take(id)?.resolve();
         return;
       case "live":
         this.#events.onLive(frame.live);

@@ -38,6 +38,8 @@ export class LocalEnd implements LineCarrier {
   /** What is in one process ends with it. */
   beat(): void {}
 
+  gather(): void {}
+
   send(frame: string | Buffer): void {
     if (this.#isClosed) return;
     const bytes = Buffer.from(frame);

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { TestClock } from "../../../test/fixtures/test-clock.js";
 import type { Store } from "../../contracts/store.js";
 import { openStore } from "../../store/local/store.js";
+import { MAX_ID_CHARS } from "../wire/limits.js";
 import { Journal, JournalFull, PART_BYTES } from "./journal.js";
 import { KEPT_AFTER_END_MS } from "./journal-entry.js";
 
@@ -45,6 +46,16 @@ describe("a sharer's journal", () => {
   it("tells messages of different senders apart, whatever their ids are", () => {
     expect(Journal.keyOf("studio", "worker-1", "m-1")).not.toBe(Journal.keyOf("studio", "worker-2", "m-1"));
     expect(Journal.keyOf("studio", "worker-1", "m-1")).not.toBe(Journal.keyOf("attic", "worker-1", "m-1"));
+  });
+
+  it("has side by side what a sender counts, and takes no two ids for one [no-double-effect]", () => {
+    const keyOf = (id: string) => Journal.keyOf("studio", "worker-1", id);
+    const counted = Array.from({ length: 1_200 }, (_, n) => keyOf(`link_x7-${n + 1}`));
+    expect(counted.every((key, n) => n === 0 || key > String(counted[n - 1]))).toBe(true);
+    expect(new Set(counted.map((key) => key.slice(0, 43))).size).toBe(1);
+    const ids = ["m-1", "m-01", "m1", "m", "m-", "m--1", "m-1-1", "m-1-01", "-1", "1", "m-1234567890123456", "m-1 "];
+    expect(new Set(ids.map(keyOf)).size).toBe(ids.length);
+    expect(Math.max(...ids.map((id) => keyOf(id).length))).toBeLessThan(MAX_ID_CHARS - 16);
   });
 
   it("forgets an entry and its parts ten minutes after its message's end, and none earlier when the calendar is set [bounded]", async () => {

@@ -27,6 +27,9 @@ const PARTS_A_COMMIT = 16;
 const FORGOTTEN_A_SWEEP = 1_000;
 /** Milliseconds since 1970, as text that sorts. */
 const TIME_DIGITS = 15;
+/** The number that an id ends with, as our workers write it. What begins with a zero is no number: "-01" is not "-1". */
+const COUNT_DIGITS = 15;
+const COUNTED = /(?<=-)[1-9]\d{0,14}$/;
 
 export interface JournalOptions {
   readonly store: Store;
@@ -89,9 +92,16 @@ export class Journal {
     return this.#used;
   }
 
-  /** Senders choose ids as they like, so that a key is the hash of where it came, whose it is and what it is called. */
+  /**
+   * Senders choose ids as they like, so that a key is the hash of where it came, whose it is and what it is called. A number at
+   * the end of an id stays one: what a sender counts lies side by side on the disk, and calls that begin together are
+   * written in one place.
+   */
   static keyOf(mailbox: string, owner: string, id: string): string {
-    return hash("sha256", `${mailbox}\0${owner}\0${id}`, "base64url");
+    const [number] = COUNTED.exec(id) ?? [];
+    if (number === undefined) return hash("sha256", `${mailbox}\0${owner}\0${id}`, "base64url");
+    const counter = hash("sha256", `${mailbox}\0${owner}\0${id.slice(0, -number.length)}`, "base64url");
+    return `${counter}-${number.padStart(COUNT_DIGITS, "0")}`;
   }
 
   static digestOf(body: string): string {

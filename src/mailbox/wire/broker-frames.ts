@@ -49,7 +49,7 @@ export interface MailboxPresence {
 
 export type BrokerFrame =
   | { readonly kind: "welcome"; readonly address: string; readonly role: string }
-  | { readonly kind: "delivered"; readonly id: string }
+  | { readonly kind: "delivered"; readonly ids: readonly string[] }
   /** `of` is the kind of the frame that it is about. */
   | {
       readonly kind: "error";
@@ -75,7 +75,7 @@ export function readBrokerFrame(text: string): BrokerFrame | undefined {
       return { kind: "welcome", address: needed(agent, "session_id"), role: needed(agent, "role") };
     }
     case "delivered":
-      return { kind: "delivered", id: needed(frame, "id") };
+      return { kind: "delivered", ids: deliveredIds(frame) };
     case "error":
       return { kind: "error", reason: needed(frame, "reason"), id: textOf(frame, "id"), of: textOf(frame, "of") };
     case "message":
@@ -130,6 +130,12 @@ function readPresence(frame: JsonObject): MailboxPresence {
 function senderOf(object: JsonObject): { from: string; role: string | undefined } {
   const from = objectOf(object, "from");
   return { from: needed(from, "session_id"), role: textOf(from, "role") };
+}
+
+/** One, or those that came to the disk together. */
+function deliveredIds(frame: JsonObject): string[] {
+  const { ids } = frame;
+  return Array.isArray(ids) ? ids.filter((id) => typeof id === "string") : [needed(frame, "id")];
 }
 
 function namesOf(ids: unknown): { id: string; from: string }[] {

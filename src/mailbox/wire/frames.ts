@@ -54,8 +54,9 @@ export interface MessageName {
   readonly from: string | undefined;
 }
 
-export interface Ack extends MessageName {
+export interface Ack {
   readonly kind: "ack";
+  readonly messages: readonly MessageName[];
 }
 
 export interface Cancel {
@@ -137,7 +138,7 @@ const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
   ["hello", readHello],
   ["subscribe", readSubscribe],
   ["deliver", readDeliver],
-  ["ack", (frame) => ({ kind: "ack", ...nameOf(frame) })],
+  ["ack", readAck],
   ["cancel", readCancel],
   ["extend", readExtend],
   ["release", readRelease],
@@ -214,11 +215,20 @@ function readCancel(frame: JsonObject): Cancel {
   };
 }
 
+function readAck(frame: JsonObject): Ack {
+  const { ids } = frame;
+  return { kind: "ack", messages: ids === undefined ? [nameOf(frame)] : namesOf(ids) };
+}
+
 function readExtend({ ids }: JsonObject): Extend {
+  return { kind: "extend", messages: namesOf(ids) };
+}
+
+function namesOf(ids: unknown): MessageName[] {
   if (!Array.isArray(ids) || ids.length > MAX_EXTENDED) {
     throw new FrameError(`"ids" is a list of at most ${MAX_EXTENDED} messages, each with "id" and "from"`);
   }
-  return { kind: "extend", messages: ids.map((one) => (isObject(one) ? nameOf(one) : nameOf({ id: one }))) };
+  return ids.map((one) => (isObject(one) ? nameOf(one) : nameOf({ id: one })));
 }
 
 function readRelease(frame: JsonObject): Release {

@@ -13,7 +13,7 @@ export const MAX_KIND_CHARS = 64;
 export const MAX_REASON_CHARS = 1_000;
 /** Kinds that one subscription names. */
 export const MAX_SUBSCRIBED_KINDS = 16;
-/** Messages that one `extend` names: all that a connection can hold. */
+/** Messages that one `extend` or `ack` names: all that a connection can hold. */
 export const MAX_EXTENDED = 1_000;
 
 /** From the upgrade to `hello`: whoever is slower holds a place for nothing. */
