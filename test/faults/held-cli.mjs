@@ -7,8 +7,11 @@ import { homedir } from "node:os";
 import { runCli } from "../../dist/cli/program.js";
 import { MailStore } from "../../dist/mailbox/broker/mail-store.js";
 import { Journal } from "../../dist/mailbox/share/journal.js";
+import { OutboxJournal } from "../../dist/outbox/journal.js";
 
-const [plan, ...words] = process.argv.slice(2);
+const [plan, ...line] = process.argv.slice(2);
+// Where it stands before a whole command line, that one's program is this one.
+const words = line[0] === process.execPath ? line.slice(2) : line;
 
 function isHeldAt(point) {
   if (readFileSync(plan, "utf8") !== point) return false;
@@ -32,6 +35,8 @@ function hold(prototype, method, pointOf) {
 hold(MailStore.prototype, "add", (record) => (record.includes('"kind":"mcp_reply"') ? "reply" : "delivery"));
 hold(Journal.prototype, "start", () => "start");
 hold(Journal.prototype, "finish", () => "outcome");
+hold(OutboxJournal.prototype, "take", () => "write");
+hold(OutboxJournal.prototype, "save", (_sequence, { state }) => state);
 
 process.exitCode = await runCli(words, {
   stdin: process.stdin,
