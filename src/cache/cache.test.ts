@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { kept, modern, setUp } from "../../test/fixtures/cache/calls.js";
+import { lentPieces } from "../../test/fixtures/lent-pieces.js";
 import { ownToolName } from "../contracts/names.js";
+import { PiecedReply } from "../protocol/arrived.js";
 import { Fault } from "../protocol/errors.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
 
@@ -96,6 +98,19 @@ describe("identical calls at the same time", () => {
     ]);
     expect(other.answer).toBeUndefined();
     expect(cache.statsOf("s")).toMatchObject({ misses: 2, coalesced: 2, hits: 0 });
+  });
+
+  it("are each answered in their own time, though the first has been written long before [crossed-never]", () => {
+    const { ask, answer } = setUp();
+    const [first, second] = [ask("ann"), ask("ann")];
+    const { pieces } = lentPieces();
+    const reply = new PiecedReply(pieces, { idStart: 22, idEnd: 23 }, "modern");
+    const before = reply.bytes.toString();
+    answer(new PiecedReply(pieces, { idStart: 22, idEnd: 23 }, "modern"));
+    const [own, other] = [first.replies[0], second.replies[0]] as [PiecedReply, PiecedReply];
+    own.under("0");
+    own.written();
+    expect(Buffer.concat(other.under("0")).toString()).toBe(before);
   });
 
   it("carry the notes of the first, by which its span and its attempts are told of", () => {

@@ -6,6 +6,7 @@ import type { OwnToolName } from "../contracts/names.js";
 import type { AgentCall } from "../contracts/service.js";
 import type { CacheLimits } from "../contracts/settings.js";
 import type { CacheStats } from "../contracts/status.js";
+import { shared } from "../protocol/arrived.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import type { RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
@@ -171,8 +172,9 @@ export class Cache {
     // A fault of ours says nothing of what the server's replies are good for.
     if (reply.kind !== "error") this.#servers.get(wanted.server)?.lastScope.set(wanted.tool, fresh?.scope ?? "nothing");
     if (fresh !== undefined) this.#kept.put(wanted, uriOf(lead), fresh, lead.generation, this.#clock.now());
-    lead.call.reply(reply);
-    for (const follower of lead.takeFollowers()) {
+    const followers = lead.takeFollowers();
+    lead.call.reply(followers.length === 0 ? reply : shared(reply));
+    for (const follower of followers) {
       if (fresh === undefined) this.#sendAlone(follower);
       else if (fresh.scope === "private" && follower.wanted.owner !== wanted.owner) this.#again(follower);
       else {

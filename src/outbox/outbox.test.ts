@@ -1,6 +1,7 @@
 // What becomes of one call of a kept tool: its key, its answer or receipt, faults, cancels, and how it is delivered.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { lentPieces } from "../../test/fixtures/lent-pieces.js";
 import {
   AWAY,
   DONE,
@@ -17,6 +18,7 @@ import {
 import { ownToolName } from "../contracts/names.js";
 import type { Store } from "../contracts/store.js";
 import { Budgets } from "../policy/budget.js";
+import { PiecedReply } from "../protocol/arrived.js";
 import { Fault } from "../protocol/errors.js";
 import { makeMessage, parseMessage, type RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
@@ -101,6 +103,17 @@ describe("a key", () => {
     await world.answer(DONE);
     expect(world.sent).toHaveLength(1);
     expect([first.replies, second.replies]).toEqual([[DONE], [DONE]]);
+  });
+
+  it("gives a long answer to each of those who wait for it, in their own time [crossed-never]", async () => {
+    const [first, second] = [world.call({ request_id: "mine" }), world.call({ request_id: "mine" })];
+    await world.rest();
+    const reply = new PiecedReply(lentPieces().pieces, { idStart: 22, idEnd: 23 }, undefined);
+    await world.answer(reply);
+    const [own, other] = [first.replies[0], second.replies[0]] as [PiecedReply, PiecedReply];
+    const before = Buffer.concat(own.under("0")).toString();
+    own.written();
+    expect(Buffer.concat(other.under("0")).toString()).toBe(before);
   });
 });
 

@@ -6,6 +6,7 @@ import type { OwnToolName } from "../contracts/names.js";
 import type { OutboxIntake, OutboxLimits, OutboxTerms, Receipt } from "../contracts/outbox.js";
 import type { AgentCall } from "../contracts/service.js";
 import type { Store } from "../contracts/store.js";
+import { shared } from "../protocol/arrived.js";
 import { Fault, toRpcError } from "../protocol/errors.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply } from "../protocol/reply.js";
@@ -441,7 +442,7 @@ export class Outbox implements OutboxIntake {
 
   #replied(flight: Flight, reply: Reply): void {
     const outcome = classify(reply);
-    flight.reply = reply;
+    flight.reply = shared(reply);
     if (outcome.kind === "answered") flight.kept = keptOf(reply);
     // Nobody reads it: what it comes through is given back.
     if (reply.kind === "stream" && flight.waiters.length === 0) reply.open("0").destroy();

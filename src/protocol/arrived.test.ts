@@ -1,8 +1,9 @@
 // Replies that are held as they came: in one buffer, in pieces, and copied with other bytes.
 
 import { describe, expect, it } from "vitest";
+import { lentPieces } from "../../test/fixtures/lent-pieces.js";
 import { findAnchor, findAnchorIn } from "./anchor.js";
-import { PiecedReply, replySize, WholeReply } from "./arrived.js";
+import { PiecedReply, replySize, shared, WholeReply } from "./arrived.js";
 import { type BytesReply, renderReply } from "./reply.js";
 
 const TEXT = "ü7".repeat(400);
@@ -66,5 +67,34 @@ describe("a reply in one buffer", () => {
     expect(reply.latin1).toBe(text);
     const copy: BytesReply = { ...reply, bytes: Buffer.from(text.replace('"a"', '"b"')) };
     expect(copy.latin1).toBeUndefined();
+  });
+});
+
+describe("the blocks of a reply in pieces", () => {
+  const anchor = { idStart: 22, idEnd: 23 };
+
+  it("are read into again when all who asked for them have written them, and it is an error to ask later [crossed-never]", () => {
+    const { pieces, reused } = lentPieces();
+    const reply = new PiecedReply(pieces, anchor, undefined);
+    reply.under("1");
+    reply.under("2");
+    reply.written();
+    expect(reused()).toBe(false);
+    reply.written();
+    expect(reused()).toBe(true);
+    expect(() => reply.under("3")).toThrow(/shares it/);
+    expect(() => reply.bytes).toThrow(/shares it/);
+    expect(() => reply.first).toThrow(/shares it/);
+  });
+
+  it("are never read into again where the reply is for several [crossed-never]", () => {
+    const { pieces, reused } = lentPieces();
+    const reply = shared(new PiecedReply(pieces, anchor, undefined));
+    const before = Buffer.concat(reply.under("1")).toString();
+    reply.written();
+    expect(reused()).toBe(false);
+    expect(Buffer.concat(reply.under("1")).toString()).toBe(before);
+    const plain = { kind: "result", result: {} } as const;
+    expect(shared(plain)).toBe(plain);
   });
 });

@@ -3,8 +3,9 @@
 // other bytes must not take along (the text, the pieces) is behind accessors, so that `{ ...reply, bytes }` has
 // neither.
 
+import { giveBack } from "../runtime/memory/read-blocks.js";
 import type { Anchor } from "./anchor.js";
-import type { BytesReply } from "./reply.js";
+import type { BytesReply, Reply } from "./reply.js";
 
 type Span = Pick<Anchor, "idStart" | "idEnd">;
 
@@ -38,8 +39,12 @@ export class PiecedReply implements BytesReply {
   declare readonly bytes: Buffer;
   readonly idStart: number;
   readonly idEnd: number;
-  readonly #pieces: readonly Buffer[];
+  /** Undefined once they were given back. */
+  #pieces: readonly Buffer[] | undefined;
   readonly #size: number;
+  /** How many asked for the pieces and have not written them yet. */
+  #readers = 0;
+  #isShared = false;
 
   /** `pieces` as findAnchorIn left them. */
   constructor(pieces: readonly Buffer[], { idStart, idEnd }: Span, era: "modern" | undefined) {
@@ -54,7 +59,7 @@ export class PiecedReply implements BytesReply {
     Object.defineProperty(this, "bytes", {
       enumerable: true,
       get: () => {
-        joined ??= Buffer.concat(pieces, size);
+        joined ??= Buffer.concat(this.#there, size);
         return joined;
       },
     });
@@ -66,18 +71,22 @@ export class PiecedReply implements BytesReply {
 
   /** The beginning, long enough to hold an anchor. */
   get first(): Buffer {
-    return this.#pieces[0] as Buffer;
+    return this.#there[0] as Buffer;
   }
 
   get last(): Buffer {
-    return this.#pieces.at(-1) as Buffer;
+    return this.#there.at(-1) as Buffer;
   }
 
-  /** All of it under the asker's id, to be written one after another. */
+  /**
+   * All of it under the asker's id, to be written one after another. Who has written it may say so by `written()`; the
+   * pieces of one who never does are the collector's.
+   */
   under(idText: string): Buffer[] {
+    this.#readers++;
     const out: Buffer[] = [];
     let at = 0;
-    for (const piece of this.#pieces) {
+    for (const piece of this.#there) {
       const start = this.idStart - at;
       // The id stands in one piece: findAnchorIn looks nowhere else.
       if (start >= 0 && start < piece.length) {
@@ -87,6 +96,32 @@ export class PiecedReply implements BytesReply {
     }
     return out;
   }
+
+  /** More than one may ask for it, now or later: it is never given back. */
+  share(): void {
+    this.#isShared = true;
+  }
+
+  /** The kernel has all that one call of `under()` gave. With the last of them the bytes are gone. */
+  written(): void {
+    this.#readers--;
+    if (this.#readers > 0 || this.#isShared) return;
+    for (const piece of this.#there) giveBack(piece);
+    this.#pieces = undefined;
+  }
+
+  /** It fails where it would give the bytes of another reply. */
+  get #there(): readonly Buffer[] {
+    if (this.#pieces === undefined)
+      throw new Error("The reply was written already; who gives it to several shares it.");
+    return this.#pieces;
+  }
+}
+
+/** The same reply, for several to read and to write, each in its own time. */
+export function shared<R extends Reply>(reply: R): R {
+  if (reply instanceof PiecedReply) reply.share();
+  return reply;
 }
 
 function sizeOf(pieces: readonly Buffer[]): number {

@@ -1,8 +1,11 @@
 // Many agents that choose the same ids, on one shared server: each gets its own answers and nobody else's.
 
-import { beforeAll, expect, it } from "vitest";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { connectV1, waitForTools } from "./clients.js";
-import { type Gateway, startGateway, stdioFixture } from "./harness.js";
+import { type Gateway, startGateway, stdioFixture, until } from "./harness.js";
 import { lastOf, openHttpWire } from "./wire.js";
 
 const CLIENTS = 200;
@@ -10,11 +13,85 @@ const ROUNDS = 3;
 
 let gateway: Gateway;
 
-beforeAll(async () => {
-  gateway = await startGateway({
-    mcpServers: { slow: stdioFixture("slow"), fidelity: stdioFixture("fidelity") },
+/** Answers a call with a long text of the letter that it asks for, and the rest as a server does. */
+const letters = createServer((req, res) => {
+  const chunks: Buffer[] = [];
+  req.on("data", (chunk: Buffer) => chunks.push(chunk));
+  req.on("end", () => {
+    const { id, method, params } = JSON.parse(Buffer.concat(chunks).toString() || "{}") as Asked;
+    if (id === undefined) return void res.writeHead(req.method === "POST" ? 202 : 405).end();
+    if (params?.arguments?.letter !== undefined) asked.add(params.arguments.letter);
+    const results: Record<string, () => object> = {
+      initialize: () => ({
+        protocolVersion: "2025-11-25",
+        capabilities: { tools: {} },
+        serverInfo: { name: "letters", version: "1" },
+      }),
+      "tools/list": () => ({ tools: [{ name: "letter", inputSchema: { type: "object" } }] }),
+      "tools/call": () => ({ content: [{ type: "text", text: (params?.arguments?.letter ?? "").repeat(LONG) }] }),
+    };
+    res.writeHead(200, { "content-type": "application/json" });
+    res.end(JSON.stringify({ jsonrpc: "2.0", id, result: results[method]?.() ?? {} }));
   });
-  await waitForTools(await connectV1(gateway.url), "sleep", "answer");
+});
+const LONG = 1_500_000;
+/** The letters that it was asked for. */
+const asked = new Set<string>();
+
+interface Asked {
+  readonly id?: number;
+  readonly method: string;
+  readonly params?: { readonly arguments?: { readonly letter?: string } };
+}
+
+beforeAll(async () => {
+  letters.listen(0, "127.0.0.1");
+  await once(letters, "listening");
+  const url = `http://127.0.0.1:${(letters.address() as AddressInfo).port}/mcp`;
+  gateway = await startGateway({
+    mcpServers: { slow: stdioFixture("slow"), fidelity: stdioFixture("fidelity"), letters: { type: "http", url } },
+  });
+  await waitForTools(await connectV1(gateway.url), "sleep", "answer", "letter");
+});
+
+afterAll(() => {
+  letters.closeAllConnections();
+  letters.close();
+});
+
+it("a client that reads its long answers late gets no byte of those that came after them [crossed-never]", async () => {
+  const ask = (letter: string) =>
+    `{"jsonrpc":"2.0","id":"${letter}","method":"tools/call","params":{"name":"letter","arguments":{"letter":"${letter}"}}}`;
+  const isOf = (letter: string, body: string) => {
+    const { id, result } = JSON.parse(body) as Reply;
+    return id === letter && result.content[0].text === letter.repeat(LONG);
+  };
+  const wire = await openHttpWire(gateway.url);
+  // More than the kernel takes: most of it waits in the gateway until somebody reads.
+  const late = [..."abcdefgh"];
+  const socket = connect(gateway.port, "127.0.0.1");
+  socket.pause();
+  for (const letter of late) {
+    const text = ask(letter);
+    const head = `POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:${gateway.port}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\nmcp-session-id: ${wire.sessionId}\r\nmcp-protocol-version: 2025-11-25\r\n`;
+    const last = letter === late.at(-1) ? "connection: close\r\n" : "";
+    socket.write(`${head}${last}content-length: ${text.length}\r\n\r\n${text}`);
+  }
+  await until("the late client's calls", () => late.every((letter) => asked.has(letter)));
+  for (const letter of "ijklmnop") {
+    const pair = [letter, letter.toUpperCase()];
+    const answers = await Promise.all(pair.map((one) => wire.send(ask(one))));
+    expect(answers.map((answer, i) => isOf(pair[i] as string, lastOf(answer)))).toEqual([true, true]);
+  }
+  const chunks: Buffer[] = [];
+  for await (const chunk of socket) chunks.push(chunk as Buffer);
+  let rest = Buffer.concat(chunks);
+  for (const letter of late) {
+    const body = rest.indexOf("\r\n\r\n") + 4;
+    const end = body + Number(/content-length: (\d+)/i.exec(rest.toString("latin1", 0, body))?.[1]);
+    expect(isOf(letter, rest.toString("latin1", body, end))).toBe(true);
+    rest = rest.subarray(end);
+  }
 });
 
 it("200 clients with the same ids get no reply of another [crossed-never]", async () => {

@@ -131,6 +131,8 @@ function writeLarge(res: ServerResponse, reply: BytesReply, idText: string, read
   res.writeHead(200, ["Content-Type", "application/json", "Content-Length", String(length)]);
   if (reply instanceof PiecedReply) {
     for (const piece of reply.under(idText)) res.write(piece);
+    // A response that is cut off never finishes: what it held is the collector's.
+    res.once("finish", () => reply.written());
   } else {
     const { bytes, idStart, idEnd } = reply;
     if (idStart <= HEAD_BYTES) res.write(spliceLatin1(reply, bytes.toString("latin1", 0, idEnd), idText), "latin1");

@@ -5,6 +5,7 @@ import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { EventStreamParser, Pieces, type StreamEvent } from "../../protocol/event-stream.js";
 import { backoffCeiling } from "../../runtime/backoff.js";
 import { type Holder, NO_ROOM } from "../../runtime/memory/held-bytes.js";
+import { giveBack } from "../../runtime/memory/read-blocks.js";
 import { NOWHERE } from "../../runtime/table.js";
 import { endsAsJson, LARGE_REPLY_BYTES, LargeBody, PIECED_REPLY_BYTES } from "../link/large-body.js";
 import type { Ticket } from "../link/link.js";
@@ -239,7 +240,7 @@ export class HttpCall implements ExchangeHandler {
       this.#repliedInPieces(ticket, this.#body.takeList());
       return;
     }
-    const bytes = this.#body.take();
+    const bytes = joined(this.#body.takeList());
     if (ticket !== undefined && !endsAsJson([bytes])) {
       this.#fail(this.#cutOff(), true);
       return;
@@ -272,7 +273,7 @@ export class HttpCall implements ExchangeHandler {
       this.abort();
       return;
     }
-    const seen = this.#body.take();
+    const seen = joined(this.#body.takeList());
     this.#holder?.release();
     this.#mode = "large";
     const body = new LargeBody(exchange, seen);
@@ -418,6 +419,15 @@ export class HttpCall implements ExchangeHandler {
     this.#mode = "finished";
     this.#link.onFinished(this);
   }
+}
+
+/** What was copied into one is read by nobody else: a body has its reads for itself. */
+function joined(pieces: readonly Buffer[]): Buffer {
+  const [only] = pieces;
+  if (pieces.length === 1 && only !== undefined) return only;
+  const whole = Buffer.concat(pieces);
+  for (const piece of pieces) giveBack(piece);
+  return whole;
 }
 
 /** The length as the server tells it. */

@@ -4,6 +4,7 @@ import type { LookupFunction, Socket } from "node:net";
 import type { Dispatcher, Pool } from "undici";
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { Fault } from "../../protocol/errors.js";
+import { blockReading } from "../../runtime/memory/read-blocks.js";
 import {
   type ExchangeHandler,
   type HttpExchange,
@@ -200,6 +201,8 @@ async function openPool({ socketPath }: HttpTarget, base: URL, lookup: LookupFun
   // pay.
   const undici = await import("undici");
   const connect = undici.buildConnector({
+    // Bytes that come encrypted are decrypted into buffers that are not ours.
+    ...(base.protocol === "http:" ? { onread: blockReading() } : {}),
     timeout: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     keepAliveInitialDelay: TCP_KEEPALIVE_MS,
