@@ -1,5 +1,7 @@
+import { deepStrictEqual, strictEqual } from "node:assert";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { figure } from "../../test/faults/length.js";
 import { exposedName, ownName } from "../contracts/names.js";
 import type { Override } from "../contracts/settings.js";
 import { fold, MAX_NAME } from "./name-shape.js";
@@ -55,11 +57,15 @@ const serversOf = (maxServers: number, maxTools: number) =>
 
 /** What every client needs of a set of names. */
 function expectUsable(names: readonly string[]): void {
-  expect(names.filter((name) => !/^[A-Za-z0-9_]{1,48}$/.test(name))).toEqual([]);
-  expect(new Set(names.map(fold)).size).toBe(names.length);
+  // node:assert, because so many expect()s would take most of the time.
+  deepStrictEqual(
+    names.filter((name) => !/^[A-Za-z0-9_]{1,48}$/.test(name)),
+    [],
+  );
+  strictEqual(new Set(names.map(fold)).size, names.length);
   for (const client of ["", "mcp__toolway__", "x".repeat(15)]) {
     const ends = names.map((name) => [(client + name).slice(0, 30), (client + name).slice(-30)].join(" "));
-    expect(new Set(ends).size).toBe(names.length);
+    strictEqual(new Set(ends).size, names.length);
   }
 }
 
@@ -95,13 +101,13 @@ describe("prefixed names", () => {
           const names = sources.flatMap(({ server, own }) =>
             own.map((tool) => {
               const name = exposed.get(server)?.get(tool) ?? exposedName("");
-              expect(owners.get(name)).toEqual({ server, own: tool });
+              deepStrictEqual(owners.get(name), { server, own: tool });
               return name;
             }),
           );
           expectUsable(names);
         }),
-        { numRuns: 3000 },
+        { numRuns: figure(1_000, 3_000) },
       );
     },
     TIMEOUT,
@@ -124,11 +130,11 @@ describe("prefixed names", () => {
           const after = prefixed([...fresh, ...mixed], before);
           for (const { server, own } of survivors) {
             for (const tool of own)
-              expect(after.exposed.get(server)?.get(tool)).toBe(before.exposed.get(server)?.get(tool));
+              strictEqual(after.exposed.get(server)?.get(tool), before.exposed.get(server)?.get(tool));
           }
           expectUsable([...after.owners.keys()]);
         }),
-        { numRuns: 2000 },
+        { numRuns: figure(700, 2_000) },
       );
     },
     TIMEOUT,
@@ -141,7 +147,7 @@ describe("prefixed names", () => {
         fc.property(listOf(15), (own) => {
           const forth = prefixed([{ server: "s", own, overrides: new Map() }]).exposed.get("s");
           const back = prefixed([{ server: "s", own: [...own].reverse(), overrides: new Map() }]).exposed.get("s");
-          for (const tool of own) expect(back?.get(tool)).toBe(forth?.get(tool));
+          for (const tool of own) strictEqual(back?.get(tool), forth?.get(tool));
         }),
         { numRuns: 1000 },
       );
@@ -227,7 +233,7 @@ describe("plain names", () => {
       fc.assert(
         fc.property(listOf(20), (own) => {
           const { exposed } = plain([{ server: "s", own, overrides: new Map() }]);
-          for (const tool of own) expect(exposed.get("s")?.get(tool)).toBe(tool.length === 0 ? undefined : tool);
+          for (const tool of own) strictEqual(exposed.get("s")?.get(tool), tool.length === 0 ? undefined : tool);
         }),
         { numRuns: 1000 },
       );

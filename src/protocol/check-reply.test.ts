@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { parseTree } from "jsonc-parser";
 import { describe, expect, it } from "vitest";
+import { figure } from "../../test/faults/length.js";
 import { mayNameIdOrMethod } from "./bytes/scan-bytes.js";
 import { flawOfLong, flawOfShort, isAmbiguous, MemberCheck, Utf8Check } from "./check-reply.js";
 
 /** How many fuzzed messages are judged; the full form is for `npm run faults`. */
-const MESSAGES = process.env["TOOLWAY_FULL"] === "1" ? 300_000 : 20_000;
+const MESSAGES = figure(20_000, 300_000);
 
 const HEAD = '{"jsonrpc":"2.0","id":12345,"result":';
 /** In HEAD. */

@@ -1,5 +1,6 @@
 // One stream under every order of messages, pauses, losses and aborts.
 
+import { ok, strictEqual } from "node:assert";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { MIB } from "../../runtime/sizes.js";
@@ -136,10 +137,11 @@ describe("a stream at the client", () => {
               aborted = true;
               break;
           }
-          expect(told.endings.length).toBeLessThanOrEqual(1);
-          expect(told.heads.length).toBeLessThanOrEqual(1);
-          expect(told.afterEnd).toBe(0);
-          expect(sent.startsWith(told.text)).toBe(true);
+          // node:assert, because so many expect()s would take most of the time.
+          ok(told.endings.length <= 1);
+          ok(told.heads.length <= 1);
+          strictEqual(told.afterEnd, 0);
+          ok(sent.startsWith(told.text));
         }
         // A reader that reads on hears everything.
         for (let i = 0; i < 200; i++) stream.resume();

@@ -92,7 +92,9 @@ async function liveThrough(seed: number): Promise<void> {
         look();
     }
     const ended = models.map(({ call }) => call.replies.length);
-    expect(ended, `seed ${seed}, step ${step}`).toEqual(models.map(({ over }) => (over ? 1 : 0)));
+    const expected = models.map(({ over }) => (over ? 1 : 0));
+    // Looked at only where it differs: so many expect()s would take most of the time.
+    if (String(ended) !== String(expected)) expect(ended, `seed ${seed}, step ${step}`).toEqual(expected);
   }
   await connection.close();
 }
