@@ -3,7 +3,6 @@
 import { execFile, execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
@@ -12,6 +11,7 @@ import { readPlainLine } from "../src/cli/line/plain-line.js";
 import { DEFAULT_DRAIN_MS, DEFAULT_LIMITS } from "../src/config/config.js";
 import { parseConfig } from "../src/config/load.js";
 import { temporaryFolder } from "./fixtures/folders.js";
+import { listenOnLoopback } from "./fixtures/loopback.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
@@ -123,8 +123,7 @@ it("the image runs as no root, and its health check tells a gateway that is ther
   expect(program).toBe("node");
   let status = 200;
   const server = createServer((_request, response) => response.writeHead(status).end());
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   const check = (): Promise<number> =>
     new Promise((done) => {
       const line = args.map((arg) => arg.replace("7420", String(port)));

@@ -65,7 +65,7 @@ export interface ExecutorConfig {
 /** A mailbox of a broker, in which a gateway's tools are shared. */
 export interface ShareConfig {
   readonly broker: string;
-  /** The mailbox. */
+  /** The mailbox that the tools are in. */
   readonly as: string;
   readonly token: string | undefined;
 }

@@ -31,7 +31,7 @@ export interface Form<Out, In = Out> {
   readonly isOptional: boolean;
   /** What stands in for an absent value, and is read as if it were there. */
   readonly fallback: unknown;
-  /** Never there: only carries the types. */
+  /** It is never there, and only carries the types. */
   readonly types?: { readonly out: Out; readonly in: In };
 }
 

@@ -36,14 +36,17 @@ describe("a token in a file", () => {
     cleanUp.push(() => unwatch?.());
     expect(await source.read()).toBe("one");
     const changed = async (act: () => void, token: string | undefined) => {
-      // The first look says how it is.
-      await new Promise((resolve) => setTimeout(resolve, 50));
       const before = changes;
       act();
       await until("the change to be noticed", () => changes > before);
       expect(await source.read()).toBe(token);
     };
-    await changed(() => writeFileSync(first, "two"), "two");
+    // What changes before the first look is how it was found: it is written until one was noticed.
+    await until("the first change to be noticed", () => {
+      writeFileSync(first, "two");
+      return changes > 0;
+    });
+    expect(await source.read()).toBe("two");
     writeFileSync(second, "three");
     await changed(() => renameSync(second, first), "three");
     writeFileSync(second, "four");

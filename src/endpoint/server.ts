@@ -15,7 +15,7 @@ import { type Clock, systemClock } from "../runtime/clock.js";
 import { HeldBytes } from "../runtime/memory/held-bytes.js";
 import type { Sealer } from "../runtime/seal.js";
 import { BACKLOG, drain } from "./drain.js";
-import { accepts, bearer, HostCheck, hasTokenInQuery, isJsonType } from "./http/checks.js";
+import { accepts, bearer, HostCheck, hasTokenInQuery, isJsonType, pathOf } from "./http/checks.js";
 import { allowReading, answerPreflight, isPreflight } from "./http/cors.js";
 import { EXECUTOR_PATH, type ExecutorRegistry, executorDoor } from "./http/executor-door.js";
 import { MAILBOX_PATH, type MailboxRegistry, mailboxDoor } from "./http/mailbox-door.js";
@@ -281,8 +281,7 @@ class Endpoint implements HttpEndpoint {
 
   #route(req: IncomingMessage, res: ServerResponse): void {
     const url = req.url ?? "/";
-    const mark = url.indexOf("?");
-    const path = mark < 0 ? url : url.slice(0, mark);
+    const path = pathOf(url);
     // Not before those in the queue were taken in: who is told to close comes back, and would stand there again.
     if (this.#late !== undefined) res.shouldKeepAlive = false;
     if (path === "/healthz" || path === "/readyz") {
@@ -305,7 +304,7 @@ class Endpoint implements HttpEndpoint {
       pairDoor(req, res, this.#pair, this.#failed);
       return;
     }
-    const query = mark < 0 ? "" : url.slice(mark + 1);
+    const query = url.slice(path.length + 1);
     const route = routeOf(path);
     if (route === undefined) {
       refuse(

@@ -16,7 +16,7 @@ interface Rule {
   readonly title: string;
   /** Every one must fit; null: the key is unset. */
   readonly when: readonly (readonly [key: string, glob: Glob | null])[];
-  /** Undefined: it only hides. */
+  /** Undefined where the rule only hides. */
   readonly show: readonly Pattern[] | undefined;
   readonly hide: readonly Pattern[];
   /** Why it cannot be read; where it matches, it then hides everything. */

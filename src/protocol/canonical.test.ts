@@ -39,14 +39,14 @@ const NUMBERS: readonly (readonly [bits: string, text: string])[] = [
   ["43143ff3c1cb0959", "1424953923781206.2"],
 ];
 
-describe("the vectors of RFC 8785", () => {
-  it.each(NUMBERS)("the double %s", (bits, text) => {
+describe("canonical text, by the vectors of RFC 8785,", () => {
+  it.each(NUMBERS)("writes the double %s", (bits, text) => {
     const value = Buffer.from(bits, "hex").readDoubleBE();
     expect(canonicalizeText(JSON.stringify(value))).toBe(text);
     expect(canonicalizeText(text)).toBe(text);
   });
 
-  it("the sample of section 3.2.2, to the byte", () => {
+  it("writes the sample of section 3.2.2, to the byte", () => {
     const text = String.raw`{
       "numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
       "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
@@ -63,7 +63,7 @@ describe("the vectors of RFC 8785", () => {
     expect(Buffer.from(canonicalizeText(doubles)).toString("hex")).toBe(bytes.replaceAll(/\s/g, ""));
   });
 
-  it("the order of members of section 3.2.3", () => {
+  it("has the order of members of section 3.2.3", () => {
     const text = String.raw`{
       "\u20ac": "Euro Sign", "\r": "Carriage Return", "\ufb33": "Hebrew Letter Dalet With Dagesh", "1": "One",
       "\ud83d\ude00": "Emoji: Grinning Face", "\u0080": "Control", "\u00f6": "Latin Small Letter O With Diaeresis"
@@ -75,7 +75,7 @@ describe("the vectors of RFC 8785", () => {
     expect(places).not.toContain(-1);
   });
 
-  it("structures of its reference suite", () => {
+  it("writes the structures of its reference suite", () => {
     const text =
       '{"1":{"f":{"f":"hi","F":5},"\\n":56.0},"10":{},"":"empty","a":{},"111":[{"e":"yes","E":"no"}],"A":{}}';
     const expected =

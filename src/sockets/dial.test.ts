@@ -4,6 +4,7 @@ import { createServer, type RequestListener } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { WebSocketServer } from "ws";
+import { closeHttp, listenOnLoopback } from "../../test/fixtures/loopback.js";
 import { dialSocket } from "./dial.js";
 import { Close } from "./socket.js";
 
@@ -17,12 +18,11 @@ async function page(listener: RequestListener, upgradeStatus?: string): Promise<
   if (upgradeStatus !== undefined) {
     server.on("upgrade", (_request, socket) => socket.end(`HTTP/1.1 ${upgradeStatus}\r\nconnection: close\r\n\r\n`));
   }
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listenOnLoopback(server);
   undo.push(() => {
-    server.close();
-    server.closeAllConnections();
+    void closeHttp(server);
   });
-  return (server.address() as AddressInfo).port;
+  return port;
 }
 
 describe("dialling", () => {
@@ -68,9 +68,8 @@ describe("dialling", () => {
 
   it("gives up a peer that accepts the connection and says nothing", async () => {
     const server = createTcpServer(() => {});
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const port = await listenOnLoopback(server);
     undo.push(() => server.close());
-    const { port } = server.address() as AddressInfo;
     await expect(dialSocket(`ws://127.0.0.1:${port}`, { timeoutMs: 50 })).rejects.toMatchObject({
       code: "unavailable",
     });

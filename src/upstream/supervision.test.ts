@@ -2,10 +2,10 @@
 
 import { rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Hosted } from "../../test/fixtures/hosted.js";
+import { closeHttp, listenOnLoopback } from "../../test/fixtures/loopback.js";
 import { SUPERVISED } from "../../test/fixtures/spec.js";
 import { ownToolName } from "../contracts/names.js";
 import type { ServerSpec, Supervision } from "../contracts/server-spec.js";
@@ -343,8 +343,8 @@ describe("a server card", () => {
       else if (req.url === "/endless") res.write("x".repeat(100_000));
       else res.end('{"name":"of an address"}');
     });
-    await new Promise<void>((resolve) => void http.listen(0, "127.0.0.1", resolve));
-    const origin = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
+    const port = await listenOnLoopback(http);
+    const origin = `http://127.0.0.1:${port}`;
     try {
       const target = { kind: "http", url: `${origin}/mcp`, headers: { "x-key": "k" } } as const;
       expect(await readCard(spec({ target }))).toEqual({ name: "of an address" });
@@ -354,8 +354,7 @@ describe("a server card", () => {
       // The server's own headers are for the server's own address.
       expect(asked).toEqual(["/mcp/server-card k", "/card undefined", "/elsewhere undefined", "/endless undefined"]);
     } finally {
-      http.closeAllConnections();
-      http.close();
+      void closeHttp(http);
     }
   });
 

@@ -4,11 +4,11 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
+import { closeHttp, listenOnLoopback } from "../fixtures/loopback.js";
 import { type Gateway, root, startGateway, stdioFixture, temporaryDirectory } from "./harness.js";
 
 /** Half a core has been seen to take half a minute for the start of a browser. */
@@ -83,13 +83,10 @@ async function startSite(): Promise<{ origin: string; visit(gateway: Gateway, to
       const html = `<script type="application/json">${facts}</script><script type="module" src="/page.js"></script>`;
       res.writeHead(200, { "content-type": "text/html" }).end(`<!doctype html><title>page</title>${html}`);
     }
-  }).listen(0, "127.0.0.1");
-  await once(site, "listening");
-  onTestFinished(() => {
-    site.closeAllConnections();
-    site.close();
   });
-  const origin = `http://localhost:${(site.address() as AddressInfo).port}`;
+  const port = await listenOnLoopback(site);
+  onTestFinished(() => closeHttp(site));
+  const origin = `http://localhost:${port}`;
   const visit = async (gateway: Gateway, token: string): Promise<Report> => {
     facts = JSON.stringify({ url: gateway.url, token });
     const profile = await temporaryDirectory();

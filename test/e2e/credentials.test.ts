@@ -3,10 +3,10 @@
 
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, describe, expect, it } from "vitest";
+import { closeHttp, listenOnLoopback } from "../fixtures/loopback.js";
 import { connect } from "./eras.js";
 import { isAlive, startGateway, temporaryDirectory, until } from "./harness.js";
 import { statusOf, toolway } from "./operator.js";
@@ -53,12 +53,11 @@ async function guarded(tools: (token: string | undefined) => readonly string[] |
     response.writeHead(200, { "content-type": "application/json" });
     response.end(JSON.stringify({ jsonrpc: "2.0", id: message.id, ...answer }));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listenOnLoopback(server);
   cleanUp.push(() => {
-    server.closeAllConnections();
-    server.close();
+    void closeHttp(server);
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, seen, calls };
+  return { url: `http://127.0.0.1:${port}/mcp`, seen, calls };
 }
 
 describe("a credential from a program", () => {

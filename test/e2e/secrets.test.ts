@@ -5,9 +5,9 @@
 
 import { writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
+import { listenOnLoopback } from "../fixtures/loopback.js";
 import { type Gateway, type ServerEntry, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
 import { refusal, runCli, toolway } from "./operator.js";
 
@@ -157,8 +157,7 @@ async function echoing(status: number): Promise<string> {
     response.writeHead(status, { "content-type": "text/plain" }).end(page(request));
   });
   servers.push(server);
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${await listenOnLoopback(server)}`;
 }
 
 it.each([400, 500, 503])(

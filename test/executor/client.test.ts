@@ -3,13 +3,14 @@
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
-import { type AddressInfo, connect, createServer as createTcpServer, type Socket as TcpSocket } from "node:net";
+import { connect, createServer as createTcpServer, type Socket as TcpSocket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { Destinations } from "../../src/executor/allow/destinations.js";
 import type { SocketClient } from "../../src/executor/client/client.js";
 import { connectExecutor } from "../../src/executor/client/connect.js";
 import { createExecutor, type Executor } from "../../src/executor/server/executor.js";
 import { listenForClients } from "../../src/executor/server/listener.js";
+import { closeHttp, listenOnLoopback } from "../fixtures/loopback.js";
 import { clientSuite, type SuiteExecutor } from "./client-suite.js";
 
 const TOKEN = "of-the-client-tests-0123456789";
@@ -32,12 +33,11 @@ afterEach(async () => {
 });
 
 async function serve(server: Server): Promise<string> {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listenOnLoopback(server);
   undo.push(() => {
-    server.closeAllConnections();
-    return new Promise((resolve) => server.close(resolve));
+    return closeHttp(server);
   });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${port}`;
 }
 
 describe("our client with our executor", () => {
@@ -154,11 +154,11 @@ describe("our client with our executor", () => {
 
 /** Cuts all connections that there are, when it is told. */
 async function cuttingProxy(target: string) {
-  const { port } = new URL(target);
+  const behind = Number(new URL(target).port);
   const pairs = new Set<TcpSocket>();
   let cuts = 0;
   const server = createTcpServer((near) => {
-    const far = connect(Number(port), "127.0.0.1");
+    const far = connect(behind, "127.0.0.1");
     for (const [from, to] of [
       [near, far],
       [far, near],
@@ -172,9 +172,9 @@ async function cuttingProxy(target: string) {
       });
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listenOnLoopback(server);
   return {
-    url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `ws://127.0.0.1:${port}`,
     get cuts() {
       return cuts;
     },

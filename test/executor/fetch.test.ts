@@ -1,8 +1,6 @@
 // fetch through a real executor, beside the global one where the two must agree; and the SDK's OAuth code with it.
 
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import {
   discoverAuthorizationServerMetadata,
@@ -16,6 +14,7 @@ import type { ExecutorClient } from "../../src/executor/client/connect.js";
 import { connectExecutor } from "../../src/executor/client/connect.js";
 import { createExecutor, type Executor } from "../../src/executor/server/executor.js";
 import { type Listener, listenForClients } from "../../src/executor/server/listener.js";
+import { closeHttp, listenOnLoopback } from "../fixtures/loopback.js";
 
 const TEXT = "a text that is packed. ".repeat(500);
 const PACKED: Record<string, Buffer> = {
@@ -97,8 +96,7 @@ function oauth(pathname: string, request: IncomingMessage, response: ServerRespo
 }
 
 beforeAll(async () => {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  url = `http://127.0.0.1:${await listenOnLoopback(server)}`;
   executor = createExecutor({ destinations: Destinations.parse(["127.0.0.1"]) });
   listener = await listenForClients(executor, { host: "127.0.0.1", port: 0, token: undefined });
   client = await connectExecutor({ url: listener.url });
@@ -108,8 +106,7 @@ afterAll(async () => {
   await client.close();
   await executor.close();
   await listener.close();
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
+  await closeHttp(server);
 });
 
 interface Echo {
@@ -202,10 +199,10 @@ describe("fetch through an executor", () => {
   });
 
   it("says where redirects led, which no credentials follow to another origin [exec-6]", async () => {
-    const other = createServer((request, response) => server.emit("request", request, response)).listen(0, "127.0.0.1");
-    await once(other, "listening");
+    const other = createServer((request, response) => server.emit("request", request, response));
+    const otherPort = await listenOnLoopback(other);
     try {
-      const there = `http://127.0.0.1:${(other.address() as AddressInfo).port}/echo`;
+      const there = `http://127.0.0.1:${otherPort}/echo`;
       const credentials = { authorization: "Bearer x", cookie: "a=1", "x-api-key": "k", "mcp-session-id": "s" };
       const at = (to: string, code: number) => `${url}/redirect?code=${code}&to=${encodeURIComponent(to)}`;
       const init = { method: "POST", body: "the body", headers: { ...credentials, "x-own": "kept" } };
@@ -234,8 +231,7 @@ describe("fetch through an executor", () => {
       await expect(client.fetch(at("/loop", 302))).rejects.toThrow(new TypeError("fetch failed"));
       expect(loops).toBe(10);
     } finally {
-      other.closeAllConnections();
-      other.close();
+      void closeHttp(other);
     }
   });
 

@@ -4,6 +4,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { WebSocket, WebSocketServer } from "ws";
+import { listenOnLoopback } from "../fixtures/loopback.js";
 import type { Random } from "./random.js";
 
 export interface CuttingProxy {
@@ -85,8 +86,7 @@ export async function startCuttingProxy(target: string, random: Random, mostByte
       to.on("drain", () => from.resume());
     }
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  await listenOnLoopback(server);
   return handleOf(server, wear, () => {
     for (const socket of open) socket.destroy();
   });

@@ -1,12 +1,13 @@
 // A hostile client at an executor: whatever it sends, the executor lives, its memory stays bounded, and others are served.
 
 import { createServer, type Server } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { MAX_MESSAGE_BYTES } from "../../src/sockets/limits.js";
 import { type ExecutorProcess, startExecutor } from "../e2e/executor-process.js";
 import { freePort, isAlive, until } from "../e2e/harness.js";
 import { RawClient } from "../fixtures/executor/raw-client.js";
+import { closeHttp, listenOnLoopback } from "../fixtures/loopback.js";
 import { figure } from "./length.js";
 import { linux, MB, megabytes, peakRss, report, resetPeak, rss } from "./measure.js";
 
@@ -49,16 +50,14 @@ beforeAll(async () => {
     req.resume();
     res.end("fine");
   });
-  await new Promise<void>((resolve) => origin.listen(0, "127.0.0.1", resolve));
-  base = `http://127.0.0.1:${(origin.address() as AddressInfo).port}`;
+  base = `http://127.0.0.1:${await listenOnLoopback(origin)}`;
   port = await freePort();
   executor = startExecutor(["--listen", `ws://127.0.0.1:${port}`], TOKEN);
   bystander = await until("the executor", () => lasting().catch(() => undefined));
 });
 
 afterAll(() => {
-  origin.closeAllConnections();
-  origin.close();
+  void closeHttp(origin);
 });
 
 async function lasting(): Promise<RawClient> {

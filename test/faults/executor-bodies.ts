@@ -4,10 +4,10 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ExecutorClient } from "../../src/executor/client/connect.js";
+import { listenOnLoopback } from "../fixtures/loopback.js";
 
 /** A prime: no piece of a power of two can be left out, or come twice, and leave the rest in its place. */
 const PERIOD = 65_521;
@@ -86,9 +86,7 @@ export async function startOrigin(): Promise<Origin> {
           given += bytes;
         }));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   return {
     bodyUrl: (seed, bytes) => `http://127.0.0.1:${port}/${seed}/${bytes}`,
     uploadUrl: `http://127.0.0.1:${port}/`,

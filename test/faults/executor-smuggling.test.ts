@@ -1,11 +1,12 @@
 // Requests that are made to say more than one thing: through a running executor, what arrives at a server is one request,
 // with the head that was meant, or nothing.
 
-import { type AddressInfo, createServer, type Server } from "node:net";
+import { createServer, type Server } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startExecutor } from "../e2e/executor-process.js";
 import { freePort, until } from "../e2e/harness.js";
 import { RawClient, type RawFrame } from "../fixtures/executor/raw-client.js";
+import { listenOnLoopback } from "../fixtures/loopback.js";
 
 const SMUGGLED = "GET /evil HTTP/1.1\r\nhost: evil\r\n\r\n";
 const INVALID = -32602;
@@ -28,8 +29,7 @@ beforeAll(async () => {
         socket.end("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok");
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  origin = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  origin = `127.0.0.1:${await listenOnLoopback(server)}`;
   const port = await freePort();
   startExecutor(["--listen", `ws://127.0.0.1:${port}`, "--allow", "*"]);
   client = await until("the executor", () =>

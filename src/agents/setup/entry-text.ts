@@ -9,7 +9,7 @@ export type ClientEntry = Readonly<Record<string, EntryValue>>;
 
 /** Where an entry stands. */
 export interface ClientEntryPlace {
-  /** For messages. */
+  /** It is named in messages. */
   readonly file: string;
   /** The key of the object that holds the servers. */
   readonly group: string;

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { WebSocketServer } from "ws";
 import { freePort } from "../../../test/fixtures/free-port.js";
 import { heldIo } from "../../../test/fixtures/held-io.js";
+import { closeHttp, listenOnLoopback } from "../../../test/fixtures/loopback.js";
 import { SocketClient } from "../../executor/client/client.js";
 import { type ConnectOptions, connectExecutor, type ExecutorClient } from "../../executor/client/connect.js";
 import { Socket } from "../../sockets/socket.js";
@@ -25,14 +26,12 @@ beforeEach(async () => {
     if (request.url === "/endless") response.write("first ");
     else response.end(`${request.method} ${request.url}`);
   });
-  await new Promise<void>((done) => origin.listen(0, "127.0.0.1", done));
-  originPort = (origin.address() as AddressInfo).port;
+  originPort = await listenOnLoopback(origin);
 });
 
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
-  origin.closeAllConnections();
-  await new Promise((done) => origin.close(done));
+  await closeHttp(origin);
 });
 
 interface Running {

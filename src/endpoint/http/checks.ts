@@ -24,6 +24,12 @@ function isOwnMachine(name: string): boolean {
   return isLoopbackName(name) || isLoopback(name);
 }
 
+/** The path of a request's target, without what is asked for behind it. */
+export function pathOf(url: string): string {
+  const mark = url.indexOf("?");
+  return mark < 0 ? url : url.slice(0, mark);
+}
+
 export interface Bound {
   /** The address or name that listen() was given. */
   readonly host: string;

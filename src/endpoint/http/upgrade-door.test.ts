@@ -1,10 +1,11 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer, request } from "node:http";
-import { type AddressInfo, connect, type Socket as TcpSocket } from "node:net";
+import { connect, type Socket as TcpSocket } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { WebSocket } from "ws";
 import { BASE, PRINCIPALS, type Rig, startRig, stopRigs } from "../../../test/fixtures/endpoint/http.js";
+import { listenOnLoopback } from "../../../test/fixtures/loopback.js";
 import { MAX_CONNECTIONS } from "../../sockets/limits.js";
 import type { Socket } from "../../sockets/socket.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
@@ -283,8 +284,7 @@ describe("doors of two kinds", () => {
     doors.open(door("executors", "executor", true));
     doors.open(door("mailboxes", "mailbox", false));
     const server = createServer().on("upgrade", (...upgrade) => doors.upgrade(...upgrade));
-    await once(server.listen(0, "127.0.0.1"), "listening");
-    const { port } = server.address() as AddressInfo;
+    const port = await listenOnLoopback(server);
     const mail = { authorization: "Bearer token-m" };
 
     await once(dial(port), "open");

@@ -11,7 +11,7 @@ import { ErrorCode } from "../../protocol/jsonrpc.js";
 import { SESSION_HEADER } from "../../sockets/protocol.js";
 import { SOCKET_OPTIONS, Socket } from "../../sockets/socket.js";
 import type { EndpointEvent } from "../session/endpoint-event.js";
-import { bearer, type HostCheck, hasTokenInQuery } from "./checks.js";
+import { bearer, type HostCheck, hasTokenInQuery, pathOf } from "./checks.js";
 
 /** One kind of visitor: where it dials in, what lets it in, and who takes it over. */
 export interface Door {
@@ -123,9 +123,8 @@ export class UpgradeDoors {
 
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     const url = req.url ?? "/";
-    const mark = url.indexOf("?");
-    const path = mark < 0 ? url : url.slice(0, mark);
-    const found = this.#check(req, path, mark < 0 ? "" : url.slice(mark + 1));
+    const path = pathOf(url);
+    const found = this.#check(req, path, url.slice(path.length + 1));
     if ("why" in found) {
       const { status, why } = found;
       // A name that is wrong is worth a line only where the token was right.

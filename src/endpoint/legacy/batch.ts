@@ -109,16 +109,11 @@ export class BatchCall extends LegacyCall {
   }
 
   notify(notification: NotificationText): void {
-    const stream = this.done ? undefined : this.#batch.stream();
-    if (stream !== undefined) stream.notify(notification.text);
-    else if (!this.#batch.answer.lost) this.session.notify(notification);
+    this.#batch.answer.notify(notification, this.done ? undefined : this.#batch.stream());
   }
 
   protected sendRequest(text: string): void {
-    const stream = this.done ? undefined : this.#batch.stream();
-    const { session } = this.#batch.answer;
-    if (stream !== undefined && (stream.attached || !session.listening)) stream.send(text);
-    else session.tell(text);
+    this.#batch.answer.sendRequest(text, this.done ? undefined : this.#batch.stream());
   }
 
   protected write(reply: Reply): void {

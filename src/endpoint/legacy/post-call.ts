@@ -145,6 +145,18 @@ export class PostAnswer implements WaitingPost {
     }
   }
 
+  /** By the stream of this POST, or where it has none by the session's own. */
+  notify(notification: NotificationText, stream: EventStream | undefined): void {
+    if (stream !== undefined) stream.notify(notification.text);
+    else if (!this.lost) this.#session.notify(notification);
+  }
+
+  /** A request of a server must arrive: where this stream broke, the session's own is taken if there is one. */
+  sendRequest(text: string, stream: EventStream | undefined): void {
+    if (stream !== undefined && (stream.attached || !this.#session.listening)) stream.send(text);
+    else this.#session.tell(text);
+  }
+
   /** Nobody waits here any more. */
   settle(): void {
     if (this.#settled) return;
@@ -185,16 +197,11 @@ export class PostCall extends LegacyCall {
   }
 
   notify(notification: NotificationText): void {
-    const stream = this.done ? undefined : this.#answer.stream();
-    if (stream !== undefined) stream.notify(notification.text);
-    else if (!this.#answer.lost) this.session.notify(notification);
+    this.#answer.notify(notification, this.done ? undefined : this.#answer.stream());
   }
 
   protected sendRequest(text: string): void {
-    const stream = this.done ? undefined : this.#answer.stream();
-    const { session } = this.#answer;
-    if (stream !== undefined && (stream.attached || !session.listening)) stream.send(text);
-    else session.tell(text);
+    this.#answer.sendRequest(text, this.done ? undefined : this.#answer.stream());
   }
 
   protected write(reply: Reply): void {

@@ -8,7 +8,7 @@ import { isLegacyVersion, LEGACY_VERSIONS } from "../../protocol/versions.js";
 import { type AgentPost, refusePost } from "../http/agent-post.js";
 import type { WaitingPosts } from "../http/waiting-posts.js";
 import { accepted, sendJson } from "../http/write-reply.js";
-import { handOver, idText } from "../session/call.js";
+import { answersItself, handOver, idText, NO_INITIALIZE } from "../session/call.js";
 import { hasBatches, initializeFacts, introduction } from "../session/initialize.js";
 import { BatchCall, PostBatch } from "./batch.js";
 import type { HttpSession } from "./http-session.js";
@@ -121,7 +121,7 @@ export class LegacyPosts {
     }
     const requests = messages.filter((message) => message.kind === "request");
     if (requests.some((message) => message.method === "initialize")) {
-      refusePost(post, ErrorCode.invalidRequest, "initialize cannot be part of a batch.");
+      refusePost(post, ErrorCode.invalidRequest, NO_INITIALIZE);
       return;
     }
     if (requests.length === 0) {
@@ -138,11 +138,7 @@ export class LegacyPosts {
 
   #batchRequest(session: HttpSession, batch: PostBatch, message: RequestMessage): void {
     const call = new BatchCall(batch, message);
-    const refusal = session.begin(call);
-    if (refusal !== undefined) {
-      call.reply({ kind: "error", error: { code: ErrorCode.invalidRequest, message: refusal } });
-    } else if (message.method === "ping") call.reply({ kind: "result", result: {} });
-    else handOver(this.#service, call, this.#failed);
+    if (!answersItself(call, session.begin(call))) handOver(this.#service, call, this.#failed);
   }
 }
 

@@ -4,7 +4,7 @@
 import type { AgentProfile, Caller, NotificationText, Principal } from "../../contracts/caller.js";
 import type { AgentCall, Service } from "../../contracts/service.js";
 import { Fault, toRpcError } from "../../protocol/errors.js";
-import type { JsonObject } from "../../protocol/jsonrpc.js";
+import { ErrorCode, type JsonObject } from "../../protocol/jsonrpc.js";
 import type { RequestMessage, ResponseMessage } from "../../protocol/message.js";
 import type { Era } from "../../protocol/modern.js";
 import type { Reply } from "../../protocol/reply.js";
@@ -120,6 +120,17 @@ export abstract class LegacyCall implements AgentCall, Caller {
 export function cutOff(method: string, fault: Fault): Fault {
   if (method !== "tools/call") return fault;
   return new Fault("outcome-unknown", `${fault.message} The call was cancelled, and may have taken effect.`);
+}
+
+export const NO_INITIALIZE = "initialize cannot be part of a batch.";
+
+/** Answers what the endpoint answers by itself: a request that cannot be taken in, and a ping. False for all others. */
+export function answersItself(call: LegacyCall, refusal: string | undefined): boolean {
+  if (refusal !== undefined) {
+    call.reply({ kind: "error", error: { code: ErrorCode.invalidRequest, message: refusal } });
+  } else if (call.message.method === "ping") call.reply({ kind: "result", result: {} });
+  else return false;
+  return true;
 }
 
 /** A service never throws; should one do so, it costs that call and not the gateway. */

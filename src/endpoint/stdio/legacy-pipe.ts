@@ -9,7 +9,7 @@ import { type Reply, renderReply } from "../../protocol/reply.js";
 import { LEGACY_VERSIONS } from "../../protocol/versions.js";
 import type { Clock } from "../../runtime/clock.js";
 import { brokenOff, collect } from "../session/bounded-reply.js";
-import { handOver, idText, LegacyCall } from "../session/call.js";
+import { answersItself, handOver, idText, LegacyCall, NO_INITIALIZE } from "../session/call.js";
 import { hasBatches, initializeFacts, introduction } from "../session/initialize.js";
 import type { EndpointLimits } from "../session/limits.js";
 import { LegacySession } from "../session/session.js";
@@ -189,13 +189,9 @@ export class LegacyPipe {
   #request(session: PipeSession, message: RequestMessage, batch: PipeBatch | undefined): void {
     const call = new PipeCall(session, message, batch);
     const refusal = batch !== undefined && message.method === "initialize" ? NO_INITIALIZE : session.begin(call);
-    if (refusal !== undefined) {
-      call.reply({ kind: "error", error: { code: ErrorCode.invalidRequest, message: refusal } });
-    } else if (message.method === "ping") call.reply({ kind: "result", result: {} });
-    else {
-      this.#open(session);
-      handOver(this.#options.service, call, this.#options.failed);
-    }
+    if (answersItself(call, refusal)) return;
+    this.#open(session);
+    handOver(this.#options.service, call, this.#options.failed);
   }
 
   #endSession(fault: Fault): void {
@@ -215,5 +211,3 @@ export class LegacyPipe {
     this.#endSession(fault);
   }
 }
-
-const NO_INITIALIZE = "initialize cannot be part of a batch.";

@@ -3,6 +3,7 @@ import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, it } from "vitest";
 import { hello, rpc, send, startRig, stopRigs, stream, until } from "../../../test/fixtures/endpoint/http.js";
 import { note, question, TestService } from "../../../test/fixtures/endpoint/service.js";
+import { listenOnLoopback } from "../../../test/fixtures/loopback.js";
 import type { EndpointLimits } from "../session/limits.js";
 import { createStdioEndpoint, type StdioEndpoint } from "./stdio.js";
 
@@ -171,8 +172,7 @@ describe("a legacy agent over stdio", () => {
     const server = createServer((socket) => {
       createStdioEndpoint({ service, input: socket, output: socket, principal: PRINCIPAL });
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const { port } = server.address() as { port: number };
+    const port = await listenOnLoopback(server);
     const socket = connect(port, "127.0.0.1");
     let text = "";
     socket.on("data", (chunk) => {

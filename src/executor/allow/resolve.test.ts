@@ -2,9 +2,10 @@
 
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
-import { type AddressInfo, connect, createServer, type LookupFunction, type Server, type Socket } from "node:net";
+import { connect, createServer, type LookupFunction, type Server, type Socket } from "node:net";
 import { Pool } from "undici";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { listenOnLoopback } from "../../../test/fixtures/loopback.js";
 import { DestinationRefused, Destinations } from "./destinations.js";
 import { explain, explanationLines } from "./explain.js";
 import { pinnedLookup, type Resolve } from "./resolve.js";
@@ -52,9 +53,7 @@ beforeEach(async () => {
     socket.on("error", () => {});
     socket.once("data", () => socket.end("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n"));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  port = (server.address() as AddressInfo).port;
+  port = await listenOnLoopback(server);
 });
 
 afterEach(async () => {

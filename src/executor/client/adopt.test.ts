@@ -4,6 +4,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { WebSocketServer } from "ws";
+import { closeHttp, listenOnLoopback } from "../../../test/fixtures/loopback.js";
 import { dialSocket } from "../../sockets/dial.js";
 import { Socket } from "../../sockets/socket.js";
 import { Destinations } from "../allow/destinations.js";
@@ -22,7 +23,7 @@ const server = createServer((_request, response) => {
 });
 
 beforeEach(async () => {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await listenOnLoopback(server);
   door = new WebSocketServer({ port: 0, host: "127.0.0.1" });
   await new Promise((resolve) => door.once("listening", resolve));
   executor = createExecutor({ destinations: Destinations.parse(["127.0.0.1"]) });
@@ -41,8 +42,7 @@ afterEach(async () => {
   await executor.close();
   door.close();
   answers.length = 0;
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
+  await closeHttp(server);
 });
 
 const comeIn = async () => executor.serve(await dialSocket(`ws://127.0.0.1:${(door.address() as AddressInfo).port}`));

@@ -4,6 +4,7 @@ import { createServer, type Server } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from "node:net";
 import { afterEach, expect, it } from "vitest";
 import { WebSocketServer } from "ws";
+import { listenOnLoopback } from "../../../test/fixtures/loopback.js";
 import { ExecutorError } from "../wire/types.js";
 import { connectExecutor } from "./connect.js";
 
@@ -13,9 +14,9 @@ afterEach(() => {
 });
 
 async function portOf(server: Server | TcpServer): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listenOnLoopback(server);
   undo.push(() => server.close());
-  return (server.address() as AddressInfo).port;
+  return port;
 }
 
 const failureAt = (port: number): Promise<unknown> =>

@@ -60,7 +60,7 @@ export interface MessageParts {
   readonly from: string;
   readonly role: string;
   readonly kind: string;
-  /** As JSON. */
+  /** It is kept as JSON text. */
   readonly body: string;
   readonly at: number;
   readonly correlationId: string | undefined;

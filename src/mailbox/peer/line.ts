@@ -42,7 +42,7 @@ export interface Delivery {
 
 /** One connection to a broker, after its welcome. */
 export interface BrokerLine {
-  /** As welcomed. */
+  /** What the broker said in its welcome. */
   readonly address: string;
   readonly role: string;
   /**

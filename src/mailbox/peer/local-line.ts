@@ -5,7 +5,7 @@ import { MAX_UNACKED_BYTES } from "../../sockets/limits.js";
 import { Close, NO_EVENTS, type SocketEvents } from "../../sockets/socket.js";
 import { type BrokerLine, greet, type HelloOptions, type LineCarrier, type LineEvents } from "./line.js";
 
-/** One end. */
+/** One end of a line within this process. */
 export class LocalEnd implements LineCarrier {
   #events: SocketEvents = NO_EVENTS;
   #other: LocalEnd | undefined;

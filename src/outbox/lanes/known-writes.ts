@@ -19,7 +19,7 @@ interface Ended {
 export class KnownWrites {
   readonly #byId = new Map<string, KeptWrite>();
   readonly #byKey = new Map<string, KeptWrite>();
-  /** By principal. */
+  /** What ended, by its principal. */
   readonly #ended = new Map<string, Ended>();
   #endedBytes = 0;
   /** Of how many nobody knows what became of them. */

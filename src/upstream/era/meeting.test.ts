@@ -1,8 +1,8 @@
 // Meeting servers of both eras, over real pipes and sockets: what is sent, what is remembered, and what it costs.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { closeHttp, listenOnLoopback } from "../../../test/fixtures/loopback.js";
 import { scripted } from "../../../test/fixtures/modern/scripted.js";
 import { SUPERVISED } from "../../../test/fixtures/spec.js";
 import { ownName } from "../../contracts/names.js";
@@ -166,12 +166,10 @@ async function httpPeer(
     res.writeHead(said.status, { "content-type": said.type ?? "application/json" });
     res.end(typeof body === "string" ? body : JSON.stringify(body ?? ""));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listenOnLoopback(server);
   cleanUp.push(() => {
-    server.closeAllConnections();
-    server.close();
+    void closeHttp(server);
   });
-  const { port } = server.address() as AddressInfo;
   const target: Target = { kind: "http", url: `http://127.0.0.1:${port}/mcp`, headers: {} };
   return { target, seen };
 }

@@ -41,7 +41,7 @@ const TABLE: Row[] = [
 ];
 
 describe("the era of a server", () => {
-  it.each(TABLE)("told by %s", (_, outcome, stdio, http) => {
+  it.each(TABLE)("is told by %s", (_, outcome, stdio, http) => {
     expect(classify("stdio", outcome).kind).toBe(stdio);
     expect(classify("http", outcome).kind).toBe(http);
   });

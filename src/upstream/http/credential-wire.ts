@@ -5,7 +5,7 @@ import type { ExchangeHandler, HttpExchange, OpenWire, RequestOptions, ResponseH
 
 /** What a wire needs of a credential; credentials/credential.ts is one. */
 export interface LiveCredential {
-  /** Undefined: the request goes out without. Rejects with a Fault where it cannot be had. */
+  /** Where it is undefined, the request goes out without. Rejects with a Fault where it cannot be had. */
   token(): string | undefined | Promise<string | undefined>;
   /** Whether there is another by now. Never rejects. */
   refused(used: string | undefined, challenge: string | undefined): Promise<boolean>;

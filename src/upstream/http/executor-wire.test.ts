@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
+import { listenOnLoopback } from "../../../test/fixtures/loopback.js";
 import { SUPERVISED } from "../../../test/fixtures/spec.js";
 import { OFFICE, startVia } from "../../../test/fixtures/via.js";
 import {
@@ -182,9 +182,8 @@ describe("a card", () => {
 
   it("comes the way that calls go, and counts as none where the executor may not reach it", async () => {
     const http = createServer((_, res) => res.end('{"name":"wiki"}'));
-    await new Promise<void>((resolve) => void http.listen(0, "127.0.0.1", resolve));
+    const port = await listenOnLoopback(http);
     cleanUp.push(async () => http.close());
-    const port = (http.address() as AddressInfo).port;
     const target = { kind: "http", url: `http://127.0.0.1:${port}/mcp`, headers: {}, via: OFFICE } as const;
     const spec = {
       name: "wiki",

@@ -3,6 +3,7 @@ import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { events, json, Peer, plain, Recorder, reply } from "../../../test/fixtures/links/recorder.js";
+import { listenOnLoopback } from "../../../test/fixtures/loopback.js";
 import { HELD_BACK_BYTES } from "../../protocol/check-reply.js";
 import { LARGE_REPLY_BYTES } from "../link/large-body.js";
 import { StreamableLink } from "./streamable.js";
@@ -147,8 +148,7 @@ describe("large replies", () => {
               socket.write(length === "" ? `${text.length.toString(16)}\r\n${text}\r\n` : text);
             });
           });
-          await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-          const { port } = server.address() as { port: number };
+          const port = await listenOnLoopback(server);
           const recorder = await connect(`http://127.0.0.1:${port}/`);
           recorder.request("large");
           await recorder.until(() => recorder.large.length > 0);
@@ -176,9 +176,8 @@ describe("large replies", () => {
         socket.write("x".repeat(3 * MIB));
       });
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const port = await listenOnLoopback(server);
     cleanups.push(() => new Promise((resolve) => server.close(resolve)));
-    const { port } = server.address() as { port: number };
     const recorder = await connect(`http://127.0.0.1:${port}/`);
     recorder.request("large");
     await recorder.until(() => recorder.large.length > 0);

@@ -1,6 +1,6 @@
-import { once } from "node:events";
-import { type AddressInfo, createServer, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { afterEach, expect, it } from "vitest";
+import { listenOnLoopback } from "../../../test/fixtures/loopback.js";
 import { openPoolWire } from "./pool-wire.js";
 import type { HttpExchange, Wire } from "./wire.js";
 
@@ -18,10 +18,9 @@ async function rawServer(head: string, end: (socket: Socket) => void): Promise<{
     socket.on("error", () => {});
     socket.once("data", () => socket.write(`${head}\r\n\r\n0123456789`));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listenOnLoopback(server);
   closers.push(() => server.close());
-  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+  const url = new URL(`http://127.0.0.1:${port}/`);
   return { url, finish: () => sockets.forEach(end) };
 }
 

@@ -2,7 +2,6 @@
 
 import { randomUUID } from "node:crypto";
 import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { NodeStreamableHTTPServerTransport } from "@modelcontextprotocol/node";
 import { Server as ServerV1 } from "@modelcontextprotocol/sdk/server/index.js";
 import { SSEServerTransport } from "@modelcontextprotocol/sdk/server/sse.js";
@@ -15,6 +14,7 @@ import {
 import { Server as ServerV2 } from "@modelcontextprotocol/server";
 import { afterEach, describe, expect, it } from "vitest";
 import { Recorder } from "../../../test/fixtures/links/recorder.js";
+import { closeHttp, listenOnLoopback } from "../../../test/fixtures/loopback.js";
 import type { HttpTarget } from "../../contracts/server-spec.js";
 import { openHttpLink } from "./link.js";
 
@@ -118,12 +118,11 @@ async function stateful(open: (opened: (id: string, session: Session) => void) =
 }
 
 async function listen(http: HttpServer): Promise<string> {
-  await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
+  const port = await listenOnLoopback(http);
   cleanups.push(async () => {
-    http.closeAllConnections();
-    await new Promise((resolve) => http.close(resolve));
+    await closeHttp(http);
   });
-  return `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`;
+  return `http://127.0.0.1:${port}/mcp`;
 }
 
 async function connect(url: string, kind: HttpTarget["kind"] = "http"): Promise<Recorder> {

@@ -1,6 +1,7 @@
 import { createServer } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { type Answer, events, json, Peer, plain, Recorder, reply } from "../../../test/fixtures/links/recorder.js";
+import { listenOnLoopback } from "../../../test/fixtures/loopback.js";
 import { StreamableLink } from "./streamable.js";
 
 const cleanups: (() => Promise<unknown>)[] = [];
@@ -239,9 +240,8 @@ describe("a server that cannot be reached", () => {
 
   it("says so where it speaks no TLS", async () => {
     const server = createServer((socket) => socket.resume().end("HTTP/1.1 400 Bad Request\r\n\r\n"));
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const port = await listenOnLoopback(server);
     cleanups.push(() => new Promise((resolve) => server.close(resolve)));
-    const { port } = server.address() as { port: number };
     const recorder = await connect(`https://127.0.0.1:${port}/mcp`);
     const { fault, sent } = await recorder.failure(recorder.request("initialize"));
     expect({ code: fault.code, sent }).toEqual({ code: "unavailable", sent: false });

@@ -3,10 +3,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { closeHttp, listenOnLoopback } from "../../../test/fixtures/loopback.js";
 import { SUPERVISED } from "../../../test/fixtures/spec.js";
 import type { Caller } from "../../contracts/caller.js";
 import { ownName } from "../../contracts/names.js";
@@ -294,14 +294,13 @@ async function strict() {
       answer(400, { id: null, error: { code: -32020, message: "Missing Mcp-Param-Region" } });
     } else answer(200, { result: { content: [{ type: "text", text: "ran" }] } });
   });
-  await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
+  const port = await listenOnLoopback(http);
   cleanUp.push(() => {
-    http.closeAllConnections();
-    http.close();
+    void closeHttp(http);
   });
   const target: Target = {
     kind: "http",
-    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`,
+    url: `http://127.0.0.1:${port}/mcp`,
     headers: {},
   };
   return { target, seen };
