@@ -11,7 +11,7 @@ const src = fileURLToPath(new URL("../src", import.meta.url));
 /** Folder → the folders that its files import, types included. "." is the root: the public API alone. */
 const ALLOWED: Readonly<Record<string, string>> = {
   ".": "config contracts executor/client executor/wire gateway gateway/state host observe policy protocol runtime",
-  "agents/import": "config config/inputs runtime",
+  "agents/import": "config config/clients config/inputs runtime",
   "agents/run": "agents/import config config/inputs",
   "agents/setup": "agents/import config config/edit runtime",
   cache: "contracts protocol runtime",
@@ -23,7 +23,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "cli/edit": "agents/import cli/gateway cli/line cli/setup cli/text config config/edit contracts runtime",
   "cli/executor": "cli/gateway cli/line cli/text config executor/allow executor/server executor/wire runtime",
   "cli/gateway":
-    "agents/run agents/setup cli/line config config/inputs contracts control credentials demo gateway observe protocol runtime runtime/processes upstream upstream/http",
+    "agents/run agents/setup cli/line config config/inputs contracts control credentials demo gateway gateway/engine observe protocol runtime runtime/processes upstream upstream/http",
   "cli/line": "protocol runtime runtime/words",
   "cli/login": "cli/line contracts protocol runtime",
   "cli/mailbox":
@@ -32,9 +32,10 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "cli/outbox": "cli/gateway cli/line cli/text contracts runtime",
   "cli/setup": "agents/setup cli/gateway cli/line cli/text config config/edit contracts protocol runtime runtime/words",
   "cli/text": "cli/gateway cli/line contracts mailbox/wire protocol runtime runtime/words",
-  config: "config/inputs contracts runtime",
+  config: "config/clients config/inputs contracts runtime",
+  "config/clients": "runtime",
   "config/inputs": "runtime",
-  "config/edit": "config runtime runtime/redact",
+  "config/edit": "config config/clients runtime runtime/redact",
   contracts: "protocol",
   control: "runtime",
   demo: "config",
@@ -57,6 +58,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/wire": "runtime runtime/redact",
   gateway:
     "cache catalog config config/edit config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/logins gateway/outbox gateway/runs gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/metrics observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
+  "gateway/engine": "contracts runtime",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
   "gateway/outbox": "catalog contracts gateway/state observe outbox outbox/lanes pipeline protocol runtime",
   "gateway/runs": "contracts policy protocol runtime runtime/processes tokens",

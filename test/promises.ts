@@ -319,6 +319,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "engine-sealed",
+    text: "What gateways keep in an engine is sealed under a key that only they have: without it none starts, and a new one is everywhere before it is used.",
+    status: "made",
+  },
+  {
     id: "engine-told",
     text: "An engine that is too old is refused, and of any other it is said which promises hold on it.",
     status: "made",

@@ -6,6 +6,7 @@ import type { MisconfiguredSpec, ServerSpec, Supervision, Target } from "../cont
 import type {
   CacheLimits,
   CallBudget,
+  EngineSettings,
   MenuMode,
   MenuRule,
   NameMode,
@@ -106,6 +107,8 @@ export interface Config {
   /** Names of the servers that the file switches off. */
   readonly disabled: readonly string[];
   readonly executors: readonly ExecutorConfig[];
+  /** What several gateways share in place of a state directory of each. Undefined where this one is alone. */
+  readonly engine: EngineSettings | undefined;
   /** Where the tools are shared; undefined for nowhere. */
   readonly share: ShareConfig | undefined;
   /** Whether mailboxes are kept. */

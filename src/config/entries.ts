@@ -1,8 +1,14 @@
 // The servers of a config, entry by entry: their names, those that are switched off, and those that are wrong in
 // themselves, which are set aside so that the others can be used. What an entry means is servers.ts.
 
+import {
+  type ForeignReading,
+  isOwnAuth,
+  isSwitchedOff,
+  readClientServerLists,
+  readForeign,
+} from "./clients/foreign-keys.js";
 import { type Config, MAX_SERVER_NAME, type ServerConfig, type ServerMenu, type WrongEntry } from "./config.js";
-import { type ForeignReading, isOwnAuth, isSwitchedOff, readClientServerLists, readForeign } from "./foreign-keys.js";
 import { isObject, mismatch, readFields } from "./form.js";
 import { formatMistakes, type KeyPath, keyText, mistakeTexts, type PlacedMistake } from "./mistakes.js";
 import { serverForm } from "./schema.js";

@@ -1,5 +1,6 @@
 // What is generated from the config's form: the JSON Schema that editors use, and the tables of docs/config.md.
 
+import { engineAuthForm, engineForm, engineTlsForm } from "./engine.js";
 import type { AnyForm, Fields, Shape } from "./form.js";
 import { fileForm, OWN_OBJECTS, serverForm, toolOutbox } from "./schema.js";
 
@@ -99,6 +100,9 @@ export function keyTables(): Readonly<Record<string, string>> {
     confirm: table(OWN_OBJECTS.confirm),
     settings: table(settings),
     executors: table(OWN_OBJECTS.executors),
+    engine: table(engineForm.fields),
+    engineAuth: table(engineAuthForm.fields),
+    engineTls: table(engineTlsForm.fields),
     roles: table(OWN_OBJECTS.roles),
     menus: table(OWN_OBJECTS.menus),
     tls: table(OWN_OBJECTS.tls),

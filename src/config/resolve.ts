@@ -5,10 +5,11 @@ import type { MenuRule, RoleRules, UnlistedRoles } from "../contracts/settings.j
 import { DEFAULT_ROLE, EXECUTOR_ROLE } from "../contracts/settings.js";
 import { fits, readGlob } from "../runtime/glob.js";
 import { nearest } from "../runtime/nearest.js";
+import { FOREIGN_GROUPS, FOREIGN_TOP_KEYS } from "./clients/foreign-keys.js";
 import { type Config, parseListen, type ShareConfig } from "./config.js";
+import { resolveEngine } from "./engine.js";
 import { type EntriesContext, nameProblem, resolveEntries } from "./entries.js";
 import { resolveExecutors } from "./executors.js";
-import { FOREIGN_GROUPS, FOREIGN_TOP_KEYS } from "./foreign-keys.js";
 import { isObject, mismatch, readFields } from "./form.js";
 import type { KeyPath } from "./mistakes.js";
 import { absolutePath } from "./paths.js";
@@ -58,6 +59,7 @@ export function resolve(value: unknown, context: EntriesContext): Config | undef
   const stateDir = state && absolutePath(text(state, ["state"], context), dir, variables.home);
   const telemetry = resolveTelemetry(settings.telemetry, context);
   const share = resolveShare(settings.share, context);
+  const engine = resolveEngine(settings.engine, context);
   checkMemory(settings.limits, value, context);
   if (report.failed || listen === undefined) return undefined;
   // No mistake was found, so every setting is there.
@@ -85,6 +87,7 @@ export function resolve(value: unknown, context: EntriesContext): Config | undef
     executors,
     share,
     mailboxes: settings.mailboxes !== undefined,
+    engine,
     listen,
     names,
     menu,

@@ -24,6 +24,7 @@ import {
   DEFAULT_SESSIONS,
   OUTBOX_EJECTED_PROBE_MS,
 } from "./config.js";
+import { engineForm } from "./engine.js";
 import {
   anyObject,
   defaulted,
@@ -480,6 +481,10 @@ export const settingsFields = {
     "The folder where tokens, pins and lists are kept, relative to the file. Default: one that is named after the " +
       "config's path, in `~/.local/state/toolway`.",
   ),
+  engine: optional(
+    engineForm,
+    "Where several gateways keep together what one keeps in its `state`: NATS with JetStream (docs/scale.md).",
+  ),
   mailboxes: optional(
     mailboxes,
     "Keeps mailboxes, at `/mailboxes`: machines share their tools through them, and agents elsewhere use those. `{}`.",
@@ -548,6 +553,7 @@ export const OWN_OBJECTS = {
   telemetry: telemetry.fields,
   log: log.fields,
   executors: executor.fields,
+  engine: engineForm.fields,
   mailboxes: mailboxes.fields,
   share: share.fields,
   restarts: restarts.fields,

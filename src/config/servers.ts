@@ -8,6 +8,7 @@ import { isLoopback } from "../runtime/addresses.js";
 import { nearest } from "../runtime/nearest.js";
 import { readTextFile } from "../runtime/text-file.js";
 import { resolveAuth } from "./auth.js";
+import { FOREIGN_ENTRY_KEYS, type ForeignReading, isForeignMeaning, SYNONYMS } from "./clients/foreign-keys.js";
 import {
   DEFAULT_AWAY_WAIT_MS,
   defaultSupervision,
@@ -17,7 +18,6 @@ import {
   type ServerMenu,
   type ToolOverride,
 } from "./config.js";
-import { FOREIGN_ENTRY_KEYS, type ForeignReading, isForeignMeaning, SYNONYMS } from "./foreign-keys.js";
 import type { KeyPath, Report } from "./mistakes.js";
 import { resolveOutbox } from "./outbox-terms.js";
 import { absolutePath, commandPath } from "./paths.js";

@@ -2,8 +2,10 @@
 
 import type { Config, ServerConfig } from "../config/config.js";
 import { watchConfig } from "../config/edit/watch.js";
+import { ENGINE_NOT_YET } from "../config/engine.js";
 import { answersIn } from "../config/inputs/answers.js";
 import { type ConfigInput, loadConfig, resolveConfig } from "../config/load.js";
+import { ConfigError } from "../config/mistakes.js";
 import type { NameMode } from "../contracts/settings.js";
 import { type Log, SILENT } from "../observe/log.js";
 import type { OpenTelemetryApi } from "../observe/opentelemetry.js";
@@ -96,6 +98,10 @@ interface ClosedParts extends Omit<GatewayParts, "state" | "telemetry"> {
 /** Opens state and telemetry, and makes a gateway over them; where that fails, nothing stays open. */
 export async function openGateway({ stateDir, opentelemetry, ...parts }: ClosedParts): Promise<Gateway> {
   const { config, env, log } = parts;
+  if (config.engine !== undefined) {
+    const place = { file: config.path, line: undefined, column: undefined, key: "engine" };
+    throw new ConfigError([{ ...place, ...ENGINE_NOT_YET }]);
+  }
   const state = stateDir === undefined ? memoryState(env) : await openState(stateDir, env);
   try {
     const telemetry = await openTelemetry({

@@ -3,7 +3,7 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, posix, win32 } from "node:path";
-import { readClientServerLists } from "../../config/foreign-keys.js";
+import { readClientServerLists } from "../../config/clients/foreign-keys.js";
 import { Source } from "../../config/jsonc.js";
 import { fits as fitsGlob, readGlob } from "../../runtime/glob.js";
 import { type ClientFile, clientFiles, geminiFolder, type Place } from "./clients.js";

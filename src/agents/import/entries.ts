@@ -4,7 +4,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are variables of the config
 
 import { basename } from "node:path";
-import { readForeign } from "../../config/foreign-keys.js";
+import { readForeign } from "../../config/clients/foreign-keys.js";
 import { inputVariable } from "../../config/inputs/inputs.js";
 import { Source } from "../../config/jsonc.js";
 import { absolutePath, baseFolder, commandPath } from "../../config/paths.js";

@@ -9,6 +9,7 @@ import { configCheck, configSchema } from "./config.js";
 import { contextSet, contextShow, contextUnset } from "./context.js";
 import { doctor } from "./doctor.js";
 import { down } from "./down.js";
+import { engineKey } from "./engine.js";
 import { list, remove } from "./entries.js";
 import { executor } from "./executor.js";
 import { importConfigs } from "./import.js";
@@ -57,6 +58,7 @@ export const groups: Readonly<Record<string, string>> = {
   pins: "Tools whose definition changed, and what was accepted.",
   context: "What is known of a principal's situation, for menus.",
   token: "Tokens, and the roles they carry.",
+  engine: "The NATS that several gateways share.",
   config: "Checks a config, and prints its JSON Schema.",
   state: "What the gateway keeps on disk.",
 };
@@ -120,6 +122,7 @@ export const commands: readonly Command[] = [
   configCheck,
   configSchema,
   stateDump,
+  engineKey,
   completionOf(() => ({ commands, groups })),
   version,
   complete,

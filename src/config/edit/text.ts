@@ -2,7 +2,7 @@
 // byte for byte: comments, order, layout, commas at the end of a list. Reads and writes no file.
 
 import { isDeepStrictEqual } from "node:util";
-import { FOREIGN_GROUPS } from "../foreign-keys.js";
+import { FOREIGN_GROUPS } from "../clients/foreign-keys.js";
 import { isObject } from "../form.js";
 import { Source } from "../jsonc.js";
 import { Report } from "../mistakes.js";

@@ -3,7 +3,7 @@
 // over. Every other unknown key is reported. `serve` and `import` read foreign keys by this file alone.
 
 import { basename, dirname } from "node:path";
-import { nearest } from "../runtime/nearest.js";
+import { nearest } from "../../runtime/nearest.js";
 
 /** Top level: only those that are near a key of ours, or so usual that they deserve no thought. */
 export const FOREIGN_TOP_KEYS: ReadonlySet<string> = new Set(["inputs", "version", "rules", "mcp", "projects"]);

@@ -3,8 +3,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are variables of the config
 
 import { describe, expect, it } from "vitest";
+import { parseConfig } from "../load.js";
 import { readForeign } from "./foreign-keys.js";
-import { parseConfig } from "./load.js";
 
 const read = (entry: object, path = "/home/me/mcp.json") =>
   parseConfig(JSON.stringify({ mcpServers: { a: entry } }), { path, env: {}, home: "/home/me", wrongEntries: "keep" });

@@ -1,0 +1,33 @@
+// The sealing key that all gateways on one engine share: made by the first, wrapped under the engine's key, and wrapped
+// anew when another of the engine's keys is put first.
+
+import { randomBytes } from "node:crypto";
+import type { SharedMap } from "../../contracts/store.js";
+import { type EngineKey, EngineKeyError, unwrapKey, type WrappedKey, wrapKey } from "./keys.js";
+
+const NAME = "sealing";
+const KEY_BYTES = 32;
+/** Each lost race means that another gateway has written; a few starting at once are done after one. */
+const MAX_TRIES = 16;
+
+/** The same bytes at every gateway. `map` is one in the engine, of nothing else. */
+export async function openSealingKey(
+  map: SharedMap<WrappedKey>,
+  keys: readonly [EngineKey, ...EngineKey[]],
+): Promise<Uint8Array> {
+  for (let n = 0; n < MAX_TRIES; n++) {
+    const found = map.read(NAME);
+    if (found === undefined) {
+      const key = randomBytes(KEY_BYTES);
+      if ((await map.create(NAME, wrapKey(key, keys))) !== undefined) return key;
+      continue;
+    }
+    const key = unwrapKey(found.value, keys);
+    if (found.value.by === keys[0].id) return key;
+    // The first of our keys is in use from now on. Those who know it only as their second open it as well.
+    if ((await map.update(NAME, wrapKey(key, keys), found.revision)) !== undefined) return key;
+  }
+  throw new EngineKeyError(
+    "The engine's sealing key was changed by others again and again: gateways have different keys first in their lists. Give all the same.",
+  );
+}
