@@ -58,7 +58,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/wire": "runtime runtime/redact",
   gateway:
     "cache catalog config config/edit config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/logins gateway/outbox gateway/runs gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/metrics observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
-  "gateway/engine": "contracts runtime",
+  "gateway/engine": "contracts runtime store/nats",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
   "gateway/outbox": "catalog contracts gateway/state observe outbox outbox/lanes pipeline protocol runtime",
   "gateway/runs": "contracts policy protocol runtime runtime/processes tokens",

@@ -75,7 +75,7 @@ export const engineForm = strict(
 /** Until gateways run on it. Said by `config check`, and by a start, which refuses: it must not look as if it were shared. */
 export const ENGINE_NOT_YET = {
   message: "gateways do not run on an engine yet: `toolway serve` refuses a config that has one",
-  hint: "remove the key to keep everything on this machine",
+  hint: "remove the key to keep everything on this machine; `toolway doctor --engine` tries the engine already",
 };
 
 type EngineEntry = OutOf<typeof engineForm>;

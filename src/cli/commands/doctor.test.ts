@@ -150,3 +150,23 @@ describe("doctor", () => {
     expect((await run(["doctor"])).out).toContain("boom");
   });
 });
+
+describe("doctor --engine", () => {
+  it("[engine-told] says where an engine would stand in a config that has none", async () => {
+    writeFileSync(join(folder, "toolway.json"), '{ "mcpServers": {} }');
+    const { code, err } = await run(["doctor", "--engine"]);
+    expect(code).toBe(2);
+    expect(err).toContain('./toolway.json has no "engine"');
+  });
+
+  it("[engine-told] says all that has to be mended, and fails", async () => {
+    const engine = { nats: ["tls://127.0.0.1:1"], auth: { token: { env: "GONE" } }, key: { env: "KEY" } };
+    writeFileSync(join(folder, "toolway.json"), JSON.stringify({ mcpServers: {}, engine }));
+    const { code, out } = await run(["doctor", "--engine"]);
+    expect(code).toBe(1);
+    expect(out).toContain(
+      "✗ The variable KEY is not set: it has to hold the engine's key, which `toolway engine key` makes.",
+    );
+    expect(out).toContain("✗ The variable GONE is not set: it has to hold the token of the engine.");
+  });
+});

@@ -57,21 +57,28 @@ export const doctor = defineCommand({
       "tools (those that its entry lets through, of all), how long it took, and on failure what it wrote and what to fix. What npx, uvx or docker may have to " +
       "download at a first start has three minutes. A server behind an executor that dials in is tried by the gateway " +
       "that runs, which is asked. On a terminal it asks for inputs of the config that nobody has answered (VS Code's " +
-      "`inputs`), and keeps the answers sealed. Exits 1 when any server failed, 2 when the config cannot be read.",
+      "`inputs`), and keeps the answers sealed. With --engine it starts no server: it writes to the config's `engine`, reads from " +
+      "it and holds a lease for ten seconds, in a stream that is gone afterwards, and says which promises hold on it and what to " +
+      "set. Exits 1 when any server failed or the engine cannot be used, 2 when the config cannot be read.",
   },
   args: { config: configArg("The config, as for serve.") },
   options: {
     server: { value: "NAME", description: "That server only.", completes: "server" },
+    engine: {
+      description: "The engine of the config in place of its servers: ten seconds of writes, reads and a lease.",
+    },
     state: folderOption("Where the gateway that runs keeps its state."),
     ...jsonOption,
   },
   examples: [
     { line: "toolway doctor", note: "all servers of the config" },
+    { line: "toolway doctor --engine", note: "the NATS that several gateways share" },
     { line: "toolway doctor ~/.cursor/mcp.json --server github", note: "one server of another client's file" },
   ],
   async handler(input, io) {
     const source = await sourceFor({ config: input.config, state: input.state }, io);
     const config = await loadAsking(source, input.json, io);
+    if (input.engine) return examineEngineOf(config, input.json, io);
     const started = performance.now();
     const isMeant = ({ name }: { name: string }) => input.server === undefined || name === input.server;
     const specs = config.servers.filter(isMeant);
@@ -97,6 +104,24 @@ export const doctor = defineCommand({
     return findings.every(({ probe }) => probe.ok || probe.untried === true) ? Exit.ok : Exit.failure;
   },
 });
+
+async function examineEngineOf({ engine, path }: Config, isJson: boolean, io: Io): Promise<0 | 1> {
+  if (engine === undefined) {
+    throw new UserError(`${path === undefined ? "The built-in config" : shortPath(io, path)} has no "engine".`, {
+      kind: "usage",
+      hint: 'It is a key beside "mcpServers": docs/scale.md.',
+    });
+  }
+  const { examineEngine } = await import("../gateway/engine.js");
+  if (!isJson && io.isErrTTY) note(io, "Writing to the engine for ten seconds…");
+  const report = await examineEngine(engine, { env: io.env, signal: io.signal });
+  if (isJson) printJson(io, report);
+  else {
+    const { engineReportText } = await import("../text/engine-report.js");
+    print(io, engineReportText(shown(report, io.isTTY), styleOf(io)));
+  }
+  return report.ok ? Exit.ok : Exit.failure;
+}
 
 /** Asks the person for inputs of the config that nobody has answered, if there is one to ask, and keeps the answers. */
 async function loadAsking(source: GatewaySource, isJson: boolean, io: Io): Promise<Config> {

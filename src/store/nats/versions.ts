@@ -85,9 +85,7 @@ export function enginePromises({ version: text, nodes, replicas, syncsAlways }: 
   if (!has(WITH_SAFE_DUPLICATES)) {
     promises.push({
       holds: false,
-      sentence:
-        `Below ${WITH_SAFE_DUPLICATES.join(".")} an answer "duplicate" is no proof that a write was kept. ` +
-        "Toolway reads back what it was told so.",
+      sentence: `Below ${WITH_SAFE_DUPLICATES.join(".")} an answer "duplicate" is no proof that a write was kept.`,
     });
   }
   if (nodes < replicas) {
