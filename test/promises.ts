@@ -160,7 +160,7 @@ export const PROMISES: readonly Promised[] = [
   },
   {
     id: "calls-recorded",
-    text: "Every call ends as one record: who, in which role, by which client, which tool, how long, what came of it. No argument and no result is in it, and a log whose reader is stuck delays no call.",
+    text: "Every call ends as one record: who, in which role, by which client, which tool, how long and where that time went, what came of it. No argument and no result is in it, and a log whose reader is stuck delays no call.",
     status: "made",
   },
   {

@@ -19,8 +19,26 @@ export interface TracePlace {
   readonly metaTracestate: string | undefined;
 }
 
+/**
+ * Where the time of a call goes. `own`: we are at it. `queued`: it waits for a place or in a lane. `starting`: its server is
+ * started or met anew, or its lists are read. `credential`: a token is fetched. `server`: from the first byte out to the last
+ * byte in. `returning`: the reply is on its way back through us.
+ */
+export type CallPhase = "own" | "queued" | "starting" | "credential" | "server" | "returning";
+
+/** What was mended on the way of a call: its server was started again, or its token was renewed. */
+export type Mending = "restart" | "token";
+
+/** What those between the pipeline and the server note of a call. */
+export interface WayNotes {
+  /** From now on its time goes to this. `nowMs` is for who knows the time anyway. */
+  enter(phase: CallPhase, nowMs?: number): void;
+  /** It is told where it is done, and counts where the call then succeeds. */
+  mended(by: Mending): void;
+}
+
 /** What becomes known of a call on its way, for the record of it. */
-export interface CallNotes {
+export interface CallNotes extends WayNotes {
   /** Its server is known, and whether it may is asked next. `tool` is the server's own name; undefined for what is none. */
   reaches(server: string, tool: string | undefined): void;
   /** Undefined where the call is not traced, or its server is not known yet. */

@@ -7,6 +7,7 @@ import type { NotificationMessage, RequestMessage } from "../protocol/message.js
 import type { Reply } from "../protocol/reply.js";
 import type { Caller } from "./caller.js";
 import type { OwnName } from "./names.js";
+import type { WayNotes } from "./service.js";
 
 /** A request on its way to a server. Made by the pipeline; answered exactly once, by `reply`. */
 export interface UpstreamCall {
@@ -25,6 +26,8 @@ export interface UpstreamCall {
    */
   renderModern?(id: number, clientInfo: string): string | undefined;
   reply(reply: Reply): void;
+  /** Undefined where nobody wants to know of it. */
+  readonly notes?: WayNotes | undefined;
   /** Is called when it is sent a second time, on a new connection. */
   repeated?(): void;
   /**

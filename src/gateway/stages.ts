@@ -6,10 +6,12 @@ import { Catalog } from "../catalog/catalog.js";
 import type { Config } from "../config/config.js";
 import type { AgentProfile } from "../contracts/caller.js";
 import { ownToolName } from "../contracts/names.js";
+import type { ServerSpec } from "../contracts/server-spec.js";
 import { DEFAULT_ROLE } from "../contracts/settings.js";
 import type { ServerIntro } from "../contracts/upstream.js";
 import { Credentials } from "../credentials/credentials.js";
 import { CallLines } from "../observe/call-lines.js";
+import type { Transport } from "../observe/call-record.js";
 import { sessionLog } from "../observe/debug-log.js";
 import type { Log } from "../observe/log.js";
 import { CallMetrics } from "../observe/metrics/call-metrics.js";
@@ -119,6 +121,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     clock: systemClock,
     tracer: parts.telemetry?.tracer,
     eraOf: (server) => eraOf(servers.get(server)?.intro),
+    transportOf: (server) => transportOf(servers.supervised(server)?.spec),
   });
   const records = new CallRecords(
     new CallLines(log, (server, name) =>
@@ -258,6 +261,10 @@ export function policyOf({ roles, unlistedRoles }: Config, log: Log): Policy {
   const policy = compilePolicy({ roles, unlistedRoles });
   for (const problem of policy.problems) log.warn(problem);
   return policy;
+}
+
+function transportOf(spec: ServerSpec | undefined): Transport | undefined {
+  return spec === undefined ? undefined : spec.target.kind === "stdio" ? "pipe" : "tcp";
 }
 
 /** Undefined where the server never came up. */

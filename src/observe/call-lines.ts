@@ -114,7 +114,7 @@ function besides({ principal, clientInfo, cache, bytes }: CallRecord): LogFields
 }
 
 function fieldsOf(record: CallRecord, tool: string | undefined): LogFields {
-  const { principal, clientInfo, method, server, outcome, ms, cache, bytes, id } = record;
+  const { principal, clientInfo, method, server, outcome, ms, cache, bytesIn, bytes, traceId, id } = record;
   return {
     principal: principal.id,
     role: principal.role,
@@ -124,8 +124,15 @@ function fieldsOf(record: CallRecord, tool: string | undefined): LogFields {
     tool,
     outcome,
     ms: shortMs(ms),
+    queuedMs: phaseMs(record.queuedMs),
+    startingMs: phaseMs(record.startingMs),
+    credentialMs: phaseMs(record.credentialMs),
+    serverMs: phaseMs(record.serverMs),
+    returningMs: phaseMs(record.returningMs),
     cache,
+    bytesIn,
     bytes,
+    trace: traceId,
     id: shortId(id),
   };
 }
@@ -147,6 +154,11 @@ function cut(name: string): string {
 
 function shortId(id: RpcId): RpcId {
   return typeof id === "string" ? cut(id) : id;
+}
+
+/** A phase that there was not is not told of. */
+function phaseMs(ms: number): number | undefined {
+  return ms > 0 ? shortMs(ms) : undefined;
 }
 
 /** Tenths are enough to tell a cache from a server. */

@@ -11,11 +11,11 @@ import type { JsonObject } from "../protocol/jsonrpc.js";
 import { parseMessage, type RequestMessage } from "../protocol/message.js";
 import { faultReply, type Reply, resultBytes } from "../protocol/reply.js";
 import { CallLines } from "./call-lines.js";
-import { type CallRecord, CallRing } from "./call-record.js";
+import { type CallRecord, CallRing, emptyRecord } from "./call-record.js";
 import { CallRecorder } from "./call-recorder.js";
 import { boundedWrite, createLog, type LogLevel } from "./log.js";
 import { CallObserver } from "./observed-call.js";
-import { outcomeOf } from "./outcome.js";
+import { readOutcome } from "./outcome.js";
 import type { Tracer } from "./traces.js";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -64,6 +64,12 @@ describe("a ring of records", () => {
     expect(JSON.stringify(record)).not.toMatch(/somebody|an id/);
   });
 });
+
+function outcomeOf(reply: Reply): CallRecord["outcome"] {
+  const record = emptyRecord();
+  readOutcome(reply, record);
+  return record.outcome;
+}
 
 const SECRET = "nobody-may-see-this";
 
@@ -150,7 +156,11 @@ describe("a call in the log", () => {
   it("has every fact in a field of its own, and nothing of arguments or results [calls-recorded]", () => {
     const { clock, make, json, lines } = logged();
     const one = make();
-    clock.advance(12.34);
+    one.notes?.enter("starting");
+    clock.advance(8.26);
+    one.notes?.enter("server");
+    clock.advance(4.08);
+    one.notes?.enter("returning");
     one.reply(OK);
     vi.runAllTimers();
     expect(json()).toEqual([
@@ -166,6 +176,9 @@ describe("a call in the log", () => {
         tool: "read",
         outcome: "ok",
         ms: 12,
+        startingMs: 8.3,
+        serverMs: 4.1,
+        bytesIn: 156,
         bytes: 92,
         id: 7,
       },
@@ -298,7 +311,9 @@ describe("a call that is observed [calls-recorded]", () => {
       kept.push(record);
       copies.push({ ...record });
     };
-    const tracer: Tracer = { begin: () => ({ metaTraceparent: "00-a-b-01", metaTracestate: undefined, end }) };
+    const tracer: Tracer = {
+      begin: () => ({ traceId: "a", metaTraceparent: "00-a-b-01", metaTracestate: undefined, end }),
+    };
     return { tracer, kept, copies };
   };
 

@@ -3,6 +3,8 @@
 // calls and spans are made from it, and so is whatever else wants to know of every call.
 
 import type { Principal } from "../contracts/caller.js";
+import type { Mending } from "../contracts/service.js";
+import type { RefusalRule } from "../protocol/errors.js";
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
 import type { Era } from "../protocol/modern.js";
 import type { CacheUse, Outcome } from "./traces.js";
@@ -29,10 +31,39 @@ export interface CallRecord {
   outcome: Outcome;
   /** Where the answer came from; undefined where it was not asked for in the cache. */
   cache: CacheUse | undefined;
+  /** The JSON-RPC code of the error that the server answered with; 0 where it did not. */
+  errorCode: number;
+  /** The rule of ours that refused it; undefined where none did. */
+  refusedBy: RefusalRule | undefined;
+  /** What was mended on its way. */
+  mended: Mending | undefined;
+  /** Of the request; of a long one its characters. */
+  bytesIn: number;
   /** Of the reply, as the server sent it. Undefined where nobody knows without making the text. */
   bytes: number | undefined;
+  /** Where its time went; what is left of `ms` we were at it ourselves. */
+  queuedMs: number;
+  startingMs: number;
+  credentialMs: number;
+  serverMs: number;
+  returningMs: number;
+  /** How its server is reached; undefined where there is none. */
+  transport: Transport | undefined;
+  /** Of the protocol, as the agent speaks it. */
+  version: string;
+  sessionKey: string;
+  /** Undefined where it was not traced. */
+  traceId: string | undefined;
   /** The agent's own id of the request. */
   id: RpcId;
+}
+
+/** As OpenTelemetry calls them. */
+export type Transport = "pipe" | "tcp";
+
+/** What of a call's time was ours. */
+export function ownMs({ ms, queuedMs, startingMs, credentialMs, serverMs }: CallRecord): number {
+  return Math.max(0, ms - queuedMs - startingMs - credentialMs - serverMs);
 }
 
 const NOBODY: Principal = { id: "", role: "" };
@@ -93,6 +124,8 @@ export function clearRecord(record: CallRecord): void {
   record.clientInfo = NOTHING;
   record.principal = NOBODY;
   record.tool = undefined;
+  record.sessionKey = "";
+  record.traceId = undefined;
   record.id = 0;
 }
 
@@ -110,7 +143,21 @@ export function emptyRecord(): CallRecord {
     attempt: 1,
     outcome: "ok",
     cache: undefined,
+    errorCode: 0,
+    refusedBy: undefined,
+    mended: undefined,
+    bytesIn: 0,
     bytes: undefined,
+    // They hold fractions: a double of the record's own is made once, and written over for each call.
+    queuedMs: 0.1,
+    startingMs: 0.1,
+    credentialMs: 0.1,
+    serverMs: 0.1,
+    returningMs: 0.1,
+    transport: undefined,
+    version: "",
+    sessionKey: "",
+    traceId: undefined,
     id: 0,
   };
 }

@@ -2,7 +2,7 @@
 // record of it all. The log of calls, and a span where the call is traced, are made from that record.
 
 import type { Caller } from "../contracts/caller.js";
-import type { AgentCall, CallNotes } from "../contracts/service.js";
+import type { AgentCall, CallNotes, CallPhase, Mending } from "../contracts/service.js";
 import { replySize } from "../protocol/arrived.js";
 import { isObject, type RpcError } from "../protocol/jsonrpc.js";
 import type { RequestMessage } from "../protocol/message.js";
@@ -10,9 +10,10 @@ import type { Era } from "../protocol/modern.js";
 import type { ParamHeader } from "../protocol/param-headers.js";
 import type { Reply } from "../protocol/reply.js";
 import type { Clock } from "../runtime/clock.js";
-import { type CallRecord, clearRecord, emptyRecord } from "./call-record.js";
+import { type CallRecord, clearRecord, emptyRecord, type Transport } from "./call-record.js";
 import type { CallRecorder } from "./call-recorder.js";
-import { outcomeOf } from "./outcome.js";
+import { type CallTimes, CallTimesPool } from "./call-times.js";
+import { readOutcome } from "./outcome.js";
 import type { Span, Tracer } from "./traces.js";
 
 export interface CallObserverOptions {
@@ -21,20 +22,28 @@ export interface CallObserverOptions {
   readonly tracer: Tracer | undefined;
   /** A server's era, asked for when a call ends: before the first one nobody may know it. */
   readonly eraOf: (server: string) => Era | undefined;
+  /** How a server is reached. */
+  readonly transportOf?: ((server: string) => Transport | undefined) | undefined;
 }
+
+/** Longer requests are measured by their characters: counting the bytes of a long text takes milliseconds. */
+const MAX_COUNTED_CHARACTERS = 1_024;
 
 export class CallObserver {
   readonly #clock: Clock;
   readonly #tracer: Tracer | undefined;
   readonly #eraOf: (server: string) => Era | undefined;
+  readonly #transportOf: (server: string) => Transport | undefined;
+  readonly #times = new CallTimesPool();
   #recorder: CallRecorder | undefined;
   /** For a traced call that no recorder has a record for. It is filled and read in one turn. */
   readonly #scratch = emptyRecord();
 
-  constructor({ clock, tracer, eraOf }: CallObserverOptions) {
+  constructor({ clock, tracer, eraOf, transportOf }: CallObserverOptions) {
     this.#clock = clock;
     this.#tracer = tracer;
     this.#eraOf = eraOf;
+    this.#transportOf = transportOf ?? (() => undefined);
   }
 
   /** Who gets the records; undefined for nobody. Calls under way are told to whoever is there when they end. */
@@ -45,7 +54,13 @@ export class CallObserver {
   /** The call as it goes on from here: the same one where nobody wants to know of it. */
   observed(call: AgentCall): AgentCall {
     const isWanted = this.#recorder !== undefined || this.#tracer !== undefined;
-    return isWanted ? new ObservedCall(call, this, this.#clock.now()) : call;
+    if (!isWanted) return call;
+    const nowMs = this.#clock.now();
+    return new ObservedCall(call, this, nowMs, this.#times.take(nowMs));
+  }
+
+  get nowMs(): number {
+    return this.#clock.now();
   }
 
   /** Undefined where the call is not traced. */
@@ -55,20 +70,29 @@ export class CallObserver {
     return this.#tracer.begin({ method, server, tool, params, headers });
   }
 
-  ended(call: ObservedCall, reply: Reply): void {
+  ended(call: ObservedCall, times: CallTimes, reply: Reply): void {
     const { span } = call;
     const own = this.#recorder?.next();
     const record = own ?? (span === undefined ? undefined : this.#scratch);
-    if (record === undefined) return;
-    this.#fill(record, call, reply);
-    span?.end(record);
-    if (own === undefined) clearRecord(record);
+    if (record !== undefined) {
+      this.#fill(record, call, times, reply);
+      span?.end(record);
+      if (own === undefined) clearRecord(record);
+    }
+    this.#times.giveBack(times);
   }
 
-  #fill(record: CallRecord, call: ObservedCall, reply: Reply): void {
-    const { caller, message, server } = call;
+  #fill(record: CallRecord, call: ObservedCall, times: CallTimes, reply: Reply): void {
+    const { caller, message, server, span } = call;
+    const nowMs = this.#clock.now();
+    times.enter("own", nowMs);
     record.endedAt = this.#clock.wall();
-    record.ms = this.#clock.now() - call.startMs;
+    record.ms = nowMs - call.startMs;
+    record.queuedMs = times.of("queued");
+    record.startingMs = times.of("starting");
+    record.credentialMs = times.of("credential");
+    record.serverMs = times.of("server");
+    record.returningMs = times.of("returning");
     record.principal = caller.principal;
     record.clientInfo = caller.clientInfo;
     record.agentEra = caller.era;
@@ -77,9 +101,16 @@ export class CallObserver {
     record.tool = call.tool ?? namedTool(message);
     record.era = server === undefined ? undefined : this.#eraOf(server);
     record.attempt = call.attempt;
-    record.outcome = outcomeOf(reply);
+    readOutcome(reply, record);
+    record.mended = call.mendedBy;
     record.cache = call.cache;
+    const { text } = message;
+    record.bytesIn = text.length <= MAX_COUNTED_CHARACTERS ? Buffer.byteLength(text) : text.length;
     record.bytes = reply.kind === "bytes" ? replySize(reply) : undefined;
+    record.transport = server === undefined ? undefined : this.#transportOf(server);
+    record.version = caller.version;
+    record.sessionKey = caller.sessionKey;
+    record.traceId = span?.traceId;
     record.id = message.id;
   }
 }
@@ -90,15 +121,19 @@ class ObservedCall implements AgentCall, CallNotes {
   tool: string | undefined = undefined;
   cache: CallNotes["cache"] = undefined;
   attempt = 1;
+  mendedBy: Mending | undefined = undefined;
   span: Span | undefined = undefined;
   readonly startMs: number;
   readonly #outer: AgentCall;
+  /** It is another call's once this one has ended. */
+  readonly #times: CallTimes;
   /** Undefined once it has ended: the first reply counts. */
   #observer: CallObserver | undefined;
 
-  constructor(outer: AgentCall, observer: CallObserver, startMs: number) {
+  constructor(outer: AgentCall, observer: CallObserver, startMs: number, times: CallTimes) {
     this.#outer = outer;
     this.#observer = observer;
+    this.#times = times;
     this.startMs = startMs;
   }
 
@@ -114,6 +149,15 @@ class ObservedCall implements AgentCall, CallNotes {
     this.server = server;
     this.tool = tool;
     this.span ??= this.#observer?.begin(this.#outer, server, tool);
+  }
+
+  enter(phase: CallPhase, nowMs?: number): void {
+    const observer = this.#observer;
+    if (observer !== undefined) this.#times.enter(phase, nowMs ?? observer.nowMs);
+  }
+
+  mended(by: Mending): void {
+    this.mendedBy = by;
   }
 
   get caller(): Caller {
@@ -148,7 +192,7 @@ class ObservedCall implements AgentCall, CallNotes {
     const observer = this.#observer;
     if (observer !== undefined) {
       this.#observer = undefined;
-      observer.ended(this, reply);
+      observer.ended(this, this.#times, reply);
     }
     this.#outer.reply(reply);
   }

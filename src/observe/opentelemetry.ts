@@ -88,12 +88,14 @@ export class ApiTracerBridge implements Tracer {
 }
 
 class BridgedSpan implements Span {
+  readonly traceId: string;
   readonly metaTraceparent: string;
   readonly metaTracestate: string | undefined;
   #span: ApiSpan | undefined;
 
   constructor(span: ApiSpan, { traceId, spanId, traceFlags, traceState }: ApiSpanContext) {
     this.#span = span;
+    this.traceId = traceId;
     this.metaTraceparent = traceparentText(traceId, spanId, (traceFlags & FLAG_SAMPLED) !== 0);
     const state = (traceState as ApiTraceState | undefined)?.serialize();
     this.metaTracestate = state === "" ? undefined : state;

@@ -1,8 +1,9 @@
 // What came of a call, read from its reply: for spans and the records of calls.
 
 import { PiecedReply, replySize } from "../protocol/arrived.js";
-import { isObject } from "../protocol/jsonrpc.js";
+import { isObject, isRpcError } from "../protocol/jsonrpc.js";
 import type { BytesReply, Reply } from "../protocol/reply.js";
+import type { CallRecord } from "./call-record.js";
 import type { Outcome } from "./traces.js";
 
 /** Larger replies are results that are too dear to look into: errors are small. */
@@ -16,26 +17,39 @@ const HEAD_BYTES = 128;
 /** The end of a result, its `_meta`, and an id behind it. */
 const TAIL_BYTES = 512;
 
-export function outcomeOf(reply: Reply): Outcome {
+/** Sets `outcome`, `errorCode` and `refusedBy`. */
+export function readOutcome(reply: Reply, record: CallRecord): void {
+  record.errorCode = 0;
+  record.refusedBy = undefined;
   switch (reply.kind) {
     case "error":
-      return reply.fault?.code ?? "rpc-error";
+      record.refusedBy = reply.fault?.rule;
+      record.outcome = reply.fault?.code ?? "rpc-error";
+      if (reply.fault === undefined) record.errorCode = reply.error.code;
+      return;
     case "result":
-      return ofResult(reply.result);
+      record.outcome = ofResult(reply.result);
+      return;
     case "stream":
-      return "ok";
+      record.outcome = "ok";
+      return;
     case "bytes":
-      return ofBytes(reply);
+      readBytes(reply, record);
   }
 }
 
-function ofBytes(reply: BytesReply): Outcome {
-  if (reply.errorCode !== undefined) return "rpc-error";
+function readBytes(reply: BytesReply, record: CallRecord): void {
+  if (reply.errorCode !== undefined) {
+    record.outcome = "rpc-error";
+    record.errorCode = reply.errorCode;
+    return;
+  }
+  record.outcome = "ok";
   const size = replySize(reply);
-  if (size > MAX_READ_BYTES) return "ok";
+  if (size > MAX_READ_BYTES) return;
   // Most have neither word, and need not be parsed.
   const text = size <= MAX_SEARCHED_BYTES ? (reply.latin1 ?? reply.bytes.toString("latin1")) : endsOf(reply);
-  return text.includes('"error"') || text.includes('"isError"') ? ofMessage(reply.bytes) : "ok";
+  if (text.includes('"error"') || text.includes('"isError"')) readMessage(reply.bytes, record);
 }
 
 /** Where servers write that something failed: an error begins the message, `isError` ends the result. */
@@ -45,13 +59,16 @@ function endsOf(reply: BytesReply): string {
   return first.toString("latin1", 0, HEAD_BYTES) + tail.toString("latin1", tail.length - TAIL_BYTES);
 }
 
-function ofMessage(bytes: Buffer): Outcome {
+function readMessage(bytes: Buffer, record: CallRecord): void {
   try {
     const message: unknown = JSON.parse(bytes.toString());
-    if (!isObject(message)) return "protocol";
-    return "error" in message ? "rpc-error" : ofResult(message["result"]);
+    if (!isObject(message)) record.outcome = "protocol";
+    else if ("error" in message) {
+      record.outcome = "rpc-error";
+      record.errorCode = isRpcError(message["error"]) ? message["error"].code : 0;
+    } else record.outcome = ofResult(message["result"]);
   } catch {
-    return "protocol";
+    record.outcome = "protocol";
   }
 }
 

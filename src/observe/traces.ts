@@ -42,6 +42,7 @@ export interface FinishedSpan {
 
 /** A span under way. */
 export interface Span extends TracePlace {
+  readonly traceId: string;
   /** The record is used again when this returns. The first end counts. */
   end(record: CallRecord): void;
 }
@@ -119,7 +120,7 @@ export function isFailure(outcome: Outcome): boolean {
 }
 
 class OwnSpan implements Span {
-  readonly #traceId: string;
+  readonly traceId: string;
   readonly #spanId: string;
   readonly #parent: TraceParent | undefined;
   readonly #clock: Clock;
@@ -128,7 +129,7 @@ class OwnSpan implements Span {
   #sink: SpanSink | undefined;
 
   constructor(traceId: string, spanId: string, parent: TraceParent | undefined, clock: Clock, sink: SpanSink) {
-    this.#traceId = traceId;
+    this.traceId = traceId;
     this.#spanId = spanId;
     this.#parent = parent;
     this.#clock = clock;
@@ -138,7 +139,7 @@ class OwnSpan implements Span {
   }
 
   get metaTraceparent(): string {
-    return traceparentText(this.#traceId, this.#spanId, true);
+    return traceparentText(this.traceId, this.#spanId, true);
   }
 
   get metaTracestate(): string | undefined {
@@ -150,7 +151,7 @@ class OwnSpan implements Span {
     if (sink === undefined) return;
     this.#sink = undefined;
     sink.end({
-      traceId: this.#traceId,
+      traceId: this.traceId,
       spanId: this.#spanId,
       parent: this.#parent,
       startMs: this.#startWallMs,

@@ -7,7 +7,7 @@ import type { OwnToolName } from "../contracts/names.js";
 import type { Pins } from "../contracts/pins.js";
 import type { ProgramGuard } from "../policy/guard.js";
 import { type Decision, decide, type Policy, seesServer } from "../policy/policy.js";
-import { Fault } from "../protocol/errors.js";
+import { Fault, type RefusalRule } from "../protocol/errors.js";
 import type { PrincipalMenus } from "./principal-menus.js";
 
 /** The operator at the control socket or in the program that embeds us: policy is about agents. Known by identity. */
@@ -56,26 +56,39 @@ export class Access {
     const decision = this.decide(principal, server, tool);
     if (decision.kind !== "deny") return;
     countRefusal(principal, decision.rule);
-    throw denied(server, tool, decision.rule);
+    throw denied(server, tool, decision.rule, this.#denier(principal, server, tool, this.menus));
   }
 
   /** Of a call that was let through before. Throws a Fault `denied`. */
   demandUnderWay(principal: Principal, server: string, tool: OwnToolName | undefined): void {
     const decision = this.decideUnderWay(principal, server, tool);
-    if (decision.kind === "deny") throw denied(server, tool, decision.rule);
+    if (decision.kind === "allow") return;
+    throw denied(server, tool, decision.rule, this.#denier(principal, server, tool, undefined));
+  }
+
+  /** Which kind of rule it was: nobody asks for that but where something is refused. */
+  #denier(
+    principal: Principal,
+    server: string,
+    tool: OwnToolName | undefined,
+    menus: PrincipalMenus | undefined,
+  ): RefusalRule {
+    if (principal === OPERATOR) return "guard";
+    if (decide(this.policy, principal, server, tool).kind === "deny") return "role";
+    return menus?.decide(principal, server, tool).kind === "deny" ? "menu" : "guard";
   }
 
   /** Asks the guard alone. Throws a Fault `denied`. */
   demandByGuard(principal: Principal, server: string, tool: OwnToolName | undefined): void {
     const decision = this.#guard.decide(principal, server, tool);
-    if (decision.kind === "deny") throw denied(server, tool, decision.rule);
+    if (decision.kind === "deny") throw denied(server, tool, decision.rule, "guard");
   }
 
   /** Throws a Fault `denied` for a server of which the principal may know nothing. */
   demandVisible(principal: Principal, server: string): void {
     this.demandByGuard(principal, server, undefined);
     if (this.sees(principal, server)) return;
-    throw new Fault("denied", `Role "${principal.role}" may not use anything of server "${server}".`);
+    throw new Fault("denied", `Role "${principal.role}" may not use anything of server "${server}".`, { rule: "role" });
   }
 
   /** Throws a Fault `denied` for a tool whose definition changed since it was accepted. */
@@ -87,7 +100,7 @@ export class Access {
   quarantined(server: string, tool: OwnToolName): Fault | undefined {
     const reason = this.#pins.quarantine(server, tool);
     if (reason === undefined) return undefined;
-    return new Fault("denied", `Tool "${tool}" of server "${server}" is quarantined: ${reason}.`);
+    return new Fault("denied", `Tool "${tool}" of server "${server}" is quarantined: ${reason}.`, { rule: "pin" });
   }
 
   sees(principal: Principal, server: string): boolean {
@@ -133,7 +146,7 @@ export function countRefusal({ tally }: Principal, rule: string): void {
   refused.set(key, (refused.get(key) ?? 0) + 1);
 }
 
-function denied(server: string, tool: OwnToolName | undefined, rule: string): Fault {
+function denied(server: string, tool: OwnToolName | undefined, rule: string, by: RefusalRule): Fault {
   const what = tool === undefined ? `server "${server}"` : `tool "${tool}" of server "${server}"`;
-  return new Fault("denied", `You may not use ${what}: ${rule}.`);
+  return new Fault("denied", `You may not use ${what}: ${rule}.`, { rule: by });
 }

@@ -3,7 +3,7 @@
 
 import type { Caller } from "../contracts/caller.js";
 import type { OwnName, OwnToolName } from "../contracts/names.js";
-import type { AgentCall } from "../contracts/service.js";
+import type { AgentCall, WayNotes } from "../contracts/service.js";
 import type { Upstream, UpstreamCall } from "../contracts/upstream.js";
 import { traceEdits } from "../observe/trace-meta.js";
 import type { Fault } from "../protocol/errors.js";
@@ -113,6 +113,10 @@ export class Forward implements UpstreamCall {
 
   get isOfTool(): boolean {
     return judgedTool(this.#call, this.#to) !== undefined;
+  }
+
+  get notes(): WayNotes | undefined {
+    return this.#call.notes;
   }
 
   refusal(): Fault | undefined {

@@ -92,7 +92,10 @@ export class Sender implements SecondJudge {
       this.#forward(one, to, hosted, chargedMs);
     });
     if (outcome === "hit") return;
-    if (notes !== undefined) notes.cache = outcome === "bypass" ? "off" : outcome;
+    if (notes === undefined) return;
+    notes.cache = outcome === "bypass" ? "off" : outcome;
+    // It waits for the reply to another call.
+    if (outcome === "coalesced") notes.enter("server");
   }
 
   /** A call that its agent itself wants as a task of the server goes its way. */
@@ -101,7 +104,9 @@ export class Sender implements SecondJudge {
     const { server, tool } = to;
     if (tool === undefined || method !== "tools/call" || params?.["task"] !== undefined) return false;
     try {
-      return outbox.take(call, server, tool);
+      if (!outbox.take(call, server, tool)) return false;
+      call.notes?.enter("queued");
+      return true;
     } catch (error) {
       this.refund(call, to, chargedMs);
       throw error;

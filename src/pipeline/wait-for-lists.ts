@@ -75,8 +75,10 @@ export function afterFirstTry(call: AgentCall, tries: readonly Promise<void>[], 
     cancelled = true;
     call.reply(faultReply(new Fault("cancelled", reason ?? "Cancelled.")));
   };
+  call.notes?.enter("starting");
   void Promise.all(tries).then(() => {
     if (cancelled) return;
+    call.notes?.enter("own");
     call.onCancel = undefined;
     act();
   });

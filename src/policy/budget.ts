@@ -224,7 +224,7 @@ export function budgetFault(over: Overspent, server: string): Fault {
   const message =
     `${whose} call budget is spent: ${span}, ${over.spent} made. ` +
     `Nothing was sent. Try again in ${seconds(over.resetsInMs)}.`;
-  return new Fault("limit", message, { data: { fault: "budget", ...over } });
+  return new Fault("limit", message, { data: { fault: "budget", ...over }, rule: "budget" });
 }
 
 function seconds(ms: number): string {

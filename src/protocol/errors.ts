@@ -30,6 +30,9 @@ export type FaultCode =
   /** A server asked something of an agent, and it cannot be told of which, or that agent cannot answer. */
   | "no-caller";
 
+/** The rule of ours by which a call is refused. What hits a named limit is refused by `limit`, which its code says. */
+export type RefusalRule = "token" | "role" | "menu" | "guard" | "pin" | "budget" | "breaker" | "limit";
+
 /** Why a server cannot be had, where that is known: `doctor` advises by it, and never by the words of a message. */
 export type FaultReason =
   /** The program of a child is not on the PATH, or not where its path says. */
@@ -81,6 +84,7 @@ export interface FaultOptions {
   /** What to do about it, as a sentence of its own. */
   readonly remedy?: string | undefined;
   readonly wire?: WireFacts | undefined;
+  readonly rule?: RefusalRule | undefined;
 }
 
 /** What is known of how far a call came, for whoever decides by it: never the words of a message. */
@@ -102,6 +106,8 @@ export class Fault extends ExpectedError {
   readonly outcome: string | undefined;
   readonly remedy: string | undefined;
   readonly wire: WireFacts | undefined;
+  /** Undefined where no rule refused anything. */
+  readonly rule: RefusalRule | undefined;
   /** What happened, and nothing else: for agents, and for the operator, who may read more. */
   readonly plain: string;
   readonly fact: string;
@@ -114,6 +120,7 @@ export class Fault extends ExpectedError {
     this.outcome = options.outcome;
     this.remedy = options.remedy;
     this.wire = options.wire;
+    this.rule = options.rule ?? (code === "limit" ? "limit" : undefined);
     this.plain = plain;
     this.fact = options.forOperator ?? plain;
   }

@@ -272,3 +272,20 @@ describe("a call of a tool on a new connection", () => {
     await driver.stop();
   });
 });
+
+it("a call notes that it waited for a start, what came then, and whether it was a start after a death [calls-recorded]", async () => {
+  const { driver, links } = supervise(() => {});
+  const noted: string[] = [];
+  const notes = { enter: (phase: string) => void noted.push(phase), mended: (by: string) => void noted.push(by) };
+  await call(driver, { notes }).answered;
+  expect(noted.splice(0)).toEqual(["starting", "server", "returning"]);
+  await call(driver, { notes }).answered;
+  expect(noted.splice(0)).toEqual(["server", "returning"]);
+  await driver.rest();
+  await call(driver, { notes }).answered;
+  expect(noted.splice(0)).toEqual(["starting", "server", "returning"]);
+  links.at(-1)?.events.onClosed(new Fault("unavailable", "It died."));
+  await call(driver, { notes }).answered;
+  expect(noted).toEqual(["starting", "restart", "server", "returning"]);
+  await driver.stop();
+});

@@ -279,7 +279,9 @@ export class ServerDriver implements ServerConnection {
 
   #holdForTools(call: UpstreamCall, connection: Connection): void {
     if (this.#held.refusedAsFull(call)) return;
-    this.#held.wait(call, this.#context.now() + this.#spec.callTimeoutMs);
+    const nowMs = this.#context.now();
+    call.notes?.enter("starting", nowMs);
+    this.#held.wait(call, nowMs + this.#spec.callTimeoutMs);
     if (this.#checking !== connection)
       this.#check(connection, this.#events.readTools?.() ?? Promise.resolve(undefined));
   }
@@ -320,7 +322,9 @@ export class ServerDriver implements ServerConnection {
 
   #queue(call: UpstreamCall): void {
     if (this.#held.refusedAsFull(call)) return;
-    const verdict = this.#supervisor.wanted(this.#context.now());
+    const nowMs = this.#context.now();
+    call.notes?.enter("starting", nowMs);
+    const verdict = this.#supervisor.wanted(nowMs);
     if (verdict === "refused" && this.#instead !== undefined && !this.#held.hasReturned(call)) {
       this.#instead.#dispatch(call);
       return;
@@ -330,6 +334,8 @@ export class ServerDriver implements ServerConnection {
       return;
     }
     this.#held.wait(call);
+    // What it waits for is no first start, and no rest that it ends.
+    if (this.#supervisor.isRestart) call.notes?.mended("restart");
     if (verdict === "start") this.#start();
     else this.#setTimer();
   }

@@ -308,6 +308,7 @@ export class Connection implements LinkEvents {
     }
     this.received++;
     this.#endings.answered(pending);
+    pending.call.notes?.enter("returning");
     pending.call.reply(this.#modern === undefined ? reply : { ...reply, era: "modern" });
   }
 
@@ -352,7 +353,8 @@ export class Connection implements LinkEvents {
       call.reply(faultReply(this.#gone ?? new Fault("unavailable", `Server "${this.#spec.name}" is not connected.`)));
       return;
     }
-    const pending = this.#inFlight.make(call, this.#link, this.#now());
+    const nowMs = this.#now();
+    const pending = this.#inFlight.make(call, this.#link, nowMs);
     let text: string;
     if (this.#modern !== undefined && call.method !== "initialize") {
       text = this.#modern.render(call, pending.id);
@@ -362,6 +364,7 @@ export class Connection implements LinkEvents {
       if (call.caller?.era === "modern") text = withoutSender(text);
     }
     this.#inFlight.add(pending);
+    call.notes?.enter("server", nowMs);
     this.#link.send(text, pending);
   }
 
@@ -401,6 +404,7 @@ export class Connection implements LinkEvents {
   }
 
   #deliver(pending: PendingCall, reply: BytesReply): void {
+    pending.call.notes?.enter("returning");
     const marked: BytesReply = pending.asked ? { ...reply, afterRounds: true } : reply;
     if (this.#modern?.intercepts(pending.call, marked) !== true) pending.call.reply(marked);
   }

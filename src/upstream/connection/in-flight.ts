@@ -3,6 +3,7 @@
 
 import type { OwnName } from "../../contracts/names.js";
 import type { ServerSpec } from "../../contracts/server-spec.js";
+import type { WayNotes } from "../../contracts/service.js";
 import type { UpstreamCall } from "../../contracts/upstream.js";
 import { Fault, OUTCOME_UNKNOWN } from "../../protocol/errors.js";
 import { faultReply } from "../../protocol/reply.js";
@@ -87,6 +88,10 @@ export class PendingCall implements Ticket {
 
   get principal(): string | undefined {
     return this.call.caller?.principal.id;
+  }
+
+  get notes(): WayNotes | undefined {
+    return this.call.notes;
   }
 
   get sessionKey(): string | undefined {

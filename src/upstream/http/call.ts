@@ -130,6 +130,13 @@ export class HttpCall implements ExchangeHandler {
 
   // ---- what the exchange says
 
+  onCredential(state: "wanted" | "there", isAnother: boolean): void {
+    const notes = this.ticket?.notes;
+    if (notes === undefined) return;
+    notes.enter(state === "wanted" ? "credential" : "server");
+    if (state === "there" && isAnother) notes.mended("token");
+  }
+
   onHead(status: number, headers: ResponseHeaders): void {
     this.#status = status;
     this.#headers = headers;

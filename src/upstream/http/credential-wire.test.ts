@@ -32,12 +32,14 @@ class HandCredential implements LiveCredential {
 async function begin() {
   const [wire, credential] = [new HandWire(), new HandCredential()];
   const heard: string[] = [];
+  const noted: string[] = [];
   const open = withCredential(credential, async () => wire);
   const target = { kind: "http", url: "http://x/", headers: {} } as const;
   const outer = await open(target, new URL(target.url), AbortSignal.timeout(60_000));
   const exchange = outer.dispatch(
     { method: "POST", pool: "calls", path: "/", headers: ["a", "b"], body: "{}" },
     {
+      onCredential: (state, isAnother) => noted.push(`${state} ${isAnother}`),
       onHead: (status) => heard.push(`head ${status}`),
       onData: (chunk) => heard.push(`data ${chunk.length}`),
       onEnd: () => heard.push("end"),
@@ -50,13 +52,15 @@ async function begin() {
   };
   const first = wire.sent[0];
   if (first === undefined) throw new Error("Nothing was sent.");
-  return { wire, credential, heard, exchange, first, decided };
+  return { wire, credential, heard, noted, exchange, first, decided };
 }
 
 describe("a request with a credential", () => {
   it("that is refused goes out again with another one, and the refusal is told to nobody [token-unseen]", async () => {
-    const { wire, credential, heard, first, decided } = await begin();
+    const { wire, credential, heard, noted, first, decided } = await begin();
     first.handler.onHead(401, {});
+    // What waits for it is told: the time is not the server's.
+    expect(noted).toEqual(["wanted true"]);
     first.handler.onData(Buffer.alloc(10));
     credential.current = "two";
     await decided(true);
@@ -65,6 +69,7 @@ describe("a request with a credential", () => {
     wire.sent[1]?.handler.onHead(200, {});
     wire.sent[1]?.handler.onEnd();
     expect(heard).toEqual(["head 200", "end"]);
+    expect(noted).toEqual(["wanted true", "there true"]);
   });
 
   it("that is refused with a long answer is told its beginning and an end, without a hole in between [bounded]", async () => {

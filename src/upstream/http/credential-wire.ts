@@ -74,8 +74,12 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
       this.#sendWith(token);
       return;
     }
+    this.#handler.onCredential?.("wanted", false);
     token.then(
-      (fetched) => this.#sendWith(fetched),
+      (fetched) => {
+        this.#handler.onCredential?.("there", false);
+        this.#sendWith(fetched);
+      },
       (error: Error) => {
         if (!this.#isAborted) this.#handler.onError(error, false);
       },
@@ -121,6 +125,7 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
     }
     const refusal: Refusal = { status, headers, chunks: [], bytes: 0, end: undefined };
     this.#refusal = refusal;
+    this.#handler.onCredential?.("wanted", true);
     void credential.refused(this.#used, challengeOf(headers)).then((isAnother) => this.#decided(refusal, isAnother));
   }
 
@@ -153,6 +158,7 @@ class CredentialExchange implements HttpExchange, ExchangeHandler {
   #decided({ status, headers, chunks, end }: Refusal, isAnother: boolean): void {
     this.#refusal = undefined;
     if (this.#isAborted) return;
+    this.#handler.onCredential?.("there", isAnother);
     if (isAnother) {
       this.#inner?.abort();
       this.#send();

@@ -300,6 +300,13 @@ class SsePost implements ExchangeHandler {
     this.#finish();
   }
 
+  onCredential(state: "wanted" | "there", isAnother: boolean): void {
+    const notes = this.ticket?.notes;
+    if (notes === undefined) return;
+    notes.enter(state === "wanted" ? "credential" : "server");
+    if (state === "there" && isAnother) notes.mended("token");
+  }
+
   onHead(status: number, headers: ResponseHeaders): void {
     this.#status = status;
     this.#headers = headers;

@@ -105,6 +105,7 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
       this.#dispatch(text, ticket, headers);
     } else {
       ticket.isWaiting = true;
+      ticket.notes?.enter("queued");
       this.#line.wait(principal, ticket.id, { text, ticket });
     }
   }
@@ -233,7 +234,10 @@ export class StreamableLink implements Link, HttpCallLink, GetStreamLink {
     this.#line.leave(principal);
     if (this.#line.waiting === 0 || this.#closed || this.#draining !== undefined) return;
     for (let next = this.#line.next(); next !== undefined; next = this.#line.next()) {
-      if (next.ticket !== undefined) next.ticket.isWaiting = false;
+      if (next.ticket !== undefined) {
+        next.ticket.isWaiting = false;
+        next.ticket.notes?.enter("server");
+      }
       this.#dispatch(next.text, next.ticket);
     }
   }

@@ -21,6 +21,8 @@ export type PoolName = "calls" | "asides";
 
 export interface ExchangeHandler {
   onHead(status: number, headers: ResponseHeaders): void;
+  /** A credential is being fetched, and then there; `isAnother`: in place of one that was refused. Nobody has to know. */
+  onCredential?(state: "wanted" | "there", isAnother: boolean): void;
   onData(chunk: Buffer): void;
   onEnd(): void;
   /** `written` is false where it is certain that nothing of the request reached the server. */

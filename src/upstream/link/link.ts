@@ -3,6 +3,7 @@
 // gives the messages their meaning.
 
 import type { Readable } from "node:stream";
+import type { WayNotes } from "../../contracts/service.js";
 import type { Fault } from "../../protocol/errors.js";
 
 /** One request in flight, as a link sees it. `id` is ours and unique on the link. */
@@ -20,6 +21,8 @@ export interface Ticket {
   readonly wantsProgress?: boolean;
   /** How long it may take in all; undefined where nothing bounds it. */
   readonly longestMs?: number | undefined;
+  /** Undefined where nobody wants to know of it. */
+  readonly notes?: WayNotes | undefined;
   /** The link sets it while the request waits for a place, and nothing of it has been sent. */
   isWaiting?: boolean;
 }

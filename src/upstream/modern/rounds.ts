@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Caller } from "../../contracts/caller.js";
 import type { OwnName } from "../../contracts/names.js";
+import type { WayNotes } from "../../contracts/service.js";
 import type { UpstreamCall } from "../../contracts/upstream.js";
 import { Fault, type FaultOptions, toRpcError } from "../../protocol/errors.js";
 import { ErrorCode, isObject, type JsonObject } from "../../protocol/jsonrpc.js";
@@ -119,6 +120,10 @@ class CallInRounds implements UpstreamCall {
     return this.#call.progressToken;
   }
 
+  get notes(): WayNotes | undefined {
+    return this.#call.notes;
+  }
+
   get isOfTool(): boolean {
     return this.#call.isOfTool === true;
   }
@@ -154,7 +159,11 @@ class CallInRounds implements UpstreamCall {
     if (this.#done) return;
     const message = inputRequired(reply);
     if (message === undefined) this.#finish(reply);
-    else void this.#next(message);
+    else {
+      // The server goes on when its agent has answered: that is its time still.
+      this.notes?.enter("server");
+      void this.#next(message);
+    }
   }
 
   cancel(reason: string | undefined): void {

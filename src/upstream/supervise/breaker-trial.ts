@@ -3,6 +3,7 @@
 
 import type { Caller } from "../../contracts/caller.js";
 import type { OwnName } from "../../contracts/names.js";
+import type { WayNotes } from "../../contracts/service.js";
 import type { UpstreamCall } from "../../contracts/upstream.js";
 import type { Fault } from "../../protocol/errors.js";
 import { faultReply, type Reply } from "../../protocol/reply.js";
@@ -83,6 +84,10 @@ class TrialCall implements UpstreamCall {
 
   get progressToken(): string | undefined {
     return this.inner.progressToken;
+  }
+
+  get notes(): WayNotes | undefined {
+    return this.inner.notes;
   }
 
   get isOfTool(): boolean {

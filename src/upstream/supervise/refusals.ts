@@ -72,7 +72,9 @@ export function heldBack(server: string, faults: number, nextTryInMs: number | u
       ? "One call is being tried now; come back when it has ended."
       : `The next call is tried in ${seconds(nextTryInMs)}.`;
   const message = `Server "${server}" failed ${faults} times in a row, so calls to it are held back. ${again}`;
-  return unavailable(server, nextTryInMs === undefined ? "half-open" : "open", message, nextTryInMs);
+  const next = nextTryInMs === undefined ? {} : { nextTryInMs: Math.ceil(nextTryInMs) };
+  const data = { fault: "unavailable", server, state: nextTryInMs === undefined ? "half-open" : "open", ...next };
+  return new Fault("unavailable", message, { data, rule: "breaker" });
 }
 
 /** No session more gets a connection of its own. */

@@ -49,6 +49,8 @@ export class Supervisor {
   #recent: number[] = [];
   /** True where the next start follows a death or a failed start. */
   #broken = false;
+  /** The same of the start that is under way. */
+  #isAgain = false;
 
   constructor(rules: RestartRules, random: () => number) {
     this.#rules = rules;
@@ -68,6 +70,11 @@ export class Supervisor {
   /** Starts that followed a death or a failed start. One crash is one restart, however many calls it took along. */
   get restarts(): number {
     return this.#restarts;
+  }
+
+  /** What is started now, or next, follows a death or a failed start. */
+  get isRestart(): boolean {
+    return this.#broken || (this.#phase.kind === "starting" && this.#isAgain);
   }
 
   /** Failed starts and early deaths since it was last steady. */
@@ -155,6 +162,7 @@ export class Supervisor {
       this.#restarts++;
       if (!probes) this.#recent.push(nowMs);
     }
+    this.#isAgain = this.#broken;
     this.#broken = false;
     this.#phase = { kind: "starting", probes };
     return "start";
