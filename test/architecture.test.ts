@@ -74,7 +74,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "mailbox/wire": "protocol runtime",
   host: "config contracts gateway gateway/state observe policy protocol runtime upstream",
   observe: "contracts protocol runtime",
-  "observe/metrics": "contracts observe runtime",
+  "observe/metrics": "contracts observe protocol runtime",
   "observe/server-logs": "observe",
   outbox: "contracts outbox/lanes protocol runtime",
   "outbox/lanes": "contracts protocol runtime",

@@ -164,6 +164,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "metrics-agree",
+    text: "Numbers are made of the records of calls: what the server took and what was ours are told apart, every refusal has its rule, what found no label is counted, and no name that an agent made up is one.",
+    status: "made",
+  },
+  {
     id: "config-kept",
     text: "What a user or a client wrote is kept: edits touch nothing else, and what a client switched off, allowed or made safe is heeded or told.",
     status: "made",

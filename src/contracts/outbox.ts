@@ -108,6 +108,9 @@ export interface ReceiptDesk {
   withNews(caller: Caller, reply: Reply): Reply;
 }
 
+/** A write has ended, as `state` says; `wasQueued`: its server was away when it came. */
+export type WriteEnded = (server: string, state: string, wasQueued: boolean) => void;
+
 /** A write as the operator sees it: whose it is, and what holds it. */
 export interface OutboxEntry extends Receipt {
   readonly principal: string;

@@ -91,8 +91,11 @@ export interface Service {
   refusal(call: AgentCall): Fault | undefined;
   /** `session` is the session's own way back. `notifications/cancelled` and `initialized` stay in the endpoint. */
   handleNotification(session: Caller, message: NotificationMessage, scope: string | undefined): void;
-  /** `session.notify` reaches the agent outside any request, for as long as the session is open. */
-  sessionOpened(session: Caller, scope: string | undefined): void;
+  /**
+   * `session.notify` reaches the agent outside any request, for as long as the session is open. `isFromBefore`: it was
+   * begun at a gateway that has ended since.
+   */
+  sessionOpened(session: Caller, scope: string | undefined, isFromBefore?: boolean): void;
   /** An open session listens again and may have missed what changed: it is told that all it knows may be old. */
   catchUp(session: Caller, scope: string | undefined): void;
   sessionClosed(session: Caller): void;

@@ -70,6 +70,8 @@ export interface ServerStatus {
   /** Live connections: at most one when shared, else one for each session. */
   readonly connections: number;
   readonly inFlight: number;
+  /** Of those in flight, how many wait for it to come up. */
+  readonly waiting: number;
   readonly restarts: number;
   /** It was restarted too often: nothing is started until it is reloaded, or probed. */
   readonly ejected: boolean;
@@ -255,6 +257,8 @@ export interface MailboxesStatus {
   readonly dead: number;
   /** Of sharers, workers and others. */
   readonly connections: number;
+  /** Of them, those of sharers. Absent where nobody tells them apart. */
+  readonly sharers?: number;
   /** The mailbox whose oldest message has waited longest. */
   readonly oldest: { readonly mailbox: string; readonly at: string } | undefined;
   /** The fullest ones. */

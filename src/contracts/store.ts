@@ -93,6 +93,8 @@ export interface Store extends AsyncDisposable {
   /** Several writes, one commit: all of them or none. `fn` is run at once; if it throws, nothing is written. */
   batch<T>(fn: (batch: Batch) => T): Promise<T>;
   stats(): StoreStats;
+  /** Called with the milliseconds that each commit took, where somebody wants to know. */
+  onCommit?: ((ms: number) => void) | undefined;
   /** All entries, map by map and log by log, each in its order. */
   dump(): AsyncIterableIterator<DumpEntry>;
   /** Waits for what is being written. */

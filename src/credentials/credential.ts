@@ -46,6 +46,8 @@ export interface CredentialOptions {
   readonly onChange: () => void;
   /** Told of each token, so that it is shown to nobody. */
   readonly onToken: (tokens: readonly string[]) => void;
+  /** A token was fetched from elsewhere, or could not be. */
+  readonly onFetched?: ((isGood: boolean) => void) | undefined;
 }
 
 /** A token is fetched anew so long before it ends: it has to be good when it arrives. */
@@ -162,8 +164,14 @@ export class Credential {
       if (read instanceof Promise) {
         this.#reading = read
           .then(
-            (token) => this.#take(token),
-            (error: unknown) => this.#failed(error),
+            (token) => {
+              this.#take(token);
+              this.#options.onFetched?.(token !== undefined);
+            },
+            (error: unknown) => {
+              this.#failed(error);
+              this.#options.onFetched?.(false);
+            },
           )
           .finally(() => {
             this.#reading = undefined;

@@ -20,6 +20,8 @@ export interface CredentialsContext extends SourceContext {
   readonly log?: (server: string, text: string) => void;
   /** A server is sent another token than before, by which it may show something else. */
   readonly onChange?: (server: string) => void;
+  /** A token was asked for where one is fetched, and came or did not. */
+  readonly onFetched?: (server: string, isGood: boolean) => void;
 }
 
 interface Held {
@@ -57,6 +59,7 @@ export class Credentials {
         now: systemClock.now,
         wall: systemClock.wall,
         onChange: () => this.#context.onChange?.(server),
+        onFetched: (isGood) => this.#context.onFetched?.(server, isGood),
         onToken: (tokens) => redactorFor(target).follow(tokens),
       });
       held = { credential, login: source instanceof LoginSource ? source : undefined };

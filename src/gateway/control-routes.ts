@@ -58,7 +58,9 @@ function formatOf(format: string | null): ExpositionFormat {
 
 function routesOf(gateway: Gateway): ControlRoutes {
   const { tokens } = gateway.state;
-  const scrapes = new Scrapes(gateway.records, () => gateway.status(), systemClock);
+  const facts = () => ({ status: gateway.status(), runs: gateway.runs.list().length, outbox: gateway.outbox });
+  const scrapes = new Scrapes(gateway.records, facts, systemClock);
+  gateway.onClose(() => scrapes.close());
   return {
     ...mailboxRoutes(gateway),
     ...loginRoutes(gateway.logins),

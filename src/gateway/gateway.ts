@@ -199,7 +199,7 @@ export class Gateway {
       service: this.pipeline,
       state: this.#state,
       noAuth: this.#noAuth,
-      held: this.#stages.held,
+      stages: this.#stages,
       log: this.#log,
       ready: () => this.#readiness.isReady(systemClock.now()),
     });

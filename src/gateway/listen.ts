@@ -7,9 +7,9 @@ import { connectionLog } from "../observe/debug-log.js";
 import type { Log } from "../observe/log.js";
 import { Fault } from "../protocol/errors.js";
 import { isLoopback } from "../runtime/addresses.js";
-import type { HeldBytes } from "../runtime/memory/held-bytes.js";
 import { Certificate, readCertificate } from "./certificate.js";
 import { RefusalLog } from "./refusal-log.js";
+import type { Stages } from "./stages.js";
 import type { GatewayState } from "./state/state.js";
 
 export interface EndpointPlan {
@@ -18,7 +18,8 @@ export interface EndpointPlan {
   readonly service: Service;
   readonly state: GatewayState;
   readonly noAuth: boolean;
-  readonly held: HeldBytes;
+  /** What is held is counted there, and so is what is refused. */
+  readonly stages: Pick<Stages, "held" | "records">;
   readonly log: Log;
   /** Decides `/readyz`. */
   readonly ready: () => boolean;
@@ -32,7 +33,8 @@ export interface OpenEndpoint {
 }
 
 export async function openEndpoint(plan: EndpointPlan): Promise<OpenEndpoint> {
-  const { config, address, service, state, noAuth, held, log, ready } = plan;
+  const { config, address, service, state, noAuth, log, ready } = plan;
+  const { held, records } = plan.stages;
   if (noAuth && !isLoopback(address.host)) throw needsToken(address.host);
   const refusals = new RefusalLog(log);
   const http = createHttpEndpoint({
@@ -49,7 +51,10 @@ export async function openEndpoint(plan: EndpointPlan): Promise<OpenEndpoint> {
     ...(config.tls === undefined ? {} : { tls: readCertificate(config.tls) }),
     log: (event) => {
       if (event.kind === "failed") log.error("a request failed inside the gateway", { error: event.error });
-      else refusals.refused(event);
+      else {
+        if (event.status === 401) records.happenings.refused("token");
+        refusals.refused(event);
+      }
     },
   });
   const bound = await http.listen(address.host, address.port).catch((error: unknown) => {

@@ -113,7 +113,11 @@ export class Mailboxes {
 
   /** Undefined where no mailboxes are kept. */
   status(): MailboxesStatus | undefined {
-    return this.#isWanted ? (this.#loaded?.operator.status(this.#connections.size) ?? NOTHING_YET) : undefined;
+    if (!this.#isWanted) return undefined;
+    const known = this.#loaded?.operator.status(this.#connections.size) ?? NOTHING_YET;
+    let sharers = 0;
+    for (const principal of this.#connections.values()) if (principal?.role === SHARER_ROLE) sharers++;
+    return { ...known, sharers };
   }
 
   /** A token for whoever brings a code; undefined where nobody needs one. */

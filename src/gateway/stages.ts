@@ -16,6 +16,8 @@ import { sessionLog } from "../observe/debug-log.js";
 import type { Log } from "../observe/log.js";
 import { CallMetrics } from "../observe/metrics/call-metrics.js";
 import { CallRecords } from "../observe/metrics/call-records.js";
+import { Happenings } from "../observe/metrics/happenings.js";
+import { ServerLabels } from "../observe/metrics/server-labels.js";
 import { CallObserver } from "../observe/observed-call.js";
 import { type KeptStderr, keepStderr } from "../observe/server-logs/keep.js";
 import type { Telemetry } from "../observe/telemetry.js";
@@ -113,6 +115,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
       pipeline.pinsChanged(server);
       outbox.poke(server);
     },
+    onHeldBack: (count) => happenings.caught("pin", count),
     log: (level, text) => log[level](text),
     redact,
   });
@@ -123,15 +126,28 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     eraOf: (server) => eraOf(servers.get(server)?.intro),
     transportOf: (server) => transportOf(servers.supervised(server)?.spec),
   });
+  const serverLabels = new ServerLabels();
+  const happenings = new Happenings(serverLabels);
+  if (state.store !== undefined) state.store.onCommit = (ms) => happenings.committed(ms);
   const records = new CallRecords(
     new CallLines(log, (server, name) =>
       server === undefined ? safeLine(owner.config().servers, name) : redact(server, name),
     ),
-    new CallMetrics({
-      isListed: (server, tool) => catalog.shownTools(server)?.includes(ownToolName(tool)) === true,
-      isRole: (role) => role === DEFAULT_ROLE || role === OPERATOR.role || Object.hasOwn(owner.config().roles, role),
-      redacted: redact,
-    }),
+    new CallMetrics(
+      {
+        isListed: (server, tool) => catalog.shownTools(server)?.includes(ownToolName(tool)) === true,
+        isRole: (role) => role === DEFAULT_ROLE || role === OPERATOR.role || Object.hasOwn(owner.config().roles, role),
+        redacted: redact,
+        isAnyAway: () => {
+          for (const { name, isFailing } of servers.all) if (isFailing && catalog.counts(name).tools > 0) return true;
+          return false;
+        },
+      },
+      serverLabels,
+      happenings,
+    ),
+    happenings,
+    () => ({ log: log.lines?.dropped ?? 0, spans: parts.telemetry?.stats()?.dropped ?? 0 }),
   );
   observer.setRecorder(records.recorder);
   const pipeline = new Pipeline({
@@ -148,7 +164,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
       failed: (error) => log.warn(`what is kept of tasks could not be written: ${(error as Error).message}`),
     }),
     observer,
-    onSession: sessionLog(log),
+    onSession: sessionsSeen(happenings, sessionLog(log)),
     onKnown: (server) => {
       lists.saveSoon(server);
       outbox.poke(server);
@@ -176,6 +192,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     grants: state.grants,
     send: (target) => (request) => requestShortly(target, request, openWire),
     log: (name, text) => log.warn(`server "${name}": ${redact(name, text)}`),
+    onFetched: (name, isGood) => happenings.refreshed(name, isGood),
     onChange: (name) => {
       const server = servers.supervised(name);
       log.info(`server "${name}": its credential is another now`);
@@ -192,6 +209,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     context: {
       now: systemClock.now,
       random: Math.random,
+      lives: happenings,
       makeLink: linkMaker({
         reaper,
         env,
@@ -218,7 +236,14 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     log: (level, text) => log[level](text),
   });
   pipeline.attach(servers);
-  const outbox = new GatewayOutbox({ state, log, pipeline, catalog, servers: () => servers });
+  const outbox = new GatewayOutbox({
+    state,
+    log,
+    pipeline,
+    catalog,
+    servers: () => servers,
+    ended: (server, outcome, wasQueued) => happenings.outboxWriteEnded(server, outcome, wasQueued),
+  });
   for (const [principal, context] of state.contexts.entries()) pipeline.contexts.restore(principal, context);
   return {
     held,
@@ -253,6 +278,17 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     records,
     stderr,
     reaper,
+  };
+}
+
+/** Sessions are what legacy agents have: a modern one that called lately is none. */
+function sessionsSeen(happenings: Happenings, told: ReturnType<typeof sessionLog>): NonNullable<typeof told> {
+  return (what, session, scope) => {
+    told?.(what, session, scope);
+    if (session.era !== "legacy") return;
+    const { sessionKey, version } = session;
+    if (what === "closed") happenings.sessionClosed(sessionKey, version, systemClock.now());
+    else happenings.sessionOpened(sessionKey, systemClock.now(), what === "resumed");
   };
 }
 

@@ -6,7 +6,7 @@ import type { Log } from "./log.js";
 /** Undefined where the log is not at `debug`. */
 export function sessionLog(
   log: Log,
-): ((what: "opened" | "closed", session: Caller, scope?: string) => void) | undefined {
+): ((what: "opened" | "resumed" | "closed", session: Caller, scope?: string) => void) | undefined {
   if (!isDebug(log)) return undefined;
   return (what, { principal, clientInfo, version }, scope) => {
     const { name } = clientInfo;

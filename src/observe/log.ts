@@ -22,6 +22,8 @@ export interface LogLines {
   /** One line with its end. `atMs`: when it happened, in milliseconds since 1970. Fields that are undefined are left out. */
   line(level: LogLevel, atMs: number, text: string, fields?: LogFields): string;
   write(text: string, lines: number): void;
+  /** How many lines were dropped since the start. */
+  readonly dropped: number;
 }
 
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -54,11 +56,14 @@ export function createLog(options: LogOptions): Log {
     return `${format === "json" ? json(jsonLine(time, at, text, fields)) : textLine(time, at, text, fields, clean)}\n`;
   };
   let dropped = 0;
+  let allDropped = 0;
   const timeOf = isoTimes();
   const writeLines: LogLines["write"] = (text, lines) => {
     const said = dropped === 0 ? "" : line("warn", now(), droppedText(dropped), { dropped });
-    if (write(said + text) === false) dropped += lines;
-    else dropped = 0;
+    if (write(said + text) === false) {
+      dropped += lines;
+      allDropped += lines;
+    } else dropped = 0;
   };
   const logger = (at: LogLevel) => (text: string, fields?: LogFields) => {
     if (isOn(at)) writeLines(line(at, now(), text, fields), 1);
@@ -68,7 +73,15 @@ export function createLog(options: LogOptions): Log {
     info: logger("info"),
     warn: logger("warn"),
     error: logger("error"),
-    lines: { format, isOn, line, write: writeLines },
+    lines: {
+      format,
+      isOn,
+      line,
+      write: writeLines,
+      get dropped() {
+        return allDropped;
+      },
+    },
   };
 }
 

@@ -3,7 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import type { OwnToolName } from "../contracts/names.js";
-import type { OutboxIntake, OutboxLimits, OutboxTerms, Receipt } from "../contracts/outbox.js";
+import type { OutboxIntake, OutboxLimits, OutboxTerms, Receipt, WriteEnded } from "../contracts/outbox.js";
 import type { AgentCall } from "../contracts/service.js";
 import type { Store } from "../contracts/store.js";
 import { shared } from "../protocol/arrived.js";
@@ -50,6 +50,7 @@ export interface OutboxParts {
   /** What an agent is given as a result: it may be told of what became of its earlier writes. */
   readonly resultReply?: ((call: AgentCall, reply: Reply) => Reply) | undefined;
   readonly log: (level: "info" | "warn", text: string) => void;
+  readonly ended?: WriteEnded | undefined;
 }
 
 /** What is known of a write while somebody waits for it, or it is on its way. */
@@ -497,6 +498,7 @@ export class Outbox implements OutboxIntake {
       this.#wakeBy(this.#clock.now() + REWRITE_MS);
       if (!write.isOver) return;
     }
+    if (write.isOver) this.#parts.ended?.(write.facts.server, write.state, write.isQueueLogged);
     this.#changed(write);
     this.#tell(write);
   }
@@ -524,9 +526,7 @@ export class Outbox implements OutboxIntake {
   }
 
   #changed(write: KeptWrite): void {
-    if (this.#listeners.size === 0) return;
-    const receipt = this.receipt(write);
-    for (const listener of this.#listeners) listener(write.facts.principal.id, receipt);
+    for (const listener of this.#listeners) listener(write.facts.principal.id, this.receipt(write));
   }
 
   #log(write: KeptWrite): void {

@@ -68,7 +68,7 @@ export interface PipelineDeps {
   /** Undefined where nobody wants to know of calls. */
   readonly observer?: CallObserver | undefined;
   /** Told of agents that come and go. Undefined where nobody wants to know. */
-  readonly onSession?: ((what: "opened" | "closed", session: Caller, scope?: string) => void) | undefined;
+  readonly onSession?: ((what: "opened" | "resumed" | "closed", session: Caller, scope?: string) => void) | undefined;
   /** Called when what is known of a server has changed: keep its snapshot. */
   readonly onKnown: (server: string) => void;
   readonly log: (level: "info" | "warn" | "error", text: string, error?: unknown) => void;
@@ -245,9 +245,9 @@ export class Pipeline implements Service, UpstreamEvents {
     }
   }
 
-  sessionOpened(session: Caller, scope: string | undefined): void {
+  sessionOpened(session: Caller, scope: string | undefined, isFromBefore = false): void {
     this.#inUse.subscriptions.sessionOpened(session, scope);
-    this.#deps.onSession?.("opened", session, scope);
+    this.#deps.onSession?.(isFromBefore ? "resumed" : "opened", session, scope);
   }
 
   catchUp(session: Caller, scope: string | undefined): void {

@@ -7,7 +7,7 @@ import type { UpstreamCall } from "../contracts/upstream.js";
 import { Fault } from "../protocol/errors.js";
 import type { JsonObject } from "../protocol/jsonrpc.js";
 import { type Reply, replyText } from "../protocol/reply.js";
-import { type DriverEvents, ServerDriver } from "./driver.js";
+import { type DriverEvents, ServerDriver, type ServerLives } from "./driver.js";
 import type { Link, LinkEvents, Ticket } from "./link/link.js";
 
 /** Shakes hands, and answers every call with an empty result. */
@@ -61,6 +61,7 @@ function supervise(
   onLink: (link: PlayedLink, nth: number) => void,
   events: Partial<DriverEvents> = {},
   now = () => performance.now(),
+  lives?: ServerLives,
 ) {
   const links: PlayedLink[] = [];
   const driver = new ServerDriver(
@@ -70,6 +71,7 @@ function supervise(
     {
       now,
       random: () => 0,
+      lives,
       makeLink: (_, events) => {
         const link = new PlayedLink(events);
         links.push(link);
@@ -288,4 +290,24 @@ it("a call notes that it waited for a start, what came then, and whether it was 
   await call(driver, { notes }).answered;
   expect(noted).toEqual(["starting", "restart", "server", "returning"]);
   await driver.stop();
+});
+
+it("whoever counts the lives of a server hears why each began and how it ended [metrics-agree]", async () => {
+  const heard: string[] = [];
+  const { driver, links } = supervise(
+    () => {},
+    {},
+    () => performance.now(),
+    {
+      started: (_server, reason) => void heard.push(reason),
+      disconnected: (_server, ms, fault) => void heard.push(`${ms >= 0} ${fault}`),
+    },
+  );
+  await call(driver).answered;
+  await driver.rest();
+  await call(driver).answered;
+  links.at(-1)?.events.onClosed(new Fault("unavailable", "It died."));
+  await call(driver).answered;
+  await driver.stop();
+  expect(heard).toEqual(["first", "true undefined", "idle", "true unavailable", "restart", "true undefined"]);
 });

@@ -34,6 +34,15 @@ export interface UpstreamContext {
   readonly now: () => number;
   readonly random: () => number;
   readonly makeLink: (spec: ServerSpec, events: LinkEvents) => Link;
+  /** Hears of starts and ends, for who counts them. Undefined where nobody does. */
+  readonly lives?: ServerLives | undefined;
+}
+
+export interface ServerLives {
+  /** `idle`: it was closed for want of calls, and is wanted again. */
+  started(server: string, reason: "first" | "restart" | "idle"): void;
+  /** A connection that was up has ended after `ms`. `fault` is undefined where we closed it by our own will. */
+  disconnected(server: string, ms: number, fault: string | undefined): void;
 }
 
 export interface DriverEvents {
@@ -96,6 +105,8 @@ export class ServerDriver implements ServerConnection {
   readonly #closing = new Set<Promise<void>>();
   #lastDescription: LinkDescription | undefined;
   lastFault: Fault | undefined;
+  /** Since when the connection is up; undefined while none is. */
+  #readyMs: number | undefined;
   readyAfterMs: number | undefined;
   readonly noise = { count: 0, sample: undefined as string | undefined };
 
@@ -162,6 +173,11 @@ export class ServerDriver implements ServerConnection {
   /** Counts the calls of agents. */
   get uses(): number {
     return this.#uses;
+  }
+
+  /** Of those in flight, how many wait for the server to come up. */
+  get waiting(): number {
+    return this.#held.size;
   }
 
   get inFlight(): number {
@@ -343,6 +359,8 @@ export class ServerDriver implements ServerConnection {
   #start(): void {
     const attempt = new AbortController();
     this.#attempt = attempt;
+    const again = this.readyAfterMs === undefined ? "first" : "idle";
+    this.#context.lives?.started(this.server, this.#supervisor.isRestart ? "restart" : again);
     const connection = this.#connect();
     this.#connection = connection;
     this.#liveness = new Liveness();
@@ -412,6 +430,7 @@ export class ServerDriver implements ServerConnection {
     const nowMs = this.#context.now();
     this.#supervisor.started(nowMs);
     this.readyAfterMs = Math.round(nowMs - startedMs);
+    this.#readyMs = nowMs;
     this.lastFault = undefined;
     this.#check(connection, this.#events.onReady(intro));
     this.#events.onState();
@@ -464,6 +483,10 @@ export class ServerDriver implements ServerConnection {
   /** `fault` is undefined where we close it by our own will. */
   #drop(connection: Connection, fault: Fault | undefined): Promise<void> {
     if (fault !== undefined) this.lastFault = fault;
+    if (this.#readyMs !== undefined) {
+      this.#context.lives?.disconnected(this.server, this.#context.now() - this.#readyMs, fault?.code);
+      this.#readyMs = undefined;
+    }
     this.#lastDescription = { ...connection.describe() };
     this.#connection = undefined;
     this.#checked = undefined;

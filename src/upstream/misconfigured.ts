@@ -53,6 +53,7 @@ export class MisconfiguredServer implements ServerHandle {
       oldLists: EVERY_LIST.filter((kind) => counts[kind] > 0),
       connections: 0,
       inFlight: 0,
+      waiting: 0,
       restarts: 0,
       ejected: false,
       circuit: "closed",

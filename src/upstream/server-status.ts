@@ -54,6 +54,7 @@ export function statusOf(facts: ServerFacts, counts: ServerStatus["counts"], now
     oldLists: EVERY_LIST.filter((kind) => counts[kind] > 0 && !lists.isRead(kind)),
     connections: all.filter((one) => one.state === "ready").length,
     inFlight: sum(all, (one) => one.inFlight),
+    waiting: sum(all, (one) => one.waiting),
     restarts: sum(all, (one) => one.restarts),
     ejected: own.some(({ state }) => state === "ejected"),
     circuit: breaker.circuit,

@@ -49,6 +49,11 @@ it("a call of an agent of either era, and one that is refused, are a line each, 
     'mcp_method_name="tools/call",error_type="not_found" 1',
   ]);
   expect(out).toContain('toolway_server_state{toolway_server="demo",state="ready"} 1');
+  const sent = 'toolway_server="demo",mcp_method_name="tools/call",network_transport="pipe"';
+  expect(out).toContain(`mcp_client_operation_duration_seconds_count{${sent}} 2`);
+  expect(out).toContain(`mcp_client_operation_duration_seconds_count{${sent},error_type="tool_error"} 1`);
+  expect(out).toContain('toolway_server_starts_total{toolway_server="demo",reason="first"} 1');
+  expect(out).toMatch(/^toolway_store_commit_seconds_count [1-9]/m);
   expect(out).not.toContain(SECRET);
   // At debug it tells of lists, sessions and connections, too.
   expect(callsIn(gateway)).toContainEqual(expect.objectContaining({ level: "debug", method: "tools/list" }));
@@ -79,6 +84,15 @@ it("whose token it was, and in which role, is told of a call that is denied, and
   await until("its line", () => callsIn(gateway).length > 0);
   expect(callsIn(gateway)).toContainEqual(expect.objectContaining(denied));
   expect(gateway.log()).not.toContain(token);
+  const { status } = await fetch(gateway.url, {
+    method: "POST",
+    headers: { authorization: "Bearer wrong" },
+    body: "{}",
+  });
+  expect(status).toBe(401);
+  const { out: metrics } = await toolway(gateway, "metrics");
+  expect(metrics).toMatch(/^toolway_refused_total\{rule="role"\} [1-9]/m);
+  expect(metrics).toMatch(/^toolway_refused_total\{rule="token"\} [1-9]/m);
   const { out } = await toolway(gateway, "inspect", "now");
   expect(out).toContain("timeZone  string");
   expect(out).toMatch(/reader: no, .*deny "demo\/now"\n +\(any other role\): yes/);

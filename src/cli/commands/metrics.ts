@@ -23,7 +23,7 @@ export const metrics = defineCommand({
   examples: [
     { line: "toolway metrics", note: "all of them" },
     {
-      line: "toolway metrics > /var/lib/node_exporter/toolway.prom",
+      line: "toolway metrics > toolway.prom.new && mv toolway.prom.new /var/lib/node_exporter/toolway.prom",
       note: "for the textfile collector of Prometheus' node exporter",
     },
   ],

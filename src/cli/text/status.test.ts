@@ -25,6 +25,7 @@ function server(name: string, problems: readonly string[]): ServerStatus {
     listsFromBefore: false,
     oldLists: [],
     connections: 1,
+    waiting: 0,
     inFlight: 0,
     restarts: 0,
     ejected: false,

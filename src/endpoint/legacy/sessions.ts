@@ -49,6 +49,7 @@ export class HttpSessions {
   readonly #records: SessionRecords;
   /** By the wall clock, the last start or dropping of sessions: who was there by then may have been told nothing since. */
   #missedAt: number;
+  readonly #startedAt: number;
   readonly #catchUps = new CatchUps<HttpSession>();
   /** One for all who have to catch up. */
   #catchUpTimer: NodeJS.Timeout | undefined;
@@ -57,7 +58,8 @@ export class HttpSessions {
     this.#options = options;
     this.#context = options.context;
     this.#records = new SessionRecords(options.context.limits, options.records, options.failed);
-    this.#missedAt = options.wall() - 1;
+    this.#startedAt = options.wall();
+    this.#missedAt = this.#startedAt - 1;
   }
 
   get size(): number {
@@ -103,7 +105,7 @@ export class HttpSessions {
     this.#byId.set(id, session);
     this.#byKey.set(facts.key, { session, id });
     session.mayHaveMissed = facts.createdAt <= this.#missedAt;
-    this.#options.service.sessionOpened(session, scope);
+    this.#options.service.sessionOpened(session, scope, facts.createdAt < this.#startedAt);
     return { kind: "session", session };
   }
 

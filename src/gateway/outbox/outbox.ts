@@ -3,7 +3,7 @@
 
 import type { Catalog } from "../../catalog/catalog.js";
 import type { OwnToolName } from "../../contracts/names.js";
-import type { OutboxIntake, OutboxLimits, OutboxOperator, OutboxTerms } from "../../contracts/outbox.js";
+import type { OutboxIntake, OutboxLimits, OutboxOperator, OutboxTerms, WriteEnded } from "../../contracts/outbox.js";
 import type { Target } from "../../contracts/server-spec.js";
 import type { Servers } from "../../contracts/servers.js";
 import type { AgentCall } from "../../contracts/service.js";
@@ -33,6 +33,7 @@ interface GatewayOutboxParts {
   readonly pipeline: Pipeline;
   readonly catalog: Catalog;
   readonly servers: () => Servers;
+  readonly ended?: WriteEnded;
 }
 
 /** What is loaded. */
@@ -155,6 +156,7 @@ export class GatewayOutbox implements OutboxIntake {
       receiptReply: ({ caller }, receipt) => desk.taken(caller, receipt),
       resultReply: ({ caller }, reply) => desk.withNews(caller, reply),
       log: (level, text) => log[level](text),
+      ended: this.#parts.ended,
     });
     const operator = new OutboxOperations(outbox, systemClock);
     const desk = new Desk({

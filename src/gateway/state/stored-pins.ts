@@ -51,6 +51,8 @@ export interface StoredPinsDeps {
   readonly wall: () => number;
   /** What agents see of a server's tools has changed, other than by a list that was just checked. */
   readonly onChange: (server: string) => void;
+  /** So many tools changed, and are hidden from now on. */
+  readonly onHeldBack?: ((count: number) => void) | undefined;
   readonly log: (level: "info" | "warn", text: string) => void;
   /** A text of the server's without the secrets of its entry: a tool may be named like one. */
   readonly redact: (server: string, text: string) => string;
@@ -399,6 +401,7 @@ export class StoredPins {
     const some = (tools: readonly OwnToolName[]) => this.#some(server, tools);
     if (first.length > 0) this.#deps.log("info", `server "${server}": pinned at first sight: ${some(first)}`);
     if (changed.length > 0) {
+      this.#deps.onHeldBack?.(changed.length);
       const next = `see \`toolway pins diff ${shellWord(server)}\`, then \`toolway pins accept ${shellWord(server)}\``;
       this.#deps.log("warn", `server "${server}": definition changed, so quarantined: ${some(changed)}; ${next}`);
     }

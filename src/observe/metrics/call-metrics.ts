@@ -1,21 +1,19 @@
-// What is counted of every call, from its record: how long it took as the agent saw it, who asked, what the cache did.
-// Labels are names that are known here, and never what an agent makes up: no principal, session, argument or address.
+// What is counted of every call, from its record: how long it took as the agent saw it and as its server did, what of it
+// was ours, who asked, what refused it. Labels are names that are known here, and never what an agent makes up: no
+// principal, session, argument or address.
 
-import { visible } from "../../runtime/visible.js";
-import type { CallRecord } from "../call-record.js";
+import { type CallRecord, ownMs } from "../call-record.js";
 import type { CallSink } from "../call-recorder.js";
-import { isFailure } from "../traces.js";
-import { Counter, Histogram, type Labels, OTHER } from "./series.js";
+import { errorTypeOf, UNKNOWN } from "./error-types.js";
+import type { Happenings } from "./happenings.js";
+import { Counter, type Distribution, Histogram, type Labels, OTHER, SECONDS } from "./series.js";
+import { label, type ServerLabels } from "./server-labels.js";
 
-/** Those of OpenTelemetry's convention for MCP, in seconds, with finer ones before them: a local call takes 1 ms. */
-const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
+/** Our share of a call, in seconds. */
+const OWN_SECONDS = [50e-6, 100e-6, 250e-6, 500e-6, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1];
 
 /** So many tools of one server have a label of their own. */
 const MAX_TOOLS = 200;
-/** So many servers have samples of their own. */
-export const MAX_SERVERS = 500;
-/** Of a label's value. */
-const MAX_CHARACTERS = 128;
 
 /** What the convention knows; anything else is one word, as it asks for. */
 const METHODS: ReadonlySet<string> = new Set([
@@ -36,7 +34,6 @@ const METHODS: ReadonlySet<string> = new Set([
   "tools/call",
   "tools/list",
 ]);
-const UNKNOWN = "_OTHER";
 
 /** What agents call themselves, and what they are called here. */
 const CLIENTS: ReadonlyMap<string, string> = new Map([
@@ -52,6 +49,22 @@ export interface KnownNames {
   isRole(role: string): boolean;
   /** A name of a tool without what its server's entry keeps secret. */
   redacted(server: string, tool: string): string;
+  /** Whether a server whose tools are known is not up now. */
+  isAnyAway(): boolean;
+}
+
+/** Where calls of one tool, or of one method, of a server are counted that succeed: they are most. */
+interface Series {
+  readonly asSeen: Distribution;
+  /** Undefined where no call of it was sent. */
+  readonly atServer: Distribution | undefined;
+}
+
+interface KnownServer {
+  /** Labels of its tools, by the names that it gives them; at most MAX_TOOLS. */
+  readonly tools: Map<string, string>;
+  /** By tool, or by method where it is none: at most as many as there are labels. */
+  readonly series: Map<string, Series>;
 }
 
 export class CallMetrics implements CallSink {
@@ -60,80 +73,178 @@ export class CallMetrics implements CallSink {
     "How long requests took, as the agent saw it.",
     SECONDS,
   );
+  readonly serverDurations = new Histogram(
+    "mcp_client_operation_duration_seconds",
+    "How long servers took, from the first byte out to the last byte in.",
+    SECONDS,
+  );
+  readonly own = new Histogram("toolway_own_seconds", "What of the time of a call was ours.", OWN_SECONDS);
   readonly requests = new Counter("toolway_requests_total", "Requests of agents, by what they call themselves.");
   readonly cache = new Counter("toolway_cache_total", "Calls that the cache was asked about.");
-  readonly bytes = new Counter("toolway_bytes_total", "Bytes of replies that were passed on whole.");
-  readonly dropped = new Counter("toolway_dropped_total", "What was not kept, since it came too fast.");
+  readonly bytes = new Counter("toolway_bytes_total", "Bytes of requests, and of replies that were passed on whole.");
+  /** Calls that ended faster than they could be counted. */
+  dropped = 0;
   readonly #names: KnownNames;
-  readonly #toolsOf = new Map<string, Map<string, string>>();
+  readonly #servers: ServerLabels;
+  readonly #happenings: Happenings;
+  /** Those that were called; ServerLabels bounds them. */
+  readonly #known = new Map<string, KnownServer>();
+  /** By role, and by what the agent is called here. */
+  readonly #requestsOf = new Map<string, Map<string, { count: number }>>();
+  readonly #ours = this.own.own([]) as Distribution;
+  readonly #toAgents: { count: number };
+  readonly #fromAgents: { count: number };
+  #foldedTools = 0;
 
-  constructor(names: KnownNames) {
+  constructor(names: KnownNames, servers: ServerLabels, happenings: Happenings) {
     this.#names = names;
+    this.#servers = servers;
+    this.#happenings = happenings;
+    this.#toAgents = this.bytes.own([["direction", "to_agent"]]) as { count: number };
+    this.#fromAgents = this.bytes.own([["direction", "from_agent"]]) as { count: number };
   }
 
   take(record: CallRecord): void {
-    const { method, server, tool, outcome, ms, principal, clientInfo, cache, bytes } = record;
-    const s = server === undefined ? undefined : this.#server(server);
-    const labels: Labels = [
-      ["toolway_server", s],
-      ["mcp_method_name", METHODS.has(method) ? method : UNKNOWN],
-      ["gen_ai_tool_name", server === undefined || tool === undefined ? undefined : this.#tool(server, tool)],
-      ["error_type", isFailure(outcome) ? outcome.replaceAll("-", "_") : undefined],
-    ];
-    this.durations.observe(labels, ms / 1_000);
-    const { name } = clientInfo;
-    const client = (typeof name === "string" ? CLIENTS.get(name) : undefined) ?? "other";
-    const role = this.#names.isRole(principal.role) ? label(principal.role) : UNKNOWN;
-    this.requests.add([
-      ["client", client],
-      ["role", role],
-    ]);
+    const { server, cache, bytes, mended, refusedBy, outcome, method } = record;
+    this.#ours.add(ownMs(record) / 1_000);
+    if (server !== undefined && outcome === "ok") this.#succeeded(record, server);
+    else this.#counted(record);
+    this.#requested(record);
     if (cache === "hit" || cache === "miss" || cache === "coalesced") {
       this.cache.add([
-        ["toolway_server", s],
+        ["toolway_server", server === undefined ? undefined : this.#servers.of(server)],
         ["result", cache],
       ]);
     }
-    if (bytes !== undefined) this.bytes.add([["direction", "to_agent"]], bytes);
+    this.#fromAgents.count += record.bytesIn;
+    if (bytes !== undefined) this.#toAgents.count += bytes;
+    if (refusedBy !== undefined) this.#happenings.refused(refusedBy);
+    if (outcome !== "ok") return;
+    if (mended !== undefined) this.#happenings.caught(mended);
+    if (method === "tools/list" && this.#names.isAnyAway()) this.#happenings.caught("menu");
   }
 
   batchEnded(dropped: number): void {
-    if (dropped > 0) this.dropped.add([["what", "calls"]], dropped);
+    this.dropped += dropped;
   }
 
   /** Names may be others now: a config was applied. */
   forgetNames(): void {
-    this.#toolsOf.clear();
+    this.#known.clear();
+    this.#requestsOf.clear();
+    this.#servers.forget();
   }
 
+  /** Observations that found no room for labels of their own. */
   get folded(): number {
-    return [this.durations, this.requests, this.cache].reduce((sum, { folded }) => sum + folded, 0);
+    const own = [this.durations, this.serverDurations, this.requests, this.cache];
+    return own.reduce((sum, { folded }) => sum + folded, this.#foldedTools + this.#servers.folded);
   }
 
-  #server(server: string): string {
-    if (!this.#toolsOf.has(server)) {
-      if (this.#toolsOf.size >= MAX_SERVERS) return OTHER;
-      this.#toolsOf.set(server, new Map());
+  #succeeded(record: CallRecord, server: string): void {
+    const series = this.#known.get(server)?.series.get(record.tool ?? record.method) ?? this.#newSeries(record, server);
+    const isSent = wasSent(record);
+    if (series === undefined || (isSent && series.atServer === undefined)) {
+      this.#counted(record);
+      return;
     }
-    return label(server);
+    series.asSeen.add(record.ms / 1_000);
+    if (isSent) series.atServer?.add(record.serverMs / 1_000);
   }
 
-  /** The name of a tool that its server lists, made once. */
+  #counted(record: CallRecord): void {
+    const { server, tool, ms, serverMs } = record;
+    const error = errorTypeOf(record);
+    const name = server === undefined || tool === undefined ? undefined : this.#tool(server, tool);
+    if (name === OTHER) this.#foldedTools++;
+    this.durations.observe(this.#labels(record, name, error), ms / 1_000);
+    if (wasSent(record)) this.serverDurations.observe(this.#serverLabels(record, error), serverMs / 1_000);
+  }
+
+  #labels({ server, method }: CallRecord, tool: string | undefined, error: string | undefined): Labels {
+    return [
+      ["toolway_server", server === undefined ? undefined : this.#servers.of(server)],
+      ["mcp_method_name", METHODS.has(method) ? method : UNKNOWN],
+      ["gen_ai_tool_name", tool],
+      ["error_type", error],
+    ];
+  }
+
+  #serverLabels({ server, method, transport }: CallRecord, error: string | undefined): Labels {
+    return [
+      ["toolway_server", server === undefined ? undefined : this.#servers.of(server)],
+      ["mcp_method_name", METHODS.has(method) ? method : UNKNOWN],
+      ["network_transport", transport],
+      ["error_type", error],
+    ];
+  }
+
+  /** Undefined where none is kept: it is no call of a tool that has a label, no method of the convention, or there is no room. */
+  #newSeries(record: CallRecord, server: string): Series | undefined {
+    const { tool, method } = record;
+    if (tool === undefined ? !METHODS.has(method) : method !== "tools/call") return undefined;
+    const name = tool === undefined ? undefined : this.#tool(server, tool);
+    if ((tool !== undefined && name === undefined) || name === OTHER) return undefined;
+    const known = this.#knownServer(server);
+    const asSeen = known && this.durations.own(this.#labels(record, name, undefined));
+    if (asSeen === undefined) return undefined;
+    const atServer = wasSent(record) ? this.serverDurations.own(this.#serverLabels(record, undefined)) : undefined;
+    const series = { asSeen, atServer };
+    // One that begins with hits of the cache is made again when something is sent.
+    if (atServer !== undefined) known?.series.set(tool ?? method, series);
+    return series;
+  }
+
+  /** The name of a tool as a label; undefined where its server does not list it. */
   #tool(server: string, tool: string): string | undefined {
-    const names = this.#toolsOf.get(server);
-    if (names === undefined) return OTHER;
-    const known = names.get(tool);
-    if (known !== undefined) return known;
+    const known = this.#knownServer(server);
+    const found = known?.tools.get(tool);
+    if (found !== undefined) return found;
     if (!this.#names.isListed(server, tool)) return undefined;
-    if (names.size >= MAX_TOOLS) return OTHER;
+    if (known === undefined || known.tools.size >= MAX_TOOLS) return OTHER;
     const name = label(this.#names.redacted(server, tool));
-    names.set(tool, name);
+    known.tools.set(tool, name);
     return name;
+  }
+
+  /** Undefined where the server has no label of its own. */
+  #knownServer(server: string): KnownServer | undefined {
+    let known = this.#known.get(server);
+    if (known === undefined && this.#servers.has(server)) {
+      known = { tools: new Map(), series: new Map() };
+      this.#known.set(server, known);
+    }
+    return known;
+  }
+
+  #requested({ principal: { role }, clientInfo: { name } }: CallRecord): void {
+    const client = (typeof name === "string" ? CLIENTS.get(name) : undefined) ?? "other";
+    let counts = this.#requestsOf.get(role);
+    const known = counts?.get(client);
+    if (known !== undefined) {
+      known.count++;
+      return;
+    }
+    const isRole = this.#names.isRole(role);
+    const labels: Labels = [
+      ["client", client],
+      ["role", isRole ? label(role) : UNKNOWN],
+    ];
+    const count = isRole ? this.requests.own(labels) : undefined;
+    if (count === undefined) {
+      this.requests.add(labels);
+      return;
+    }
+    count.count++;
+    if (counts === undefined) {
+      counts = new Map();
+      this.#requestsOf.set(role, counts);
+    }
+    counts.set(client, count);
   }
 }
 
-/** One line of visible characters, and not too many. */
-export function label(text: string): string {
-  const shown = visible(text);
-  return shown.length > MAX_CHARACTERS ? `${shown.slice(0, MAX_CHARACTERS - 1)}…` : shown;
+/** A reply that another call got first was not this one's. */
+function wasSent({ serverMs, cache }: CallRecord): boolean {
+  return serverMs > 0 && cache !== "coalesced";
 }

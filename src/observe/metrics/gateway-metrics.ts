@@ -1,20 +1,39 @@
 // All metrics of a gateway, as one text. It is loaded when somebody asks for the first time.
 
+import type { OutboxOperator } from "../../contracts/outbox.js";
 import type { GatewayStatus } from "../../contracts/status.js";
-import type { CallMetrics } from "./call-metrics.js";
-import { type ExpositionFormat, exposition } from "./exposition.js";
+import type { CallRecords } from "./call-records.js";
+import { type ExpositionFormat, exposition, type Metrics } from "./exposition.js";
 import type { Gauge } from "./series.js";
-import { statusGauges } from "./status-gauges.js";
+import { outboxGauges, statusGauges } from "./status-gauges.js";
 
 export { ProcessGauges } from "./process-gauges.js";
 
+/** What is asked of a gateway when somebody wants its metrics. */
+export interface GatewayFacts {
+  readonly status: GatewayStatus;
+  /** Agents that `toolway run` started and that are there. */
+  readonly runs: number;
+  /** Undefined where no calls are kept. */
+  readonly outbox: Pick<OutboxOperator, "lanes" | "list"> | undefined;
+}
+
 export function gatewayMetrics(
-  status: GatewayStatus,
-  calls: CallMetrics,
+  facts: GatewayFacts,
+  records: CallRecords,
   ofProcess: readonly Gauge[],
   wallMs: number,
   format: ExpositionFormat,
 ): string {
+  return exposition(allMetrics(facts, records, ofProcess, wallMs), format);
+}
+
+function allMetrics(
+  { status, runs, outbox }: GatewayFacts,
+  { metrics: calls, happenings, dropped }: CallRecords,
+  ofProcess: readonly Gauge[],
+  wallMs: number,
+): Metrics {
   const build: Gauge = {
     name: "toolway_build_info",
     help: "1; the labels say which program it is.",
@@ -34,12 +53,23 @@ export function gatewayMetrics(
     kind: "counter",
     values: [[[], calls.folded]],
   };
-  return exposition(
-    {
-      counters: [calls.requests, calls.cache, calls.bytes, calls.dropped],
-      histograms: [calls.durations],
-      gauges: [build, folded, ...statusGauges(status, wallMs), ...ofProcess],
-    },
-    format,
-  );
+  const lost: Gauge = {
+    name: "toolway_dropped_total",
+    help: "What was not kept, since it came too fast.",
+    kind: "counter",
+    values: Object.entries({ metrics: calls.dropped, ...dropped() }).map(([what, count]) => [[["what", what]], count]),
+  };
+  return {
+    counters: [calls.requests, calls.cache, calls.bytes, ...happenings.counters],
+    histograms: [calls.durations, calls.serverDurations, calls.own, ...happenings.histograms],
+    gauges: [
+      build,
+      folded,
+      lost,
+      { name: "toolway_runs", help: "Agents that `toolway run` started.", values: [[[], runs]] },
+      ...statusGauges(status, wallMs),
+      ...(outbox === undefined ? [] : outboxGauges(outbox, wallMs)),
+      ...ofProcess,
+    ],
+  };
 }

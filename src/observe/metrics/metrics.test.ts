@@ -2,10 +2,13 @@ import { describe, expect, it } from "vitest";
 import type { GatewayStatus } from "../../contracts/status.js";
 import { type CallRecord, emptyRecord } from "../call-record.js";
 import { CallMetrics } from "./call-metrics.js";
-import { exposition } from "./exposition.js";
-import { gatewayMetrics } from "./gateway-metrics.js";
+import type { CallRecords } from "./call-records.js";
+import { type ExpositionFormat, exposition } from "./exposition.js";
+import { type GatewayFacts, gatewayMetrics } from "./gateway-metrics.js";
+import { Happenings } from "./happenings.js";
 import { ProcessGauges } from "./process-gauges.js";
 import { Counter, Histogram } from "./series.js";
+import { ServerLabels } from "./server-labels.js";
 
 interface Sample {
   readonly name: string;
@@ -48,7 +51,26 @@ const names = {
   isListed: (server: string, tool: string) => server === "files" && tool !== "made-up",
   isRole: (role: string) => role === "reader",
   redacted: (_server: string, tool: string) => tool.replaceAll("hunter2", "[redacted]"),
+  isAnyAway: () => isAway,
 };
+let isAway = false;
+
+function counting() {
+  const servers = new ServerLabels();
+  const happenings = new Happenings(servers);
+  return { metrics: new CallMetrics(names, servers, happenings), happenings };
+}
+
+function all(more: Partial<GatewayFacts> = {}, format: ExpositionFormat = "prometheus") {
+  const { metrics, happenings } = counting();
+  const records = { metrics, happenings, dropped: () => ({ log: 1, spans: 2 }) } as unknown as CallRecords;
+  const gauges = new ProcessGauges();
+  const write = () => {
+    const facts = { status, runs: 3, outbox: undefined, ...more };
+    return gatewayMetrics(facts, records, gauges.read(), Date.UTC(2026, 0, 1, 0, 1), format);
+  };
+  return { metrics, happenings, write, gauges };
+}
 
 const record = (more: Partial<CallRecord>): CallRecord => ({
   ...emptyRecord(),
@@ -111,7 +133,7 @@ describe("counters and histograms", () => {
 
 describe("what is counted of calls", () => {
   it("has no principal, and no name that an agent made up [calls-recorded]", () => {
-    const metrics = new CallMetrics(names);
+    const { metrics } = counting();
     metrics.take(record({ clientInfo: { name: "claude-code", version: "2" } }));
     metrics.take(record({ tool: "made-up", outcome: "not-found", clientInfo: { name: "evil\nname" } }));
     metrics.take(record({ server: undefined, tool: "made-up", method: "x/y", outcome: "cancelled" }));
@@ -137,7 +159,7 @@ describe("what is counted of calls", () => {
   });
 
   it("shows a tool without what its server keeps secret, and at most 200 of a server [secrets-unseen] [bounded]", () => {
-    const metrics = new CallMetrics(names);
+    const { metrics } = counting();
     metrics.take(record({ tool: "say-hunter2" }));
     for (let i = 0; i < 300; i++) metrics.take(record({ tool: `tool ${i}` }));
     const { samples } = read(exposition({ ...none, histograms: [metrics.durations] }, "prometheus"));
@@ -156,27 +178,152 @@ const status = {
   sessions: 2,
   presences: 1,
   memory: { heldBytes: 5, limitBytes: 10 },
-  servers: [{ name: "files", state: "ready", inFlight: 3, restarts: 1, circuit: "open", quarantined: 2 }],
+  servers: [
+    {
+      name: "files",
+      state: "ready",
+      inFlight: 3,
+      waiting: 1,
+      circuit: "open",
+      quarantined: 2,
+      credential: { state: "refused", needsLogin: true },
+    },
+  ],
   executors: [{ name: "lab", members: [{ state: "ready" }, { state: "lost" }] }],
   mailboxes: {
     waiting: 1,
     leased: 2,
     dead: 3,
     connections: 4,
+    sharers: 1,
     oldest: { mailbox: "m", at: "2026-01-01T00:00:00.000Z" },
   },
   outbox: { waiting: 7, oldestAt: "2026-01-01T00:00:30.000Z", unknown: 2, held: [], heldCount: 1 },
 } as unknown as GatewayStatus;
 
+describe("what is counted of calls and servers [metrics-agree]", () => {
+  const counts = (histogram: Histogram) =>
+    read(exposition({ ...none, histograms: [histogram] }, "prometheus"))
+      .samples.filter(({ name }) => name.endsWith("_count"))
+      .map(({ labels, value }) => [labels, value]);
+  const sums = (counter: Counter) => [...counter.values()].map(([labels, count]) => [labels.map(([, v]) => v), count]);
+
+  it("has what the server took and what was ours apart, and nothing at the server that was not sent", () => {
+    const { metrics } = counting();
+    metrics.take(record({ ms: 20, serverMs: 8, startingMs: 10, queuedMs: 1, transport: "pipe" }));
+    metrics.take(record({ ms: 20, serverMs: 8, transport: "pipe", outcome: "timeout" }));
+    metrics.take(record({ ms: 3, serverMs: 0, cache: "hit", transport: "pipe" }));
+    metrics.take(record({ ms: 3, serverMs: 2, cache: "coalesced", transport: "pipe" }));
+    const call = { toolway_server: "files", mcp_method_name: "tools/call", network_transport: "pipe" };
+    expect(counts(metrics.serverDurations)).toEqual([
+      [call, 1],
+      [{ ...call, error_type: "timeout" }, 1],
+    ]);
+    const [own] = [...metrics.own.values()];
+    expect(own?.[1].sum).toBeCloseTo(0.001 + 0.012 + 0.003 + 0.001);
+  });
+
+  it("names a failure by the server's code, by tool_error, or by our fault, and codes that are made up by one word", () => {
+    const { metrics } = counting();
+    metrics.take(record({ outcome: "rpc-error", errorCode: -32602 }));
+    metrics.take(record({ outcome: "rpc-error", errorCode: 4711 }));
+    metrics.take(record({ outcome: "tool-error" }));
+    metrics.take(record({ outcome: "outcome-unknown" }));
+    const types = counts(metrics.durations).map(([labels]) => (labels as Record<string, string>)["error_type"]);
+    expect(types).toEqual(["-32602", "_OTHER", "tool_error", "outcome_unknown"]);
+  });
+
+  it("says what was refused by which rule, and what an agent did not have to notice, where its call succeeded", () => {
+    const { metrics, happenings } = counting();
+    metrics.take(record({ mended: "restart" }));
+    metrics.take(record({ mended: "token" }));
+    metrics.take(record({ mended: "token", outcome: "timeout" }));
+    metrics.take(record({ outcome: "denied", refusedBy: "menu" }));
+    happenings.refused("token");
+    metrics.take(record({ method: "tools/list", server: undefined, tool: undefined }));
+    isAway = true;
+    metrics.take(record({ method: "tools/list", server: undefined, tool: undefined }));
+    isAway = false;
+    happenings.outboxWriteEnded("files", "done", true);
+    happenings.outboxWriteEnded("files", "done", false);
+    happenings.outboxWriteEnded("files", "failed", true);
+    happenings.caught("pin", 2);
+    expect(sums(happenings.caughtCount)).toEqual([
+      [["restart"], 1],
+      [["token"], 1],
+      [["menu"], 1],
+      [["queued"], 1],
+      [["pin"], 2],
+    ]);
+    expect(sums(happenings.refusedCount)).toEqual([
+      [["menu"], 1],
+      [["token"], 1],
+    ]);
+    expect(sums(happenings.outboxEnded)).toEqual([
+      [["files", "done"], 2],
+      [["files", "failed"], 1],
+    ]);
+  });
+
+  it("has how long sessions and connections lasted, and versions that are made up by one word", () => {
+    const { happenings } = counting();
+    happenings.sessionOpened("a", 0, false);
+    happenings.sessionOpened("b", 0, true);
+    happenings.sessionClosed("a", "2025-11-25", 3_000);
+    happenings.sessionClosed("b", "made up", 3_000);
+    happenings.sessionClosed("c", "2025-11-25", 3_000);
+    expect(counts(happenings.agentSessions)).toEqual([
+      [{ mcp_protocol_version: "2025-11-25" }, 1],
+      [{ mcp_protocol_version: "_OTHER" }, 1],
+    ]);
+    happenings.started("files", "first");
+    happenings.disconnected("files", 5, "unavailable");
+    happenings.disconnected("files", 5, undefined);
+    expect(counts(happenings.serverSessions)).toEqual([
+      [{ toolway_server: "files", error_type: "unavailable" }, 1],
+      [{ toolway_server: "files" }, 1],
+    ]);
+    expect(sums(happenings.caughtCount)).toEqual([[["session"], 1]]);
+  });
+
+  it("counts as folded what a server with too many tools, and too many servers, have no label for [bounded]", () => {
+    const { metrics } = counting();
+    for (let i = 0; i < 250; i++) metrics.take(record({ tool: `tool ${i}` }));
+    expect(metrics.folded).toBe(50);
+    for (let i = 0; i < 250; i++) metrics.take(record({ tool: `tool ${i}`, outcome: "timeout" }));
+    expect(metrics.folded).toBe(100);
+    const others = counting().metrics;
+    for (let i = 0; i < 510; i++)
+      others.take(record({ server: `server ${i}`, tool: undefined, method: "prompts/get" }));
+    expect(others.folded).toBe(10);
+    // What has a label counts on as before, also after another config was applied.
+    metrics.forgetNames();
+    metrics.take(record({ tool: "tool 0" }));
+    expect(metrics.folded).toBe(100);
+  });
+
+  it("is the same whether a call finds its series made or not", () => {
+    const { metrics } = counting();
+    for (let i = 0; i < 3; i++) metrics.take(record({ cache: "hit" }));
+    for (let i = 0; i < 5; i++) metrics.take(record({ serverMs: 1, transport: "tcp" }));
+    for (let i = 0; i < 3; i++) metrics.take(record({ cache: "hit" }));
+    expect(counts(metrics.durations)).toEqual([
+      [{ toolway_server: "files", mcp_method_name: "tools/call", gen_ai_tool_name: "read" }, 11],
+    ]);
+    expect(counts(metrics.serverDurations).map(([, count]) => count)).toEqual([5]);
+  });
+});
+
 describe("the metrics of a gateway", () => {
   it("say what its status says, and what Node says of itself", () => {
-    const text = gatewayMetrics(
-      status,
-      new CallMetrics(names),
-      new ProcessGauges(0).read(),
-      Date.UTC(2026, 0, 1, 0, 1),
-      "prometheus",
-    );
+    const lanes = () => [
+      { server: "mail", lane: "a", depth: 4, oldestMs: Date.UTC(2026, 0, 1, 0, 0, 30), heldFor: undefined },
+      { server: "mail", lane: "b", depth: 3, oldestMs: Date.UTC(2026, 0, 1, 0, 0, 40), heldFor: undefined },
+    ];
+    const list = () => [{ server: "mail" }, { server: "mail" }] as never;
+    const { write, gauges } = all({ outbox: { lanes, list } });
+    const text = write();
+    gauges.close();
     const { samples } = read(text);
     const value = (name: string, labels: object = {}) =>
       samples.find((one) => one.name === name && JSON.stringify(one.labels) === JSON.stringify(labels))?.value;
@@ -184,14 +331,25 @@ describe("the metrics of a gateway", () => {
     expect(value("toolway_server_state", { ...server, state: "ready" })).toBe(1);
     expect(value("toolway_in_flight", server)).toBe(3);
     expect(value("toolway_breaker_open", server)).toBe(1);
-    expect(value("toolway_server_restarts_total", server)).toBe(1);
+    expect(value("toolway_waiting", server)).toBe(1);
+    expect(value("toolway_needs_login", server)).toBe(1);
+    expect(value("toolway_sessions", { era: "legacy" })).toBe(2);
+    expect(value("toolway_sessions", { era: "modern" })).toBe(1);
+    expect(value("toolway_runs")).toBe(3);
+    expect(value("toolway_dropped_total", { what: "log" })).toBe(1);
+    expect(value("toolway_dropped_total", { what: "spans" })).toBe(2);
+    expect(value("toolway_dropped_total", { what: "metrics" })).toBe(0);
+    expect(value("toolway_mailbox_connections", { side: "sharer" })).toBe(1);
+    expect(value("toolway_mailbox_connections", { side: "worker" })).toBe(3);
+    const mail = { toolway_server: "mail" };
+    expect(value("toolway_outbox_writes", { ...mail, state: "waiting" })).toBe(7);
+    expect(value("toolway_outbox_writes", { ...mail, state: "unknown" })).toBe(2);
+    expect(value("toolway_outbox_oldest_seconds", mail)).toBe(30);
+    expect(value("process_start_time_seconds")).toBe(performance.timeOrigin / 1_000);
     expect(value("toolway_pins_quarantined", server)).toBe(2);
     expect(value("toolway_executor_connections", { executor: "lab" })).toBe(1);
     expect(value("toolway_mailbox_messages", { state: "dead" })).toBe(3);
     expect(value("toolway_mailbox_oldest_seconds")).toBe(60);
-    expect(value("toolway_outbox_waiting")).toBe(7);
-    expect(value("toolway_outbox_oldest_seconds")).toBe(30);
-    expect(value("toolway_outbox_unknown")).toBe(2);
     expect(value("toolway_outbox_lanes_held")).toBe(1);
     expect(value("toolway_config_ok")).toBe(1);
     expect(value("process_resident_memory_bytes")).toBeGreaterThan(1_000_000);
@@ -199,10 +357,11 @@ describe("the metrics of a gateway", () => {
   });
 
   it("are the same for programs that read JSON", () => {
-    const calls = new CallMetrics(names);
-    calls.take(record({}));
-    const all = JSON.parse(gatewayMetrics(status, calls, [], 0, "json")) as { name: string; samples: object[] }[];
-    const durations = all.find(({ name }) => name === "mcp_server_operation_duration_seconds");
+    const { metrics, write, gauges } = all({}, "json");
+    metrics.take(record({}));
+    const found = JSON.parse(write()) as { name: string; samples: object[] }[];
+    gauges.close();
+    const durations = found.find(({ name }) => name === "mcp_server_operation_duration_seconds");
     expect(durations?.samples).toMatchObject([{ count: 1, sum: 0.003, labels: { gen_ai_tool_name: "read" } }]);
   });
 });

@@ -8,14 +8,14 @@ const MICROSECONDS = 1e6;
 /** How often the loop is looked at: a stall of 50 ms must be seen. */
 const RESOLUTION_MS = 20;
 
-/** Watches the event loop from the first time somebody asks. */
+/** Watches the event loop from the first time somebody asks, until it is closed. */
 export class ProcessGauges {
   #loop: IntervalHistogram | undefined;
-  readonly #startedAt: number;
 
-  /** `startedAt` is in milliseconds since 1970. */
-  constructor(startedAt: number) {
-    this.#startedAt = startedAt;
+  /** The monitor would go on in a program whose gateway has ended. */
+  close(): void {
+    this.#loop?.disable();
+    this.#loop = undefined;
   }
 
   read(): Gauge[] {
@@ -26,7 +26,7 @@ export class ProcessGauges {
     return [
       { ...gauge("process_cpu_seconds_total", "CPU time, user and system.", cpu), kind: "counter" },
       gauge("process_resident_memory_bytes", "Resident memory.", rss),
-      gauge("process_start_time_seconds", "When it started, since 1970.", this.#startedAt / 1_000),
+      gauge("process_start_time_seconds", "When it started, since 1970.", performance.timeOrigin / 1_000),
       gauge("nodejs_heap_size_total_bytes", "The heap of the program.", heapTotal),
       gauge("nodejs_heap_size_used_bytes", "What of it is in use.", heapUsed),
       gauge("nodejs_external_memory_bytes", "Memory of buffers.", external),

@@ -10,14 +10,17 @@ const MAX_SETS = 1_000;
 /** A new set of labels for which there was no room is counted as this. */
 export const OTHER = "_other";
 
-interface Set<T> {
+/** Those of OpenTelemetry's convention for MCP, in seconds, with finer ones before them: a local call takes 1 ms. */
+export const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
+
+interface LabelledValue<T> {
   readonly labels: Labels;
   readonly value: T;
 }
 
 /** The values of one metric, one for each set of labels. */
 class Sets<T> {
-  readonly #sets = new Map<string, Set<T>>();
+  readonly #sets = new Map<string, LabelledValue<T>>();
   readonly #make: () => T;
   readonly #maxSets: number;
   /** Observations that found no room for labels of their own. */
@@ -26,6 +29,11 @@ class Sets<T> {
   constructor(make: () => T, maxSets: number) {
     this.#make = make;
     this.#maxSets = maxSets;
+  }
+
+  /** Whether these have a value of their own, or can still have one. Who asks may keep what of() then gives. */
+  hasRoom(labels: Labels): boolean {
+    return this.#sets.size < this.#maxSets || this.#sets.has(keyOf(labels));
   }
 
   of(labels: Labels): T {
@@ -46,7 +54,7 @@ class Sets<T> {
     return value;
   }
 
-  all(): IterableIterator<Set<T>> {
+  all(): IterableIterator<LabelledValue<T>> {
     return this.#sets.values();
   }
 }
@@ -73,6 +81,11 @@ export class Counter {
     this.#sets.of(labels).count += count;
   }
 
+  /** The count of these labels, for who adds to it often. Undefined where there is no room: add() folds. */
+  own(labels: Labels): { count: number } | undefined {
+    return this.#sets.hasRoom(labels) ? this.#sets.of(labels) : undefined;
+  }
+
   get folded(): number {
     return this.#sets.folded;
   }
@@ -87,9 +100,19 @@ export class Distribution {
   /** Each bound's own, and one for what is above all of them. */
   readonly counts: number[];
   sum = 0;
+  readonly #bounds: readonly number[];
 
   constructor(bounds: readonly number[]) {
+    this.#bounds = bounds;
     this.counts = new Array<number>(bounds.length + 1).fill(0);
+  }
+
+  add(value: number): void {
+    const bounds = this.#bounds;
+    let at = 0;
+    while (at < bounds.length && value > (bounds[at] as number)) at++;
+    this.counts[at] = (this.counts[at] as number) + 1;
+    this.sum += value;
   }
 }
 
@@ -107,12 +130,12 @@ export class Histogram {
   }
 
   observe(labels: Labels, value: number): void {
-    const distribution = this.#sets.of(labels);
-    const { bounds } = this;
-    let at = 0;
-    while (at < bounds.length && value > (bounds[at] as number)) at++;
-    distribution.counts[at] = (distribution.counts[at] as number) + 1;
-    distribution.sum += value;
+    this.#sets.of(labels).add(value);
+  }
+
+  /** The values of these labels, for who adds to them often. Undefined where there is no room: observe() folds. */
+  own(labels: Labels): Distribution | undefined {
+    return this.#sets.hasRoom(labels) ? this.#sets.of(labels) : undefined;
   }
 
   get folded(): number {

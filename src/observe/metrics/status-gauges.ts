@@ -1,8 +1,9 @@
 // What a gateway's status says, as metrics: nothing of it is counted twice. Pure.
 
+import type { OutboxOperator } from "../../contracts/outbox.js";
 import type { GatewayStatus, ServerStatus } from "../../contracts/status.js";
-import { label, MAX_SERVERS } from "./call-metrics.js";
 import type { Gauge, Labels } from "./series.js";
+import { label, MAX_SERVERS } from "./server-labels.js";
 
 export function statusGauges(status: GatewayStatus, nowMs: number): Gauge[] {
   const servers = status.servers.slice(0, MAX_SERVERS);
@@ -20,11 +21,22 @@ export function statusGauges(status: GatewayStatus, nowMs: number): Gauge[] {
       "1 unless an edit of the config could not be applied.",
       config.error === undefined ? 1 : 0,
     ),
-    one("toolway_sessions", "Open sessions of legacy agents.", status.sessions),
-    one("toolway_presences", "Modern agents that called lately.", status.presences),
+    {
+      name: "toolway_sessions",
+      help: "Open sessions of legacy agents, and modern agents that called lately.",
+      values: [
+        [[["era", "legacy"]], status.sessions],
+        [[["era", "modern"]], status.presences],
+      ],
+    },
     one("toolway_held_bytes", "Bytes of bodies, replies and streams that are held.", memory.heldBytes),
     one("toolway_held_limit_bytes", "So many may be.", memory.limitBytes),
     { name: "toolway_in_flight", help: "Calls under way.", values: each(({ inFlight }) => inFlight) },
+    {
+      name: "toolway_waiting",
+      help: "Of those, calls that wait for their server to come up.",
+      values: each(({ waiting }) => waiting),
+    },
     {
       name: "toolway_server_state",
       help: "1 for the state that a server is in.",
@@ -37,12 +49,6 @@ export function statusGauges(status: GatewayStatus, nowMs: number): Gauge[] {
       ]),
     },
     {
-      name: "toolway_server_restarts_total",
-      help: "Starts of a server after its first.",
-      kind: "counter",
-      values: each(({ restarts }) => restarts),
-    },
-    {
       name: "toolway_breaker_open",
       help: "1 while calls to a server are held back.",
       values: each(({ circuit }) => (circuit === "open" ? 1 : 0)),
@@ -51,6 +57,13 @@ export function statusGauges(status: GatewayStatus, nowMs: number): Gauge[] {
       name: "toolway_pins_quarantined",
       help: "Tools that no agent may use, since their definition changed.",
       values: each(({ quarantined }) => quarantined),
+    },
+    {
+      name: "toolway_needs_login",
+      help: "1 while somebody has to log in for a server: `toolway login`.",
+      values: each(({ credential }) =>
+        credential?.needsLogin === undefined ? undefined : credential.needsLogin ? 1 : 0,
+      ),
     },
     {
       name: "toolway_credential_missing",
@@ -68,28 +81,57 @@ export function statusGauges(status: GatewayStatus, nowMs: number): Gauge[] {
       ]),
     },
     ...(mailboxes === undefined ? [] : mailboxGauges(mailboxes, nowMs)),
-    ...(outbox === undefined ? [] : outboxGauges(outbox, nowMs)),
+    ...(outbox === undefined ? [] : [heldLanes(outbox)]),
   ];
 }
 
-function outboxGauges(outbox: NonNullable<GatewayStatus["outbox"]>, nowMs: number): Gauge[] {
-  const { waiting, unknown, heldCount, oldestAt } = outbox;
-  const age = oldestAt === undefined ? 0 : Math.max(0, (nowMs - Date.parse(oldestAt)) / 1_000);
+function heldLanes({ heldCount }: NonNullable<GatewayStatus["outbox"]>): Gauge {
+  const help = "Lanes that do not go on by themselves.";
+  return { name: "toolway_outbox_lanes_held", help, values: [[[], heldCount]] };
+}
+
+/** What is kept for each server, from the outbox itself. */
+export function outboxGauges(outbox: Pick<OutboxOperator, "lanes" | "list">, wallMs: number): Gauge[] {
+  const waiting = new Map<string, number>();
+  const oldestMs = new Map<string, number>();
+  for (const { server, depth, oldestMs: ofLane } of outbox.lanes()) {
+    waiting.set(server, (waiting.get(server) ?? 0) + depth);
+    if (depth > 0 && ofLane !== undefined) oldestMs.set(server, Math.min(oldestMs.get(server) ?? ofLane, ofLane));
+  }
+  const unknown = new Map<string, number>();
+  for (const { server } of outbox.list({ state: "unknown", limit: MAX_UNKNOWN })) {
+    unknown.set(server, (unknown.get(server) ?? 0) + 1);
+  }
+  const states = (counts: ReadonlyMap<string, number>, state: string): [Labels, number][] =>
+    [...counts].slice(0, MAX_SERVERS).map(([server, count]) => [
+      [
+        ["toolway_server", label(server)],
+        ["state", state],
+      ],
+      count,
+    ]);
   return [
-    { name: "toolway_outbox_waiting", help: "Kept calls that wait or are being sent.", values: [[[], waiting]] },
-    { name: "toolway_outbox_oldest_seconds", help: "The age of the oldest kept call.", values: [[[], age]] },
     {
-      name: "toolway_outbox_unknown",
-      help: "Kept calls whose outcome a person has to settle.",
-      values: [[[], unknown]],
+      name: "toolway_outbox_writes",
+      help: "Kept calls: those that wait or are being sent, and those whose outcome a person has to settle.",
+      values: [...states(waiting, "waiting"), ...states(unknown, "unknown")],
     },
-    { name: "toolway_outbox_lanes_held", help: "Lanes that do not go on by themselves.", values: [[[], heldCount]] },
+    {
+      name: "toolway_outbox_oldest_seconds",
+      help: "The age of the oldest kept call.",
+      values: [...oldestMs]
+        .slice(0, MAX_SERVERS)
+        .map(([server, ms]) => [[["toolway_server", label(server)]], Math.max(0, (wallMs - ms) / 1_000)]),
+    },
   ];
 }
+
+/** Whoever has more has one cause for them: a count that stays here says so. */
+const MAX_UNKNOWN = 1_000;
 
 /** Never by mailbox: there may be many thousand. */
 function mailboxGauges(mailboxes: NonNullable<GatewayStatus["mailboxes"]>, nowMs: number): Gauge[] {
-  const { waiting, leased, dead, connections, oldest } = mailboxes;
+  const { waiting, leased, dead, connections, sharers = 0, oldest } = mailboxes;
   const age = oldest === undefined ? 0 : Math.max(0, (nowMs - Date.parse(oldest.at)) / 1_000);
   return [
     {
@@ -98,6 +140,13 @@ function mailboxGauges(mailboxes: NonNullable<GatewayStatus["mailboxes"]>, nowMs
       values: Object.entries({ waiting, leased, dead }).map(([state, count]) => [[["state", state]], count]),
     },
     { name: "toolway_mailbox_oldest_seconds", help: "The age of the oldest message.", values: [[[], age]] },
-    { name: "toolway_mailbox_connections", help: "Connections of sharers and workers.", values: [[[], connections]] },
+    {
+      name: "toolway_mailbox_connections",
+      help: "Connections of machines that share, and of those that use them.",
+      values: [
+        [[["side", "sharer"]], sharers],
+        [[["side", "worker"]], connections - sharers],
+      ],
+    },
   ];
 }

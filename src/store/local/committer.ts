@@ -97,6 +97,8 @@ function freshPages(writes: readonly Write[], pageSize: number): number {
 }
 
 export class Committer {
+  /** Hears how long each commit took. */
+  onCommit: ((ms: number) => void) | undefined;
   readonly #env: Env;
   readonly #space: Space;
   readonly #path: string;
@@ -149,8 +151,10 @@ export class Committer {
       const group = this.#takeGroup();
       let failure: StoreError | undefined;
       if (group.length > 0) {
+        const beganMs = performance.now();
         try {
           await this.#commit(group);
+          this.onCommit?.(performance.now() - beganMs);
         } catch (error) {
           failure = toStoreError(await reasonOf(error), this.#path);
         }

@@ -126,6 +126,10 @@ class LmdbStore implements Store, Backing {
     this.#committer = space === undefined ? undefined : new Committer(env, space, path, maxBytes);
   }
 
+  set onCommit(heard: ((ms: number) => void) | undefined) {
+    if (this.#committer !== undefined) this.#committer.onCommit = heard;
+  }
+
   map<V>(name: string): DurableMap<V> {
     let map = this.#maps.get(name);
     if (map === undefined) {
