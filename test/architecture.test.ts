@@ -25,7 +25,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "cli/gateway":
     "agents/run agents/setup cli/line config config/inputs contracts control credentials demo gateway gateway/engine observe protocol runtime runtime/processes upstream upstream/http",
   "cli/line": "protocol runtime runtime/words",
-  "cli/login": "cli/line contracts protocol runtime",
+  "cli/login": "cli/line contracts credentials protocol runtime",
   "cli/mailbox":
     "cli/gateway cli/line cli/text config contracts mailbox/pairing mailbox/peer mailbox/wire runtime runtime/words",
   "cli/run": "agents/run cli/gateway cli/line contracts runtime runtime/processes",

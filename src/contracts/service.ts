@@ -71,6 +71,15 @@ export interface AgentCall {
   onCancel: ((reason: string | undefined) => void) | undefined;
 }
 
+/** Where a call goes that a server refused for want of a login: its agent may send whoever uses it to the page. */
+export interface LoginDesk {
+  /**
+   * False where the refusal is the answer. Else one of the two is called later, once: `again` when somebody has logged
+   * in, `giveUp` when nobody will. A call that is taken back meanwhile is answered here.
+   */
+  take(call: AgentCall, server: string, again: () => void, giveUp: () => void): boolean;
+}
+
 /** What an agent is told at initialize. */
 export interface Introduction {
   readonly capabilities: JsonObject;

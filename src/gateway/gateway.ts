@@ -142,7 +142,7 @@ export class Gateway {
     this.calls = stages.calls;
     this.pins = stages.pins;
     this.servers = stages.servers;
-    this.logins = new Logins(stages, () => this.config.servers);
+    this.logins = new Logins(stages, () => this.config.servers, { endpoint: () => this.#endpoint?.url, log });
     this.#inUse = new ConfigInUse({
       config,
       stages,

@@ -38,6 +38,11 @@ export function judgedTool({ message }: AgentCall, { tool }: Destination): OwnTo
 /** Judges once more a call that waited until its server's tools were read. */
 export interface SecondJudge {
   refusal(call: AgentCall, to: Destination): Fault | undefined;
+  /**
+   * True where the call is taken over that a server refused for want of a login. Absent where it is made again after
+   * one: that happens once.
+   */
+  mends?(call: AgentCall, to: Destination, chargedMs: number | undefined, refused: Reply): boolean;
   /** Gives back what the call was charged. `chargedMs` is when; undefined where it was not. */
   refund(call: AgentCall, to: Destination, chargedMs: number | undefined): void;
 }
@@ -163,6 +168,9 @@ export class Forward implements UpstreamCall {
     this.#call.onCancel = undefined;
     // What is refused so was not sent.
     if (this.#refusal !== undefined) this.#judge.refund(this.#call, this.#to, this.#chargedMs);
+    if (reply.kind === "error" && reply.fault?.reason === "oauth") {
+      if (this.#judge.mends?.(this.#call, this.#to, this.#chargedMs, reply) === true) return;
+    }
     this.#call.reply(reply);
   }
 }

@@ -5,11 +5,12 @@ import type { Caller } from "../contracts/caller.js";
 import type { OwnToolName } from "../contracts/names.js";
 import type { OutboxIntake } from "../contracts/outbox.js";
 import type { ServerHandle, Servers } from "../contracts/servers.js";
-import type { AgentCall } from "../contracts/service.js";
+import type { AgentCall, LoginDesk } from "../contracts/service.js";
 import type { Upstream } from "../contracts/upstream.js";
 import { type Budgets, budgetFault, isCharged } from "../policy/budget.js";
 import { Fault } from "../protocol/errors.js";
 import type { ParamHeader } from "../protocol/param-headers.js";
+import type { Reply } from "../protocol/reply.js";
 import { type Access, countRefusal, OPERATOR } from "./access.js";
 import { type Destination, Forward, judgedTool, type SecondJudge } from "./forward.js";
 import { LegacyOutput } from "./legacy-output.js";
@@ -38,6 +39,13 @@ export class Sender implements SecondJudge {
   budgets: Budgets | undefined;
   /** Undefined where no tool's calls are kept. */
   outbox: OutboxIntake | undefined;
+  /** Undefined where no agent is asked to log in. */
+  logins: LoginDesk | undefined;
+  /** Judges calls that no agent waits for, and those that are made again after a login. */
+  readonly #withoutLogin: SecondJudge = {
+    refusal: (call, to) => this.refusal(call, to),
+    refund: (call, to, chargedMs) => this.refund(call, to, chargedMs),
+  };
 
   constructor(deps: SenderDeps) {
     this.#deps = deps;
@@ -123,7 +131,7 @@ export class Sender implements SecondJudge {
     const hosted = this.#deps.servers().get(server);
     if (hosted === undefined) throw new Fault("unavailable", `Server "${server}" is no longer in the config.`);
     const to: Destination = { server, tool, subject: tool, named: { path: NAME, own: tool } };
-    new Forward(call, to, this, undefined).sendTo(this.#connection(call.caller, hosted));
+    new Forward(call, to, this.#withoutLogin, undefined).sendTo(this.#connection(call.caller, hosted));
   }
 
   /** What a tool gives a legacy agent is an object, whatever a modern server answers. */
@@ -137,6 +145,27 @@ export class Sender implements SecondJudge {
   refusal(call: AgentCall, to: Destination): Fault | undefined {
     const tool = judgedTool(call, to);
     return tool === undefined ? undefined : this.#deps.access.quarantined(to.server, tool);
+  }
+
+  mends(call: AgentCall, to: Destination, chargedMs: number | undefined, refused: Reply): boolean {
+    const again = () => this.#sendAgain(call, to, chargedMs);
+    return this.logins?.take(call, to.server, again, () => call.reply(refused)) === true;
+  }
+
+  /** What was refused for want of a login was not done: it is sent once more, whatever it is. */
+  #sendAgain(call: AgentCall, to: Destination, chargedMs: number | undefined): void {
+    try {
+      const hosted = this.#deps.servers().get(to.server);
+      if (hosted === undefined) throw new Fault("unavailable", `Server "${to.server}" is no longer in the config.`);
+      const refusal = this.refusal(call, to);
+      if (refusal !== undefined) throw refusal;
+      const { notes } = call;
+      if (notes !== undefined) notes.attempt++;
+      new Forward(call, to, this.#withoutLogin, chargedMs).sendTo(this.#connection(call.caller, hosted));
+    } catch (error) {
+      this.refund(call, to, chargedMs);
+      this.#deps.refuse(call, error);
+    }
   }
 
   refund(call: AgentCall, { server }: Destination, chargedMs: number | undefined): void {

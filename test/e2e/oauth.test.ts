@@ -6,8 +6,9 @@ import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { findGateway } from "../../src/control/client.js";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
-import { connect } from "./eras.js";
+import { connect, ERAS } from "./eras.js";
 import { cli, type Gateway, root, startGateway, temporaryDirectory, until } from "./harness.js";
 import { type Ran, statusOf, toolway } from "./operator.js";
 
@@ -94,7 +95,8 @@ describe("a login in a browser", () => {
       });
       await until("it to be known that a login is needed", async () => (await needs(gateway)) === true);
       expect((await toolway(gateway, "status")).out).toMatch(/^linear: needs login: `.*toolway login linear/m);
-      const agent = await connect("legacy", gateway);
+      // One that cannot send its user to a page.
+      const agent = await connect("legacy", gateway, { capabilities: { elicitation: { form: {} } } });
       expect(await agent.names()).toEqual([]);
       const login = await logInByBrowser(gateway, "linear");
       expect([login.code, login.out]).toEqual([
@@ -125,6 +127,46 @@ describe("a login in a browser", () => {
     },
     BROWSER_MS,
   );
+});
+
+/** The login that somebody makes by hand, at the control socket. */
+async function logInByHand({ stateDir }: Gateway, server: string): Promise<void> {
+  const control = await until("the control socket", () => findGateway(stateDir));
+  const at = `/servers/${server}/login`;
+  const begun = await control.post<{ address: string }>(at, { redirectUri: "http://127.0.0.1:9/callback" });
+  const back = Object.fromEntries(new URL(await follow(begun.address)).searchParams);
+  await control.post(`${at}/finish`, back);
+}
+
+describe("a login in the middle of a call", () => {
+  it("is asked of an agent that takes pages, in both eras, once for all of its calls, and they go on when the browser is done [token-unseen]", async () => {
+    const authority = await startAuthority();
+    const entry = { url: authority.url, auth: "oauth" };
+    const gateway = await startGateway({ names: "prefixed", mcpServers: { legacy: entry, modern: entry } });
+    for (const era of ERAS) {
+      await logInByHand(gateway, era);
+      const agent = await connect(era, gateway);
+      await agent.waitFor(`${era}__write`);
+      // Its token lacks a scope, for which a person has to be asked.
+      const calls = [1, 2, 3].map((n) => agent.text(`${era}__write`, { n }));
+      const asked = await until("the question", () => agent.asked[0]);
+      expect(asked).toMatchObject({ method: "elicitation/create", params: { mode: "url" } });
+      const { url, message } = asked.params as { url: string; message: string };
+      expect(message).toContain(`"${era}" needs a login`);
+      expect(new URL(url).searchParams.get("scope")).toContain("write");
+      const page = await fetch(await follow(url));
+      expect(await page.text()).toContain("You can close this page");
+      expect(await Promise.all(calls)).toEqual(["write 1", "write 2", "write 3"]);
+      expect(agent.asked).toHaveLength(1);
+      // The legacy era is told that the page has served its purpose.
+      if (era === "legacy") {
+        const told = await until("the end of the page", () =>
+          agent.notified.find(({ method }) => method === "notifications/elicitation/complete"),
+        );
+        expect(told.params["elicitationId"]).toBe(asked.params["elicitationId"]);
+      }
+    }
+  });
 });
 
 describe("logins without a browser", () => {

@@ -1,12 +1,13 @@
 // A login, from the person's side: the address that they open, and what comes back of it, by the browser or by hand.
 
 import type { CredentialStatus } from "../../contracts/status.js";
+import { type Callback, listenForCallback, readPasted } from "../../credentials/callback.js";
+import type { LoginAnswer } from "../../credentials/login-source.js";
 import { isObject } from "../../protocol/jsonrpc.js";
 import { within } from "../../runtime/wait.js";
 import { UserError } from "../line/errors.js";
 import { type Io, note } from "../line/io.js";
 import { openBrowser } from "./browser.js";
-import { type BroughtBack, type Callback, listenForCallback, readPasted } from "./callback.js";
 
 /** As long as the gateway waits for it. */
 const LOGIN_MS = 5 * 60_000;
@@ -25,7 +26,12 @@ interface LoginInput {
 /** Resolves when the gateway has the login. */
 export async function logIn(client: LoginClient, input: LoginInput, io: Io): Promise<CredentialStatus | undefined> {
   const at = `/servers/${encodeURIComponent(input.server)}`;
-  const callback = await listenForCallback(numberIn(await client.get(`${at}/login`, io.signal), "redirectPort"));
+  const port = numberIn(await client.get(`${at}/login`, io.signal), "redirectPort");
+  const callback = await listenForCallback(port).catch((error: NodeJS.ErrnoException) => {
+    throw new UserError(`The port ${port ?? 0} on 127.0.0.1 cannot be listened on: ${error.code ?? error.message}.`, {
+      hint: 'End what uses it, or change "redirectPort" in the config.',
+    });
+  });
   try {
     return await logInBy(callback, client, at, input, io);
   } finally {
@@ -52,11 +58,11 @@ async function logInBy(
 }
 
 /** By the browser, or by a person who pastes what the browser of another machine shows. */
-async function brought(callback: Callback, state: string, io: Io): Promise<BroughtBack> {
+async function brought(callback: Callback, state: string, io: Io): Promise<LoginAnswer> {
   const over = new AbortController();
   const ends = AbortSignal.any([within(LOGIN_MS, io.signal), over.signal]);
   if (io.isErrTTY) note(io, "Waiting for it to come back. Or paste the address that the browser ends at:");
-  const pasted = new Promise<BroughtBack>((resolve) => {
+  const pasted = new Promise<LoginAnswer>((resolve) => {
     let text = "";
     const take = (chunk: Buffer | string): void => {
       // Addresses are shorter; what is longer is not one.

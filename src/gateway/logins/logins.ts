@@ -3,13 +3,16 @@
 
 import type { Catalog } from "../../catalog/catalog.js";
 import type { Target } from "../../contracts/server-spec.js";
+import type { LoginDesk } from "../../contracts/service.js";
 import type { CredentialStatus } from "../../contracts/status.js";
 import { ControlError, type ControlRoutes } from "../../control/server.js";
 import type { Credentials } from "../../credentials/credentials.js";
 import type { BegunLogin, LoginAnswer, LoginSource } from "../../credentials/login-source.js";
 import type { Pipeline } from "../../pipeline/pipeline.js";
 import { isObject } from "../../protocol/jsonrpc.js";
+import { isLoopback } from "../../runtime/addresses.js";
 import { nearest } from "../../runtime/nearest.js";
+import { LoginQuestions } from "./login-questions.js";
 
 interface Named {
   readonly name: string;
@@ -27,17 +30,43 @@ interface LoginStages {
   readonly catalog: Pick<Catalog, "remove">;
   readonly cache: { invalidate(server: string): void };
   readonly lists: { forget(server: string): void };
-  readonly pipeline: { readonly sessions: Pick<Pipeline["sessions"], "listChanged"> };
+  readonly pipeline: {
+    readonly sessions: Pick<Pipeline["sessions"], "listChanged">;
+    readonly sender: { logins: LoginDesk | undefined };
+  };
 }
 
 export class Logins {
   readonly #stages: LoginStages;
   readonly #configured: () => readonly Named[];
 
-  /** `configured`: the servers of the config, for where none is started. */
-  constructor(stages: LoginStages, configured: () => readonly Named[]) {
+  /**
+   * `configured`: the servers of the config, for where none is started. `endpoint`: where agents come in; undefined
+   * where they do over pipes alone.
+   */
+  constructor(
+    stages: LoginStages,
+    configured: () => readonly Named[],
+    { endpoint, log }: { endpoint(): string | undefined; readonly log: { warn(text: string): void } },
+  ) {
     this.#stages = stages;
     this.#configured = configured;
+    stages.pipeline.sender.logins = new LoginQuestions({
+      loginOf: (server) => this.#find(server),
+      isNear: () => {
+        const url = endpoint();
+        return url === undefined || isLoopback(new URL(url).hostname);
+      },
+      // Loaded when the first is asked for: a start has no file more to open.
+      listen: async (port) => (await import("../../credentials/callback.js")).listenForCallback(port),
+      log: (text) => log.warn(text),
+    });
+  }
+
+  /** Undefined where there is no such server, or nobody logs in at it. */
+  #find(server: string): LoginSource | undefined {
+    const spec = [...this.#stages.servers.all].find((one) => one.spec.name === server)?.spec;
+    return spec === undefined ? undefined : this.#stages.credentials.loginOf(server, spec.target);
   }
 
   /** The port on 127.0.0.1 that the browser has to come back to; undefined: any. */

@@ -3,20 +3,12 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { UserError } from "../line/errors.js";
-
-/** What the browser, or a person by hand, brings back. */
-export interface BroughtBack {
-  readonly state: string;
-  readonly code: string | undefined;
-  readonly iss: string | undefined;
-  readonly error: string | undefined;
-}
+import type { LoginAnswer } from "./login-source.js";
 
 export interface Callback {
   readonly redirectUri: string;
   /** Resolves with the answer to the login of this state; others are turned away. */
-  answerTo(state: string): Promise<BroughtBack>;
+  answerTo(state: string): Promise<LoginAnswer>;
   close(): void;
 }
 
@@ -24,11 +16,11 @@ const PATH = "/callback";
 /** A browser sends some hundred bytes; whoever is slower than this is none. */
 const REQUEST_MS = 5_000;
 
-/** `port` is undefined where any will do. Throws where it is taken. */
+/** `port` is undefined where any will do. Rejects with the system's own error where it is taken. */
 export async function listenForCallback(port: number | undefined): Promise<Callback> {
   let expected: string | undefined;
-  let settle: (answer: BroughtBack) => void = () => {};
-  const answered = new Promise<BroughtBack>((resolve) => {
+  let settle: (answer: LoginAnswer) => void = () => {};
+  const answered = new Promise<LoginAnswer>((resolve) => {
     settle = resolve;
   });
   const server = createServer((request, response) => {
@@ -47,13 +39,7 @@ export async function listenForCallback(port: number | undefined): Promise<Callb
   server.headersTimeout = REQUEST_MS;
   server.requestTimeout = REQUEST_MS;
   await new Promise<void>((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) =>
-      reject(
-        new UserError(`The port ${port ?? 0} on 127.0.0.1 cannot be listened on: ${error.code ?? error.message}.`, {
-          hint: 'End what uses it, or change "redirectPort" in the config.',
-        }),
-      ),
-    );
+    server.once("error", reject);
     server.listen(port ?? 0, "127.0.0.1", resolve);
   });
   return {
@@ -71,21 +57,21 @@ export async function listenForCallback(port: number | undefined): Promise<Callb
   };
 }
 
-function readAnswer({ method, url }: IncomingMessage): BroughtBack | undefined {
+function readAnswer({ method, url }: IncomingMessage): LoginAnswer | undefined {
   if (method !== "GET" || url === undefined || !URL.canParse(url, "http://127.0.0.1")) return undefined;
   const { pathname, searchParams } = new URL(url, "http://127.0.0.1");
   return pathname === PATH ? answerIn(searchParams) : undefined;
 }
 
 /** What a person pasted: the whole address that the browser could not open, or the code alone. */
-export function readPasted(line: string, state: string): BroughtBack | undefined {
+export function readPasted(line: string, state: string): LoginAnswer | undefined {
   const text = line.trim();
   if (text === "") return undefined;
   if (!URL.canParse(text)) return { state, code: text, iss: undefined, error: undefined };
   return answerIn(new URL(text).searchParams);
 }
 
-function answerIn(query: URLSearchParams): BroughtBack {
+function answerIn(query: URLSearchParams): LoginAnswer {
   const error = query.get("error");
   const description = query.get("error_description");
   return {

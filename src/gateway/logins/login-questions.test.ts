@@ -1,0 +1,185 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Caller } from "../../contracts/caller.js";
+import type { AgentCall } from "../../contracts/service.js";
+import type { LoginAnswer } from "../../credentials/login-source.js";
+import type { JsonObject } from "../../protocol/jsonrpc.js";
+import type { RequestMessage, ResponseMessage } from "../../protocol/message.js";
+import type { Reply } from "../../protocol/reply.js";
+import { LoginQuestions } from "./login-questions.js";
+
+const URL_PAGES = { elicitation: { url: {} } };
+
+/** An agent whose user is asked by hand. */
+class Agent {
+  readonly asked: RequestMessage[] = [];
+  readonly notified: string[] = [];
+  answer: (action: string) => void = () => {};
+  readonly caller: Caller;
+
+  constructor(
+    sessionKey: string,
+    { era = "legacy", capabilities = URL_PAGES }: { era?: Caller["era"]; capabilities?: JsonObject } = {},
+  ) {
+    this.caller = {
+      sessionKey,
+      era,
+      capabilities,
+      notify: ({ method }: { method: string }) => void this.notified.push(method),
+      ask: (request: RequestMessage, signal: AbortSignal) => {
+        this.asked.push(request);
+        return new Promise<ResponseMessage>((resolve, reject) => {
+          this.answer = (action) => resolve({ result: { action } } as unknown as ResponseMessage);
+          signal.addEventListener("abort", () => reject(new Error("taken back")));
+        });
+      },
+    } as unknown as Caller;
+  }
+
+  call(): AgentCall & { readonly replies: Reply[] } {
+    const replies: Reply[] = [];
+    const message = { method: "tools/call" } as RequestMessage;
+    return {
+      caller: this.caller,
+      message,
+      scope: undefined,
+      replies,
+      onCancel: undefined,
+      reply: (one) => void replies.push(one),
+    };
+  }
+}
+
+const ANSWER: LoginAnswer = { state: "s", code: "c", iss: undefined, error: undefined };
+let identity: string;
+let begun: number;
+let closed: number;
+let isNear: boolean;
+let back: (answer: LoginAnswer) => void;
+let finishFails: boolean;
+let logged: string[];
+let desk: LoginQuestions;
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
+  [identity, begun, closed, isNear, finishFails, logged] = ["before", 0, 0, true, false, []];
+  desk = new LoginQuestions({
+    loginOf: (server) =>
+      server !== "linear"
+        ? undefined
+        : {
+            redirectPort: undefined,
+            identity: () => identity,
+            begin: async () => ({ address: `https://login.example/${++begun}`, state: "s" }),
+            finish: async () => {
+              if (finishFails) throw new Error("wrong issuer");
+              identity = "after";
+            },
+          },
+    isNear: () => isNear,
+    listen: async () => ({
+      redirectUri: "http://127.0.0.1:1/callback",
+      answerTo: () =>
+        new Promise((resolve) => {
+          back = resolve;
+        }),
+      close: () => void closed++,
+    }),
+    log: (text) => void logged.push(text),
+  });
+});
+
+afterEach(() => vi.useRealTimers());
+
+const settled = () => vi.advanceTimersByTimeAsync(0);
+
+/** A call that was refused, and what became of it. */
+function refused(agent: Agent, server = "linear") {
+  const call = agent.call();
+  const ends: string[] = [];
+  const isTaken = desk.take(
+    call,
+    server,
+    () => ends.push("again"),
+    () => ends.push("gave up"),
+  );
+  return { call, ends, isTaken };
+}
+
+describe("a login in the middle of a call", () => {
+  it("is one for all calls that wait, each agent is asked once, and all go on when the browser is back [token-unseen]", async () => {
+    const [one, other] = [new Agent("1"), new Agent("2", { era: "modern" })];
+    const calls = [refused(one), refused(one), refused(other)];
+    await settled();
+    expect([begun, one.asked.length, other.asked.length]).toEqual([1, 1, 1]);
+    expect(one.asked[0]?.params).toMatchObject({ mode: "url", url: "https://login.example/1" });
+    expect(one.asked[0]?.params?.["elicitationId"]).toEqual(expect.any(String));
+    // The modern era has no names for pages.
+    expect(other.asked[0]?.params).not.toHaveProperty("elicitationId");
+    one.answer("accept");
+    await settled();
+    expect(calls.flatMap(({ ends }) => ends)).toEqual([]);
+    back(ANSWER);
+    await settled();
+    expect(calls.map(({ ends }) => ends)).toEqual([["again"], ["again"], ["again"]]);
+    expect([one.notified, other.notified]).toEqual([["notifications/elicitation/complete"], []]);
+    expect([closed, vi.getTimerCount()]).toEqual([1, 0]);
+  });
+
+  it("that a user declines is the refusal for that agent's calls alone [token-unseen]", async () => {
+    const [one, other] = [new Agent("1"), new Agent("2")];
+    const [first, second, third] = [refused(one), refused(one), refused(other)];
+    await settled();
+    one.answer("decline");
+    await settled();
+    expect([first.ends, second.ends, third.ends]).toEqual([["gave up"], ["gave up"], []]);
+    back(ANSWER);
+    await settled();
+    expect(third.ends).toEqual(["again"]);
+    expect(first.ends).toEqual(["gave up"]);
+  });
+
+  it("ends with the last call that waits for it, and one that was taken back is told so", async () => {
+    const { call, ends } = refused(new Agent("1"));
+    await settled();
+    call.onCancel?.("no need");
+    expect(call.replies).toMatchObject([{ kind: "error", error: { message: "no need" } }]);
+    await settled();
+    expect([ends, closed, vi.getTimerCount()]).toEqual([[], 1, 0]);
+    // The next begins anew.
+    refused(new Agent("1"));
+    await settled();
+    expect(begun).toBe(2);
+  });
+
+  it("goes on where somebody logs in otherwise, and gives up after five minutes or a login that fails [bounded]", async () => {
+    const first = refused(new Agent("1"));
+    await settled();
+    identity = "by toolway login";
+    await vi.advanceTimersByTimeAsync(300);
+    expect(first.ends).toEqual(["again"]);
+    const second = refused(new Agent("1"));
+    await vi.advanceTimersByTimeAsync(5 * 60_000);
+    expect(second.ends).toEqual(["gave up"]);
+    finishFails = true;
+    const third = refused(new Agent("1"));
+    await settled();
+    back(ANSWER);
+    await settled();
+    expect(third.ends).toEqual(["gave up"]);
+    expect(logged.join()).toContain("wrong issuer");
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it("is asked of nobody who cannot open pages, is on another machine, or wants a server without logins; and of a hundred at most [bounded]", () => {
+    expect(refused(new Agent("1", { capabilities: { elicitation: {} } })).isTaken).toBe(false);
+    expect(refused(new Agent("1"), "files").isTaken).toBe(false);
+    const far = new Agent("1");
+    Object.assign(far.caller, { beforeSend: async () => {} });
+    expect(refused(far).isTaken).toBe(false);
+    isNear = false;
+    expect(refused(new Agent("1")).isTaken).toBe(false);
+    isNear = true;
+    const all = Array.from({ length: 101 }, () => refused(new Agent("1")).isTaken);
+    expect(all.filter(Boolean)).toHaveLength(100);
+  });
+});

@@ -1,0 +1,168 @@
+// A login in the middle of a call: an agent that can send its user to a page is asked to, and the call goes on when the
+// browser has come back. One login is under way at a server, however many calls wait for it; each agent is asked once.
+
+import { randomUUID } from "node:crypto";
+import type { Caller } from "../../contracts/caller.js";
+import type { AgentCall, LoginDesk } from "../../contracts/service.js";
+import type { BegunLogin, LoginAnswer } from "../../credentials/login-source.js";
+import { Fault } from "../../protocol/errors.js";
+import { isObject } from "../../protocol/jsonrpc.js";
+import { makeMessage, type RequestMessage } from "../../protocol/message.js";
+import { faultReply } from "../../protocol/reply.js";
+
+/** As long as an address is good for. */
+const LOGIN_MS = 5 * 60_000;
+/** Calls that wait for one login. Each holds its agent's connection; more than that come from a loop. */
+const MAX_WAITING = 100;
+/** The login may be made otherwise meanwhile, by `toolway login`. */
+const LOOK_MS = 250;
+
+/** What is needed of a server's login. */
+export interface LoginInCall {
+  readonly redirectPort: number | undefined;
+  /** It is another one when somebody has logged in. */
+  identity(): string;
+  begin(redirectUri: string): Promise<BegunLogin>;
+  finish(answer: LoginAnswer): Promise<void>;
+}
+
+/** Where the browser comes back to. */
+interface Callback {
+  readonly redirectUri: string;
+  answerTo(state: string): Promise<LoginAnswer>;
+  close(): void;
+}
+
+interface QuestionParts {
+  /** Undefined where nobody logs in at this server. */
+  readonly loginOf: (server: string) => LoginInCall | undefined;
+  /** Whether agents are on this machine, where the browser has to come back to. */
+  readonly isNear: () => boolean;
+  readonly listen: (port: number | undefined) => Promise<Callback>;
+  readonly log: (text: string) => void;
+}
+
+/** One login that is under way, and who waits for it. */
+interface UnderWay {
+  waiting: number;
+  /** Resolves with the address once the authorization server is found. */
+  readonly begun: Promise<string>;
+  /** Whether somebody logged in. */
+  readonly done: Promise<boolean>;
+  /** By session: whether its user went to the page. */
+  readonly asked: Map<string, Promise<boolean>>;
+  end(isIn: boolean): void;
+}
+
+export class LoginQuestions implements LoginDesk {
+  readonly #parts: QuestionParts;
+  readonly #underWay = new Map<string, UnderWay>();
+
+  constructor(parts: QuestionParts) {
+    this.#parts = parts;
+  }
+
+  take(call: AgentCall, server: string, again: () => void, giveUp: () => void): boolean {
+    const { caller } = call;
+    // Who writes down what begins stands for an agent on another machine.
+    if (!takesPages(caller) || caller.beforeSend !== undefined || !this.#parts.isNear()) return false;
+    const login = this.#parts.loginOf(server);
+    if (login === undefined) return false;
+    const underWay = this.#underWay.get(server) ?? this.#begin(server, login);
+    if (underWay.waiting >= MAX_WAITING) return false;
+    underWay.waiting++;
+    let isOver = false;
+    const settle = (act: () => void) => {
+      if (isOver) return;
+      isOver = true;
+      call.onCancel = undefined;
+      act();
+      if (--underWay.waiting === 0) underWay.end(false);
+    };
+    call.onCancel = (reason) =>
+      settle(() => call.reply(faultReply(new Fault("cancelled", reason ?? `${call.message.method} was taken back.`))));
+    void underWay.done.then((isIn) => settle(isIn ? again : giveUp));
+    void this.#ask(caller, server, underWay).then((isWilling) => {
+      if (!isWilling) settle(giveUp);
+    });
+    return true;
+  }
+
+  /** Whether the agent's user goes to the page. Never rejects. */
+  #ask(caller: Caller, server: string, underWay: UnderWay): Promise<boolean> {
+    const { sessionKey } = caller;
+    const before = underWay.asked.get(sessionKey);
+    if (before !== undefined) return before;
+    const taken = new AbortController();
+    void underWay.done.then(() => taken.abort());
+    const pageId = caller.era === "legacy" ? randomUUID() : undefined;
+    const asked = underWay.begun
+      .then((address) => caller.ask(question(server, address, pageId), taken.signal))
+      .then(({ result }) => isObject(result) && result["action"] === "accept")
+      // One that does not answer any more because somebody has logged in is not asked for.
+      .catch(() => taken.signal.aborted);
+    underWay.asked.set(sessionKey, asked);
+    if (pageId !== undefined) void Promise.all([asked, underWay.done]).then(() => complete(caller, pageId));
+    return asked;
+  }
+
+  #begin(server: string, login: LoginInCall): UnderWay {
+    const before = login.identity();
+    let callback: Callback | undefined;
+    let isEnded = false;
+    let end: UnderWay["end"] = () => {};
+    const done = new Promise<boolean>((resolve) => {
+      const timer = setTimeout(() => end(false), LOGIN_MS).unref();
+      const look = setInterval(() => login.identity() !== before && end(true), LOOK_MS).unref();
+      end = (isIn) => {
+        if (isEnded) return;
+        isEnded = true;
+        clearTimeout(timer);
+        clearInterval(look);
+        callback?.close();
+        if (this.#underWay.get(server) === underWay) this.#underWay.delete(server);
+        resolve(isIn);
+      };
+    });
+    const begin = async (): Promise<string> => {
+      callback = await this.#parts.listen(login.redirectPort);
+      // Nobody waits any more.
+      if (isEnded) callback.close();
+      const { address, state } = await login.begin(callback.redirectUri);
+      void callback.answerTo(state).then((answer) =>
+        login.finish(answer).then(
+          () => end(true),
+          (error: Error) => failed(error),
+        ),
+      );
+      return address;
+    };
+    const failed = (error: Error): void => {
+      this.#parts.log(`server "${server}": a login for a call that waits for it failed: ${error.message}`);
+      end(false);
+    };
+    const begun = begin();
+    begun.catch(failed);
+    const underWay: UnderWay = { waiting: 0, begun, done, asked: new Map(), end };
+    this.#underWay.set(server, underWay);
+    return underWay;
+  }
+}
+
+function takesPages({ capabilities }: Caller): boolean {
+  const { elicitation } = capabilities;
+  return isObject(elicitation) && isObject(elicitation["url"]);
+}
+
+function question(server: string, url: string, pageId: string | undefined): RequestMessage {
+  const message = `"${server}" needs a login. Log in on this page; the call goes on when that is done.`;
+  const params = { mode: "url", message, url, ...(pageId === undefined ? {} : { elicitationId: pageId }) };
+  return makeMessage({ jsonrpc: "2.0", id: 0, method: "elicitation/create", params }) as RequestMessage;
+}
+
+/** The legacy era is told when a page has served its purpose. */
+function complete(caller: Caller, elicitationId: string): void {
+  const method = "notifications/elicitation/complete";
+  const params = { elicitationId };
+  caller.notify({ method, params, text: JSON.stringify({ jsonrpc: "2.0", method, params }) });
+}
