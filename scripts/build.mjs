@@ -9,6 +9,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { build } from "esbuild";
+import { buildDashboard } from "./build-dashboard.mjs";
 import { lmdbInBundle, undiciPoolAlone } from "./build-packages.mjs";
 import { joinChunks } from "./join-chunks.mjs";
 
@@ -20,6 +21,8 @@ const require = createRequire(import.meta.url);
 const tsc = join(dirname(require.resolve("typescript/package.json")), "bin/tsc");
 execFileSync(process.execPath, [tsc, "-p", join(root, "tsconfig.build.json"), "--outDir", out], { stdio: "inherit" });
 
+const page = await buildDashboard(root, join(out, "dashboard"));
+
 if (values.plain !== true) {
   rmSync(join(out, "chunks"), { recursive: true, force: true });
   // The library by itself: parts shared with the programs would each be one more file for a start to open.
@@ -29,7 +32,7 @@ if (values.plain !== true) {
   // Under names of its own: a file of the same name would be written over one whose parts were joined, and bring them in
   // a second time. A Fault of the one is no Fault of the other.
   const library = await bundle(["src/index.ts"], "library-");
-  const inputs = [...Object.keys(programs.inputs), ...Object.keys(library.inputs)];
+  const inputs = [...Object.keys(programs.inputs), ...Object.keys(library.inputs), ...Object.keys(page)];
   writeFileSync(join(out, "THIRD-PARTY-LICENSES.txt"), licensesOf(inputs));
 }
 

@@ -38,6 +38,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "config/edit": "config config/clients runtime runtime/redact",
   contracts: "protocol",
   control: "runtime",
+  "control/door": "contracts control runtime",
   demo: "config",
   endpoint:
     "contracts endpoint/http endpoint/legacy endpoint/legacy/streams endpoint/modern endpoint/session protocol runtime runtime/memory",
@@ -57,14 +58,15 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "executor/server": "executor/allow executor/http executor/wire runtime runtime/redact sockets",
   "executor/wire": "runtime runtime/redact",
   gateway:
-    "cache catalog config config/edit config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/logins gateway/outbox gateway/runs gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/metrics observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
+    "cache catalog config config/edit config/inputs contracts control credentials endpoint endpoint/stdio executor/client executor/group executor/wire gateway/door gateway/logins gateway/outbox gateway/runs gateway/sharing gateway/state mailbox/broker mailbox/pairing mailbox/peer mailbox/wire observe observe/metrics observe/server-logs pipeline pipeline/tasks policy protocol runtime runtime/memory runtime/processes sockets tokens upstream upstream/http",
+  "gateway/door": "contracts control control/door runtime",
   "gateway/engine": "contracts runtime store/nats",
   "gateway/logins": "catalog contracts control credentials pipeline protocol runtime",
   "gateway/outbox": "catalog contracts gateway/state observe outbox outbox/lanes pipeline protocol runtime",
   "gateway/runs": "contracts policy protocol runtime runtime/processes tokens",
   "gateway/sharing": "config contracts endpoint/mailbox mailbox/share observe pipeline protocol runtime runtime/memory",
   "gateway/state":
-    "contracts credentials gateway/runs observe pipeline/tasks policy protocol runtime runtime/redact runtime/words store store/local tokens",
+    "contracts control/door credentials gateway/runs observe pipeline/tasks policy protocol runtime runtime/redact runtime/words store store/local tokens",
   mailbox: "runtime",
   "mailbox/broker": "contracts mailbox mailbox/peer mailbox/wire observe runtime runtime/memory sockets",
   "mailbox/join": "mailbox/peer mailbox/wire runtime",

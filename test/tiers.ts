@@ -14,6 +14,7 @@ export const INTEGRATION: readonly string[] = [
   "src/cli/main.test.ts",
   "src/cli/start-weight.test.ts",
   "src/control/control.test.ts",
+  "src/control/door/door.test.ts",
   "src/control/registry.test.ts",
   "src/credentials/sources.test.ts",
   "src/demo/server.test.ts",

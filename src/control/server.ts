@@ -101,14 +101,22 @@ interface Route {
   readonly handler: ControlHandler;
 }
 
-export async function serveControl(options: ControlOptions): Promise<ControlServer> {
-  const { path, upgrades = {} } = options;
-  const routes = Object.entries(options.routes).map(([key, handler]): Route => {
+/** Answers requests by routes. Never rejects: what a route throws is answered. `path` has a query, where one was given. */
+export type RouteAnswerer = (path: string, request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+export function answererOf(given: ControlRoutes): RouteAnswerer {
+  const routes = Object.entries(given).map(([key, handler]): Route => {
     const [method = "", pattern = ""] = key.split(" ");
     return { method, parts: pattern.split("/").slice(1), handler };
   });
+  return (path, request, response) => answer(routes, path, request, response);
+}
+
+export async function serveControl(options: ControlOptions): Promise<ControlServer> {
+  const { path, upgrades = {} } = options;
+  const answerer = answererOf(options.routes);
   const upgraded = new Set<Duplex>();
-  const server = createServer((request, response) => void answer(routes, request, response));
+  const server = createServer((request, response) => void answerer(request.url ?? "/", request, response));
   server.maxConnections = MAX_CONNECTIONS;
   server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on("error", () => socket.destroy());
@@ -159,11 +167,16 @@ function removeStale(path: string): void {
   rmSync(path);
 }
 
-async function answer(routes: readonly Route[], request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(
+  routes: readonly Route[],
+  path: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const gone = new AbortController();
   response.once("close", () => gone.abort());
   try {
-    const url = new URL(request.url ?? "/", "http://control");
+    const url = new URL(path, "http://control");
     const { handler, params } = route(routes, request.method ?? "GET", url.pathname);
     const body = await readBody(request);
     const result = await handler({ params, query: url.searchParams, body, signal: gone.signal });
@@ -284,6 +297,6 @@ function statusOf(error: unknown): number {
   return (Object.hasOwn(STATUS, code) ? STATUS[code] : undefined) ?? 500;
 }
 
-function errorBody(error: unknown): { error: { code: string; message: string } } {
+export function errorBody(error: unknown): { error: { code: string; message: string } } {
   return { error: { code: codeOf(error), message: error instanceof Error ? error.message : String(error) } };
 }

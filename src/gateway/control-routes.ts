@@ -24,6 +24,7 @@ import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import { systemClock } from "../runtime/clock.js";
 import { nearest } from "../runtime/nearest.js";
 import { parseExpires } from "../tokens/tokens.js";
+import { LazyDoor } from "./door/lazy-door.js";
 import type { Gateway } from "./gateway.js";
 import { loginRoutes } from "./logins/logins.js";
 import { redactedDump } from "./state/state.js";
@@ -31,15 +32,17 @@ import { redactedDump } from "./state/state.js";
 /** Ends the process around a gateway, in its own time. `drainMs` is undefined where the config's is meant. */
 export type StopGateway = (asked: { readonly drainMs: number | undefined }) => void;
 
-export function openControl(
+export async function openControl(
   gateway: Gateway,
   stateDir: string,
   env: NodeJS.ProcessEnv,
   stop?: StopGateway,
 ): Promise<ControlServer> {
-  return serveControl({
+  const routes = routesOf(gateway);
+  const door = new LazyDoor(gateway, () => routes);
+  const control = await serveControl({
     path: claimSocketPath(stateDir, env),
-    routes: { ...routesOf(gateway), "POST /down": ({ body }) => down(gateway, fields(body), stop) },
+    routes: { ...routes, ...door.routes, "POST /down": ({ body }) => down(gateway, fields(body), stop) },
     upgrades: {
       // The socket is half-open once the agent has gone: its other half is ours to end.
       [STDIO_UPGRADE]: (socket: Duplex, query: URLSearchParams) =>
@@ -50,6 +53,15 @@ export function openControl(
       [RUN_UPGRADE]: (socket: Duplex) => gateway.serveRun(socket),
     },
   });
+  // Pages find their way back by themselves, and nobody waits for them.
+  door
+    .resume()
+    .catch((error) => gateway.log.warn("the operator's door of before is not open", { error: String(error) }));
+  const close = async () => {
+    await door.close();
+    await control.close();
+  };
+  return { path: control.path, close, [Symbol.asyncDispose]: close };
 }
 
 function formatOf(format: string | null): ExpositionFormat {

@@ -89,7 +89,7 @@ export interface GatewayParts {
 
 export class Gateway {
   readonly #state: GatewayState;
-  readonly #log: Log;
+  readonly log: Log;
   readonly #env: NodeJS.ProcessEnv;
   readonly #noAuth: boolean;
   #startServers: ServerStart;
@@ -122,7 +122,7 @@ export class Gateway {
   constructor(parts: GatewayParts) {
     const { config, state, log, env, telemetry, lazyLists = false } = parts;
     this.#state = state;
-    this.#log = log;
+    this.log = log;
     this.#env = env;
     this.#noAuth = parts.noAuth;
     this.#startServers = parts.startServers;
@@ -200,7 +200,7 @@ export class Gateway {
       state: this.#state,
       noAuth: this.#noAuth,
       stages: this.#stages,
-      log: this.#log,
+      log: this.log,
       ready: () => this.#readiness.isReady(systemClock.now()),
     });
     if (this.#closing !== undefined) await endpoint.http.close({ drainMs: 0 });
@@ -256,7 +256,7 @@ export class Gateway {
   ): Promise<void> {
     if (this.#closing !== undefined) return;
     const log: StdioEndpointOptions["log"] = (event) =>
-      this.#log.warn(`stdio: ${event.kind === "failed" ? String(event.error) : event.why}`);
+      this.log.warn(`stdio: ${event.kind === "failed" ? String(event.error) : event.why}`);
     const { sealer } = this.#state;
     const limits = questionLimits(this.config);
     await this.#stdio.serve({ ...options, sealer, limits, held: this.#stages.held, log }, endsWithToken);
@@ -390,7 +390,7 @@ export class Gateway {
     const keys = Object.keys(this.contextOf(principal));
     if (keys.length === 0) return;
     await this.setContext(principal, Object.fromEntries(keys.map((key) => [key, null]))).catch((error: unknown) =>
-      this.#log.warn(`the context of a run that ended could not be removed: ${(error as Error).message}`),
+      this.log.warn(`the context of a run that ended could not be removed: ${(error as Error).message}`),
     );
   }
 
@@ -509,7 +509,7 @@ export class Gateway {
     this.patterns.close();
     try {
       const ended = await resultWithin(this.#end(), endBy - systemClock.now());
-      if (ended === undefined) this.#log.warn("not everything stopped in time; the gateway ends without it");
+      if (ended === undefined) this.log.warn("not everything stopped in time; the gateway ends without it");
     } finally {
       // The directory's lock must not outlive us, whatever went wrong.
       await this.#state.close();

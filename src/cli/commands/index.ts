@@ -7,6 +7,7 @@ import { call } from "./call.js";
 import { complete, completionOf } from "./completion.js";
 import { configCheck, configSchema } from "./config.js";
 import { contextSet, contextShow, contextUnset } from "./context.js";
+import { dashboard } from "./dashboard.js";
 import { doctor } from "./doctor.js";
 import { down } from "./down.js";
 import { engineKey } from "./engine.js";
@@ -75,6 +76,7 @@ export const commands: readonly Command[] = [
   down,
   logs,
   metrics,
+  dashboard,
   reload,
   stop,
   start,

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { SessionRecord } from "../../contracts/session-record.js";
 import type { DumpEntry, DurableMap, Store } from "../../contracts/store.js";
+import type { DoorRecord } from "../../control/door/door.js";
 import type { GrantRecord, GrantStore } from "../../credentials/grant.js";
 import { TaskIds } from "../../pipeline/tasks/ids.js";
 import type { TaskRecord } from "../../pipeline/tasks/table.js";
@@ -39,6 +40,8 @@ export interface GatewayState {
   readonly contexts: DurableMap<ContextChanges>;
   /** The runs of agents that hold a secret of their own, by their ids. */
   readonly runs: DurableMap<RunRecord>;
+  /** Who may look through the operator's door. */
+  readonly door: DurableMap<DoorRecord>;
   /** The logins at servers, sealed, by the names of these. */
   readonly grants: GrantStore;
   /** What tells this gateway's inboxes at brokers from those of others that have the same token. */
@@ -75,6 +78,7 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
       sessions: store.map<SessionRecord>("sessions"),
       contexts: store.map<ContextChanges>("contexts"),
       runs: store.map<RunRecord>("runs"),
+      door: store.map<DoorRecord>("door"),
       grants: { map: store.map<GrantRecord>("logins"), vault: createVault(key) },
       inbox: inboxOf(key),
       taskIds: taskIdsOf(key),
@@ -96,7 +100,7 @@ export async function openState(dir: string, env: NodeJS.ProcessEnv): Promise<Ga
 }
 
 /** Maps of which nothing but the keys is shown. */
-const BODIES: ReadonlySet<string> = new Set(["journal-parts", "logins", "outbox-messages", "outbox-results"]);
+const BODIES: ReadonlySet<string> = new Set(["door", "journal-parts", "logins", "outbox-messages", "outbox-results"]);
 
 /** What is in messages is nobody's who looks at the state: of each, who sent it to whom, and when. */
 async function* withoutBodies(entries: AsyncIterable<DumpEntry>): AsyncIterableIterator<DumpEntry> {
@@ -131,6 +135,7 @@ export function memoryState(env: NodeJS.ProcessEnv): GatewayState {
     sessions: new MemoryMap<SessionRecord>("sessions"),
     contexts: new MemoryMap<ContextChanges>("contexts"),
     runs: new MemoryMap<RunRecord>("runs"),
+    door: new MemoryMap<DoorRecord>("door"),
     grants: { map: new MemoryMap<GrantRecord>("logins"), vault: createVault(randomBytes(SEALING_KEY_BYTES)) },
     inbox: inboxOf(randomBytes(SEALING_KEY_BYTES)),
     taskIds: taskIdsOf(randomBytes(SEALING_KEY_BYTES)),

@@ -1,0 +1,181 @@
+// The page: its frame, and which view an address is.
+
+import { computed, effect } from "@preact/signals";
+import { type ComponentChildren, render } from "preact";
+import { config, follow, gateway, link, power, servers } from "./model.js";
+import { summaryOf } from "./needs.js";
+import { go, path } from "./router.js";
+import { Access } from "./views/access.js";
+import { ConfigView } from "./views/config.js";
+import { needs, Overview } from "./views/overview.js";
+import { Pins, PinsOfServer } from "./views/pins.js";
+import { OneServer, Servers } from "./views/servers.js";
+import { OneTool, Tools } from "./views/tools.js";
+import { Waiting } from "./views/waiting.js";
+import { Foreign, isExact, Line, Since, Until } from "./words.js";
+
+const VIEWS: readonly [path: string, name: string, key: string][] = [
+  ["", "Overview", "o"],
+  ["servers", "Servers", "s"],
+  ["tools", "Tools", "l"],
+  ["pins", "Pins", "p"],
+  ["waiting", "Waiting", "w"],
+  ["access", "Access", "a"],
+  ["config", "Config", "c"],
+];
+
+const summary = computed(() => summaryOf(servers.value, needs.value));
+
+function View(): ComponentChildren {
+  const [view = "", one] = path.value;
+  switch (view) {
+    case "":
+      return <Overview />;
+    case "servers":
+      return one === undefined ? <Servers /> : <OneServer name={one} />;
+    case "tools":
+      return one === undefined ? <Tools /> : <OneTool name={one} />;
+    case "pins":
+      return one === undefined ? <Pins /> : <PinsOfServer server={one} />;
+    case "waiting":
+      return <Waiting />;
+    case "access":
+      return <Access />;
+    case "config":
+      return <ConfigView />;
+    default:
+      return <p class="empty">There is nothing here.</p>;
+  }
+}
+
+/** How many things of a view need a person. */
+function countOf(view: string): number {
+  return needs.value.filter(({ href }) => (href.split("/")[1] ?? "") === view).length;
+}
+
+function Rail() {
+  const here = path.value[0] ?? "";
+  return (
+    <nav aria-label="Views">
+      <ul>
+        {VIEWS.map(([view, name]) => {
+          const count = view === "" ? needs.value.length : countOf(view);
+          return (
+            <li key={view}>
+              <a href={`/${view}`} aria-current={here === view ? "page" : undefined}>
+                {name}
+                {count > 0 ? <span class="count"> {count}</span> : null}
+              </a>
+            </li>
+          );
+        })}
+      </ul>
+    </nav>
+  );
+}
+
+function Live() {
+  const now = link.value;
+  if (now.kind === "live") return <span class="state good">● live{power.value === "viewer" ? ", view only" : ""}</span>;
+  if (now.kind === "lost") {
+    return (
+      <span class="state bad" role="status">
+        ▲ {now.why} Since <Since at={now.since} suffix="" />; next try in <Until at={now.again} />. This is how it was
+        then.
+      </span>
+    );
+  }
+  return <span class="state calm">○ opening</span>;
+}
+
+function Page() {
+  const now = link.value;
+  if (now.kind === "ended") {
+    return (
+      <main class="alone">
+        <h1>Toolway</h1>
+        <p>{now.why}</p>
+        <Line text="toolway dashboard" />
+      </main>
+    );
+  }
+  if (gateway.value === undefined) return <main class="alone late">Opening…</main>;
+  const name = config.value?.path?.split("/").at(-1) ?? "demo";
+  return (
+    <>
+      <header>
+        <a class="name" href="/">
+          <Foreign text={name} />
+        </a>
+        <p class="summary">{summary}</p>
+        {gateway.value.draining ? <p class="state bad">▲ Stopping</p> : null}
+        <Live />
+      </header>
+      <div class={now.kind === "lost" ? "frame stale" : "frame"}>
+        <Rail />
+        <main>
+          <View />
+        </main>
+      </div>
+      <Keys />
+    </>
+  );
+}
+
+function Keys() {
+  return (
+    <dialog id="keys">
+      <h2>Keys</h2>
+      <dl class="facts">
+        {VIEWS.map(([, name, key]) => (
+          <div key={key}>
+            <dt>
+              <kbd>g</kbd> <kbd>{key}</kbd>
+            </dt>
+            <dd>{name}</dd>
+          </div>
+        ))}
+        <div>
+          <dt>
+            <kbd>t</kbd>
+          </dt>
+          <dd>Exact times</dd>
+        </div>
+        <div>
+          <dt>
+            <kbd>?</kbd>
+          </dt>
+          <dd>These keys</dd>
+        </div>
+      </dl>
+      <form method="dialog">
+        <button type="submit">Close</button>
+      </form>
+    </dialog>
+  );
+}
+
+/** `g` was pressed, and the next key says where to. */
+let isGoing = false;
+
+addEventListener("keydown", (event) => {
+  if (event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement) return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const view = isGoing ? VIEWS.find(([, , key]) => key === event.key) : undefined;
+  isGoing = event.key === "g";
+  if (view !== undefined) go(`/${view[0]}`);
+  else if (event.key === "t") isExact.value = !isExact.value;
+  else if (event.key === "?") (document.getElementById("keys") as HTMLDialogElement | null)?.showModal();
+});
+
+effect(() => {
+  const count = needs.value.length;
+  document.title = `${count > 0 ? `(${count}) ` : ""}${config.value?.path?.split("/").at(-1) ?? "Toolway"}`;
+});
+
+const root = document.getElementById("page");
+if (root !== null) {
+  root.replaceChildren();
+  render(<Page />, root);
+}
+void follow();

@@ -1,0 +1,121 @@
+// What the page knows: the parts that the gateway sent, as signals, and whether they are live. It follows the stream and
+// finds it again when it is lost.
+
+import { computed, signal } from "@preact/signals";
+import type { GatewayStatus, ServerStatus } from "../src/contracts/status.js";
+import { enter, feed, forgetProof, leave, Refused, Stranger } from "./door.js";
+
+/** The whole status but for what the page takes by name. */
+export type GatewayPart = Omit<
+  GatewayStatus,
+  "servers" | "outbox" | "mailboxes" | "shares" | "executors" | "conflicts" | "notes" | "config" | "memory"
+>;
+
+export type Link =
+  | { readonly kind: "opening" }
+  | { readonly kind: "live" }
+  /** `again` is when the next try is, and `since` when it was lost, both by the page's clock. */
+  | { readonly kind: "lost"; readonly since: number; readonly again: number; readonly why: string }
+  | { readonly kind: "ended"; readonly why: string };
+
+/** The first tries come soon: a gateway that is started again takes a second. */
+const TRIES_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000];
+/** A stream is silent for 10 s at most: one that is for longer is dead. */
+const SILENCE_MS = 25_000;
+
+const NO_LINK = "Open this page by `toolway dashboard`: it gives a link that is good once.";
+
+export const link = signal<Link>({ kind: "opening" });
+export const power = signal<"viewer" | "operator">("viewer");
+const parts = signal<Readonly<Record<string, unknown>>>({});
+
+function part<T>(name: string) {
+  return computed(() => parts.value[name] as T | undefined);
+}
+
+export const gateway = part<GatewayPart>("gateway");
+export const config = part<GatewayStatus["config"]>("config");
+export const outbox = part<NonNullable<GatewayStatus["outbox"]>>("outbox");
+export const mailboxes = part<NonNullable<GatewayStatus["mailboxes"]>>("mailboxes");
+export const executors = part<GatewayStatus["executors"]>("executors");
+export const shares = part<GatewayStatus["shares"]>("shares");
+export const conflicts = part<GatewayStatus["conflicts"]>("conflicts");
+export const notes = part<GatewayStatus["notes"]>("notes");
+export const servers = computed<readonly ServerStatus[]>(() => {
+  const all = parts.value;
+  return ((all["order"] as readonly string[] | undefined) ?? []).flatMap((name) => {
+    const one = all[`server/${name}`] as ServerStatus | undefined;
+    return one === undefined ? [] : [one];
+  });
+});
+
+/** Until the page is closed, or its session has ended. */
+export async function follow(): Promise<void> {
+  try {
+    if ((await enter()) === undefined) {
+      link.value = { kind: "ended", why: NO_LINK };
+      return;
+    }
+  } catch (error) {
+    link.value = { kind: "ended", why: messageOf(error) };
+    return;
+  }
+  let tries = 0;
+  let since = 0;
+  for (;;) {
+    let why = "Toolway does not answer.";
+    try {
+      await read(() => {
+        tries = 0;
+        since = 0;
+      });
+    } catch (error) {
+      if (error instanceof Refused && error.ended) {
+        leave();
+        link.value = { kind: "ended", why: error.message };
+        return;
+      }
+      if (error instanceof Refused || error instanceof Stranger) why = error.message;
+    }
+    forgetProof();
+    since ||= Date.now();
+    const wait = TRIES_MS[Math.min(tries++, TRIES_MS.length - 1)] ?? 1_000;
+    link.value = { kind: "lost", since, again: Date.now() + wait, why };
+    await new Promise((done) => setTimeout(done, wait));
+  }
+}
+
+async function read(onLive: () => void): Promise<void> {
+  const silent = new AbortController();
+  let timer = setTimeout(() => silent.abort(), SILENCE_MS);
+  try {
+    for await (const line of feed(silent.signal)) {
+      clearTimeout(timer);
+      timer = setTimeout(() => silent.abort(), SILENCE_MS);
+      take(line as FeedLine);
+      link.value = { kind: "live" };
+      onLive();
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+interface FeedLine {
+  readonly all?: Readonly<Record<string, unknown>>;
+  readonly power?: "viewer" | "operator";
+  readonly changed?: Readonly<Record<string, unknown>>;
+}
+
+function take({ all, power: own, changed }: FeedLine): void {
+  if (own !== undefined) power.value = own;
+  if (all !== undefined) parts.value = all;
+  if (changed === undefined) return;
+  const next = { ...parts.value, ...changed };
+  for (const [name, value] of Object.entries(changed)) if (value === null) delete next[name];
+  parts.value = next;
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

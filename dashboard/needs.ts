@@ -1,0 +1,156 @@
+// What needs a person, from what is known: one row for each thing, with a sentence that says why and a line to type. It
+// decides only, and knows neither the browser nor the gateway.
+
+import type { GatewayStatus, ServerStatus } from "../src/contracts/status.js";
+
+export interface Act {
+  readonly label: string;
+  readonly method: "POST" | "DELETE";
+  readonly path: string;
+  readonly body?: unknown;
+  /** What happens, where it cannot be undone: asked once before. */
+  readonly sure?: string;
+}
+
+export interface Need {
+  readonly key: string;
+  readonly what: string;
+  readonly why: string;
+  /** What to type; the page's button does the same. */
+  readonly line: string;
+  readonly act?: Act;
+  /** The view that has more of it. */
+  readonly href: string;
+}
+
+export interface Known {
+  readonly servers: readonly ServerStatus[];
+  readonly config: GatewayStatus["config"] | undefined;
+  readonly outbox: GatewayStatus["outbox"];
+  readonly mailboxes: GatewayStatus["mailboxes"];
+  readonly shares: GatewayStatus["shares"];
+}
+
+export function needsOf({ servers, config, outbox, mailboxes, shares }: Known): Need[] {
+  return [
+    ...servers.flatMap(needsOfServer),
+    ...(config?.error === undefined ? [] : [editNeed(config.error)]),
+    ...(config?.unusedPatterns ?? []).map(patternNeed),
+    ...(outbox === undefined ? [] : outboxNeeds(outbox)),
+    ...(mailboxes === undefined || mailboxes.dead === 0 ? [] : [deadNeed(mailboxes.dead)]),
+    ...shares.filter(({ state }) => state === "refused").map(({ mailbox, why = "" }) => shareNeed(mailbox, why)),
+  ];
+}
+
+/** Whether agents can use it now, or could if they asked. What was stopped by a person is as they want it. */
+export function isFine({ state, circuit }: ServerStatus): boolean {
+  return (state === "ready" || state === "idle" || state === "stopped" || state === "starting") && circuit === "closed";
+}
+
+function needsOfServer(server: ServerStatus): Need[] {
+  const { name, state, lastError, credential, quarantined } = server;
+  const href = `/servers/${encodeURIComponent(name)}`;
+  const reload = { label: "Reload", method: "POST", path: `/servers/${encodeURIComponent(name)}/reload` } as const;
+  const needs: Need[] = [];
+  if (state === "misconfigured") {
+    const why = sentence(lastError ?? "Its entry in the config cannot be used");
+    needs.push({ key: `config/${name}`, what: `${name} is misconfigured`, why, line: "toolway config check", href });
+  } else if (credential?.needsLogin === true) {
+    const why = sentence(credential.problem ?? "Nobody has logged in");
+    needs.push({ key: `login/${name}`, what: `${name} needs a login`, why, line: `toolway login ${name}`, href });
+  } else if (state === "ejected") {
+    const why = `It failed too often and is tried again only now and then. ${sentence(lastError ?? "")}`.trim();
+    const line = `toolway reload ${name}`;
+    needs.push({ key: `ejected/${name}`, what: `${name} was given up`, why, line, act: reload, href });
+  } else if (state === "backoff" || server.circuit === "open") {
+    const why = sentence(lastError ?? "It does not answer");
+    const line = `toolway reload ${name}`;
+    needs.push({ key: `down/${name}`, what: `${name} is down`, why, line, act: reload, href });
+  } else if (state === "waiting") {
+    const why = `Its executor "${server.via ?? ""}" is not connected.`;
+    const line = `toolway executor --connect … --name ${server.via ?? ""}`;
+    needs.push({ key: `executor/${name}`, what: `${name} is out of reach`, why, line, href });
+  }
+  if (quarantined > 0) {
+    const tools = quarantined === 1 ? "One tool" : `${quarantined} tools`;
+    const why = `${tools} changed since you accepted them, and no agent may use them.`;
+    const line = `toolway pins diff ${name}`;
+    needs.push({
+      key: `pins/${name}`,
+      what: `${name} changed its tools`,
+      why,
+      line,
+      href: `/pins/${encodeURIComponent(name)}`,
+    });
+  }
+  return needs;
+}
+
+function editNeed(error: string): Need {
+  const why = `What ran before goes on. ${sentence(error)}`;
+  return {
+    key: "edit",
+    what: "The last edit of the config is not applied",
+    why,
+    line: "toolway config check",
+    href: "/config",
+  };
+}
+
+function patternNeed(text: string): Need {
+  return {
+    key: `pattern/${text}`,
+    what: "A pattern fits no tool",
+    why: sentence(text),
+    line: "toolway config check",
+    href: "/config",
+  };
+}
+
+function outboxNeeds(outbox: NonNullable<GatewayStatus["outbox"]>): Need[] {
+  const needs: Need[] = [];
+  if (outbox.unknown > 0) {
+    const what =
+      outbox.unknown === 1 ? "One write has an unknown outcome" : `${outbox.unknown} writes have an unknown outcome`;
+    const why = "They may have happened. Look at the server, then say which it was.";
+    needs.push({ key: "unknown", what, why, line: "toolway outbox list --state unknown", href: "/waiting" });
+  }
+  for (const { server, lane, depth, why } of outbox.held) {
+    const line = `toolway outbox release ${server}`;
+    const act: Act = { label: "Release", method: "POST", path: "/outbox/release", body: { server, lane } };
+    const what = `${depth} ${depth === 1 ? "write waits" : "writes wait"} for ${server}`;
+    needs.push({ key: `lane/${server}/${lane}`, what, why: sentence(why), line, act, href: "/waiting" });
+  }
+  return needs;
+}
+
+function deadNeed(dead: number): Need {
+  const what = dead === 1 ? "One dead letter" : `${dead} dead letters`;
+  const why = "They failed too often and nobody takes them any more: send them again, or drop them.";
+  return { key: "dead", what, why, line: "toolway mailbox list", href: "/waiting" };
+}
+
+function shareNeed(mailbox: string, why: string): Need {
+  return {
+    key: `share/${mailbox}`,
+    what: `The mailbox ${mailbox} is refused`,
+    why: sentence(why === "" ? "The broker does not want us" : why),
+    line: `toolway token create --id ${mailbox} --role sharer`,
+    href: "/",
+  };
+}
+
+/** With a full stop where it has no end of its own. */
+function sentence(text: string): string {
+  return text === "" || /[.?!…]["'`)\]]?$/.test(text) ? text : `${text}.`;
+}
+
+/** What stands at the top of every view. */
+export function summaryOf(servers: readonly ServerStatus[], needs: readonly Need[]): string {
+  if (servers.length === 0) return "No servers yet.";
+  const fine = servers.filter(isFine).length;
+  const all = servers.length === 1 ? "The server is" : `All ${servers.length} servers are`;
+  const state = fine === servers.length ? `${all} fine` : `${fine} of ${servers.length} servers are fine`;
+  if (needs.length === 0) return `${state}. Nothing needs you.`;
+  return `${state}; ${needs.length === 1 ? "one thing needs" : `${needs.length} things need`} you.`;
+}

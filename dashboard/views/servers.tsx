@@ -1,0 +1,217 @@
+// All servers, bad ones first; and one server: why it is as it is, and what can be done.
+
+import type { ServerStatus } from "../../src/contracts/status.js";
+import { servers } from "../model.js";
+import { isFine } from "../needs.js";
+import { ActButton, Foreign, Line, Since, Until } from "../words.js";
+
+/** By shape, word and colour. */
+function State({ server }: { server: ServerStatus }) {
+  const kind = isFine(server) ? (server.state === "ready" ? "good" : "calm") : "bad";
+  const word = server.circuit === "open" && server.state === "ready" ? "breaker open" : server.state;
+  const shape = { good: "●", calm: "○", bad: "▲" }[kind];
+  return (
+    <span class={`state ${kind}`}>
+      <span aria-hidden="true">{shape}</span> {word}
+    </span>
+  );
+}
+
+export function Servers() {
+  const sorted = [...servers.value].sort((a, b) => Number(isFine(a)) - Number(isFine(b)));
+  return (
+    <>
+      <h1>Servers</h1>
+      <div class="wide">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Server</th>
+              <th scope="col">State</th>
+              <th scope="col">Kind</th>
+              <th scope="col" class="number">
+                Tools
+              </th>
+              <th scope="col" class="number">
+                In flight
+              </th>
+              <th scope="col" class="number">
+                Restarts
+              </th>
+              <th scope="col">Last error</th>
+            </tr>
+          </thead>
+          <tbody>
+            {sorted.map((server) => (
+              <tr key={server.name}>
+                <th scope="row">
+                  <a href={`/servers/${encodeURIComponent(server.name)}`}>
+                    <Foreign text={server.name} />
+                  </a>
+                </th>
+                <td>
+                  <State server={server} />
+                </td>
+                <td>{server.kind ?? "unknown"}</td>
+                <td class="number">
+                  {server.counts.tools}
+                  {server.quarantined > 0 ? ` (${server.quarantined} quarantined)` : ""}
+                </td>
+                <td class="number">{server.inFlight}</td>
+                <td class="number">{server.restarts}</td>
+                <td>
+                  <div class="clip">
+                    <Foreign text={server.lastError ?? ""} />
+                  </div>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+/** Why it is as it is, in a sentence. */
+export function reasonOf(server: ServerStatus): string {
+  const { state, credential, circuit, via } = server;
+  if (state === "misconfigured") return "Its entry in the config cannot be used. It starts when the entry is right.";
+  if (credential?.needsLogin === true) return "It wants a login, and nobody has logged in.";
+  if (state === "ejected") return "It was started too often, and is tried again only now and then.";
+  if (state === "backoff") return "It ended or does not answer, and is started again after a wait.";
+  if (state === "waiting") return `It is reached through the executor "${via ?? ""}", which is not connected.`;
+  if (state === "stopped") return "It was stopped by a person, and stays so until it is started.";
+  if (circuit === "open") return "Calls failed in a row, so that none is sent for a while.";
+  if (circuit === "half-open") return "Calls failed in a row; one is under way to see whether that is over.";
+  if (state === "idle")
+    return server.lazy ? "Nobody has called it yet: it starts with the first call." : "It is not started.";
+  if (state === "starting") return "It is being started.";
+  return "It answers.";
+}
+
+export function OneServer({ name }: { name: string }) {
+  const server = servers.value.find((one) => one.name === name);
+  if (server === undefined) {
+    return (
+      <>
+        <h1>
+          <Foreign text={name} />
+        </h1>
+        <p class="empty">
+          There is no such server. <a href="/servers">All servers</a>
+        </p>
+      </>
+    );
+  }
+  const route = `/servers/${encodeURIComponent(name)}`;
+  const isStopped = server.state === "stopped";
+  return (
+    <>
+      <h1>
+        <Foreign text={name} />
+      </h1>
+      <p>
+        <State server={server} /> {reasonOf(server)}
+        {server.nextTryInMs === undefined || isFine(server) ? null : (
+          <>
+            {" "}
+            Next try in <Until at={Date.now() + server.nextTryInMs} />.
+          </>
+        )}
+      </p>
+      {server.lastError === undefined ? null : (
+        <p class="trouble">
+          <Foreign text={server.lastError} />
+        </p>
+      )}
+      {server.credential?.needsLogin === true ? (
+        <p>
+          <Line text={`toolway login ${name}`} />
+        </p>
+      ) : null}
+      <p class="acts">
+        <ActButton act={{ label: "Reload", method: "POST", path: `${route}/reload` }} line={`toolway reload ${name}`} />
+        {isStopped ? (
+          <ActButton
+            key="start"
+            act={{ label: "Start", method: "POST", path: `${route}/start` }}
+            line={`toolway start ${name}`}
+          />
+        ) : (
+          <ActButton
+            key="stop"
+            act={{
+              label: "Stop",
+              method: "POST",
+              path: `${route}/stop`,
+              sure: "Agents get an error for its tools until it is started again.",
+            }}
+            line={`toolway stop ${name}`}
+          />
+        )}
+      </p>
+      <Facts server={server} />
+      {server.problems.length === 0 ? null : (
+        <section>
+          <h2>Told of it</h2>
+          <ul>
+            {server.problems.map((problem) => (
+              <li key={problem}>
+                <Foreign text={problem} />
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      <section>
+        <h2>Its last words</h2>
+        {server.stderr.length === 0 ? (
+          <p class="empty">It wrote nothing to stderr.</p>
+        ) : (
+          <pre>
+            <Foreign text={server.stderr.join("\n")} lines />
+          </pre>
+        )}
+        <Line text={`toolway logs ${name}`} />
+      </section>
+    </>
+  );
+}
+
+function Facts({ server }: { server: ServerStatus }) {
+  const { kind, era, version, serverInfo, counts, connections, pid, url, credential, cache } = server;
+  const facts: readonly [string, string | undefined][] = [
+    ["Kind", kind],
+    ["Speaks", era === undefined ? undefined : `${era}${version === undefined ? "" : `, ${version}`}`],
+    ["Calls itself", [serverInfo?.name, serverInfo?.version].filter(Boolean).join(" ") || undefined],
+    ["Tools", `${counts.tools}, prompts ${counts.prompts}, resources ${counts.resources}`],
+    ["Connections", String(connections)],
+    ["Process", pid === undefined ? undefined : String(pid)],
+    ["Address", url],
+    ["Credential", credential === undefined ? undefined : `${credential.source}: ${credential.state}`],
+    ["Cache", cache === undefined ? undefined : `${cache.hits} hits, ${cache.misses} misses`],
+  ];
+  return (
+    <dl class="facts">
+      {facts.map(([name, value]) =>
+        value === undefined ? null : (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>
+              <Foreign text={value} />
+            </dd>
+          </div>
+        ),
+      )}
+      {credential?.until === undefined ? null : (
+        <div>
+          <dt>Good until</dt>
+          <dd>
+            <Since at={credential.until} suffix="" />
+          </dd>
+        </div>
+      )}
+    </dl>
+  );
+}

@@ -1,0 +1,161 @@
+// Small pieces of every view: times, lines to type, buttons that act, and text that a server wrote.
+
+import { computed, signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { call } from "./door.js";
+import { link, messageOf, power } from "./model.js";
+import type { Act } from "./needs.js";
+
+const now = signal(Date.now());
+setInterval(() => {
+  now.value = Date.now();
+}, 1_000);
+
+/** By `t`: exact times in place of "3 min ago". */
+export const isExact = signal(false);
+
+const UNITS: readonly [ms: number, name: string][] = [
+  [86_400_000, "d"],
+  [3_600_000, "h"],
+  [60_000, "min"],
+  [1_000, "s"],
+];
+
+export function ageText(ms: number): string {
+  const [unit, name] = UNITS.find(([size]) => ms >= size) ?? [1_000, "s"];
+  return `${Math.max(0, Math.floor(ms / unit))} ${name}`;
+}
+
+/** How long ago, and exactly when on hover, focus and by `t`. */
+export function Since({ at, suffix = " ago" }: { at: string | number | undefined; suffix?: string }) {
+  if (at === undefined) return null;
+  const date = new Date(at);
+  const text = computed(() =>
+    isExact.value ? date.toLocaleString() : `${ageText(now.value - date.getTime())}${suffix}`,
+  );
+  return (
+    <time dateTime={date.toISOString()} title={date.toLocaleString()}>
+      {text}
+    </time>
+  );
+}
+
+/** Until when, for a countdown. */
+export function Until({ at }: { at: number }) {
+  const text = computed(() => ageText(at - now.value));
+  return <span>{text}</span>;
+}
+
+/** A line for a terminal, with a button that copies it. */
+export function Line({ text }: { text: string }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1_500);
+  };
+  return (
+    <span class="line">
+      <code>{text}</code>
+      <button type="button" class="quiet" aria-label={`Copy ${text}`} onClick={() => void copy()}>
+        {isCopied ? "copied" : "copy"}
+      </button>
+    </span>
+  );
+}
+
+/** A button that acts. What cannot be undone asks once; what fails says so beside it. */
+export function ActButton({ act, line, onDone }: { act: Act; line?: string; onDone?: (answer: unknown) => void }) {
+  const [state, setState] = useState<"idle" | "sure" | "busy">("idle");
+  const [trouble, setTrouble] = useState("");
+  if (power.value !== "operator") return line === undefined ? null : <Line text={line} />;
+  const run = async () => {
+    setState("busy");
+    setTrouble("");
+    try {
+      const answer = await call(act.method, act.path, act.body ?? (act.method === "POST" ? {} : undefined));
+      onDone?.(answer);
+    } catch (error) {
+      setTrouble(messageOf(error));
+    }
+    setState("idle");
+  };
+  return (
+    <span class="act">
+      {state === "sure" ? (
+        <span class="sure" role="alertdialog" aria-label={act.label}>
+          {act.sure}{" "}
+          <button type="button" class="danger" onClick={() => void run()}>
+            {act.label}
+          </button>{" "}
+          <button type="button" onClick={() => setState("idle")}>
+            Keep it
+          </button>
+        </span>
+      ) : (
+        <button
+          type="button"
+          disabled={state === "busy"}
+          onClick={() => (act.sure === undefined ? void run() : setState("sure"))}
+        >
+          {act.label}
+        </button>
+      )}
+      {line === undefined ? null : <Line text={line} />}
+      {trouble === "" ? null : (
+        <span class="trouble" role="alert">
+          {trouble}
+        </span>
+      )}
+    </span>
+  );
+}
+
+/** Characters that are not seen, or that turn the order of others around. */
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\u2028\u2029\u{E0000}-\u{E007F}]/u;
+
+/** A text that somebody else wrote: what is hidden in it is shown as chips, and line breaks stay where `lines` says so. */
+export function Foreign({ text, lines = false }: { text: string; lines?: boolean }) {
+  const parts: ComponentChildren[] = [];
+  let plain = "";
+  for (const character of text) {
+    if (!HIDDEN.test(character) || (lines && (character === "\n" || character === "\t"))) {
+      plain += character;
+      continue;
+    }
+    if (plain !== "") parts.push(plain);
+    plain = "";
+    parts.push(<span class="chip">U+{character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}</span>);
+  }
+  if (plain !== "") parts.push(plain);
+  return <bdi>{parts}</bdi>;
+}
+
+/** What a view loads when it is opened, when the gateway is back, and when `again` is called. */
+export function useLoaded<T>(path: string): { value: T | undefined; trouble: string; again: () => void } {
+  const [loaded, setLoaded] = useState<{ readonly path: string; readonly value?: T; readonly trouble: string }>();
+  const [count, setCount] = useState(0);
+  const isLive = link.value.kind === "live";
+  useEffect(() => {
+    let isLeft = false;
+    const keep = (next: { value?: T; trouble: string }) => {
+      if (!isLeft) setLoaded({ path, ...next });
+    };
+    if (isLive) {
+      call<T>("GET", path).then(
+        (value) => keep({ value, trouble: "" }),
+        (error: unknown) => keep({ trouble: messageOf(error) }),
+      );
+    }
+    return () => {
+      isLeft = true;
+    };
+  }, [path, count, isLive]);
+  const isOwn = loaded?.path === path;
+  return {
+    value: isOwn ? loaded.value : undefined,
+    trouble: isOwn ? loaded.trouble : "",
+    again: () => setCount((before) => before + 1),
+  };
+}

@@ -1,0 +1,55 @@
+// `toolway dashboard`: the operator's page of a running gateway, in the browser.
+
+import { demandGateway } from "../gateway/demand.js";
+import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
+import { Exit } from "../line/errors.js";
+import { note, print, printJson } from "../line/io.js";
+import { openBrowser } from "../login/browser.js";
+
+interface Link {
+  readonly url: string;
+  readonly power: "viewer" | "operator";
+}
+
+export const dashboard = defineCommand({
+  metadata: {
+    name: "dashboard",
+    summary: "Opens the page of a running gateway.",
+    description:
+      "Opens a page that shows what is wrong and what to do: servers, tools, pins, what waits, and who has access. The " +
+      "gateway listens for it on 127.0.0.1 from now on, and stops with the last page. The link is good once, for a minute.",
+  },
+  args: {},
+  options: {
+    print: { description: "Prints the link, and opens no browser." },
+    view: { description: "A link that sees, and can change nothing." },
+    close: { description: "Ends every page, and closes the door." },
+    ...gatewayOptions,
+    ...jsonOption,
+  },
+  examples: [
+    { line: "toolway dashboard", note: "in the browser" },
+    { line: "toolway dashboard --print", note: "the link, for a browser that is reached otherwise" },
+    { line: "toolway dashboard --close", note: "ends all pages" },
+  ],
+  async handler(input, io) {
+    const client = await demandGateway(input, io);
+    if (input.close) {
+      const { ended } = (await client.delete("/door", io.signal)) as { ended: number };
+      if (input.json) printJson(io, { ended });
+      else print(io, ended === 1 ? "One session was ended. The door is closed." : closedText(ended));
+      return Exit.ok;
+    }
+    const link = (await client.post("/door", { view: input.view }, io.signal)) as Link;
+    if (input.json) printJson(io, link);
+    else if (input.print || !(await openBrowser(link.url, io.env))) {
+      print(io, link.url);
+      note(io, "It is good once, for a minute.");
+    } else print(io, `The page is open at ${new URL(link.url).origin}, in your browser.`);
+    return Exit.ok;
+  },
+});
+
+function closedText(ended: number): string {
+  return ended === 0 ? "No session was open. The door is closed." : `${ended} sessions were ended. The door is closed.`;
+}

@@ -1,0 +1,125 @@
+import { createHash, createHmac } from "node:crypto";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { DoorSessions } from "./sessions.js";
+
+const HOUR = 60 * 60_000;
+
+describe("a link", () => {
+  it("is good once, and gives what it was made for", () => {
+    const sessions = new DoorSessions();
+    sessions.addCode("code", "viewer", 0);
+    expect(sessions.trade("code", "a", "secret", 1, 1_000)).toMatchObject({ kept: { power: "viewer" } });
+    expect(sessions.find("secret", 1_000)).toMatchObject({ id: "a", power: "viewer" });
+    expect(sessions.trade("code", "b", "other", 2, 1_000)).toEqual({ refused: "unknown" });
+    expect(sessions.find("other", 1_000)).toBeUndefined();
+  });
+
+  it("is over after a minute", () => {
+    const sessions = new DoorSessions();
+    sessions.addCode("code", "operator", 0);
+    expect(sessions.isWanted(59_999)).toBe(true);
+    expect(sessions.trade("code", "a", "secret", 60_000, 0)).toEqual({ refused: "unknown" });
+    expect(sessions.isWanted(60_000)).toBe(false);
+  });
+
+  it("gives no session where 16 are open, and is used up by that [bounded]", () => {
+    const sessions = new DoorSessions();
+    for (let n = 0; n < 16; n++) {
+      sessions.addCode(`code ${n}`, "operator", 0);
+      expect(sessions.trade(`code ${n}`, `id ${n}`, `secret ${n}`, 0, 0)).toHaveProperty("kept");
+    }
+    sessions.addCode("one more", "operator", 0);
+    expect(sessions.trade("one more", "x", "x", 0, 0)).toEqual({ refused: "full" });
+    sessions.end("id 3");
+    expect(sessions.trade("one more", "x", "x", 0, 0)).toEqual({ refused: "unknown" });
+  });
+});
+
+describe("a session", () => {
+  const open = () => {
+    const sessions = new DoorSessions();
+    sessions.addCode("code", "operator", 0);
+    sessions.trade("code", "a", "secret", 0, 0);
+    return sessions;
+  };
+
+  it("ends an hour after its last page has gone, and goes on while one is open", () => {
+    const sessions = open();
+    sessions.pageOpened("a");
+    sessions.pageOpened("a");
+    expect(sessions.sweep(5 * HOUR)).toEqual([]);
+    sessions.pageClosed("a", 5 * HOUR);
+    expect(sessions.sweep(7 * HOUR)).toEqual([]);
+    sessions.pageClosed("a", 7 * HOUR);
+    expect(sessions.find("secret", 8 * HOUR - 1)).toBeDefined();
+    expect(sessions.find("secret", 8 * HOUR)).toBeUndefined();
+    expect(sessions.sweep(8 * HOUR)).toEqual(["a"]);
+  });
+
+  it("ends after twelve hours, whoever looks", () => {
+    const sessions = open();
+    sessions.pageOpened("a");
+    expect(sessions.find("secret", 12 * HOUR - 1)).toBeDefined();
+    expect(sessions.find("secret", 12 * HOUR)).toBeUndefined();
+    expect(sessions.prove("a", "nonce", 12 * HOUR)).toBeUndefined();
+  });
+
+  it("goes on after a restart with what was kept of it, which is no secret [secrets-unseen]", () => {
+    const sessions = open();
+    sessions.pageOpened("a");
+    const kept = sessions.pageClosed("a", HOUR);
+    expect(JSON.stringify(kept)).not.toContain("secret");
+    const after = new DoorSessions(kept === undefined ? [] : [["a", kept]]);
+    expect(after.find("secret", HOUR + 1)).toMatchObject({ id: "a", power: "operator" });
+    expect(after.find("secret", 2 * HOUR)).toBeUndefined();
+  });
+
+  it("is proved by what the page can make of its secret, and by nothing less", () => {
+    const hash = createHash("sha256").update("secret").digest("base64url");
+    const wanted = createHmac("sha256", hash).update("toolway-door:nonce").digest("base64url");
+    expect(open().prove("a", "nonce", 1)).toBe(wanted);
+    expect(open().prove("b", "nonce", 1)).toBeUndefined();
+  });
+
+  it("is never another's, never there without a link, and never more than 16 are, in 2,000 histories [bounded]", () => {
+    const act = fc.record({
+      kind: fc.constantFrom("code", "trade", "open", "close", "sweep", "end", "endAll"),
+      n: fc.nat({ max: 24 }),
+      ms: fc.constantFrom(1, 1_000, 61_000, HOUR, 13 * HOUR),
+    });
+    fc.assert(
+      fc.property(fc.array(act, { maxLength: 60 }), (acts) => {
+        const sessions = new DoorSessions();
+        const made = new Set<string>();
+        let now = 0;
+        for (const { kind, n, ms } of acts) {
+          now += ms;
+          if (kind === "code") {
+            sessions.addCode(`c${n}`, n % 2 === 0 ? "viewer" : "operator", now);
+            made.add(`c${n}`);
+          } else if (kind === "trade") {
+            const got = sessions.trade(`c${n}`, `i${n}-${now}`, `s${n}-${now}`, now, now);
+            if ("kept" in got) {
+              expect(made.delete(`c${n}`)).toBe(true);
+              expect(sessions.find(`s${n}-${now}`, now)).toMatchObject({ power: n % 2 === 0 ? "viewer" : "operator" });
+            }
+          } else if (kind === "endAll") {
+            sessions.endAll();
+            made.clear();
+            expect(sessions.isWanted(now)).toBe(false);
+          } else if (kind === "sweep") {
+            for (const id of sessions.sweep(now)) expect(sessions.ids).not.toContain(id);
+          } else {
+            const id = sessions.ids[n % Math.max(1, sessions.size)];
+            if (id !== undefined && kind === "open") sessions.pageOpened(id);
+            if (id !== undefined && kind === "end") sessions.end(id);
+          }
+          expect(sessions.size).toBeLessThanOrEqual(16);
+          expect(sessions.find("c1", now)).toBeUndefined();
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});

@@ -1,0 +1,74 @@
+// What the page at the operator's door is shown of a gateway, and which of the control routes it may use. Those that hand
+// out a secret that is in use, or that end the gateway, are not among them; none takes a command, an address or a path.
+
+import type { GatewayStatus } from "../../contracts/status.js";
+import type { ControlRoutes } from "../../control/server.js";
+
+const SEEING = [
+  "GET /status",
+  "GET /access",
+  "GET /tools",
+  "GET /context",
+  "GET /runs",
+  "GET /tokens",
+  "GET /pins",
+  "GET /pins/diff",
+  "GET /mailboxes",
+  "GET /mailboxes/totals",
+  "GET /mailboxes/messages",
+  "GET /mailboxes/dead",
+  "GET /outbox",
+  "GET /outbox/lanes",
+  "GET /outbox/writes/:id",
+] as const;
+
+const ACTING = [
+  "POST /reload",
+  "POST /servers/:server/reload",
+  "POST /servers/:server/stop",
+  "POST /servers/:server/start",
+  "POST /pins/accept",
+  "POST /pins/forget",
+  "POST /mailboxes/retry",
+  "POST /mailboxes/drop",
+  "POST /outbox/writes/:id/retry",
+  "POST /outbox/writes/:id/drop",
+  "POST /outbox/writes/:id/resolve",
+  "POST /outbox/hold",
+  "POST /outbox/release",
+  "POST /tokens",
+  "POST /tokens/:id/rotate",
+  "DELETE /tokens/:id",
+] as const;
+
+export function shownRoutes(routes: ControlRoutes): { seeing: ControlRoutes; acting: ControlRoutes } {
+  return { seeing: picked(routes, SEEING), acting: picked(routes, ACTING) };
+}
+
+/** Throws where there is no such route: a page whose button does nothing would be found by its user. */
+function picked(routes: ControlRoutes, keys: readonly string[]): ControlRoutes {
+  return Object.fromEntries(
+    keys.map((key) => {
+      const route = routes[key];
+      if (route === undefined) throw new Error(`There is no route ${key} for the page.`);
+      return [key, route];
+    }),
+  );
+}
+
+/** In parts, of which those that changed are sent: each server is one, so that one that works does not bring the others. */
+export function shownParts(status: GatewayStatus): Record<string, unknown> {
+  const { servers, outbox, mailboxes, shares, executors, conflicts, notes, config, memory, ...gateway } = status;
+  return {
+    gateway,
+    config,
+    conflicts,
+    notes,
+    shares,
+    executors,
+    outbox,
+    mailboxes,
+    order: servers.map(({ name }) => name),
+    ...Object.fromEntries(servers.map((server) => [`server/${server.name}`, server])),
+  };
+}

@@ -1,0 +1,236 @@
+// The operator's page in a real browser, against a real gateway: what is wrong is seen and put right there, and it stays
+// so when the gateway is killed, when servers write markup, and when another program takes the port.
+
+import { readFile, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { type Browser, chromium as driver, type Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { chromium, NO_BROWSER } from "../fixtures/browser.js";
+import { type Gateway, startGateway, stdioFixture, temporaryDirectory, until } from "./harness.js";
+import { statusOf, toolway } from "./operator.js";
+
+/** Half a core has been seen to take half a minute for the start of a browser. */
+const BROWSER_MS = 120_000;
+
+const MARKUP = '<img src=x onerror="document.title=`taken`">';
+const EVIL = `Adds two numbers. \u202e${MARKUP}`;
+
+const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+
+describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` (${NO_BROWSER})` : ""}`, () => {
+  let browser: Browser;
+  let gateway: Gateway;
+  /** What the browser complained of, and whom it asked besides the gateway. */
+  const complaints: string[] = [];
+
+  beforeAll(async () => {
+    browser = await driver.launch({
+      executablePath: chromium === undefined ? "" : `/usr/bin/${chromium}`,
+      args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+    });
+    const description = join(await temporaryDirectory(), "description");
+    await writeFile(description, "Adds two numbers.");
+    const crash = { command: process.execPath, args: ["-e", `console.error('no database'); process.exit(1)`] };
+    const first = await startGateway({
+      mcpServers: {
+        rug: stdioFixture("rug", ["--description", description]),
+        crash,
+        unset: { url: "http://127.0.0.1:1/mcp", headers: { Authorization: "Bearer $" + "{NOT_SET_ANYWHERE}" } },
+      },
+    });
+    await until("the tools to be pinned", async () => (await toolway(first, "pins")).out.includes("add"));
+    await first.stop();
+    await writeFile(description, EVIL);
+    gateway = await first.again();
+    await until("the change to be seen", async () => (await statusOf(gateway, "rug")).quarantined > 0);
+  }, BROWSER_MS);
+
+  afterAll(() => browser?.close());
+
+  async function open(options: { view?: boolean; dark?: boolean } = {}): Promise<Page> {
+    const { out } = await toolway(gateway, "dashboard", "--print", ...(options.view ? ["--view"] : []));
+    const link = out.trim();
+    const context = await browser.newContext({ locale: "en-GB", colorScheme: options.dark ? "dark" : "light" });
+    const page = await context.newPage();
+    page.on("console", (message) => {
+      // A gateway that is away is told by the browser as well.
+      const isAway = /ERR_|status of 40[13]/.test(message.text());
+      if (message.type() === "error" && !isAway) complaints.push(message.text());
+    });
+    page.on("pageerror", (error) => complaints.push(error.message));
+    page.on("request", (request) => {
+      if (new URL(request.url()).origin !== new URL(link).origin) complaints.push(`asked ${request.url()}`);
+    });
+    await page.goto(link);
+    await page.getByRole("heading", { name: "Overview" }).waitFor({ timeout: BROWSER_MS / 2 });
+    return page;
+  }
+
+  it("says what is wrong and what to type, in one look [told-why]", { timeout: BROWSER_MS }, async () => {
+    const page = await open();
+    const needs = page.locator(".need");
+    await needs.filter({ hasText: "unset is misconfigured" }).waitFor();
+    await needs.filter({ hasText: "rug changed its tools" }).waitFor();
+    await needs.filter({ hasText: "toolway pins diff rug" }).waitFor();
+    expect(await page.title()).toMatch(/^\(\d\)/);
+    // The code of the link is in no address any more, and no secret is.
+    expect(page.url()).not.toContain("code");
+    await page.context().close();
+  });
+
+  it("shows what changed with what is hidden in it, and accepts it, as the command line then sees [host-12]", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const page = await open();
+    await page.goto(`${new URL(page.url()).origin}/pins/rug`);
+    await page.getByText("U+202E").first().waitFor();
+    expect(await page.locator("ins").allInnerTexts()).toContainEqual(expect.stringContaining("<img"));
+    expect(await page.locator("main img").count()).toBe(0);
+    await page.getByRole("button", { name: "Accept", exact: true }).click();
+    await page.getByText("Agents see the tool as it is now").waitFor();
+    await page.getByRole("button", { name: "Accept", exact: true }).click();
+    await page.getByText("Every tool is as you accepted it.").waitFor();
+    expect((await toolway(gateway, "pins")).out).toMatch(/rug +add +pinned/);
+    await page.context().close();
+  });
+
+  it("stops and starts a server by keyboard alone", { timeout: BROWSER_MS }, async () => {
+    const page = await open();
+    await page.keyboard.press("g");
+    await page.keyboard.press("s");
+    await page.getByRole("link", { name: "rug" }).press("Enter");
+    await page.getByRole("button", { name: "Stop", exact: true }).press("Enter");
+    await page.getByText("Agents get an error for its tools").waitFor();
+    await page.getByRole("button", { name: "Stop", exact: true }).press("Enter");
+    await page.getByText("It was stopped by a person").waitFor();
+    expect((await statusOf(gateway, "rug")).state).toBe("stopped");
+    await page.getByRole("button", { name: "Start", exact: true }).press("Enter");
+    await page.getByText("It answers.").waitFor({ timeout: BROWSER_MS / 2 });
+    await page.context().close();
+  });
+
+  it("shows a new token once, and it is a token", { timeout: BROWSER_MS }, async () => {
+    const page = await open();
+    await page.goto(`${new URL(page.url()).origin}/access`);
+    await page.getByRole("textbox", { name: "Id" }).fill("laptop");
+    await page.getByRole("button", { name: "Create token" }).click();
+    const shown = await page.locator(".secret code").textContent();
+    expect((await toolway(gateway, "token", "list")).out).toContain("laptop");
+    expect(shown).toMatch(/^[\w-]{20,}$/);
+    await page.reload();
+    await page.getByRole("heading", { name: "Tokens" }).waitFor();
+    expect(await page.content()).not.toContain(shown);
+    await page.context().close();
+  });
+
+  it("by a viewer's link has nothing that acts, and a second tab has the session too", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const page = await open({ view: true });
+    await page.getByText("view only").waitFor();
+    expect(await page.getByRole("button", { name: "Reload", exact: true }).count()).toBe(0);
+    const headers = { authorization: `Bearer ${await secretOf(page)}`, "content-type": "application/json" };
+    expect(
+      (await fetch(`${new URL(page.url()).origin}/api/reload`, { method: "POST", headers, body: "{}" })).status,
+    ).toBe(403);
+    const tab = await page.context().newPage();
+    await tab.goto(`${new URL(page.url()).origin}/servers`);
+    await tab.getByRole("heading", { name: "Servers" }).waitFor();
+    await page.context().close();
+  });
+
+  it.each([false, true])(
+    "has nothing that keeps somebody out who sees or types otherwise (dark: %s)",
+    {
+      timeout: BROWSER_MS,
+    },
+    async (dark) => {
+      const page = await open({ dark });
+      const found: string[] = [];
+      for (const view of ["/", "/servers", "/servers/crash", "/tools", "/pins", "/waiting", "/access", "/config"]) {
+        await page.goto(new URL(view, page.url()).href);
+        await page.locator("main h1").waitFor();
+        await page.evaluate(await readAxe());
+        const violations = await page.evaluate(async () => {
+          const run = (globalThis as unknown as { axe: { run(): Promise<{ violations: AxeFinding[] }> } }).axe.run;
+          return (await run()).violations;
+        });
+        for (const { id, impact, nodes } of violations) {
+          if (impact === "serious" || impact === "critical") found.push(`${view}: ${id} at ${nodes[0]?.html}`);
+        }
+      }
+      expect(found).toEqual([]);
+      await page.context().close();
+    },
+  );
+
+  it("goes on when the gateway was killed and is back, and gives its secret to nobody else meanwhile [secrets-unseen]", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const page = await open();
+    const { port } = new URL(page.url());
+    const secret = await secretOf(page);
+    expect(secret).toHaveLength(43);
+    await gateway.stop("SIGKILL");
+    const heard: string[] = [];
+    const stranger = createServer((request, response) => {
+      let body = "";
+      request.on("data", (piece) => {
+        body += piece;
+      });
+      request.on("end", () => {
+        heard.push(`${request.method} ${request.url} ${JSON.stringify(request.headers)} ${body}`);
+        response.setHeader("content-type", "application/json").end('{"proof":"made up"}');
+      });
+    });
+    await until("the port to be free", () => listens(stranger, Number(port)));
+    await page.getByText("Another program listens where the gateway did.").waitFor({ timeout: BROWSER_MS / 2 });
+    await until("the page to try again", () => heard.length > 1);
+    expect(heard.join("\n")).not.toContain(secret);
+    stranger.closeAllConnections();
+    await new Promise((done) => stranger.close(done));
+    gateway = await gateway.again();
+    await page.getByText("● live").waitFor({ timeout: BROWSER_MS / 2 });
+    await page.context().close();
+  });
+
+  it("says so when its session has ended, and what gives a new one", { timeout: BROWSER_MS }, async () => {
+    const page = await open();
+    expect((await toolway(gateway, "dashboard", "--close")).out).toContain("The door is closed.");
+    await page.getByText("Toolway does not answer.").waitFor({ timeout: BROWSER_MS / 2 });
+    await toolway(gateway, "dashboard", "--print");
+    await page.getByText("This session has ended").waitFor({ timeout: BROWSER_MS / 2 });
+    await page.context().close();
+  });
+
+  it("asked nobody but its gateway, and the browser had nothing to complain of", () => {
+    expect(complaints).toEqual([]);
+  });
+});
+
+/** What the page keeps for as long as its browser lives. */
+function secretOf(page: Page): Promise<string> {
+  return page.evaluate<string>("JSON.parse(sessionStorage.getItem('toolway')).secret");
+}
+
+interface AxeFinding {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: readonly { readonly html: string }[];
+}
+
+let axeText: Promise<string> | undefined;
+
+function readAxe(): Promise<string> {
+  axeText ??= readFile(axe, "utf8");
+  return axeText;
+}
+
+function listens(server: ReturnType<typeof createServer>, port: number): Promise<boolean> {
+  return new Promise((done) => {
+    server.once("error", () => done(false));
+    server.listen(port, "127.0.0.1", () => done(true));
+  });
+}
