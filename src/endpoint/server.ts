@@ -67,6 +67,8 @@ export interface HttpEndpointOptions extends EndpointSettings {
   readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer };
   /** Decides `/readyz`, beside draining. */
   readonly ready?: () => boolean;
+  /** It keeps mailboxes and has no servers, nor ever will: whoever looks for tools here is shown the way. */
+  readonly isBroker?: boolean;
   readonly clock?: Clock;
   readonly log?: (event: EndpointEvent) => void;
   /** `open`: how many there are now. Undefined where nobody wants to know. */
@@ -102,6 +104,10 @@ export interface HttpEndpoint {
 
 /** Who calls when nobody needs to prove it. */
 const LOCAL: Principal = { id: "local", role: "default" };
+
+const ONLY_A_BROKER =
+  "This is a broker: it keeps mailboxes, and has no tools of its own. Use those of a machine by `toolway join --broker URL --from " +
+  'MAILBOX`, or by an entry {"mailbox": "…", "broker": "…"} in the config of a gateway, and point the agent there.';
 
 /** What is answered to calls that a token's end cuts off. */
 const TOKEN_ENDED = 'The token has expired or was revoked. Come back with a new one ("toolway token create" makes it).';
@@ -313,6 +319,10 @@ class Endpoint implements HttpEndpoint {
         ErrorCode.invalidRequest,
         "Nothing is here. MCP is at /mcp, or at /mcp/<server> for one server.",
       );
+      return;
+    }
+    if (this.#options.isBroker === true) {
+      refuse(res, 404, ErrorCode.invalidRequest, ONLY_A_BROKER);
       return;
     }
     const principal = this.#principal(req, res, path, query);

@@ -46,6 +46,8 @@ export async function openEndpoint(plan: EndpointPlan): Promise<OpenEndpoint> {
     records: state.sessions,
     ready,
     held,
+    // Nobody can give it servers later: it has no file.
+    isBroker: config.path === undefined && config.mailboxes && config.servers.length === 0,
     ...endpointSettings(config),
     onConnection: connectionLog(log),
     ...(config.tls === undefined ? {} : { tls: readCertificate(config.tls) }),

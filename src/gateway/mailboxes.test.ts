@@ -2,6 +2,7 @@
 
 import { afterEach, describe, expect, it } from "vitest";
 import { HeldStore } from "../../test/fixtures/mailbox/held-store.js";
+import { LocalEnd } from "../mailbox/peer/local-line.js";
 import { SILENT } from "../observe/log.js";
 import { HeldBytes } from "../runtime/memory/held-bytes.js";
 import { Mailboxes } from "./mailboxes.js";
@@ -27,5 +28,23 @@ describe("a gateway's mailboxes", () => {
     expect(await mailboxes.newCode("studio", undefined)).toMatchObject({ code: expect.any(String) });
     const closed = await mailboxes.operator();
     expect(() => closed?.summary("studio")).toThrow('There is no mailbox "studio"');
+  });
+
+  it("tell once of a thousand peers that are refused for one reason [bounded]", async () => {
+    const warned: string[] = [];
+    const state = { store: new HeldStore().asStore, tokens: { has: () => false, authenticate: () => undefined } };
+    const log = { ...SILENT, warn: (text: string) => void warned.push(text) };
+    mailboxes = new Mailboxes(state as never, log, new HeldBytes());
+    mailboxes.acceptOn({ isForEverybody: false, admitMailboxes() {} });
+    mailboxes.apply(true);
+    await mailboxes.operator();
+    const hello = Buffer.from('{"kind":"hello","agent":{"session_id":"studio"},"token":"tw_old"}');
+    for (let peer = 0; peer < 1_000; peer++) {
+      const [near, far] = LocalEnd.pair();
+      mailboxes.adopt(near as never, undefined);
+      far.send(hello);
+    }
+    await expect.poll(() => warned.length).toBe(1);
+    expect(warned[0]).toContain("the token is not known here");
   });
 });

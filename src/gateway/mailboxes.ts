@@ -17,7 +17,11 @@ import type { Log } from "../observe/log.js";
 import { systemClock } from "../runtime/clock.js";
 import type { HeldBytes } from "../runtime/memory/held-bytes.js";
 import type { Socket } from "../sockets/socket.js";
+import { RefusalLog } from "./refusal-log.js";
 import type { GatewayState } from "./state/state.js";
+
+/** The code with which a WebSocket is closed on those who are refused. */
+const POLICY_VIOLATION = 1008;
 
 /** What is loaded of the broker. */
 interface Parts {
@@ -52,6 +56,7 @@ type MailboxesEndpoint = Pick<HttpEndpoint, "admitMailboxes" | "isForEverybody">
 export class Mailboxes {
   readonly #state: GatewayState;
   readonly #log: Log;
+  readonly #refusals: RefusalLog;
   readonly #held: HeldBytes;
   readonly #connections = new Map<PeerConnection, Principal | undefined>();
   #endpoint: MailboxesEndpoint | undefined;
@@ -64,6 +69,7 @@ export class Mailboxes {
     this.#state = state;
     this.#held = held;
     this.#log = log;
+    this.#refusals = new RefusalLog(log);
   }
 
   apply(isWanted: boolean): void {
@@ -177,6 +183,7 @@ export class Mailboxes {
       peer,
       identify: (token, hello) => (isEverybody ? openPeer(hello) : this.#identify(connection, token)),
       onEnd: () => this.#connections.delete(connection),
+      onRefused: (why) => this.#refusals.refused({ status: POLICY_VIOLATION, path: "/mailboxes", why }),
       ...(isEverybody ? {} : { pair: (mailbox, role) => this.#newCode(pairings, mailbox, role) }),
     });
     this.#connections.set(connection, principal);

@@ -173,15 +173,20 @@ it("answers eight calls at once, each with its own, and lets them overlap [cross
     seen.set(String(message["correlation_id"]), (message["body"] as Reply).result?.result);
   }
   for (const id of ids) expect(seen.get(id)).toBe(JSON.stringify({ id }));
+  // None of them ends before all four are under way.
+  const go = join(folder, "all-four");
   const waits = Array.from({ length: 4 }, (_, n) => `wait-${n}`);
-  for (const id of waits) client.deliver("studio", id, { op: "call", tool: "wait", arguments: { ms: 200 } });
+  for (const id of waits) client.deliver("studio", id, { op: "call", tool: "wait", arguments: { until: go } });
+  const underWay = async () => (await readFile(ledger, "utf8")).split(`waiting for ${go}\n`).length - 1;
+  await until("all four to be under way", async () => (await underWay()) === waits.length);
+  await writeFile(go, "");
   const texts: string[] = [];
   while (texts.length < waits.length) {
     const message = await client.message();
     client.send({ kind: "ack", id: message.id });
     texts.push((message["body"] as Reply).result?.result ?? "");
   }
-  expect(texts.at(-1)).toBe("waited, at most 4 at once");
+  expect(texts).toEqual(waits.map(() => "waited for the file"));
 });
 
 it("answers a message that comes again with the same reply, and runs it once [no-double-effect]", async () => {
@@ -202,15 +207,19 @@ it("keeps its token to itself: no door takes it, no child has it [secrets-unseen
     "token",
     "list",
   );
-  expect(status.out).not.toContain("from TOOLWAY_TOKEN");
+  expect([status.code, status.out]).toEqual([0, expect.not.stringContaining("from TOOLWAY_TOKEN")]);
+  let children = 0;
   for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name))) {
     const [command, environment] = await Promise.all(
       ["cmdline", "environ"].map((file) => readFile(`/proc/${pid}/${file}`, "utf8").catch(() => "")),
     );
     if (command?.includes("ledger.mjs") && environment?.includes(ledger)) {
+      children++;
       expect(environment).not.toContain(tokens["studio"]);
     }
   }
+  expect(children).toBe(1);
+  expect(tokens["studio"]).toMatch(/^tw_/);
 });
 
 it("says that the outcome is unknown of what was begun when it was killed, and runs it once [no-double-effect] [unknown-is-said]", async () => {

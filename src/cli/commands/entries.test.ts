@@ -246,6 +246,21 @@ describe("add", () => {
     expect(existsSync(join(folder, "toolway.json"))).toBe(false);
   });
 
+  it("adds what a machine shares in a mailbox, by the address of its broker [config-kept]", async () => {
+    const token = ["--token", "${WORKER_TOKEN}"];
+    const { code, err } = await run(["add", "studio", "wss://broker.example", ...token], {
+      env: { WORKER_TOKEN: "tw_x" },
+    });
+    expect([code, err]).toEqual([0, ""]);
+    const entries = () => (JSON.parse(text()) as { mcpServers: object }).mcpServers;
+    const studio = { mailbox: "studio", broker: "wss://broker.example", token: "${WORKER_TOKEN}" };
+    expect(entries()).toEqual({ studio });
+    expect((await run(["add", "far", "ws://127.0.0.1:7440", "--mailbox", "attic", "--no-check"])).code).toBe(0);
+    expect(entries()).toEqual({ studio, far: { mailbox: "attic", broker: "ws://127.0.0.1:7440" } });
+    const wrong = await run(["add", "x", "https://docs.example/mcp", "--mailbox", "attic"]);
+    expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining("go with the address of a broker")]);
+  });
+
   it("refuses a name that is taken, also by an edit during the check", async () => {
     writeFileSync(join(folder, "toolway.json"), '{ "mcpServers": {} }');
     const editing = async () => {

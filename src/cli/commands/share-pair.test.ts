@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fakeGateway, folder, leaveFolder, makeFolder, run, STATUS } from "../../../test/fixtures/fake-gateway.js";
 import { heldIo } from "../../../test/fixtures/held-io.js";
 import { until } from "../../../test/fixtures/wait.js";
-import type { GatewayPort } from "../gateway/port.js";
+import { type GatewayPort, replaceGatewayPort } from "../gateway/port.js";
 import { ask } from "../line/ask.js";
 
 beforeEach(makeFolder);
@@ -48,6 +48,19 @@ describe("share --pair", () => {
     const made = broker(0, [{ ...shared, mailbox: "attic" }]);
     expect((await run(["share", "--pair", "--as", "studio"])).err).toContain("/ABCD-EFGH-JKMN");
     expect(changes(made).map(({ path }) => path)).toEqual([ROTATE, "/mailboxes/pair"]);
+  });
+
+  it("says what it opens to other machines, where its own broker listens for them", async () => {
+    const listening = async (host: string) => {
+      const { port } = broker(0);
+      let finds = 0;
+      const find: GatewayPort["find"] = async (source) => (finds++ === 0 ? undefined : port.find(source));
+      const start = async () => ({ url: `http://${host}:7440/mcp`, close: async () => {} }) as never;
+      replaceGatewayPort({ ...port, find, start });
+      return (await run(["share", "--pair", "--as", "studio", "--listen", `${host}:7440`])).err;
+    };
+    expect(await listening("0.0.0.0")).toMatch(/listens on 0\.0\.0\.0: whoever reaches this machine .* without TLS/);
+    expect(await listening("127.0.0.1")).not.toContain("listens on");
   });
 
   it("dials no broker elsewhere where this gateway shares there already", async () => {

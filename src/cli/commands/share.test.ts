@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fakeGateway, folder, leaveFolder, makeFolder, run, STATUS } from "../../../test/fixtures/fake-gateway.js";
 import { failedProbe } from "../gateway/failed-probe.js";
-import { replaceGatewayPort } from "../gateway/port.js";
+import { type GatewayPort, replaceGatewayPort } from "../gateway/port.js";
 
 beforeEach(makeFolder);
 
@@ -30,6 +30,23 @@ describe("share that the broker refuses [told-why]", () => {
 
   it.each([{}, { TOOLWAY_TOKEN: "" }])("says that there is no token in %j", async (env) => {
     expect((await refused(env)).err).toContain("TOOLWAY_TOKEN is not set.");
+  });
+});
+
+describe("share whose gateway is in this process", () => {
+  it("tells of its line by the log alone, and of a gateway elsewhere by itself", async () => {
+    writeFileSync(join(folder, "mine.json"), '{"mcpServers":{}}');
+    const told = async (isOwn: boolean) => {
+      const share: GatewayPort["share"] = async (_source, { onLine, onOwn }) => {
+        if (isOwn) onOwn?.();
+        onLine({ kind: "state", state: "waiting", why: "nobody is there", nextInMs: 500 }, () => {});
+        return "stopped";
+      };
+      replaceGatewayPort({ ...fakeGateway().port, share });
+      return (await run(["share", "mine.json", ...broker, "--as", "studio", "--state", "st"])).err;
+    };
+    expect(await told(false)).toContain("nobody is there. Next try in 0.5 s.");
+    expect(await told(true)).not.toContain("nobody is there");
   });
 });
 

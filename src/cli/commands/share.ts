@@ -105,17 +105,23 @@ async function shareAt(
   const stop = new AbortController();
   const questions = new Questions(io, () => stop.abort());
   noteUnencrypted(broker, io);
+  let isLogged = false;
   const end = await port.share(source, {
     broker,
     as,
     token,
     canAsk: !input.json && canAsk(io),
+    onOwn: () => {
+      isLogged = true;
+    },
     signal: AbortSignal.any([io.signal, stop.signal]),
     onLine: (line, answer) => {
       if (input.json) print(io, JSON.stringify(line));
       else if (line.kind === "sharing") print(io, sharingText(line, { broker, as }, io));
-      else if (line.kind === "state") note(io, stateText(line, broker));
-      else if (line.kind === "ask") questions.put(line, answer);
+      else if (line.kind === "state") {
+        // Once is enough.
+        if (!isLogged) note(io, stateText(line, broker));
+      } else if (line.kind === "ask") questions.put(line, answer);
       else if (line.kind === "asked") questions.take(line.id);
     },
   });

@@ -27,6 +27,9 @@ interface NewEntry {
   readonly cwd?: string;
   readonly url?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly mailbox?: string;
+  readonly broker?: string;
+  readonly token?: string;
 }
 
 interface AddInput {
@@ -36,6 +39,8 @@ interface AddInput {
   readonly isAddress: boolean;
   readonly env: readonly string[];
   readonly header: readonly string[];
+  readonly mailbox: string | undefined;
+  readonly token: string | undefined;
   readonly noCheck: boolean;
   readonly config: string | undefined;
   readonly json: boolean;
@@ -116,14 +121,23 @@ function takenUp(needed: readonly string[]): string {
   return `The gateway that runs for it starts the server by itself if ${names} ${needed.length > 1 ? "are" : "is"} set there; else \`toolway status\` shows it as misconfigured until the gateway is restarted with ${needed.length > 1 ? "them" : "it"}.`;
 }
 
-function entryFor(name: string, { command, isAddress, env, header }: AddInput, path: string, io: Io): NewEntry {
+function entryFor(name: string, input: AddInput, path: string, io: Io): NewEntry {
+  const { command, isAddress, env, header, mailbox, token } = input;
   const [first = "", ...args] = command;
+  const isBroker = isAddress && /^wss?:/i.test(first);
   const wrong = nameProblem(name, "server");
   if (wrong !== undefined) throw usageError(`The name of the server is wrong: ${wrong}.`);
+  if (!isBroker && (mailbox !== undefined || token !== undefined)) {
+    throw usageError("--mailbox and --token go with the address of a broker.", "It begins with ws:// or wss://.");
+  }
   if (isAddress) {
     if (args.length > 0)
       throw usageError("An address takes no arguments.", "Options of toolway are in `toolway add --help`.");
     if (env.length > 0) throw usageError("--env is for programs.", "An address takes --header 'NAME: VALUE'.");
+    if (isBroker) {
+      if (header.length > 0) throw usageError("--header is for HTTP servers.", "A broker takes --token.");
+      return { mailbox: mailbox ?? name, broker: first, ...(token !== undefined && { token }) };
+    }
     const headers = Object.fromEntries(header.map(headerOf));
     return refuseItself({ url: first, ...(header.length > 0 && { headers }) });
   }
@@ -216,6 +230,7 @@ function secretsText(secrets: readonly string[], where: string): string {
   const how = [
     ...(has("env") ? ["--env NAME alone does that"] : []),
     ...(has("headers") ? ["--header 'NAME: ${VAR}', in single quotes, does that"] : []),
+    ...(secrets.includes("token") ? ["--token '${VAR}', in single quotes, does that"] : []),
   ];
   const does = how.length === 0 ? "" : `: ${how.join(", ")}`;
   return `Keys stand in ${where} as they are: ${secrets.join(", ")}. Keep it out of git, or let \${VAR} stand for them${does}.`;

@@ -265,7 +265,10 @@ async function share(named: GatewaySource, options: ShareOptions): Promise<Share
   try {
     while (!signal.aborted) {
       const found = await findOr(source, make, signal);
-      if (!("upgrade" in found)) own = found;
+      if (!("upgrade" in found)) {
+        own = found;
+        options.onOwn?.();
+      }
       const control = "upgrade" in found ? found : await findGateway(source.stateDir);
       const socket = await control?.upgrade(SHARE_UPGRADE, {}, { signal }).catch(onlyDying);
       const end = socket === undefined ? "gone" : await shareOn(socket, { ...options, signal });

@@ -153,6 +153,8 @@ export interface ShareOptions {
   readonly signal: AbortSignal;
   /** Is told what happens. `answer` is for a question: "yes", "no" or "always". */
   onLine(line: ShareLine, answer: (id: number, answer: string) => void): void;
+  /** The gateway is this process: its log tells of the line to the broker already. Called before anything else is told. */
+  onOwn?(): void;
 }
 
 /** "stopped": by the signal. Else what went wrong, in a sentence. */

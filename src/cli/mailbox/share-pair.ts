@@ -18,6 +18,7 @@ import {
 import { UserError, usageError } from "../line/errors.js";
 import { type Io, note, shellPath } from "../line/io.js";
 import { longDuration } from "../text/print.js";
+import { noteOpened } from "./broker-option.js";
 import { machineName } from "./pair.js";
 
 interface PairedShareInput {
@@ -98,6 +99,7 @@ async function atOwnBroker(input: PairedShareInput, as: string, io: Io): Promise
   try {
     const client = found ?? (await (await runningGateway()).find({ stateDir }));
     if (client === undefined) throw new UserError("The broker in this process does not answer.");
+    if (started !== undefined && listen !== undefined) noteOpened(listen.host, started.url.startsWith("https:"), io);
     const { endpoint } = (await client.get("/status", io.signal)) as GatewayStatus;
     const broker = brokerUrlOf(endpoint ?? "");
     // Before anything is changed: a new secret would end whoever shares there now.

@@ -49,6 +49,8 @@ export interface PeerOptions {
   /** Counts what is held for a principal; without it nothing is counted. */
   readonly held?: HeldBytes | undefined;
   onEnd(): void;
+  /** It is sent away: told to the operator, as often as they want to hear it. */
+  onRefused(why: string): void;
   /** Makes a code that gives a token for this mailbox, or says why not. Undefined where there are no tokens. */
   pair?(mailbox: string, role: string | undefined): { readonly code: string; readonly expiresInMs: number } | string;
 }
@@ -199,7 +201,7 @@ export class PeerConnection implements SocketEvents {
   }
 
   #refuse(reason: string): void {
-    this.#options.log.warn("a peer was refused at the mailboxes", { why: reason });
+    this.#options.onRefused(reason);
     this.#tellError(reason);
     this.#socket.close(Close.policy, reason);
   }

@@ -54,6 +54,28 @@ describe("large replies that are drawn over one line", () => {
     expect(turns.got(draw, 0, PIECE_BYTES, 6_000)).toBe(false);
   });
 
+  it("are given up after a minute in which nothing came, however often they were asked for [bounded]", () => {
+    const turns = new DrawTurns();
+    const draw = new Draw("d", 3 * PIECE_BYTES);
+    turns.add(draw);
+    let now = 0;
+    const silence = (tries: number) => {
+      const silent: Draw[] = [];
+      for (let n = 0; n < tries; n++) {
+        asks(turns, now);
+        now += 5_000;
+        silent.push(...turns.expire(now));
+      }
+      return silent;
+    };
+    expect(silence(11)).toEqual([]);
+    asks(turns, now);
+    expect(turns.got(draw, 0, PIECE_BYTES, now)).toBe(true);
+    // Where something came, it begins anew.
+    expect(silence(11)).toEqual([]);
+    expect(silence(1)).toEqual([draw]);
+  });
+
   it("come whole and in order, whatever is lost on the way, and however lines end", () => {
     for (let seed = 1; seed <= 1_000; seed++) {
       let state = seed;

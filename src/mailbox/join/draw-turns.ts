@@ -8,6 +8,8 @@ export const PIECE_BYTES = 64 * 1024;
 const MAX_ASKED = 4;
 /** A piece that has not come by then was dropped on its way. */
 const PATIENCE_MS = 5_000;
+/** So often in a row nothing came, which is a minute: whoever has the rest is away, or does not send it. */
+const MAX_TRIES = 12;
 
 /** One reply that is being drawn. */
 export class Draw {
@@ -21,6 +23,8 @@ export class Draw {
   isPaused = false;
   /** When the last piece came, or the first of those under way was asked for. */
   heardMs = 0;
+  /** How often in a row what was asked for did not come. */
+  tries = 0;
 
   constructor(id: string, bytes: number) {
     this.id = id;
@@ -88,6 +92,7 @@ export class DrawTurns {
     const isNext = offset === draw.received && bytes > 0 && offset + bytes <= draw.bytes && offset < draw.asked;
     if (!isNext) return false;
     draw.heardMs = nowMs;
+    draw.tries = 0;
     draw.received += bytes;
     // One that was shorter than it was asked for: what follows is asked for from its end.
     const isShort = draw.received % PIECE_BYTES !== 0 && !draw.isWhole;
@@ -101,10 +106,14 @@ export class DrawTurns {
     for (const draw of this.#draws) draw.asked = draw.received;
   }
 
-  /** What was waited for too long is asked for again. */
-  expire(nowMs: number): void {
+  /** What was waited for too long is asked for again. Those that were asked for often enough, in vain. */
+  expire(nowMs: number): Draw[] {
+    const silent: Draw[] = [];
     for (const draw of this.#draws) {
-      if (draw.underWay > 0 && nowMs - draw.heardMs >= PATIENCE_MS) draw.asked = draw.received;
+      if (draw.underWay === 0 || nowMs - draw.heardMs < PATIENCE_MS) continue;
+      draw.asked = draw.received;
+      if (++draw.tries >= MAX_TRIES) silent.push(draw);
     }
+    return silent;
   }
 }

@@ -15,7 +15,10 @@ class Seen implements MailboxUser {
 
   onLine(): void {}
   onLost(): void {}
-  onDown(): void {}
+  readonly downs: [string, boolean][] = [];
+  onDown(why: string, final: boolean): void {
+    this.downs.push([why, final]);
+  }
   onReply(message: ReceivedMessage): void {
     this.replies.push(message);
   }
@@ -24,6 +27,10 @@ class Seen implements MailboxUser {
   }
   onPresence(): void {}
   onTurn(): void {}
+  readonly silent: string[] = [];
+  onSilent({ id }: { id: string }): void {
+    this.silent.push(id);
+  }
 }
 
 let events: LineEvents;
@@ -112,5 +119,25 @@ describe("what comes over a worker's line", () => {
     expect(acked).toEqual([{ id: "r-attic-s-1", from: "attic" }]);
     worker.endDraw(draw);
     expect(acked.at(-1)).toEqual({ id: large.id, from: "studio" });
+  });
+});
+
+describe("a line that the broker refuses", () => {
+  it("says so to whoever wants it later, too [told-why]", async () => {
+    let dials = 0;
+    const refused = new WorkerLine({
+      open: () => Promise.reject(new Error(`refused, ${++dials}`)),
+      failureOf: (error) => ({ why: (error as Error).message, final: true }),
+      now: () => 0,
+      random: () => 0,
+    });
+    const [first, later] = [new Seen("studio"), new Seen("attic")];
+    refused.attach("s", first);
+    refused.want();
+    await expect.poll(() => first.downs).toEqual([["refused, 1", true]]);
+    refused.attach("a", later);
+    refused.want();
+    await expect.poll(() => later.downs).toEqual([["refused, 1", true]]);
+    expect(dials).toBe(1);
   });
 });

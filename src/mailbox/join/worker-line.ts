@@ -28,6 +28,8 @@ export interface MailboxUser {
   onPresence(presence: MailboxPresence): void;
   /** The next piece of a reply that is drawn here is to be asked for. */
   onTurn(draw: Draw, offset: number, bytes: number): void;
+  /** The rest of a reply that is drawn here was asked for in vain, for a minute. */
+  onSilent(draw: Draw): void;
 }
 
 /** Why a dial failed. `final`: the broker refused us. */
@@ -60,6 +62,8 @@ export class WorkerLine {
   #timer: NodeJS.Timeout | undefined;
   #drawTimer: NodeJS.Timeout | undefined;
   #extendedMs = 0;
+  /** Why the broker does not take us. */
+  #refusal = "";
 
   constructor(options: WorkerLineOptions) {
     this.#options = options;
@@ -95,6 +99,12 @@ export class WorkerLine {
     if (this.#line !== undefined) return;
     const verdict = this.#redial.wanted();
     if (verdict === "dial") void this.#open();
+    else if (verdict === "refused") queueMicrotask(() => this.#tellRefusal());
+  }
+
+  /** Whoever came after the broker had refused us hears of it, too. */
+  #tellRefusal(): void {
+    if (this.#redial.state === "refused") this.#tellDown(this.#refusal, true);
   }
 
   // ---- large replies
@@ -150,7 +160,7 @@ export class WorkerLine {
 
   #tendDraws(): void {
     const nowMs = this.#options.now();
-    this.#turns.expire(nowMs);
+    for (const draw of this.#turns.expire(nowMs)) this.#userOf(draw.id)?.onSilent(draw);
     if (nowMs - this.#extendedMs >= EXTEND_MS) {
       this.#extendedMs = nowMs;
       const names = [...this.#held.values()].map(({ id, from }) => ({ id, from }));
@@ -197,10 +207,8 @@ export class WorkerLine {
 
   #failed({ why, final }: DialFailure): void {
     this.#dial = undefined;
-    if (final) {
-      this.#redial.refused();
-      this.#tellDown(why, true);
-    } else if (this.#redial.failed(this.#options.now()) === "given up") this.#tellDown(why, false);
+    if (final) this.#refused(why);
+    else if (this.#redial.failed(this.#options.now()) === "given up") this.#tellDown(why, false);
     this.#setTimer();
   }
 
@@ -209,13 +217,18 @@ export class WorkerLine {
     this.#presences.clear();
     this.#turns.lost();
     if (final) {
-      this.#redial.refused();
-      this.#tellDown(why, true);
+      this.#refused(why);
       return;
     }
     this.#redial.lost(this.#options.now());
     for (const user of [...this.#users.values()]) user.onLost();
     this.#setTimer();
+  }
+
+  #refused(why: string): void {
+    this.#refusal = why;
+    this.#redial.refused();
+    this.#tellDown(why, true);
   }
 
   #tellDown(why: string, final: boolean): void {

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ScriptedSharer } from "../../../test/fixtures/mailbox/scripted-sharer.js";
 import { TestBroker } from "../../../test/fixtures/mailbox/test-broker.js";
 import type { MailboxTarget } from "../../contracts/server-spec.js";
@@ -217,10 +217,6 @@ describe("a link to a machine behind a mailbox", () => {
     expect(seen.failed[0]).toMatchObject({ sent: false, fault: { code: "unavailable" } });
   });
 
-  it("does not open where the machine was never seen and stays away, and says since when", async () => {
-    await expect(make({ awayWaitMs: 20 }).link.open(AbortSignal.timeout(30_000))).rejects.toThrow(/^studio is away/);
-  });
-
   it("takes a call back that nobody waits for: removed where it was not handed out, else told to the machine", async () => {
     studio = await ScriptedSharer.open(test.url, () => undefined);
     const { link } = await open();
@@ -366,6 +362,37 @@ describe("a large reply through a mailbox", () => {
     expect(draws()).toBeLessThan(64 + 12);
   });
 
+  it("ends with a fault where its machine is gone for a minute, and is asked for no more [bounded] [unknown-is-said]", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    try {
+      let nowMs = 0;
+      workers = new WorkerLines({ now: () => nowMs, random: Math.random, addressPart: () => "x7" });
+      const draws = await shareLarge(ofSize(8 * 1024 * 1024));
+      const { link, seen } = await open();
+      const ticket = call(link);
+      await expect.poll(() => seen.large.length, SOON).toBe(1);
+      link.forget(ticket);
+      const [{ rest }] = seen.large as [Seen["large"][number]];
+      const ended = buffer(rest).then(
+        () => "whole",
+        (fault: Fault) => fault,
+      );
+      await expect.poll(draws, SOON).toBeGreaterThan(20);
+      studio?.close();
+      await expect.poll(() => workers.of(test.url, "worker-token").presenceOf("studio")?.connected, SOON).toBe(false);
+      for (let tick = 0; tick < 14; tick++) {
+        nowMs += 5_000;
+        vi.advanceTimersByTime(1_000);
+      }
+      expect(await ended).toMatchObject({
+        code: "outcome-unknown",
+        message: expect.stringContaining("studio is away"),
+      });
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it("is a fault where its pieces do not make what was announced", async () => {
     await shareLarge(ofSize(300_000), "0".repeat(64));
     const { link, seen } = await open();
@@ -373,5 +400,22 @@ describe("a large reply through a mailbox", () => {
     await expect.poll(() => seen.failed.length, SOON).toBe(1);
     expect(seen.failed[0]?.fault).toMatchObject({ code: "protocol" });
     expect(seen.pieces).toEqual([]);
+  });
+});
+
+describe("a machine that the broker has never seen", () => {
+  it("is told from one that went away, with what to start there [told-why]", async () => {
+    const { link } = make({ awayWaitMs: 20 });
+    links.push(link);
+    await expect(link.open(new AbortController().signal)).rejects.toThrow(
+      /has not seen studio since it started: is `toolway share --as studio` running/,
+    );
+    const seen = await ScriptedSharer.open(test.url, () => "{}");
+    seen.close();
+    const { link: second } = make({ awayWaitMs: 20 });
+    links.push(second);
+    await expect
+      .poll(() => second.open(new AbortController().signal).catch((fault: Fault) => fault.message), SOON)
+      .toMatch(/^studio is away since \d\d:\d\d/);
   });
 });

@@ -88,7 +88,7 @@ export class MailboxLink implements Link, MailboxUser {
       await this.#until(() => this.#presence !== undefined, signal, PRESENCE_MS);
       if (this.#isAway && !this.#worker.intros.has(this.mailbox)) {
         await this.#until(() => !this.#isAway, signal, this.#target.awayWaitMs);
-        if (this.#isAway) throw new Fault("unavailable", `${this.#awayText()}.`);
+        if (this.#isAway) throw new Fault("unavailable", this.#neverMetText());
       }
       this.#isOpen = true;
     } catch (error) {
@@ -243,6 +243,12 @@ export class MailboxLink implements Link, MailboxUser {
     this.#worker.line?.live(this.mailbox, draw.id, `{"op":"draw","offset":${offset},"bytes":${bytes}}`);
   }
 
+  onSilent(draw: Draw): void {
+    const where = this.#isAway ? this.#awayText() : `${this.mailbox} sends nothing`;
+    const text = `${where}, and the rest of its answer stays there.`;
+    this.#replies.get(draw)?.fail(new Fault("outcome-unknown", text, { outcome: OUTCOME_UNKNOWN }));
+  }
+
   // ---- requests
 
   #deliverNew(text: string, ticket: Ticket): void {
@@ -314,6 +320,13 @@ export class MailboxLink implements Link, MailboxUser {
 
   #awayText(): string {
     return awayText(this.mailbox, this.#presence?.since, Date.now());
+  }
+
+  /** Said of a machine of which nothing is known here. Where the broker has not seen it either, it may not exist. */
+  #neverMetText(): string {
+    if (this.#presence?.since !== undefined) return `${this.#awayText()}.`;
+    const how = `\`toolway share --as ${this.mailbox}\``;
+    return `The broker has not seen ${this.mailbox} since it started: is ${how} running on that machine?`;
   }
 
   /** What the gateway itself asks is not kept for later: it asks again. Who the machine is, is known from before. */
