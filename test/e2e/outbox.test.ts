@@ -6,7 +6,7 @@ import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { effectsIn } from "../fixtures/ledger.js";
 import { type Agent, connect, ERAS, type Era, send, type ToolResult } from "./eras.js";
 import { type Gateway, startGateway, startHttpFixture, temporaryDirectory, until } from "./harness.js";
-import { createToken, toolway } from "./operator.js";
+import { createToken, statusOfAll, toolway } from "./operator.js";
 
 const EXTENSION = "io.modelcontextprotocol/tasks";
 const withTasks = { capabilities: { extensions: { [EXTENSION]: {} } } };
@@ -39,7 +39,7 @@ beforeAll(async () => {
   // It is killed more often here than a server may be that is not left alone for a while.
   const tracker = { ...fixture.entry, tools, restarts: { max: 1_000 }, breaker: { failures: 1_000 } };
   const roles = { dev: {}, reader: { deny: ["tracker/create_issue"] } };
-  gateway = await startGateway({ mcpServers: { tracker }, roles }, { auth: true });
+  gateway = await startGateway({ mcpServers: { tracker }, roles, drainMs: 2_000 }, { auth: true });
   for (const id of ["ann", "bob", "cyd"]) tokens[id] = await createToken(gateway, id, "dev");
 });
 
@@ -236,5 +236,29 @@ describe("the operator", () => {
     const note = /"close_issue" of server "tracker" gets the key .* which its schema forbids/;
     expect((await toolway(gateway, "status")).out).toMatch(note);
     expect((await toolway(gateway, "doctor")).out).toMatch(note);
+  });
+});
+
+describe("SIGTERM", () => {
+  it("ends deliveries first: who waits in a lane gets its receipt, nothing more is sent, and `status` says what is left until the end [drain] [ack-is-durable]", async () => {
+    const agent = await agentOf("legacy");
+    const project = "drained";
+    // What hangs is on its way; the next in its lane wait for it.
+    const hung = agent.call("create_issue", { project, title: "hangs", hang: true }).catch(() => undefined);
+    await until("its effect", () => titlesOf(project).length === 1);
+    const waiting = ["a", "b"].map((title) => agent.call("create_issue", { project, title }));
+    await until("both to wait", async () => (await statusOfAll(gateway)).outbox?.waiting === 3);
+    gateway.signal("SIGTERM");
+    for (const result of await Promise.all(waiting)) expect(structured(result)).toMatchObject({ state: "queued" });
+    // Agents have their receipts, and control still answers.
+    expect((await statusOfAll(gateway)).outbox?.waiting).toBe(3);
+    await gateway.exited;
+    await hung;
+    expect(titlesOf(project)).toEqual(["hangs"]);
+    await serverAway();
+    await serverBack();
+    gateway = await gateway.again();
+    await until("the rest", () => titlesOf(project).length === 3);
+    expect(titlesOf(project)).toEqual(["hangs", "a", "b"]);
   });
 });

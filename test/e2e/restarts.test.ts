@@ -78,21 +78,41 @@ describe.concurrent("a gateway that dies", () => {
     },
   );
 
-  it("a session goes on with its log level and its subscriptions [restart-unseen]", async () => {
+  it("by SIGKILL a session goes on with its log level and its subscriptions, and is told on its first stream that its lists and what it subscribed to may have changed [restart-unseen]", async () => {
     const mcpServers = { resources: stdioFixture("resources"), logger: stdioFixture("logger") };
     const gateway = await startGateway({ mcpServers });
     const client = await connectV1(gateway.url);
     await waitForTools(client, "subscriptions", "asked");
     await until("its resources", async () => (await client.listResources()).resources.length > 0);
-    await client.subscribeResource({ uri: "fixture://one" });
-    await client.setLoggingLevel("alert");
-    await gateway.stop();
+    const wire = await openHttpWire(gateway.url);
+    const ask = async (method: string, params: object) =>
+      JSON.parse(lastOf(await wire.send(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })))) as {
+        result?: { content?: [{ text: string }] };
+      };
+    const textOf = async (name: string) => (await ask("tools/call", { name })).result?.content?.[0].text ?? "";
+    expect((await ask("resources/subscribe", { uri: "fixture://one" })).result).toEqual({});
+    expect((await ask("logging/setLevel", { level: "alert" })).result).toEqual({});
+    // At once: what was answered is on disk.
+    await gateway.stop("SIGKILL");
     await gateway.again();
+    const headers = {
+      accept: "text/event-stream",
+      "mcp-session-id": wire.sessionId,
+      "mcp-protocol-version": "2025-11-25",
+    };
+    const listening = new AbortController();
+    const stream = await fetch(gateway.url, { headers, signal: listening.signal });
+    let heard = "";
+    const reading = (async () => {
+      for await (const bytes of stream.body ?? []) heard += Buffer.from(bytes as Uint8Array).toString();
+    })().catch(() => {});
+    const told = ["tools/list_changed", "resources/list_changed", "resources/updated", "fixture://one"];
+    await until("the catching up", () => told.every((text) => heard.includes(text)));
+    listening.abort();
+    await reading;
     // The servers are new ones as well: they know what they are told now.
-    await until("the subscription", async () =>
-      (await callJson<{ subscribed: string[] }>(client, "subscriptions")).subscribed.includes("fixture://one"),
-    );
-    await until("the level", async () => (await callJson<string[]>(client, "asked")).at(-1) === "alert");
+    await until("the subscription", async () => (await textOf("subscriptions")).includes("fixture://one"));
+    await until("the level", async () => (await textOf("asked")).includes("alert"));
   });
 
   it("a session that was ended stays ended, over a kill too, and a made-up one is 404 [ack-is-durable]", async () => {

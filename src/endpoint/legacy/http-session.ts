@@ -31,13 +31,18 @@ export interface EventId {
   readonly request: string | undefined;
 }
 
+/** Resolves when what the session asked for is on disk, or cannot be; undefined where nothing is kept. */
+type KeepWishes = (session: HttpSession) => Promise<void> | undefined;
+
 export class HttpSession extends LegacySession implements AskedSession {
   /** When its id was made, by the wall clock. */
   readonly createdAt: number;
   subscribed: SubscribedUris;
   /** It was open before the gateway started, or before others made it give way, and has had no stream since. */
   mayHaveMissed = false;
-  readonly #keep: ((session: HttpSession) => void) | undefined;
+  /** What it asked for last is being written down: who asked is answered afterwards. Undefined when it is on disk. */
+  keeping: Promise<void> | undefined;
+  readonly #keep: KeepWishes | undefined;
   readonly #context: StreamContext;
   /** All streams that can be resumed, oldest first. */
   readonly #streams = new Map<string, EventStream>();
@@ -54,7 +59,7 @@ export class HttpSession extends LegacySession implements AskedSession {
     facts: SessionFacts,
     context: StreamContext,
     { level, subscribed = {} }: SessionWishes = {},
-    keep?: (session: HttpSession) => void,
+    keep?: KeepWishes,
   ) {
     super(principal, facts, context.limits, context.now());
     this.createdAt = facts.createdAt;
@@ -67,12 +72,20 @@ export class HttpSession extends LegacySession implements AskedSession {
   override setLogLevel(level: string): void {
     if (level === this.logLevel) return;
     super.setLogLevel(level);
-    this.#keep?.(this);
+    this.#keepWishes();
   }
 
   setSubscribed(subscribed: SubscribedUris): void {
     this.subscribed = subscribed;
-    this.#keep?.(this);
+    this.#keepWishes();
+  }
+
+  #keepWishes(): void {
+    const keeping = this.#keep?.(this);
+    this.keeping = keeping;
+    void keeping?.then(() => {
+      if (this.keeping === keeping) this.keeping = undefined;
+    });
   }
 
   get readers(): SlowReaders {

@@ -26,6 +26,9 @@ function notKept(): Fault {
   );
 }
 
+/** What outlives its request, and a restart. */
+const WISHES: ReadonlySet<string> = new Set(["logging/setLevel", "resources/subscribe", "resources/unsubscribe"]);
+
 const GONE = "The agent has gone, and the reply could not reach it.";
 
 /** What a POST asked for: one call, or a batch of them. */
@@ -205,6 +208,13 @@ export class PostCall extends LegacyCall {
   }
 
   protected write(reply: Reply): void {
+    const { keeping } = this.#answer.session;
+    // What a session asked for is kept over a kill once its agent was told so.
+    if (keeping !== undefined && WISHES.has(this.message.method)) void keeping.then(() => this.#write(reply));
+    else this.#write(reply);
+  }
+
+  #write(reply: Reply): void {
     const answer = this.#answer;
     const { limits, readers, principal } = answer.session;
     const stream = answer.streamForReply();

@@ -69,7 +69,7 @@ describe("records of sessions", () => {
     const facts = { principalId: "p", key: "k", createdAt: 0 };
     const wishes = { logLevel: "error", subscribed: new Map([["mail", new Set(["mail://inbox", "mail://sent"])]]) };
     const records = new SessionRecords(LIMITS, map);
-    records.keep(facts, HOUR, wishes);
+    void records.keep(facts, HOUR, wishes);
     records.used(facts, 6 * HOUR, wishes);
     const after = new SessionRecords(LIMITS, map);
     expect(after.wishesOf(facts)).toMatchObject({
@@ -79,7 +79,7 @@ describe("records of sessions", () => {
     });
     expect(after.wishesOf({ ...facts, principalId: "q" })).toEqual({});
     void after.end(facts);
-    after.keep(facts, 7 * HOUR, wishes);
+    void after.keep(facts, 7 * HOUR, wishes);
     expect(after.wishesOf(facts)).toEqual({});
     expect(after.isOver(facts, 7 * HOUR)).toBe(true);
   });
@@ -88,7 +88,7 @@ describe("records of sessions", () => {
     const uris = Array.from({ length: 5_000 }, (_, n) => `file:///project/${n}`);
     const map = new MemoryMap<SessionRecord>("sessions");
     const facts = { principalId: "p", key: "k", createdAt: 0 };
-    new SessionRecords(LIMITS, map).keep(facts, 0, { subscribed: new Map([["__proto__", new Set(uris)]]) });
+    void new SessionRecords(LIMITS, map).keep(facts, 0, { subscribed: new Map([["__proto__", new Set(uris)]]) });
     const kept = JSON.stringify(new SessionRecords(LIMITS, map).wishesOf(facts));
     expect(kept.length).toBeGreaterThan(3_000);
     expect(kept.length).toBeLessThan(6_000);

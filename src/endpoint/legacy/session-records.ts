@@ -85,18 +85,24 @@ export class SessionRecords {
   used(facts: RecordedFacts, used: number, wishing: Wishing = {}): void {
     const last = this.#used.get(facts.key)?.used ?? facts.createdAt;
     // A clock that was set back must not keep what it said before.
-    if (Math.abs(used - last) >= this.#limits.sessionIdleMs * RECORD_SHARE) this.keep(facts, used, wishing);
+    if (Math.abs(used - last) >= this.#limits.sessionIdleMs * RECORD_SHARE) void this.keep(facts, used, wishing);
   }
 
-  /** Writes down what a session that is in use has asked for. */
-  keep({ principalId: principal, key, createdAt: began }: RecordedFacts, used: number, wishing: Wishing): void {
-    if (this.#ended.get(principal)?.has(key) === true) return;
+  /** Writes down what a session that is in use has asked for. Resolves when it is on disk, or cannot be. */
+  keep(
+    { principalId: principal, key, createdAt: began }: RecordedFacts,
+    used: number,
+    wishing: Wishing,
+  ): Promise<void> | undefined {
+    if (this.#ended.get(principal)?.has(key) === true) return undefined;
     this.#used.delete(key);
     this.#used.set(key, { principal, began, used });
-    this.#write(this.#map?.put(key, { principal, began, used, ...wishesToKeep(wishing) }));
-    if (this.#used.size <= this.#limits.sessions * USES_PER_SESSION) return;
-    const [oldest] = this.#used.keys();
-    if (oldest !== undefined) this.#forgetUse(oldest);
+    const written = this.#map?.put(key, { principal, began, used, ...wishesToKeep(wishing) }).catch(this.#failed);
+    if (this.#used.size > this.#limits.sessions * USES_PER_SESSION) {
+      const [oldest] = this.#used.keys();
+      if (oldest !== undefined) this.#forgetUse(oldest);
+    }
+    return written;
   }
 
   /** What a session asked for that is restored now. It is on disk alone: most are never restored. */

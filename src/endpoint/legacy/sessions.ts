@@ -109,9 +109,8 @@ export class HttpSessions {
     return { kind: "session", session };
   }
 
-  readonly #keep = (session: HttpSession): void => {
+  readonly #keep = (session: HttpSession): Promise<void> | undefined =>
     this.#records.keep(factsOf(session), this.#options.wall(), session);
-  };
 
   /** The session listens again for the first time since it was gone from here: it is told soon that it may have missed something. */
   catchUp(session: HttpSession): void {

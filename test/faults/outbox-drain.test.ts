@@ -1,0 +1,70 @@
+// Many writes that wait for a server in many lanes, and how long they take, and how much memory, when it is back. It runs
+// with the full figures only: src/outbox/durability.test.ts has the short form, without processes.
+
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { startGateway, startHttpFixture, temporaryDirectory, until } from "../e2e/harness.js";
+import { callTool, hasTool, statusOfAll } from "../e2e/operator.js";
+import { effectsIn } from "../fixtures/ledger.js";
+import { full } from "./length.js";
+import { linux, MB, peakRss, report, resetPeak, rss } from "./measure.js";
+
+const WRITES = 100_000;
+const LANES = 64;
+const MAX_DRAIN_MS = 300_000;
+const MAX_GROWTH = 100 * MB;
+
+describe.skipIf(!linux || !full)("a server that is back", () => {
+  it(`gets ${WRITES} writes of ${LANES} lanes, each once and each lane in order [lane-order] [ack-is-durable] [bounded]`, async () => {
+    const ledger = join(await temporaryDirectory(), "ledger.jsonl");
+    const files = ["--ledger", ledger];
+    const server = await startHttpFixture("tracker", files);
+    const tools = { create_issue: { outbox: { lane: "arguments.project", key: "arguments.request_id" } } };
+    const tracker = { ...server.entry, tools, restarts: { max: 1_000 }, breaker: { failures: 1_000_000 } };
+    const gateway = await startGateway({
+      mcpServers: { tracker },
+      outbox: { maxWrites: 4 * WRITES, maxBytes: 512 * MB },
+    });
+    await until("the tools", () => hasTool(gateway.url, "create_issue"));
+    await server.kill();
+    const beforeBytes = rss(gateway.pid);
+    resetPeak(gateway.pid);
+    let next = 0;
+    const agents = Array.from({ length: 32 }, async () => {
+      for (let n = next++; n < WRITES; n = next++) {
+        const args = { project: `lane-${n % LANES}`, title: `write-${n}` };
+        const { result } = await callTool(gateway.url, "create_issue", args);
+        expect(result?.["structuredContent"]).toMatchObject({ queued: true });
+      }
+    });
+    await Promise.all(agents);
+    await startHttpFixture("tracker", files, server.port);
+    const beganMs = performance.now();
+    await until(
+      "all to be delivered",
+      async () => (await statusOfAll(gateway)).outbox?.waiting === 0,
+      2 * MAX_DRAIN_MS,
+    );
+    const tookMs = performance.now() - beganMs;
+    const growth = peakRss(gateway.pid) - beforeBytes;
+    const effects = effectsIn(ledger);
+    expect(effects).toHaveLength(WRITES);
+    expect(new Set(effects.map(({ title }) => title)).size).toBe(WRITES);
+    const last = new Map<string, number>();
+    const wrong: string[] = [];
+    // Those that one agent wrote were answered one after the other; 32 of them may have met within a lane.
+    for (const { project = "", title } of effects) {
+      const n = Number(title.slice("write-".length));
+      if (n < (last.get(project) ?? -1) - 32 * LANES) wrong.push(title);
+      last.set(project, Math.max(n, last.get(project) ?? -1));
+    }
+    expect(wrong).toEqual([]);
+    report(
+      "outbox",
+      `${WRITES} writes over ${LANES} lanes delivered ${(tookMs / 1_000).toFixed(1)} s after their server was back, ` +
+        `RSS at most +${(growth / MB).toFixed(0)} MB [lane-order] [bounded]`,
+    );
+    expect(tookMs).toBeLessThanOrEqual(MAX_DRAIN_MS);
+    expect(growth).toBeLessThanOrEqual(MAX_GROWTH);
+  }, 1_800_000);
+});
