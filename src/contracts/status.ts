@@ -125,7 +125,7 @@ export interface GatewayStatus {
   readonly pid: number;
   readonly startedAt: string;
   readonly endpoint: string | undefined;
-  /** `toolway run` started it: it ends with its last run, and its address with it. */
+  /** Its address is for runs: `toolway run` started it and it ends with the last, or it speaks over stdio otherwise. */
   readonly forRuns?: boolean;
   readonly stateDir: string | undefined;
   readonly config: {

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { createVault } from "../runtime/seal.js";
 import { MemoryMap } from "../store/memory-map.js";
 import type { AuthFetch } from "./auth-fetch.js";
@@ -70,7 +70,14 @@ const clock = { ms: 0 };
 const options = (authority: Authority) => ({
   server: "linear",
   serverUrl: SERVER,
-  fetch: () => authority.fetch,
+  // As a real one: it ends with its signal.
+  fetch: (signal: AbortSignal) => (input: string | URL, init?: RequestInit) =>
+    signal.aborted
+      ? Promise.reject(signal.reason as Error)
+      : Promise.race([
+          authority.fetch(input, init),
+          new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
+        ]),
   now: () => clock.ms,
   wall: () => 1_000_000_000 + clock.ms,
   log: (text: string) => void logged.push(text),
@@ -97,6 +104,10 @@ function make(authority: Authority, settings: { scopes?: string[]; clientId?: st
   });
   return { source, credential, changes: () => changes };
 }
+
+const hanging = new Promise<never>(() => {});
+/** What was asked for has been answered, as far as nothing hangs. */
+const settled = () => new Promise((done) => setImmediate(done));
 
 let given = 0;
 const gives = (more: object = {}) => ({
@@ -205,6 +216,63 @@ describe("a login by OAuth", () => {
     authority.token = () => gives();
     expect(await credential.refused("access-1")).toBe(true);
     expect(credential.token()).toBe("access-2");
+  });
+
+  it("that is over is asked for no more often than the waits allow, however many calls come [bounded]", async () => {
+    const { authority, credential } = await loggedIn();
+    authority.token = () => new TypeError("https://login.example.com cannot be asked: ECONNREFUSED.");
+    const at: number[] = [];
+    // From a minute before its end, when it is renewed in the background, until ten minutes after.
+    for (clock.ms = 3_540_000; clock.ms < 4_200_000; clock.ms += 250) {
+      const before = authority.tokenRequests().length;
+      await Promise.resolve(credential.token()).catch(() => {});
+      await settled();
+      if (authority.tokenRequests().length > before) at.push(clock.ms);
+    }
+    const waits = at.slice(1).map((ms, i) => ms - (at[i] ?? 0));
+    // They grow to 30 s, and that the token ended meanwhile begins nothing anew.
+    expect(waits.slice(0, 4).every((ms, i) => ms >= 1_000 * 2 ** i)).toBe(true);
+    expect(waits.slice(5).every((ms) => ms >= 29_000)).toBe(true);
+    authority.token = () => gives();
+    clock.ms += 30_000;
+    expect(await credential.token()).toBe("access-2");
+  });
+
+  it("whose renewal hangs is given up after 30 s, for all who wait, and is had later [bounded]", async () => {
+    const timeouts: { ms: number; end: () => void }[] = [];
+    const spy = vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => {
+      const one = new AbortController();
+      timeouts.push({ ms, end: () => one.abort(new DOMException("timed out", "TimeoutError")) });
+      return one.signal;
+    });
+    try {
+      const { authority, credential } = await loggedIn();
+      const before = timeouts.length;
+      authority.token = () => hanging;
+      const waiting = Promise.all(Array.from({ length: 100 }, () => credential.refused("access-1")));
+      await expect.poll(() => authority.tokenRequests().length).toBe(2);
+      expect(timeouts.slice(before).map(({ ms }) => ms)).toEqual([30_000]);
+      timeouts.at(-1)?.end();
+      expect(new Set(await waiting)).toEqual(new Set([false]));
+      await expect(credential.token()).rejects.toThrow(/"linear" could not be renewed: it took more than 30 s/);
+      // Nothing is lost: the next renewal has the same refresh token.
+      authority.token = (body) => (body.get("refresh_token") === "refresh-1" ? gives() : { error: "invalid_grant" });
+      clock.ms += 60_000;
+      expect(await credential.refused("access-1")).toBe(true);
+    } finally {
+      spy.mockRestore();
+    }
+  });
+
+  it("whose discovery hangs is not begun after 30 s, and whoever waits is told [bounded]", async () => {
+    const spy = vi.spyOn(AbortSignal, "timeout").mockImplementation(() => AbortSignal.abort(new Error("timed out")));
+    try {
+      const authority = new Authority();
+      const { source } = make(authority);
+      await expect(source.begin(BACK)).rejects.toThrow(/"linear" could not be begun: it took more than 30 s/);
+    } finally {
+      spy.mockRestore();
+    }
   });
 
   it("whose renewal is refused for good is over, and calls say which command logs in", async () => {

@@ -47,6 +47,8 @@ export abstract class RenewedSource implements TokenSource {
   #isChallenged = false;
   protected changed: () => void = () => {};
   readonly #pace = new RenewalPace();
+  /** Why the last renewal failed; undefined where it did not. */
+  #failure: unknown;
   #renewing: Promise<string | undefined> | undefined;
   readonly #ended = new AbortController();
 
@@ -73,7 +75,13 @@ export abstract class RenewedSource implements TokenSource {
     if (!this.canRenew()) return tokens?.access;
     const { now, wall } = this.options;
     const isOver = tokens === undefined || (tokens.endsAt !== undefined && wall() >= tokens.endsAt);
-    if (mustChange || isOver) return this.#renewed();
+    if (mustChange || isOver) {
+      // What failed just now, in the background or for another call, is not asked for again for each that comes.
+      if (this.#failure !== undefined && this.#renewing === undefined && !this.#pace.mayRenew(now())) {
+        throw this.#failure;
+      }
+      return this.#renewed();
+    }
     if (isDue(tokens, wall()) && this.#pace.mayRenew(now())) {
       // Nobody waits for it: the one at hand is still good.
       this.#renewed().then(
@@ -104,10 +112,12 @@ export abstract class RenewedSource implements TokenSource {
       .then(
         (token) => {
           this.#pace.accepted();
+          this.#failure = undefined;
           return token;
         },
         (error: unknown) => {
           this.#pace.failed(this.options.now());
+          this.#failure = error;
           throw error;
         },
       )

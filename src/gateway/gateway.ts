@@ -115,7 +115,7 @@ export class Gateway {
   readonly servers: ServerPool;
   /** Agents that `toolway run` started. */
   readonly runs: Runs;
-  readonly #forRuns: boolean;
+  #forRuns: "gateway" | "endpoint" | undefined;
   /** Logins at servers, by OAuth. */
   readonly logins: Logins;
 
@@ -152,7 +152,7 @@ export class Gateway {
       toEndpoint: (now) => this.#configureEndpoint(now),
     });
     this.#inUse.begin();
-    this.#forRuns = parts.forRuns === true;
+    this.#forRuns = parts.forRuns === true ? "gateway" : undefined;
     this.runs = new Runs({
       map: state.runs,
       tokens: state.tokens,
@@ -295,7 +295,7 @@ export class Gateway {
         this.servers
           .status((name) => this.#stages.catalog.counts(name))
           .reduce((sum, { restarts }) => sum + restarts, 0),
-      forRuns: this.#forRuns,
+      forRuns: this.#forRuns === "gateway",
       noAuth: this.#noAuth,
     });
   }
@@ -303,6 +303,7 @@ export class Gateway {
   /** One over stdio listens when the first run comes, for it alone: on loopback, at any port. */
   async #endpointForRuns(): Promise<string> {
     if (this.#endpoint === undefined) {
+      this.#forRuns ??= "endpoint";
       this.#listening ??= this.listen({ host: "127.0.0.1", port: 0 }).finally(() => {
         this.#listening = undefined;
       });
@@ -435,7 +436,6 @@ export class Gateway {
   }
 
   status(): GatewayStatus {
-    const { names, menu } = this.config;
     const { catalog, cache, credentials, executors, held, sharing } = this.#stages;
     const quarantined = quarantinedByServer(catalog, this.pins);
     return {
@@ -443,12 +443,12 @@ export class Gateway {
       pid: process.pid,
       startedAt: this.#startedAt,
       endpoint: this.#endpoint?.url,
-      forRuns: this.#forRuns,
+      forRuns: this.#forRuns !== undefined,
       stateDir: this.#state.dir,
       config: this.#inUse.status(),
       certificate: this.#endpoint?.certificate?.status,
-      names,
-      menu,
+      names: this.config.names,
+      menu: this.config.menu,
       sessions: this.pipeline.sessions.count("legacy") - this.calls.sessions,
       presences: this.pipeline.sessions.count("modern"),
       draining: this.#closing !== undefined,

@@ -110,6 +110,40 @@ describe("a credential from a program", () => {
   });
 });
 
+describe("a credential in a file", () => {
+  it("that is replaced again and again while agents call is followed: every call is made once, and none fails [token-unseen]", async () => {
+    const path = join(await temporaryDirectory(), "token");
+    await writeFile(path, "token-0");
+    const good = new Set(["token-0"]);
+    const { url, calls } = await guarded((token) => (token !== undefined && good.has(token) ? ["echo"] : undefined));
+    const gateway = await startGateway({ mcpServers: { remote: { url, auth: { bearer: { file: path } } } } });
+    const agent = await connect("modern", gateway);
+    await agent.waitFor("echo");
+    let [next, isOver] = [0, false];
+    const results: string[] = [];
+    const work = async () => {
+      while (!isOver) {
+        const n = next++;
+        results[n] = await agent.text("echo", { n });
+      }
+    };
+    const working = Promise.all([work(), work(), work(), work()]);
+    for (let i = 1; i <= 5; i++) {
+      // As those do who rotate: the new one is good before it is there, and then the old one ends.
+      good.add(`token-${i}`);
+      await writeFile(`${path}.new`, `token-${i}`);
+      await rename(`${path}.new`, path);
+      good.delete(`token-${i - 1}`);
+      const enough = calls.length + 12;
+      await until("more calls", () => calls.length >= enough);
+    }
+    isOver = true;
+    await working;
+    expect(results).toEqual(Array.from({ length: next }, (_, n) => `${n}`));
+    expect([...calls].sort((a, b) => Number(a) - Number(b))).toEqual(results);
+  });
+});
+
 describe("a program that hangs while it fetches a credential", () => {
   it("ends with a gateway that is killed [no-orphans]", async () => {
     const pidPath = join(await temporaryDirectory(), "pid");

@@ -9,7 +9,8 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { findGateway } from "../../src/control/client.js";
 import { chromium, NO_BROWSER } from "../fixtures/browser.js";
 import { connect, ERAS } from "./eras.js";
-import { cli, type Gateway, root, startGateway, temporaryDirectory, until } from "./harness.js";
+import { connected, startExecutor } from "./executor-process.js";
+import { cli, freePort, type Gateway, root, startGateway, temporaryDirectory, until } from "./harness.js";
 import { type Ran, statusOf, toolway } from "./operator.js";
 
 /** Half a core has been seen to take half a minute for the start of a browser, and here it starts twice. */
@@ -166,6 +167,30 @@ describe("a login in the middle of a call", () => {
         expect(told.params["elicitationId"]).toBe(asked.params["elicitationId"]);
       }
     }
+  });
+});
+
+describe("a login at a server behind an executor", () => {
+  it("goes through the executor, its documents too, by the executor's rules [token-unseen]", async () => {
+    const authority = await startAuthority();
+    const port = await freePort();
+    const token = "a-token-of-the-tests-0123456789";
+    const executors = { office: { url: `ws://127.0.0.1:${port}`, token } };
+    const linear = { url: authority.url, auth: "oauth", via: "office" };
+    // It may reach the server, and not who gives tokens for it.
+    const strict = startExecutor(["--listen", `ws://127.0.0.1:${port}`], token, new URL(authority.url).host);
+    const gateway = await startGateway({ mcpServers: { linear }, executors });
+    await connected(gateway, "office");
+    await expect(logInByHand(gateway, "linear")).rejects.toThrow(/executor|allow/);
+    await strict.kill();
+    startExecutor(["--listen", `ws://127.0.0.1:${port}`], token);
+    await until("the other executor", () => logInByHand(gateway, "linear").then(() => true));
+    const agent = await connect("modern", gateway);
+    await agent.waitFor("read");
+    await authority.tell("expire");
+    expect(await agent.text("read", { n: 1 })).toBe("read 1");
+    const { grants } = await authority.tell("look");
+    expect(grants).toEqual(["authorization_code", "refresh_token"]);
   });
 });
 

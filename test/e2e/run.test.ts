@@ -306,9 +306,12 @@ describe("a line of toolway run", () => {
 
   it("shows arguments, variables without their values, and files, and starts nothing, with --dry-run [run-secret]", async () => {
     // A gateway that is named by its state directory alone has its config too.
-    const [{ code, text, report }, joined] = await Promise.all([
+    const other = join(home, "other.json");
+    writeFileSync(other, '{ "mcpServers": { "x": { "command": "x", "args": ["$' + '{OTHER}"] } } }');
+    const [{ code, text, report }, joined, both] = await Promise.all([
       ended(["gemini", "--dry-run", "--", "-p", "hi"]),
       ended(["claude", "--dry-run"], {}, ["--state", gateway.stateDir]),
+      ended(["claude", "--dry-run"], { OTHER: "canary" }, ["--state", gateway.stateDir, "--config", other]),
     ]);
     expect(code).toBe(0);
     expect(report).toBeUndefined();
@@ -316,6 +319,8 @@ describe("a line of toolway run", () => {
     expect(text).toContain("left out:\n  CANARY_KEY");
     expect(text).toMatch(/files:\n {2}.*gemini\/\.gemini\/settings\.json/);
     expect(text).not.toContain("canary");
+    // One that is named with another config than it runs with: what either refers to is left out.
+    expect(both.text).toContain("left out:\n  CANARY_KEY\n  OTHER");
     expect(joined.text).toContain("left out:\n  CANARY_KEY");
   });
 

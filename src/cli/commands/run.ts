@@ -63,10 +63,11 @@ export const run = defineCommand({
       source: async () => {
         const source = await gatewayFor(input, io);
         if (!source.stateNamed || input.config !== undefined) return source;
-        // The gateway of that directory has a config of its own: its servers' credentials are to be left out.
+        // The gateway of that directory has a config of its own.
         const configPath = (await statusOf(source))?.config.path ?? source.configPath;
         return { ...source, configPath };
       },
+      configInUse: async (source) => (await statusOf(source))?.config.path,
       endpoint: async (source) => (await statusOf(source))?.endpoint,
       say: (text) => note(io, `toolway: ${text}`),
       print: (text) => print(io, text),

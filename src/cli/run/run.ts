@@ -42,6 +42,8 @@ export interface RunSurroundings {
   readonly io: Io;
   /** Which gateway is meant. Rejects where that is unclear. */
   readonly source: () => Promise<GatewaySource>;
+  /** The config that the gateway of this state directory runs with, where one runs: it may be another than was named. */
+  readonly configInUse: (source: GatewaySource) => Promise<string | undefined>;
   /** Where the gateway listens that runs; undefined where none does. */
   readonly endpoint: (source: GatewaySource) => Promise<string | undefined>;
   readonly say: (text: string) => void;
@@ -101,7 +103,11 @@ async function runHeld(
   const folder = folderOf(source, run);
   try {
     const plan = planFor(input, client, { url, folder }, io);
-    const { env, left } = environmentFor(input, source, io);
+    const inUse = await around.configInUse(source);
+    const { env, left } = environmentFor(input, [source.configPath, inUse], io);
+    if (inUse !== undefined && source.configPath !== undefined && inUse !== source.configPath) {
+      say(`the gateway of this state directory runs with another config, which counts: ${inUse}.`);
+    }
     makeRunFolder(folder, plan, secret);
     for (const text of plan.notes) say(text);
     if (left.length > 0) say(`left out of the agent's environment: ${left.join(", ")} (--keep-env NAME keeps one).`);
@@ -185,19 +191,21 @@ function planFor(
   return (client?.plan ?? planForCommand)(facts);
 }
 
-function environmentFor({ keepEnv }: RunInput, { configPath }: GatewaySource, io: Io) {
-  const text = configPath === undefined ? undefined : readText(configPath);
-  return agentEnvironment(io.env, text === undefined ? new Set() : credentialVariables(text), keepEnv);
+/** The config that was named and the one that the gateway has may be two: what either refers to is not for the agent. */
+function environmentFor({ keepEnv }: RunInput, configs: readonly (string | undefined)[], io: Io) {
+  const texts = configs.flatMap((path) => (path === undefined ? [] : (readText(path) ?? [])));
+  const names = new Set(texts.flatMap((text) => [...credentialVariables(text)]));
+  return agentEnvironment(io.env, names, keepEnv);
 }
 
 async function dryRun(
   { input, client, source, program }: RunParts,
-  { io, endpoint }: RunSurroundings,
+  { io, endpoint, configInUse }: RunSurroundings,
 ): Promise<string> {
   const url = await endpoint(source);
   const folder = folderOf(source, "RUN");
   const plan = planFor(input, client, { url: url ?? "http://127.0.0.1:PORT/mcp", folder }, io);
-  const { left } = environmentFor(input, source, io);
+  const { left } = environmentFor(input, [source.configPath, await configInUse(source)], io);
   return dryRunText({ program, plan, left, folder, isRunning: url !== undefined });
 }
 
