@@ -95,8 +95,9 @@ const ALLOWED: Readonly<Record<string, string>> = {
   sockets: "runtime runtime/network runtime/redact",
   store: "contracts runtime",
   "store/local": "contracts runtime store",
+  "store/commits": "contracts runtime store",
+  "store/nats": "contracts runtime store store/commits",
   "store/ownership": "contracts",
-  "store/nats": "contracts runtime",
   tokens: "contracts runtime runtime/words",
   upstream:
     "contracts mailbox/join protocol protocol/definitions runtime runtime/memory runtime/redact runtime/words upstream/connection upstream/era upstream/http upstream/link upstream/lists upstream/mailbox upstream/modern upstream/stdio upstream/supervise",

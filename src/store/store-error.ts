@@ -23,6 +23,12 @@ export type StoreErrorCode =
   | "read-only"
   /** A name, key or value that cannot be stored. */
   | "invalid"
+  /** There is no connection to the engine: nothing was written, and nothing waits to be. */
+  | "away"
+  /** It was sent, and nobody answered for longer than an election lasts: it may have been written. */
+  | "unknown"
+  /** Another gateway owns it now. */
+  | "fenced"
   /** Whatever else the disk or the engine reports. */
   | "io";
 

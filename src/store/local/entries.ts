@@ -3,14 +3,13 @@
 
 import type { KeyRange, OrderedLog, SharedMap, Versioned } from "../../contracts/store.js";
 import { MIB } from "../../runtime/sizes.js";
-import { corrupt, StoreError, toStoreError } from "../store-error.js";
+import { checkName, jsonOf, valueBytes } from "../checks.js";
+import { corrupt, toStoreError } from "../store-error.js";
 import type { Write } from "./committer.js";
 import type { Env } from "./env.js";
-import { after, checkName, logKey, logSequence, mapKey, mapKeyText, prefixOf, reachedKey } from "./keys.js";
+import { after, logKey, logSequence, mapKey, mapKeyText, prefixOf, reachedKey } from "./keys.js";
 import { Revisions } from "./revisions.js";
 
-/** Encoded and decoded on the main thread: anything larger belongs into a file of its own. */
-const MAX_VALUE_BYTES = 16 * MIB;
 /** Read at a time by a walk; between two pages no transaction is held, so that old pages can be used again. */
 const PAGE_ENTRIES = 256;
 const PAGE_BYTES = 1 * MIB;
@@ -24,18 +23,11 @@ export interface Backing {
 }
 
 function encode(path: string, key: Buffer, value: unknown): Write {
-  const json = JSON.stringify(value) as string | undefined;
-  if (json === undefined) throw new StoreError("invalid", "Only what JSON can express can be stored.");
-  return encoded(path, key, json);
+  return encoded(path, key, jsonOf(value));
 }
 
 function encoded(path: string, key: Buffer, json: string): Write {
-  const size = Buffer.byteLength(json);
-  if (size > MAX_VALUE_BYTES) {
-    const limit = `${MAX_VALUE_BYTES / MIB} MiB`;
-    throw new StoreError("invalid", `A value in the store at ${path} may have ${limit}; this one has ${size} bytes.`);
-  }
-  return { key, json, bytes: key.length + size };
+  return { key, json, bytes: key.length + valueBytes(json, `the store at ${path}`) };
 }
 
 export function decode(path: string, json: string): unknown {

@@ -8,22 +8,10 @@
 // One key space instead of LMDB's named databases: a write to two maps is one commit, a new map costs no
 // transaction, there is no limit on their number, and a dump is one walk.
 
-import { StoreError } from "../store-error.js";
-
-/** LMDB takes keys up to 1978 bytes with 4 KiB pages; this leaves room for the kind, the name and the zero. */
-const MAX_KEY_BYTES = 1900;
-/** Names are ours, not users': short, and without the zero byte that ends them. */
-const NAME = /^[a-z][a-z0-9._-]{0,63}$/;
+import { keyBytes } from "../checks.js";
 
 export type Kind = "map" | "log";
 const LETTER: Record<Kind, string> = { map: "m", log: "l" };
-
-export function checkName(name: string): string {
-  if (!NAME.test(name)) {
-    throw new StoreError("invalid", `"${name}" cannot name a map or log: a-z, 0-9, ".", "_", "-", at most 64.`);
-  }
-  return name;
-}
 
 /** All keys of a map or log begin with this. */
 export function prefixOf(kind: Kind, name: string): Buffer {
@@ -40,13 +28,7 @@ export function after(prefix: Uint8Array): Buffer {
 }
 
 export function mapKey(prefix: Buffer, key: string): Buffer {
-  // A lone surrogate has no UTF-8: two different keys would become one.
-  if (/\p{Surrogate}/u.test(key)) throw new StoreError("invalid", "A key must be well-formed Unicode.");
-  const bytes = Buffer.from(key);
-  if (bytes.length > MAX_KEY_BYTES) {
-    throw new StoreError("invalid", `A key may have ${MAX_KEY_BYTES} bytes; this one has ${bytes.length}.`);
-  }
-  return Buffer.concat([prefix, bytes]);
+  return Buffer.concat([prefix, keyBytes(key)]);
 }
 
 export function logKey(prefix: Buffer, sequence: number): Buffer {

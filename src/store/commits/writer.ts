@@ -1,0 +1,268 @@
+// Gets commits into the stream: one at a time on each subject, what waits meanwhile together in the next. A try that nobody
+// answers is made again, unchanged, for longer than an election lasts; whether it was stored is then looked up. Past the
+// limit its outcome is unknown, and said so.
+
+import { KIB, MIB } from "../../runtime/sizes.js";
+import { StoreError } from "../store-error.js";
+import { type Commit, type CommitWrite, decodeCommit, encodeCommit, findCommit, MAX_ANCESTORS } from "./commit.js";
+import { type CommitState, MAX_WRITES, sizeOf } from "./state.js";
+import type { CommitStream, TryPace } from "./stream.js";
+
+/** Elections of 4 to 15 seconds were measured; the engine remembers ids for two minutes. */
+const LIMIT_MS = 25_000;
+/** Between two tries, spread out: all gateways lose the leader at once. */
+const PAUSE_MIN_MS = 50;
+const PAUSE_MAX_MS = 500;
+/** The client holds what it sends without a bound of its own: so many tries are on their way at once. */
+const MAX_IN_FLIGHT = 64;
+/** What waits in memory for the engine: some seconds of a slow one. Beyond it callers are told, not queued. */
+const MAX_PENDING_BYTES = 64 * MIB;
+/** One commit of several requests, so that the first of them does not wait for the last, and little is kept for one of them. */
+const MAX_GROUP_BYTES = 64 * KIB;
+/** Counted for each request beside its writes. */
+const REQUEST_OVERHEAD = 256;
+
+export interface Condition {
+  readonly map: string;
+  readonly key: string;
+  /** Undefined: the key has no value. */
+  readonly revision: number | undefined;
+}
+
+export interface WriteRequest {
+  readonly writes: readonly CommitWrite[];
+  readonly condition: Condition | undefined;
+  /** Stored at this place of the stream; its appends are counted from `firstAppend` on. */
+  readonly stored: (sequence: number, firstAppend: number) => void;
+  /** The condition does not hold; nothing was written. */
+  readonly refused: () => void;
+  readonly failed: (error: StoreError) => void;
+}
+
+interface Queued extends WriteRequest {
+  readonly bytes: number;
+}
+
+/** What came of one commit. */
+type Outcome =
+  | { readonly kind: "stored"; readonly sequence: number }
+  /** Somebody else wrote to the subject; ours was not stored. */
+  | { readonly kind: "overtaken" }
+  | { readonly kind: "failed"; readonly error: StoreError };
+
+export interface WriterOptions {
+  readonly stream: CommitStream;
+  readonly state: CommitState;
+  readonly pace: TryPace;
+  /** Of this opening of the store alone: ids of commits begin with it. */
+  readonly writer: string;
+  /** Words for errors: which store. */
+  readonly where: string;
+  /** After each commit of ours. */
+  readonly committed: () => void;
+}
+
+export class CommitWriter {
+  readonly #options: WriterOptions;
+  readonly #queues = new Map<string, Queued[]>();
+  #pendingBytes = 0;
+  #inFlight = 0;
+  readonly #waiting: (() => void)[] = [];
+  readonly #idle: (() => void)[] = [];
+  #count = 0;
+  #isExclusive = false;
+  #fenced: StoreError | undefined;
+
+  constructor(options: WriterOptions) {
+    this.#options = options;
+  }
+
+  submit(subject: string, request: WriteRequest): void {
+    const bytes = request.writes.reduce((sum, write) => sum + sizeOf(write), REQUEST_OVERHEAD);
+    if (this.#fenced !== undefined) {
+      request.failed(this.#fenced);
+      return;
+    }
+    if (this.#pendingBytes > 0 && this.#pendingBytes + bytes > MAX_PENDING_BYTES) {
+      const text = `More than ${MAX_PENDING_BYTES / MIB} MiB wait for ${this.#options.where}; try later.`;
+      request.failed(new StoreError("busy", text));
+      return;
+    }
+    this.#pendingBytes += bytes;
+    const queue = this.#queues.get(subject);
+    if (queue !== undefined) {
+      queue.push({ ...request, bytes });
+      return;
+    }
+    this.#queues.set(subject, [{ ...request, bytes }]);
+    void this.#run(subject);
+  }
+
+  /** From now on another writer on a subject means that this one has lost it, for good. */
+  own(): void {
+    this.#isExclusive = true;
+  }
+
+  /** Resolves when nothing is pending. */
+  drained(): Promise<void> {
+    return this.#queues.size === 0 ? Promise.resolve() : new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  async #run(subject: string): Promise<void> {
+    const queue = this.#queues.get(subject) as Queued[];
+    // What is submitted in this turn of the event loop is one commit.
+    await Promise.resolve();
+    let deadline: number | undefined;
+    while (queue.length > 0) {
+      await this.#enter();
+      const group = this.#takeGroup(queue);
+      deadline ??= this.#options.pace.now() + LIMIT_MS;
+      const outcome = group.length === 0 ? undefined : await this.#commit(subject, group, deadline);
+      this.#leave();
+      if (outcome?.kind === "overtaken") {
+        // Whether their conditions still hold is seen when they are taken again.
+        queue.unshift(...group);
+        continue;
+      }
+      deadline = undefined;
+      if (outcome === undefined) continue;
+      let appends = 0;
+      for (const request of group) {
+        this.#pendingBytes -= request.bytes;
+        if (outcome.kind === "failed") request.failed(outcome.error);
+        else request.stored(outcome.sequence, appends);
+        for (const { kind } of request.writes) if (kind === "a") appends++;
+      }
+      if (outcome.kind === "stored") this.#options.committed();
+    }
+    this.#queues.delete(subject);
+    if (this.#queues.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  /** What goes into one commit. Refuses those whose condition does not hold now. */
+  #takeGroup(queue: Queued[]): Queued[] {
+    const { state, stream } = this.#options;
+    const limit = Math.min(MAX_GROUP_BYTES, stream.maxBodyBytes / 2);
+    const group: Queued[] = [];
+    const written = new Set<string>();
+    let bytes = 0;
+    let writes = 0;
+    for (let [next] = queue; next !== undefined; [next] = queue) {
+      if (group.length > 0 && (bytes + next.bytes > limit || writes + next.writes.length > MAX_WRITES)) break;
+      const { condition } = next;
+      if (condition !== undefined) {
+        // What it compares with is in this very commit: it waits for the next.
+        if (written.has(`${condition.map}\0${condition.key}`)) break;
+        if (state.map(condition.map).revision(condition.key) !== condition.revision) {
+          queue.shift();
+          this.#pendingBytes -= next.bytes;
+          next.refused();
+          continue;
+        }
+      }
+      queue.shift();
+      group.push(next);
+      bytes += next.bytes;
+      writes += next.writes.length;
+      for (const { kind, name, key } of next.writes) if (kind === "m") written.add(`${name}\0${key}`);
+    }
+    return group;
+  }
+
+  async #commit(subject: string, group: readonly Queued[], deadline: number): Promise<Outcome> {
+    const { stream, state, pace, writer, where } = this.#options;
+    if (this.#fenced !== undefined) return { kind: "failed", error: this.#fenced };
+    const head = state.head(subject);
+    // The following told of the next owner before we were refused.
+    if (this.#isExclusive && !head?.id.startsWith(`${writer}.`)) return { kind: "failed", error: this.#fence() };
+    const after = head === undefined ? [] : [[head.id, head.sequence] as const, ...head.after].slice(0, MAX_ANCESTORS);
+    const id = `${writer}.${(++this.#count).toString(36)}`;
+    const commit: Commit = { id, after, writes: group.flatMap(({ writes }) => writes) };
+    const body = encodeCommit(commit);
+    const message = { subject, id, body, expected: head?.sequence ?? 0 };
+    let mayBeStored = false;
+    for (;;) {
+      const tried = await stream.publish(message);
+      if (tried.kind === "stored") {
+        state.apply(commit, subject, tried.sequence, Number.POSITIVE_INFINITY);
+        return tried;
+      }
+      if (tried.kind === "refused")
+        return { kind: "failed", error: mayBeStored ? this.#unknown(tried.error) : tried.error };
+      if (tried.kind === "silent") mayBeStored = true;
+      if (tried.kind === "conflict") {
+        const found = await this.#lookUp(subject, commit, head?.id);
+        if (found !== undefined) return found;
+      }
+      if (tried.kind === "unsent" && !mayBeStored) {
+        return {
+          kind: "failed",
+          error: new StoreError("away", `There is no connection to ${where}; nothing was written.`),
+        };
+      }
+      const left = deadline - pace.now();
+      if (left <= 0) {
+        if (tried.kind === "nobody" && !mayBeStored) {
+          const text = `${where} has had nobody to store it for ${LIMIT_MS / 1000} s; nothing was written.`;
+          return { kind: "failed", error: new StoreError("away", text) };
+        }
+        // A conflict that could not be looked into may be with ourselves.
+        return { kind: "failed", error: this.#unknown(undefined) };
+      }
+      await pace.sleep(PAUSE_MIN_MS + pace.random() * (PAUSE_MAX_MS - PAUSE_MIN_MS));
+    }
+  }
+
+  /** Another commit is last on the subject, or ours: which. Undefined where nobody answered. */
+  async #lookUp(subject: string, commit: Commit, base: string | undefined): Promise<Outcome | undefined> {
+    const { stream, state } = this.#options;
+    const answer = await stream.last(subject);
+    if (answer === undefined) return undefined;
+    const { message } = answer;
+    const last = message === undefined ? undefined : decodeCommit(message.body);
+    if (last === "newer") {
+      const text = `What is kept under ${subject} was written by a newer version of Toolway; update this one.`;
+      return { kind: "failed", error: new StoreError("newer", text) };
+    }
+    const found = findCommit(
+      commit.id,
+      base,
+      last === undefined || message === undefined ? undefined : [last.id, message.sequence],
+      last?.after ?? [],
+    );
+    if (found.kind === "unknown" && last === undefined) {
+      // What our base was is gone: so it was a deletion that all had been told of, and nothing was made on it.
+      state.emptied(subject);
+      return { kind: "overtaken" };
+    }
+    if (found.kind === "unknown") return { kind: "failed", error: this.#unknown(undefined) };
+    if (found.kind === "stored") state.apply(commit, subject, found.sequence, Number.POSITIVE_INFINITY);
+    if (last !== undefined && message !== undefined) state.apply(last, subject, message.sequence, message.atMs);
+    if (found.kind === "stored") return found;
+    if (message === undefined) state.emptied(subject);
+    if (this.#isExclusive && message !== undefined) return { kind: "failed", error: this.#fence() };
+    return { kind: "overtaken" };
+  }
+
+  #fence(): StoreError {
+    const text = `Another gateway has taken over ${this.#options.where}; this one writes nothing to it any more.`;
+    this.#fenced = new StoreError("fenced", text);
+    return this.#fenced;
+  }
+
+  #unknown(cause: unknown): StoreError {
+    const text = `${this.#options.where} did not answer for ${LIMIT_MS / 1000} s: whether it was written is unknown. Look before it is made again.`;
+    return new StoreError("unknown", text, cause);
+  }
+
+  async #enter(): Promise<void> {
+    if (this.#inFlight >= MAX_IN_FLIGHT) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#inFlight++;
+  }
+
+  #leave(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#inFlight--;
+    else next();
+  }
+}

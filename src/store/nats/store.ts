@@ -1,0 +1,111 @@
+// The stores that several gateways share, in two streams of JetStream: one of keys, of each of which the last commit is kept,
+// and one of partitions. Makes the streams where they are missing, and holds what was made against what was asked: a server
+// that does not know a field leaves it out without a word.
+
+import { DiscardPolicy, jetstreamManager, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
+import type { Store } from "../../contracts/store.js";
+import { systemClock } from "../../runtime/clock.js";
+import { openCommitStore } from "../commits/store.js";
+import type { TryPace } from "../commits/stream.js";
+import { StoreError } from "../store-error.js";
+import { type EngineConnection, JetStreamStream } from "./stream.js";
+
+/** Servers from 2.15 on allow a thousand unless a number is said: one for each gateway that follows, and those it left behind. */
+const MAX_CONSUMERS = 100_000;
+/** Longer than any write is tried. */
+const DEDUPE_NS = 2 * 60 * 1e9;
+/** To make a stream, or to be told of it, over an election. */
+const MANAGE_MS = 20_000;
+const STREAM_NOT_FOUND = 10059;
+const PREFIX = /^[A-Za-z0-9_-]{1,32}$/;
+
+export interface NatsStoreOptions {
+  readonly engine: EngineConnection;
+  /** Tells the streams and subjects of one Toolway from those of others on the same engine. */
+  readonly prefix: string;
+  readonly replicas: number;
+  readonly warn?: ((text: string) => void) | undefined;
+}
+
+export interface NatsStores {
+  /** What all gateways read: maps with one key a write. */
+  shared(): Promise<Store>;
+  /** For its owner alone: whoever opened it before is refused from then on. */
+  partition(number: number): Promise<Store>;
+}
+
+const realPace: TryPace = {
+  now: systemClock.now,
+  random: Math.random,
+  sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref()),
+};
+
+export async function openNatsStores(options: NatsStoreOptions): Promise<NatsStores> {
+  const { engine, prefix, warn } = options;
+  if (!PREFIX.test(prefix)) {
+    throw new StoreError(
+      "invalid",
+      `"${prefix}" cannot be the engine's prefix: letters, digits, "_" and "-", at most 32.`,
+    );
+  }
+  const keys = `${prefix}_state`;
+  const parts = `${prefix}_parts`;
+  await makeStream(options, { name: keys, subjects: [`${prefix}.state.>`], max_msgs_per_subject: 1 });
+  await makeStream(options, { name: parts, subjects: [`${prefix}.parts.>`] });
+  const rest = { pace: realPace, wall: systemClock.wall, warn };
+  return {
+    async shared() {
+      const stream = await JetStreamStream.open(engine, keys, realPace);
+      const where = `the engine (${keys})`;
+      return openCommitStore({ ...rest, stream, layout: "shared", prefix: `${prefix}.state.`, where });
+    },
+    async partition(number) {
+      const stream = await JetStreamStream.open(engine, parts, realPace);
+      const where = `partition ${number} of the engine (${parts})`;
+      return openCommitStore({ ...rest, stream, layout: "partition", prefix: `${prefix}.parts.${number}.`, where });
+    },
+  };
+}
+
+type Asked = Partial<StreamConfig> & { readonly name: string };
+
+async function makeStream({ engine, replicas }: NatsStoreOptions, own: Asked): Promise<void> {
+  const asked: Asked = {
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard: DiscardPolicy.New,
+    num_replicas: replicas,
+    max_consumers: MAX_CONSUMERS,
+    duplicate_window: DEDUPE_NS,
+    // Copies may be behind the leader.
+    allow_direct: false,
+    ...own,
+  };
+  const manager = await jetstreamManager(engine.connection, { checkAPI: false, timeout: MANAGE_MS });
+  let made: StreamConfig;
+  try {
+    made = (await manager.streams.info(own.name)).config;
+  } catch (error) {
+    if ((error as { code?: number }).code !== STREAM_NOT_FOUND) throw madeError(own.name, error);
+    try {
+      made = (await manager.streams.add({ ...asked })).config;
+    } catch (cause) {
+      throw madeError(own.name, cause);
+    }
+  }
+  for (const [field, value] of Object.entries(asked)) {
+    const has = (made as unknown as Record<string, unknown>)[field];
+    // What is false is left out of what servers say.
+    if (JSON.stringify(has ?? false) === JSON.stringify(value)) continue;
+    const text = `The stream ${own.name} has ${field} ${JSON.stringify(has)}, and Toolway needs ${JSON.stringify(value)}.`;
+    throw new StoreError(
+      "invalid",
+      `${text} Change it with \`nats stream edit ${own.name}\`, or take another "prefix".`,
+    );
+  }
+}
+
+function madeError(name: string, cause: unknown): StoreError {
+  const text = `The engine did not make the stream ${name}: ${(cause as Error).message}.`;
+  return new StoreError("io", `${text} Is JetStream on, with room, and as many nodes as "replicas" says?`, cause);
+}

@@ -1,0 +1,220 @@
+// A stream of commits in JetStream: one try of each request, its answer put into the words of the store, and the following
+// by an ordered consumer, which outlives connections and begins again where it has been away for too long.
+
+import { type ConsumerMessages, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
+import type {
+  CommitStream,
+  LastMessage,
+  NewMessage,
+  PublishOutcome,
+  StreamFollower,
+  StreamMessage,
+  TryPace,
+} from "../commits/stream.js";
+import { StoreError } from "../store-error.js";
+
+/** Requests that are on their way when a connection breaks are not rejected by the client: they wait this out. */
+const TRY_MS = 2_000;
+/** Headers and the subject count with the body. */
+const HEADER_BYTES = 4 * 1024;
+/** Who was away for longer reads all of it again: deletions are kept for twice as long. */
+const AWAY_LIMIT_MS = 5 * 60_000;
+/** Before it is followed again after an error: reconnect storms have left hundreds of consumers behind. */
+const FOLLOW_PAUSE_MS = 500;
+/** Messages that the client asks for at once. */
+const PULLED_AT_ONCE = 256;
+
+/** What is used of the connection. */
+export interface EngineConnection {
+  readonly connection: NatsConnection;
+  /** Throws at once, and nothing was sent, where there is no connection or too much is under way. */
+  ask<T>(bytes: number, send: (connection: NatsConnection) => Promise<T>): Promise<T>;
+}
+
+interface ApiError {
+  readonly name?: string;
+  readonly code?: number;
+  readonly message?: string;
+  readonly cause?: unknown;
+}
+
+const WRONG_LAST_SEQUENCE = 10071;
+const NO_MESSAGE: ReadonlySet<unknown> = new Set([10037, 10043, 10057]);
+/** The stream, the account or the disk has no room: 10077 and 10047, 10023. */
+const NO_ROOM: ReadonlySet<unknown> = new Set([10077, 10047, 10023]);
+/** No leader, or not now. */
+const FOR_NOW: ReadonlySet<unknown> = new Set([10008, 10009, 10076, 10039]);
+
+export class JetStreamStream implements CommitStream {
+  readonly #engine: EngineConnection;
+  readonly #name: string;
+  readonly #pace: TryPace;
+  readonly #manager: JetStreamManager;
+  readonly #client: ReturnType<typeof jetstream>;
+
+  static async open(engine: EngineConnection, name: string, pace: TryPace): Promise<JetStreamStream> {
+    const manager = await jetstreamManager(engine.connection, { checkAPI: false, timeout: TRY_MS });
+    return new JetStreamStream(engine, name, pace, manager);
+  }
+
+  private constructor(engine: EngineConnection, name: string, pace: TryPace, manager: JetStreamManager) {
+    this.#engine = engine;
+    this.#name = name;
+    this.#pace = pace;
+    this.#manager = manager;
+    this.#client = jetstream(engine.connection, { timeout: TRY_MS });
+  }
+
+  get maxBodyBytes(): number {
+    return (this.#engine.connection.info?.max_payload ?? 1024 * 1024) - HEADER_BYTES;
+  }
+
+  async publish({ subject, id, body, expected }: NewMessage): Promise<PublishOutcome> {
+    const expect = { streamName: this.#name, ...(expected === undefined ? {} : { lastSubjectSequence: expected }) };
+    let isSent = false;
+    try {
+      const ack = await this.#engine.ask(body.length, () => {
+        isSent = true;
+        return this.#client.publish(subject, body, { msgID: id, timeout: TRY_MS, expect });
+      });
+      // An id that is remembered without a place is no proof that anything is stored.
+      return ack.seq > 0 ? { kind: "stored", sequence: ack.seq } : { kind: "silent" };
+    } catch (error) {
+      return isSent ? outcomeOf(error as ApiError) : { kind: "unsent" };
+    }
+  }
+
+  async last(subject: string): Promise<LastMessage> {
+    try {
+      // By the leader: copies may be behind, and streams of ours let none answer.
+      const found = await this.#engine.ask(subject.length, () =>
+        this.#manager.streams.getMessage(this.#name, { last_by_subj: subject }),
+      );
+      if (found === null) return { message: undefined };
+      return { message: { subject, sequence: found.seq, body: found.string(), atMs: found.time.getTime() } };
+    } catch (error) {
+      return NO_MESSAGE.has((error as ApiError).code) ? { message: undefined } : undefined;
+    }
+  }
+
+  remove(sequence: number): Promise<boolean> {
+    return this.#answered(() => this.#manager.streams.deleteMessage(this.#name, sequence, false));
+  }
+
+  clear(subject: string, sequence: number): Promise<boolean> {
+    return this.#answered(() => this.#manager.streams.purge(this.#name, { filter: subject, seq: sequence + 1 }));
+  }
+
+  follow(prefix: string, follower: StreamFollower): () => Promise<void> {
+    let isEnded = false;
+    let messages: ConsumerMessages | undefined;
+    const run = async () => {
+      while (!isEnded) {
+        try {
+          messages = await this.#read(prefix, follower, () => isEnded);
+          await messages?.close();
+        } catch {
+          // Whatever it was, all of it is read again.
+        }
+        if (!isEnded) await this.#pace.sleep(FOLLOW_PAUSE_MS * (1 + this.#pace.random()));
+      }
+    };
+    const over = run();
+    return async () => {
+      isEnded = true;
+      this.#stopReading?.();
+      await over;
+    };
+  }
+
+  #stopReading: (() => void) | undefined;
+
+  async #read(prefix: string, follower: StreamFollower, isEnded: () => boolean): Promise<ConsumerMessages | undefined> {
+    const { state } = await this.#manager.streams.info(this.#name);
+    const consumer = await this.#client.consumers.get(this.#name, { filter_subjects: `${prefix}>` });
+    const { num_pending: pending } = await consumer.info(true);
+    if (isEnded()) {
+      await consumer.delete().catch(() => {});
+      return undefined;
+    }
+    const messages = await consumer.consume({ max_messages: PULLED_AT_ONCE });
+    const unwatch = this.#restartAfterLongAbsence(() => messages.stop());
+    this.#stopReading = () => messages.stop();
+    try {
+      follower.restarted(state.last_seq);
+      let isCurrent = pending === 0;
+      if (isCurrent) follower.current();
+      for await (const message of messages) {
+        const told: StreamMessage = {
+          subject: message.subject,
+          sequence: message.seq,
+          body: message.string(),
+          atMs: Number(message.timestampNanos / 1_000_000n),
+        };
+        follower.message(told);
+        if (!isCurrent && message.info.pending === 0) {
+          isCurrent = true;
+          follower.current();
+        }
+      }
+      return messages;
+    } finally {
+      unwatch();
+      await consumer.delete().catch(() => {});
+    }
+  }
+
+  #restartAfterLongAbsence(restart: () => void): () => void {
+    let awaySince: number | undefined;
+    let isOver = false;
+    const watch = async () => {
+      for await (const { type } of this.#engine.connection.status()) {
+        if (isOver) return;
+        if (type === "disconnect") awaySince ??= this.#pace.now();
+        if (type !== "reconnect") continue;
+        if (awaySince !== undefined && this.#pace.now() - awaySince > AWAY_LIMIT_MS) restart();
+        awaySince = undefined;
+      }
+    };
+    watch().catch(() => {});
+    return () => {
+      isOver = true;
+    };
+  }
+
+  async #answered(send: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await this.#engine.ask(0, send);
+      return true;
+    } catch (error) {
+      return NO_MESSAGE.has((error as ApiError).code);
+    }
+  }
+}
+
+function outcomeOf(error: ApiError): PublishOutcome {
+  const { code, name, message = "" } = error;
+  if (code === WRONG_LAST_SEQUENCE) return { kind: "conflict" };
+  if (FOR_NOW.has(code)) return { kind: "nobody" };
+  if (NO_ROOM.has(code))
+    return refused("full", `The engine has no room: ${message}. Give its stream or account more.`, error);
+  if (name === "InvalidArgumentError") return refused("invalid", `The engine does not take it: ${message}.`, error);
+  if (name === "PermissionViolationError") {
+    return refused(
+      "io",
+      `The engine's user may not write: ${message}. Give it publish rights on the prefix and $JS.API.>.`,
+      error,
+    );
+  }
+  // Nobody listens there: the normal face of an election.
+  if (name === "JetStreamNotEnabled") return { kind: "nobody" };
+  if (name === "JetStreamApiError" || name === "StreamNotFoundError") {
+    return refused("io", `The engine refused a write: ${message} (${code}).`, error);
+  }
+  return { kind: "silent" };
+}
+
+function refused(code: "full" | "invalid" | "io", text: string, cause: unknown): PublishOutcome {
+  return { kind: "refused", error: new StoreError(code, text, cause) };
+}
