@@ -19,6 +19,7 @@ import { boundedWrite, type Log } from "../../observe/log.js";
 import { Fault } from "../../protocol/errors.js";
 import { realPath, StateDirError, stateRootFor } from "../../runtime/state-dir.js";
 import { UserError } from "../line/errors.js";
+import { makeHeapRoom } from "./heap-room.js";
 import { logOf } from "./log-of.js";
 import type {
   GatewayClient,
@@ -49,6 +50,7 @@ async function open(
   options: Partial<StartOptions>,
   more: { startServers: ServerStart; log: Log; logCalls?: boolean | "unless-off"; onDemand?: boolean },
 ): Promise<Gateway> {
+  makeHeapRoom();
   const builtIn = source.config ?? (source.builtIn === "broker" ? BROKER_CONFIG : demoConfig());
   return createGateway(source.configPath ?? builtIn, {
     stateDir: source.stateDir,
