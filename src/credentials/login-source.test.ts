@@ -287,6 +287,26 @@ describe("a login by OAuth", () => {
     expect(map.get("linear")).toBeUndefined();
   });
 
+  it("counts as finished when its token is the one that goes out, and not before", async () => {
+    const { source, credential, authority } = await loggedIn();
+    await credential.refused("access-1", 'Bearer error="insufficient_scope", scope="write"');
+    const seen: [number, unknown][] = [];
+    const put = map.put.bind(map);
+    map.put = async (...args) => {
+      seen.push([source.finished, credential.token()]);
+      await put(...args);
+    };
+    authority.token = () => gives();
+    const { state } = await source.begin(BACK);
+    await source.finish({ state, code: "more", iss: ISSUER, error: undefined });
+    seen.push([source.finished, credential.token()]);
+    // On its way to the disk it is not used yet: whoever sent something then would be refused once more.
+    expect(seen).toEqual([
+      [1, "access-1"],
+      [2, "access-2"],
+    ]);
+  });
+
   it("that is made while a renewal is under way is the one that counts", async () => {
     const { authority, source, credential } = await loggedIn();
     let answer: (value: unknown) => void = () => {};

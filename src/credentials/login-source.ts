@@ -52,6 +52,7 @@ export class LoginSource extends RenewedSource {
   #isRead = false;
   /** Counts logins and logouts: a renewal that was under way meanwhile is of the login before. */
   #generation = 0;
+  #finished = 0;
   /** What the newest request showed the authorization server beside the login that is kept; it may repeat that. */
   #shownThere: readonly (string | undefined)[] = [];
   /** Scopes that a call was refused for, which the next login asks for too. */
@@ -111,6 +112,11 @@ export class LoginSource extends RenewedSource {
 
   get needsLogin(): boolean {
     return this.tokens() === undefined || this.#lacking.length > 0;
+  }
+
+  /** How many logins were finished, and are used by now: what is sent after one goes with its token. */
+  get finished(): number {
+    return this.#finished;
   }
 
   get redirectPort(): number | undefined {
@@ -197,6 +203,7 @@ export class LoginSource extends RenewedSource {
       this.#lacking = [];
       await this.#keep({ issuer, client, redirectUri, tokens });
       this.changed();
+      this.#finished++;
     });
   }
 

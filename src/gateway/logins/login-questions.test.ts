@@ -50,7 +50,7 @@ class Agent {
 }
 
 const ANSWER: LoginAnswer = { state: "s", code: "c", iss: undefined, error: undefined };
-let identity: string;
+let finished: number;
 let begun: number;
 let closed: number;
 let isNear: boolean;
@@ -61,18 +61,20 @@ let desk: LoginQuestions;
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
-  [identity, begun, closed, isNear, finishFails, logged] = ["before", 0, 0, true, false, []];
+  [finished, begun, closed, isNear, finishFails, logged] = [0, 0, 0, true, false, []];
   desk = new LoginQuestions({
     loginOf: (server) =>
       server !== "linear"
         ? undefined
         : {
             redirectPort: undefined,
-            identity: () => identity,
+            get finished() {
+              return finished;
+            },
             begin: async () => ({ address: `https://login.example/${++begun}`, state: "s" }),
             finish: async () => {
               if (finishFails) throw new Error("wrong issuer");
-              identity = "after";
+              finished++;
             },
           },
     isNear: () => isNear,
@@ -154,7 +156,8 @@ describe("a login in the middle of a call", () => {
   it("goes on where somebody logs in otherwise, and gives up after five minutes or a login that fails [bounded]", async () => {
     const first = refused(new Agent("1"));
     await settled();
-    identity = "by toolway login";
+    // By toolway login.
+    finished++;
     await vi.advanceTimersByTimeAsync(300);
     expect(first.ends).toEqual(["again"]);
     const second = refused(new Agent("1"));

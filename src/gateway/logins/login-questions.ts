@@ -20,8 +20,8 @@ const LOOK_MS = 250;
 /** What is needed of a server's login. */
 export interface LoginInCall {
   readonly redirectPort: number | undefined;
-  /** It is another one when somebody has logged in. */
-  identity(): string;
+  /** How many logins were finished, and are used by now. */
+  readonly finished: number;
   begin(redirectUri: string): Promise<BegunLogin>;
   finish(answer: LoginAnswer): Promise<void>;
 }
@@ -107,13 +107,13 @@ export class LoginQuestions implements LoginDesk {
   }
 
   #begin(server: string, login: LoginInCall): UnderWay {
-    const before = login.identity();
+    const before = login.finished;
     let callback: Callback | undefined;
     let isEnded = false;
     let end: UnderWay["end"] = () => {};
     const done = new Promise<boolean>((resolve) => {
       const timer = setTimeout(() => end(false), LOGIN_MS).unref();
-      const look = setInterval(() => login.identity() !== before && end(true), LOOK_MS).unref();
+      const look = setInterval(() => login.finished !== before && end(true), LOOK_MS).unref();
       end = (isIn) => {
         if (isEnded) return;
         isEnded = true;
