@@ -1,25 +1,44 @@
-// The nats-servers that other tests build on are real ones, and do what those tests ask of them.
+// A cluster of real nats-servers, and the connection of a gateway to it.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
-import { connect } from "@nats-io/transport-node";
 import { expect, it } from "vitest";
-import { NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
+import { openEngine } from "../../src/store/nats/connection.js";
+import { type NatsNode, NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
 import { until } from "../fixtures/wait.js";
 
-it("a cluster of real nats-servers keeps what it acknowledged when its leader is killed", async (context) => {
+it("[engine-away] the loss of the node that one is connected to, leader of the stream, is passed over by another node", async (context) => {
   if (natsPrograms.length === 0) return context.skip(NO_NATS);
   const nats = await startNats({ nodes: 3 });
-  const connection = await connect({ servers: nats.urls.map((url) => url.slice("nats://".length)) });
-  const manager = await jetstreamManager(connection, { timeout: 20_000 });
-  await manager.streams.add({ name: "kept", subjects: ["kept.*"], num_replicas: 3 });
-  const messages = jetstream(connection);
-  await until("an acknowledged message", () => messages.publish("kept.one", "1"));
-
+  const settingsOf = (nodes: readonly NatsNode[]) =>
+    ({
+      nodes: nodes.map(({ port }) => ({ host: "127.0.0.1", port })),
+      tls: undefined,
+      auth: undefined,
+      key: { from: "env", name: "KEY" },
+      replicas: 3,
+      prefix: "tw",
+      monitor: undefined,
+    }) as const;
+  {
+    await using first = await openEngine(settingsOf(nats.nodes), { env: {} });
+    const { streams } = await jetstreamManager(first.connection, { timeout: 20_000 });
+    await streams.add({ name: "kept", subjects: ["kept.*"], num_replicas: 3 });
+  }
   const leader = await nats.streamLeader("kept");
+  // The others are known by what the cluster says.
+  await using engine = await openEngine(settingsOf([leader]), { env: {} });
+  const messages = jetstream(engine.connection);
+  const publish = (text: string) =>
+    until("an acknowledged message", () => engine.ask(1, () => messages.publish("kept.one", text, { msgID: text })));
+  await publish("1");
   await leader.kill();
-  expect(leader.running).toBe(false);
   expect((await nats.streamLeader("kept")).name).not.toBe(leader.name);
-  expect((await until("the message", () => manager.streams.getMessage("kept", { seq: 1 })))?.string()).toBe("1");
-  await connection.close();
-  await nats.stop();
+  await publish("2");
+  expect(engine.status.state).toBe("connected");
+  expect(engine.status.node).not.toBe(`127.0.0.1:${leader.port}`);
+  const manager = await jetstreamManager(engine.connection, { timeout: 20_000 });
+  for (const seq of [1, 2]) {
+    const found = await until("the message", () => manager.streams.getMessage("kept", { seq }));
+    expect(found?.string()).toBe(String(seq));
+  }
 });
