@@ -1,80 +1,138 @@
 // The store of several gateways against a real nats-server: the contract, and what two gateways see of each other.
 
-import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Store } from "../../src/contracts/store.js";
+import { type Engine, openEngine } from "../../src/store/nats/connection.js";
 import type { NatsStores } from "../../src/store/nats/store.js";
 import { openNatsStores } from "../../src/store/nats/store.js";
 import { type Nats, NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
 import { testStoreContract } from "../fixtures/store/contract.js";
-import { until } from "../fixtures/wait.js";
+import { sleep, until } from "../fixtures/wait.js";
 
-describe.skipIf(natsPrograms.length === 0)(
-  `the store in NATS${natsPrograms.length === 0 ? `, ${NO_NATS}` : ""}`,
-  () => {
-    let nats: Nats;
-    const connections: NatsConnection[] = [];
-    let partitions = 0;
+const title = natsPrograms.length === 0 ? `the store in NATS, ${NO_NATS}` : "the store in NATS";
 
+describe.skipIf(natsPrograms.length === 0)(title, () => {
+  let nats: Nats;
+  const engines: Engine[] = [];
+  let partitions = 0;
+
+  beforeAll(async () => {
+    nats = await startNats();
+    await nats.ready();
+  });
+  afterAll(async () => {
+    for (const engine of engines) await engine.close();
+  });
+
+  async function gateway(prefix = "tw"): Promise<NatsStores> {
+    const nodes = nats.nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
+    const rest = { tls: undefined, auth: undefined, monitor: undefined, replicas: 1, prefix };
+    const key = { from: "env", name: "KEY" } as const;
+    const engine = await openEngine({ ...rest, nodes, key }, { env: { KEY: "unused" } });
+    engines.push(engine);
+    return openNatsStores({ engine, prefix, replicas: 1 });
+  }
+
+  describe("is a store [compare-and-set]", () => {
+    let stores: NatsStores;
     beforeAll(async () => {
-      nats = await startNats();
-      await nats.ready();
+      stores = await gateway();
     });
-    afterAll(async () => {
-      for (const connection of connections) await connection.close();
+    testStoreContract({
+      open: () => stores.partition(++partitions),
+      async reopen(store: Store) {
+        await store.close();
+        return stores.partition(partitions);
+      },
     });
+  });
 
-    async function gateway(prefix = "tw"): Promise<NatsStores> {
-      const connection = await connect({ servers: nats.urls.map((url) => url.replace("nats://", "")) });
-      connections.push(connection);
-      const engine = { connection, ask: <T>(_: number, send: (one: NatsConnection) => Promise<T>) => send(connection) };
-      return openNatsStores({ engine, prefix, replicas: 1 });
-    }
+  it("tells each gateway what another wrote, and lets one of them win [compare-and-set]", async () => {
+    await using one = await (await gateway("two")).shared();
+    await using two = await (await gateway("two")).shared();
+    await using other = await (await gateway("elsewhere")).shared();
+    const [here, there] = [one.shared<number>("m"), two.shared<number>("m")];
+    const keys = ["a", "x.y", "*", ">", "ä", "k".repeat(500)];
+    for (const [i, key] of keys.entries()) await here.put(key, i);
+    await until("the other gateway to have them", () => keys.every((key, i) => there.get(key) === i));
+    const told = await Promise.all([
+      here.update("a", 10, here.read("a")?.revision ?? 0),
+      there.update("a", 20, there.read("a")?.revision ?? 0),
+    ]);
+    expect(told.filter((revision) => revision !== undefined)).toHaveLength(1);
+    await there.delete("*");
+    await until("the deletion to be told", () => here.get("*") === undefined);
+    expect(await here.create("*", 5)).toBeTypeOf("number");
+    await using later = await (await gateway("two")).shared();
+    expect(later.map("m").get("*")).toBe(5);
+    expect([...other.map("m").entries()]).toEqual([]);
+  });
 
-    describe("is a store [compare-and-set]", () => {
-      let stores: NatsStores;
-      beforeAll(async () => {
-        stores = await gateway();
-      });
-      testStoreContract({
-        open: () => stores.partition(++partitions),
-        async reopen(store: Store) {
-          await store.close();
-          return stores.partition(partitions);
-        },
-      });
-    });
+  it("refuses a former owner of a partition, whatever it knows of the next [one-owner]", async () => {
+    const [one, two] = [await gateway("own"), await gateway("own")];
+    await using former = await one.partition(7);
+    await former.map("m").put("k", 1);
+    await using next = await two.partition(7);
+    await expect(former.map("m").put("k", 2)).rejects.toMatchObject({ code: "fenced" });
+    expect(next.map("m").get("k")).toBe(1);
+    await next.map("m").put("k", 3);
+    expect(next.map("m").get("k")).toBe(3);
+  });
 
-    it("tells each gateway what another wrote, and lets one of them win [compare-and-set]", async () => {
-      await using one = await (await gateway("two")).shared();
-      await using two = await (await gateway("two")).shared();
-      await using other = await (await gateway("elsewhere")).shared();
-      const [here, there] = [one.shared<number>("m"), two.shared<number>("m")];
-      const keys = ["a", "x.y", "*", ">", "ä", "k".repeat(500)];
-      for (const [i, key] of keys.entries()) await here.put(key, i);
-      await until("the other gateway to have them", () => keys.every((key, i) => there.get(key) === i));
-      const told = await Promise.all([
-        here.update("a", 10, here.read("a")?.revision ?? 0),
-        there.update("a", 20, there.read("a")?.revision ?? 0),
-      ]);
-      expect(told.filter((revision) => revision !== undefined)).toHaveLength(1);
-      await there.delete("*");
-      await until("the deletion to be told", () => here.get("*") === undefined);
-      expect(await here.create("*", 5)).toBeTypeOf("number");
-      await using later = await (await gateway("two")).shared();
-      expect(later.map("m").get("*")).toBe(5);
-      expect([...other.map("m").entries()]).toEqual([]);
-    });
-
-    it("refuses a former owner of a partition, whatever it knows of the next [one-owner]", async () => {
-      const [one, two] = [await gateway("own"), await gateway("own")];
-      await using former = await one.partition(7);
-      await former.map("m").put("k", 1);
-      await using next = await two.partition(7);
-      await expect(former.map("m").put("k", 2)).rejects.toMatchObject({ code: "fenced" });
-      expect(next.map("m").get("k")).toBe(1);
-      await next.map("m").put("k", 3);
-      expect(next.map("m").get("k")).toBe(3);
-    });
-  },
-);
+  it("loses nothing that was acknowledged, and makes nothing twice, when the server is killed under writes [ack-is-durable] [compare-and-set]", async () => {
+    const stores = await gateway("kill");
+    await using shared = await stores.shared();
+    await using owned = await stores.partition(1);
+    const counter = shared.shared<number>("n");
+    await counter.create("n", 0);
+    let isOver = false;
+    let steps = 0;
+    const unknown = { steps: 0, entries: 0 };
+    const isUnknown = (error: unknown) => {
+      expect(["unknown", "away"]).toContain((error as { code?: string }).code);
+      return (error as { code?: string }).code === "unknown";
+    };
+    const count = async () => {
+      while (!isOver) {
+        const now = counter.read("n");
+        try {
+          if ((await counter.update("n", (now?.value ?? 0) + 1, now?.revision ?? 0)) !== undefined) steps++;
+        } catch (error) {
+          if (isUnknown(error)) unknown.steps++;
+          await sleep(5);
+        }
+      }
+    };
+    const appended: number[] = [];
+    const append = async () => {
+      for (let i = 0; !isOver; i++) {
+        try {
+          await owned.log("l").append(String(i));
+          appended.push(i);
+        } catch (error) {
+          if (isUnknown(error)) unknown.entries++;
+          await sleep(5);
+        }
+      }
+    };
+    const writers = [count(), append()];
+    await until("some writes", () => steps > 20 && appended.length > 20);
+    await nats.nodes[0]?.kill();
+    nats.nodes[0]?.start();
+    await nats.ready();
+    const [stepsBefore, entriesBefore] = [steps, appended.length];
+    await until("writes after it", () => steps > stepsBefore + 20 && appended.length > entriesBefore + 20);
+    isOver = true;
+    await Promise.all(writers);
+    await using again = await (await gateway("kill")).shared();
+    const counted = again.map<number>("n").get("n") ?? 0;
+    expect(counted).toBeGreaterThanOrEqual(steps);
+    expect(counted).toBeLessThanOrEqual(steps + unknown.steps);
+    await using next = await (await gateway("kill")).partition(1);
+    const kept = [...next.log("l").entries()].map(([, json]) => Number(json));
+    expect(new Set(kept).size).toBe(kept.length);
+    expect(kept).toEqual(kept.toSorted((a, b) => a - b));
+    expect(appended.filter((one) => !kept.includes(one))).toEqual([]);
+    expect(kept.length).toBeLessThanOrEqual(appended.length + unknown.entries);
+  });
+});
