@@ -29,7 +29,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "cli/mailbox":
     "cli/gateway cli/line cli/text config contracts mailbox/pairing mailbox/peer mailbox/wire runtime runtime/words",
   "cli/run": "agents/run cli/gateway cli/line contracts runtime runtime/processes",
-  "cli/outbox": "cli/gateway cli/line cli/text contracts runtime",
+  "cli/outbox": "cli/gateway cli/line cli/text contracts",
   "cli/setup": "agents/setup cli/gateway cli/line cli/text config config/edit contracts protocol runtime runtime/words",
   "cli/text": "cli/gateway cli/line contracts mailbox/wire protocol runtime runtime/words",
   config: "config/clients config/inputs contracts runtime",

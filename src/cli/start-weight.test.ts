@@ -42,6 +42,8 @@ it("a verb that only asks loads little", () => {
   expect(files.size).toBeLessThanOrEqual(6);
   // Each verb brings its options and examples, some 2 kB; what it does is imported in its handler.
   expect(kilobytes(files)).toBeLessThan(250);
+  const text = [...files.values()].join("");
+  for (const verbs of ["kept calls are asked of one", "mailboxes are asked of one"]) expect(text).not.toContain(verbs);
 });
 
 it("a gateway loads itself and its store, and no client, parser or search before they are used", () => {

@@ -2,7 +2,7 @@
 // loaded when one of them is run.
 
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
-import { MAX_LIMIT, USUAL_LIMIT } from "../mailbox/page-limits.js";
+import { MAX_LIMIT, USUAL_LIMIT } from "../line/page-limits.js";
 
 const verbs = () => import("../mailbox/verbs.js");
 

@@ -1,8 +1,10 @@
 // `toolway outbox list`, `show`, `retry`, `drop`, `resolve`, `hold`, `release` and `watch` as data. What they do is in
-// ../outbox/verbs.ts.
+// ../outbox/verbs.ts, which is loaded when one of them is run.
 
 import { defineCommand, gatewayOptions, jsonOption } from "../line/command.js";
-import { drop, hold, list, MAX_LIMIT, release, resolve, retry, show, USUAL_LIMIT, watch } from "../outbox/verbs.js";
+import { MAX_LIMIT, USUAL_LIMIT } from "../line/page-limits.js";
+
+const verbs = () => import("../outbox/verbs.js");
 
 const STATES = ["queued", "sending", "done", "failed", "unknown", "expired", "cancelled"] as const;
 
@@ -47,7 +49,7 @@ export const outboxList = defineCommand({
     { line: "toolway outbox", note: "what is kept" },
     { line: "toolway outbox list --only unknown --json | jq -r '.writes[].id'", note: "what a person has to settle" },
   ],
-  handler: list,
+  handler: async (input, io) => (await verbs()).list(input, io),
 });
 
 export const outboxShow = defineCommand({
@@ -61,7 +63,7 @@ export const outboxShow = defineCommand({
   args: { id: idArg },
   options: { ...gatewayOptions, ...jsonOption },
   examples: [{ line: "toolway outbox show 0f3a…", note: "one receipt" }],
-  handler: show,
+  handler: async (input, io) => (await verbs()).show(input, io),
 });
 
 export const outboxRetry = defineCommand({
@@ -75,7 +77,7 @@ export const outboxRetry = defineCommand({
   args: { id: idArg },
   options: { ...gatewayOptions, ...jsonOption },
   examples: [{ line: "toolway outbox retry 0f3a…", note: "after the cause was mended" }],
-  handler: retry,
+  handler: async (input, io) => (await verbs()).retry(input, io),
 });
 
 export const outboxDrop = defineCommand({
@@ -88,7 +90,7 @@ export const outboxDrop = defineCommand({
   args: { id: idArg },
   options: { ...yesOption, ...gatewayOptions, ...jsonOption },
   examples: [{ line: "toolway outbox drop 0f3a… --yes", note: "in a script" }],
-  handler: drop,
+  handler: async (input, io) => (await verbs()).drop(input, io),
 });
 
 export const outboxResolve = defineCommand({
@@ -109,7 +111,7 @@ export const outboxResolve = defineCommand({
     ...jsonOption,
   },
   examples: [{ line: "toolway outbox resolve 0f3a… --done", note: "the issue is there" }],
-  handler: resolve,
+  handler: async (input, io) => (await verbs()).resolve(input, io),
 });
 
 export const outboxHold = defineCommand({
@@ -123,7 +125,7 @@ export const outboxHold = defineCommand({
   args: { server: serverArg },
   options: { ...laneOption, ...gatewayOptions, ...jsonOption },
   examples: [{ line: "toolway outbox hold tracker", note: "before work at the server" }],
-  handler: hold,
+  handler: async (input, io) => (await verbs()).hold(input, io),
 });
 
 export const outboxRelease = defineCommand({
@@ -135,7 +137,7 @@ export const outboxRelease = defineCommand({
   args: { server: serverArg },
   options: { ...laneOption, ...gatewayOptions, ...jsonOption },
   examples: [{ line: "toolway outbox release tracker", note: "all its lanes" }],
-  handler: release,
+  handler: async (input, io) => (await verbs()).release(input, io),
 });
 
 export const outboxWatch = defineCommand({
@@ -149,5 +151,5 @@ export const outboxWatch = defineCommand({
   args: {},
   options: { ...gatewayOptions, json: { description: "Prints one JSON object a line, for each change." } },
   examples: [{ line: "toolway outbox watch", note: "while a server comes back" }],
-  handler: watch,
+  handler: async (input, io) => (await verbs()).watch(input, io),
 });

@@ -2,6 +2,7 @@
 // only that one reaches its executor.
 
 import type { ServerSpec } from "../../contracts/server-spec.js";
+import type { GatewayStatus } from "../../contracts/status.js";
 import { Credentials } from "../../credentials/credentials.js";
 import { Executors } from "../../gateway/executors.js";
 import { SILENT } from "../../observe/log.js";
@@ -11,11 +12,16 @@ import { hashStateDir } from "../../runtime/processes/reaper-marker.js";
 import { packageVersion } from "../../runtime/version.js";
 import { requestShortly } from "../../upstream/http/short-request.js";
 import { linkMaker } from "../../upstream/links.js";
-import { probeServer } from "../../upstream/probe.js";
-import { askGateway } from "./ask-gateway.js";
+import { type ProbeResult, probeServer } from "../../upstream/probe.js";
 import { failedProbe } from "./failed-probe.js";
-import type { Probe, ProbeOptions } from "./port.js";
+import type { GatewayClient, Probe, ProbeOptions } from "./port.js";
 import { find } from "./running.js";
+
+/** So often the gateway is asked whether its executor has come. */
+const LOOK_MS = 200;
+
+/** An executor that was just started has so long to dial in: it does so at once, and again every ten seconds at most. */
+const DIAL_IN_MS = 10_000;
 
 export async function probe(spec: ServerSpec, options: ProbeOptions): Promise<Probe> {
   const { signal, executors: configs = [], watch } = options;
@@ -68,4 +74,37 @@ async function probeLogin(spec: ServerSpec, { source, signal }: ProbeOptions): P
   const message = "Its login is kept by the gateway, and none runs that could try this server.";
   const remedy = "Start the gateway (`toolway serve`), and ask again.";
   return { ...failedProbe({ reason: "oauth", message, remedy }), untried: true };
+}
+
+interface Asked {
+  readonly name: string;
+  /** Undefined where none is needed. */
+  readonly executor: string | undefined;
+  /** As long as the server's own start may take. */
+  readonly waitMs: number;
+}
+
+/** One behind an executor that dials in is reached by nobody but the gateway that runs, and so is one with a login. */
+async function askGateway(client: GatewayClient, asked: Asked, signal: AbortSignal): Promise<Probe> {
+  const { name, executor } = asked;
+  const until = performance.now() + Math.min(asked.waitMs, DIAL_IN_MS);
+  for (;;) {
+    signal.throwIfAborted();
+    const { servers, executors } = (await client.get("/status", signal)) as GatewayStatus;
+    if (!servers.some((server) => server.name === name)) {
+      const remedy = "It reads its config when the file changes: `toolway status` says what keeps it from that.";
+      return failedProbe({ message: "The gateway that runs does not have this server.", remedy });
+    }
+    if (executor === undefined || executors.find((one) => one.name === executor)?.ready === true) {
+      return (await client.post(`/servers/${encodeURIComponent(name)}/probe`, {}, signal)) as ProbeResult;
+    }
+    if (performance.now() >= until) return nobodyThere(executor);
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+}
+
+function nobodyThere(executor: string): Probe {
+  const message = `No executor "${executor}" is connected to the gateway that runs.`;
+  const remedy = `Start one in its network: \`toolway executor --connect ws://GATEWAY/executors/${encodeURIComponent(executor)} --allow HOST\`. If one runs, its log says why it does not get in.`;
+  return failedProbe({ reason: "no-executor", message, remedy });
 }

@@ -7,7 +7,7 @@ import { Exit, type ExitCode, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson, shortPath } from "../line/io.js";
 import { longDuration } from "../text/print.js";
 import { brokerOption } from "./broker-option.js";
-import { demandGateway, type MailboxVerbInput, ofMailbox } from "./verbs.js";
+import { demandMailboxes, type MailboxVerbInput, ofMailbox } from "./verbs.js";
 
 interface PairInput extends MailboxVerbInput {
   readonly mailbox: string;
@@ -17,7 +17,7 @@ interface PairInput extends MailboxVerbInput {
 
 export async function pair({ mailbox, role, at, ...input }: PairInput, io: Io): Promise<ExitCode> {
   const place = at === undefined ? undefined : brokerOption("--at", at);
-  const client = await demandGateway(input, io);
+  const client = await demandMailboxes(input, io);
   const body = { mailbox, ...(role === undefined ? {} : { role }) };
   const made = (await ofMailbox(client, mailbox, io, () => client.post("/mailboxes/pair", body, io.signal))) as {
     code: string;

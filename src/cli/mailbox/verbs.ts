@@ -9,13 +9,13 @@ import type {
   Page,
 } from "../../contracts/status.js";
 import { nearest } from "../../runtime/nearest.js";
-import { pause } from "../../runtime/wait.js";
 import { shellWord } from "../../runtime/words/shell-word.js";
-import { type GatewayClient, runningGateway } from "../gateway/port.js";
-import { gatewayFor } from "../gateway/which.js";
+import { demandGateway } from "../gateway/demand.js";
+import type { GatewayClient } from "../gateway/port.js";
 import { confirm } from "../line/ask.js";
-import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
+import { Exit, type ExitCode, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson } from "../line/io.js";
+import { MAX_LIMIT, USUAL_LIMIT } from "../line/page-limits.js";
 import {
   deadLetterTable,
   grouped,
@@ -26,10 +26,7 @@ import {
   word,
 } from "../text/mailboxes.js";
 import { count } from "../text/print.js";
-import { MAX_LIMIT, USUAL_LIMIT } from "./page-limits.js";
-
-/** Often enough to watch. */
-const LOOK_MS = 500;
+import { watchLine } from "../text/watch.js";
 
 export interface MailboxVerbInput {
   readonly config: string | undefined;
@@ -67,7 +64,7 @@ interface WatchInput extends MailboxVerbInput {
 
 export async function list(input: PageInput, io: Io): Promise<ExitCode> {
   const range = rangeOf(input);
-  const client = await demandGateway(input, io);
+  const client = await demandMailboxes(input, io);
   const page = (await client.get(`/mailboxes?${query(range)}`, io.signal)) as Page<MailboxSummary>;
   if (input.json) {
     printJson(io, { mailboxes: page.items, total: page.total });
@@ -82,7 +79,7 @@ export async function list(input: PageInput, io: Io): Promise<ExitCode> {
 
 export async function show(input: MailboxInput & PageInput, io: Io): Promise<ExitCode> {
   const range = rangeOf(input);
-  const client = await demandGateway(input, io);
+  const client = await demandMailboxes(input, io);
   const path = `/mailboxes/messages?${query({ mailbox: input.mailbox, ...range })}`;
   const page = (await ofMailbox(client, input.mailbox, io, () => client.get(path, io.signal))) as Page<MessageSummary>;
   if (input.json) printJson(io, { mailbox: input.mailbox, messages: page.items, total: page.total });
@@ -93,7 +90,7 @@ export async function show(input: MailboxInput & PageInput, io: Io): Promise<Exi
 
 export async function dead(input: MailboxInput & PageInput, io: Io): Promise<ExitCode> {
   const range = rangeOf(input);
-  const client = await demandGateway(input, io);
+  const client = await demandMailboxes(input, io);
   const path = `/mailboxes/dead?${query({ mailbox: input.mailbox, ...range })}`;
   const found = await ofMailbox(client, input.mailbox, io, () => client.get(path, io.signal));
   const page = found as Page<DeadLetterSummary>;
@@ -105,7 +102,7 @@ export async function dead(input: MailboxInput & PageInput, io: Io): Promise<Exi
 
 export async function retry(input: RetryInput, io: Io): Promise<ExitCode> {
   const { mailbox, id, from } = input;
-  const client = await demandGateway(input, io);
+  const client = await demandMailboxes(input, io);
   const question = `It may have had its effect already. Send ${word(id)} to ${word(mailbox)} again, under a new id?`;
   if (!(await confirm(io, question, input.yes))) return declined(io);
   const body = { mailbox, id, ...(from === undefined ? {} : { from }) };
@@ -123,7 +120,7 @@ export async function drop(input: DropInput, io: Io): Promise<ExitCode> {
   const { mailbox, id, from, all, dead } = input;
   if (id === undefined && !all) throw usageError("Which message?", "Name its id, or say --all.");
   if (id !== undefined && all) throw usageError(`Either ${id} or --all.`);
-  const client = await demandGateway(input, io);
+  const client = await demandMailboxes(input, io);
   const found = await ofMailbox(client, mailbox, io, () =>
     client.get(`/mailboxes/summary?${query({ mailbox })}`, io.signal),
   );
@@ -148,33 +145,14 @@ export async function drop(input: DropInput, io: Io): Promise<ExitCode> {
 }
 
 export async function watch(input: WatchInput, io: Io): Promise<ExitCode> {
-  const client = await demandGateway(input, io);
+  const client = await demandMailboxes(input, io);
   const path =
     input.mailbox === undefined ? "/mailboxes/totals" : `/mailboxes/summary?${query({ mailbox: input.mailbox })}`;
   const look = () => client.get(path, io.signal) as Promise<MailboxesStatus | MailboxSummary>;
-  const isLive = io.isTTY && !input.json;
-  let before = "";
-  try {
-    let now = input.mailbox === undefined ? await look() : await ofMailbox(client, input.mailbox, io, look);
-    for (;;) {
-      const { text, counts } = line(now as MailboxesStatus | MailboxSummary, Date.now());
-      // A terminal that does not know its width says 0.
-      if (isLive) io.stdout.write(`\r\u001b[K${text.slice(0, (io.columns || 80) - 1)}`);
-      else if (counts !== before) print(io, input.json ? JSON.stringify(now) : `${new Date().toISOString()} ${text}`);
-      before = counts;
-      await pause(LOOK_MS, io.signal);
-      if (io.signal.aborted) return Exit.ok;
-      now = await look();
-    }
-  } catch (error) {
-    if (io.signal.aborted) return Exit.ok;
-    throw error;
-  } finally {
-    if (isLive) io.stdout.write("\n");
-  }
+  const { mailbox } = input;
+  return watchLine(io, input.json, mailbox === undefined ? look : () => ofMailbox(client, mailbox, io, look), line);
 }
 
-/** What is shown, and what of it is a change: that the oldest has become older is none. */
 function line(now: MailboxesStatus | MailboxSummary, nowMs: number): { text: string; counts: string } {
   const { waiting, leased, dead, connections } = now;
   const isAll = "inUse" in now;
@@ -197,14 +175,12 @@ function declined(io: Io): ExitCode {
   return Exit.failure;
 }
 
-export async function demandGateway(input: Omit<MailboxVerbInput, "json">, io: Io): Promise<GatewayClient> {
-  const source = await gatewayFor(input, io, { orBroker: true });
-  const client = await (await runningGateway()).find(source);
-  if (client !== undefined) return client;
-  throw new UserError("No gateway or broker runs here, and mailboxes are asked of one that does.", {
-    hint: source.others ?? "`toolway broker` starts one. Another's: add --config FILE, or --state DIR.",
+export const demandMailboxes = (input: Omit<MailboxVerbInput, "json">, io: Io): Promise<GatewayClient> =>
+  demandGateway(input, io, {
+    message: "No gateway or broker runs here, and mailboxes are asked of one that does.",
+    hint: "`toolway broker` starts one. Another's: add --config FILE, or --state DIR.",
+    orBroker: true,
   });
-}
 
 /** Where there is no such mailbox, says which one may have been meant. */
 export async function ofMailbox<T>(client: GatewayClient, mailbox: string, io: Io, work: () => Promise<T>): Promise<T> {

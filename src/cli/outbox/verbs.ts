@@ -3,23 +3,16 @@
 
 import type { OutboxEntry, OutboxLane, OutboxStatus } from "../../contracts/outbox.js";
 import type { GatewayStatus } from "../../contracts/status.js";
-import { pause } from "../../runtime/wait.js";
+import { demandGateway } from "../gateway/demand.js";
 import type { GatewayClient } from "../gateway/port.js";
-import { runningGateway } from "../gateway/port.js";
-import { gatewayFor } from "../gateway/which.js";
 import { confirm } from "../line/ask.js";
-import { Exit, type ExitCode, UserError, usageError } from "../line/errors.js";
+import { Exit, type ExitCode, usageError } from "../line/errors.js";
 import { type Io, note, print, printJson } from "../line/io.js";
+import { MAX_LIMIT, USUAL_LIMIT } from "../line/page-limits.js";
 import { word } from "../text/mailboxes.js";
 import { adviceOf, type ListedWrite, laneTable, outboxLine, writeTable, writeText } from "../text/outbox.js";
 import { count } from "../text/print.js";
-
-/** A screen of a long list. */
-export const USUAL_LIMIT = 50;
-/** As many as a gateway answers at a time. */
-export const MAX_LIMIT = 1_000;
-/** Often enough to watch. */
-const LOOK_MS = 500;
+import { watchLine } from "../text/watch.js";
 
 interface VerbInput {
   readonly config: string | undefined;
@@ -56,7 +49,7 @@ interface LaneInput extends VerbInput {
 
 export async function list(input: ListInput, io: Io): Promise<ExitCode> {
   const limit = limitOf(input.limit);
-  const client = await demandGateway(input, io);
+  const client = await demandOutbox(input, io);
   if (input.lanes) {
     const { lanes } = (await client.get("/outbox/lanes", io.signal)) as { lanes: readonly OutboxLane[] };
     if (input.json) printJson(io, { lanes });
@@ -77,7 +70,7 @@ export async function list(input: ListInput, io: Io): Promise<ExitCode> {
 }
 
 export async function show(input: WriteInput, io: Io): Promise<ExitCode> {
-  const client = await demandGateway(input, io);
+  const client = await demandOutbox(input, io);
   const entry = (await client.get(pathOf(input.id), io.signal)) as OutboxEntry;
   if (input.json) printJson(io, entry);
   else {
@@ -89,12 +82,12 @@ export async function show(input: WriteInput, io: Io): Promise<ExitCode> {
 }
 
 export async function retry(input: WriteInput, io: Io): Promise<ExitCode> {
-  const client = await demandGateway(input, io);
+  const client = await demandOutbox(input, io);
   return told(await client.post(`${pathOf(input.id)}/retry`, {}, io.signal), input, io, "goes back to its place");
 }
 
 export async function drop(input: ChangeInput, io: Io): Promise<ExitCode> {
-  const client = await demandGateway(input, io);
+  const client = await demandOutbox(input, io);
   const entry = (await client.get(pathOf(input.id), io.signal)) as OutboxEntry;
   const what = `${word(entry.tool)} of ${word(entry.server)}, ${entry.state}`;
   if (!(await confirm(io, `Drop ${word(input.id)} (${what}) for good?`, input.yes))) return declined(io);
@@ -107,7 +100,7 @@ export async function resolve(input: ResolveInput, io: Io): Promise<ExitCode> {
   if (as === undefined || second !== undefined) {
     throw usageError("How did it end?", "Say one of --done, --failed and --again.");
   }
-  const client = await demandGateway(input, io);
+  const client = await demandOutbox(input, io);
   const question = `It may have had its effect already. Send ${word(input.id)} again?`;
   if (as === "again" && !(await confirm(io, question, input.yes))) return declined(io);
   const answer = await client.post(`${pathOf(input.id)}/resolve`, { as }, io.signal);
@@ -125,7 +118,7 @@ export function release(input: LaneInput, io: Io): Promise<ExitCode> {
 }
 
 async function changeLanes(input: LaneInput, io: Io, verb: "hold" | "release", done: string): Promise<ExitCode> {
-  const client = await demandGateway(input, io);
+  const client = await demandOutbox(input, io);
   if (verb === "hold") await demandServer(input.server, client, io);
   const body = { server: input.server, ...(input.lane === undefined ? {} : { lane: input.lane }) };
   const { lanes } = (await client.post(`/outbox/${verb}`, body, io.signal)) as { lanes: number };
@@ -148,27 +141,12 @@ async function demandServer(server: string, client: GatewayClient, io: Io): Prom
 }
 
 export async function watch(input: VerbInput, io: Io): Promise<ExitCode> {
-  const client = await demandGateway(input, io);
-  const isLive = io.isTTY && !input.json;
-  let before = "";
-  try {
-    for (;;) {
-      const now = (await client.get("/outbox/totals", io.signal)) as OutboxStatus;
-      const text = outboxLine(now, Date.now());
-      const counts = JSON.stringify([now.waiting, now.heldCount, now.unknown]);
-      // A terminal that does not know its width says 0.
-      if (isLive) io.stdout.write(`\r\u001b[K${text.slice(0, (io.columns || 80) - 1)}`);
-      else if (counts !== before) print(io, input.json ? JSON.stringify(now) : `${new Date().toISOString()} ${text}`);
-      before = counts;
-      await pause(LOOK_MS, io.signal);
-      if (io.signal.aborted) return Exit.ok;
-    }
-  } catch (error) {
-    if (io.signal.aborted) return Exit.ok;
-    throw error;
-  } finally {
-    if (isLive) io.stdout.write("\n");
-  }
+  const client = await demandOutbox(input, io);
+  const look = () => client.get("/outbox/totals", io.signal) as Promise<OutboxStatus>;
+  return watchLine(io, input.json, look, (now, nowMs) => ({
+    text: outboxLine(now, nowMs),
+    counts: JSON.stringify([now.waiting, now.heldCount, now.unknown]),
+  }));
 }
 
 function told(answer: unknown, { json }: VerbInput, io: Io, what: string): ExitCode {
@@ -187,14 +165,11 @@ function pathOf(id: string): string {
   return `/outbox/writes/${encodeURIComponent(id)}`;
 }
 
-async function demandGateway(input: Omit<VerbInput, "json">, io: Io): Promise<GatewayClient> {
-  const source = await gatewayFor(input, io);
-  const client = await (await runningGateway()).find(source);
-  if (client !== undefined) return client;
-  throw new UserError("No gateway runs here, and kept calls are asked of one that does.", {
-    hint: source.others ?? "`toolway serve` starts one. Another's: add --config FILE, or --state DIR.",
+const demandOutbox = (input: Omit<VerbInput, "json">, io: Io): Promise<GatewayClient> =>
+  demandGateway(input, io, {
+    message: "No gateway runs here, and kept calls are asked of one that does.",
+    hint: "`toolway serve` starts one. Another's: add --config FILE, or --state DIR.",
   });
-}
 
 function limitOf(text: string | undefined): number {
   if (text === undefined) return USUAL_LIMIT;

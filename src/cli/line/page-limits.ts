@@ -1,4 +1,4 @@
-// How much of a mailbox a verb shows at once. Apart from the verbs, since the help has it without them.
+// How much of a long list a verb shows at once. Apart from the verbs, since the help has it without them.
 
 /** A screen of a long list. */
 export const USUAL_LIMIT = 50;
