@@ -325,7 +325,7 @@ export const PROMISES: readonly Promised[] = [
   },
   {
     id: "engine-sealed",
-    text: "What gateways keep in an engine is sealed under a key that only they have: without it none starts, and a new one is everywhere before it is used.",
+    text: "The sealing key that gateways share in an engine is wrapped under a key that only they are given: a config without one is refused, and a new one is everywhere before it is used.",
     status: "made",
   },
   {
