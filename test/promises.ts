@@ -169,6 +169,11 @@ export const PROMISES: readonly Promised[] = [
     status: "made",
   },
   {
+    id: "spans-by-convention",
+    text: "A call is a span of the agent's kind and one below it for each sending, named by method and a tool that its server lists; a failure is a code and never a message.",
+    status: "made",
+  },
+  {
     id: "config-kept",
     text: "What a user or a client wrote is kept: edits touch nothing else, and what a client switched off, allowed or made safe is heeded or told.",
     status: "made",

@@ -33,6 +33,8 @@ export type Mending = "restart" | "token";
 export interface WayNotes {
   /** From now on its time goes to this. `nowMs` is for who knows the time anyway. */
   enter(phase: CallPhase, nowMs?: number): void;
+  /** It is about to be sent to its server: what is rendered after this has the place of this sending in a trace. */
+  sent(nowMs: number): void;
   /** It is told where it is done, and counts where the call then succeeds. */
   mended(by: Mending): void;
 }
@@ -43,8 +45,8 @@ export interface CallNotes extends WayNotes {
   reaches(server: string, tool: string | undefined): void;
   /** Undefined where the call is not traced, or its server is not known yet. */
   readonly trace: TracePlace | undefined;
-  /** 1, or 2 where the call was sent again. */
-  attempt: number;
+  /** It is sent again; `error` is what became of the sending before, as `error.type` says it. */
+  repeated(error: string): void;
   /** Undefined where the cache was not asked. */
   cache: "hit" | "miss" | "coalesced" | "off" | undefined;
 }

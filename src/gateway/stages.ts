@@ -124,6 +124,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     clock: systemClock,
     tracer: parts.telemetry?.tracer,
     eraOf: (server) => eraOf(servers.get(server)?.intro),
+    toolName: (server, tool) => records.metrics.toolName(server, tool),
     transportOf: (server) => transportOf(servers.supervised(server)?.spec),
   });
   const serverLabels = new ServerLabels();

@@ -312,7 +312,14 @@ describe("a call that is observed [calls-recorded]", () => {
       copies.push({ ...record });
     };
     const tracer: Tracer = {
-      begin: () => ({ traceId: "a", metaTraceparent: "00-a-b-01", metaTracestate: undefined, end }),
+      begin: () => ({
+        traceId: "a",
+        sent: () => {},
+        received: () => {},
+        metaTraceparent: "00-a-b-01",
+        metaTracestate: undefined,
+        end,
+      }),
     };
     return { tracer, kept, copies };
   };

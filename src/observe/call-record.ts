@@ -7,7 +7,8 @@ import type { Mending } from "../contracts/service.js";
 import type { RefusalRule } from "../protocol/errors.js";
 import type { JsonObject, RpcId } from "../protocol/jsonrpc.js";
 import type { Era } from "../protocol/modern.js";
-import type { CacheUse, Outcome } from "./traces.js";
+import type { Outcome } from "./outcome.js";
+import type { CacheUse } from "./traces.js";
 
 /** The objects of a ring are used again: whoever wants to keep one copies what is needed. */
 export interface CallRecord {

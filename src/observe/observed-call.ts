@@ -14,6 +14,7 @@ import { type CallRecord, clearRecord, emptyRecord, type Transport } from "./cal
 import type { CallRecorder } from "./call-recorder.js";
 import { type CallTimes, CallTimesPool } from "./call-times.js";
 import { readOutcome } from "./outcome.js";
+import { spanName } from "./span-facts.js";
 import type { Span, Tracer } from "./traces.js";
 
 export interface CallObserverOptions {
@@ -22,6 +23,8 @@ export interface CallObserverOptions {
   readonly tracer: Tracer | undefined;
   /** A server's era, asked for when a call ends: before the first one nobody may know it. */
   readonly eraOf: (server: string) => Era | undefined;
+  /** The name of a tool as it may be shown; undefined where its server does not list it. */
+  readonly toolName?: ((server: string, tool: string) => string | undefined) | undefined;
   /** How a server is reached. */
   readonly transportOf?: ((server: string) => Transport | undefined) | undefined;
 }
@@ -33,16 +36,18 @@ export class CallObserver {
   readonly #clock: Clock;
   readonly #tracer: Tracer | undefined;
   readonly #eraOf: (server: string) => Era | undefined;
+  readonly #toolName: (server: string, tool: string) => string | undefined;
   readonly #transportOf: (server: string) => Transport | undefined;
   readonly #times = new CallTimesPool();
   #recorder: CallRecorder | undefined;
   /** For a traced call that no recorder has a record for. It is filled and read in one turn. */
   readonly #scratch = emptyRecord();
 
-  constructor({ clock, tracer, eraOf, transportOf }: CallObserverOptions) {
+  constructor({ clock, tracer, eraOf, toolName, transportOf }: CallObserverOptions) {
     this.#clock = clock;
     this.#tracer = tracer;
     this.#eraOf = eraOf;
+    this.#toolName = toolName ?? (() => undefined);
     this.#transportOf = transportOf ?? (() => undefined);
   }
 
@@ -67,7 +72,8 @@ export class CallObserver {
   begin({ message, traceHeaders: headers }: AgentCall, server: string, tool: string | undefined): Span | undefined {
     if (this.#tracer === undefined) return undefined;
     const { method, params } = message;
-    return this.#tracer.begin({ method, server, tool, params, headers });
+    const known = tool === undefined ? undefined : this.#toolName(server, tool);
+    return this.#tracer.begin({ name: spanName(method, known), params, headers });
   }
 
   ended(call: ObservedCall, times: CallTimes, reply: Reply): void {
@@ -153,7 +159,19 @@ class ObservedCall implements AgentCall, CallNotes {
 
   enter(phase: CallPhase, nowMs?: number): void {
     const observer = this.#observer;
-    if (observer !== undefined) this.#times.enter(phase, nowMs ?? observer.nowMs);
+    if (observer === undefined) return;
+    this.#times.enter(phase, nowMs ?? observer.nowMs);
+    if (phase === "returning" || phase === "starting" || phase === "own") this.span?.received();
+  }
+
+  sent(nowMs: number): void {
+    this.enter("server", nowMs);
+    this.span?.sent();
+  }
+
+  repeated(error: string): void {
+    this.attempt++;
+    this.span?.received(error);
   }
 
   mended(by: Mending): void {

@@ -6,18 +6,14 @@ import { ApiTracerBridge, type OpenTelemetryApi } from "./opentelemetry.js";
 import type { CallInfo } from "./traces.js";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
-const info: CallInfo = {
-  method: "tools/call",
-  server: "files",
-  tool: "read",
-  params: undefined,
-};
+const info: CallInfo = { name: "tools/call read", params: undefined };
 
 type Context = { span?: { traceId: string; spanId: string; traceState?: { serialize(): string } } };
 
 function recordingApi(active: Context = {}, spanTrace = TRACE) {
   const started: {
     name: string;
+    kind: number;
     context: Context;
     attributes: Record<string, unknown>;
     status: number;
@@ -29,19 +25,21 @@ function recordingApi(active: Context = {}, spanTrace = TRACE) {
     trace: {
       setSpanContext: (context: Context, span) => ({ ...context, span }),
       getTracer: () => ({
-        startSpan(name, { attributes }, context: Context) {
+        startSpan(name, { kind }, context: Context) {
           const record = {
             name,
+            kind,
             context,
-            attributes: { ...attributes } as Record<string, unknown>,
+            attributes: {} as Record<string, unknown>,
             status: 0,
             ends: 0,
           };
           started.push(record);
+          const spanId = String(started.length).repeat(16);
           const traceId = context.span?.traceId ?? spanTrace;
           const traceState = context.span?.traceState;
           return {
-            spanContext: () => ({ traceId, spanId: "1234567890abcdef", traceFlags: 1, traceState }),
+            spanContext: () => ({ traceId, spanId, traceFlags: 1, traceState }),
             setAttributes: (more) => Object.assign(record.attributes, more),
             setStatus: ({ code }) => {
               record.status = code;
@@ -58,14 +56,29 @@ function recordingApi(active: Context = {}, spanTrace = TRACE) {
 }
 
 describe("the program's own tracer", () => {
-  it("makes the span; its id goes to the server", () => {
+  it("makes a span of the call and one of each sending, whose id goes to the server", () => {
     const { api, started } = recordingApi();
     const span = new ApiTracerBridge(api, "0").begin(info);
-    expect(span?.metaTraceparent).toBe(`00-${TRACE}-1234567890abcdef-01`);
-    span?.end({ ...emptyRecord(), server: "files", outcome: "timeout" });
+    expect(span?.metaTraceparent).toBe(`00-${TRACE}-${"1".repeat(16)}-01`);
+    span?.sent();
+    expect(span?.metaTraceparent).toBe(`00-${TRACE}-${"2".repeat(16)}-01`);
+    span?.received("outcome_unknown");
+    span?.sent();
+    expect(span?.metaTraceparent).toBe(`00-${TRACE}-${"3".repeat(16)}-01`);
+    const record = { ...emptyRecord(), server: "files", method: "tools/call", outcome: "timeout" } as const;
+    span?.end(record);
     span?.end(emptyRecord());
-    expect(started).toEqual([expect.objectContaining({ name: "toolway.call", status: 2, ends: 1 })]);
-    expect(started[0]?.attributes).toMatchObject({ "toolway.server": "files", "toolway.outcome": "timeout" });
+    const all = { name: "tools/call read", status: 2, ends: 1 };
+    expect(started).toMatchObject([
+      { ...all, kind: 1, attributes: { "toolway.server": "files", "toolway.outcome": "timeout" } },
+      {
+        ...all,
+        kind: 2,
+        attributes: { "error.type": "outcome_unknown" },
+        context: { span: { spanId: "1".repeat(16) } },
+      },
+      { ...all, kind: 2, attributes: { "error.type": "timeout" }, context: { span: { spanId: "1".repeat(16) } } },
+    ]);
   });
 
   it("has as its parent what the call says, else what the program is doing", () => {

@@ -2,8 +2,9 @@
 // of OpenTelemetry is a dependency of ours, so the parts of that API that we use are described here.
 
 import type { CallRecord } from "./call-record.js";
-import { traceparentText } from "./trace-context.js";
-import { attributesOf, type CallInfo, isFailure, parentOf, SPAN_NAME, type Span, type Tracer } from "./traces.js";
+import { attributesOf, sendingAttributes, spanErrorType } from "./span-facts.js";
+import { traceparentText } from "./trace/trace-context.js";
+import { type CallInfo, parentOf, type Span, type Tracer } from "./traces.js";
 
 /** `import * as api from "@opentelemetry/api"` fits. */
 export interface OpenTelemetryApi {
@@ -19,14 +20,14 @@ export interface OpenTelemetryApi {
 
 interface ApiTracer {
   // biome-ignore lint/suspicious/noExplicitAny: as above
-  startSpan(name: string, options: { kind: number; attributes: Record<string, string> }, context: any): ApiSpan;
+  startSpan(name: string, options: { kind: number }, context: any): ApiSpan;
 }
 
 interface ApiSpan {
   spanContext(): ApiSpanContext;
   setAttributes(attributes: Record<string, string | number>): unknown;
   setStatus(status: { code: number }): unknown;
-  end(): void;
+  end(endTime?: number): void;
 }
 
 interface ApiSpanContext {
@@ -44,6 +45,7 @@ interface ApiTraceState {
 
 /** The API's numbers; they are not those of OTLP. */
 const KIND_SERVER = 1;
+const KIND_CLIENT = 2;
 const STATUS_ERROR = 2;
 const FLAG_SAMPLED = 1;
 
@@ -58,16 +60,17 @@ export class ApiTracerBridge implements Tracer {
   }
 
   begin(info: CallInfo): Span | undefined {
-    const { method, server, tool } = info;
-    const attributes = {
-      "mcp.method.name": method,
-      "toolway.server": server,
-      ...(tool === undefined ? {} : { "toolway.tool": tool }),
-    };
-    const span = this.#tracer.startSpan(SPAN_NAME, { kind: KIND_SERVER, attributes }, this.#contextOf(info));
+    const around = this.#contextOf(info);
+    const span = this.#tracer.startSpan(info.name, { kind: KIND_SERVER }, around);
     const context = span.spanContext();
     // An API without an SDK behind it gives spans that are none.
-    return /^0*$/.test(context.traceId) ? undefined : new BridgedSpan(span, context);
+    return /^0*$/.test(context.traceId)
+      ? undefined
+      : new BridgedSpan(span, context, () => this.#sending(info, around, context));
+  }
+
+  #sending({ name }: CallInfo, around: unknown, context: ApiSpanContext): ApiSpan {
+    return this.#tracer.startSpan(name, { kind: KIND_CLIENT }, this.#api.trace.setSpanContext(around, context));
   }
 
   /** What the call says of itself goes before what the program is doing just now. */
@@ -87,26 +90,59 @@ export class ApiTracerBridge implements Tracer {
   }
 }
 
+/** So many sendings of one call are told, as by a tracer of our own. */
+const MAX_SENDINGS = 16;
+
 class BridgedSpan implements Span {
   readonly traceId: string;
-  readonly metaTraceparent: string;
   readonly metaTracestate: string | undefined;
+  readonly #context: ApiSpanContext;
+  readonly #begin: () => ApiSpan;
   #span: ApiSpan | undefined;
+  #sending: ApiSpan | undefined;
+  /** Sendings that have ended, with why: they are told when the call is over, and what it was is known. */
+  readonly #over: { readonly span: ApiSpan; readonly error: string | undefined; readonly at: number }[] = [];
 
-  constructor(span: ApiSpan, { traceId, spanId, traceFlags, traceState }: ApiSpanContext) {
+  constructor(span: ApiSpan, context: ApiSpanContext, begin: () => ApiSpan) {
     this.#span = span;
-    this.traceId = traceId;
-    this.metaTraceparent = traceparentText(traceId, spanId, (traceFlags & FLAG_SAMPLED) !== 0);
-    const state = (traceState as ApiTraceState | undefined)?.serialize();
+    this.#context = context;
+    this.#begin = begin;
+    this.traceId = context.traceId;
+    const state = (context.traceState as ApiTraceState | undefined)?.serialize();
     this.metaTracestate = state === "" ? undefined : state;
+  }
+
+  get metaTraceparent(): string {
+    const { traceId, spanId, traceFlags } = this.#sending?.spanContext() ?? this.#context;
+    return traceparentText(traceId, spanId, (traceFlags & FLAG_SAMPLED) !== 0);
+  }
+
+  sent(): void {
+    this.received();
+    if (this.#span !== undefined && this.#over.length < MAX_SENDINGS) this.#sending = this.#begin();
+  }
+
+  received(error?: string): void {
+    if (this.#sending === undefined) return;
+    this.#over.push({ span: this.#sending, error, at: Date.now() });
+    this.#sending = undefined;
   }
 
   end(record: CallRecord): void {
     const span = this.#span;
     if (span === undefined) return;
     this.#span = undefined;
+    this.received();
+    const own = spanErrorType(record);
+    for (const [nth, { span: sending, error, at }] of this.#over.entries()) {
+      // What came of the call came of its last sending.
+      const why = error ?? (nth === this.#over.length - 1 ? own : undefined);
+      sending.setAttributes(sendingAttributes(record, why));
+      if (why !== undefined) sending.setStatus({ code: STATUS_ERROR });
+      sending.end(at);
+    }
     span.setAttributes(attributesOf(record));
-    if (isFailure(record.outcome)) span.setStatus({ code: STATUS_ERROR });
+    if (own !== undefined) span.setStatus({ code: STATUS_ERROR });
     span.end();
   }
 }

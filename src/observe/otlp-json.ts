@@ -1,7 +1,6 @@
 // Finished spans as OTLP's JSON: the form of the body that a collector takes at /v1/traces. Pure.
 
 import type { FinishedSpan } from "./traces.js";
-import { isFailure, SPAN_NAME } from "./traces.js";
 
 /** Who says it: OTLP's resource and scope. */
 export interface Origin {
@@ -11,8 +10,9 @@ export interface Origin {
   readonly instanceId: string;
 }
 
-/** OTLP's numbers: a span that serves a remote caller, and how it ended. */
+/** OTLP's numbers: a span that serves a remote caller, one that asks a server, and how it ended. */
 const KIND_SERVER = 2;
+const KIND_CLIENT = 3;
 const STATUS_UNSET = 0;
 const STATUS_ERROR = 2;
 /** The sampled flag, and that the parent is known to be remote (bits 8 and 9). */
@@ -39,13 +39,13 @@ function otlpSpan(span: FinishedSpan): object {
     spanId: span.spanId,
     ...(parent === undefined ? {} : { parentSpanId: parent.spanId }),
     ...(parent?.tracestate === undefined ? {} : { traceState: parent.tracestate }),
-    flags: FLAG_SAMPLED | (parent === undefined ? FLAGS_LOCAL_PARENT : FLAGS_REMOTE_PARENT),
-    name: SPAN_NAME,
-    kind: KIND_SERVER,
+    flags: FLAG_SAMPLED | (parent === undefined || span.kind === "client" ? FLAGS_LOCAL_PARENT : FLAGS_REMOTE_PARENT),
+    name: span.name,
+    kind: span.kind === "client" ? KIND_CLIENT : KIND_SERVER,
     startTimeUnixNano: nanos(span.startMs),
     endTimeUnixNano: nanos(span.endMs),
     attributes: attributes(span.attributes),
-    status: { code: isFailure(span.outcome) ? STATUS_ERROR : STATUS_UNSET },
+    status: { code: span.isFailed ? STATUS_ERROR : STATUS_UNSET },
   };
 }
 

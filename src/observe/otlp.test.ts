@@ -58,7 +58,7 @@ function exporter(url: string, options: Partial<OtlpOptions> = {}) {
   const call = (times = 1) => {
     for (let i = 0; i < times; i++) {
       const params = undefined;
-      tracer.begin({ method: "tools/call", server: "s", tool: "t", params })?.end(emptyRecord());
+      tracer.begin({ name: "tools/call t", params })?.end(emptyRecord());
     }
   };
   return { exporter: made, log, call };
@@ -157,7 +157,7 @@ describe("openTelemetry", () => {
     const env = { OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20x, B = x%3Dy ,=z,c,d=\u0001,e%=f" };
     const telemetry = await openTelemetry({ ...parts, env, config: { otlp: url } });
     const params = undefined;
-    telemetry?.tracer.begin({ method: "m", server: "s", tool: "t", params })?.end(emptyRecord());
+    telemetry?.tracer.begin({ name: "m", params })?.end(emptyRecord());
     await telemetry?.close();
     expect(telemetry?.stats()).toEqual({ sent: 1, dropped: 0, queued: 0 });
     expect(requests[0]?.headers).toMatchObject({ authorization: "Bearer x", b: "x=y", "e%": "f" });

@@ -1,10 +1,32 @@
 // What came of a call, read from its reply: for spans and the records of calls.
 
 import { PiecedReply, replySize } from "../protocol/arrived.js";
+import type { FaultCode } from "../protocol/errors.js";
 import { isObject, isRpcError } from "../protocol/jsonrpc.js";
 import type { BytesReply, Reply } from "../protocol/reply.js";
 import type { CallRecord } from "./call-record.js";
-import type { Outcome } from "./traces.js";
+
+/** `rpc-error`: the server answered with an error; `tool-error`: with a result that says `isError`. */
+export type Outcome = "ok" | "tool-error" | "rpc-error" | FaultCode | "internal";
+
+/** Taking a call back is no failure of anything. */
+export function isFailure(outcome: Outcome): boolean {
+  return outcome !== "ok" && outcome !== "cancelled";
+}
+
+/** Words of ours, as labels and attributes have them; there are as many as codes of faults. */
+const WORDS = new Map<string, string>();
+
+/** A code of a fault with `_` for `-`. */
+export function errorType(word: string | undefined): string | undefined {
+  if (word === undefined) return undefined;
+  let type = WORDS.get(word);
+  if (type === undefined) {
+    type = word.replaceAll("-", "_");
+    WORDS.set(word, type);
+  }
+  return type;
+}
 
 /** Larger replies are results that are too dear to look into: errors are small. */
 const MAX_READ_BYTES = 64 * 1024;

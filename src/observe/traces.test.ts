@@ -13,12 +13,7 @@ const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT = "00f067aa0ba902b7";
 const traceparent = `00-${TRACE}-${PARENT}-01`;
 
-const info: CallInfo = {
-  method: "tools/call",
-  server: "files",
-  tool: "read",
-  params: undefined,
-};
+const info: CallInfo = { name: "tools/call read", params: undefined };
 
 const ended = (over: Partial<CallRecord> = {}): CallRecord => ({
   ...emptyRecord(),
@@ -82,7 +77,7 @@ describe("a span", () => {
     span?.end(ended());
     span?.end(ended({ outcome: "timeout" }));
     expect(spans).toHaveLength(1);
-    expect(spans[0]).toMatchObject({ startMs, outcome: "ok" });
+    expect(spans[0]).toMatchObject({ startMs, isFailed: false });
     expect((spans[0]?.endMs ?? 0) - startMs).toBeCloseTo(12.345, 3);
   });
 
@@ -91,6 +86,112 @@ describe("a span", () => {
     for (let i = 0; i < 5_000; i++) own.begin(info)?.end(ended());
     expect(new Set(spans.map(({ spanId }) => spanId)).size).toBe(5_000);
     expect(new Set(spans.map(({ traceId }) => traceId)).size).toBe(5_000);
+  });
+});
+
+describe("the spans of a call [spans-by-convention]", () => {
+  function observed(toolName: (server: string, tool: string) => string | undefined = (_, tool) => tool) {
+    const { tracer: own, spans, clock } = tracer();
+    const observer = new CallObserver({
+      clock,
+      tracer: own,
+      eraOf: () => "modern",
+      toolName,
+      transportOf: () => "pipe",
+    });
+    const begin = (method = "tools/call", tool: string | undefined = "read") => {
+      const text = `{"jsonrpc":"2.0","id":"an id","method":"${method}","params":{"name":"read"}}`;
+      const message = parseMessage(text) as RequestMessage;
+      const caller = {
+        principal: { id: "ann", role: "dev" },
+        era: "legacy",
+        sessionKey: "the key",
+        version: "2025-11-25",
+      };
+      const call = observer.observed({
+        caller: caller as Caller,
+        message,
+        scope: undefined,
+        reply: () => {},
+        onCancel: undefined,
+      });
+      call.notes?.reaches("files", tool);
+      return call;
+    };
+    return { spans, clock, begin };
+  }
+  const OK = resultBytes('{"content":[]}');
+
+  it("are one for the agent and one below it for each sending, with the place that the server is told", () => {
+    const { spans, clock, begin } = observed();
+    const call = begin();
+    clock.advance(2);
+    call.notes?.sent(clock.now());
+    const told = call.notes?.trace?.metaTraceparent;
+    clock.advance(5);
+    call.notes?.enter("returning");
+    clock.advance(1);
+    call.reply(OK);
+    const [client, server] = spans;
+    expect(told).toBe(`00-${server?.traceId}-${client?.spanId}-01`);
+    expect(client).toMatchObject({ name: "tools/call read", kind: "client", parent: { spanId: server?.spanId } });
+    expect(client?.attributes).toMatchObject({ "network.transport": "pipe", "gen_ai.operation.name": "execute_tool" });
+    expect([client, server].map((one) => (one?.endMs ?? 0) - (one?.startMs ?? 0))).toEqual([5, 8]);
+    expect(server).toMatchObject({ kind: "server", isFailed: false });
+    expect(server?.attributes).toMatchObject({
+      "jsonrpc.request.id": "an id",
+      "mcp.protocol.version": "2025-11-25",
+      "mcp.session.id": expect.stringMatching(/^[0-9a-f]{16}$/),
+    });
+    expect(JSON.stringify(spans)).not.toContain("the key");
+  });
+
+  it("are none below it for what was not sent, and two for a second attempt, of which the first says why", () => {
+    const { spans, begin } = observed();
+    begin().reply(OK);
+    expect(spans.splice(0).map(({ kind }) => kind)).toEqual(["server"]);
+    const call = begin();
+    call.notes?.sent(0);
+    const first = call.notes?.trace?.metaTraceparent;
+    call.notes?.repeated("outcome_unknown");
+    call.notes?.enter("starting");
+    call.notes?.sent(0);
+    expect(call.notes?.trace?.metaTraceparent).not.toBe(first);
+    call.notes?.enter("returning");
+    call.reply(OK);
+    expect(spans.map(({ kind, attributes }) => [kind, attributes["error.type"]])).toEqual([
+      ["client", "outcome_unknown"],
+      ["client", undefined],
+      ["server", undefined],
+    ]);
+    expect(spans[2]?.attributes["toolway.attempt"]).toBe(2);
+  });
+
+  it("are named by what is known alone: neither a method nor a tool that is made up is in a name", () => {
+    const { spans, begin } = observed((_, tool) => (tool === "read" ? "read" : undefined));
+    begin().reply(OK);
+    begin("tools/call", "made-up").reply(OK);
+    begin("prompts/get", undefined).reply(OK);
+    begin("made/up", undefined).reply(OK);
+    expect(spans.map(({ name }) => name)).toEqual(["tools/call read", "tools/call", "prompts/get", "_OTHER"]);
+  });
+
+  it("name a failure by the code of the server, by tool_error or by our fault, and never by its message", () => {
+    const { spans, begin } = observed();
+    begin().reply({ kind: "error", error: { code: -32000, message: "a secret" } });
+    begin().reply({ kind: "result", result: { isError: true } });
+    begin().reply(faultReply(new Fault("outcome-unknown", "a secret")));
+    begin().reply(faultReply(new Fault("cancelled", "a secret")));
+    const types = spans.map(({ attributes, isFailed }) => [attributes["error.type"], isFailed]);
+    expect(types).toEqual([
+      ["-32000", true],
+      ["tool_error", true],
+      ["outcome_unknown", true],
+      [undefined, false],
+    ]);
+    const body = otlpBody(spans, { serviceName: "s", version: "1", instanceId: "i" });
+    expect(body).not.toContain("a secret");
+    expect(body).not.toContain('"message"');
   });
 });
 
@@ -118,7 +219,7 @@ describe("the outcome", () => {
     const { tracer: own, spans, clock } = tracer();
     const replies: Reply[] = [];
     const outer = {
-      caller: { principal: { id: "ann", role: "dev" }, era: "legacy" } as Caller,
+      caller: { principal: { id: "ann", role: "dev" }, era: "legacy", version: "", sessionKey: "" } as Caller,
       message,
       scope: "s",
       reply: (r: Reply) => replies.push(r),
@@ -139,7 +240,7 @@ describe("OTLP", () => {
     const { tracer: own, spans, clock } = tracer();
     const span = own.begin({ ...info, params: { _meta: { traceparent, tracestate: "a=1" } } });
     clock.advance(1.5);
-    span?.end(ended({ cache: "miss", attempt: 2, era: "legacy", outcome: "timeout" }));
+    span?.end(ended({ cache: "miss", attempt: 2, era: "legacy", outcome: "timeout", version: "2026-07-28", id: 7 }));
     const body = JSON.parse(otlpBody(spans, { serviceName: "s", version: "1", instanceId: "i" }));
     expect(body).toEqual({
       resourceSpans: [
@@ -161,15 +262,18 @@ describe("OTLP", () => {
                   parentSpanId: PARENT,
                   traceState: "a=1",
                   flags: 0x301,
-                  name: "toolway.call",
+                  name: "tools/call read",
                   kind: 2,
                   startTimeUnixNano: "1700000000000000000",
                   endTimeUnixNano: "1700000000001500000",
                   attributes: [
                     { key: "mcp.method.name", value: { stringValue: "tools/call" } },
-                    { key: "toolway.server", value: { stringValue: "files" } },
+                    { key: "gen_ai.operation.name", value: { stringValue: "execute_tool" } },
                     { key: "toolway.tool", value: { stringValue: "read" } },
                     { key: "gen_ai.tool.name", value: { stringValue: "read" } },
+                    { key: "mcp.protocol.version", value: { stringValue: "2026-07-28" } },
+                    { key: "jsonrpc.request.id", value: { stringValue: "7" } },
+                    { key: "toolway.server", value: { stringValue: "files" } },
                     { key: "toolway.era", value: { stringValue: "legacy" } },
                     { key: "toolway.agent.era", value: { stringValue: "modern" } },
                     { key: "toolway.role", value: { stringValue: "dev" } },

@@ -1,27 +1,20 @@
-// Every call as a span `toolway.call`: when it began and ended, where it went, what came of it. Holds no secrets: no
-// arguments, results, messages or names of principals. Where finished spans go is a SpanSink's business.
+// Every call as spans: one for what an agent asked, and below it one for each sending to a server. What they are called
+// and what they say is span-facts.ts; where finished spans go is a SpanSink's business.
 
 import type { TraceCarrier, TracePlace } from "../contracts/service.js";
-import type { FaultCode } from "../protocol/errors.js";
 import { isObject, type JsonObject } from "../protocol/jsonrpc.js";
 import type { Clock } from "../runtime/clock.js";
 import type { CallRecord } from "./call-record.js";
-import { readTraceParent, type TraceParent, traceparentText } from "./trace-context.js";
-import { TraceIds } from "./trace-ids.js";
-
-export const SPAN_NAME = "toolway.call";
-
-/** `rpc-error`: the server answered with an error; `tool-error`: with a result that says `isError`. */
-export type Outcome = "ok" | "tool-error" | "rpc-error" | FaultCode | "internal";
+import { attributesOf, type SpanAttributes, sendingAttributes, spanErrorType } from "./span-facts.js";
+import { readTraceParent, type TraceParent, traceparentText } from "./trace/trace-context.js";
+import { TraceIds } from "./trace/trace-ids.js";
 
 export type CacheUse = "hit" | "miss" | "coalesced" | "off";
 
 /** What is known of a call when it begins. */
 export interface CallInfo {
-  readonly method: string;
-  readonly server: string;
-  /** The server's own name of the tool; undefined for what is no tool. */
-  readonly tool: string | undefined;
+  /** What its spans are called. */
+  readonly name: string;
   /** The params of the request, with `_meta` in them. */
   readonly params: JsonObject | undefined;
   /** The headers of the HTTP request that brought it: they are used where `_meta` has no `traceparent`. */
@@ -30,19 +23,26 @@ export interface CallInfo {
 
 /** A span that has ended. */
 export interface FinishedSpan {
+  readonly name: string;
+  /** `client`: it is a sending to a server, and its parent is ours. */
+  readonly kind: "server" | "client";
   readonly traceId: string;
   readonly spanId: string;
   readonly parent: TraceParent | undefined;
   /** Milliseconds since 1970, with fractions. */
   readonly startMs: number;
   readonly endMs: number;
-  readonly attributes: Readonly<Record<string, string | number>>;
-  readonly outcome: Outcome;
+  readonly attributes: Readonly<SpanAttributes>;
+  readonly isFailed: boolean;
 }
 
 /** A span under way. */
 export interface Span extends TracePlace {
   readonly traceId: string;
+  /** It is sent to its server: from now on the place in the trace is that of this sending. */
+  sent(): void;
+  /** The sending has ended; `error` is why the call goes on without an answer to it. */
+  received(error?: string): void;
   /** The record is used again when this returns. The first end counts. */
   end(record: CallRecord): void;
 }
@@ -85,7 +85,7 @@ export class OwnTracer implements Tracer {
     const parent = parentOf(info);
     if (parent === undefined ? this.#random() >= this.#sample : !parent.sampled) return undefined;
     const traceId = parent?.traceId ?? this.#ids.traceId();
-    return new OwnSpan(traceId, this.#ids.spanId(), parent, this.#clock, this.#sink);
+    return new OwnSpan(info.name, traceId, parent, this.#ids, this.#clock, this.#sink);
   }
 }
 
@@ -96,42 +96,44 @@ export function parentOf({ params, headers }: CallInfo): TraceParent | undefined
   return headers === undefined ? undefined : readTraceParent(headers);
 }
 
-/** What a span says of its call when it ends. Names of our own have a prefix; the rest are OpenTelemetry's for MCP. */
-export function attributesOf(record: CallRecord): Record<string, string | number> {
-  const { method, server, tool, principal, agentEra, era, cache, attempt, outcome } = record;
-  return {
-    "mcp.method.name": method,
-    ...(server === undefined ? {} : { "toolway.server": server }),
-    ...(tool === undefined ? {} : { "toolway.tool": tool, "gen_ai.tool.name": tool }),
-    "toolway.era": era ?? "unknown",
-    "toolway.agent.era": agentEra,
-    // Its id stays out: it may be a person's.
-    "toolway.role": principal.role,
-    "toolway.cache": cache ?? "off",
-    "toolway.attempt": attempt,
-    "toolway.outcome": outcome,
-    ...(isFailure(outcome) ? { "error.type": outcome } : {}),
-  };
-}
+/** So many sendings of one call are told: a dialogue has two or three, and ten rounds are the most. */
+const MAX_SENDINGS = 16;
 
-/** Taking a call back is no failure of anything. */
-export function isFailure(outcome: Outcome): boolean {
-  return outcome !== "ok" && outcome !== "cancelled";
+interface Sending {
+  readonly spanId: string;
+  readonly startMs: number;
+  /** Undefined while it is under way. */
+  endMs: number | undefined;
+  error: string | undefined;
 }
 
 class OwnSpan implements Span {
   readonly traceId: string;
+  readonly #name: string;
   readonly #spanId: string;
   readonly #parent: TraceParent | undefined;
+  readonly #ids: TraceIds;
   readonly #clock: Clock;
   readonly #startMs: number;
   readonly #startWallMs: number;
   #sink: SpanSink | undefined;
+  #sending: Sending | undefined;
+  /** Those before; most calls have none. */
+  #before: Sending[] | undefined;
 
-  constructor(traceId: string, spanId: string, parent: TraceParent | undefined, clock: Clock, sink: SpanSink) {
+  constructor(
+    name: string,
+    traceId: string,
+    parent: TraceParent | undefined,
+    ids: TraceIds,
+    clock: Clock,
+    sink: SpanSink,
+  ) {
+    this.#name = name;
     this.traceId = traceId;
-    this.#spanId = spanId;
+    this.#spanId = ids.spanId();
     this.#parent = parent;
+    this.#ids = ids;
     this.#clock = clock;
     this.#startMs = clock.now();
     this.#startWallMs = clock.wall();
@@ -139,26 +141,70 @@ class OwnSpan implements Span {
   }
 
   get metaTraceparent(): string {
-    return traceparentText(this.traceId, this.#spanId, true);
+    return traceparentText(this.traceId, this.#sending?.spanId ?? this.#spanId, true);
   }
 
   get metaTracestate(): string | undefined {
     return this.#parent?.tracestate;
   }
 
+  sent(): void {
+    if (this.#sending !== undefined) {
+      this.received();
+      this.#before ??= [];
+      if (this.#before.length < MAX_SENDINGS) this.#before.push(this.#sending);
+    }
+    this.#sending = { spanId: this.#ids.spanId(), startMs: this.#clock.now(), endMs: undefined, error: undefined };
+  }
+
+  received(error?: string): void {
+    const sending = this.#sending;
+    if (sending === undefined || sending.endMs !== undefined) return;
+    sending.endMs = this.#clock.now();
+    sending.error = error;
+  }
+
   end(record: CallRecord): void {
     const sink = this.#sink;
     if (sink === undefined) return;
     this.#sink = undefined;
+    const error = spanErrorType(record);
+    if (this.#sending !== undefined) {
+      this.received();
+      // What came of the call came of its last sending.
+      this.#sending.error ??= error;
+      for (const one of this.#before ?? []) this.#endSending(one, record, sink);
+      this.#endSending(this.#sending, record, sink);
+    }
     sink.end({
+      name: this.#name,
+      kind: "server",
       traceId: this.traceId,
       spanId: this.#spanId,
       parent: this.#parent,
       startMs: this.#startWallMs,
-      // The wall clock may jump while a call is under way; what it took must not.
-      endMs: this.#startWallMs + this.#clock.now() - this.#startMs,
+      endMs: this.#wallOf(this.#clock.now()),
       attributes: attributesOf(record),
-      outcome: record.outcome,
+      isFailed: error !== undefined,
     });
+  }
+
+  #endSending({ spanId, startMs, endMs = startMs, error }: Sending, record: CallRecord, sink: SpanSink): void {
+    sink.end({
+      name: this.#name,
+      kind: "client",
+      traceId: this.traceId,
+      spanId,
+      parent: { traceId: this.traceId, spanId: this.#spanId, sampled: true, tracestate: this.#parent?.tracestate },
+      startMs: this.#wallOf(startMs),
+      endMs: this.#wallOf(endMs),
+      attributes: sendingAttributes(record, error),
+      isFailed: error !== undefined,
+    });
+  }
+
+  /** The wall clock may jump while a call is under way; what it took must not. */
+  #wallOf(nowMs: number): number {
+    return this.#startWallMs + nowMs - this.#startMs;
   }
 }

@@ -5,7 +5,7 @@ import type { Caller } from "../contracts/caller.js";
 import type { OwnName, OwnToolName } from "../contracts/names.js";
 import type { AgentCall, WayNotes } from "../contracts/service.js";
 import type { Upstream, UpstreamCall } from "../contracts/upstream.js";
-import { traceEdits } from "../observe/trace-meta.js";
+import { traceEdits } from "../observe/trace/trace-meta.js";
 import type { Fault } from "../protocol/errors.js";
 import { isObject } from "../protocol/jsonrpc.js";
 import { locate, placeOfProgressToken, type Scans } from "../protocol/message.js";
@@ -54,7 +54,7 @@ const CLIENT_INFO = ["params", "_meta", Meta.clientInfo];
 interface Replacement {
   readonly start: number;
   readonly end: number;
-  readonly json: string | undefined;
+  json: string | undefined;
 }
 
 const byPlace = (a: Replacement, b: Replacement): number => a.start - b.start;
@@ -67,6 +67,8 @@ export class Forward implements UpstreamCall {
   readonly #chargedMs: number | undefined;
   /** They are in the order in which they stand. */
   readonly #replacements: Replacement[] = [];
+  /** What stands in the replacements; undefined where the call is not traced. */
+  #traceparent: string | undefined = undefined;
   /** Why it may not be sent after all, as was last said. */
   #refusal: Fault | undefined = undefined;
   /** The sender that the text names is replaced, too. */
@@ -93,6 +95,7 @@ export class Forward implements UpstreamCall {
     this.progressToken = token === undefined ? undefined : call.message.text.slice(token.start, token.end);
     const trace = call.notes?.trace;
     if (trace !== undefined) {
+      this.#traceparent = trace.metaTraceparent;
       for (const { start, end, text } of traceEdits(call.message, trace, scans)) {
         this.#replacements.push({ start, end, json: text });
       }
@@ -135,6 +138,7 @@ export class Forward implements UpstreamCall {
   }
 
   render(id: number): string {
+    if (this.#traceparent !== undefined) this.#renewTrace(this.#traceparent);
     const { text } = this.#call.message;
     let out = "";
     let from = 0;
@@ -143,6 +147,14 @@ export class Forward implements UpstreamCall {
       from = end;
     }
     return out + text.slice(from);
+  }
+
+  /** Each sending has a place of its own in the trace. Where it stands was found before. */
+  #renewTrace(before: string): void {
+    const now = this.#call.notes?.trace?.metaTraceparent;
+    if (now === undefined || now === before) return;
+    for (const one of this.#replacements) if (one.json !== undefined) one.json = one.json.replace(before, now);
+    this.#traceparent = now;
   }
 
   renderModern(id: number, clientInfo: string): string | undefined {
@@ -160,8 +172,7 @@ export class Forward implements UpstreamCall {
   }
 
   repeated(): void {
-    const { notes } = this.#call;
-    if (notes !== undefined) notes.attempt++;
+    this.#call.notes?.repeated("outcome_unknown");
   }
 
   reply(reply: Reply): void {

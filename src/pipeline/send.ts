@@ -159,8 +159,7 @@ export class Sender implements SecondJudge {
       if (hosted === undefined) throw new Fault("unavailable", `Server "${to.server}" is no longer in the config.`);
       const refusal = this.refusal(call, to);
       if (refusal !== undefined) throw refusal;
-      const { notes } = call;
-      if (notes !== undefined) notes.attempt++;
+      call.notes?.repeated("unauthorized");
       new Forward(call, to, this.#withoutLogin, chargedMs).sendTo(this.#connection(call.caller, hosted));
     } catch (error) {
       this.refund(call, to, chargedMs);

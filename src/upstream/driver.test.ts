@@ -278,7 +278,11 @@ describe("a call of a tool on a new connection", () => {
 it("a call notes that it waited for a start, what came then, and whether it was a start after a death [calls-recorded]", async () => {
   const { driver, links } = supervise(() => {});
   const noted: string[] = [];
-  const notes = { enter: (phase: string) => void noted.push(phase), mended: (by: string) => void noted.push(by) };
+  const notes = {
+    enter: (phase: string) => void noted.push(phase),
+    sent: () => void noted.push("server"),
+    mended: (by: string) => void noted.push(by),
+  };
   await call(driver, { notes }).answered;
   expect(noted.splice(0)).toEqual(["starting", "server", "returning"]);
   await call(driver, { notes }).answered;

@@ -102,11 +102,18 @@ async function seenBy(wire: HttpWire, tool: string, meta?: object, headers: Reco
   return { text, meta: (JSON.parse(text) as { params: { _meta?: Record<string, unknown> } }).params._meta };
 }
 
-const spanOf = (spans: readonly OtlpSpan[], sent: unknown) =>
+/** That of what the server got. */
+const sendingOf = (spans: readonly OtlpSpan[], sent: unknown) =>
   until("the span in the collector", () => spans.find(({ spanId }) => String(sent).includes(spanId)));
 
+/** That of the call, which is above it. */
+const spanOf = async (spans: readonly OtlpSpan[], sent: unknown) => {
+  const { parentSpanId } = await sendingOf(spans, sent);
+  return until("the span above it", () => spans.find(({ spanId }) => spanId === parentSpanId));
+};
+
 describe("with a collector", () => {
-  it("a call is the child of what _meta names, and the parent of what the server does", async () => {
+  it("a call is the child of what _meta names, and the parent of what the server does [spans-by-convention]", async () => {
     const { wire, spans, mistakes } = await start();
     const before = Date.now();
     const meta = { traceparent, tracestate: "vendor=1", baggage: "user=7", progressToken: "p" };
@@ -118,12 +125,19 @@ describe("with a collector", () => {
       traceId: TRACE,
       parentSpanId: PARENT,
       traceState: "vendor=1",
-      name: "toolway.call",
+      name: "tools/call echo_raw",
       kind: 2,
       status: { code: 0 },
     });
+    const sending = await sendingOf(spans, seen.meta?.["traceparent"]);
+    expect(sending).toMatchObject({ name: "tools/call echo_raw", kind: 3, traceId: TRACE, status: { code: 0 } });
+    expect(sending.attributes).toMatchObject({ "network.transport": "pipe", "toolway.server": "echo" });
     expect(span.attributes).toEqual({
       "mcp.method.name": "tools/call",
+      "gen_ai.operation.name": "execute_tool",
+      "mcp.protocol.version": expect.stringMatching(/^20/),
+      "mcp.session.id": expect.stringMatching(/^[0-9a-f]{16}$/),
+      "jsonrpc.request.id": expect.stringMatching(/^\d+$/),
       "toolway.server": "echo",
       "toolway.tool": "echo_raw",
       "gen_ai.tool.name": "echo_raw",
@@ -225,8 +239,11 @@ describe("with a collector", () => {
     const outcomes = spans.map(({ attributes }) => attributes["toolway.outcome"]);
     expect(outcomes).toEqual(expect.arrayContaining(["ok", "tool-error", "rpc-error", "outcome-unknown", "denied"]));
     expect(JSON.stringify(spans)).not.toContain("s3cret");
+    // The refused one was not sent, and has no sending below it.
+    const denied = spans.find(({ attributes }) => attributes["toolway.outcome"] === "denied");
+    expect(spans.filter(({ parentSpanId }) => parentSpanId === denied?.spanId)).toEqual([]);
     const died = spans.find(({ attributes }) => attributes["toolway.outcome"] === "outcome-unknown");
-    expect(died).toMatchObject({ status: { code: 2 }, attributes: { "error.type": "outcome-unknown" } });
+    expect(died).toMatchObject({ status: { code: 2 }, attributes: { "error.type": "outcome_unknown" } });
   });
 });
 

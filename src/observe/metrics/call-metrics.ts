@@ -4,7 +4,8 @@
 
 import { type CallRecord, ownMs } from "../call-record.js";
 import type { CallSink } from "../call-recorder.js";
-import { errorTypeOf, UNKNOWN } from "./error-types.js";
+import { KNOWN_METHODS, UNKNOWN } from "../known-methods.js";
+import { errorTypeOf } from "./error-types.js";
 import type { Happenings } from "./happenings.js";
 import { Counter, type Distribution, Histogram, type Labels, OTHER, SECONDS } from "./series.js";
 import { label, type ServerLabels } from "./server-labels.js";
@@ -14,26 +15,6 @@ const OWN_SECONDS = [50e-6, 100e-6, 250e-6, 500e-6, 0.001, 0.0025, 0.005, 0.01, 
 
 /** So many tools of one server have a label of their own. */
 const MAX_TOOLS = 200;
-
-/** What the convention knows; anything else is one word, as it asks for. */
-const METHODS: ReadonlySet<string> = new Set([
-  "completion/complete",
-  "logging/setLevel",
-  "prompts/get",
-  "prompts/list",
-  "resources/list",
-  "resources/read",
-  "resources/subscribe",
-  "resources/templates/list",
-  "resources/unsubscribe",
-  "tasks/cancel",
-  "tasks/get",
-  "tasks/list",
-  "tasks/result",
-  "tasks/update",
-  "tools/call",
-  "tools/list",
-]);
 
 /** What agents call themselves, and what they are called here. */
 const CLIENTS: ReadonlyMap<string, string> = new Map([
@@ -164,7 +145,7 @@ export class CallMetrics implements CallSink {
   #labels({ server, method }: CallRecord, tool: string | undefined, error: string | undefined): Labels {
     return [
       ["toolway_server", server === undefined ? undefined : this.#servers.of(server)],
-      ["mcp_method_name", METHODS.has(method) ? method : UNKNOWN],
+      ["mcp_method_name", KNOWN_METHODS.has(method) ? method : UNKNOWN],
       ["gen_ai_tool_name", tool],
       ["error_type", error],
     ];
@@ -173,7 +154,7 @@ export class CallMetrics implements CallSink {
   #serverLabels({ server, method, transport }: CallRecord, error: string | undefined): Labels {
     return [
       ["toolway_server", server === undefined ? undefined : this.#servers.of(server)],
-      ["mcp_method_name", METHODS.has(method) ? method : UNKNOWN],
+      ["mcp_method_name", KNOWN_METHODS.has(method) ? method : UNKNOWN],
       ["network_transport", transport],
       ["error_type", error],
     ];
@@ -182,7 +163,7 @@ export class CallMetrics implements CallSink {
   /** Undefined where none is kept: it is no call of a tool that has a label, no method of the convention, or there is no room. */
   #newSeries(record: CallRecord, server: string): Series | undefined {
     const { tool, method } = record;
-    if (tool === undefined ? !METHODS.has(method) : method !== "tools/call") return undefined;
+    if (tool === undefined ? !KNOWN_METHODS.has(method) : method !== "tools/call") return undefined;
     const name = tool === undefined ? undefined : this.#tool(server, tool);
     if ((tool !== undefined && name === undefined) || name === OTHER) return undefined;
     const known = this.#knownServer(server);
@@ -215,6 +196,12 @@ export class CallMetrics implements CallSink {
       this.#known.set(server, known);
     }
     return known;
+  }
+
+  /** The name of a tool as it may be shown: undefined where its server does not list it, or has too many. */
+  toolName(server: string, tool: string): string | undefined {
+    const name = this.#tool(server, tool);
+    return name === OTHER ? undefined : name;
   }
 
   #requested({ principal: { role }, clientInfo: { name } }: CallRecord): void {

@@ -2,7 +2,8 @@
 // refused at the door and what agents did not have to notice. Whoever sees it happen tells it here.
 
 import type { RefusalRule } from "../../protocol/errors.js";
-import { errorType } from "./error-types.js";
+import { UNKNOWN } from "../known-methods.js";
+import { errorType } from "../outcome.js";
 import { Counter, Histogram, SECONDS } from "./series.js";
 import type { ServerLabels } from "./server-labels.js";
 
@@ -105,7 +106,7 @@ export class Happenings {
     const openedMs = this.#opened.get(key);
     if (openedMs === undefined) return;
     this.#opened.delete(key);
-    const label = VERSIONS.has(version) ? version : "_OTHER";
+    const label = VERSIONS.has(version) ? version : UNKNOWN;
     this.agentSessions.observe([["mcp_protocol_version", label]], (nowMs - openedMs) / 1_000);
   }
 

@@ -355,6 +355,7 @@ export class Connection implements LinkEvents {
     }
     const nowMs = this.#now();
     const pending = this.#inFlight.make(call, this.#link, nowMs);
+    call.notes?.sent(nowMs);
     let text: string;
     if (this.#modern !== undefined && call.method !== "initialize") {
       text = this.#modern.render(call, pending.id);
@@ -364,7 +365,6 @@ export class Connection implements LinkEvents {
       if (call.caller?.era === "modern") text = withoutSender(text);
     }
     this.#inFlight.add(pending);
-    call.notes?.enter("server", nowMs);
     this.#link.send(text, pending);
   }
 

@@ -1,6 +1,6 @@
 // W3C trace context as it travels in `_meta` or in headers: reading what came, writing what goes on. Knows no spans.
 
-import type { TraceCarrier } from "../contracts/service.js";
+import type { TraceCarrier } from "../../contracts/service.js";
 
 /** Where a call comes from, as its `traceparent` says. */
 export interface TraceParent {

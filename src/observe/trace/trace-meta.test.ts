@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { TracePlace } from "../contracts/service.js";
-import { parseMessage, type RequestMessage } from "../protocol/message.js";
-import { splice } from "../protocol/scan.js";
+import type { TracePlace } from "../../contracts/service.js";
+import { parseMessage, type RequestMessage } from "../../protocol/message.js";
+import { splice } from "../../protocol/scan.js";
 import { traceEdits } from "./trace-meta.js";
 
 const span = (metaTracestate?: string): TracePlace => ({

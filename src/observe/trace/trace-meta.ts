@@ -1,10 +1,10 @@
 // Puts a span's context into the `_meta` of the request that goes to the server. Edits of text only: everything else
 // in the request stays as the agent wrote it.
 
-import type { TracePlace } from "../contracts/service.js";
-import { isObject } from "../protocol/jsonrpc.js";
-import { locate, type RequestMessage, type Scans } from "../protocol/message.js";
-import { type Edit, scanMembers } from "../protocol/scan.js";
+import type { TracePlace } from "../../contracts/service.js";
+import { isObject } from "../../protocol/jsonrpc.js";
+import { locate, type RequestMessage, type Scans } from "../../protocol/message.js";
+import { type Edit, scanMembers } from "../../protocol/scan.js";
 
 const PARAMS = ["params"];
 const META = ["params", "_meta"];
