@@ -9,6 +9,8 @@ import { decodeCommit } from "./commit.js";
 import { openCommitStore } from "./store.js";
 
 const SEEDS = figure(2_000, 20_000);
+/** Of the full runs, on a busy machine. */
+const LIMIT_MS = 600_000;
 const CALM = { lost: 0, doubled: 0, late: 0 };
 
 interface Attempt {
@@ -265,21 +267,29 @@ async function seeds(run: (seed: number) => Promise<void>): Promise<void> {
 }
 
 describe("the store over a virtual network", () => {
-  it("tells each writer of a shared key what became of its write, and never makes one twice [compare-and-set]", async () => {
-    const tally: Tally = { written: 0, refused: 0, unknown: 0 };
-    await seeds((seed) => sharedRun(seed, tally));
-    // It would be easy to be right by not knowing.
-    expect(tally.unknown).toBeLessThan((tally.written + tally.refused) / 50);
-    expect(tally.written).toBeGreaterThan(SEEDS * 5);
-    expect(tally.refused).toBeGreaterThan(SEEDS / 4);
-    if (full) process.stdout.write(`shared keys: ${SEEDS} seeds, ${JSON.stringify(tally)}\n`);
-  });
+  it(
+    "tells each writer of a shared key what became of its write, and never makes one twice [compare-and-set]",
+    async () => {
+      const tally: Tally = { written: 0, refused: 0, unknown: 0 };
+      await seeds((seed) => sharedRun(seed, tally));
+      // It would be easy to be right by not knowing.
+      expect(tally.unknown).toBeLessThan((tally.written + tally.refused) / 50);
+      expect(tally.written).toBeGreaterThan(SEEDS * 5);
+      expect(tally.refused).toBeGreaterThan(SEEDS / 4);
+      if (full) process.stdout.write(`shared keys: ${SEEDS} seeds, ${JSON.stringify(tally)}\n`);
+    },
+    LIMIT_MS,
+  );
 
-  it("has each batch of a partition whole or not at all, and one owner that writes [one-owner] [ack-is-durable]", async () => {
-    const tally = { committed: 0, fenced: 0 };
-    await seeds((seed) => partitionRun(seed, tally));
-    expect(tally.committed).toBeGreaterThan(SEEDS * 3);
-    expect(tally.fenced).toBeGreaterThan(SEEDS / 10);
-    if (full) process.stdout.write(`partitions: ${SEEDS} seeds, ${JSON.stringify(tally)}\n`);
-  });
+  it(
+    "has each batch of a partition whole or not at all, and one owner that writes [one-owner] [ack-is-durable]",
+    async () => {
+      const tally = { committed: 0, fenced: 0 };
+      await seeds((seed) => partitionRun(seed, tally));
+      expect(tally.committed).toBeGreaterThan(SEEDS * 3);
+      expect(tally.fenced).toBeGreaterThan(SEEDS / 10);
+      if (full) process.stdout.write(`partitions: ${SEEDS} seeds, ${JSON.stringify(tally)}\n`);
+    },
+    LIMIT_MS,
+  );
 });

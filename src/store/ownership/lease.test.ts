@@ -182,5 +182,6 @@ describe("a lease", () => {
     // It would be easy to be right by never acting.
     expect(acted / seeds).toBeGreaterThan(250);
     expect(takeovers / seeds).toBeGreaterThan(1.5);
-  });
+    // The full run takes a minute on a busy machine.
+  }, 600_000);
 });
