@@ -181,7 +181,8 @@ export class StdioLink implements Link {
       return;
     }
     if (ticket !== undefined) this.#remember(ticket);
-    this.#running.writer.send(text, ticket);
+    // Its only request that is under way, as far as anybody waits for an answer.
+    this.#running.writer.send(text, ticket, ticket !== undefined && this.#tickets.size === 1);
   }
 
   established(): void {

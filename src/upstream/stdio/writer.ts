@@ -33,7 +33,8 @@ export interface WriterEvents {
 
 /**
  * One batch is with the stream at a time; what is sent meanwhile is the next one. It is begun at the end of the loop's
- * turn, so that what many agents send at once is one write for us and one read for the server.
+ * turn, so that what many agents send at once is one write for us and one read for the server; a server that has
+ * nothing to do gets its line at once, and works while we read on.
  */
 export class LineWriter {
   readonly #stream: Writable;
@@ -56,7 +57,8 @@ export class LineWriter {
     stream.on("error", () => this.#break());
   }
 
-  send(text: string, ticket: Ticket | undefined): void {
+  /** `atOnce`: the server has nothing else to do. */
+  send(text: string, ticket: Ticket | undefined, atOnce: boolean): void {
     if (this.#state !== "open") {
       if (this.#state === "broken") this.#fail(ticket, notTaken());
       return;
@@ -75,7 +77,12 @@ export class LineWriter {
     }
     this.#waiting.push({ text: line, ticket, bytes });
     this.#waitingBytes += bytes;
-    if (this.#writing !== undefined || this.#scheduled) return;
+    if (this.#writing !== undefined) return;
+    if (atOnce) {
+      this.#flush();
+      return;
+    }
+    if (this.#scheduled) return;
     this.#scheduled = true;
     setImmediate(this.#onTurn);
   }
