@@ -13,30 +13,33 @@ const [plan, ...line] = process.argv.slice(2);
 // Where it stands before a whole command line, that one's program is this one.
 const words = line[0] === process.execPath ? line.slice(2) : line;
 
-function isHeldAt(point) {
+/** `of` says which of several is held there. */
+function isHeldAt(point, of = "") {
   if (readFileSync(plan, "utf8") !== point) return false;
-  process.stderr.write(`held: ${point}\n`);
+  process.stderr.write(`held: ${point} ${of}\n`);
   return true;
 }
 
 const never = new Promise(() => {});
 
 /** Holds a method before it writes, and after what it wrote is on the disk. */
-function hold(prototype, method, pointOf) {
+function hold(prototype, method, pointOf, ofWhat = () => "") {
   const original = prototype[method];
   prototype[method] = async function (...given) {
     const point = pointOf(...given);
-    if (isHeldAt(`before ${point}`)) return never;
+    const of = ofWhat(...given);
+    if (isHeldAt(`before ${point}`, of)) return never;
     const written = await original.apply(this, given);
-    return isHeldAt(`after ${point}`) ? never : written;
+    return isHeldAt(`after ${point}`, of) ? never : written;
   };
 }
 
 hold(MailStore.prototype, "add", (record) => (record.includes('"kind":"mcp_reply"') ? "reply" : "delivery"));
 hold(Journal.prototype, "start", () => "start");
 hold(Journal.prototype, "finish", () => "outcome");
-hold(OutboxJournal.prototype, "take", () => "write");
-hold(OutboxJournal.prototype, "save", (_sequence, { state }) => state);
+const toolOf = (_sequence, { tool }) => tool;
+hold(OutboxJournal.prototype, "take", () => "write", toolOf);
+hold(OutboxJournal.prototype, "save", (_sequence, { state }) => state, toolOf);
 
 process.exitCode = await runCli(words, {
   stdin: process.stdin,
