@@ -66,8 +66,11 @@ export function blockReading(): OnReadOpts {
   } as OnReadOpts;
 }
 
+/** From here on a copy has memory of its own: in Node 24 it would else share 64 KiB with others, and keep them all. */
+const OWN_BYTES = 4 * 1024;
+
 function copyOf(block: Buffer, length: number): Buffer {
-  const copy = Buffer.allocUnsafe(length);
+  const copy = length < OWN_BYTES ? Buffer.allocUnsafe(length) : Buffer.allocUnsafeSlow(length);
   block.copy(copy, 0, 0, length);
   return copy;
 }
