@@ -12,7 +12,7 @@ function state(...commits: [sequence: number, ...writes: CommitWrite[]][]): Comm
 }
 
 function apply(to: CommitState, sequence: number, ...writes: CommitWrite[]): void {
-  to.apply({ id: `w.${sequence}`, after: [], writes }, "own", sequence, sequence);
+  to.follow({ id: `w.${sequence}`, after: [], writes }, "own", sequence, sequence);
 }
 
 const garbage = (of: CommitState) => of.takeGarbage().map(({ sequence }) => sequence);
@@ -45,6 +45,20 @@ describe("what commits come to", () => {
     made.removed(1);
     expect(garbage(made)).toEqual([2]);
     expect(made.map("m").keys()).toEqual(["i", "j"]);
+  });
+
+  it("keeps a deletion that a writer came to know of before the stream told it what was deleted [ack-is-durable]", () => {
+    const made = state([1, put("i", "1")]);
+    made.apply({ id: "w.3", after: [], writes: [gone("k")] }, "own", 3, 3);
+    made.apply({ id: "w.4", after: [], writes: [] }, "own", 4, 4);
+    apply(made, 2, put("k", "1"));
+    expect(made.map("m").keys()).toEqual(["i"]);
+    apply(made, 3, gone("k"));
+    apply(made, 4);
+    expect(garbage(made)).toEqual([2]);
+    made.removed(2);
+    expect(garbage(made)).toEqual([3]);
+    expect(made.map("m").keys()).toEqual(["i"]);
   });
 
   it("does not change when a message that was removed is told late", () => {

@@ -27,6 +27,8 @@ interface StoredMessage {
   readonly hadDeletion: boolean;
   /** Of its writes, those that the state would not be the same without. */
   needed: number;
+  /** It was handed to the one who removes. */
+  isGarbage: boolean;
 }
 
 /** The last commit on a subject. */
@@ -106,6 +108,8 @@ export class CommitState {
   /** Since the stream is told from its start: what was told. */
   #told: Set<number> | undefined;
   #toldTo = 0;
+  /** All that is stored up to here is known, because the stream tells in order. What writers know of may lie beyond it. */
+  #followedTo = 0;
   /** The last ones that were removed. What is told late would else be taken for new, and come back to life. */
   readonly #gone = new Set<number>();
 
@@ -130,6 +134,15 @@ export class CommitState {
     return this.#messages.size;
   }
 
+  /** The stream has come to this message. */
+  follow(commit: Commit, subject: string, sequence: number, atMs: number): void {
+    this.apply(commit, subject, sequence, atMs);
+    if (sequence > this.#followedTo) this.#followedTo = sequence;
+    const message = this.#messages.get(sequence);
+    if (message !== undefined) this.#settle(message);
+  }
+
+  /** A message that is stored, however one came to know of it. */
   apply(commit: Commit, subject: string, sequence: number, atMs: number): void {
     this.#told?.add(sequence);
     if (this.#gone.has(sequence)) return;
@@ -148,7 +161,7 @@ export class CommitState {
     }
     const places = [...last].flatMap(([space, keys]) => [...keys.keys()].map((key) => [space, key] as const));
     const hadDeletion = commit.writes.some(({ json }) => json === undefined);
-    const message: StoredMessage = { sequence, subject, atMs, places, hadDeletion, needed: 0 };
+    const message: StoredMessage = { sequence, subject, atMs, places, hadDeletion, needed: 0, isGarbage: false };
     this.#messages.set(sequence, message);
     const changed: (() => void)[] = [];
     for (const [space, keys] of last) {
@@ -259,11 +272,12 @@ export class CommitState {
   }
 
   /**
-   * That something is gone need not be said any more once no older message has a value for it. The last of a subject says
-   * it for as long as it is the last: whoever is told the stream again is told the older ones first.
+   * That something is gone need not be said any more once no older message has a value for it: none that is known, and the
+   * stream has come to this one, so that none is unknown. The last of a subject says it for as long as it is the last:
+   * whoever is told the stream again is told the older ones first.
    */
   #settle(message: StoredMessage): void {
-    if (!this.#isOvertaken(message)) return;
+    if (message.sequence > this.#followedTo || !this.#isOvertaken(message)) return;
     for (const [space, key] of message.places) {
       const cell = space.cells.get(key);
       if (cell?.message !== message || cell.json !== undefined || cell.older > 0) continue;
@@ -274,9 +288,10 @@ export class CommitState {
   }
 
   #check(message: StoredMessage): void {
-    if (message.needed === 0 && this.#messages.has(message.sequence) && this.#isOvertaken(message)) {
-      this.#garbage.push(message);
-    }
+    if (message.isGarbage || message.needed > 0) return;
+    if (!this.#messages.has(message.sequence) || !this.#isOvertaken(message)) return;
+    message.isGarbage = true;
+    this.#garbage.push(message);
   }
 
   /** The last of a subject stays, needed or not: the next is made on it. */

@@ -110,7 +110,7 @@ class CommitStore implements Store {
         message: ({ subject, sequence, body, atMs }) => {
           const commit = decodeCommit(body);
           if (commit === undefined || commit === "newer") return this.#hold(subject, commit);
-          this.#state.apply(commit, subject, sequence, atMs);
+          this.#state.follow(commit, subject, sequence, atMs);
           toldTo = sequence;
           if (sequence === takeover) takenOver();
           if (this.#isCurrent) this.#clean();
