@@ -172,7 +172,7 @@ export class HttpCall implements ExchangeHandler {
         break;
       case "json":
         this.#body.push(chunk);
-        if (this.#body.length > LARGE_REPLY_BYTES) this.#turnLarge();
+        if (this.#body.length > LARGE_REPLY_BYTES) this.#turnLarge(chunk);
         else if (!this.#isWhole && !this.#hold(this.#body.length)) this.#noRoom();
         break;
       case "refused":
@@ -273,14 +273,14 @@ export class HttpCall implements ExchangeHandler {
     this.#link.onPieces(pieces, ticket);
   }
 
-  #turnLarge(): void {
+  #turnLarge(current: Buffer): void {
     const { ticket } = this;
     const exchange = this.#exchange;
     if (ticket === undefined || exchange === undefined) {
       this.abort();
       return;
     }
-    const seen = joined(this.#body.takeList());
+    const seen = joined(this.#body.takeList(), current);
     this.#holder?.release();
     this.#mode = "large";
     const body = new LargeBody(exchange, seen);
@@ -428,12 +428,15 @@ export class HttpCall implements ExchangeHandler {
   }
 }
 
-/** What was copied into one is read by nobody else: a body has its reads for itself. */
-function joined(pieces: readonly Buffer[]): Buffer {
+/**
+ * What was copied into one is read by nobody else: a body has its reads for itself. But a read may hold several of its
+ * chunks: of a body that goes on, the rest of the `current` one's is still to come, and nobody may read into it.
+ */
+function joined(pieces: readonly Buffer[], current?: Buffer): Buffer {
   const [only] = pieces;
   if (pieces.length === 1 && only !== undefined) return only;
   const whole = Buffer.concat(pieces);
-  for (const piece of pieces) giveBack(piece);
+  for (const piece of pieces) if (piece.buffer !== current?.buffer) giveBack(piece);
   return whole;
 }
 
