@@ -93,7 +93,8 @@ async function read(onLive: () => void): Promise<void> {
       clearTimeout(timer);
       timer = setTimeout(() => silent.abort(), SILENCE_MS);
       take(line as FeedLine);
-      link.value = { kind: "live" };
+      // Not a new one for each line: every view that loads something would be drawn again with it.
+      if (link.value.kind !== "live") link.value = { kind: "live" };
       onLive();
     }
   } finally {

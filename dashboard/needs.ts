@@ -2,6 +2,7 @@
 // decides only, and knows neither the browser nor the gateway.
 
 import type { GatewayStatus, ServerStatus } from "../src/contracts/status.js";
+import { shellWord } from "../src/runtime/words/shell-word.js";
 
 export interface Act {
   readonly label: string;
@@ -57,24 +58,30 @@ function needsOfServer(server: ServerStatus): Need[] {
     needs.push({ key: `config/${name}`, what: `${name} is misconfigured`, why, line: "toolway config check", href });
   } else if (credential?.needsLogin === true) {
     const why = sentence(credential.problem ?? "Nobody has logged in");
-    needs.push({ key: `login/${name}`, what: `${name} needs a login`, why, line: `toolway login ${name}`, href });
+    needs.push({
+      key: `login/${name}`,
+      what: `${name} needs a login`,
+      why,
+      line: `toolway login ${shellWord(name)}`,
+      href,
+    });
   } else if (state === "ejected") {
     const why = `It failed too often and is tried again only now and then. ${sentence(lastError ?? "")}`.trim();
-    const line = `toolway reload ${name}`;
+    const line = `toolway reload ${shellWord(name)}`;
     needs.push({ key: `ejected/${name}`, what: `${name} was given up`, why, line, act: reload, href });
   } else if (state === "backoff" || server.circuit === "open") {
     const why = sentence(lastError ?? "It does not answer");
-    const line = `toolway reload ${name}`;
+    const line = `toolway reload ${shellWord(name)}`;
     needs.push({ key: `down/${name}`, what: `${name} is down`, why, line, act: reload, href });
   } else if (state === "waiting") {
     const why = `Its executor "${server.via ?? ""}" is not connected.`;
-    const line = `toolway executor --connect … --name ${server.via ?? ""}`;
+    const line = `toolway executor --connect … --name ${shellWord(server.via ?? "")}`;
     needs.push({ key: `executor/${name}`, what: `${name} is out of reach`, why, line, href });
   }
   if (quarantined > 0) {
     const tools = quarantined === 1 ? "One tool" : `${quarantined} tools`;
     const why = `${tools} changed since you accepted them, and no agent may use them.`;
-    const line = `toolway pins diff ${name}`;
+    const line = `toolway pins diff ${shellWord(name)}`;
     needs.push({
       key: `pins/${name}`,
       what: `${name} changed its tools`,
@@ -116,7 +123,7 @@ function outboxNeeds(outbox: NonNullable<GatewayStatus["outbox"]>): Need[] {
     needs.push({ key: "unknown", what, why, line: "toolway outbox list --state unknown", href: "/waiting" });
   }
   for (const { server, lane, depth, why } of outbox.held) {
-    const line = `toolway outbox release ${server}`;
+    const line = `toolway outbox release ${shellWord(server)}`;
     const act: Act = { label: "Release", method: "POST", path: "/outbox/release", body: { server, lane } };
     const what = `${depth} ${depth === 1 ? "write waits" : "writes wait"} for ${server}`;
     needs.push({ key: `lane/${server}/${lane}`, what, why: sentence(why), line, act, href: "/waiting" });
@@ -135,7 +142,7 @@ function shareNeed(mailbox: string, why: string): Need {
     key: `share/${mailbox}`,
     what: `The mailbox ${mailbox} is refused`,
     why: sentence(why === "" ? "The broker does not want us" : why),
-    line: `toolway token create --id ${mailbox} --role sharer`,
+    line: `toolway token create --id ${shellWord(mailbox)} --role sharer`,
     href: "/",
   };
 }

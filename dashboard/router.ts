@@ -4,8 +4,17 @@ import { computed, signal } from "@preact/signals";
 
 const here = signal(new URL(location.href));
 
-export const path = computed(() => here.value.pathname.split("/").slice(1).map(decodeURIComponent));
+export const path = computed(() => here.value.pathname.split("/").slice(1).map(decoded));
 export const query = computed(() => here.value.searchParams);
+
+/** What somebody typed may be no code at all (`%zz`): then it stands for itself, and the view says that there is no such thing. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
 
 export function go(href: string): void {
   history.pushState(null, "", href);

@@ -1,9 +1,9 @@
 // Small pieces of every view: times, lines to type, buttons that act, and text that a server wrote.
 
 import { computed, signal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { call } from "./door.js";
+import { piecesOf } from "./foreign.js";
 import { link, messageOf, power } from "./model.js";
 import type { Act } from "./needs.js";
 
@@ -47,7 +47,7 @@ export function Until({ at }: { at: number }) {
   return <span>{text}</span>;
 }
 
-/** A line for a terminal, with a button that copies it. */
+/** A line for a terminal, with a button that copies it. Names in it are words of a shell: by `shellWord`. */
 export function Line({ text }: { text: string }) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
@@ -112,24 +112,13 @@ export function ActButton({ act, line, onDone }: { act: Act; line?: string; onDo
   );
 }
 
-/** Characters that are not seen, or that turn the order of others around. */
-const HIDDEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\u2028\u2029\u{E0000}-\u{E007F}]/u;
-
 /** A text that somebody else wrote: what is hidden in it is shown as chips, and line breaks stay where `lines` says so. */
 export function Foreign({ text, lines = false }: { text: string; lines?: boolean }) {
-  const parts: ComponentChildren[] = [];
-  let plain = "";
-  for (const character of text) {
-    if (!HIDDEN.test(character) || (lines && (character === "\n" || character === "\t"))) {
-      plain += character;
-      continue;
-    }
-    if (plain !== "") parts.push(plain);
-    plain = "";
-    parts.push(<span class="chip">U+{character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}</span>);
-  }
-  if (plain !== "") parts.push(plain);
-  return <bdi>{parts}</bdi>;
+  return (
+    <bdi>
+      {piecesOf(text, lines).map((piece) => (piece.isHidden ? <span class="chip">{piece.text}</span> : piece.text))}
+    </bdi>
+  );
 }
 
 /** What a view loads when it is opened, when the gateway is back, and when `again` is called. */

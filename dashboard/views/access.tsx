@@ -1,6 +1,7 @@
 // Who has access: tokens, runs and executors.
 
 import { useState } from "preact/hooks";
+import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { executors, gateway, power } from "../model.js";
 import { ActButton, Foreign, Line, Since, useLoaded } from "../words.js";
 
@@ -136,7 +137,7 @@ function NewToken({ onMade, again }: { onMade: (made: { id: string; token: strin
       </label>
       <ActButton
         act={{ label: "Create token", method: "POST", path: "/tokens", body: { id, role } }}
-        line={`toolway token create --id ${id === "" ? "ID" : id} --role ${role}`}
+        line={`toolway token create --id ${id === "" ? "ID" : shellWord(id)} --role ${shellWord(role)}`}
         onDone={(answer) => {
           onMade({ id, token: (answer as { token: string }).token });
           setId("");

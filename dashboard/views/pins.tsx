@@ -2,6 +2,7 @@
 
 import { diffWordsWithSpace } from "diff";
 import type { PinDiff, PinLine } from "../../src/contracts/pins.js";
+import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { ActButton, Foreign, Line, Since, useLoaded } from "../words.js";
 
 interface PinsAnswer {
@@ -37,7 +38,7 @@ export function Pins() {
                     </span>
                   ))}
               </p>
-              <Line text={`toolway pins diff ${server}`} />
+              <Line text={`toolway pins diff ${shellWord(server)}`} />
             </li>
           ))}
         </ul>
@@ -74,7 +75,7 @@ export function PinsOfServer({ server }: { server: string }) {
               body: { server, tool: diff.tool, hash: diff.new.hash },
               sure: "Agents see the tool as it is now, and may call it.",
             }}
-            line={`toolway pins accept ${server} ${diff.tool}`}
+            line={`toolway pins accept ${shellWord(server)} ${shellWord(diff.tool)}`}
             onDone={again}
           />
         </section>

@@ -1,6 +1,7 @@
 // All servers, bad ones first; and one server: why it is as it is, and what can be done.
 
 import type { ServerStatus } from "../../src/contracts/status.js";
+import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { servers } from "../model.js";
 import { isFine } from "../needs.js";
 import { ActButton, Foreign, Line, Since, Until } from "../words.js";
@@ -127,16 +128,19 @@ export function OneServer({ name }: { name: string }) {
       )}
       {server.credential?.needsLogin === true ? (
         <p>
-          <Line text={`toolway login ${name}`} />
+          <Line text={`toolway login ${shellWord(name)}`} />
         </p>
       ) : null}
       <p class="acts">
-        <ActButton act={{ label: "Reload", method: "POST", path: `${route}/reload` }} line={`toolway reload ${name}`} />
+        <ActButton
+          act={{ label: "Reload", method: "POST", path: `${route}/reload` }}
+          line={`toolway reload ${shellWord(name)}`}
+        />
         {isStopped ? (
           <ActButton
             key="start"
             act={{ label: "Start", method: "POST", path: `${route}/start` }}
-            line={`toolway start ${name}`}
+            line={`toolway start ${shellWord(name)}`}
           />
         ) : (
           <ActButton
@@ -147,7 +151,7 @@ export function OneServer({ name }: { name: string }) {
               path: `${route}/stop`,
               sure: "Agents get an error for its tools until it is started again.",
             }}
-            line={`toolway stop ${name}`}
+            line={`toolway stop ${shellWord(name)}`}
           />
         )}
       </p>
@@ -173,7 +177,7 @@ export function OneServer({ name }: { name: string }) {
             <Foreign text={server.stderr.join("\n")} lines />
           </pre>
         )}
-        <Line text={`toolway logs ${name}`} />
+        <Line text={`toolway logs ${shellWord(name)}`} />
       </section>
     </>
   );

@@ -1,5 +1,6 @@
 // The tools of all servers in one table, and one tool with its definition.
 
+import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { go, query, setQuery } from "../router.js";
 import { Foreign, Line, useLoaded } from "../words.js";
 
@@ -54,7 +55,7 @@ export function Tools() {
             ))}
           </select>
         </label>
-        <Line text={as === "" ? "toolway tools" : `toolway tools --as ${as}`} />
+        <Line text={as === "" ? "toolway tools" : `toolway tools --as ${shellWord(as)}`} />
       </p>
       {trouble === "" ? null : (
         <p class="trouble" role="alert">
@@ -125,7 +126,11 @@ export function OneTool({ name }: { name: string }) {
         <Foreign text={tool.name} />
       </h1>
       <p>
-        Of <a href={`/servers/${encodeURIComponent(tool.server)}`}>{tool.server}</a>, which calls it{" "}
+        Of{" "}
+        <a href={`/servers/${encodeURIComponent(tool.server)}`}>
+          <Foreign text={tool.server} />
+        </a>
+        , which calls it{" "}
         <code>
           <Foreign text={tool.ownName} />
         </code>
@@ -144,7 +149,7 @@ export function OneTool({ name }: { name: string }) {
       </p>
       {tool.annotations?.["readOnlyHint"] === true ? <p>Its server says that it only reads.</p> : null}
       <p>
-        <Line text={`toolway call ${tool.name}`} /> <Line text={`toolway inspect ${tool.name}`} />
+        <Line text={`toolway call ${shellWord(tool.name)}`} /> <Line text={`toolway inspect ${shellWord(tool.name)}`} />
       </p>
       <Access tool={tool} />
       <h2>Parameters</h2>
@@ -179,7 +184,7 @@ function Access({ tool }: { tool: Tool }) {
       <ul>
         {value.access.map(({ role, allowed, rule }) => (
           <li key={role}>
-            {role}: {allowed ? "yes" : `no, ${rule ?? ""}`}
+            <Foreign text={`${role}: ${allowed ? "yes" : `no, ${rule ?? ""}`}`} />
           </li>
         ))}
       </ul>

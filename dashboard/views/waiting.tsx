@@ -2,6 +2,7 @@
 
 import type { OutboxEntry, OutboxLane } from "../../src/contracts/outbox.js";
 import type { DeadLetterSummary, MailboxSummary, Page } from "../../src/contracts/status.js";
+import { shellWord } from "../../src/runtime/words/shell-word.js";
 import { mailboxes, outbox } from "../model.js";
 import { ActButton, Foreign, Line, Since, useLoaded } from "../words.js";
 
@@ -39,7 +40,7 @@ function Writes() {
             <Foreign text={`${server}: ${depth} on hold in ${lane}: ${heldFor ?? ""}`} />{" "}
             <ActButton
               act={{ label: "Release", method: "POST", path: "/outbox/release", body: { server, lane } }}
-              line={`toolway outbox release ${server}`}
+              line={`toolway outbox release ${shellWord(server)}`}
               onDone={renew}
             />
           </p>
@@ -189,7 +190,7 @@ function DeadLetters({ mailbox }: { mailbox: string }) {
       <h3>
         Dead letters of <Foreign text={mailbox} />
       </h3>
-      <Line text={`toolway mailbox dead ${mailbox}`} />
+      <Line text={`toolway mailbox dead ${shellWord(mailbox)}`} />
       <ul class="rows">
         {(value?.items ?? []).map(({ id, from, reason, failedAt }) => (
           <li key={id}>

@@ -104,12 +104,12 @@ interface Route {
 /** Answers requests by routes. Never rejects: what a route throws is answered. `path` has a query, where one was given. */
 export type RouteAnswerer = (path: string, request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
-export function answererOf(given: ControlRoutes): RouteAnswerer {
+export function answererOf(given: ControlRoutes, maxBodyBytes = MAX_BODY_BYTES): RouteAnswerer {
   const routes = Object.entries(given).map(([key, handler]): Route => {
     const [method = "", pattern = ""] = key.split(" ");
     return { method, parts: pattern.split("/").slice(1), handler };
   });
-  return (path, request, response) => answer(routes, path, request, response);
+  return (path, request, response) => answer({ routes, maxBodyBytes }, path, request, response);
 }
 
 export async function serveControl(options: ControlOptions): Promise<ControlServer> {
@@ -167,8 +167,13 @@ function removeStale(path: string): void {
   rmSync(path);
 }
 
+interface Answering {
+  readonly routes: readonly Route[];
+  readonly maxBodyBytes: number;
+}
+
 async function answer(
-  routes: readonly Route[],
+  { routes, maxBodyBytes }: Answering,
   path: string,
   request: IncomingMessage,
   response: ServerResponse,
@@ -176,10 +181,12 @@ async function answer(
   const gone = new AbortController();
   response.once("close", () => gone.abort());
   try {
-    const url = new URL(path, "http://control");
-    const { handler, params } = route(routes, request.method ?? "GET", url.pathname);
-    const body = await readBody(request);
-    const result = await handler({ params, query: url.searchParams, body, signal: gone.signal });
+    // As it was sent: a URL would take `//x/status` and `/x/../status` for `/status`, which whoever looked at the path
+    // before did not see in it.
+    const [, pathname = "/", search = ""] = /^([^?#]*)(?:\?([^#]*))?/.exec(path) ?? [];
+    const { handler, params } = route(routes, request.method ?? "GET", pathname);
+    const body = await readBody(request, maxBodyBytes);
+    const result = await handler({ params, query: new URLSearchParams(search), body, signal: gone.signal });
     if (result instanceof JsonLines) await sendLines(response, result.source, gone.signal);
     else send(response, result === undefined ? 204 : 200, result);
   } catch (error) {
@@ -225,15 +232,15 @@ function match(pattern: readonly string[], parts: readonly string[]): Record<str
   return params;
 }
 
-async function readBody(request: IncomingMessage): Promise<unknown> {
+async function readBody(request: IncomingMessage, maxBytes: number): Promise<unknown> {
   const chunks: Buffer[] = [];
   let size = 0;
-  const tooLarge = () => new ControlError("too-large", `A request may have ${MAX_BODY_BYTES / 1048576} MiB.`);
-  if (Number(request.headers["content-length"] ?? 0) > MAX_BODY_BYTES) throw tooLarge();
+  const tooLarge = () => new ControlError("too-large", `A request may have ${maxBytes / 1024} KiB.`);
+  if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge();
   // Not destroyed when we stop early: the connection is needed for the answer.
   for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > MAX_BODY_BYTES) throw tooLarge();
+    if (size > maxBytes) throw tooLarge();
     chunks.push(chunk);
   }
   if (size === 0) return undefined;

@@ -83,6 +83,42 @@ describe("the operator's door", () => {
     expect(page.headers["content-security-policy"]).toContain("default-src 'none'");
     expect(page.headers["set-cookie"]).toBeUndefined();
     expect(await ask(door.port ?? 0, "/%2e%2e/etc/passwd.txt")).toMatchObject({ status: 404 });
+    expect(await ask(door.port ?? 0, "/nothing.js")).toMatchObject({ status: 404 });
+  });
+
+  it("gives the page at the address of a thing whose name has dots, slashes and percent signs", async () => {
+    const { door } = openDoor();
+    await door.link("operator");
+    for (const name of ["fs.read", "a/b", "50%", "..."].map(encodeURIComponent)) {
+      expect(await ask(door.port ?? 0, `/tools/${name}`)).toMatchObject({
+        status: 200,
+        text: "<!doctype html>the page",
+      });
+    }
+  });
+
+  it("takes a path as it is sent: none is another by its dots, slashes or escapes", async () => {
+    const { door } = openDoor();
+    const { port, headers } = await enter(door);
+    for (const path of ["//x/feed", "//x/status", "/x/../status", "/./status", "//status", "/%73tatus", "//["]) {
+      expect(await ask(port, `/api${path}`, { headers }), path).toMatchObject({ status: 404 });
+    }
+    expect(await ask(port, "/api/status?a=%2F..", { headers })).toMatchObject({ status: 200 });
+  });
+
+  it("reads no more than a few KiB of anybody, with a session or without [bounded]", async () => {
+    const { door, acts } = openDoor();
+    const { port, headers } = await enter(door);
+    const body = { code: "x".repeat(20_000) };
+    expect(await ask(port, "/api/session", { method: "POST", body })).toMatchObject({ status: 413 });
+    expect(await ask(port, "/api/reload", { method: "POST", headers, body })).toMatchObject({ status: 413 });
+    expect(acts).toEqual([]);
+  });
+
+  it("forgets the record of a session that gave way to a new one [bounded]", async () => {
+    const { door, kept } = openDoor();
+    for (let n = 0; n < 18; n++) await enter(door);
+    expect([...kept.entries()].filter(([, record]) => "hash" in record)).toHaveLength(16);
   });
 
   it("gives data to a session alone, and no secret is kept or shown [secrets-unseen]", async () => {

@@ -23,6 +23,8 @@ const HEADERS_MS = 10_000;
 const REQUEST_MS = 30_000;
 /** Sessions and links end within this of their time. `close` from the CLI does not wait for it. */
 const SWEEP_MS = 5_000;
+/** What the page sends is names and small words. Whoever has no session yet is any program of the machine. */
+const MAX_BODY_BYTES = 16 * 1024;
 /** A nonce of the page's, which is 32 characters; the rest is room. */
 const MAX_NONCE = 128;
 
@@ -74,10 +76,10 @@ export class OperatorDoor {
       "GET /feed": ({ signal }) => jsonLines(this.#tabs.follow(power, signal)),
     });
     this.#answers = {
-      viewer: answererOf({ ...seeing, ...withFeed("viewer") }),
-      operator: answererOf({ ...seeing, ...acting, ...withFeed("operator") }),
+      viewer: answererOf({ ...seeing, ...withFeed("viewer") }, MAX_BODY_BYTES),
+      operator: answererOf({ ...seeing, ...acting, ...withFeed("operator") }, MAX_BODY_BYTES),
     };
-    this.#answerKnock = answererOf(this.#knocks());
+    this.#answerKnock = answererOf(this.#knocks(), MAX_BODY_BYTES);
   }
 
   /** Its port; undefined while it is shut. */
@@ -166,6 +168,8 @@ export class OperatorDoor {
     const ended = this.#sessions.sweep(this.#clock.wall());
     for (const id of ended) this.#tabs.endOf(id);
     await this.#forget(ended);
+    // A gateway that is killed writes nothing more: its pages are to find their sessions all the same.
+    await Promise.all(this.#sessions.seenLately(this.#clock.wall()).map(([id, kept]) => this.#kept.put(id, kept)));
     if (!this.#sessions.isWanted(this.#clock.now())) await this.#shut();
   }
 
@@ -231,6 +235,7 @@ export class OperatorDoor {
         const [id, secret] = [randomBytes(16).toString("base64url"), randomBytes(32).toString("base64url")];
         const trade = this.#sessions.trade(code, id, secret, this.#clock.now(), this.#clock.wall());
         if ("refused" in trade) throw new ControlError("denied", trade.refused === "full" ? TOO_MANY : LINK_OVER);
+        if (trade.ended !== undefined) await this.#forget([trade.ended]);
         await this.#kept.put(id, trade.kept);
         return { id, secret, power: trade.kept.power };
       },
@@ -247,7 +252,8 @@ export class OperatorDoor {
 
 const SESSION_ENDED = "This session has ended: `toolway dashboard` gives a new link.";
 const LINK_OVER = "This link was used before, or is older than a minute: `toolway dashboard` gives a new one.";
-const TOO_MANY = "16 sessions are open, and no more may be: `toolway dashboard --close` ends them all.";
+const TOO_MANY =
+  "16 sessions have a page open, and no more may: close one, or `toolway dashboard --close` ends them all.";
 
 function memberOf(body: unknown, key: string): string {
   const value = (body as Readonly<Record<string, unknown>> | null | undefined)?.[key];

@@ -39,13 +39,14 @@ export class PageFiles {
     }
   }
 
-  /** Views have addresses of their own, which all are the page. */
+  /** Views have addresses of their own, which all are the page: `/tools/fs.read` too. Files are at the root alone. */
   answer(path: string, request: IncomingMessage, response: ServerResponse): void {
     if (request.method !== "GET" && request.method !== "HEAD") {
       response.writeHead(405, { Allow: "GET, HEAD", Connection: "close" }).end();
       return;
     }
-    const file = this.#files.get(path) ?? (path.includes(".") ? undefined : this.#files.get("/"));
+    const file =
+      this.#files.get(path) ?? (/^\/[^/]*[.%]/.test(path) || !path.startsWith("/") ? undefined : this.#files.get("/"));
     if (file === undefined) {
       response.writeHead(404, { "Content-Type": "text/plain" }).end("There is nothing here.");
       return;

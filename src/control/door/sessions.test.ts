@@ -1,7 +1,7 @@
 import { createHash, createHmac } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { DoorSessions } from "./sessions.js";
+import { DoorSessions, type SessionKept } from "./sessions.js";
 
 const HOUR = 60 * 60_000;
 
@@ -23,12 +23,18 @@ describe("a link", () => {
     expect(sessions.isWanted(60_000)).toBe(false);
   });
 
-  it("gives no session where 16 are open, and is used up by that [bounded]", () => {
+  const sixteen = () => {
     const sessions = new DoorSessions();
     for (let n = 0; n < 16; n++) {
       sessions.addCode(`code ${n}`, "operator", 0);
-      expect(sessions.trade(`code ${n}`, `id ${n}`, `secret ${n}`, 0, 0)).toHaveProperty("kept");
+      expect(sessions.trade(`code ${n}`, `id ${n}`, `secret ${n}`, 0, n)).toHaveProperty("kept");
+      sessions.pageOpened(`id ${n}`);
     }
+    return sessions;
+  };
+
+  it("gives no session where 16 have a page open, and is used up by that [bounded]", () => {
+    const sessions = sixteen();
     sessions.addCode("one more", "operator", 0);
     expect(sessions.trade("one more", "x", "x", 0, 0)).toEqual({ refused: "full" });
     sessions.end("id 3");
@@ -37,6 +43,40 @@ describe("a link", () => {
 });
 
 describe("a session", () => {
+  it("gives way to a new one where 16 are there and its pages have gone, the longest unseen first [bounded]", () => {
+    const sessions = new DoorSessions();
+    for (let n = 0; n < 40; n++) {
+      sessions.addCode(`code ${n}`, "operator", 0);
+      const trade = sessions.trade(`code ${n}`, `id ${n}`, `secret ${n}`, 0, n);
+      expect(trade).toHaveProperty("kept");
+      // The first has its page open all the time; whoever opened the others closed them at once.
+      sessions.pageOpened(`id ${n}`);
+      if (n > 0) sessions.pageClosed(`id ${n}`, n);
+      if (n >= 16) expect(trade).toMatchObject({ ended: `id ${n - 15}` });
+      expect(sessions.size).toBeLessThanOrEqual(16);
+    }
+    expect(sessions.find("secret 0", 40)).toBeDefined();
+    expect(sessions.find("secret 20", 40)).toBeUndefined();
+  });
+
+  it("goes on after a gateway that was killed hours after its page was opened [restart-unseen]", () => {
+    const sessions = open();
+    sessions.pageOpened("a");
+    const kept = new Map<string, SessionKept>();
+    let writes = 0;
+    for (let ms = 0; ms < 5 * HOUR; ms += 5_000) {
+      for (const [id, record] of sessions.seenLately(ms)) {
+        kept.set(id, record);
+        writes++;
+      }
+    }
+    expect(new DoorSessions(kept).find("secret", 5 * HOUR)).toBeDefined();
+    // Every ten minutes, and not with every look.
+    expect(writes).toBeLessThanOrEqual(30);
+    sessions.pageClosed("a", 5 * HOUR);
+    expect(sessions.seenLately(6 * HOUR)).toEqual([]);
+  });
+
   const open = () => {
     const sessions = new DoorSessions();
     sessions.addCode("code", "operator", 0);

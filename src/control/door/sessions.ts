@@ -17,6 +17,9 @@ const SESSION_MS = 12 * 60 * 60_000;
 /** A page that was closed by mistake finds its session again; one that was left for good does not hold the door open. */
 const UNSEEN_MS = 60 * 60_000;
 
+/** So often it is kept that a page is open: well within the hour that a session outlives its pages. */
+const SEEN_EVERY_MS = 10 * 60_000;
+
 /** What is kept of a session over a restart. Times are of the wall clock. */
 export interface SessionKept {
   readonly power: Power;
@@ -42,7 +45,9 @@ export interface PageSession {
   readonly power: Power;
 }
 
-export type Trade = { readonly kept: SessionKept } | { readonly refused: "unknown" | "full" };
+export type Trade =
+  /** `ended` had to give way. */
+  { readonly kept: SessionKept; readonly ended?: string } | { readonly refused: "unknown" | "full" };
 
 export class DoorSessions {
   /** By the hash of the code. */
@@ -79,14 +84,20 @@ export class DoorSessions {
     this.#codes.set(hashOf(code), { power, untilMs: nowMs + CODE_MS });
   }
 
-  /** A code is good once. Where there is no room for a session it is used up all the same: it has been shown. */
+  /**
+   * A code is good once. Where there is no room, the session without a page that was seen last the longest ago gives way:
+   * whoever opens a link each time, and closes the tab, has many. Where all have pages the code is used up all the same:
+   * it has been shown.
+   */
   trade(code: string, id: string, secret: string, nowMs: number, wallMs: number): Trade {
     this.#forgetCodes(nowMs);
     const hash = hashOf(code);
     const found = this.#codes.get(hash);
     if (found === undefined) return { refused: "unknown" };
     this.#codes.delete(hash);
-    if (this.#sessions.size >= MAX_SESSIONS) return { refused: "full" };
+    const ended = this.#sessions.size >= MAX_SESSIONS ? this.#longestUnseen() : undefined;
+    if (ended !== undefined) this.end(ended);
+    else if (this.#sessions.size >= MAX_SESSIONS) return { refused: "full" };
     const session: Session = {
       id,
       power: found.power,
@@ -96,7 +107,15 @@ export class DoorSessions {
       pages: 0,
     };
     this.#add(session);
-    return { kept: keptOf(session) };
+    return { kept: keptOf(session), ...(ended === undefined ? {} : { ended }) };
+  }
+
+  #longestUnseen(): string | undefined {
+    let found: Session | undefined;
+    for (const session of this.#sessions.values()) {
+      if (session.pages === 0 && (found === undefined || session.seenAt < found.seenAt)) found = session;
+    }
+    return found?.id;
   }
 
   /** Whose secret it is; undefined where it is nobody's, or its time is over. */
@@ -124,6 +143,17 @@ export class DoorSessions {
     session.pages--;
     session.seenAt = wallMs;
     return keptOf(session);
+  }
+
+  /** What is to be kept of the sessions whose pages are open, and of which that was not kept lately. */
+  seenLately(wallMs: number): [id: string, kept: SessionKept][] {
+    const seen = [...this.#sessions.values()].filter(
+      ({ pages, seenAt }) => pages > 0 && Math.abs(wallMs - seenAt) >= SEEN_EVERY_MS,
+    );
+    return seen.map((session) => {
+      session.seenAt = wallMs;
+      return [session.id, keptOf(session)];
+    });
   }
 
   /** Forgets the sessions whose time is over, and says which. */

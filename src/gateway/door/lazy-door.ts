@@ -48,11 +48,17 @@ export class LazyDoor {
   }
 
   async close(): Promise<void> {
-    await (await this.#door)?.close();
+    // One that could not be made was told to whoever asked for it, and does not keep the gateway from closing.
+    const door = await this.#door?.catch(() => undefined);
+    await door?.close();
   }
 
   #load(): Promise<OperatorDoor> {
-    this.#door ??= this.#make();
+    this.#door ??= this.#make().catch((error: unknown) => {
+      // The next who asks finds out anew.
+      this.#door = undefined;
+      throw error;
+    });
     return this.#door;
   }
 

@@ -19,10 +19,11 @@ const SEEING = [
   "GET /mailboxes/dead",
   "GET /outbox",
   "GET /outbox/lanes",
-  "GET /outbox/writes/:id",
 ] as const;
 
+/** For operators alone: what acts, and what shows the results of agents' calls. */
 const ACTING = [
+  "GET /outbox/writes/:id",
   "POST /reload",
   "POST /servers/:server/reload",
   "POST /servers/:server/stop",

@@ -1,0 +1,84 @@
+// What the operator's page makes of names and texts that others wrote, before a browser sees them.
+
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { piecesOf } from "../dashboard/foreign.js";
+import { type Known, needsOf } from "../dashboard/needs.js";
+import type { ServerStatus } from "../src/contracts/status.js";
+import { hiddenIn, visible } from "../src/runtime/visible.js";
+
+const NOTHING: Known = {
+  servers: [],
+  config: undefined,
+  outbox: undefined,
+  mailboxes: undefined,
+  shares: [],
+};
+
+function linesFor(name: string): string[] {
+  const server = (state: string, more: object = {}) =>
+    ({ name, state, circuit: "closed", quarantined: 1, via: name, ...more }) as unknown as ServerStatus;
+  return needsOf({
+    ...NOTHING,
+    servers: [
+      server("ejected"),
+      server("backoff"),
+      server("waiting"),
+      server("idle", { credential: { needsLogin: true } }),
+    ],
+    outbox: {
+      waiting: 1,
+      oldestAt: undefined,
+      unknown: 0,
+      held: [{ server: name, lane: "a", depth: 1, why: "x" }],
+      heldCount: 1,
+    },
+    shares: [{ mailbox: name, state: "refused" }] as unknown as Known["shares"],
+  }).map(({ line }) => line);
+}
+
+describe("a line to copy", () => {
+  it("has a name for one word of a shell, whatever the name holds [terminal-inert]", () => {
+    for (const name of ["$(id)", "a; id", "a b", "a|id", "a>b", "it's"]) {
+      const lines = linesFor(name);
+      expect(lines).toHaveLength(10);
+      const word = `'${name.replaceAll("'", "'\\''")}'`;
+      for (const line of lines) expect(line).toContain(` ${word}`);
+    }
+  });
+
+  it("leaves out a name that holds a line break, a hidden character or a backtick [terminal-inert]", () => {
+    for (const name of ["a\nid\n", "a\u202eb", "a`id`", "a\u{e0101}"]) {
+      for (const line of linesFor(name)) expect(line).toContain("<name>");
+    }
+  });
+});
+
+describe("a text of somebody else's", () => {
+  it("shows each hidden character by its number, those that carry text in variation selectors too [terminal-inert]", () => {
+    const text = "a\u{e0101}b\ufe0fc\u00a0d\u3164e\u2800f\u202eg\ud800h";
+    expect(
+      piecesOf(text, false)
+        .map((piece) => (piece.isHidden ? `[${piece.text}]` : piece.text))
+        .join(""),
+    ).toBe("a[U+E0101]b[U+FE0F]c[U+00A0]d[U+3164]e[U+2800]f[U+202E]g[U+D800]h");
+  });
+
+  it("keeps line breaks and tabs where it has lines, and shows them elsewhere", () => {
+    expect(piecesOf("a\r\n\tb", true)).toEqual([{ text: "a\n\tb", isHidden: false }]);
+    expect(piecesOf("a\nb", false)[1]).toEqual({ text: "U+000A", isHidden: true });
+    expect(piecesOf("", true)).toEqual([]);
+  });
+
+  it("loses nothing and hides nothing, in 2,000 texts [terminal-inert]", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), (text) => {
+        const pieces = piecesOf(text, false);
+        for (const piece of pieces) expect(hiddenIn(piece.text)).toEqual([]);
+        const shown = pieces.map((piece) => (piece.isHidden ? `\\u{${piece.text.slice(2)}}` : piece.text)).join("");
+        expect(shown).toBe(visible(text));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
