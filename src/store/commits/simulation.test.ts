@@ -48,7 +48,6 @@ async function sharedRun(seed: number, tally: Tally): Promise<void> {
     openCommitStore({
       stream: line,
       pace: line.pace,
-      wall: () => time.now,
       layout: "shared",
       prefix: "s.",
       where: "the engine",
@@ -166,7 +165,7 @@ async function partitionRun(seed: number, tally: { committed: number; fenced: nu
   let done = false;
   const open = async (): Promise<Store> => {
     const line = engine.connect();
-    const parts = { stream: line, pace: line.pace, wall: () => time.now, prefix: "p.", where: "partition 1" };
+    const parts = { stream: line, pace: line.pace, prefix: "p.", where: "partition 1" };
     try {
       return await openCommitStore({ ...parts, layout: "partition" });
     } catch (error) {

@@ -20,7 +20,7 @@ import type {
 import { checkName, jsonOf, keyBytes, MAX_VALUE_BYTES, valueBytes } from "../checks.js";
 import { corrupt, StoreError } from "../store-error.js";
 import { type CommitWrite, decodeCommit } from "./commit.js";
-import { CommitState, compareUtf8, type KeySpace, numberOf } from "./state.js";
+import { CommitState, compareUtf8, type KeySpace, MAX_WRITES, numberOf } from "./state.js";
 import type { CommitStream, TryPace } from "./stream.js";
 import { CommitWriter, type Condition } from "./writer.js";
 
@@ -47,8 +47,6 @@ const READ_WITHIN_MS = 2 * OPEN_LIMIT_MS;
 export interface CommitStoreOptions {
   readonly stream: CommitStream;
   readonly pace: TryPace;
-  /** Milliseconds since 1970, as the engine stamps its messages. */
-  readonly wall: () => number;
   readonly layout: "shared" | "partition";
   /** All its subjects begin with it; it ends with a dot. */
   readonly prefix: string;
@@ -85,6 +83,11 @@ class CommitStore implements Store {
   #held = 0;
   #closing: Promise<void> | undefined;
   #sweepAtMs: number;
+  /**
+   * What to add to our own time to come to the engine's, or somewhat less: from the message that was told the soonest. A
+   * gateway's own date may be wrong, and would have it sweep what others have not been told yet.
+   */
+  #engineAheadMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: CommitStoreOptions) {
     this.#options = options;
@@ -110,6 +113,7 @@ class CommitStore implements Store {
         message: ({ subject, sequence, body, atMs }) => {
           const commit = decodeCommit(body);
           if (commit === undefined || commit === "newer") return this.#hold(subject, commit);
+          this.#engineAheadMs = Math.max(this.#engineAheadMs, atMs - pace.now());
           this.#state.follow(commit, subject, sequence, atMs);
           toldTo = sequence;
           if (sequence === takeover) takenOver();
@@ -218,6 +222,11 @@ class CommitStore implements Store {
         const text = `${where} takes ${stream.maxBodyBytes - HEAD_BYTES} bytes at once; these writes have ${bytes}.`;
         throw new StoreError("invalid", text);
       }
+      // Those beyond would have the numbers of the next commit's entries.
+      if (writes.length > MAX_WRITES) {
+        const text = `${where} takes ${MAX_WRITES} writes at once; these are ${writes.length}. Make them in several batches.`;
+        throw new StoreError("invalid", text);
+      }
       if (subjects.size > 1) {
         throw new StoreError("invalid", `A batch in ${where} has one key: only a partition writes several at once.`);
       }
@@ -305,15 +314,22 @@ class CommitStore implements Store {
     this.#removing++;
     for (const sequence of this.#removals) {
       this.#removals.delete(sequence);
-      if (await this.#options.stream.remove(sequence)) this.#state.removed(sequence);
+      if (await this.#options.stream.remove(sequence)) {
+        this.#state.removed(sequence);
+        continue;
+      }
+      // Nobody answers now: it is tried again with the next commit, and the others wait with it.
+      this.#removals.add(sequence);
+      break;
     }
     this.#removing--;
   }
 
   async #sweep(): Promise<void> {
-    const { stream, pace, wall } = this.#options;
+    const { stream, pace } = this.#options;
     this.#sweepAtMs = pace.now() + SWEEP_EVERY_MS * (1 + pace.random());
-    for (const { subject, sequence } of this.#state.deletionsBefore(wall() - DELETION_KEPT_MS, SWEPT_AT_ONCE)) {
+    const before = pace.now() + this.#engineAheadMs - DELETION_KEPT_MS;
+    for (const { subject, sequence } of this.#state.deletionsBefore(before, SWEPT_AT_ONCE)) {
       if (await stream.clear(subject, sequence)) this.#state.removed(sequence);
     }
   }

@@ -41,6 +41,8 @@ export interface WriteRequest {
 
 interface Queued extends WriteRequest {
   readonly bytes: number;
+  /** When it was submitted. */
+  readonly sinceMs: number;
 }
 
 /** What came of one commit. */
@@ -89,12 +91,13 @@ export class CommitWriter {
       return;
     }
     this.#pendingBytes += bytes;
+    const queued = { ...request, bytes, sinceMs: this.#options.pace.now() };
     const queue = this.#queues.get(subject);
     if (queue !== undefined) {
-      queue.push({ ...request, bytes });
+      queue.push(queued);
       return;
     }
-    this.#queues.set(subject, [{ ...request, bytes }]);
+    this.#queues.set(subject, [queued]);
     void this.#run(subject);
   }
 
@@ -139,9 +142,10 @@ export class CommitWriter {
     if (this.#queues.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  /** What goes into one commit. Refuses those whose condition does not hold now. */
+  /** What goes into one commit. Refuses those whose condition does not hold now, or who had no turn in time. */
   #takeGroup(queue: Queued[]): Queued[] {
-    const { state, stream } = this.#options;
+    const { state, stream, pace, where } = this.#options;
+    const tooLongAgo = pace.now() - LIMIT_MS;
     const limit = Math.min(MAX_GROUP_BYTES, stream.maxBodyBytes / 2);
     const group: Queued[] = [];
     const written = new Set<string>();
@@ -150,6 +154,14 @@ export class CommitWriter {
     for (let [next] = queue; next !== undefined; [next] = queue) {
       if (group.length > 0 && (bytes + next.bytes > limit || writes + next.writes.length > MAX_WRITES)) break;
       const { condition } = next;
+      // Else each that waits behind a silent engine would wait for all before it, and for its own tries then.
+      if (next.sinceMs < tooLongAgo) {
+        queue.shift();
+        this.#pendingBytes -= next.bytes;
+        const text = `${where} had no turn for it within ${LIMIT_MS / 1000} s; nothing was written. Try later.`;
+        next.failed(new StoreError("away", text));
+        continue;
+      }
       if (condition !== undefined) {
         // What it compares with is in this very commit: it waits for the next.
         if (written.has(`${condition.map}\0${condition.key}`)) break;
@@ -191,7 +203,7 @@ export class CommitWriter {
         return { kind: "failed", error: mayBeStored ? this.#unknown(tried.error) : tried.error };
       if (tried.kind === "silent") mayBeStored = true;
       if (tried.kind === "conflict") {
-        const found = await this.#lookUp(subject, commit, head?.id);
+        const found = await this.#lookUp(subject, commit, head?.id, mayBeStored);
         if (found !== undefined) return found;
       }
       if (tried.kind === "unsent" && !mayBeStored) {
@@ -214,15 +226,25 @@ export class CommitWriter {
   }
 
   /** Another commit is last on the subject, or ours: which. Undefined where nobody answered. */
-  async #lookUp(subject: string, commit: Commit, base: string | undefined): Promise<Outcome | undefined> {
+  async #lookUp(
+    subject: string,
+    commit: Commit,
+    base: string | undefined,
+    mayBeStored: boolean,
+  ): Promise<Outcome | undefined> {
     const { stream, state } = this.#options;
     const answer = await stream.last(subject);
     if (answer === undefined) return undefined;
     const { message } = answer;
-    const last = message === undefined ? undefined : decodeCommit(message.body);
-    if (last === "newer") {
-      const text = `What is kept under ${subject} was written by a newer version of Toolway; update this one.`;
-      return { kind: "failed", error: new StoreError("newer", text) };
+    let last: Commit | undefined;
+    if (message !== undefined) {
+      const read = decodeCommit(message.body);
+      if (read === undefined || read === "newer") {
+        // What it was made on cannot be read: ours may be below it.
+        const error = unreadable(subject, read);
+        return { kind: "failed", error: mayBeStored ? this.#unknown(error) : error };
+      }
+      last = read;
     }
     const found = findCommit(
       commit.id,
@@ -265,4 +287,13 @@ export class CommitWriter {
     if (next === undefined) this.#inFlight--;
     else next();
   }
+}
+
+function unreadable(subject: string, why: "newer" | undefined): StoreError {
+  if (why === "newer") {
+    const text = `What is kept under ${subject} was written by a newer version of Toolway; update this one.`;
+    return new StoreError("newer", text);
+  }
+  const text = `What is kept under ${subject} is no record of Toolway, and is left alone: nothing was written.`;
+  return new StoreError("corrupt", `${text} Remove it, or give Toolway a "prefix" of its own.`);
 }

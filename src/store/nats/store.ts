@@ -52,7 +52,7 @@ export async function openNatsStores(options: NatsStoreOptions): Promise<NatsSto
   const parts = `${prefix}_parts`;
   await makeStream(options, { name: keys, subjects: [`${prefix}.state.>`], max_msgs_per_subject: 1 });
   await makeStream(options, { name: parts, subjects: [`${prefix}.parts.>`] });
-  const rest = { pace: realPace, wall: systemClock.wall, warn };
+  const rest = { pace: realPace, warn };
   return {
     async shared() {
       const stream = await JetStreamStream.open(engine, keys, realPace);

@@ -1,0 +1,140 @@
+// What the store does at its bounds and beside what is not its own, over a virtual engine and in virtual time.
+
+import { describe, expect, it } from "vitest";
+import { randomOf, VirtualEngine, VirtualTime } from "../../../test/fixtures/store/virtual-stream.js";
+import type { Store } from "../../contracts/store.js";
+import { openCommitStore } from "./store.js";
+
+const CALM = { lost: 0, doubled: 0, late: 0 };
+/** Nothing arrives, and nothing is answered. */
+const SILENT = { lost: 1, doubled: 0, late: 0 };
+const MINUTE = 60_000;
+
+function virtual(layout: "shared" | "partition") {
+  const time = new VirtualTime();
+  const engine = new VirtualEngine(time, randomOf(1), CALM, layout === "shared");
+  /** What it comes to, with the virtual time that it takes. */
+  const done = async <T>(work: Promise<T>): Promise<T> => {
+    let isOver = false;
+    const over = () => {
+      isOver = true;
+    };
+    work.then(over, over);
+    await time.run(() => isOver, time.now + 10 * MINUTE);
+    if (!isOver) throw new Error("it took more than ten minutes");
+    return work;
+  };
+  const pass = (ms: number) => done(time.sleep(ms));
+  const open = (line = engine.connect()): Promise<Store> => {
+    return done(openCommitStore({ stream: line, pace: line.pace, layout, prefix: "s.", where: "the engine" }));
+  };
+  return { time, engine, done, pass, open };
+}
+
+const codeOf = (work: Promise<unknown>) =>
+  work.then(
+    () => "written",
+    (error: { code?: string }) => error.code,
+  );
+
+describe("a store of commits", () => {
+  it("refuses a batch whose entries would have the numbers of the next one's [ack-is-durable]", async () => {
+    const { open, done } = virtual("partition");
+    const store = await open();
+    const log = store.log("l");
+    const append = (count: number, word: string) =>
+      store.batch((batch) => {
+        for (let i = 0; i < count; i++) batch.append(log, `"${word}${i}"`);
+      });
+    expect(await done(codeOf(append(5_000, "a")))).toBe("invalid");
+    await done(append(4_096, "b"));
+    await done(append(2_000, "c"));
+    expect([...log.entries()]).toHaveLength(6_096);
+  });
+
+  it("removes what nothing needs when the engine answers again, however it was when that was due [bounded]", async () => {
+    const { engine, open, done, pass } = virtual("partition");
+    const line = engine.connect();
+    const remove = line.remove.bind(line);
+    line.remove = async () => false;
+    const store = await open(line);
+    const map = store.map<number>("m");
+    for (let i = 0; i < 20; i++) await done(map.put("k", i));
+    await pass(MINUTE);
+    expect(engine.stored.size).toBeGreaterThan(20);
+    line.remove = remove;
+    await done(map.put("k", 20));
+    await pass(MINUTE);
+    expect(engine.stored.size).toBeLessThan(4);
+    expect(map.get("k")).toBe(20);
+  });
+
+  it("keeps a deletion for those who have not been told of it, whatever the date is at a gateway [compare-and-set]", async () => {
+    const { engine, open, done, pass } = virtual("shared");
+    // The gateways are an hour ahead of the engine.
+    engine.aheadMs = -60 * MINUTE;
+    const store = await open();
+    const map = store.map<number>("m");
+    await done(map.put("k", 1));
+    await done(map.delete("k"));
+    const writes = async (minutes: number) => {
+      for (let i = 0; i < minutes; i++) {
+        await pass(MINUTE);
+        await done(map.put("other", i));
+      }
+    };
+    await writes(8);
+    expect(engine.stored.size, "the deletion and the other key").toBe(2);
+    await writes(8);
+    expect(engine.stored.size, "the other key alone").toBe(1);
+  });
+
+  it("says of a key that holds what is no record of ours that nothing was written, and tries no more [bounded]", async () => {
+    const { engine, open, done } = virtual("shared");
+    const store = await open();
+    const map = store.shared<number>("m");
+    await done(map.put("k", 1));
+    const [{ subject } = { subject: "" }] = engine.history;
+    engine.publish({ subject, id: "theirs", body: "no record", expected: undefined });
+    expect(await done(codeOf(map.put("k", 2)))).toBe("corrupt");
+    expect(engine.last(subject)?.body).toBe("no record");
+  });
+
+  it("calls a write unknown that got no answer before a newer version wrote on the same key [compare-and-set]", async () => {
+    const { engine, open, done, time } = virtual("shared");
+    const store = await open();
+    const map = store.map<number>("m");
+    await done(map.put("k", 1));
+    const [{ subject } = { subject: "" }] = engine.history;
+    const publish = engine.publish.bind(engine);
+    engine.publish = (message) => {
+      // It is stored, and its answer is lost.
+      engine.publish = publish;
+      publish(message);
+      engine.weather = SILENT;
+      time.at(1_000, () => {
+        publish({ subject, id: "newer", body: '{"v":2}\n', expected: undefined });
+        engine.forget();
+        engine.weather = CALM;
+      });
+      return { kind: "silent" };
+    };
+    const outcome = codeOf(map.put("k", 2));
+    expect(await done(outcome)).toBe("unknown");
+    // What is known not to be written is called by its name.
+    expect(await done(codeOf(map.put("k", 3)))).toBe("newer");
+  });
+
+  it("lets nothing wait for a silent engine longer than twice the time of a try [engine-away]", async () => {
+    const { engine, open, done, time } = virtual("shared");
+    const store = await open();
+    const map = store.map<number>("m");
+    engine.weather = SILENT;
+    const began = time.now;
+    // Of these 64 are on their way at a time.
+    const outcomes = await done(Promise.all(Array.from({ length: 500 }, (_, i) => codeOf(map.put(`k${i}`, i)))));
+    expect(new Set(outcomes)).toEqual(new Set(["unknown", "away"]));
+    expect(outcomes.filter((outcome) => outcome === "unknown")).toHaveLength(64);
+    expect(time.now - began).toBeLessThan(55_000);
+  });
+});
