@@ -125,6 +125,7 @@ export function wireStages(parts: StageParts, owner: StageOwner): Stages {
     tracer: parts.telemetry?.tracer,
     eraOf: (server) => eraOf(servers.get(server)?.intro),
     toolName: (server, tool) => records.metrics.toolName(server, tool),
+    redact,
     transportOf: (server) => transportOf(servers.supervised(server)?.spec),
   });
   const serverLabels = new ServerLabels();

@@ -124,7 +124,9 @@ export class CallRing {
 export function clearRecord(record: CallRecord): void {
   record.clientInfo = NOTHING;
   record.principal = NOBODY;
+  record.method = "";
   record.tool = undefined;
+  record.version = "";
   record.sessionKey = "";
   record.traceId = undefined;
   record.id = 0;

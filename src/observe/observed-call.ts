@@ -25,6 +25,8 @@ export interface CallObserverOptions {
   readonly eraOf: (server: string) => Era | undefined;
   /** The name of a tool as it may be shown; undefined where its server does not list it. */
   readonly toolName?: ((server: string, tool: string) => string | undefined) | undefined;
+  /** A name without what its server's entry keeps secret, for a tool that is not listed. */
+  readonly redact?: ((server: string, tool: string) => string) | undefined;
   /** How a server is reached. */
   readonly transportOf?: ((server: string) => Transport | undefined) | undefined;
 }
@@ -32,22 +34,27 @@ export interface CallObserverOptions {
 /** Longer requests are measured by their characters: counting the bytes of a long text takes milliseconds. */
 const MAX_COUNTED_CHARACTERS = 1_024;
 
+/** So much of a tool's name is looked at for secrets: an agent may ask for one that is as long as it likes. */
+const MAX_NAME_READ = 4_096;
+
 export class CallObserver {
   readonly #clock: Clock;
   readonly #tracer: Tracer | undefined;
   readonly #eraOf: (server: string) => Era | undefined;
   readonly #toolName: (server: string, tool: string) => string | undefined;
+  readonly #redact: (server: string, tool: string) => string;
   readonly #transportOf: (server: string) => Transport | undefined;
   readonly #times = new CallTimesPool();
   #recorder: CallRecorder | undefined;
   /** For a traced call that no recorder has a record for. It is filled and read in one turn. */
   readonly #scratch = emptyRecord();
 
-  constructor({ clock, tracer, eraOf, toolName, transportOf }: CallObserverOptions) {
+  constructor({ clock, tracer, eraOf, toolName, redact, transportOf }: CallObserverOptions) {
     this.#clock = clock;
     this.#tracer = tracer;
     this.#eraOf = eraOf;
     this.#toolName = toolName ?? (() => undefined);
+    this.#redact = redact ?? ((_, tool) => tool);
     this.#transportOf = transportOf ?? (() => undefined);
   }
 
@@ -82,10 +89,20 @@ export class CallObserver {
     const record = own ?? (span === undefined ? undefined : this.#scratch);
     if (record !== undefined) {
       this.#fill(record, call, times, reply);
-      span?.end(record);
+      if (span !== undefined) this.#endSpan(span, record);
       if (own === undefined) clearRecord(record);
     }
     this.#times.giveBack(times);
+  }
+
+  /** A server may name a tool like a secret of its entry: a span leaves the gateway, and has the name as it may be shown. */
+  #endSpan(span: Span, record: CallRecord): void {
+    const { server, tool } = record;
+    if (server !== undefined && tool !== undefined) {
+      record.tool = this.#toolName(server, tool) ?? this.#redact(server, tool.slice(0, MAX_NAME_READ));
+    }
+    span.end(record);
+    record.tool = tool;
   }
 
   #fill(record: CallRecord, call: ObservedCall, times: CallTimes, reply: Reply): void {

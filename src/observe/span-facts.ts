@@ -2,7 +2,6 @@
 // results, messages or names of principals. Names of our own have a prefix.
 
 import { createHash } from "node:crypto";
-import type { RpcId } from "../protocol/jsonrpc.js";
 import type { CallRecord } from "./call-record.js";
 import { KNOWN_METHODS, UNKNOWN } from "./known-methods.js";
 import { errorType, isFailure } from "./outcome.js";
@@ -22,7 +21,7 @@ export function attributesOf(record: CallRecord): SpanAttributes {
   const { server, principal, agentEra, era, cache, attempt, outcome, version, sessionKey, id } = record;
   const all = common(record);
   if (version !== "") all["mcp.protocol.version"] = version;
-  all["jsonrpc.request.id"] = shortId(id);
+  all["jsonrpc.request.id"] = short(String(id));
   if (agentEra === "legacy" && sessionKey !== "") all["mcp.session.id"] = sessionHash(sessionKey);
   if (server !== undefined) all["toolway.server"] = server;
   all["toolway.era"] = era ?? "unknown";
@@ -55,20 +54,23 @@ export function spanErrorType({ outcome, errorCode }: CallRecord): string | unde
 }
 
 function common({ method, tool }: CallRecord): SpanAttributes {
-  const all: SpanAttributes = { "mcp.method.name": method };
+  const all: SpanAttributes = { "mcp.method.name": short(method) };
   if (method === TOOL_CALL) all["gen_ai.operation.name"] = "execute_tool";
   if (tool !== undefined) {
-    all["toolway.tool"] = tool;
-    all["gen_ai.tool.name"] = tool;
+    const name = short(tool);
+    all["toolway.tool"] = name;
+    all["gen_ai.tool.name"] = name;
   }
   return all;
 }
 
-/** An agent's ids are as long as it likes. */
-const MAX_ID_CHARACTERS = 128;
+/** An agent's ids and names are as long as it likes, and thousands of spans may wait for a collector. */
+const MAX_CHARACTERS = 128;
 
-function shortId(id: RpcId): string {
-  return String(id).slice(0, MAX_ID_CHARACTERS);
+function short(text: string): string {
+  if (text.length <= MAX_CHARACTERS) return text;
+  // A copy: a slice would hold the whole text for as long as the span waits.
+  return Buffer.from(text.slice(0, MAX_CHARACTERS)).toString();
 }
 
 /** So many sessions have their hashes at hand; a hash costs as much as the rest of a span. */

@@ -97,6 +97,7 @@ describe("the spans of a call [spans-by-convention]", () => {
       tracer: own,
       eraOf: () => "modern",
       toolName,
+      redact: (_, tool) => tool.replaceAll("hunter2", "[redacted]"),
       transportOf: () => "pipe",
     });
     const begin = (method = "tools/call", tool: string | undefined = "read") => {
@@ -174,6 +175,23 @@ describe("the spans of a call [spans-by-convention]", () => {
     begin("prompts/get", undefined).reply(OK);
     begin("made/up", undefined).reply(OK);
     expect(spans.map(({ name }) => name)).toEqual(["tools/call read", "tools/call", "prompts/get", "_OTHER"]);
+  });
+
+  it("have no secret of a server that names a tool like it, and no more of a made-up name than is needed [secrets-unseen]", () => {
+    const { spans, begin } = observed((_, tool) => (tool === "say-hunter2" ? "say-[redacted]" : undefined));
+    for (const tool of ["say-hunter2", "unlisted-hunter2", "x".repeat(100_000)]) {
+      const call = begin("tools/call", tool);
+      call.notes?.sent(0);
+      call.reply(OK);
+    }
+    begin(`made/${"up".repeat(100_000)}`).reply(OK);
+    expect(spans.map(({ attributes }) => attributes["gen_ai.tool.name"])).toEqual([
+      ...["say-[redacted]", "say-[redacted]", "unlisted-[redacted]", "unlisted-[redacted]"],
+      ...["x".repeat(128), "x".repeat(128), "read"],
+    ]);
+    const body = otlpBody(spans, { serviceName: "s", version: "1", instanceId: "i" });
+    expect(body).not.toContain("hunter2");
+    expect(body.length).toBeLessThan(10_000);
   });
 
   it("name a failure by the code of the server, by tool_error or by our fault, and never by its message", () => {
