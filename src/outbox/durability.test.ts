@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { DONE, errorOf, KEYED, KEYLESS, LOST, openFolder, receiptOf, World } from "../../test/fixtures/outbox/world.js";
 import type { Store } from "../contracts/store.js";
+import type { Reply } from "../protocol/reply.js";
 
 let folder: Awaited<ReturnType<typeof openFolder>>;
 let store: Store;
@@ -121,6 +122,65 @@ describe("the disk", () => {
     await world.rest();
     expect(world.sent).toHaveLength(0);
     expect(world.records[0]?.state).toBe("cancelled");
+  });
+
+  it("that refuses what an agent or the operator asked for: they are told so, and not that it was done [ack-is-durable]", async () => {
+    const { id } = await world.queued({ n: 1 });
+    const full = () => Promise.reject(new Error("The disk is full."));
+    const records = world.outbox.journal;
+    const save = records.save.bind(records);
+    records.save = full;
+    await expect(world.desk.drop(id)).rejects.toThrow(/could not be written down/);
+    await expect(world.desk.cancel("anna", id)).rejects.toThrow(/could not be written down/);
+    expect(world.records[0]?.state).toBe("queued");
+    records.save = save;
+    await world.pass(1_000);
+    expect(world.records[0]?.state).toBe("cancelled");
+    expect(await world.desk.cancel("anna", id)).toMatchObject({ state: "cancelled" });
+  });
+
+  it("that is slow: nobody is given a receipt of what is not on it yet, however often it is asked for [ack-is-durable]", async () => {
+    const batch = store.batch.bind(store);
+    let commit = () => {};
+    const late = new Promise<void>((resolve) => (commit = resolve));
+    store.batch = (fn) => late.then(() => batch(fn));
+    const waiting = Array.from({ length: 8 }, () => world.call({ request_id: "mine" }));
+    const oneMore = world.call({ request_id: "mine" });
+    expect(errorOf(oneMore.replies[0])).toContain("Not queued so far");
+    world.nowMs += 25_000;
+    world.outbox.tick();
+    expect(waiting.map(({ replies }) => errorOf(replies[0]))).toEqual(
+      Array.from({ length: 8 }, () => expect.stringContaining("not queued: the disk did not take it")),
+    );
+    expect(world.givenBack).toBe(9);
+    const repeat = world.call({ request_id: "mine" });
+    expect(errorOf(repeat.replies[0])).toContain("Not queued so far");
+    store.batch = batch;
+    commit();
+    await world.rest();
+    expect(world.sent).toHaveLength(0);
+  });
+
+  it("that is slow with the end of a write: an answer that nobody waits for by then is let go of [bounded]", async () => {
+    const made = world.call({});
+    await world.rest();
+    const records = world.outbox.journal;
+    const save = records.save.bind(records);
+    let commit = () => {};
+    const late = new Promise<void>((resolve) => (commit = resolve));
+    records.save = (...args) => late.then(() => save(...args));
+    let isLetGo = false;
+    const body = { destroy: () => (isLetGo = true) } as unknown as ReturnType<
+      Extract<Reply, { kind: "stream" }>["open"]
+    >;
+    world.sent[0]?.reply({ kind: "stream", open: () => body } as unknown as Reply);
+    world.nowMs += 20_000;
+    world.outbox.tick();
+    expect(receiptOf(made).state).toBe("done");
+    expect(isLetGo).toBe(true);
+    commit();
+    await world.rest();
+    expect(made.replies).toHaveLength(1);
   });
 
   it("has a record of another version: it is held and shown, and never dropped", async () => {

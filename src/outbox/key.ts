@@ -16,6 +16,9 @@ const OWN_KEY = "toolway/idempotencyKey";
 /** A key is kept, shown and compared: longer ones are an attack, or a document by mistake. */
 const MAX_KEY_CHARACTERS = 512;
 
+export const KEY_USED =
+  "This key was used for another call of this tool. Use a new key for a new call, or the same arguments for the same one. Not sent.";
+
 const ARGUMENTS = ["params", "arguments"];
 const META = ["params", "_meta"];
 const NAME = ["params", "name"];

@@ -137,7 +137,7 @@ export class OutboxOperations implements Receipts, OutboxOperator {
     const { id } = write.facts;
     if (typeof steps === "string") throw new OutboxError(`Receipt ${id} cannot be ${what}: ${steps}.`);
     this.#outbox.run(steps);
-    await this.#outbox.settled();
+    await this.#outbox.settled(write);
     return this.#entry(write);
   }
 

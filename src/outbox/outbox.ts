@@ -15,7 +15,7 @@ import { resultWithin } from "../runtime/wait.js";
 import { asFault, foundIn, isAnswer, keptOf, questionAbout, sizeOf } from "./answers.js";
 import { AbsentCaller, DeliveryCall, Waiter, WaitingCaller } from "./delivery.js";
 import { type KeptResult, OutboxJournal } from "./journal.js";
-import { keyedCall, laneOf, withoutAgent } from "./key.js";
+import { KEY_USED, keyedCall, laneOf, withoutAgent } from "./key.js";
 import { classify } from "./lanes/classify.js";
 import type { KeptWrite } from "./lanes/lane.js";
 import { Lanes, type LanesOptions } from "./lanes/lanes.js";
@@ -225,14 +225,15 @@ export class Outbox implements OutboxIntake {
 
   /** Takes back a write that has not been sent. */
   async cancel(write: KeptWrite): Promise<void> {
-    if (write.state !== "queued") return;
-    this.run(this.lanes.cancel(write, "taken back by its agent", this.#clock.now(), this.#clock.wall()).steps);
-    await this.settled();
+    const [nowMs, wallMs] = [this.#clock.now(), this.#clock.wall()];
+    if (write.state === "queued") this.run(this.lanes.cancel(write, "taken back by its agent", nowMs, wallMs).steps);
+    await this.settled(write);
   }
 
-  /** Resolves when what is being written now is on disk. */
-  async settled(): Promise<void> {
+  /** Resolves when what is being written now is on disk. Rejects where the disk refused what became of `write`. */
+  async settled(write?: KeptWrite): Promise<void> {
     await Promise.allSettled([...this.#commits]);
+    if (write !== undefined && this.#unwritten.has(write)) throw new Fault("unavailable", NOT_ON_DISK);
   }
 
   /** Does what the heart says. */
@@ -254,16 +255,9 @@ export class Outbox implements OutboxIntake {
   // ---- calls
 
   #begin(call: AgentCall, write: KeptWrite, message: RequestMessage, nowMs: number): void {
-    const flight: Flight = {
-      write,
-      waiters: [],
-      message,
-      delivery: undefined,
-      reply: undefined,
-      kept: undefined,
-      commitByMs: nowMs + COMMIT_MS,
-    };
-    this.#flights.set(write, flight);
+    const flight = this.#flightOf(write);
+    flight.message = message;
+    flight.commitByMs = nowMs + COMMIT_MS;
     this.#wait(call, flight);
     const commit = this.journal.take(write.sequence, write.record(nowMs, this.#clock.wall()), message.text);
     this.#track(
@@ -301,8 +295,11 @@ export class Outbox implements OutboxIntake {
       this.#wait(call, flight);
       return;
     }
-    const kept = write.isOver && write.hasResult ? this.journal.result(write.sequence) : undefined;
-    if (kept?.result !== undefined) call.reply({ kind: "result", result: JSON.parse(kept.result) });
+    // Nothing is said of what may never come to be on disk.
+    const isOnDisk = flight?.commitByMs === undefined;
+    const kept = isOnDisk && write.isOver && write.hasResult ? this.journal.result(write.sequence) : undefined;
+    if (!isOnDisk) call.reply(faultReply(new Fault("unavailable", NOT_QUEUED_YET)));
+    else if (kept?.result !== undefined) call.reply({ kind: "result", result: JSON.parse(kept.result) });
     else if (kept?.error !== undefined) call.reply({ kind: "error", error: JSON.parse(kept.error) });
     else call.reply(this.#parts.receiptReply(call, this.receipt(write)));
   }
@@ -576,10 +573,9 @@ export class Outbox implements OutboxIntake {
     const { write, waiters } = flight;
     if (flight.commitByMs !== undefined) {
       if (nowMs < flight.commitByMs) return;
-      const fault = new Fault(
-        "unavailable",
-        `Not sent, and not queued: the disk did not take it within ${COMMIT_MS} ms.`,
-      );
+      const why = `Not sent, and not queued: the disk did not take it within ${COMMIT_MS} ms.`;
+      const fault = new Fault("unavailable", why);
+      if (waiters[0] !== undefined) this.#parts.giveBack?.(waiters[0].call, write.facts.server);
       for (const waiter of waiters.splice(0)) waiter.reply(faultReply(fault));
       flight.commitByMs = Number.POSITIVE_INFINITY;
       this.run(this.lanes.cancel(write, "the disk was too slow", nowMs, this.#clock.wall()).steps);
@@ -591,9 +587,13 @@ export class Outbox implements OutboxIntake {
     const left = waiters.filter((waiter) => !due.includes(waiter));
     waiters.splice(0, waiters.length, ...left);
     for (const waiter of due) this.#giveReceipt(waiter, write);
+    // An answer came while the disk was slow, and nobody is left to read it.
+    if (left.length === 0 && flight.reply?.kind === "stream") flight.reply.open("0").destroy();
     this.#tidy(flight);
   }
 }
 
-const KEY_USED =
-  "This key was used for another call of this tool. Use a new key for a new call, or the same arguments for the same one. Not sent.";
+const NOT_QUEUED_YET =
+  "Not queued so far: the disk has not taken the first call with this key. Make it again in a moment.";
+const NOT_ON_DISK =
+  "It could not be written down, and a restart may undo it. It is written again until that succeeds: look at the disk.";

@@ -77,7 +77,8 @@ export class LaneTable {
     const { server } = lane;
     lane.sending = undefined;
     server.sending--;
-    if (server.away?.probing === write) server.away.probing = undefined;
+    // Servers that share a credential may have two such by now, of which each would wait for it.
+    for (const { away } of this.servers.values()) if (away?.probing === write) away.probing = undefined;
   }
 
   jitter(tries: number): number {

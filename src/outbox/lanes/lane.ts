@@ -7,6 +7,8 @@ import { type HoldKind, isEnd, type WriteFacts, type WriteProgress, type WriteRe
 export interface Hold {
   readonly kind: HoldKind;
   readonly why: string;
+  /** The write whose outcome a person must say. */
+  readonly of?: KeptWrite;
 }
 
 /** A write while it is known, its end included. */

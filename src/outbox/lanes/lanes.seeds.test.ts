@@ -61,6 +61,7 @@ class World {
   constructor(seed: number) {
     this.random = randomOf(seed);
     this.lanes = this.#fresh();
+    this.lanes.start(this.nowMs, this.wallMs);
   }
 
   #fresh(): Lanes {

@@ -46,6 +46,8 @@ export class Lanes extends LaneQuestions {
   #nowMs = 0;
   #wallMs = 0;
   #steps: Step[] = [];
+  /** Until then nothing is sent of what was restored: it is not said yet what may have happened. */
+  #isStarted = false;
 
   constructor({ random, hasWaiters, limits, credentialOf = () => undefined, pace = () => 0 }: LanesOptions) {
     super(new LaneTable(random, credentialOf), new KnownWrites(), new Room(limits));
@@ -87,6 +89,7 @@ export class Lanes extends LaneQuestions {
   /** All that was kept is restored. What an earlier life was sending may have happened. */
   start(nowMs: number, wallMs: number): Step[] {
     this.#at(nowMs, wallMs);
+    this.#isStarted = true;
     for (const write of [...this.known.all]) {
       if (write.state !== "sending" || this.laneOf(write)?.sending === write) continue;
       this.#move(write, "queued", "the gateway ended while it was being sent");
@@ -326,9 +329,11 @@ export class Lanes extends LaneQuestions {
 
   /** An operator wants it gone. The reason where it cannot be. */
   drop(write: KeptWrite, nowMs: number, wallMs: number): string | Step[] {
+    this.#at(nowMs, wallMs);
     if (write.isOver) {
       this.known.remove(write);
-      return [{ do: "forget", write }];
+      this.#forget(write);
+      return this.#done();
     }
     const lane = this.laneOf(write);
     if (lane?.sending === write) return "it is being sent: wait for what comes of it";
@@ -449,7 +454,17 @@ export class Lanes extends LaneQuestions {
   }
 
   #ended(write: KeptWrite): void {
-    for (const gone of this.known.ended(write)) this.#steps.push({ do: "forget", write: gone });
+    for (const gone of this.known.ended(write)) this.#forget(gone);
+  }
+
+  /** Its lane does not wait to be told what became of it: nobody could say so any more. */
+  #forget(write: KeptWrite): void {
+    this.#steps.push({ do: "forget", write });
+    const lane = write.state === "unknown" ? this.laneOf(write) : undefined;
+    if (lane?.hold?.of !== write) return;
+    lane.hold = undefined;
+    this.#goOn(lane);
+    this.table.tidy(lane);
   }
 
   #revive(write: KeptWrite): void {
@@ -505,7 +520,7 @@ export class Lanes extends LaneQuestions {
 
   /** Sends what may be sent now. */
   #pump(server: LaneServer): void {
-    if (server.isHeld) return;
+    if (server.isHeld || !this.#isStarted) return;
     for (const lane of server.ready) {
       const { away } = server;
       if (away !== undefined && away.untilMs > this.#nowMs) this.table.soon(away.untilMs);
@@ -564,7 +579,7 @@ export class Lanes extends LaneQuestions {
   }
 
   #sweep(): void {
-    for (const write of this.known.sweep(this.#nowMs)) this.#steps.push({ do: "forget", write });
+    for (const write of this.known.sweep(this.#nowMs)) this.#forget(write);
     this.#nextSweepMs = this.known.hasEnded ? this.#nowMs + SWEEP_MS : NEVER;
   }
 }
@@ -573,8 +588,8 @@ function hasPlace({ sending }: LaneServer): boolean {
   return sending < MAX_SENDS_A_SERVER;
 }
 
-function unknownHold({ facts }: KeptWrite): Hold {
-  const { tool, id } = facts;
+function unknownHold(write: KeptWrite): Hold {
+  const { tool, id } = write.facts;
   const why = `whether ${tool} (receipt ${id}) took effect is unknown: say so with \`toolway outbox resolve ${id}\``;
-  return { kind: "unknown", why };
+  return { kind: "unknown", why, of: write };
 }

@@ -1,0 +1,113 @@
+// What the lanes do in cases that are too rare for the seeds: before their start, with a credential that several servers
+// share, and when a receipt goes whose lane waits for a person.
+
+import { describe, expect, it } from "vitest";
+import { ownToolName } from "../../contracts/names.js";
+import type { OutboxTerms } from "../../contracts/outbox.js";
+import type { KeptWrite } from "./lane.js";
+import { Lanes } from "./lanes.js";
+import { ENDED_MS, SWEEP_MS } from "./limits.js";
+import type { Step } from "./step.js";
+
+const WALL_MS = Date.UTC(2026, 0, 1);
+const KEYLESS: OutboxTerms = {
+  key: undefined,
+  lane: { by: "principal" },
+  maxAgeMs: 86_400_000,
+  onUnknown: "hold",
+  confirm: undefined,
+  tells: false,
+};
+
+function makeLanes(): Lanes {
+  return new Lanes({
+    random: () => 0.999,
+    hasWaiters: () => false,
+    limits: { maxWrites: 100, maxBytes: 1e6 },
+    credentialOf: () => "one for all",
+  });
+}
+
+function take(lanes: Lanes, id: string, server: string, lane: string | undefined, nowMs: number): KeptWrite {
+  const accepted = lanes.accept(
+    {
+      id,
+      server,
+      tool: ownToolName("create_issue"),
+      principal: { id: "anna", role: "agent" },
+      lane,
+      key: id,
+      keyHash: id,
+      argumentsHash: id,
+      terms: KEYLESS,
+      era: "legacy",
+      version: "2025-06-18",
+      takenMs: WALL_MS,
+      bytes: 10,
+    },
+    nowMs,
+  );
+  if (accepted.kind !== "taken") throw new Error(`It is ${accepted.kind}.`);
+  lanes.committed(accepted.write, nowMs, WALL_MS);
+  return accepted.write;
+}
+
+const sentIn = (steps: readonly Step[]) =>
+  steps.filter((step) => step.do === "send").map(({ write }) => write.facts.id);
+
+it("what an earlier run of the program was sending is not sent again before the start has asked whether it may be [no-double-effect]", () => {
+  const before = makeLanes();
+  const write = take(before, "w1", "a", "lane", 0);
+  expect(write.state).toBe("sending");
+  const lanes = makeLanes();
+  lanes.restore(write.sequence, write.record(0, WALL_MS), 0, WALL_MS);
+  expect(sentIn(lanes.poke("a", 1, WALL_MS))).toEqual([]);
+  expect(sentIn(lanes.wake(2, WALL_MS))).toEqual([]);
+  expect(sentIn(lanes.start(3, WALL_MS))).toEqual([]);
+  expect(lanes.get("w1")?.state).toBe("unknown");
+});
+
+it("servers that share a credential go on after its login, though one of them went away while it was tried [one-bad-server]", () => {
+  const lanes = makeLanes();
+  lanes.start(0, WALL_MS);
+  const probe = take(lanes, "probe", "a", undefined, 0);
+  const other = take(lanes, "other", "a", undefined, 0);
+  lanes.result(probe, { kind: "login", why: "HTTP 401." }, 1, WALL_MS);
+  const behind = take(lanes, "behind", "b", undefined, 2);
+  expect(behind.state).toBe("queued");
+  expect(sentIn(lanes.wake(10_000, WALL_MS))).toEqual(["probe"]);
+  lanes.result(other, { kind: "not-sent", why: "Nothing listens there." }, 10_001, WALL_MS);
+  lanes.result(probe, { kind: "answered", failed: false }, 10_002, WALL_MS);
+  expect(sentIn(lanes.wake(20_000, WALL_MS))).toContain("behind");
+});
+
+describe("a lane that waits for a person to say what became of a write", () => {
+  function held(): { lanes: Lanes; unknown: KeptWrite } {
+    const lanes = makeLanes();
+    lanes.start(0, WALL_MS);
+    const unknown = take(lanes, "w1", "a", "lane", 0);
+    lanes.result(unknown, { kind: "maybe", why: "It went away." }, 1, WALL_MS);
+    expect(unknown.state).toBe("unknown");
+    return { lanes, unknown };
+  }
+
+  it("goes on when the operator drops that write: there is nothing left to say", () => {
+    const { lanes, unknown } = held();
+    take(lanes, "w2", "a", "lane", 10);
+    expect(sentIn(lanes.wake(60_000, WALL_MS))).toEqual([]);
+    const steps = lanes.drop(unknown, 60_001, WALL_MS);
+    if (typeof steps === "string") throw new Error(steps);
+    expect(steps.map((step) => [step.do, step.write.facts.id])).toEqual([
+      ["forget", "w1"],
+      ["send", "w2"],
+    ]);
+  });
+
+  it("does not wait for a receipt that was forgotten with its time, and is not kept itself [bounded]", () => {
+    const { lanes } = held();
+    lanes.wake(ENDED_MS + SWEEP_MS, WALL_MS);
+    lanes.wake(ENDED_MS + 3 * SWEEP_MS, WALL_MS);
+    expect(lanes.get("w1")).toBeUndefined();
+    expect([...lanes.lanes()]).toEqual([]);
+  });
+});
