@@ -5,6 +5,7 @@ import type { Store } from "../../src/contracts/store.js";
 import { type Engine, openEngine } from "../../src/store/nats/connection.js";
 import type { NatsStores } from "../../src/store/nats/store.js";
 import { openNatsStores } from "../../src/store/nats/store.js";
+import { JetStreamStream } from "../../src/store/nats/stream.js";
 import { type Nats, NO_NATS, natsPrograms, startNats } from "../fixtures/nats.js";
 import { testStoreContract } from "../fixtures/store/contract.js";
 import { sleep, until } from "../fixtures/wait.js";
@@ -66,6 +67,38 @@ describe.skipIf(natsPrograms.length === 0)(title, () => {
     await using later = await (await gateway("two")).shared();
     expect(later.map("m").get("*")).toBe(5);
     expect([...other.map("m").entries()]).toEqual([]);
+  });
+
+  it("takes nothing for gone that the node which tells does not have yet [ack-is-durable]", async () => {
+    const stores = await gateway("lag");
+    await using store = await stores.shared();
+    for (let i = 1; i <= 3; i++) await store.map("m").put(`k${i}`, i);
+    const engine = engines.at(-1) as Engine;
+    const stream = await JetStreamStream.open(engine, "lag_state", {
+      now: () => performance.now(),
+      random: Math.random,
+      sleep: () => sleep(5),
+    });
+    expect((await stream.last("lag.state.>"))?.message?.sequence).toBe(3);
+    // The leader has five, and the node that we are told by three of them.
+    let asked = 0;
+    stream.last = async (subject) => {
+      asked++;
+      return { message: { subject, sequence: 5, body: "", atMs: 0 } };
+    };
+    const told: string[] = [];
+    const end = stream.follow("lag.state.", {
+      restarted: () => told.push("restarted"),
+      message: ({ sequence }) => told.push(String(sequence)),
+      current: () => told.push("current"),
+    });
+    await until("what is there, and a second question", () => told.length > 4 || (told.length === 4 && asked > 2));
+    expect(told).toEqual(["restarted", "1", "2", "3"]);
+    await store.map("m").put("k4", 4);
+    await store.map("m").put("k5", 5);
+    await until("the rest", () => told.includes("current"));
+    expect(told).toEqual(["restarted", "1", "2", "3", "4", "5", "current"]);
+    await end();
   });
 
   it("refuses a former owner of a partition, whatever it knows of the next [one-owner]", async () => {

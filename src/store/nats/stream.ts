@@ -133,7 +133,6 @@ export class JetStreamStream implements CommitStream {
   async #read(prefix: string, follower: StreamFollower, isEnded: () => boolean): Promise<ConsumerMessages | undefined> {
     const { state } = await this.#manager.streams.info(this.#name);
     const consumer = await this.#client.consumers.get(this.#name, { filter_subjects: `${prefix}>` });
-    const { num_pending: pending } = await consumer.info(true);
     if (isEnded()) {
       await consumer.delete().catch(() => {});
       return undefined;
@@ -141,10 +140,10 @@ export class JetStreamStream implements CommitStream {
     const messages = await consumer.consume({ max_messages: PULLED_AT_ONCE });
     const unwatch = this.#restartAfterLongAbsence(() => messages.stop());
     this.#stopReading = () => messages.stop();
+    const progress = new FollowProgress(() => follower.current());
     try {
       follower.restarted(state.last_seq);
-      let isCurrent = pending === 0;
-      if (isCurrent) follower.current();
+      this.#learnGoal(`${prefix}>`, progress).catch(() => messages.stop());
       for await (const message of messages) {
         const told: StreamMessage = {
           subject: message.subject,
@@ -153,15 +152,22 @@ export class JetStreamStream implements CommitStream {
           atMs: Number(message.timestampNanos / 1_000_000n),
         };
         follower.message(told);
-        if (!isCurrent && message.info.pending === 0) {
-          isCurrent = true;
-          follower.current();
-        }
+        progress.told(message.seq);
       }
       return messages;
     } finally {
+      progress.end();
       unwatch();
       await consumer.delete().catch(() => {});
+    }
+  }
+
+  /** Again while it is not reached: what was the last may have been removed since. */
+  async #learnGoal(subjects: string, progress: FollowProgress): Promise<void> {
+    while (progress.isUnderWay) {
+      const last = await this.last(subjects);
+      if (last !== undefined) progress.reaches(last.message?.sequence ?? 0);
+      if (progress.isUnderWay) await this.#pace.sleep(FOLLOW_PAUSE_MS);
     }
   }
 
@@ -190,6 +196,46 @@ export class JetStreamStream implements CommitStream {
     } catch (error) {
       return NO_MESSAGE.has((error as ApiError).code);
     }
+  }
+}
+
+/**
+ * Whether all has been told that the leader had when the following began. The node that tells may be behind it, and then says
+ * that nothing is left: what it lacks would be taken for gone.
+ */
+class FollowProgress {
+  readonly #current: () => void;
+  #goal = Number.POSITIVE_INFINITY;
+  #toldTo = 0;
+  #isOver = false;
+
+  constructor(current: () => void) {
+    this.#current = current;
+  }
+
+  get isUnderWay(): boolean {
+    return !this.#isOver;
+  }
+
+  /** The leader's last message. A later one is no new goal: under steady writes none would be reached. */
+  reaches(sequence: number): void {
+    this.#goal = Math.min(this.#goal, sequence);
+    this.#look();
+  }
+
+  told(sequence: number): void {
+    this.#toldTo = sequence;
+    this.#look();
+  }
+
+  end(): void {
+    this.#isOver = true;
+  }
+
+  #look(): void {
+    if (this.#isOver || this.#toldTo < this.#goal) return;
+    this.#isOver = true;
+    this.#current();
   }
 }
 
