@@ -15,6 +15,8 @@ export class ClientSource extends RenewedSource {
   #issuer: Issuer | undefined;
   #tokens: TokenSet | undefined;
   #scopes: readonly string[] | undefined;
+  /** What was asked for when a token was given last: more than that may be refused for ever. */
+  #granted: readonly string[] | undefined;
   #lastSecret: string | undefined;
 
   constructor(options: RenewedOptions, settings: ClientCredentials, secret: () => Promise<string | undefined>) {
@@ -22,6 +24,7 @@ export class ClientSource extends RenewedSource {
     this.#settings = settings;
     this.#secret = secret;
     this.#scopes = settings.scopes;
+    this.#granted = settings.scopes;
     this.name = `the client ${settings.clientId}`;
   }
 
@@ -60,7 +63,9 @@ export class ClientSource extends RenewedSource {
     const client = { client_id: clientId, client_secret: secret };
     try {
       this.#tokens = this.taken(await protocol.byClientCredentials(this.#issuer, client, scopes, fetch), scopes);
+      this.#granted = scopes;
     } catch (error) {
+      this.#scopes = this.#granted;
       // Who gives tokens may be another by now: it is looked for again.
       this.#issuer = undefined;
       throw error;

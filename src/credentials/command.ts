@@ -73,13 +73,18 @@ function run(
       onGroup(undefined);
       // Whoever is left of it has had its time: the leader is gone, or was too slow or too loud.
       void group?.terminate(0);
-      child.stdout.destroy();
-      child.stderr.destroy();
+      for (const pipe of [child.stdout, child.stderr]) pipe?.destroy();
       act();
     };
     const late = setTimeout(() => {
       end(() => reject(noToken(`${capital(name)} did not end within ${COMMAND_MS / 1000} s.${said(err)}`)));
     }, COMMAND_MS);
+    child.on("error", (error: NodeJS.ErrnoException) => {
+      const why = error.code === "ENOENT" ? "there is no such program" : error.message;
+      end(() => reject(noToken(`${capital(name)} could not be started: ${why}.`)));
+    });
+    // Without a file descriptor left there are no pipes either, and the error is still to come.
+    if (child.pid === undefined) return;
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       if (out.length + text.length <= MAX_TOKEN_BYTES) out += text;
       else {
@@ -89,10 +94,6 @@ function run(
     });
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       err += text.slice(0, MAX_STDERR_CHARS - err.length);
-    });
-    child.on("error", (error: NodeJS.ErrnoException) => {
-      const why = error.code === "ENOENT" ? "there is no such program" : error.message;
-      end(() => reject(noToken(`${capital(name)} could not be started: ${why}.`)));
     });
     const ended = (code: number | null, signal: NodeJS.Signals | null): void =>
       end(() => {

@@ -496,4 +496,34 @@ describe("a login by the id and secret of a client", () => {
     expect(await credential.refused("access-3", 'Bearer error="insufficient_scope", scope="write"')).toBe(false);
     expect(authority.tokenRequests().length).toBe(requests);
   });
+
+  it("that may not have a scope which one call lacks stays as it is: other calls go on, and so do renewals [token-unseen]", async () => {
+    const authority = new Authority();
+    given = 0;
+    authority.token = (body) =>
+      body.get("scope") === "read" ? gives({ refresh_token: undefined }) : { error: "invalid_scope" };
+    const settings = {
+      from: "clientCredentials",
+      clientId: "ci",
+      clientSecret: { from: "text", value: "s3cret" },
+    } as const;
+    const source = new ClientSource(options(authority), settings, async () => "s3cret");
+    const credential = new Credential({
+      source,
+      now: () => clock.ms,
+      wall: () => 1_000_000_000 + clock.ms,
+      onChange: () => {},
+      onToken: () => {},
+    });
+    expect(await credential.token()).toBe("access-1");
+    const wants = 'Bearer error="insufficient_scope", scope="admin"';
+    expect(await credential.refused("access-1", wants)).toBe(false);
+    expect(await credential.token()).toBe("access-1");
+    // It is not asked for with every call that lacks it.
+    const requests = authority.tokenRequests().length;
+    expect(await credential.refused("access-1", wants)).toBe(false);
+    expect(authority.tokenRequests().length).toBe(requests);
+    clock.ms += 2 * 3_600_000;
+    expect(await credential.token()).toBe("access-2");
+  });
 });

@@ -76,11 +76,14 @@ export abstract class RenewedSource implements TokenSource {
     const { now, wall } = this.options;
     const isOver = tokens === undefined || (tokens.endsAt !== undefined && wall() >= tokens.endsAt);
     if (mustChange || isOver) {
+      // What one call lacks is no fault of the token: where no other is to be had, it is good for the rest.
+      const isGood = isScopeMissing && !isOver;
       // What failed just now, in the background or for another call, is not asked for again for each that comes.
       if (this.#failure !== undefined && this.#renewing === undefined && !this.#pace.mayRenew(now())) {
+        if (isGood) return tokens?.access;
         throw this.#failure;
       }
-      return this.#renewed();
+      return isGood ? this.#renewed().catch(() => tokens?.access) : this.#renewed();
     }
     if (isDue(tokens, wall()) && this.#pace.mayRenew(now())) {
       // Nobody waits for it: the one at hand is still good.
