@@ -23,6 +23,12 @@ const TRIES_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000];
 /** A stream is silent for 10 s at most: one that is for longer is dead. */
 const SILENCE_MS = 25_000;
 
+/**
+ * A browser opens six connections to one host for all its tabs together: streams of tabs that nobody looks at would leave
+ * none for the tab in front. A hidden one looks only so often, for the number in its title and so that its session lives.
+ */
+const HIDDEN_LOOK_MS = 30_000;
+
 const NO_LINK = "Open this page by `toolway dashboard`: it gives a link that is good once.";
 
 export const link = signal<Link>({ kind: "opening" });
@@ -65,10 +71,15 @@ export async function follow(): Promise<void> {
   for (;;) {
     let why = "Toolway does not answer.";
     try {
-      await read(() => {
+      const end = await read(() => {
         tries = 0;
         since = 0;
       });
+      if (end === "hidden") {
+        forgetProof();
+        await shownOrLater();
+        continue;
+      }
     } catch (error) {
       if (error instanceof Refused && error.ended) {
         leave();
@@ -85,9 +96,15 @@ export async function follow(): Promise<void> {
   }
 }
 
-async function read(onLive: () => void): Promise<void> {
+/** Until the stream ends, or nobody looks at this tab any more. */
+async function read(onLive: () => void): Promise<"ended" | "hidden"> {
   const silent = new AbortController();
   let timer = setTimeout(() => silent.abort(), SILENCE_MS);
+  let isLive = false;
+  const onHidden = () => {
+    if (document.hidden && isLive) silent.abort();
+  };
+  document.addEventListener("visibilitychange", onHidden);
   try {
     for await (const line of feed(silent.signal)) {
       clearTimeout(timer);
@@ -96,10 +113,31 @@ async function read(onLive: () => void): Promise<void> {
       // Not a new one for each line: every view that loads something would be drawn again with it.
       if (link.value.kind !== "live") link.value = { kind: "live" };
       onLive();
+      isLive = true;
+      if (document.hidden) return "hidden";
     }
+    return "ended";
+  } catch (error) {
+    if (document.hidden && isLive && silent.signal.aborted) return "hidden";
+    throw error;
   } finally {
     clearTimeout(timer);
+    document.removeEventListener("visibilitychange", onHidden);
+    // The connection is open until somebody ends it.
+    silent.abort();
   }
+}
+
+function shownOrLater(): Promise<void> {
+  return new Promise((done) => {
+    const end = () => {
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", end);
+      done();
+    };
+    const timer = setTimeout(end, HIDDEN_LOOK_MS);
+    document.addEventListener("visibilitychange", end);
+  });
 }
 
 interface FeedLine {

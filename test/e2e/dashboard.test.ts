@@ -141,6 +141,33 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await page.context().close();
   });
 
+  it("works in a tab beside six that nobody looks at, which are live when somebody does [bounded]", {
+    timeout: BROWSER_MS,
+  }, async () => {
+    const page = await open();
+    const servers = `${new URL(page.url()).origin}/servers`;
+    const tabs: Page[] = [];
+    // A browser has six connections to one host, for all of its tabs.
+    for (let n = 0; n < 6; n++) {
+      const tab = await page.context().newPage();
+      await tab.addInitScript("Object.defineProperty(document, 'hidden', { get: () => true, configurable: true })");
+      await tab.goto(servers);
+      await tab.getByRole("heading", { name: "Servers" }).waitFor();
+      tabs.push(tab);
+    }
+    await page.goto(`${servers}/rug`);
+    await page.getByRole("button", { name: "Reload", exact: true }).click();
+    await page.getByText("ready").first().waitFor();
+    const shown = tabs[0];
+    await shown?.evaluate(
+      "Object.defineProperty(document, 'hidden', { get: () => false }); document.dispatchEvent(new Event('visibilitychange'))",
+    );
+    await toolway(gateway, "stop", "rug");
+    await shown?.getByText("stopped").waitFor();
+    await toolway(gateway, "start", "rug");
+    await page.context().close();
+  });
+
   it.each([false, true])(
     "has nothing that keeps somebody out who sees or types otherwise (dark: %s)",
     {
