@@ -32,7 +32,10 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     });
     const description = join(await temporaryDirectory(), "description");
     await writeFile(description, "Adds two numbers.");
-    const crash = { command: process.execPath, args: ["-e", `console.error('no database'); process.exit(1)`] };
+    const crash = {
+      command: process.execPath,
+      args: ["-e", `console.error('no database ' + 'x'.repeat(500)); process.exit(1)`],
+    };
     const first = await startGateway({
       mcpServers: {
         rug: stdioFixture("rug", ["--description", description]),
@@ -93,6 +96,17 @@ describe.skipIf(chromium === undefined)(`the page${chromium === undefined ? ` ($
     await page.getByRole("button", { name: "Accept", exact: true }).click();
     await page.getByText("Every tool is as you accepted it.").waitFor();
     expect((await toolway(gateway, "pins")).out).toMatch(/rug +add +pinned/);
+    await page.context().close();
+  });
+
+  it("is as narrow as its window, however long a word of a server's is", { timeout: BROWSER_MS }, async () => {
+    const page = await open();
+    await page.setViewportSize({ width: 400, height: 800 });
+    await page.getByText("xxxxxxxx").first().waitFor();
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(400);
+    await page.goto(new URL("/servers/crash", page.url()).href);
+    await page.getByText("xxxxxxxx").first().waitFor();
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(400);
     await page.context().close();
   });
 
