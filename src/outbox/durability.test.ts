@@ -1,5 +1,6 @@
 // What the outbox outlives: kills, a full disk, clocks that jump, its bounds, many writes, and its own end.
 
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { DONE, errorOf, KEYED, KEYLESS, LOST, openFolder, receiptOf, World } from "../../test/fixtures/outbox/world.js";
 import type { Store } from "../contracts/store.js";
@@ -181,6 +182,25 @@ describe("the disk", () => {
     commit();
     await world.rest();
     expect(made.replies).toHaveLength(1);
+  });
+
+  it("that is slow with the end of a write: until it is there, a receipt says that it is on its way [ack-is-durable]", async () => {
+    const { id } = await world.queued({ request_id: "k" });
+    await world.pass(60_000);
+    const records = world.outbox.journal;
+    const save = records.save.bind(records);
+    let commit = () => {};
+    const late = new Promise<void>((resolve) => (commit = resolve));
+    records.save = (...args) => late.then(() => save(...args));
+    world.sent.at(-1)?.reply({ kind: "result", result: { content: [], structuredContent: { made: 1 } } });
+    await nextTurn();
+    expect(world.desk.get("anna", id)).toMatchObject({ state: "sending", result: undefined });
+    const repeat = world.call({ request_id: "k" });
+    expect(receiptOf(repeat).state).toBe("sending");
+    commit();
+    await world.rest();
+    const { state, result } = world.desk.get("anna", id) ?? {};
+    expect([state, JSON.parse(result ?? "{}")]).toMatchObject(["done", { structuredContent: { made: 1 } }]);
   });
 
   it("has a record of another version: it is held and shown, and never dropped", async () => {

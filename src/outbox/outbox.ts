@@ -22,6 +22,7 @@ import { Lanes, type LanesOptions } from "./lanes/lanes.js";
 import { COMMIT_MS, LONGEST_SLEEP_MS, MAX_MESSAGE_BYTES, MAX_WAITERS, REWRITE_MS } from "./lanes/limits.js";
 import type { Result, Step } from "./lanes/step.js";
 import { readRecord, type StrangeRecord, strangeRecord, type WriteFacts } from "./lanes/write.js";
+import { logWrite } from "./log-line.js";
 
 /** May this write go to its server now? */
 export type DeliveryVerdict = Extract<Result, { kind: "denied" | "revoked" | "quarantine" }> | undefined;
@@ -79,6 +80,8 @@ export class Outbox implements OutboxIntake {
   readonly #flights = new Map<KeptWrite, Flight>();
   /** What is to be written down again, since the disk refused it. */
   readonly #unwritten = new Map<KeptWrite, KeptResult | undefined>();
+  /** What was answered, and whose answer is not on disk yet: until then nobody is told of it. */
+  readonly #ending = new Set<KeptWrite>();
   readonly #listeners = new Set<ChangeListener>();
   /** Commits that are under way, so that the end can wait for them. */
   readonly #commits = new Set<Promise<void>>();
@@ -206,17 +209,19 @@ export class Outbox implements OutboxIntake {
 
   receipt(write: KeptWrite): Receipt {
     const { facts } = write;
-    const kept = write.hasResult ? this.journal.result(write.sequence) : undefined;
+    const isEnding = this.#ending.has(write);
+    const kept =
+      write.hasResult && !isEnding ? (this.journal.result(write.sequence) ?? this.#unwritten.get(write)) : undefined;
     return {
       id: facts.id,
       server: facts.server,
       tool: facts.tool,
-      state: write.state,
+      state: isEnding ? "sending" : write.state,
       idempotencyKey: facts.key,
       position: this.lanes.position(write),
       takenMs: facts.takenMs,
       sinceMs: write.sinceMs,
-      why: write.why,
+      why: isEnding ? undefined : write.why,
       attempts: write.attempts,
       result: kept?.result,
       error: kept?.error,
@@ -297,7 +302,8 @@ export class Outbox implements OutboxIntake {
     }
     // Nothing is said of what may never come to be on disk.
     const isOnDisk = flight?.commitByMs === undefined;
-    const kept = isOnDisk && write.isOver && write.hasResult ? this.journal.result(write.sequence) : undefined;
+    const hasEnd = write.isOver && write.hasResult && !this.#ending.has(write);
+    const kept = isOnDisk && hasEnd ? this.journal.result(write.sequence) : undefined;
     if (!isOnDisk) call.reply(faultReply(new Fault("unavailable", NOT_QUEUED_YET)));
     else if (kept?.result !== undefined) call.reply({ kind: "result", result: JSON.parse(kept.result) });
     else if (kept?.error !== undefined) call.reply({ kind: "error", error: JSON.parse(kept.error) });
@@ -344,7 +350,7 @@ export class Outbox implements OutboxIntake {
   }
 
   #giveReceipt(waiter: Waiter, write: KeptWrite): void {
-    if (write.state === "queued") this.#log(write);
+    if (write.state === "queued") logWrite(write, this.#parts.log);
     write.isTold = true;
     const { tally } = waiter.call.caller.principal;
     if (tally !== undefined) tally.queued++;
@@ -454,7 +460,7 @@ export class Outbox implements OutboxIntake {
     const steps = this.lanes.result(write, result, this.#clock.now(), this.#clock.wall());
     if (!write.isOver) flight.reply = undefined;
     else write.hasResult = flight.kept !== undefined;
-    this.#log(write);
+    logWrite(write, this.#parts.log);
     this.run(steps);
     this.#tidy(flight);
     this.#tellIdle();
@@ -471,7 +477,7 @@ export class Outbox implements OutboxIntake {
       flight.delivery = undefined;
       const found = foundIn(reply, confirm.found);
       this.run(this.lanes.confirmed(write, found, this.#clock.now(), this.#clock.wall()));
-      this.#log(write);
+      logWrite(write, this.#parts.log);
       this.#tidy(flight);
       this.#tellIdle();
     });
@@ -486,6 +492,7 @@ export class Outbox implements OutboxIntake {
     const kept = write.isOver ? this.#flights.get(write)?.kept : undefined;
     const commit = this.journal.save(write.sequence, write.record(this.#clock.now(), this.#clock.wall()), kept);
     this.#track(commit);
+    if (write.isOver && write.hasResult) this.#ending.add(write);
     try {
       await commit;
       this.#unwritten.delete(write);
@@ -494,6 +501,8 @@ export class Outbox implements OutboxIntake {
       this.#unwritten.set(write, kept);
       this.#wakeBy(this.#clock.now() + REWRITE_MS);
       if (!write.isOver) return;
+    } finally {
+      this.#ending.delete(write);
     }
     if (write.isOver) this.#parts.ended?.(write.facts.server, write.state, write.isQueueLogged);
     this.#changed(write);
@@ -524,21 +533,6 @@ export class Outbox implements OutboxIntake {
 
   #changed(write: KeptWrite): void {
     for (const listener of this.#listeners) listener(write.facts.principal.id, this.receipt(write));
-  }
-
-  #log(write: KeptWrite): void {
-    const { facts, state, why } = write;
-    const what = `${facts.tool} of server "${facts.server}" (receipt ${facts.id})`;
-    // What its agent is told as the result of its call was never kept from it: the log of calls has it.
-    if (state === "done" || state === "failed") {
-      if (!write.isQueueLogged && !write.isTold) return;
-      if (state === "done") this.#parts.log("info", `outbox: ${what} was delivered`);
-      else this.#parts.log("warn", `outbox: ${what} is failed: ${why ?? ""}`);
-    } else if (state === "queued") {
-      // It is tried again and again while its server is away: that is one wait.
-      if (!write.isQueueLogged) this.#parts.log("info", `outbox: ${what} is queued: ${why ?? "others are before it"}`);
-      write.isQueueLogged = true;
-    } else if (write.isOver) this.#parts.log("warn", `outbox: ${what} is ${state}: ${why ?? ""}`);
   }
 
   // ---- time
