@@ -15,6 +15,9 @@ const KILLS = figure(1, 20);
 /** The effect is there, and the answer this much later: a kill falls in between. */
 const ANSWER_MS = 300;
 
+/** The code of the fault `unavailable`. */
+const UNAVAILABLE = -31001;
+
 const TOOLS = ["create_issue", "add_comment"] as const;
 type Tool = (typeof TOOLS)[number];
 
@@ -88,6 +91,8 @@ describe.skipIf(!linux)("a kill of the gateway", () => {
   async function ended(tool: Tool, id: string, ms: number): Promise<string> {
     return until(`the end of ${tool} ${id}`, async () => {
       const { result, error } = await write(tool, id, ms);
+      // A gateway that was killed soon after it read the tools may not know them before the server is back.
+      if (error?.["code"] === UNAVAILABLE) return false;
       if (error !== undefined) return JSON.stringify(error);
       const state = receiptIn(result)?.state ?? "done";
       return state !== "queued" && state !== "sending" && state;
